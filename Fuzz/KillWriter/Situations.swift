@@ -1,0 +1,220 @@
+import CairnStore
+import Dispatch
+import Glibc
+
+/// Situations that only a process of its own can be in.
+enum Situations {
+  /// Holds a store open until standard input ends.
+  static func hold(path: String) throws {
+    let store = try Store(path: path, configuration: configuration())
+    try store.setValue("held", forKey: "held")
+    say("open")
+    while readLine() != nil {}
+    try store.close()
+  }
+
+  /// A forked child that uses its parent's store gets an error; the parent goes on.
+  static func fork(path: String) throws {
+    let store = try Store(path: path, configuration: configuration())
+    try store.setValue("before", forKey: "key")
+    // Swift marks fork unavailable, for good reasons; here it is what is looked at.
+    // SAFETY: the symbol is fork(2), which has this type.
+    guard let symbol = unsafe dlsym(nil, "fork") else { fail("no fork") }
+    typealias Fork = @convention(c) () -> pid_t
+    let fork = unsafe unsafeBitCast(symbol, to: Fork.self)
+    let child = fork()
+    if child == 0 {
+      let expected = StoreError.usedAfterFork(path: path)
+      let uses: [() throws -> Void] = [
+        { _ = try store.value(forKey: "key") }, { _ = try store.contains("key") },
+        { _ = try store.entry(forKey: "key") }, { _ = try store.count() },
+        { _ = try store.statistics() }, { try store.forEachKey { _ in .next } },
+        { try store.setValue("child", forKey: "key") }, { try store.removeValue(forKey: "key") },
+        { try store.write { try $0.setValue("child", forKey: "key") } }, { try store.removeAll() },
+        { try store.sync() }, { try store.close() },
+      ]
+      for (index, use) in uses.enumerated() {
+        let error = storeError(use)
+        if error != expected {
+          say("use \(index) in the child: \(error.map { "\($0)" } ?? "no error")")
+          _exit(1)
+        }
+      }
+      _exit(0)
+    }
+    var status: Int32 = 0
+    // SAFETY: the status lives across the call.
+    require(unsafe waitpid(child, &status, 0) == child && status == 0, "child: status \(status)")
+    require(try store.value(forKey: "key") == Array("before".utf8), "the child changed the value")
+    try store.setValue("after", forKey: "key", durability: .durable)
+    try store.close()
+  }
+
+  /// Makes a store, with everything there is in it, under a umask.
+  static func umask(path: String, mask: mode_t) throws {
+    _ = Glibc.umask(mask)
+    let store = try Store(path: path, configuration: configuration())
+    for number in 0..<100 {
+      try store.setValue([UInt8](repeating: 1, count: 2000), forKey: "key \(number)")
+    }
+    try store.close()
+  }
+
+  /// Uses a store in a process whose descriptors 0, 1 and 2 are free.
+  static func withoutStandardStreams(path: String) throws {
+    for descriptor in Int32(0)...2 { close(descriptor) }
+    for round in 0..<2 {
+      let store = try Store(path: path, configuration: configuration())
+      for number in 0..<100 {
+        try store.setValue([UInt8](repeating: 1, count: 2000), forKey: "key \(number)")
+      }
+      try store.setValue("v", forKey: "durable", durability: .durable)
+      for descriptor in Int32(0)...2 {
+        // A file that the background opens has such a number until it was moved above.
+        for _ in 0..<2000 where fcntl(descriptor, F_GETFD) != -1 { usleep(1000) }
+        if fcntl(descriptor, F_GETFD) != -1 { exit(10 + descriptor) }
+      }
+      if round == 0 { try store.removeAll() }
+      try store.close()
+    }
+  }
+
+  /// Opens, reads and writes as another user, and tells what came of each.
+  static func asUser(path: String, identifier: uid_t) throws {
+    require(setgid(identifier) == 0 && setuid(identifier) == 0, "no other user")
+    do {
+      let store = try Store(path: path, configuration: configuration())
+      say("open: done")
+      say("read: \(storeError { _ = try store.value(forKey: "key") }.map { "\($0)" } ?? "done")")
+      let error = storeError { try store.setValue("v", forKey: "new") }
+      say("write: \(error.map { "\($0)" } ?? "done")")
+    } catch {
+      say("open: \(error)")
+    }
+  }
+
+  /// Does everything while signals interrupt the system calls.
+  static func signals(path: String) throws {
+    var action = sigaction()
+    unsafe action.__sigaction_handler.sa_handler = { _ in }
+    // Without SA_RESTART.
+    require(unsafe sigaction(SIGALRM, &action, nil) == 0, "sigaction")
+    var timer = itimerval(
+      it_interval: timeval(tv_sec: 0, tv_usec: 200), it_value: timeval(tv_sec: 0, tv_usec: 200))
+    require(unsafe setitimer(__itimer_which_t(ITIMER_REAL.rawValue), &timer, nil) == 0, "setitimer")
+    for round in 0..<5 {
+      let store = try Store(path: path, configuration: configuration())
+      for number in 0..<60 {
+        try store.setValue(
+          [UInt8](repeating: 1, count: 3000), forKey: "key \(number)",
+          durability: number % 8 == 0 ? .durable : .process)
+      }
+      try store.setValue([UInt8](repeating: 1, count: 2_000_000), forKey: "large")
+      require(try store.count() == 61, "keys are missing")
+      if round % 2 == 1 { try store.removeAll() }
+      try store.close()
+      let report = try Store.verify(path: path)
+      require(report.errors.isEmpty, "\(report.errors)")
+    }
+  }
+
+  /// Fills a store up to a limit on the size of files, which must be an error and no signal.
+  static func fileSizeLimit(path: String, byteCount: UInt64, ignoring: Bool) throws {
+    if ignoring { signal(SIGXFSZ, SIG_IGN) }
+    var configuration = configuration()
+    configuration.segmentByteLimit = 4 << 20
+    let store = try Store(path: path, configuration: configuration)
+    try store.setValue("small", forKey: "small")
+    var limit = rlimit()
+    let resource = __rlimit_resource_t(RLIMIT_FSIZE.rawValue)
+    require(unsafe getrlimit(resource, &limit) == 0, "getrlimit")
+    limit.rlim_cur = rlim_t(byteCount)
+    require(unsafe setrlimit(resource, &limit) == 0, "setrlimit")
+    let value = [UInt8](repeating: 1, count: 5000)
+    var written = 0
+    var error: StoreError?
+    while error == nil && written < 10_000 {
+      error = storeError { try store.setValue(value, forKey: "key \(written)") }
+      if error == nil { written += 1 }
+    }
+    guard case .noSpace(_, _, .fileSize) = error else { fail("\(String(describing: error))") }
+    require(written > 5, "only \(written) values")
+    // A value beyond the limit, in a segment of its own.
+    guard
+      case .noSpace(_, _, .fileSize) = storeError({
+        try store.setValue([UInt8](repeating: 1, count: 8 << 20), forKey: "huge")
+      })
+    else { fail("no error for a huge value") }
+    require(try store.value(forKey: "key 0") == value, "a read fails")
+    try require(try store.count() == written + 1, "\(written) written, \(try store.count()) there")
+    require(try store.removeValue(forKey: "key 1"), "a removal fails")
+    require(try store.removeValue(forKey: "key 2", durability: .durable), "a durable removal fails")
+    limit.rlim_cur = limit.rlim_max
+    require(unsafe setrlimit(resource, &limit) == 0, "setrlimit")
+    for number in 0..<200 { try store.setValue(value, forKey: "after \(number)") }
+    try store.close()
+    let again = try Store(path: path, configuration: configuration)
+    try require(try again.count() == written + 1 - 2 + 200, "\(try again.count()) keys after all")
+    try again.close()
+    require(try Store.verify(path: path).errors.isEmpty, "verify")
+  }
+
+  /// Opens and uses a store with each limit on descriptors, from far too low to enough.
+  ///
+  /// - Parameter timersRun: whether Dispatch has set up its timers before, for which it needs
+  ///   descriptors.
+  static func descriptorLimit(path: String, timersRun: Bool) throws {
+    // What was inherited would count.
+    for descriptor in Int32(3)..<1024 { close(descriptor) }
+    if timersRun {
+      let done = DispatchSemaphore(value: 0)
+      DispatchQueue.global().asyncAfter(deadline: .now()) { done.signal() }
+      done.wait()
+    }
+    func openDescriptors() -> Int { (Int32(0)..<512).count { fcntl($0, F_GETFD) != -1 } }
+    var limit = rlimit()
+    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    require(unsafe getrlimit(resource, &limit) == 0, "getrlimit")
+    let usual = limit.rlim_cur
+    func set(_ number: rlim_t) {
+      limit.rlim_cur = number
+      require(unsafe setrlimit(resource, &limit) == 0, "setrlimit")
+    }
+    // What the runtime opens once is open after the first time.
+    try Store(path: path, configuration: configuration()).close()
+    var known: [String: Int] = [:]
+    let before = openDescriptors()
+    var completed = 0
+    for number in rlim_t(3)...64 {
+      set(number)
+      let error = storeError {
+        let store = try Store(path: path, configuration: configuration())
+        defer { try? store.close() }
+        for index in 0..<40 {
+          try store.setValue([UInt8](repeating: UInt8(number), count: 4000), forKey: "key \(index)")
+          known["key \(index)"] = Int(number)
+        }
+        completed += 1
+      }
+      set(usual)
+      if let error {
+        guard case .system(let failure) = error, failure.errorNumber == EMFILE else {
+          fail("with \(number) descriptors: \(error)")
+        }
+      }
+      let store = try Store(path: path, configuration: configuration())
+      for (key, number) in known {
+        let first = try store.value(forKey: key)?.first
+        require(first.map { Int($0) >= number } ?? false, "\(key) of \(number) is \(first ?? 0)")
+      }
+      // A segment takes a descriptor, so they must not add up.
+      try store.removeAll()
+      known = [:]
+      try store.close()
+    }
+    require(completed > 0, "no limit was enough")
+    // Background jobs may hold the last descriptors for a moment.
+    for _ in 0..<1000 where openDescriptors() != before { usleep(1000) }
+    require(openDescriptors() == before, "\(openDescriptors() - before) descriptors are left open")
+  }
+}

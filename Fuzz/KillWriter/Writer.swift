@@ -1,0 +1,47 @@
+import CairnStore
+import Dispatch
+import Glibc
+
+/// Writes until it is killed, and tells standard output of each write once it was acknowledged.
+enum Writer {
+  static func run(path: String, seed: UInt64, threads: Int) throws {
+    let store = try Store(path: path, configuration: configuration())
+    DispatchQueue.concurrentPerform(iterations: threads) { thread in
+      let workload = Workload(seed: seed, thread: thread)
+      for number in 1... {
+        do { try perform(workload.operation(number), in: store) } catch { fail("\(error)") }
+        acknowledge(Acknowledgement(thread: thread, number: number))
+      }
+    }
+  }
+
+  private static func perform(_ operation: Workload.Operation, in store: Store) throws {
+    if operation.isBatch {
+      try store.write(durability: operation.durability) { batch in
+        for (key, value) in operation.changes {
+          if let value {
+            try batch.setValue(value, forKey: key)
+          } else {
+            try batch.removeValue(forKey: key)
+          }
+        }
+      }
+    } else {
+      for (key, value) in operation.changes {
+        if let value {
+          try store.setValue(value, forKey: key, durability: operation.durability)
+        } else {
+          try store.removeValue(forKey: key, durability: operation.durability)
+        }
+      }
+    }
+  }
+
+  /// One write to a pipe of so few bytes is whole or did not happen.
+  private static func acknowledge(_ acknowledgement: Acknowledgement) {
+    let bytes = acknowledgement.encoded
+    // SAFETY: the pointer is used for the call only, within the array's bounds.
+    let count = unsafe bytes.withUnsafeBytes { unsafe write(1, $0.baseAddress, $0.count) }
+    if count != bytes.count { exit(2) }
+  }
+}

@@ -1,0 +1,46 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Settings of every Swift target. No `unsafeFlags`: a package with those cannot be a dependency.
+let settings: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .strictMemorySafety(),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("ExistentialAny"),
+  // `@_lifetime`, which ties the span of a zero-copy read to what keeps its memory mapped.
+  .enableExperimentalFeature("Lifetimes"),
+]
+
+let package = Package(
+  name: "Cairn",
+  products: [
+    .library(name: "Cairn", targets: ["Cairn"]),
+    .library(name: "CairnStore", targets: ["CairnStore"]),
+    .executable(name: "cairn", targets: ["CairnTool"]),
+    .executable(name: "cairn-bench", targets: ["CairnBench"]),
+  ],
+  targets: [
+    // What Glibc's module does not expose or Swift cannot express.
+    .target(name: "CCairn"),
+    // The store: bytes in, bytes out. No Foundation.
+    .target(name: "CairnStore", dependencies: ["CCairn"], swiftSettings: settings),
+    // What `import Cairn` gives: the store and its bridges to Foundation.
+    .target(name: "Cairn", dependencies: ["CairnStore"], swiftSettings: settings),
+    .executableTarget(name: "CairnTool", dependencies: ["Cairn"], swiftSettings: settings),
+    .executableTarget(
+      name: "CairnBench", dependencies: ["Cairn", "CCairn"], swiftSettings: settings),
+    // What the tests run as a process of its own: to kill it, to fork it, to limit it.
+    .executableTarget(
+      name: "KillWriter", dependencies: ["CairnStore"], path: "Fuzz/KillWriter",
+      swiftSettings: settings),
+    .testTarget(
+      name: "CairnStoreTests", dependencies: ["CairnStore", "KillWriter"], swiftSettings: settings),
+    .testTarget(name: "CairnTests", dependencies: ["Cairn"], swiftSettings: settings),
+    .testTarget(
+      name: "CairnBenchTests", dependencies: ["CairnBench"], swiftSettings: settings),
+    .testTarget(name: "RepositoryTests", swiftSettings: settings),
+    .testTarget(
+      name: "CairnToolTests", dependencies: ["CairnTool", "Cairn"], swiftSettings: settings),
+  ]
+)

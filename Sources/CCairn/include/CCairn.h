@@ -1,0 +1,32 @@
+#ifndef CCAIRN_H
+#define CCAIRN_H
+
+// What Glibc's module does not expose or Swift cannot express.
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/// Whether this processor has the instructions that `cairn_crc32c` uses. Found out before `main`, so
+/// that asking is a load (a Swift global costs a call each time).
+extern bool cairn_crc32c_support;
+static inline bool cairn_crc32c_is_supported(void) { return cairn_crc32c_support; }
+
+/// Continues a CRC32C (Castagnoli, reflected) over `count` bytes. `state` is the running register,
+/// without the inversions at begin and end. Call only where supported.
+uint32_t cairn_crc32c(uint32_t state, const void *bytes, size_t count);
+
+/// fallocate(2), not glibc's posix_fallocate, which would emulate it by touching every block.
+/// Returns 0, or -1 with `errno`.
+int cairn_fallocate(int descriptor, int64_t offset, int64_t count);
+
+/// The magic number of the filesystem that the descriptor is on (statfs(2)), or -1 with `errno`.
+int64_t cairn_filesystem_magic(int descriptor);
+
+/// Prefaults `count` bytes at `address` for writing (MADV_POPULATE_WRITE). Returns 0, or -1.
+int cairn_populate_for_writing(void *address, size_t count);
+
+/// Makes the kernel zero the page in a forked child (MADV_WIPEONFORK). Returns 0, or -1.
+int cairn_wipe_on_fork(void *address, size_t count);
+
+#endif

@@ -1,0 +1,11 @@
+public import CairnStore
+public import FoundationEssentials
+
+extension Data: ByteSource {
+  /// Calls `body` with the bytes in place; nothing is copied.
+  public func withBytes<Result: ~Copyable, Failure: Error>(
+    _ body: (RawSpan) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    try body(bytes)
+  }
+}

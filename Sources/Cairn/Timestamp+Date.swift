@@ -1,0 +1,18 @@
+public import CairnStore
+public import FoundationEssentials
+
+extension Timestamp {
+  /// The nearest millisecond, or the earliest or latest one that can be expressed.
+  public init(_ date: Date) {
+    let milliseconds = (date.timeIntervalSince1970 * 1000).rounded()
+    self.init(
+      millisecondsSinceEpoch: Int64(exactly: milliseconds) ?? (milliseconds < 0 ? .min : .max))
+  }
+}
+
+extension Date {
+  /// The date of a timestamp.
+  public init(_ timestamp: Timestamp) {
+    self.init(timeIntervalSince1970: Double(timestamp.millisecondsSinceEpoch) / 1000)
+  }
+}

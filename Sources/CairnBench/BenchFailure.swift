@@ -1,0 +1,27 @@
+import Glibc
+
+/// Why a run ended without a report. Each case ends with exit status 1.
+enum BenchFailure: Error, CustomStringConvertible {
+  /// A store gave something else than was written to it.
+  case mismatch(store: String, workload: String, key: String, detail: String)
+  case system(call: String, path: String, errorNumber: Int32)
+  case unsuited(String)
+  /// The process that held a store ended or said that it failed.
+  case worker(String)
+
+  /// What the system call that has just failed left in `errno`.
+  static func lastSystemError(_ call: String, _ path: String) -> BenchFailure {
+    .system(call: call, path: path, errorNumber: errno)
+  }
+
+  var description: String {
+    switch self {
+    case .mismatch(let store, let workload, let key, let detail):
+      "MISMATCH: store \(store), workload \(workload), key \(key): \(detail)"
+    case .system(let call, let path, let number):
+      // SAFETY: strerror returns a NUL-terminated string that stays valid until the next call.
+      "\(call) \(path): \(unsafe String(cString: strerror(number)))"
+    case .unsuited(let what), .worker(let what): what
+    }
+  }
+}

@@ -1,0 +1,89 @@
+import Glibc
+
+/// `cairn-bench`: Cairn and its peers under the same workloads.
+///
+/// Exit status: 0 done; 1 a store gave something else than was written to it, or failed; 2 usage.
+@main
+enum CairnBench {
+  static func main() {
+    let arguments = Array(CommandLine.arguments.dropFirst())
+    if arguments.count == 2, arguments[0] == WorkerMain.argument {
+      exit(WorkerMain.run(arguments[1]))
+    }
+    do {
+      guard let options = try BenchOptions.parse(arguments) else {
+        print(BenchOptions.usage)
+        exit(0)
+      }
+      Cleanup.handleSignals()
+      try run(options)
+      Cleanup.perform()
+      exit(0)
+    } catch let error as UsageError {
+      complain("\(error)\n\(BenchOptions.usage)")
+      exit(2)
+    } catch {
+      Cleanup.perform()
+      complain("\(error)")
+      exit(1)
+    }
+  }
+
+  private static func run(_ options: BenchOptions) throws {
+    let plan = Plan(options)
+    let machine = Machine.current
+    let directory = try RunDirectory(in: options.directory)
+    try say(introduction(machine, directory, options))
+    if !options.isQuick {
+      MachineWarmUp.touchMemory(availableByteCount: Machine.availableMemoryByteCount)
+    }
+    let coordinator = Coordinator(
+      plan: plan, seed: options.seed, directory: directory.path, progress: Progress())
+    var results: [(section: Plan.Section, results: [BenchResult])] = []
+    for section in plan.sections {
+      let sectionResults = try coordinator.run(section)
+      try say(ReportTable(section: section, results: sectionResults).text)
+      results.append((section, sectionResults))
+    }
+    try say(ReportTable.legend)
+    try say(Highlights(results: results.flatMap(\.results)).text)
+    let report = BenchReport(
+      machine: machine, filesystem: directory.fileSystem, seed: options.seed,
+      options: ReportedOptions(options, plan), results: results.flatMap(\.results))
+    if let path = options.jsonPath { try write(try report.json(), to: path) }
+    if let path = options.svgPath {
+      let caption = "\(machine.summary), \(directory.fileSystem.type), seed \(options.seed)"
+      try write(Array(ReportChart(sections: results, caption: caption).svg.utf8), to: path)
+    }
+  }
+
+  private static func introduction(
+    _ machine: Machine, _ directory: RunDirectory, _ options: BenchOptions
+  ) -> String {
+    var text = "\(machine.summary)\n"
+    text += "\(directory.fileSystem.type) on \(directory.fileSystem.device), in \(directory.path)\n"
+    text += "seed \(options.seed)\n"
+    #if DEBUG
+      text += "BUILT WITHOUT OPTIMIZATION: the figures mean nothing\n"
+    #endif
+    return text
+  }
+
+  private static func write(_ bytes: [UInt8], to path: String) throws {
+    // SAFETY: the path is passed as a string that outlives the call.
+    let file = unsafe open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+    guard file >= 0 else { throw BenchFailure.lastSystemError("open", path) }
+    defer { close(file) }
+    try LineChannel.write(bytes, to: file, path: path)
+  }
+
+  /// Unbuffered, so that a section shows when it is done, wherever the output goes.
+  private static func say(_ text: String) throws {
+    try LineChannel.write(Array("\(text)\n".utf8), to: STDOUT_FILENO, path: "standard output")
+  }
+
+  private static func complain(_ text: String) {
+    try? LineChannel.write(
+      Array("cairn-bench: \(text)\n".utf8), to: STDERR_FILENO, path: "standard error")
+  }
+}

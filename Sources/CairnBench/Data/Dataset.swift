@@ -1,0 +1,118 @@
+import Cairn
+import Glibc
+
+/// What is written under each key, and the check of what comes back.
+///
+/// A value is a window of one pool of random bytes, at an offset that follows from the seed, the
+/// key and how often the key has been written. So it costs nothing to make, and a comparison of
+/// memory tells whether bytes that were read are the key's newest. Two values are the same for
+/// one pair of (key, generation) in 262,144. The pool stays in the second-level cache.
+///
+// SAFETY: `@unchecked Sendable` since the pool is written by `init` alone, and a generation only
+// while no other thread uses its key. Both are freed by `deinit`; indices come from the workloads,
+// which stay below `keyCount`.
+@safe
+final class Dataset: @unchecked Sendable {
+  let keyCount: Int
+  let valueByteCount: Int
+  let seed: UInt64
+
+  private static let windowCount = 1 << 18
+  private let pool: UnsafeMutableRawPointer
+  private let generations: UnsafeMutablePointer<UInt16>
+  /// The generation of a key that the store does not hold.
+  static let absent = UInt16.max
+
+  init(keyCount: Int, valueByteCount: Int, seed: UInt64) {
+    self.keyCount = keyCount
+    self.valueByteCount = valueByteCount
+    self.seed = seed
+    let wordCount = (Self.windowCount + valueByteCount + 7) / 8
+    unsafe pool = UnsafeMutableRawPointer.allocate(byteCount: wordCount * 8, alignment: 64)
+    var random = RandomSource(seed: seed ^ 0x706F_6F6C)
+    for word in 0..<wordCount {
+      unsafe pool.storeBytes(of: random.next(), toByteOffset: word * 8, as: UInt64.self)
+    }
+    unsafe generations = UnsafeMutablePointer<UInt16>.allocate(capacity: max(keyCount, 1))
+    unsafe generations.initialize(repeating: Self.absent, count: max(keyCount, 1))
+  }
+
+  deinit {
+    unsafe pool.deallocate()
+    unsafe generations.deallocate()
+  }
+
+  // MARK: What the store holds
+
+  @inline(__always)
+  func key(_ index: Int) -> BenchKey { BenchKey(index: index, seed: seed) }
+
+  @inline(__always)
+  func generation(of index: Int) -> UInt16 { unsafe generations[index] }
+
+  @inline(__always)
+  func setGeneration(_ generation: UInt16, of index: Int) {
+    unsafe generations[index] = generation
+  }
+
+  func setAllGenerations(_ generation: UInt16) {
+    unsafe generations.update(repeating: generation, count: keyCount)
+  }
+
+  /// The generation that the next write of the key has.
+  @inline(__always)
+  func nextGeneration(of index: Int) -> UInt16 {
+    let next = unsafe generations[index] &+ 1
+    return next == Self.absent ? 0 : next
+  }
+
+  // MARK: Values
+
+  @inline(__always)
+  func value(_ index: Int, generation: UInt16) -> ValueSlice {
+    var mixed = (UInt64(truncatingIfNeeded: index) << 16 | UInt64(generation)) ^ seed << 20
+    mixed = mixed &* 0x9E37_79B9_7F4A_7C15
+    let offset = Int(truncatingIfNeeded: mixed >> 46)
+    return unsafe ValueSlice(
+      bytes: UnsafeRawBufferPointer(start: pool + offset, count: valueByteCount))
+  }
+
+  /// How the bytes differ from the key's value, or `nil` where they do not.
+  ///
+  /// The length is compared always. Up to 4 KiB all bytes are; of a longer value the first and
+  /// last 64, and all of them when `isThorough`. (Reading 256 KiB a second time would double the
+  /// time of a read.)
+  @inline(__always)
+  func difference(_ bytes: RawSpan, index: Int, generation: UInt16, isThorough: Bool) -> String? {
+    guard bytes.byteCount == valueByteCount else {
+      return "the value has \(bytes.byteCount) bytes instead of \(valueByteCount)"
+    }
+    let expected = unsafe value(index, generation: generation).bytes
+    let isEqual = unsafe bytes.withUnsafeBytes { found in
+      guard let left = found.baseAddress, let right = expected.baseAddress else {
+        return true
+      }
+      if isThorough || valueByteCount <= 4_096 {
+        return unsafe memcmp(left, right, valueByteCount) == 0
+      }
+      let last = valueByteCount - 64
+      return unsafe memcmp(left, right, 64) == 0 && memcmp(left + last, right + last, 64) == 0
+    }
+    return isEqual ? nil : "the value's bytes are not those of generation \(generation)"
+  }
+}
+
+/// Bytes of the pool: a value to be written.
+// SAFETY: lives no longer than the `Dataset` whose pool it points to; every use is inside a
+// method that holds the dataset.
+@safe
+struct ValueSlice: ByteSource {
+  let bytes: UnsafeRawBufferPointer
+
+  @inline(__always)
+  func withBytes<Result: ~Copyable, Failure: Error>(
+    _ body: (RawSpan) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    try body(unsafe RawSpan(_unsafeBytes: bytes))
+  }
+}

@@ -1,0 +1,66 @@
+import Glibc
+
+/// The order in which a round uses keys, made before its clock starts and the same for every
+/// store. A sequence that ends begins again; its length is a power of two where it is drawn at
+/// random.
+struct KeySequence {
+  private(set) var indices: [UInt32] = []
+  /// Marks an index whose key is written instead of read.
+  static let writeMark: UInt32 = 1 << 31
+
+  /// Enough that a round does not see the same order twice soon, and little beside the store.
+  private static func length(keyCount: Int) -> Int { keyCount <= 1 << 17 ? 1 << 17 : 1 << 20 }
+
+  /// Keys from `first` on, uniformly at random.
+  static func uniform(
+    keyCount: Int, first: Int = 0, writeShare: Double = 0, random: inout RandomSource
+  ) -> KeySequence {
+    var sequence = KeySequence()
+    let count = length(keyCount: keyCount)
+    sequence.indices.reserveCapacity(count)
+    for _ in 0..<count {
+      var index = UInt32(first + random.index(below: keyCount))
+      if writeShare > 0, random.fraction() < writeShare { index |= writeMark }
+      sequence.indices.append(index)
+    }
+    return sequence
+  }
+
+  /// Every key once, in random order.
+  static func permutation(keyCount: Int, random: inout RandomSource) -> KeySequence {
+    KeySequence(indices: (0..<UInt32(keyCount)).shuffled(using: &random))
+  }
+
+  /// Keys by Zipf's law, by the rejection-free method of Gray and others ("Quickly generating
+  /// billion-record synthetic databases", 1994) that YCSB uses. Which key has which rank is
+  /// random.
+  static func zipf(
+    keyCount: Int, exponent: Double = 0.99, random: inout RandomSource
+  ) -> KeySequence {
+    let ranks = permutation(keyCount: keyCount, random: &random).indices
+    var zeta = 0.0
+    for rank in 1...keyCount { zeta += 1 / pow(Double(rank), exponent) }
+    let zetaOfTwo = 1 + pow(0.5, exponent)
+    let alpha = 1 / (1 - exponent)
+    let eta =
+      keyCount > 2
+      ? (1 - pow(2 / Double(keyCount), 1 - exponent)) / (1 - zetaOfTwo / zeta) : 0
+    var sequence = KeySequence()
+    let count = length(keyCount: keyCount)
+    sequence.indices.reserveCapacity(count)
+    for _ in 0..<count {
+      let fraction = random.fraction()
+      let scaled = fraction * zeta
+      let rank: Int
+      if scaled < 1 {
+        rank = 0
+      } else if scaled < zetaOfTwo {
+        rank = 1
+      } else {
+        rank = Int(Double(keyCount) * pow(eta * fraction - eta + 1, alpha))
+      }
+      sequence.indices.append(ranks[min(rank, keyCount - 1)])
+    }
+    return sequence
+  }
+}

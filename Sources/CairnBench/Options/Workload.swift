@@ -1,0 +1,83 @@
+/// What is measured: one row of the report, named as on the command line and in the JSON.
+enum Workload: String, CaseIterable, Codable, Sendable {
+  /// New keys, one put at a time, into an empty store.
+  case fill
+  /// New keys, 1,000 to a call; stores without batches loop.
+  case fillBatch = "fill-batch"
+  /// A new value for every key, one at a time, in random order.
+  case overwrite
+  /// A value copied out, keys uniformly at random.
+  case get
+  /// A value looked at where it lies.
+  case getZeroCopy = "get-zero-copy"
+  /// 64 keys to a call; counted by key, the percentiles are of the calls.
+  case getMany = "get-many"
+  /// Keys that the store does not hold.
+  case getMissing = "get-missing"
+  /// Keys by Zipf's law with exponent 0.99, the popular ones spread over the key space.
+  case getZipf = "get-zipf"
+  /// `get` by two threads; their sum.
+  case getTwoThreads = "get-2-threads"
+  /// Every key, one at a time, in random order.
+  case delete
+  /// 95 % `get`, 5 % `overwrite`.
+  case mixed95to5 = "mixed-95-5"
+  /// Half `get`, half `overwrite`.
+  case mixed50to50 = "mixed-50-50"
+  /// Opening a store that was closed, up to the first value read.
+  case openClean = "open-clean"
+  /// Opening a store whose process was killed after a fill, up to the first value read.
+  case openKilled = "open-killed"
+  /// New keys, each put acknowledged when it survives power loss.
+  case durablePut = "durable-put"
+  /// The same by sixteen threads on one store; their sum.
+  case durablePut16Threads = "durable-put-16-threads"
+
+  /// The order of measuring: what needs an empty store first, what uses it up last.
+  static let runOrder: [Workload] = [
+    .fillBatch, .fill, .openKilled, .get, .getZeroCopy, .getMany, .getMissing, .getZipf,
+    .getTwoThreads, .mixed95to5, .mixed50to50, .overwrite, .openClean, .delete, .durablePut,
+    .durablePut16Threads,
+  ]
+
+  /// What a store must be able to do for the row to mean anything.
+  var needs: StoreAbilities {
+    switch self {
+    case .getZeroCopy: .zeroCopyReads
+    case .openClean, .openKilled: .reopening
+    case .durablePut: .durableWrites
+    case .durablePut16Threads: [.durableWrites, .concurrentWrites]
+    default: []
+    }
+  }
+
+  /// Whether it needs the store as `fill` leaves it.
+  var needsFilledStore: Bool {
+    switch self {
+    case .fill, .fillBatch, .durablePut, .durablePut16Threads: false
+    default: true
+    }
+  }
+
+  /// Whether every round begins by writing all keys, measured or not.
+  var refillsEveryRound: Bool { self == .fill || self == .openKilled || self == .delete }
+
+  /// Whether it leaves other values behind than it found, so that they must be checked.
+  var changesMain: Bool {
+    switch self {
+    case .fill, .openKilled, .overwrite, .delete, .mixed95to5, .mixed50to50: true
+    default: false
+    }
+  }
+
+  var durability: String {
+    switch self {
+    case .durablePut, .durablePut16Threads: "durable"
+    default: "process"
+    }
+  }
+
+  /// Keys in one call of `get-many`, and values in one of `fill-batch`.
+  static let keysPerCall = 64
+  static let valuesPerBatch = 1_000
+}

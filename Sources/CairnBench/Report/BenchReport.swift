@@ -1,0 +1,104 @@
+import FoundationEssentials
+
+/// All that a run found out, as the JSON file holds it. The names are those of the specification.
+struct BenchReport: Codable, Sendable {
+  var machine: Machine
+  var filesystem: FileSystem
+  var seed: UInt64
+  var options: ReportedOptions
+  var results: [BenchResult]
+
+  func json() throws -> [UInt8] {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    return [UInt8](try encoder.encode(self)) + [UInt8(ascii: "\n")]
+  }
+}
+
+/// The options as they took effect.
+struct ReportedOptions: Codable, Sendable {
+  var quick: Bool
+  var stores: [StoreKind]
+  var workloads: [Workload]
+  /// Absent where it went by the size of the values.
+  var n: Int?
+  var valueBytes: [Int]
+  var directory: String?
+  var optimized: Bool
+
+  init(_ options: BenchOptions, _ plan: Plan) {
+    quick = options.isQuick
+    stores = StoreKind.allCases.filter { kind in
+      plan.sections.contains { $0.stores.contains(kind) }
+    }
+    workloads = options.workloads ?? Workload.allCases
+    n = options.keyCount
+    valueBytes = options.valueByteCount.map { [$0] } ?? [100, 1 << 10, 16 << 10, 256 << 10]
+    directory = options.directory
+    #if DEBUG
+      optimized = false
+    #else
+      optimized = true
+    #endif
+  }
+}
+
+/// One store and workload: the medians of its rounds.
+struct BenchResult: Codable, Sendable {
+  var store: StoreKind
+  var workload: Workload
+  /// Keys in the store.
+  var n: Int
+  var valueBytes: Int
+  /// Of all rounds.
+  var operations: Int
+  /// The median of the rounds.
+  var opsPerSecond: Double
+  var minimumOpsPerSecond: Double
+  var maximumOpsPerSecond: Double
+  var rounds: Int
+  // Of the sampled calls of all rounds; a call of `get-many` and `fill-batch` is of many keys.
+  var p50Nanoseconds: UInt64
+  var p99Nanoseconds: UInt64
+  var p999Nanoseconds: UInt64
+  /// Allocated blocks of the store's files after the row.
+  var diskBytes: Int
+  /// The highest of the rounds, mapped pages of files included.
+  var peakResidentBytes: Int
+  var durability: String
+
+  init(
+    store: StoreKind, workload: Workload, _ section: Plan.Section, rounds: [RoundResult]
+  ) {
+    self.store = store
+    self.workload = workload
+    n = section.keyCount
+    valueBytes = section.valueByteCount
+    durability = workload.durability
+    self.rounds = rounds.count
+    let rates = rounds.map(\.operationsPerSecond).sorted()
+    minimumOpsPerSecond = rates.first ?? 0
+    maximumOpsPerSecond = rates.last ?? 0
+    opsPerSecond =
+      rates.isEmpty ? 0 : (rates[(rates.count - 1) / 2] + rates[rates.count / 2]) / 2
+    operations = rounds.reduce(0) { $0 + $1.operationCount }
+    var latencies = LatencyHistogram()
+    for round in rounds { latencies.merge(round.latencies) }
+    p50Nanoseconds = latencies.percentile(0.5)
+    p99Nanoseconds = latencies.percentile(0.99)
+    p999Nanoseconds = latencies.percentile(0.999)
+    diskBytes = rounds.last?.diskByteCount ?? 0
+    peakResidentBytes = rounds.map(\.peakResidentByteCount).max() ?? 0
+  }
+}
+
+extension BenchResult {
+  /// How many times as fast Cairn was in the same row, where both are there.
+  func cairnRatio(in results: [BenchResult]) -> Double? {
+    guard store != .cairn, opsPerSecond > 0 else { return nil }
+    let cairn = results.first {
+      $0.store == .cairn && $0.workload == workload && $0.n == n && $0.valueBytes == valueBytes
+    }
+    return cairn.map { $0.opsPerSecond / opsPerSecond }
+  }
+}

@@ -1,0 +1,27 @@
+/// The ratios that the project promises, in words, where a run holds them.
+struct Highlights {
+  let results: [BenchResult]
+
+  var text: String {
+    var lines: [String] = []
+    for result in results {
+      guard let ratio = result.cairnRatio(in: results) else { continue }
+      let isPromised =
+        result.store == .filePerKey && result.valueBytes == 100
+        && [.fill, .get].contains(result.workload)
+      guard isPromised || (result.store == .bareMap && result.workload == .get) else { continue }
+      lines.append(
+        "\(result.workload.rawValue), \(Figures.count(result.n)) keys × \(result.valueBytes) B: "
+          + "cairn is \(Figures.ratio(ratio)) \(result.store.rawValue)\n")
+    }
+    return lines.joined()
+  }
+}
+
+extension Machine {
+  /// In one line.
+  var summary: String {
+    "\(processor), \(processorCount) processors, \(Figures.bytes(memoryBytes)), "
+      + "\(architecture), \(operatingSystem)"
+  }
+}

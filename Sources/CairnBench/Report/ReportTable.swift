@@ -1,0 +1,58 @@
+/// A section's results as a table for the terminal.
+struct ReportTable {
+  let section: Plan.Section
+  let results: [BenchResult]
+
+  private static let headings = [
+    "workload", "store", "median", "min – max", "p50", "p99", "p99.9", "disk", "memory", "cairn",
+  ]
+  private static let leftAlignedColumnCount = 2
+
+  var text: String {
+    var rows = [Self.headings]
+    var previous: Workload?
+    for result in results {
+      let spread =
+        result.rounds > 1
+        ? Self.spread(result.minimumOpsPerSecond, result.maximumOpsPerSecond) : "one round"
+      rows.append([
+        result.workload == previous ? "" : result.workload.rawValue,
+        result.store.rawValue,
+        Figures.rate(result.opsPerSecond),
+        spread,
+        Figures.duration(result.p50Nanoseconds),
+        Figures.duration(result.p99Nanoseconds),
+        Figures.duration(result.p999Nanoseconds),
+        Figures.bytes(result.diskBytes),
+        Figures.bytes(result.peakResidentBytes),
+        result.cairnRatio(in: results).map(Figures.ratio) ?? "",
+      ])
+      previous = result.workload
+    }
+    return "\(section.title)\n" + Self.aligned(rows)
+  }
+
+  /// The unit once, where both have the same.
+  private static func spread(_ minimum: Double, _ maximum: Double) -> String {
+    let (low, high) = (Figures.rate(minimum), Figures.rate(maximum))
+    return (low.suffix(4) == high.suffix(4) ? String(low.dropLast(4)) : low) + " – " + high
+  }
+
+  private static func aligned(_ rows: [[String]]) -> String {
+    let widths = headings.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
+    return rows.map { row in
+      let cells = row.enumerated().map { column, cell in
+        let padding = String(repeating: " ", count: widths[column] - cell.count)
+        return column < leftAlignedColumnCount ? cell + padding : padding + cell
+      }
+      let line = cells.joined(separator: "  ")
+      return String(line.reversed().drop { $0 == " " }.reversed()) + "\n"
+    }.joined()
+  }
+
+  static let legend = """
+    Medians of interleaved rounds. Percentiles are of calls (64 keys in get-many, 1,000 in
+    fill-batch), disk is allocated blocks, memory is the peak with mapped pages of files. The last
+    column is how many times as fast cairn was in that row. All but the durable rows are unsynced.
+    """
+}

@@ -1,0 +1,115 @@
+import Glibc
+
+/// Runs a plan: a worker process for each store of a section, and row by row, round by round, one
+/// store after the other, so that whatever disturbs the machine disturbs all of them.
+struct Coordinator {
+  let plan: Plan
+  let seed: UInt64
+  let directory: String
+  let progress: Progress
+
+  /// Rounds that take longer are not repeated: the time is spent where figures scatter.
+  private static let repeatableSeconds = 1.0
+
+  /// Runs a section and returns its results, ordered by workload, then by store.
+  func run(_ section: Plan.Section) throws -> [BenchResult] {
+    var stores = try section.stores.map { try StoreRun(kind: $0, worker: startWorker($0, section)) }
+    var results: [BenchResult] = []
+    for workload in Workload.runOrder where section.workloads.contains(workload) {
+      for index in stores.indices { stores[index].beginRow() }
+      for round in 0..<section.roundCount(of: workload) {
+        // Every other round the other way about: none always follows the same neighbour.
+        let order = round.isMultiple(of: 2) ? Array(stores.indices) : stores.indices.reversed()
+        for index in order where stores[index].takesPart(in: workload) {
+          progress.show("\(section.title): \(workload.rawValue), \(stores[index].kind.rawValue)")
+          try runRound(workload, round, section, &stores[index])
+        }
+      }
+      for store in stores where !store.rounds.isEmpty {
+        if workload.changesMain { _ = try store.worker.ask(.check(workload)) }
+        results.append(
+          BenchResult(store: store.kind, workload: workload, section, rounds: store.rounds))
+      }
+    }
+    progress.clear()
+    for store in stores { try store.worker.finish() }
+    for store in stores { DirectoryTree.remove(store.worker.configuration.directory) }
+    let order = Workload.allCases
+    return results.enumerated().sorted { left, right in
+      let leftRank = order.firstIndex(of: left.element.workload) ?? 0
+      let rightRank = order.firstIndex(of: right.element.workload) ?? 0
+      return (leftRank, left.offset) < (rightRank, right.offset)
+    }.map(\.element)
+  }
+
+  private func runRound(
+    _ workload: Workload, _ round: Int, _ section: Plan.Section, _ store: inout StoreRun
+  ) throws {
+    let begin = monotonicNanoseconds()
+    if workload.needsFilledStore {
+      // A store that was opened after a kill is killed again only after new writes.
+      let refills = workload == .openKilled && round > 0
+      _ = try store.worker.ask(refills ? .refill : .prepare)
+    }
+    if workload == .openKilled {
+      store.worker.kill()
+      store.worker = try WorkerProcess(store.worker.configuration)
+    }
+    let limit = workload.millisecondLimit(section) ?? 3_600_000
+    guard
+      let result = try store.worker.ask(.run(workload, round: round, milliseconds: limit))
+    else { throw BenchFailure.worker("no result of \(workload.rawValue)") }
+    // A store may be lost with every kill; what other rows leave is checked at their end.
+    if workload == .openKilled { _ = try store.worker.ask(.check(workload)) }
+    store.rounds.append(result)
+    let seconds = Double(monotonicNanoseconds() - begin) / 1e9
+    if workload == .fill { store.fillSeconds = seconds }
+    let cost = workload.refillsEveryRound ? max(seconds, store.fillSeconds) : seconds
+    if cost > Self.repeatableSeconds { store.isRowDone = true }
+  }
+
+  private func startWorker(_ kind: StoreKind, _ section: Plan.Section) throws -> WorkerProcess {
+    let path = "\(directory)/\(kind.rawValue)-\(section.valueByteCount)-\(section.keyCount)"
+    // SAFETY: the path is passed as a string that outlives the call.
+    if unsafe mkdir(path, 0o700) != 0 { throw BenchFailure.lastSystemError("mkdir", path) }
+    return try WorkerProcess(
+      WorkerConfiguration(
+        store: kind, directory: path, keyCount: section.keyCount,
+        valueByteCount: section.valueByteCount, seed: seed,
+        settles: section.roundCount > 1))
+  }
+}
+
+/// A store in the course of a section.
+private struct StoreRun {
+  let kind: StoreKind
+  var worker: WorkerProcess
+  /// Of the row that is running.
+  var rounds: [RoundResult] = []
+  var isRowDone = false
+  var fillSeconds = 0.0
+
+  init(kind: StoreKind, worker: WorkerProcess) {
+    self.kind = kind
+    self.worker = worker
+  }
+
+  mutating func beginRow() {
+    rounds = []
+    isRowDone = false
+  }
+
+  func takesPart(in workload: Workload) -> Bool { !isRowDone && kind.supports(workload) }
+}
+
+/// One line that says what is going on, where someone is looking.
+struct Progress {
+  private let isShown = isatty(STDERR_FILENO) == 1
+
+  func show(_ text: String) { if isShown { write("\r\u{1B}[K" + text + " …") } }
+  func clear() { if isShown { write("\r\u{1B}[K") } }
+
+  private func write(_ text: String) {
+    try? LineChannel.write(Array(text.utf8), to: STDERR_FILENO, path: "standard error")
+  }
+}

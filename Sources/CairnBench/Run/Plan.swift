@@ -1,0 +1,65 @@
+/// What a run does: sections one after the other, each with one size of value.
+struct Plan: Sendable {
+  struct Section: Sendable {
+    var stores: [StoreKind]
+    var workloads: [Workload]
+    var keyCount: Int
+    var valueByteCount: Int
+    /// Rounds of a row, at most.
+    var roundCount: Int
+    /// How long a round lasts where the workload does not say how many operations it has.
+    var milliseconds: Int
+
+    /// Rounds that begin with a fill cost more than they tell: three are enough.
+    func roundCount(of workload: Workload) -> Int {
+      workload.refillsEveryRound ? min(roundCount, 3) : roundCount
+    }
+  }
+
+  var sections: [Section]
+
+  init(_ options: BenchOptions) {
+    let sizes = options.valueByteCount.map { [$0] } ?? [100, 1 << 10, 16 << 10, 256 << 10]
+    sections = sizes.map { size in
+      Section(
+        stores: options.stores ?? StoreKind.standard,
+        workloads: options.workloads ?? Workload.allCases,
+        keyCount: options.keyCount
+          ?? Self.defaultKeyCount(valueByteCount: size, isQuick: options.isQuick),
+        valueByteCount: size,
+        roundCount: options.isQuick ? 1 : 3,
+        milliseconds: options.isQuick ? 5 : 120)
+    }
+    if options.includesReferenceSection {
+      sections.append(
+        Section(
+          stores: [.cairn, .bareMap], workloads: [.fill, .get], keyCount: 1_000_000,
+          valueByteCount: 100, roundCount: 9, milliseconds: 200))
+    }
+  }
+
+  /// As many keys as keep the file-per-key store's fill to a few seconds.
+  private static func defaultKeyCount(valueByteCount: Int, isQuick: Bool) -> Int {
+    let count =
+      switch valueByteCount {
+      case ...256: 50_000
+      case ...4_096: 10_000
+      case ...65_536: 2_000
+      default: max(16, 50 << 20 / valueByteCount)
+      }
+    return isQuick ? max(10, count / 40) : count
+  }
+}
+
+extension Workload {
+  /// How long a round may take when it has a given number of operations; `nil`: until they are
+  /// done, since other rows build on it.
+  func millisecondLimit(_ section: Plan.Section) -> Int? {
+    switch self {
+    case .fill, .openKilled: nil
+    case .fillBatch: section.milliseconds * 4
+    case .overwrite, .delete: section.milliseconds * 6
+    default: section.milliseconds
+    }
+  }
+}

@@ -1,0 +1,27 @@
+import Cairn
+
+/// The rows that open a store that is there.
+extension Worker {
+  /// Opens the main store and reads one value, so that a store that puts the work off until the
+  /// first read has no advantage. After a kill there is one such opening; a clean one is repeated,
+  /// closed in between (which is not counted).
+  func openRepeatedly(_ round: Round) throws -> Measurement {
+    var measurement = Measurement()
+    var random = round.random
+    let maximum = round.workload == .openKilled ? 1 : 20
+    for _ in 0..<maximum {
+      try closeMain()
+      let index = random.index(below: data.keyCount)
+      let begin = monotonicNanoseconds()
+      let store = try openMain()
+      let value = try data.key(index).withBytes { key throws in try store.value(forKey: key) }
+      let nanoseconds = monotonicNanoseconds() - begin
+      try check(value, index, round.workload, isThorough: true)
+      measurement.latencies.record(nanoseconds)
+      measurement.nanoseconds += max(1, nanoseconds)
+      measurement.operationCount += 1
+      if measurement.nanoseconds >= round.nanosecondLimit { break }
+    }
+    return measurement
+  }
+}

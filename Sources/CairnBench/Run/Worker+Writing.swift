@@ -1,0 +1,142 @@
+import Cairn
+import Glibc
+
+/// The rows that write: into the main store, or into one of their own.
+extension Worker {
+  func change(_ round: Round) throws -> Measurement {
+    var random = round.random
+    switch round.workload {
+    case .overwrite:
+      return try overwrite(round, .permutation(keyCount: data.keyCount, random: &random))
+    case .delete:
+      noteKeysRemoved()
+      return try delete(round, .permutation(keyCount: data.keyCount, random: &random))
+    default:
+      let share = round.workload == .mixed95to5 ? 0.05 : 0.5
+      return try mix(
+        round, .uniform(keyCount: data.keyCount, writeShare: share, random: &random))
+    }
+  }
+
+  private func overwrite(_ round: Round, _ sequence: KeySequence) throws -> Measurement {
+    let (store, indices) = (try openMain(), sequence.indices)
+    return try Measurement.run(pace(round, maximumCallCount: indices.count)) { call in
+      try put(Int(indices[call]), in: store)
+    }
+  }
+
+  private func delete(_ round: Round, _ sequence: KeySequence) throws -> Measurement {
+    let (store, data, indices) = (try openMain(), data, sequence.indices)
+    return try Measurement.run(pace(round, maximumCallCount: indices.count)) { call in
+      let index = Int(indices[call])
+      let wasThere = try data.key(index).withBytes { key throws in
+        try store.removeValue(forKey: key)
+      }
+      guard wasThere else { throw mismatch(round.workload, index, "the key is missing") }
+      data.setGeneration(Dataset.absent, of: index)
+    }
+  }
+
+  private func mix(_ round: Round, _ sequence: KeySequence) throws -> Measurement {
+    let (store, data, indices) = (try openMain(), data, sequence.indices)
+    let mask = indices.count - 1
+    // Bounds what a fast store writes, for none gives space back while it is measured.
+    let maximum = max(data.keyCount, Self.writtenByteLimit / max(data.valueByteCount, 1))
+    return try Measurement.run(pace(round, maximumCallCount: maximum)) { call in
+      let marked = indices[call & mask]
+      let index = Int(marked & ~KeySequence.writeMark)
+      if marked & KeySequence.writeMark != 0 {
+        try put(index, in: store)
+      } else {
+        let value = try data.key(index).withBytes { key throws in try store.value(forKey: key) }
+        try check(value, index, round.workload, isThorough: call & 15 == 0)
+      }
+    }
+  }
+
+  private static var writtenByteLimit: Int { 256 << 20 }
+
+  /// Writes the key's next generation.
+  @inline(__always)
+  private func put(_ index: Int, in store: Store) throws {
+    let generation = data.nextGeneration(of: index)
+    try data.key(index).withBytes { key throws in
+      try data.value(index, generation: generation).withBytes { value throws in
+        try store.setValue(value, forKey: key)
+      }
+    }
+    data.setGeneration(generation, of: index)
+  }
+
+  // MARK: Rows with a store of their own
+
+  func fillInBatches(_ round: Round) throws -> RoundResult {
+    let path = configuration.directory + "/batch"
+    DirectoryTree.remove(path)
+    let store = try Store(at: path, options: storeOptions(.process))
+    let (data, batch) = (data, min(Workload.valuesPerBatch, data.keyCount))
+    var pairs: [(key: BenchKey, value: ValueSlice)] = []
+    pairs.reserveCapacity(batch)
+    var pace = pace(round, maximumCallCount: data.keyCount / batch)
+    pace.sampleInterval = 1
+    let measurement = try Measurement.run(pace, operationsPerCall: batch) { call in
+      pairs.removeAll(keepingCapacity: true)
+      for index in (call * batch)..<((call + 1) * batch) {
+        pairs.append((data.key(index), data.value(index, generation: 0)))
+      }
+      try store.setValues(pairs)
+    }
+    return try conclude(
+      round, measurement, store, path, written: [0..<measurement.operationCount])
+  }
+
+  func putDurably(_ round: Round, threadCount: Int) throws -> RoundResult {
+    let path = configuration.directory + "/durable"
+    DirectoryTree.remove(path)
+    let store = try Store(at: path, options: storeOptions(.durable))
+    if round.number == 0 {
+      // What earlier rows left unwritten would be written by the first syncs of this one. The
+      // main store has served its purpose, and what is removed need not be written.
+      try makeEmptyMain()
+      if configuration.settles { sync() }
+    }
+    let data = self.data
+    let maximum = max(16, 256 << 20 / max(data.valueByteCount, 1) / threadCount)
+    let pace = Pace(
+      maximumCallCount: maximum, nanosecondLimit: round.nanosecondLimit, sampleInterval: 1)
+    let measurements = try ThreadTeam.run(threadCount) { thread in
+      try Measurement.run(pace) { call in
+        let index = thread * maximum + call
+        try data.key(index).withBytes { key throws in
+          try data.value(index, generation: 0).withBytes { value throws in
+            try store.setValue(value, forKey: key)
+          }
+        }
+      }
+    }
+    let written = measurements.enumerated().map { thread, measurement in
+      thread * maximum..<thread * maximum + measurement.operationCount
+    }
+    return try conclude(round, .together(measurements), store, path, written: written)
+  }
+
+  /// Reads everything back, then closes and removes the row's own store.
+  private func conclude(
+    _ round: Round, _ measurement: Measurement, _ store: Store, _ path: String,
+    written: [Range<Int>]
+  ) throws -> RoundResult {
+    let peak = ProcessMemory.peakByteCount
+    for index in written.joined() {
+      let value = try data.key(index).withBytes { key throws in try store.value(forKey: key) }
+      guard let value else { throw mismatch(round.workload, index, "the key is missing") }
+      let difference = value.withBytes {
+        data.difference($0, index: index, generation: 0, isThorough: true)
+      }
+      if let difference { throw mismatch(round.workload, index, difference) }
+    }
+    let disk = DirectoryTree.allocatedByteCount(path)
+    try store.close()
+    DirectoryTree.remove(path)
+    return RoundResult(measurement, diskByteCount: disk, peakResidentByteCount: peak)
+  }
+}

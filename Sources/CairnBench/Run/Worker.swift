@@ -1,0 +1,187 @@
+import Cairn
+import FoundationEssentials
+import Glibc
+
+/// The side of the benchmark that holds a store: one process for one store and one value size,
+/// so that memory is that store's alone. It does what it is asked, a round at a time.
+///
+/// Generic over the store, so that the calls in the timed loops are direct for all of them.
+final class Worker<Store: KeyValueStore> {
+  let configuration: WorkerConfiguration
+  let data: Dataset
+  let sampleInterval: Int
+  /// The store of all rows but those that have one of their own.
+  private(set) var main: Store?
+  /// Whether `main` holds every key.
+  private(set) var isFilled = false
+  private var mainDiskByteCount: Int?
+
+  init(_ configuration: WorkerConfiguration) {
+    self.configuration = configuration
+    data = Dataset(
+      keyCount: configuration.keyCount, valueByteCount: configuration.valueByteCount,
+      seed: configuration.seed)
+    sampleInterval = configuration.store.sampleInterval(
+      valueByteCount: configuration.valueByteCount)
+  }
+
+  func answer(_ request: WorkerRequest) throws -> RoundResult? {
+    switch request {
+    case .prepare:
+      if !isFilled { try refill() }
+      return nil
+    case .refill:
+      try refill()
+      return nil
+    case .check(let workload):
+      try checkEverything(workload)
+      return nil
+    case .run(let workload, let round, let milliseconds):
+      ProcessMemory.resetPeak()
+      let round = Round(
+        workload: workload, number: round, nanosecondLimit: UInt64(milliseconds) * 1_000_000,
+        random: RandomSource(seed: configuration.seed &+ UInt64(round) << 32 &+ workload.salt))
+      return try run(round)
+    }
+  }
+
+  private func run(_ round: Round) throws -> RoundResult {
+    switch round.workload {
+    case .fill:
+      try makeEmptyMain()
+      return try finish(round, try fill(try openMain()), changes: true)
+    case .fillBatch: return try fillInBatches(round)
+    case .get, .getZeroCopy, .getMany, .getMissing, .getZipf, .getTwoThreads:
+      return try finish(round, try read(round), changes: false)
+    case .overwrite, .mixed95to5, .mixed50to50, .delete:
+      return try finish(round, try change(round), changes: true)
+    case .openClean: return try finish(round, try openRepeatedly(round), changes: false)
+    case .openKilled:
+      data.setAllGenerations(0)
+      isFilled = true
+      return try finish(round, try openRepeatedly(round), changes: true)
+    case .durablePut: return try putDurably(round, threadCount: 1)
+    case .durablePut16Threads: return try putDurably(round, threadCount: 16)
+    }
+  }
+
+  /// Puts the figures of a row of the main store together.
+  private func finish(
+    _ round: Round, _ measurement: Measurement, changes: Bool
+  ) throws -> RoundResult {
+    let peak = ProcessMemory.peakByteCount
+    // Weighing tens of thousands of files takes a while, and reading does not change it.
+    if changes { mainDiskByteCount = nil }
+    let disk = mainDiskByteCount ?? DirectoryTree.allocatedByteCount(mainPath)
+    mainDiskByteCount = disk
+    return RoundResult(measurement, diskByteCount: disk, peakResidentByteCount: peak)
+  }
+
+  // MARK: The main store
+
+  var mainPath: String { configuration.directory + "/main" }
+
+  func openMain() throws -> Store {
+    if let main { return main }
+    let store = try Store(at: mainPath, options: storeOptions(.process))
+    main = store
+    return store
+  }
+
+  func closeMain() throws {
+    try main?.close()
+    main = nil
+  }
+
+  func makeEmptyMain() throws {
+    try closeMain()
+    DirectoryTree.remove(mainPath)
+    data.setAllGenerations(Dataset.absent)
+    isFilled = false
+    mainDiskByteCount = nil
+  }
+
+  private func refill() throws {
+    try makeEmptyMain()
+    _ = try fill(try openMain())
+  }
+
+  private func fill(_ store: Store) throws -> Measurement {
+    let data = self.data
+    let pace = Pace(maximumCallCount: data.keyCount, sampleInterval: sampleInterval)
+    let measurement = try Measurement.run(pace) { index in
+      try data.key(index).withBytes { key throws in
+        try data.value(index, generation: 0).withBytes { value throws in
+          try store.setValue(value, forKey: key)
+        }
+      }
+    }
+    data.setAllGenerations(0)
+    isFilled = true
+    return measurement
+  }
+
+  /// Called by what has removed keys.
+  func noteKeysRemoved() { isFilled = false }
+
+  func storeOptions(_ durability: Durability) -> StoreOptions {
+    StoreOptions(
+      durability: durability, expectedKeyCount: data.keyCount,
+      expectedByteCount: data.keyCount * (BenchKey.byteCount + data.valueByteCount))
+  }
+
+  /// Reads every key and compares every byte; keys that were deleted must be absent.
+  private func checkEverything(_ workload: Workload) throws {
+    let store = try openMain()
+    for index in 0..<data.keyCount {
+      let value = try data.key(index).withBytes { key throws in try store.value(forKey: key) }
+      if data.generation(of: index) == Dataset.absent {
+        guard value == nil else { throw mismatch(workload, index, "the deleted key is there") }
+      } else {
+        try check(value, index, workload, isThorough: true)
+      }
+    }
+  }
+
+  // MARK: Checks
+
+  @inline(__always)
+  func check(_ value: [UInt8]?, _ index: Int, _ workload: Workload, isThorough: Bool) throws {
+    guard let value else { throw mismatch(workload, index, "the key is missing") }
+    let difference = value.withBytes { bytes in
+      data.difference(
+        bytes, index: index, generation: data.generation(of: index), isThorough: isThorough)
+    }
+    if let difference { throw mismatch(workload, index, difference) }
+  }
+
+  @inline(never)
+  func mismatch(_ workload: Workload, _ index: Int, _ detail: String) -> BenchFailure {
+    .mismatch(
+      store: Store.name, workload: workload.rawValue, key: data.key(index).text, detail: detail)
+  }
+}
+
+/// One round as the worker sees it.
+struct Round {
+  var workload: Workload
+  var number: Int
+  var nanosecondLimit: UInt64
+  var random: RandomSource
+}
+
+extension Workload {
+  /// Gives every workload an order of its own.
+  fileprivate var salt: UInt64 {
+    rawValue.utf8.reduce(0) { ($0 &* 31 &+ UInt64($1)) & 0xFFFF_FFFF }
+  }
+}
+
+extension RoundResult {
+  init(_ measurement: Measurement, diskByteCount: Int, peakResidentByteCount: Int) {
+    self.init(
+      operationCount: measurement.operationCount, nanoseconds: measurement.nanoseconds,
+      latencies: measurement.latencies, diskByteCount: diskByteCount,
+      peakResidentByteCount: peakResidentByteCount)
+  }
+}

@@ -1,0 +1,51 @@
+import FoundationEssentials
+import Glibc
+
+/// The hidden subcommand that a worker process runs.
+enum WorkerMain {
+  static let argument = "--worker"
+
+  /// Answers requests from standard input on standard output until there are no more.
+  static func run(_ json: String) -> Int32 {
+    guard
+      let configuration = try? JSONDecoder().decode(WorkerConfiguration.self, from: Data(json.utf8))
+    else { return 2 }
+    switch configuration.store {
+    // Each named, so that the compiler makes a worker for each.
+    case .cairn: return serve(Worker<CairnStoreAdapter>(configuration))
+    case .filePerKey: return serve(Worker<FilePerKeyStore>(configuration))
+    case .bareMap: return serve(Worker<ReferenceStore>(configuration))
+    }
+  }
+
+  private static func serve<Store: KeyValueStore>(_ worker: Worker<Store>) -> Int32 {
+    var requests = LineChannel(descriptor: STDIN_FILENO)
+    let replies = LineChannel(descriptor: STDOUT_FILENO)
+    do {
+      while let request = try requests.receive(WorkerRequest.self) {
+        var reply = WorkerReply()
+        do {
+          reply.round = try worker.answer(request)
+        } catch {
+          reply.failure = describe(error, store: Store.name, request)
+        }
+        try replies.send(reply)
+        if reply.failure != nil { return 1 }
+      }
+      try worker.closeMain()
+      return 0
+    } catch {
+      return 1
+    }
+  }
+
+  private static func describe(_ error: any Error, store: String, _ request: WorkerRequest)
+    -> String
+  {
+    if case .mismatch? = error as? BenchFailure { return "\(error)" }
+    if case .run(let workload, _, _) = request {
+      return "store \(store), workload \(workload.rawValue): \(error)"
+    }
+    return "store \(store): \(error)"
+  }
+}

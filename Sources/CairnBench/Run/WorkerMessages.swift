@@ -1,0 +1,91 @@
+import FoundationEssentials
+import Glibc
+
+/// What a worker is told when it starts: as JSON in its only argument after `--worker`.
+struct WorkerConfiguration: Codable, Sendable {
+  var store: StoreKind
+  /// A directory of its own.
+  var directory: String
+  var keyCount: Int
+  var valueByteCount: Int
+  var seed: UInt64
+  /// Whether to wait for the disk to come to rest before durable rows.
+  var settles = true
+}
+
+/// A line of JSON to a worker.
+enum WorkerRequest: Codable, Sendable {
+  /// Do one round of the workload. `milliseconds` bounds it, where the workload does not say how
+  /// many operations it has.
+  case run(Workload, round: Int, milliseconds: Int)
+  /// Make the store hold every key, if it does not; nothing is measured.
+  case prepare
+  /// The same from an empty store.
+  case refill
+  /// Read everything back and compare every byte; the workload is named where something differs.
+  case check(Workload)
+}
+
+/// A line of JSON from a worker: what a round took, or why there was none.
+struct WorkerReply: Codable, Sendable {
+  var round: RoundResult?
+  var failure: String?
+}
+
+/// One round of one workload in one store.
+struct RoundResult: Codable, Sendable {
+  var operationCount: Int
+  var nanoseconds: UInt64
+  var latencies: LatencyHistogram
+  var diskByteCount: Int
+  var peakResidentByteCount: Int
+
+  var operationsPerSecond: Double { Double(operationCount) * 1e9 / Double(nanoseconds) }
+}
+
+/// Lines of JSON over a descriptor.
+struct LineChannel {
+  let descriptor: Int32
+  private var received: [UInt8] = []
+
+  init(descriptor: Int32) { self.descriptor = descriptor }
+
+  func send(_ message: some Encodable) throws {
+    var line = [UInt8](try JSONEncoder().encode(message))
+    line.append(UInt8(ascii: "\n"))
+    try Self.write(line, to: descriptor, path: "pipe")
+  }
+
+  /// The next message, or `nil` where the other side has closed the pipe.
+  mutating func receive<Message: Decodable>(_ type: Message.Type) throws -> Message? {
+    var chunk = [UInt8](repeating: 0, count: 1 << 16)
+    while true {
+      if let end = received.firstIndex(of: UInt8(ascii: "\n")) {
+        let message = try JSONDecoder().decode(type, from: Data(received[..<end]))
+        received.removeSubrange(...end)
+        return message
+      }
+      // SAFETY: `read` fills at most the chunk.
+      let count = unsafe chunk.withUnsafeMutableBytes {
+        unsafe read(descriptor, $0.baseAddress, $0.count)
+      }
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { return nil }
+      received += chunk[..<count]
+    }
+  }
+
+  static func write(_ bytes: [UInt8], to descriptor: Int32, path: String) throws {
+    var written = 0
+    while written < bytes.count {
+      // SAFETY: `write` reads the rest of the bytes.
+      let count = unsafe bytes.withUnsafeBytes {
+        let rest = unsafe UnsafeRawBufferPointer(rebasing: $0[written...])
+        return unsafe Glibc.write(descriptor, rest.baseAddress, rest.count)
+      }
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { throw BenchFailure.lastSystemError("write", path) }
+      written += count
+    }
+  }
+}

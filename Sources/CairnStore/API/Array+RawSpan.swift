@@ -1,0 +1,4 @@
+extension [UInt8] {
+  /// A copy of the bytes of a span, for what is to outlive the closure that was given it.
+  public init(copying bytes: RawSpan) { self = bytes.copied() }
+}

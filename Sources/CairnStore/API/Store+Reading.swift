@@ -1,0 +1,89 @@
+extension Store {
+  /// The value of a key, copied out, or `nil` where there is none or it has expired.
+  ///
+  /// Counts as an access. Never writes to disk.
+  ///
+  /// - Throws: `corrupt` where the record or the value is damaged; `invalidKey`, `closed`,
+  ///   `usedAfterFork`, `system`.
+  /// - Complexity: O(key + value); a page fault where the record is not in memory.
+  @inlinable
+  public func value(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
+  ) throws(StoreError) -> [UInt8]? {
+    try key.withBytes { (key) throws(StoreError) in try engine.value(forKey: key) }
+  }
+
+  /// Calls `body` with the value of a key where it lies, without a copy, and returns what it
+  /// returns; `nil` where there is no value.
+  ///
+  /// The compiler keeps the span from escaping. The bytes cannot change or go away while `body`
+  /// runs, even if the key is removed meanwhile. `body` runs outside all locks and may use the
+  /// store.
+  ///
+  /// - Throws: what `body` throws, unchanged; else a ``StoreError`` as `value(forKey:)`.
+  @inlinable
+  public func withValue<Result>(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
+    _ body: (RawSpan) throws -> Result
+  ) throws -> Result? {
+    let pinned = try key.withBytes { (key) throws(StoreError) in
+      try engine.pinnedValue(forKey: key)
+    }
+    guard let pinned else { return nil }
+    return try body(pinned.bytes)
+  }
+
+  /// The value of a key with all that the store knows of it, from one read.
+  @inlinable
+  public func entry(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
+  ) throws(StoreError) -> Entry? {
+    try key.withBytes { (key) throws(StoreError) in try engine.entry(forKey: key) }
+  }
+
+  /// What the store knows of a key. The value is not read, and this is no access.
+  @inlinable
+  public func info(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
+  ) throws(StoreError) -> EntryInfo? {
+    try key.withBytes { (key) throws(StoreError) in try engine.info(forKey: key) }
+  }
+
+  /// Whether a read of the key would find a value. The value is not read, and this is no access.
+  @inlinable
+  public func contains(
+    _ key: borrowing some ByteSource & ~Copyable & ~Escapable
+  ) throws(StoreError) -> Bool {
+    try key.withBytes { (key) throws(StoreError) in try engine.contains(key) }
+  }
+
+  /// The values of many keys, in the order of the keys; `nil` for each that has none.
+  @inlinable
+  public func values(
+    forKeys keys: some Collection<some ByteSource>
+  ) throws(StoreError) -> [[UInt8]?] {
+    var values: [[UInt8]?] = []
+    values.reserveCapacity(keys.count)
+    for key in keys { values.append(try value(forKey: key)) }
+    return values
+  }
+
+  /// Calls `body` with each key that begins with `prefix`, until it returns `.stop`, in no order.
+  ///
+  /// Every key is visited at most once, and every key that is there for the whole time exactly
+  /// once. Writes that happen meanwhile may be seen or not. `body` runs outside all locks and may
+  /// use the store. Iterating is no access.
+  ///
+  /// - Throws: what `body` throws, unchanged; else a ``StoreError`` as `value(forKey:)`.
+  /// - Complexity: O(keys), whatever the prefix.
+  @inlinable
+  public func forEachKey(prefix: [UInt8] = [], _ body: (RawSpan) throws -> Visit) throws {
+    try prefix.withBytes { prefix in try engine.forEachKey(prefix: prefix, body) }
+  }
+
+  /// Calls `body` with each entry whose key begins with `prefix`; otherwise as `forEachKey`.
+  @inlinable
+  public func forEachEntry(prefix: [UInt8] = [], _ body: (Entry) throws -> Visit) throws {
+    try prefix.withBytes { prefix in try engine.forEachEntry(prefix: prefix, body) }
+  }
+}

@@ -1,0 +1,136 @@
+extension Store {
+  /// Sets the value of a key.
+  ///
+  /// When it returns, every later read finds the value, and it survives what `durability` says.
+  ///
+  /// - Parameters:
+  ///   - value: may be empty, which is a value as any other.
+  ///   - key: 1 to 65,535 bytes.
+  ///   - lifetime: how long the entry lives; `nil`: for ever; zero or less: it has expired at once.
+  ///   - idleLimit: how long it may go without being read or written; `nil`: for ever.
+  ///   - cost: what it costs, in units of the caller's choice.
+  ///   - metadata: bytes kept beside the value.
+  ///   - durability: `nil`: the configuration's.
+  /// - Returns: the entry's version.
+  /// - Throws: `invalidKey`, `valueTooLarge`, `metadataTooLarge`, `noSpace`: nothing was written.
+  ///   `durabilityUnknown`: it was written and may not survive a power loss; the store is
+  ///   poisoned. `poisoned`, `readOnly`, `closed`, `usedAfterFork`, `system`.
+  /// - Complexity: O(key + value); one copy.
+  @inlinable
+  @discardableResult
+  public func setValue(
+    _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, lifetime: Duration? = nil,
+    idleLimit: Duration? = nil, cost: UInt64? = nil, metadata: [UInt8] = [],
+    durability: Durability? = nil
+  ) throws(StoreError) -> UInt64 {
+    let attributes = EntryAttributes(
+      lifetime: lifetime, idleLimit: idleLimit, cost: cost, metadata: metadata)
+    return try key.withBytes { (key) throws(StoreError) in
+      try value.withBytes { (value) throws(StoreError) in
+        try engine.setValue(value, forKey: key, attributes: attributes, durability: durability)
+      }
+    }
+  }
+
+  /// Sets the value of a key if its version is the expected one.
+  ///
+  /// - Parameter version: the version that the key must have; `nil`: it must be absent or expired.
+  /// - Returns: the new version, or the one that was found instead.
+  /// - Throws: as `setValue`; a mismatch is no error.
+  @inlinable
+  public func compareAndSet(
+    _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, expecting version: UInt64?,
+    attributes: EntryAttributes = EntryAttributes(), durability: Durability? = nil
+  ) throws(StoreError) -> CompareAndSetResult {
+    try key.withBytes { (key) throws(StoreError) in
+      try value.withBytes { (value) throws(StoreError) in
+        try engine.compareAndSet(
+          value, forKey: key, expecting: version, attributes: attributes, durability: durability)
+      }
+    }
+  }
+
+  /// Removes the value of a key.
+  ///
+  /// - Returns: whether there was one. Where not, nothing is written.
+  /// - Throws: as `setValue`.
+  @inlinable
+  @discardableResult
+  public func removeValue(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
+    durability: Durability? = nil
+  ) throws(StoreError) -> Bool {
+    try key.withBytes { (key) throws(StoreError) in
+      try engine.removeValue(forKey: key, expecting: nil, durability: durability)
+    }
+  }
+
+  /// Removes the value of a key if its version is the expected one.
+  ///
+  /// - Returns: whether it was, and is removed.
+  @inlinable
+  public func compareAndRemove(
+    _ key: borrowing some ByteSource & ~Copyable & ~Escapable, expecting version: UInt64,
+    durability: Durability? = nil
+  ) throws(StoreError) -> Bool {
+    try key.withBytes { (key) throws(StoreError) in
+      try engine.removeValue(forKey: key, expecting: version, durability: durability)
+    }
+  }
+
+  /// Writes many changes at once: after a crash, all of them are found or none.
+  ///
+  ///     try store.write { batch in
+  ///       try batch.setValue("1", forKey: "a")
+  ///       try batch.removeValue(forKey: "b")
+  ///     }
+  ///
+  /// Nothing is written, and no lock is held, before `body` returns. Reads of single keys may see
+  /// the changes arrive one after the other.
+  ///
+  /// - Throws: what `body` throws, unchanged: nothing is written then. Else as `setValue`.
+  /// - Returns: what `body` returns.
+  @inlinable
+  @discardableResult
+  public func write<Result>(
+    durability: Durability? = nil, _ body: (inout Batch) throws -> Result
+  ) throws -> Result {
+    var batch = try engine.makeBatch()
+    let result = try body(&batch)
+    try engine.commit(batch, durability: durability)
+    return result
+  }
+
+  /// Sets the values of many keys at once, as one batch.
+  @inlinable
+  public func setValues(
+    _ pairs: some Sequence<(key: some ByteSource, value: some ByteSource)>,
+    durability: Durability? = nil
+  ) throws(StoreError) {
+    var batch = try engine.makeBatch()
+    for (key, value) in pairs { try batch.setValue(value, forKey: key) }
+    try engine.commit(batch, durability: durability)
+  }
+
+  /// Removes the values of many keys at once, as one batch.
+  ///
+  /// - Returns: how many there were.
+  @inlinable
+  @discardableResult
+  public func removeValues(
+    forKeys keys: some Sequence<some ByteSource>, durability: Durability? = nil
+  ) throws(StoreError) -> Int {
+    var batch = try engine.makeBatch()
+    for key in keys where try contains(key) { try batch.removeValue(forKey: key) }
+    return try engine.commit(batch, durability: durability)
+  }
+
+  /// Removes everything, durably.
+  ///
+  /// - Complexity: O(segments), whatever the number of keys: one change of the manifest. Space is
+  ///   given back at once, but for segments that zero-copy reads still hold.
+  /// - Throws: as `setValue`.
+  public func removeAll() throws(StoreError) { try engine.removeAll() }
+}

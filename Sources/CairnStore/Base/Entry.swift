@@ -1,0 +1,105 @@
+/// What a store knows of one key besides its value.
+public struct EntryInfo: Sendable, Hashable {
+  /// The version: the sequence number of the write that made the entry. It grows with every
+  /// write to the store and is never 0.
+  public var version: UInt64
+  /// Bytes of the value.
+  public var valueByteCount: Int
+  /// When it was written, to the second.
+  public var written: Timestamp
+  /// When it was last read or written, within 1 % of how long ago that is. Opening a store counts
+  /// as an access of every entry.
+  public var accessed: Timestamp
+  /// When its lifetime ends, or `nil` where it has none.
+  public var expires: Timestamp?
+  /// How long it may go without an access, or `nil` where that is not limited.
+  public var idleLimit: Duration?
+  /// The cost it was given, or `nil`.
+  public var cost: UInt64?
+  /// Bytes of metadata.
+  public var metadataByteCount: Int
+
+  package init(
+    version: UInt64, valueByteCount: Int, written: Timestamp, accessed: Timestamp,
+    expires: Timestamp?, idleLimit: Duration?, cost: UInt64?, metadataByteCount: Int
+  ) {
+    self.version = version
+    self.valueByteCount = valueByteCount
+    self.written = written
+    self.accessed = accessed
+    self.expires = expires
+    self.idleLimit = idleLimit
+    self.cost = cost
+    self.metadataByteCount = metadataByteCount
+  }
+}
+
+/// A key's value with all that the store knows of it, from one read.
+public struct Entry: Sendable, Hashable {
+  public var key: [UInt8]
+  public var value: [UInt8]
+  /// The bytes that were stored beside the value; empty where there are none.
+  public var metadata: [UInt8]
+  public var info: EntryInfo
+
+  package init(key: [UInt8], value: [UInt8], metadata: [UInt8], info: EntryInfo) {
+    self.key = key
+    self.value = value
+    self.metadata = metadata
+    self.info = info
+  }
+}
+
+/// What may be stored beside a value. All of it is optional.
+public struct EntryAttributes: Sendable, Hashable {
+  /// How long the entry lives from its write. `nil`: for ever. Zero or less: it has expired at
+  /// once.
+  public var lifetime: Duration?
+  /// How long the entry may go without being read or written, within 1 %. `nil`: for ever.
+  public var idleLimit: Duration?
+  /// What the entry costs, in units of the caller's choice.
+  public var cost: UInt64?
+  /// Bytes kept beside the value.
+  public var metadata: [UInt8]
+
+  public init(
+    lifetime: Duration? = nil, idleLimit: Duration? = nil, cost: UInt64? = nil,
+    metadata: [UInt8] = []
+  ) {
+    self.lifetime = lifetime
+    self.idleLimit = idleLimit
+    self.cost = cost
+    self.metadata = metadata
+  }
+}
+
+/// What a compare-and-set found.
+public enum CompareAndSetResult: Sendable, Hashable {
+  /// The version was as expected; the write happened and has this version.
+  case stored(version: UInt64)
+  /// The key has another version, or `nil` where it is absent; nothing was written.
+  case mismatch(current: UInt64?)
+}
+
+/// What an iteration does after a visit.
+public enum Visit: Sendable, Hashable {
+  case next, stop
+}
+
+/// Why an entry went.
+public enum RemovalCause: Sendable, Hashable {
+  /// `removeValue`, a batch or a compare-and-remove removed it.
+  case removed
+  /// A newer value took its place.
+  case replaced
+  /// It had expired when a write to its key found it.
+  case expired
+}
+
+/// Something that left the store, told to the configuration's `removalObserver`.
+public enum RemovalEvent: Sendable, Hashable {
+  /// One entry went; `version` is the version it had.
+  case entry(key: [UInt8], version: UInt64, cause: RemovalCause)
+  /// Everything up to and including `version` went at once.
+  case all(throughVersion: UInt64)
+}

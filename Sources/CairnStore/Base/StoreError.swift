@@ -1,0 +1,118 @@
+/// Everything that can go wrong with a store. Every failure names what and where; none carries
+/// keys or values.
+public enum StoreError: Error, Sendable, Hashable {
+  // Opening.
+
+  /// There is no store at the path, and the configuration does not let one be made.
+  case noStore(path: String)
+  /// Another opener, in this process or another, holds the store.
+  case locked(path: String)
+  /// The directory holds something that is not a store, or only part of one.
+  case notAStore(path: String, reason: String)
+  /// A file or directory is not safe to use: a link, a device, another user's.
+  case unsafeFile(path: String, reason: String)
+  /// The file was written by a version of the format that this version does not read.
+  case unsupportedVersion(file: String, major: Int)
+  /// The filesystem cannot give what the store promises.
+  case unsupportedFileSystem(path: String, name: String)
+  /// An option of the configuration is out of its range.
+  case invalidConfiguration(option: String, reason: String)
+
+  // Reading.
+
+  /// Bytes on disk are not what the store wrote. Other keys may be readable.
+  case corrupt(Corruption)
+
+  // Writing.
+
+  /// A key has no bytes, or more than the configuration allows.
+  case invalidKey(byteCount: Int, limit: Int)
+  /// The value has more bytes than the configuration allows.
+  case valueTooLarge(byteCount: Int, limit: Int)
+  /// The metadata has more bytes than the configuration allows.
+  case metadataTooLarge(byteCount: Int, limit: Int)
+  /// The batch takes more bytes in the log than the configuration allows.
+  case batchTooLarge(byteCount: Int, limit: Int)
+  /// The store was opened for reading.
+  case readOnly(path: String)
+  /// There is no room for the write, which has not happened. The store stays usable: it works
+  /// again as soon as there is room.
+  case noSpace(path: String, neededByteCount: Int, limit: SpaceLimit)
+  /// A sync failed while this write waited for it: it may or may not survive a power loss.
+  case durabilityUnknown(cause: SystemFailure)
+  /// An earlier sync or change of the manifest failed, so nothing more is written. Reads go on;
+  /// opening the store anew recovers it.
+  case poisoned(cause: SystemFailure)
+
+  // Any use.
+
+  /// The store was closed.
+  case closed(path: String)
+  /// The process is a child of the one that opened the store.
+  case usedAfterFork(path: String)
+  /// A system call failed.
+  case system(SystemFailure)
+}
+
+/// Which limit left no room for a write.
+public enum SpaceLimit: String, Sendable, Hashable {
+  case disk = "the filesystem is full"
+  case quota = "the disk quota is used up"
+  case fileSize = "the process's limit on the size of a file (RLIMIT_FSIZE) is reached"
+}
+
+/// A system call that failed: which, on what, and why.
+public struct SystemFailure: Sendable, Hashable, CustomStringConvertible {
+  /// The name of the call, as in its manual page.
+  public var call: String
+  /// The file or directory it was for.
+  public var path: String
+  /// The number in `errno`.
+  public var errorNumber: Int32
+  /// The system's words for the number.
+  public var reason: String
+
+  public init(call: String, path: String, errorNumber: Int32, reason: String) {
+    self.call = call
+    self.path = path
+    self.errorNumber = errorNumber
+    self.reason = reason
+  }
+
+  public var description: String { "\(call) \(path): \(reason) (errno \(errorNumber))" }
+}
+
+extension StoreError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .noStore(let path): "\(path): there is no store here"
+    case .locked(let path): "\(path): the store is open elsewhere"
+    case .notAStore(let path, let reason): "\(path): not a store: \(reason)"
+    case .unsafeFile(let path, let reason): "\(path): not safe to use: \(reason)"
+    case .unsupportedVersion(let file, let major):
+      "\(file): written by format version \(major), which this version does not read"
+    case .unsupportedFileSystem(let path, let name):
+      "\(path): a store cannot be kept on \(name)"
+    case .invalidConfiguration(let option, let reason): "configuration: \(option): \(reason)"
+    case .corrupt(let corruption): "corrupt: \(corruption)"
+    case .invalidKey(let count, let limit):
+      "a key has \(count) bytes; it must have from 1 to \(limit)"
+    case .valueTooLarge(let count, let limit): "a value has \(count) bytes; the limit is \(limit)"
+    case .metadataTooLarge(let count, let limit):
+      "metadata has \(count) bytes; the limit is \(limit)"
+    case .batchTooLarge(let count, let limit):
+      "a batch takes \(count) bytes; the limit is \(limit)"
+    case .readOnly(let path): "\(path): the store was opened for reading only"
+    case .noSpace(let path, let needed, let limit):
+      "\(path): no room for \(needed) more bytes: \(limit.rawValue)"
+    case .durabilityUnknown(let cause):
+      "the sync that would have made the write durable failed: \(cause)"
+    case .poisoned(let cause):
+      "the store takes no more writes until it is opened anew, since this failed: \(cause)"
+    case .closed(let path): "\(path): the store was closed"
+    case .usedAfterFork(let path):
+      "\(path): a forked child cannot use the store that its parent opened"
+    case .system(let failure): failure.description
+    }
+  }
+}

@@ -1,0 +1,48 @@
+/// A point in wall-clock time: milliseconds since 1970-01-01 00:00:00 UTC.
+///
+/// The store has no Foundation; `Cairn` bridges this type to `Date`.
+public struct Timestamp: Sendable, Hashable, Comparable {
+  /// Milliseconds since the Unix epoch; negative before it.
+  public var millisecondsSinceEpoch: Int64
+
+  /// Makes the point that lies `millisecondsSinceEpoch` after the Unix epoch.
+  public init(millisecondsSinceEpoch: Int64) {
+    self.millisecondsSinceEpoch = millisecondsSinceEpoch
+  }
+
+  /// The latest point that can be expressed. A lifetime that would end later ends here.
+  public static let distantFuture = Timestamp(millisecondsSinceEpoch: .max)
+
+  public static func < (left: Timestamp, right: Timestamp) -> Bool {
+    left.millisecondsSinceEpoch < right.millisecondsSinceEpoch
+  }
+
+  /// The point `duration` later, or the earliest or latest point where that overflows.
+  public func advanced(by duration: Duration) -> Timestamp {
+    let (sum, overflow) = millisecondsSinceEpoch.addingReportingOverflow(duration.milliseconds)
+    if overflow { return Timestamp(millisecondsSinceEpoch: duration < .zero ? .min : .max) }
+    return Timestamp(millisecondsSinceEpoch: sum)
+  }
+}
+
+extension Duration {
+  /// Whole milliseconds, rounded down, and the nearest `Int64` where they do not fit.
+  package var milliseconds: Int64 {
+    let (seconds, attoseconds) = components
+    let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1000)
+    // Both parts have the same sign, and division cuts towards zero.
+    let (quotient, remainder) = attoseconds.quotientAndRemainder(dividingBy: 1_000_000_000_000_000)
+    let (sum, carried) = scaled.addingReportingOverflow(remainder < 0 ? quotient - 1 : quotient)
+    if overflow || carried { return seconds < 0 ? .min : .max }
+    return sum
+  }
+}
+
+/// Where the store takes the time of day from: for expiry and for the time a value was written.
+///
+/// Injected so that tests of expiry need no sleep. `now()` is called on every read, from any
+/// thread, so it should take nanoseconds.
+public protocol WallClock: Sendable {
+  /// The time of day. It may jump in both directions; see Docs/Durability.md for what follows.
+  func now() -> Timestamp
+}

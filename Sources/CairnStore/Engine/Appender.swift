@@ -1,0 +1,318 @@
+/// The end of the log, where all writes happen, one at a time: the state under the appender's
+/// lock.
+///
+/// No record is published or acknowledged until every earlier byte of the log is in the page
+/// cache; doing all of it under the one lock gives that.
+struct Appender: ~Copyable {
+  /// How much of an active segment is allocated at first.
+  static let firstAllocation = 64 << 10
+  /// The most that a segment grows by at a time.
+  static let largestGrowth = 8 << 20
+  /// Allocated space that only removals may use, so that they still work on a full disk.
+  static let slack = 16 << 10
+
+  /// The segment that is appended to; `nil` until the first write after an open.
+  var active: Segment?
+  /// Where the next record goes in it.
+  var offset = 0
+  /// The segment that follows, if it is ready.
+  var prepared: Segment?
+  /// Segments that were left and that the manifest still lists as open, in order.
+  var rolled: [Segment] = []
+  /// Segments that the manifest lists as sealed.
+  var sealed: [Segment]
+  var nextSequence: SequenceNumber
+  /// Why nothing may be written any more.
+  var failure: SystemFailure?
+  var isClosed = false
+
+  /// The sync mark that the active segment's records carry last.
+  private var lastSyncMark = 0
+  /// The end of what was asked to be prefaulted.
+  private var prefaultedEnd = 0
+  private var scratch: [UInt8] = []
+
+  init(sealed: [Segment], nextSequence: SequenceNumber) {
+    self.sealed = sealed
+    self.nextSequence = nextSequence
+  }
+
+  /// All segments in the order of the log.
+  var segments: [Segment] { sealed + rolled + (active.map { [$0] } ?? []) }
+
+  /// Throws unless writes are possible.
+  func checkWritable(path: String) throws(StoreError) {
+    if isClosed { throw .closed(path: path) }
+    if let failure { throw .poisoned(cause: failure) }
+  }
+
+  /// After an error that leaves it open which manifest is on disk, nothing may be written: the
+  /// one that is may not list the active segment.
+  mutating func note(_ error: StoreError) {
+    if case .poisoned(let cause) = error, failure == nil { failure = cause }
+  }
+
+  // MARK: Room
+
+  /// What has to happen before records of some size can be appended.
+  enum Room {
+    case ready
+    /// There is no active segment.
+    case needsSession
+    /// The active segment is full, and the next is not ready.
+    case needsNext
+    /// The records do not fit any regular segment.
+    case needsOwnSegment
+  }
+
+  /// Makes room for `byteCount` bytes of records, as far as this state alone can.
+  mutating func makeRoom(
+    byteCount: Int, isRemoval: Bool, segmentByteLimit: Int
+  ) throws(StoreError) -> Room {
+    while true {
+      guard let active else { return .needsSession }
+      let end = offset + byteCount + RecordHeader.rollByteCount
+      // A sequence number is stored as a 32-bit difference.
+      let isInReach = nextSequence - active.header.baseSequence < 1 << 31
+      if end <= active.capacity && isInReach {
+        // The last stretch of a segment is written only when the next one is there, so that a
+        // removal has room on a disk that is full.
+        if !isRemoval && end + Self.slack > active.capacity && prepared == nil {
+          return .needsNext
+        }
+        let wanted = min(active.capacity, isRemoval ? end : end + Self.slack)
+        if wanted > active.allocatedByteCount { try grow(active, to: wanted) }
+        return .ready
+      }
+      if SegmentHeader.byteCount + byteCount + RecordHeader.rollByteCount > segmentByteLimit {
+        return .needsOwnSegment
+      }
+      guard let next = prepared else { return .needsNext }
+      try roll(to: next)
+      prepared = nil
+    }
+  }
+
+  /// Allocates ahead, at least to `byteCount`; only that much where more does not fit the disk.
+  private func grow(_ segment: Segment, to byteCount: Int) throws(StoreError) {
+    let old = segment.allocatedByteCount
+    let step = min(max(old, Self.firstAllocation), Self.largestGrowth)
+    let generous = min(segment.capacity, max(byteCount, old + step))
+    do {
+      try segment.allocate(to: generous)
+    } catch {
+      guard case .noSpace = error else { throw error }
+      do { try segment.allocate(to: byteCount) } catch {
+        // What a failed allocation got is given back.
+        try? segment.file.truncate(to: old)
+        throw error
+      }
+    }
+  }
+
+  /// Makes sure that the active segment can be ended. There is room for a roll record but after a
+  /// truncation: of a failed write, or at a close.
+  func makeRoomForRoll() throws(StoreError) {
+    try active?.allocate(to: offset + RecordHeader.rollByteCount)
+  }
+
+  /// Ends the active segment, if there is one, and goes on in another.
+  mutating func roll(to next: Segment) throws(StoreError) {
+    if let active {
+      var header = RecordHeader(kind: .roll)
+      header.sequenceDelta = UInt32(nextSequence - active.header.baseSequence)
+      var bytes = [UInt8](repeating: 0, count: RecordHeader.rollByteCount)
+      let offset = offset
+      bytes.withMutableSpan {
+        header.encode(key: RawSpan(), metadata: RawSpan(), value: RawSpan(), into: &$0)
+        header.seal(&$0, at: offset, seed: active.seed)
+      }
+      try makeRoomForRoll()
+      try bytes.withSpan { (bytes) throws(StoreError) in
+        try write(bytes, to: active, forSync: false)
+      }
+      active.usage.add(
+        header, sequence: nextSequence, end: offset + bytes.count, isLive: false)
+      rolled.append(active)
+    }
+    start(in: next, at: SegmentHeader.byteCount)
+  }
+
+  /// Makes a segment the active one.
+  mutating func start(in segment: Segment, at offset: Int) {
+    active = segment
+    self.offset = offset
+    lastSyncMark = 0
+    prefaultedEnd = 0
+  }
+
+  // MARK: Records
+
+  /// The most bytes by which `append` may lengthen a record.
+  static let syncMarkByteCount = 8
+
+  /// Appends one record, for which there is room, and returns its place and sequence number.
+  mutating func append(
+    _ header: inout RecordHeader, key: RawSpan, metadata: RawSpan, value: RawSpan,
+    written: Timestamp, forSync: Bool
+  ) throws(StoreError) -> (segment: Segment, offset: Int, sequence: SequenceNumber) {
+    guard let active else { preconditionFailure("no room was made") }
+    let mark = active.syncMark
+    if mark != lastSyncMark {
+      header.flags.insert(.syncMark)
+      header.syncMark = UInt64(mark)
+    }
+    let sequence = nextSequence
+    stamp(&header, in: active, sequence: sequence, written: written)
+    let offset = offset
+    let byteCount = header.byteCount
+    if !forSync, let mapping = active.mapping {
+      let copy = header
+      mapping.write(at: offset, count: byteCount) { bytes in
+        copy.encode(key: key, metadata: metadata, value: value, into: &bytes)
+        copy.seal(&bytes, at: offset, seed: active.seed)
+      }
+    } else {
+      try appendByCalls(header, key: key, metadata: metadata, value: value, to: active)
+    }
+    nextSequence = sequence + 1
+    self.offset = offset + byteCount
+    lastSyncMark = mark
+    active.usage.add(
+      header, sequence: sequence, end: self.offset, isLive: header.kind == .put)
+    return (active, offset, sequence)
+  }
+
+  private func stamp(
+    _ header: inout RecordHeader, in segment: Segment, sequence: SequenceNumber,
+    written: Timestamp
+  ) {
+    header.sequenceDelta = UInt32(sequence - segment.header.baseSequence)
+    let seconds = written.millisecondsSinceEpoch / 1000
+    header.writtenDelta = UInt32(clamping: seconds - segment.header.baseTime)
+  }
+
+  private mutating func appendByCalls(
+    _ header: RecordHeader, key: RawSpan, metadata: RawSpan, value: RawSpan, to segment: Segment
+  ) throws(StoreError) {
+    let offset = offset
+    // A large value is written from where it lies, a small record from one buffer.
+    let isLarge = value.byteCount > 64 << 10
+    let head = header.headByteCount
+    let byteCount = isLarge ? head : header.byteCount
+    if scratch.count < byteCount {
+      scratch = [UInt8](repeating: 0, count: max(byteCount, 4096))
+    }
+    scratch.withMutableSpan { (buffer: inout MutableRawSpan) in
+      if isLarge {
+        header.encodeHead(key: key, metadata: metadata, into: &buffer)
+      } else {
+        header.encode(key: key, metadata: metadata, value: value, into: &buffer)
+      }
+      header.seal(&buffer, at: offset, seed: segment.seed)
+    }
+    if isLarge {
+      try write(value, to: segment, at: offset + head, forSync: true)
+      let padding = [UInt8](repeating: 0, count: header.byteCount - head - value.byteCount)
+      try padding.withSpan { (padding) throws(StoreError) in
+        try write(padding, to: segment, at: offset + head + value.byteCount, forSync: true)
+      }
+    }
+    try scratch.withSpan { (bytes) throws(StoreError) in
+      // The head comes last: a kill in between leaves no valid header.
+      try write(bytes.extracting(0..<byteCount), to: segment, at: offset, forSync: true)
+    }
+  }
+
+  /// Appends the encoded records of a batch, for which there is room, as one write.
+  mutating func append(
+    _ batch: inout Batch, written: Timestamp, forSync: Bool
+  ) throws(StoreError) -> (segment: Segment, offset: Int, firstSequence: SequenceNumber) {
+    guard let active else { preconditionFailure("no room was made") }
+    let mark = active.syncMark
+    let start = offset
+    let first = nextSequence
+    for index in batch.operations.indices {
+      stamp(
+        &batch.operations[index].header, in: active, sequence: first + UInt64(index),
+        written: written)
+      batch.operations[index].header.batchCount = UInt32(batch.operations.count)
+      if index == 0 { batch.operations[index].header.syncMark = UInt64(mark) }
+      batch.seal(index, at: start, seed: active.seed)
+    }
+    try batch.bytes.withSpan { (bytes) throws(StoreError) in
+      try write(bytes, to: active, forSync: forSync)
+    }
+    nextSequence = first + UInt64(batch.operations.count)
+    offset = start + batch.bytes.count
+    lastSyncMark = mark
+    for (index, operation) in batch.operations.enumerated() {
+      active.usage.add(
+        operation.header, sequence: first + UInt64(index),
+        end: start + operation.offset + operation.header.byteCount,
+        isLive: operation.header.kind == .put)
+    }
+    return (active, start, first)
+  }
+
+  private mutating func write(
+    _ bytes: RawSpan, to segment: Segment, at offset: Int? = nil, forSync: Bool
+  ) throws(StoreError) {
+    do {
+      try segment.write(bytes, at: offset ?? self.offset, forSync: forSync)
+    } catch {
+      // Part of the bytes may be there. They must not follow a later, shorter record, where they
+      // could pass for one of their own.
+      do { try segment.trim(to: self.offset) } catch { failure = error.asFailure }
+      throw error
+    }
+  }
+
+  // MARK: Work ahead
+
+  /// What is worth doing in the background before the writer needs it.
+  struct Chores {
+    var prefault: (segment: Segment, offset: Int, count: Int)?
+    var needsNextSegment = false
+    var needsSealing = false
+  }
+
+  /// What has become worth doing, once.
+  @inline(__always)
+  mutating func takeChores(prefaulting: Bool) -> Chores? {
+    guard let active else { return nil }
+    let wantsPrefault =
+      prefaulting && offset + Self.prefaultLead > prefaultedEnd
+      && active.allocatedByteCount > prefaultedEnd + 4095
+    let wantsNext = prepared == nil && offset > active.capacity / 2
+    if !wantsPrefault && !wantsNext && rolled.isEmpty { return nil }
+    var chores = Chores()
+    chores.needsNextSegment = wantsNext
+    chores.needsSealing = !rolled.isEmpty
+    if wantsPrefault, active.mapping != nil {
+      let start = max(prefaultedEnd, offset & ~4095)
+      let end = min(active.allocatedByteCount & ~4095, start + 4 * Self.prefaultLead)
+      if end > start {
+        prefaultedEnd = end
+        chores.prefault = (active, start, end - start)
+      }
+    }
+    return chores
+  }
+
+  /// Prefaulting begins when the writer comes this close to the end of what was prefaulted.
+  private static let prefaultLead = 1 << 20
+}
+
+extension StoreError {
+  /// The failed call behind an error of the platform layer.
+  var asFailure: SystemFailure {
+    switch self {
+    case .system(let failure), .poisoned(let failure), .durabilityUnknown(let failure): failure
+    case .noSpace(let path, _, let limit):
+      SystemFailure(
+        call: "write", path: path, errorNumber: SystemError.noSpace, reason: limit.rawValue)
+    default: SystemFailure(call: "write", path: "", errorNumber: 0, reason: description)
+    }
+  }
+}

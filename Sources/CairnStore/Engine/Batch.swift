@@ -1,0 +1,111 @@
+/// Writes that will happen together: after a crash, all of them are found or none.
+///
+/// Filled by the closure given to `Store.write`. Later operations on a key win over earlier ones.
+/// Nothing is checked against the store or visible in it before the closure returns.
+public struct Batch: ~Copyable {
+  struct Operation {
+    var header: RecordHeader
+    /// Where its record begins in `bytes`.
+    var offset: Int
+    var hash: UInt64
+  }
+
+  /// The records as they will stand in the log, but for what is known only then: sequence
+  /// numbers, time and header checksums.
+  var bytes: [UInt8] = []
+  var operations: [Operation] = []
+  private let limits: WriteLimits
+  private let hash: SipHash
+  private let now: Timestamp
+
+  init(limits: WriteLimits, hash: SipHash, now: Timestamp) {
+    self.limits = limits
+    self.hash = hash
+    self.now = now
+  }
+
+  /// The number of operations so far.
+  public var count: Int { operations.count }
+
+  /// Sets the value of a key.
+  ///
+  /// - Parameters:
+  ///   - lifetime: how long the entry lives; `nil`: for ever; zero or less: it has expired at once.
+  ///   - idleLimit: how long it may go unread and unwritten.
+  ///   - cost: in units of the caller's choice.
+  ///   - metadata: bytes kept beside the value.
+  /// - Throws: `invalidKey`, `valueTooLarge`, `metadataTooLarge`, `batchTooLarge`. The batch is
+  ///   as it was before the call.
+  /// - Complexity: O(bytes); the bytes are copied.
+  @inlinable
+  public mutating func setValue(
+    _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, lifetime: Duration? = nil,
+    idleLimit: Duration? = nil, cost: UInt64? = nil, metadata: [UInt8] = []
+  ) throws(StoreError) {
+    let attributes = EntryAttributes(
+      lifetime: lifetime, idleLimit: idleLimit, cost: cost, metadata: metadata)
+    try key.withBytes { (key) throws(StoreError) in
+      try value.withBytes { (value) throws(StoreError) in
+        try add(key: key, value: value, attributes: attributes)
+      }
+    }
+  }
+
+  /// Removes the value of a key, if there is one.
+  ///
+  /// - Throws: `invalidKey`, `batchTooLarge`.
+  @inlinable
+  public mutating func removeValue(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
+  ) throws(StoreError) {
+    try key.withBytes { (key) throws(StoreError) in
+      try add(key: key, value: nil, attributes: EntryAttributes())
+    }
+  }
+
+  /// Adds a put, or a tombstone where there is no value.
+  @usableFromInline
+  mutating func add(
+    key: RawSpan, value: RawSpan?, attributes: EntryAttributes
+  ) throws(StoreError) {
+    var header =
+      if let value {
+        try limits.putHeader(key: key, value: value, attributes: attributes, now: now)
+      } else {
+        try limits.tombstoneHeader(key: key)
+      }
+    header.flags.insert(.batch)
+    header.batchIndex = UInt32(operations.count)
+    // The first record always has a sync mark, so that its size does not depend on when it is
+    // written.
+    if operations.isEmpty { header.flags.insert(.syncMark) }
+    let offset = bytes.count
+    let total = offset + header.byteCount
+    guard total <= limits.batchByteLimit, operations.count < Int(Int32.max) else {
+      throw .batchTooLarge(byteCount: total, limit: limits.batchByteLimit)
+    }
+    bytes.append(contentsOf: repeatElement(0, count: header.byteCount))
+    bytes.withMutableSpan(in: offset..<total) { record in
+      attributes.metadata.withSpan { metadata in
+        if let value {
+          header.encode(key: key, metadata: metadata, value: value, into: &record)
+        } else {
+          header.encode(key: key, metadata: metadata, value: RawSpan(), into: &record)
+        }
+      }
+    }
+    operations.append(Operation(header: header, offset: offset, hash: hash.hash(key)))
+  }
+
+  /// Brings a record's bytes up to date with its header and adds the checksum, for a batch that
+  /// begins at `start` in the segment.
+  mutating func seal(_ index: Int, at start: Int, seed: CRC32C) {
+    let operation = operations[index]
+    let range = operation.offset..<(operation.offset + operation.header.byteCount)
+    bytes.withMutableSpan(in: range) { record in
+      operation.header.encodeFields(into: &record)
+      operation.header.seal(&record, at: start + operation.offset, seed: seed)
+    }
+  }
+}

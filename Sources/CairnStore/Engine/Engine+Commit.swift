@@ -1,0 +1,88 @@
+/// What threads that wait for durability share.
+struct CommitState {
+  /// Every write up to this one is durable.
+  var durableSequence: SequenceNumber
+  /// Whether a thread is syncing; there is only ever one, since of two syncs of the same file
+  /// only one would be told of an error.
+  var isSyncing = false
+  /// The sync that failed. None is tried again: after a failure the kernel forgets what it could
+  /// not write, and the next sync would report success.
+  var failure: SystemFailure?
+}
+
+extension Engine {
+  /// Gives an acknowledged write the durability it was promised.
+  @inline(__always)
+  func commit(_ sequence: SequenceNumber, _ durability: Durability) throws(StoreError) {
+    switch durability {
+    case .process: break
+    case .interval(let interval): requestSync(within: interval)
+    case .durable: try waitForSync { $0.durableSequence >= sequence }
+    }
+  }
+
+  /// Makes every write that was acknowledged before the call durable.
+  package func sync() throws(StoreError) {
+    try checkWritable()
+    let last = appender.withLock { $0.nextSequence - 1 }
+    try waitForSync { $0.durableSequence >= last }
+  }
+
+  /// Group commit: the first thread that comes syncs the log for all that have appended by then;
+  /// those that come meanwhile wait, and one of them syncs next.
+  func waitForSync(until isDone: (CommitState) -> Bool) throws(StoreError) {
+    enum Role {
+      case done
+      case leader
+      case failed(SystemFailure)
+    }
+    while true {
+      let role = commits.waitUntil { state -> Role? in
+        if isDone(state) { return .done }
+        if let failure = state.failure { return .failed(failure) }
+        if state.isSyncing { return nil }
+        state.isSyncing = true
+        return .leader
+      }
+      switch role {
+      case .done: return
+      case .failed(let failure): throw .durabilityUnknown(cause: failure)
+      case .leader: syncLog()
+      }
+    }
+  }
+
+  /// Syncs all that has been appended, as the only thread that does, and wakes the others.
+  private func syncLog() {
+    let (head, targets) = appender.withLock { appender in
+      let segments = appender.rolled + (appender.active.map { [$0] } ?? [])
+      return (
+        appender.nextSequence - 1,
+        segments.map { (segment: $0, end: $0.usage.end) }
+          .filter { $0.segment.syncedByteCount < $0.end }
+      )
+    }
+    var failure: StoreError?
+    do {
+      // In the order of the log, so that a segment's sync mark vouches for those before it.
+      for (segment, end) in targets {
+        // DURABILITY: records reach the disk here, and only then are they acknowledged as
+        // durable. A crash before leaves a torn tail that nobody was promised.
+        try segment.file.synchronizeData()
+        segment.didSync(through: end)
+      }
+    } catch {
+      failure = error
+    }
+    commits.withLock { state in
+      state.isSyncing = false
+      if let failure {
+        if state.failure == nil { state.failure = failure.asFailure }
+      } else {
+        state.durableSequence = max(state.durableSequence, head)
+      }
+    }
+    commits.wakeAll()
+    if let failure { poison(failure.asFailure) }
+  }
+}

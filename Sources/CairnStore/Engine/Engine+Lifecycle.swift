@@ -1,0 +1,112 @@
+extension Engine {
+  /// Opens a store, or makes one.
+  package convenience init(
+    path: String, configuration: StoreConfiguration, environment: Environment, readOnly: Bool
+  ) throws(StoreError) {
+    let parts = try OpenedStore(
+      path: path, configuration: configuration, environment: environment, readOnly: readOnly)
+    self.init(parts, configuration: configuration, environment: environment)
+  }
+
+  /// Removes everything at once, durably: one change of the manifest, whatever the number of keys.
+  package func removeAll() throws(StoreError) {
+    try checkWritable()
+    let removed = try changingManifest { (state) throws(StoreError) -> SequenceNumber? in
+      let (segments, floor) = try appender.withLock {
+        (appender) throws(StoreError) -> ([Segment], SequenceNumber) in
+        try appender.checkWritable(path: path)
+        let floor = appender.nextSequence - 1
+        let segments = appender.segments + (appender.prepared.map { [$0] } ?? [])
+        if segments.isEmpty { return ([], floor) }
+        // DURABILITY: before the switch everything is there, after it nothing is. Held under the
+        // appender's lock, so that no write can be acknowledged between the floor and the switch.
+        do throws(StoreError) {
+          try replaceManifest(&state, lastSequence: floor) { manifest in
+            manifest.floorSequence = floor
+            manifest.retiredIDs += segments.map(\.id.rawValue)
+            manifest.openSegments = []
+            manifest.sealedSegments = []
+            // The next write makes a segment and says so in the manifest.
+            manifest.isClean = true
+          }
+        } catch {
+          appender.note(error)
+          throw error
+        }
+        for segment in segments { segment.retire() }
+        index.removeAll()
+        appender.active = nil
+        appender.prepared = nil
+        appender.rolled = []
+        appender.sealed = []
+        return (segments, floor)
+      }
+      state.resumable = nil
+      for segment in segments {
+        // Readers that hold a segment go on; its file goes at once.
+        table.remove(segment)
+        unlink(segment, in: &state)
+      }
+      return segments.isEmpty ? nil : floor
+    }
+    if let removed { removalObserver?(.all(throughVersion: removed)) }
+  }
+
+  /// Removes the file of a retired segment. Where that fails, the manifest goes on listing it, and
+  /// the next open tries again.
+  private func unlink(_ segment: Segment, in state: inout ManifestState) {
+    do {
+      try directory.unlink(segment.name)
+      state.unlinkedIDs.insert(segment.id.rawValue)
+    } catch {
+      configuration.log?("removing \(segment.name): \(error)")
+    }
+  }
+
+  /// Makes everything durable, marks the store clean and gives the lock up. A second call does
+  /// nothing.
+  ///
+  /// Where it throws, the store is closed all the same; the next open recovers it.
+  package func close() throws(StoreError) {
+    if processMark.isForeign { throw .usedAfterFork(path: path) }
+    guard markClosed() else { return }
+    defer {
+      handle.drop()
+      manifest.withLock { state in
+        // A forked child may hold the descriptor too: the lock is given up, not just closed.
+        state.lockFile?.unlock()
+        state.lockFile = nil
+      }
+    }
+    if isReadOnly { return }
+    // From here on nothing is appended.
+    let (failure, last) = appender.withLock { appender in
+      appender.isClosed = true
+      return (appender.failure, appender.nextSequence - 1)
+    }
+    if let failure { throw .poisoned(cause: failure) }
+    try waitForSync { $0.durableSequence >= last }
+    try sealRolledSegments()
+    try changingManifest { (state) throws(StoreError) in
+      let (active, prepared, failure) = appender.withLock { ($0.active, $0.prepared, $0.failure) }
+      // After a failure that came meanwhile nothing was sealed, and what was left is not listed.
+      if let failure { throw .poisoned(cause: failure) }
+      guard let active else { return }
+      let end = active.usage.end
+      // DURABILITY: all records were synced above; a crash before the switch leaves an unclean
+      // store that is scanned.
+      try replaceManifest(&state) { manifest in
+        manifest.openSegments = [
+          Manifest.OpenSegment(id: active.id, salt: active.header.salt, byteCount: end)
+        ]
+        if let prepared { manifest.retiredIDs.append(prepared.id.rawValue) }
+        manifest.isClean = true
+      }
+      if let prepared { unlink(prepared, in: &state) }
+      // What is left allocated lets the next session remove something on a full disk.
+      if active.allocatedByteCount > end + Appender.slack {
+        try? active.trim(to: end + Appender.slack)
+      }
+    }
+  }
+}

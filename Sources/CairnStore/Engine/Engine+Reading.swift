@@ -1,0 +1,179 @@
+extension Engine {
+  /// The record that a read of the key finds, or `nil`.
+  ///
+  /// - Throws: `corrupt` where a record with the key's hash is damaged: then it cannot be told
+  ///   whether the key is there, and it is not called absent.
+  /// - Complexity: O(key). About two cache misses beside the record itself.
+  @inline(__always)
+  func find(
+    _ key: RawSpan, touch: HashIndex.Touch, part: Record.Part = .all
+  ) throws(StoreError) -> FoundRecord? {
+    try checkUsable()
+    try limits.checkKey(key)
+    let hash = hash.hash(key)
+    let now = clock.now()
+    if touch == .yes, index.recency.needs(now) { noteTime(now) }
+    var entry = IndexEntry.empty
+    while true {
+      var segment: Segment?
+      let isFound = index.find(hash, after: entry.location, touch: touch) {
+        entry = $0
+        segment = table.segment(at: $0.location)
+      }
+      guard isFound else { return nil }
+      // The table knows every segment that the index names; if it did not, the entry must have
+      // changed meanwhile.
+      guard let segment = segment.take() else { continue }
+      let offset = segment.offset(of: entry.location)
+      let record = try Record(in: segment, at: offset, part: part)
+      guard record.hasKey(key), record.header.kind == .put else { continue }
+      if entry.flags.contains(.canExpire) {
+        if hasExpired(record.header, tick: entry.tick, now: now) { return nil }
+        if touch == .yes { index.touch(hash, location: entry.location) }
+      }
+      return FoundRecord(record: record, tick: entry.tick)
+    }
+  }
+
+  /// Out of line, so that the common way has no references to take.
+  @inline(never)
+  func noteTime(_ now: Timestamp) { index.recency.note(now) }
+
+  func hasExpired(_ header: RecordHeader, tick: UInt64, now: Timestamp) -> Bool {
+    if header.flags.contains(.expiry), header.expires <= now.millisecondsSinceEpoch { return true }
+    if header.flags.contains(.idleLimit) {
+      let idle = now.millisecondsSinceEpoch.subtractingReportingOverflow(
+        index.recency.time(of: tick).millisecondsSinceEpoch)
+      if idle.overflow || idle.partialValue >= Int64(clamping: header.idleLimit) { return true }
+    }
+    return false
+  }
+
+  @usableFromInline
+  package func value(forKey key: RawSpan) throws(StoreError) -> [UInt8]? {
+    guard let found = try find(key, touch: .yes) else { return nil }
+    if verifiesValues { try found.record.checkValue() }
+    return found.record.value.copied()
+  }
+
+  /// The value's bytes where they lie, held until the result goes.
+  @usableFromInline
+  package func pinnedValue(forKey key: RawSpan) throws(StoreError) -> PinnedValue? {
+    guard let found = try find(key, touch: .yes) else { return nil }
+    if verifiesValues { try found.record.checkValue() }
+    return PinnedValue(found)
+  }
+
+  @usableFromInline
+  package func contains(_ key: RawSpan) throws(StoreError) -> Bool {
+    guard try find(key, touch: .no, part: .head) != nil else { return false }
+    return true
+  }
+
+  @usableFromInline
+  package func info(forKey key: RawSpan) throws(StoreError) -> EntryInfo? {
+    guard let found = try find(key, touch: .no, part: .head) else { return nil }
+    return info(of: found)
+  }
+
+  @usableFromInline
+  package func entry(forKey key: RawSpan) throws(StoreError) -> Entry? {
+    guard let found = try find(key, touch: .yes) else { return nil }
+    return try entry(of: found)
+  }
+
+  func entry(of found: borrowing FoundRecord) throws(StoreError) -> Entry {
+    if verifiesValues { try found.record.checkValue() }
+    return Entry(
+      key: found.record.key.copied(), value: found.record.value.copied(),
+      metadata: found.record.metadata.copied(), info: info(of: found))
+  }
+
+  private func info(of found: borrowing FoundRecord) -> EntryInfo {
+    let header = found.record.header
+    let written = found.record.segment.written(header)
+    return EntryInfo(
+      version: found.record.sequence, valueByteCount: header.valueByteCount, written: written,
+      accessed: max(written, index.recency.time(of: found.tick)),
+      expires: header.flags.contains(.expiry)
+        ? Timestamp(millisecondsSinceEpoch: header.expires) : nil,
+      idleLimit: header.flags.contains(.idleLimit)
+        ? .milliseconds(Int64(clamping: header.idleLimit)) : nil,
+      cost: header.flags.contains(.cost) ? header.cost : nil,
+      metadataByteCount: header.metadataByteCount)
+  }
+
+  // MARK: Iterating
+
+  /// Visits every entry that is there when its part of the index is reached and has not expired,
+  /// in no order.
+  func forEach(
+    keyPrefix prefix: RawSpan, part: Record.Part, _ body: (borrowing FoundRecord) throws -> Visit
+  ) throws {
+    let now = clock.now()
+    for shard in 0..<HashIndex.shardCount {
+      try checkUsable()
+      for (entry, segment) in index.entries(inShard: shard, { table.segment(at: $0) }) {
+        guard let segment else { continue }
+        let record = try Record(
+          in: segment, at: segment.offset(of: entry.location), part: part)
+        guard record.hasKey(prefix: prefix) else { continue }
+        if entry.flags.contains(.canExpire),
+          hasExpired(record.header, tick: entry.tick, now: now)
+        {
+          continue
+        }
+        if try body(FoundRecord(record: record, tick: entry.tick)) == .stop { return }
+      }
+    }
+  }
+
+  @usableFromInline
+  package func forEachKey(prefix: RawSpan, _ body: (RawSpan) throws -> Visit) throws {
+    try forEach(keyPrefix: prefix, part: .head) { try body($0.record.key) }
+  }
+
+  @usableFromInline
+  package func forEachEntry(prefix: RawSpan, _ body: (Entry) throws -> Visit) throws {
+    try forEach(keyPrefix: prefix, part: .all) { try body(entry(of: $0)) }
+  }
+
+  /// How many keys a read would find.
+  package func count() throws(StoreError) -> Int {
+    try checkUsable()
+    let counts = index.counts
+    if counts.expirable == 0 { return counts.all }
+    let now = clock.now()
+    var expired = 0
+    for shard in 0..<HashIndex.shardCount {
+      for (entry, segment) in index.entries(inShard: shard, { table.segment(at: $0) })
+      where entry.flags.contains(.canExpire) {
+        guard let segment else { continue }
+        let record = try Record(
+          in: segment, at: segment.offset(of: entry.location), part: .head)
+        if hasExpired(record.header, tick: entry.tick, now: now) { expired += 1 }
+      }
+    }
+    return counts.all - expired
+  }
+}
+
+/// A record and when it was last accessed before.
+struct FoundRecord: ~Copyable {
+  let record: Record
+  let tick: UInt64
+}
+
+/// A value's bytes in place. They stay as they are for as long as this lives, whatever happens to
+/// the key: the segment is held.
+@usableFromInline
+package struct PinnedValue: ~Copyable {
+  private let found: FoundRecord
+
+  init(_ found: consuming FoundRecord) { self.found = found }
+
+  @usableFromInline
+  package var bytes: RawSpan {
+    @_lifetime(borrow self) get { found.record.value }
+  }
+}

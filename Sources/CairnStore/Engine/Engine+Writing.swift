@@ -1,0 +1,264 @@
+extension Engine {
+  /// What a write found in the place it wrote to.
+  struct Existing {
+    var hash: UInt64
+    var location: Location
+    var segment: Segment
+    /// The record's size, or `nil` where it cannot be read and its size is unknown.
+    var byteCount: Int?
+    /// Why it cannot be read.
+    var damage: StoreError?
+    var sequence: SequenceNumber
+    var hasExpired: Bool
+  }
+
+  /// The version that a write may depend on.
+  enum Expectation: Sendable {
+    case anything
+    case absent
+    case version(SequenceNumber)
+  }
+
+  // MARK: Single writes
+
+  @usableFromInline
+  package func setValue(
+    _ value: RawSpan, forKey key: RawSpan, attributes: EntryAttributes, durability: Durability?
+  ) throws(StoreError) -> SequenceNumber {
+    let result = try put(
+      value, forKey: key, attributes: attributes, durability: durability, expecting: .anything)
+    guard case .stored(let version) = result else {
+      preconditionFailure("nothing was expected, so nothing can differ")
+    }
+    return version
+  }
+
+  @usableFromInline
+  package func compareAndSet(
+    _ value: RawSpan, forKey key: RawSpan, expecting version: SequenceNumber?,
+    attributes: EntryAttributes, durability: Durability?
+  ) throws(StoreError) -> CompareAndSetResult {
+    try put(
+      value, forKey: key, attributes: attributes, durability: durability,
+      expecting: version.map { .version($0) } ?? .absent)
+  }
+
+  @inline(__always)
+  private func put(
+    _ value: RawSpan, forKey key: RawSpan, attributes: EntryAttributes, durability: Durability?,
+    expecting expectation: Expectation
+  ) throws(StoreError) -> CompareAndSetResult {
+    try checkWritable()
+    let durability = durability ?? configuration.durability
+    let now = clock.now()
+    if index.recency.needs(now) { noteTime(now) }
+    let template = try limits.putHeader(key: key, value: value, attributes: attributes, now: now)
+    let hash = hash.hash(key)
+    if case .anything = expectation {
+    } else if let mismatch = try locate(hash, key: key, now: now).mismatch(expectation) {
+      return mismatch
+    }
+    var event: RemovalEvent?
+    let result = try withRoom(
+      byteCount: template.byteCount + Appender.syncMarkByteCount, isRemoval: false
+    ) { (appender: inout Appender) throws(StoreError) -> CompareAndSetResult in
+      let existing = locate(hash, key: key, now: now)
+      if let mismatch = try existing.mismatch(expectation) { return mismatch }
+      var header = template
+      let (segment, offset, sequence) = try attributes.metadata.withSpan {
+        (metadata) throws(StoreError) in
+        try appender.append(
+          &header, key: key, metadata: metadata, value: value, written: now,
+          forSync: durability == .durable)
+      }
+      publish(
+        hash, at: segment.location(at: offset), canExpire: header.canExpire, replacing: existing)
+      event = removalEvent(existing, key: key, cause: .replaced)
+      return .stored(version: sequence)
+    }
+    if let event { removalObserver?(event) }
+    if case .stored(let version) = result { try commit(version, durability) }
+    return result
+  }
+
+  /// Removes the key's value if it is as expected, and returns whether there was one.
+  @usableFromInline
+  package func removeValue(
+    forKey key: RawSpan, expecting version: SequenceNumber?, durability: Durability?
+  ) throws(StoreError) -> Bool {
+    try checkWritable()
+    let template = try limits.tombstoneHeader(key: key)
+    let expectation = version.map { Expectation.version($0) } ?? .anything
+    let now = clock.now()
+    let hash = hash.hash(key)
+    func isThere(_ existing: Existing?) throws(StoreError) -> Bool {
+      guard let existing, !existing.hasExpired else { return false }
+      return try Optional(existing).mismatch(expectation) == nil
+    }
+    // Removing what is not there writes nothing.
+    guard try isThere(locate(hash, key: key, now: now)) else { return false }
+    let durability = durability ?? configuration.durability
+    var event: RemovalEvent?
+    let sequence = try withRoom(
+      byteCount: template.byteCount + Appender.syncMarkByteCount, isRemoval: true
+    ) { (appender: inout Appender) throws(StoreError) -> SequenceNumber? in
+      guard let existing = locate(hash, key: key, now: now), try isThere(existing) else {
+        return nil
+      }
+      var header = template
+      let (_, _, sequence) = try appender.append(
+        &header, key: key, metadata: RawSpan(), value: RawSpan(), written: now,
+        forSync: durability == .durable)
+      unpublish(existing)
+      event = removalEvent(existing, key: key, cause: .removed)
+      return sequence
+    }
+    guard let sequence else { return false }
+    if let event { removalObserver?(event) }
+    try commit(sequence, durability)
+    return true
+  }
+
+  // MARK: Batches
+
+  @usableFromInline
+  package func makeBatch() throws(StoreError) -> Batch {
+    try checkWritable()
+    return Batch(limits: limits, hash: hash, now: clock.now())
+  }
+
+  /// Writes a batch, and returns how many of the keys that it removes or replaces were there.
+  @usableFromInline
+  @discardableResult
+  package func commit(
+    _ batch: consuming Batch, durability: Durability?
+  ) throws(StoreError) -> Int {
+    try checkWritable()
+    if batch.operations.isEmpty { return 0 }
+    let durability = durability ?? configuration.durability
+    let now = clock.now()
+    if index.recency.needs(now) { noteTime(now) }
+    var batch = batch
+    var events: [RemovalEvent] = []
+    var replacedCount = 0
+    let last = try withRoom(byteCount: batch.bytes.count, isRemoval: false) {
+      (appender: inout Appender) throws(StoreError) -> SequenceNumber in
+      let (segment, start, first) = try appender.append(
+        &batch, written: now, forSync: durability == .durable)
+      for operation in batch.operations {
+        let offset = start + operation.offset
+        let keyStart = operation.offset + operation.header.keyRange.lowerBound
+        batch.bytes.withSpan { bytes in
+          let key = bytes.extracting(keyStart..<(keyStart + operation.header.keyByteCount))
+          // Nothing may throw from here on: the batch is in the log.
+          let existing = locate(operation.hash, key: key, now: now)
+          if let existing, !existing.hasExpired { replacedCount += 1 }
+          if operation.header.kind == .put {
+            publish(
+              operation.hash, at: segment.location(at: offset),
+              canExpire: operation.header.canExpire, replacing: existing)
+          } else if let existing {
+            unpublish(existing)
+          }
+          let cause: RemovalCause = operation.header.kind == .put ? .replaced : .removed
+          if let event = removalEvent(existing, key: key, cause: cause) { events.append(event) }
+        }
+      }
+      return first + UInt64(batch.operations.count) - 1
+    }
+    for event in events { removalObserver?(event) }
+    try commit(last, durability)
+    return replacedCount
+  }
+
+  // MARK: Under the appender's lock
+
+  /// The index entry of a key. A record with the key's hash that cannot be read counts as the
+  /// key's: a write then heals it. (That it is another key's, the hash being of 48 bits, is a chance
+  /// of one in 10¹⁴ a key.)
+  ///
+  /// Called under the appender's lock, or without it where a stale answer does no harm.
+  @inline(__always)
+  private func locate(_ hash: UInt64, key: RawSpan, now: Timestamp) -> Existing? {
+    var entry = IndexEntry.empty
+    while true {
+      var segment: Segment?
+      let isFound = index.find(hash, after: entry.location, touch: .no) {
+        entry = $0
+        segment = table.segment(at: $0.location)
+      }
+      guard isFound else { return nil }
+      guard let segment else { continue }
+      var damage: StoreError?
+      guard let record = readable(segment, at: segment.offset(of: entry.location), &damage) else {
+        return Existing(
+          hash: hash, location: entry.location, segment: segment, byteCount: nil, damage: damage,
+          sequence: 0, hasExpired: false)
+      }
+      guard record.hasKey(key) else { continue }
+      return Existing(
+        hash: hash, location: entry.location, segment: segment,
+        byteCount: record.header.byteCount, damage: nil, sequence: record.sequence,
+        hasExpired: entry.flags.contains(.canExpire)
+          && hasExpired(record.header, tick: entry.tick, now: now))
+    }
+  }
+
+  /// The record at an offset, or `nil` and the reason where it cannot be read.
+  @inline(__always)
+  private func readable(
+    _ segment: Segment, at offset: Int, _ damage: inout StoreError?
+  ) -> Record? {
+    do { return try Record(in: segment, at: offset, part: .head) } catch {
+      damage = error
+      return nil
+    }
+  }
+
+  /// Makes a record the one that reads of its key find.
+  @inline(__always)
+  private func publish(
+    _ hash: UInt64, at location: Location, canExpire: Bool, replacing existing: Existing?
+  ) {
+    let flags: IndexEntry.Flags = canExpire ? .canExpire : []
+    guard let existing else {
+      index.insert(hash, location: location, flags: flags)
+      return
+    }
+    if !index.replace(hash, old: existing.location, new: location, flags: flags) {
+      index.insert(hash, location: location, flags: flags)
+    }
+    if let byteCount = existing.byteCount { existing.segment.usage.kill(byteCount: byteCount) }
+  }
+
+  /// Makes reads of a key find nothing.
+  private func unpublish(_ existing: Existing) {
+    _ = index.remove(existing.hash, location: existing.location)
+    if let byteCount = existing.byteCount { existing.segment.usage.kill(byteCount: byteCount) }
+  }
+
+  private func removalEvent(
+    _ existing: Existing?, key: RawSpan, cause: RemovalCause
+  ) -> RemovalEvent? {
+    guard removalObserver != nil, let existing else { return nil }
+    return .entry(
+      key: key.copied(), version: existing.sequence,
+      cause: existing.hasExpired ? .expired : cause)
+  }
+}
+
+extension Optional<Engine.Existing> {
+  /// The failure of a compare-and-set that finds this, or `nil` where it may go on.
+  ///
+  /// - Throws: where the version cannot be read and matters.
+  func mismatch(_ expectation: Engine.Expectation) throws(StoreError) -> CompareAndSetResult? {
+    if case .anything = expectation { return nil }
+    if let damage = self?.damage { throw damage }
+    let current = flatMap { $0.hasExpired ? nil : $0.sequence }
+    switch expectation {
+    case .anything: return nil
+    case .absent: return current == nil ? nil : .mismatch(current: current)
+    case .version(let version): return current == version ? nil : .mismatch(current: current)
+    }
+  }
+}

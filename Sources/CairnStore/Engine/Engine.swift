@@ -1,0 +1,127 @@
+internal import Synchronization
+
+/// An open store: what holds the parts together. `Store` is its public face.
+///
+/// Locks, in the order in which they may be taken: `manifest`, `appender`, then those inside the
+/// index, the segment table and the recency clock. `commits` is held alone and briefly. System
+/// calls happen under `manifest` and `appender`, never under a lock of the index.
+@usableFromInline
+package final class Engine: Sendable {
+  let path: String
+  let configuration: StoreConfiguration
+  let limits: WriteLimits
+  let isReadOnly: Bool
+  let verifiesValues: Bool
+  let background: any BackgroundQueue
+  let directory: Directory
+  let files: SegmentFiles
+  let table: SegmentTable
+  let index: HashIndex
+  let hash: SipHash
+  let clock: StoreClock
+  let bootIdentifier: [UInt8]
+  let recovery: RecoveryReport
+  let removalObserver: (@Sendable (RemovalEvent) -> Void)?
+
+  let manifest: Lock<ManifestState>
+  let appender: Lock<Appender>
+  let commits: Lock<CommitState>
+  let backgroundFlags = BackgroundFlags()
+  /// For jobs that wait; it holds this engine until `close`.
+  let handle = EngineHandle()
+  let processMark: ForkGuard.Mark
+  private let closed = Atomic(false)
+
+  /// What the manifest's lock guards, which is held while the file is replaced.
+  struct ManifestState: ~Copyable {
+    var manifest: Manifest
+    /// The segment that a clean close left open and that has room.
+    var resumable: Segment?
+    /// Retired ids whose files were unlinked since the manifest was written.
+    var unlinkedIDs: Set<UInt64>
+    /// Whether a replacement failed so that it is not known which manifest is on disk.
+    var failure: SystemFailure?
+    /// The open lock file, whose descriptor holds the lock.
+    var lockFile: File?
+  }
+
+  init(_ parts: OpenedStore, configuration: StoreConfiguration, environment: Environment) {
+    self.configuration = configuration
+    path = parts.directory.path
+    limits = WriteLimits(configuration)
+    isReadOnly = parts.isReadOnly
+    verifiesValues = configuration.verifiesValues
+    background = environment.background
+    directory = parts.directory
+    files = parts.files
+    table = parts.files.table
+    index = parts.index
+    hash = parts.hash
+    clock = parts.clock
+    bootIdentifier = parts.bootIdentifier
+    recovery = parts.recovery
+    removalObserver = configuration.removalObserver
+    manifest = Lock(
+      ManifestState(
+        manifest: parts.manifest, resumable: parts.resumable,
+        unlinkedIDs: Set(parts.manifest.retiredIDs), failure: nil, lockFile: parts.lockFile))
+    appender = Lock(Appender(sealed: parts.segments, nextSequence: parts.nextSequence))
+    commits = Lock(CommitState(durableSequence: parts.nextSequence - 1), waits: true)
+    processMark = ForkGuard.arm()
+  }
+
+  // MARK: Checks
+
+  /// Throws unless the store can be used.
+  @inline(__always)
+  func checkUsable() throws(StoreError) {
+    if processMark.isForeign { throw .usedAfterFork(path: path) }
+    if closed.load(ordering: .relaxed) { throw .closed(path: path) }
+  }
+
+  /// Throws unless the store can be written to, as far as can be told without a lock.
+  func checkWritable() throws(StoreError) {
+    try checkUsable()
+    if isReadOnly { throw .readOnly(path: path) }
+  }
+
+  var isClosed: Bool { closed.load(ordering: .relaxed) }
+
+  /// Marks the store closed; `false` where it was already.
+  func markClosed() -> Bool { !closed.exchange(true, ordering: .relaxed) }
+
+  /// From now on nothing is written any more. Called with neither the manifest's lock nor the
+  /// appender's lock held by the caller's own closure.
+  func poison(_ failure: SystemFailure) {
+    appender.withLock { appender in
+      if appender.failure == nil { appender.failure = failure }
+    }
+    commits.withLock { state in
+      if state.failure == nil { state.failure = failure }
+    }
+    commits.wakeAll()
+    configuration.log?("the store takes no more writes: \(failure)")
+  }
+
+  // MARK: State
+
+  package func statistics() throws(StoreError) -> StoreStatistics {
+    try checkUsable()
+    let (segments, lastSequence) = appender.withLock { ($0.segments, $0.nextSequence - 1) }
+    let spare = manifest.withLock { state in
+      [state.resumable].compactMap { $0 }
+    }
+    let prepared = appender.withLock { [$0.prepared].compactMap { $0 } }
+    let all = segments + spare.filter { spare in !segments.contains { $0 === spare } }
+    var allocated = 0
+    for segment in all + prepared { allocated += try segment.file.status().allocatedByteCount }
+    return StoreStatistics(
+      indexedKeyCount: index.counts.all,
+      liveByteCount: all.reduce(0) { $0 + $1.usage.liveByteCount },
+      deadByteCount: all.reduce(0) { $0 + $1.usage.deadByteCount },
+      allocatedByteCount: allocated, segmentCount: all.count,
+      tombstoneCount: all.reduce(0) { $0 + $1.usage.tombstoneCount },
+      indexByteCount: index.byteCount, lastVersion: lastSequence,
+      formatVersion: FormatVersion.text, recovery: recovery)
+  }
+}

@@ -1,0 +1,174 @@
+/// What the open segments of a store hold that was not closed: how far the log is sound, and
+/// whether what lies beyond can be the work of a crash.
+///
+/// Everything here is read from the disk with pread; nothing is changed.
+struct LogTail: ~Copyable {
+  /// One open segment, as far as it was read.
+  struct Extent {
+    var name: String
+    /// Where the last complete record or batch ends.
+    var end: Int
+    /// Where the last complete record or batch begins, or `nil` where there is none.
+    var lastUnit: Int?
+    /// Records whose value is damaged: where, and where their batch or they themselves begin.
+    var damagedValues: [(offset: Int, unit: Int)] = []
+    /// Whether it ends with a roll record.
+    var hasRolled = false
+    /// Whether a valid record lies beyond the first invalid one.
+    var hasLaterRecords = false
+    /// Everything before this offset was durable, as some record says; 0: none says so.
+    var syncMark = 0
+    /// Where the last byte lies that is not zero.
+    var dataEnd: Int
+    /// The highest sequence number in any valid record, also beyond the end.
+    var highestSequence: SequenceNumber = 0
+    /// The highest in a complete record or batch before the end.
+    var highestSequenceBeforeEnd: SequenceNumber = 0
+    var isEmpty: Bool { lastUnit == nil && !hasRolled }
+  }
+
+  private(set) var extents: [Extent] = []
+  /// Values that are damaged although their records were stored: reading one of them throws.
+  private(set) var damagedValues: [Corruption] = []
+  private(set) var tornByteCount = 0
+
+  /// The highest sequence number in any valid record, discarded ones included.
+  var highestSequence: SequenceNumber { extents.map(\.highestSequence).max() ?? 0 }
+
+  /// Reads one more open segment, in the order of the log.
+  ///
+  /// - Parameter durable: what the manifest says was durable of it, and all before it; or 0.
+  mutating func scan(
+    file: File, header: SegmentHeader, byteCount: Int, durable: Int
+  ) throws(StoreError) {
+    guard durable <= byteCount else {
+      throw .corrupt(Corruption(file: file.name, offset: byteCount, cause: .fileTooShort))
+    }
+    var scanner = SegmentScanner(file: file, header: header, end: byteCount)
+    var extent = Extent(
+      name: file.name, end: SegmentHeader.byteCount, dataEnd: SegmentHeader.byteCount)
+    if durable > SegmentHeader.byteCount { extent.syncMark = durable }
+    var batch = BatchProgress()
+    var offset = SegmentHeader.byteCount
+    var pendingDamage: [Int] = []
+    while offset < byteCount, let record = try scanner.header(at: offset),
+      batch.accept(record, at: offset)
+    {
+      extent.note(record, base: header.baseSequence)
+      if record.kind == .roll {
+        extent.hasRolled = true
+        extent.end = offset + record.byteCount
+        break
+      }
+      if try !scanner.hasValidValue(record, at: offset) { pendingDamage.append(offset) }
+      offset += record.byteCount
+      if batch.start != nil { continue }
+      // The last record of a batch knows its place in it; the first one's is where the last unit
+      // ended.
+      let unit = extent.end
+      extent.lastUnit = unit
+      extent.damagedValues += pendingDamage.map { ($0, unit) }
+      pendingDamage = []
+      extent.end = offset
+      extent.highestSequenceBeforeEnd = extent.highestSequence
+    }
+    if !extent.hasRolled {
+      try searchBeyond(&extent, scanner: &scanner, header: header, byteCount: byteCount)
+    }
+    extents.append(extent)
+  }
+
+  /// Looks at every possible place of a record beyond the first invalid one.
+  ///
+  /// A killed process can leave any part of its last write behind; where that was a batch, valid
+  /// records of this one batch belong to the hole: they carry the sequence numbers that come next,
+  /// and the batch begins where the hole does.
+  private func searchBeyond(
+    _ extent: inout Extent, scanner: inout SegmentScanner, header: SegmentHeader, byteCount: Int
+  ) throws(StoreError) {
+    extent.dataEnd = try scanner.endOfData(from: extent.end, to: byteCount)
+    let next = max(extent.highestSequenceBeforeEnd, extents.last?.highestSequence ?? 0) + 1
+    let isNextKnown = next > 1
+    var unfinishedBatch: (first: SequenceNumber, count: UInt32)?
+    var offset = extent.end
+    // A record may end in zeros, beyond `dataEnd`: a roll always does.
+    while offset < extent.dataEnd {
+      guard let record = try scanner.candidate(at: offset) else {
+        offset += 8
+        continue
+      }
+      extent.note(record, base: header.baseSequence)
+      let first =
+        header.baseSequence &+ UInt64(record.sequenceDelta) &- UInt64(record.batchIndex)
+      let batch = (first: first, count: record.batchCount)
+      if record.flags.contains(.batch), record.batchIndex > 0 || offset == extent.end,
+        !isNextKnown || first == next, unfinishedBatch.map({ $0 == batch }) ?? true
+      {
+        unfinishedBatch = batch
+      } else {
+        extent.hasLaterRecords = true
+      }
+      offset += record.byteCount
+    }
+  }
+
+  /// Decides where the log ends, and cuts the extents there.
+  ///
+  /// - Parameter sameBoot: whether the kernel is the one that ran when the store was last
+  ///   written: then only the process died, and only the last write can be incomplete.
+  /// - Throws: `corrupt` where something is missing that was durable or that nothing explains.
+  mutating func resolve(sameBoot: Bool) throws(StoreError) {
+    let frontier = durableFrontier()
+    for index in extents.indices {
+      let later = extents[(index + 1)...]
+      let isFollowed =
+        extents[index].hasLaterRecords || later.contains { !$0.isEmpty || $0.hasLaterRecords }
+      for (offset, unit) in extents[index].damagedValues {
+        let isDurable = (index, offset) < frontier
+        let isLast =
+          !isFollowed && unit == extents[index].lastUnit && !extents[index].hasRolled
+        if isDurable || (sameBoot && !isLast) {
+          damagedValues.append(
+            Corruption(file: extents[index].name, offset: offset, cause: .badValue))
+        } else {
+          cut(at: unit, in: index)
+          return
+        }
+      }
+      if extents[index].hasRolled { continue }
+      let hole = extents[index].end
+      if (index, hole) < frontier || (sameBoot && isFollowed) {
+        throw .corrupt(
+          Corruption(file: extents[index].name, offset: hole, cause: .lostRecords))
+      }
+      cut(at: hole, in: index)
+      return
+    }
+  }
+
+  /// The place before which everything was durable: the furthest that any record vouches for.
+  private func durableFrontier() -> (Int, Int) {
+    for index in extents.indices.reversed() where extents[index].syncMark > 0 {
+      return (index, extents[index].syncMark)
+    }
+    return (0, 0)
+  }
+
+  private mutating func cut(at offset: Int, in index: Int) {
+    tornByteCount += max(0, max(extents[index].dataEnd, extents[index].end) - offset)
+    extents[index].end = offset
+    for later in extents.indices where later > index {
+      tornByteCount += max(extents[later].dataEnd, extents[later].end) - SegmentHeader.byteCount
+      extents[later].end = SegmentHeader.byteCount
+    }
+  }
+}
+
+extension LogTail.Extent {
+  fileprivate mutating func note(_ record: RecordHeader, base: SequenceNumber) {
+    syncMark = max(syncMark, Int(clamping: record.syncMark))
+    // A roll record has the number of a record that was not written yet.
+    let sequence = base + UInt64(record.sequenceDelta)
+    highestSequence = max(highestSequence, record.kind == .roll ? max(sequence, 1) - 1 : sequence)
+  }
+}

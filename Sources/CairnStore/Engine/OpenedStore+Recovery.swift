@@ -1,0 +1,115 @@
+extension OpenedStore {
+  /// Opens the segments that the manifest lists and builds the index.
+  mutating func recover(segmentByteLimit: Int) throws(StoreError) {
+    for entry in manifest.sealedSegments {
+      try open(id: entry.id, salt: entry.salt, end: entry.byteCount, capacity: nil)
+    }
+    if manifest.isClean {
+      try openCleanSegments(segmentByteLimit: segmentByteLimit)
+    } else {
+      try openUncleanSegments()
+    }
+    var replay = Replay(
+      index: index, hash: hash, table: files.table, floor: manifest.floorSequence)
+    for segment in segments {
+      try replay.replay(segment, to: ends[segment.id] ?? SegmentHeader.byteCount)
+    }
+    index.removeTombstones()
+    recovery.replayedRecordCount = replay.recordCount
+    nextSequence =
+      1
+      + max(
+        manifest.highestSequence,
+        max(replay.highestSequence, discardedSequence))
+    // Half of the numbers are kept for this session: what it writes the next open must accept.
+    guard nextSequence <= FormatVersion.highestSequence / 2,
+      manifest.nextID <= FormatVersion.highestSequence / 2
+    else {
+      throw .corrupt(Corruption(file: FileName.manifest, offset: 72, cause: .badHeader))
+    }
+    for segment in segments where segment.header.baseSequence > nextSequence {
+      throw segment.corruption(at: 48, .badHeader)
+    }
+    // A sequence number is stored as a 32-bit difference.
+    if let segment = resumable, nextSequence - segment.header.baseSequence >= 1 << 31 {
+      resumable = nil
+    }
+    if !manifest.isClean && !isReadOnly { try sealRecovered() }
+  }
+
+  private mutating func open(
+    id: SegmentID, salt: UInt64, end: Int, capacity: Int?
+  ) throws(StoreError) {
+    segments.append(
+      try files.open(id: id, salt: salt, byteCount: end, capacity: capacity, readOnly: isReadOnly))
+    ends[id] = end
+  }
+
+  /// After a close the manifest knows every length; anything else is corruption.
+  private mutating func openCleanSegments(segmentByteLimit: Int) throws(StoreError) {
+    for entry in manifest.openSegments {
+      // Appending goes on in the last one, unless there is no room in it.
+      let isResumable =
+        entry == manifest.openSegments.last && !isReadOnly
+        && entry.byteCount + 1024 <= segmentByteLimit
+      try open(
+        id: entry.id, salt: entry.salt, end: entry.byteCount,
+        capacity: isResumable ? segmentByteLimit : nil)
+      if isResumable { resumable = segments.last }
+    }
+  }
+
+  /// After a crash the end of the log is found by reading it.
+  private mutating func openUncleanSegments() throws(StoreError) {
+    var tail = LogTail()
+    for entry in manifest.openSegments {
+      let (file, header, byteCount) = try files.check(
+        id: entry.id, salt: entry.salt, readOnly: isReadOnly)
+      if !isReadOnly {
+        // DURABILITY: what a dead process left in the page cache is not yet on disk, and after a
+        // failed sync it may never get there although the cache shows it. Written out and
+        // dropped first, what is read next is what the disk holds.
+        try file.synchronizeData()
+        try file.dropCache()
+      }
+      try tail.scan(file: file, header: header, byteCount: byteCount, durable: entry.byteCount)
+    }
+    try tail.resolve(sameBoot: manifest.bootIdentifier == bootIdentifier)
+    recovery.tornByteCount = tail.tornByteCount
+    recovery.damagedValues = tail.damagedValues
+    discardedSequence = tail.highestSequence
+    for (entry, extent) in zip(manifest.openSegments, tail.extents) {
+      if extent.end == SegmentHeader.byteCount {
+        emptySegments.append(entry.id)
+      } else {
+        try open(id: entry.id, salt: entry.salt, end: extent.end, capacity: nil)
+      }
+    }
+  }
+
+  /// Makes the outcome of a recovery durable: what was found is sealed at its verified length,
+  /// and nothing is ever appended behind a tail that another process wrote.
+  private mutating func sealRecovered() throws(StoreError) {
+    let openIDs = Set(manifest.openSegments.map(\.id))
+    let recovered = segments.filter { openIDs.contains($0.id) }
+    var next = manifest
+    next.sealedSegments += recovered.map(\.sealedEntry)
+    next.openSegments = []
+    next.retiredIDs = emptySegments.map(\.rawValue)
+    next.isClean = true
+    next.generation &+= 1
+    next.lastSequence = nextSequence - 1
+    next.lastTime = clock.now()
+    next.bootIdentifier = bootIdentifier
+    // DURABILITY: before the switch, the next open finds the same tail and decides the same;
+    // after it, the discarded bytes are beyond the end of a sealed segment and never read.
+    let file = ManifestFile(directory: directory)
+    try file.write(try file.prepare(next))
+    try file.install()
+    manifest = next
+    // The order matters on a full disk: what is cut off makes room for the next manifest.
+    for segment in recovered { try? segment.trim(to: segment.usage.end) }
+    file.reserve(next)
+    for id in emptySegments { try directory.unlink(FileName.segment(id)) }
+  }
+}

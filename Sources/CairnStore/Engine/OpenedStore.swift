@@ -1,0 +1,161 @@
+/// A store that has been locked, checked and replayed: what an engine is made of.
+struct OpenedStore {
+  let isReadOnly: Bool
+  let directory: Directory
+  let lockFile: File
+  let files: SegmentFiles
+  let index: HashIndex
+  let hash: SipHash
+  let clock: StoreClock
+  let bootIdentifier: [UInt8]
+  var manifest: Manifest
+  /// All segments, in the order of the log.
+  var segments: [Segment] = []
+  /// The one of them that can be appended to, after a clean close.
+  var resumable: Segment?
+  var nextSequence: SequenceNumber = 1
+  var recovery = RecoveryReport()
+  /// Where the records of each segment end.
+  var ends: [SegmentID: Int] = [:]
+  /// Segments that hold nothing, to be removed.
+  var emptySegments: [SegmentID] = []
+  /// The highest sequence number in a part of the log that was discarded; it is not used again.
+  var discardedSequence: SequenceNumber = 0
+
+  /// Opens the store at a path, or makes one.
+  ///
+  /// A crash at any point leaves a store that the next open brings to the same state.
+  init(
+    path: String, configuration: StoreConfiguration, environment: Environment, readOnly: Bool
+  ) throws(StoreError) {
+    try configuration.check()
+    let fileSystem = environment.fileSystem
+    let mayCreate = configuration.createsStore && !readOnly
+    if mayCreate { try Directory.create(path: path, fileSystem: fileSystem) }
+    directory = try Directory(path: path, fileSystem: fileSystem, readOnly: readOnly)
+    isReadOnly = readOnly
+    // Before the lock, so that no lock file is put into a directory that is something else; and
+    // with it, when nobody else changes names.
+    let names = try directory.names()
+    if !names.contains(FileName.lock) {
+      try Self.check(names, of: directory, mayCreate: mayCreate)
+    }
+    lockFile = try Self.lock(directory, readOnly: readOnly)
+    try Self.check(try directory.names(), of: directory, mayCreate: mayCreate)
+
+    do {
+      let identifier = try fileSystem.bootIdentifier()
+      bootIdentifier = Array((identifier + [UInt8](repeating: 0, count: 16)).prefix(16))
+    } catch {
+      throw error.storeError(path: "/proc/sys/kernel/random/boot_id")
+    }
+    let file = ManifestFile(directory: directory)
+    if let found = try file.read() {
+      manifest = found
+      recovery.source = .scan
+    } else {
+      guard mayCreate else { throw .noStore(path: path) }
+      // DURABILITY: without this a power loss could take the directory with all that was
+      // acknowledged in it. A manifest in the directory means that it was done.
+      try Directory.synchronizeParent(of: path, fileSystem: fileSystem)
+      manifest = try Self.newManifest(
+        fileSystem: fileSystem, bootIdentifier: bootIdentifier, now: configuration.clock.now())
+      // DURABILITY: the manifest exists before the first segment, so that segments without one
+      // are a sign of loss.
+      try file.write(try file.prepare(manifest))
+      try file.install()
+      file.reserve(manifest)
+      recovery.source = .created
+    }
+    clock = StoreClock(configuration.clock, lastRecorded: manifest.lastTime)
+    recovery.clockWentBack = clock.wentBack
+    recovery.wasClean = manifest.isClean
+    hash = SipHash(secret: manifest.hashSecret)
+    index = HashIndex(recency: RecencyClock(now: clock.now()))
+    files = SegmentFiles(
+      directory: directory, storeIdentifier: manifest.storeIdentifier,
+      usesMappings: configuration.access == .mapped && directory.reservesBlocks,
+      table: SegmentTable())
+    if !readOnly { try sweep() }
+    try recover(segmentByteLimit: configuration.segmentByteLimit)
+    report(to: configuration.log)
+  }
+
+  /// Refuses a directory that holds something else, before anything is written into it.
+  private static func check(
+    _ names: [String], of directory: Directory, mayCreate: Bool
+  ) throws(StoreError) {
+    if names.contains(FileName.manifest) { return }
+    if names.contains(where: { FileName.identifier(in: $0) != nil }) {
+      // Never made anew over data.
+      throw .corrupt(Corruption(file: FileName.manifest, offset: 0, cause: .missingFile))
+    }
+    if let other = names.first(where: { $0 != FileName.lock && $0 != FileName.newManifest }) {
+      throw .notAStore(path: directory.path, reason: "it holds \(other) and no MANIFEST")
+    }
+    if !mayCreate { throw .noStore(path: directory.path) }
+  }
+
+  private static func lock(
+    _ directory: Directory, readOnly: Bool
+  ) throws(StoreError) -> File {
+    let mode: OpenMode = readOnly ? .readOnly : .createIfMissing
+    guard let file = try directory.openFile(FileName.lock, mode: mode) else {
+      throw .notAStore(path: directory.path, reason: "it has no file LOCK")
+    }
+    guard try file.lock(exclusively: !readOnly) else { throw .locked(path: directory.path) }
+    return file
+  }
+
+  private static func newManifest(
+    fileSystem: any FileSystem, bootIdentifier: [UInt8], now: Timestamp
+  ) throws(StoreError) -> Manifest {
+    do {
+      var manifest = Manifest(
+        storeIdentifier: try fileSystem.randomBytes(count: 16),
+        hashSecret: try fileSystem.randomBytes(count: 16), bootIdentifier: bootIdentifier)
+      manifest.lastTime = now
+      return manifest
+    } catch {
+      throw error.storeError(path: FileName.manifest)
+    }
+  }
+
+  /// Removes what unfinished work left behind and sets aside what nothing explains.
+  private mutating func sweep() throws(StoreError) {
+    // DURABILITY: the process before may have died between the rename of the manifest and the
+    // sync of the directory. What the manifest allows is done only once it is there for good.
+    try directory.synchronize()
+    let segments = manifest.openSegments.map(\.id) + manifest.sealedSegments.map(\.id)
+    let listed = Set(
+      segments.map { FileName.segment($0) } + [FileName.checkpoint(manifest.checkpointID)])
+    let deletable = Set(manifest.pendingIDs + manifest.retiredIDs)
+    var hasChanged = false
+    for name in try directory.names() {
+      guard let id = FileName.identifier(in: name), !listed.contains(name) else { continue }
+      if id >= manifest.nextID || deletable.contains(id) {
+        // DURABILITY: where a crash undoes the removal, it is done again.
+        try directory.unlink(name)
+        hasChanged = true
+      } else {
+        try directory.move(name, intoFolder: FileName.quarantine)
+        hasChanged = true
+        recovery.quarantinedFiles.append(name)
+      }
+    }
+    // DURABILITY: before a manifest forgets the ids.
+    if hasChanged { try directory.synchronize() }
+  }
+
+  private func report(to log: (@Sendable (String) -> Void)?) {
+    guard let log else { return }
+    for name in recovery.quarantinedFiles {
+      log("\(name) is not in the manifest; moved to \(FileName.quarantine)/")
+    }
+    if recovery.tornByteCount > 0 {
+      log("discarded \(recovery.tornByteCount) bytes that a crash left unfinished")
+    }
+    for value in recovery.damagedValues { log("\(value)") }
+    if recovery.clockWentBack { log("the clock is more than a day behind the store's last use") }
+  }
+}

@@ -1,0 +1,115 @@
+/// Builds the index from the records of the log. The highest sequence number of a key wins,
+/// whatever order the segments are read in; tombstones stay in the index until all are read.
+struct Replay: ~Copyable {
+  let index: HashIndex
+  let hash: SipHash
+  let table: SegmentTable
+  /// Records with this sequence number or a lower one do not count.
+  let floor: SequenceNumber
+  private(set) var recordCount = 0
+  private(set) var highestSequence: SequenceNumber = 0
+
+  init(index: HashIndex, hash: SipHash, table: SegmentTable, floor: SequenceNumber) {
+    self.index = index
+    self.hash = hash
+    self.table = table
+    self.floor = floor
+  }
+
+  /// Reads all records of a segment, which must be sound up to `end`: a record that is not is
+  /// corruption.
+  mutating func replay(_ segment: Segment, to end: Int) throws(StoreError) {
+    var scanner = SegmentScanner(file: segment.file, header: segment.header, end: end)
+    var batch = BatchProgress()
+    var offset = SegmentHeader.byteCount
+    while offset < end {
+      guard let header = try scanner.header(at: offset) else {
+        throw segment.corruption(at: offset, .badRecordHeader)
+      }
+      guard batch.accept(header, at: offset) else {
+        throw segment.corruption(at: batch.start ?? offset, .incompleteBatch)
+      }
+      let next = offset + header.byteCount
+      if header.kind == .roll {
+        guard next == end else { throw segment.corruption(at: next, .badLength) }
+        segment.usage.add(header, sequence: 0, end: next, isLive: false)
+        break
+      }
+      try apply(header, at: offset, in: segment, scanner: &scanner)
+      recordCount += 1
+      offset = next
+    }
+    if let start = batch.start { throw segment.corruption(at: start, .incompleteBatch) }
+  }
+
+  private mutating func apply(
+    _ header: RecordHeader, at offset: Int, in segment: Segment, scanner: inout SegmentScanner
+  ) throws(StoreError) {
+    let sequence = segment.sequence(of: header)
+    highestSequence = max(highestSequence, sequence)
+    var isNewest = false
+    if sequence > floor {
+      isNewest = try scanner.withKey(of: header, at: offset) { (key) throws(StoreError) in
+        try publish(header, key: key, sequence: sequence, at: segment.location(at: offset))
+      }
+    }
+    segment.usage.add(
+      header, sequence: sequence, end: offset + header.byteCount,
+      isLive: isNewest && header.kind == .put)
+  }
+
+  /// Enters a record in the index unless it knows a newer one of the same key.
+  private func publish(
+    _ header: RecordHeader, key: RawSpan, sequence: SequenceNumber, at location: Location
+  ) throws(StoreError) -> Bool {
+    let hash = hash.hash(key)
+    var flags: IndexEntry.Flags = header.canExpire ? .canExpire : []
+    if header.kind == .tombstone { flags.insert(.tombstone) }
+    var entry = IndexEntry.empty
+    var segment: Segment?
+    while index.find(
+      hash, after: entry.location, touch: .no,
+      {
+        entry = $0
+        segment = table.segment(at: $0.location)
+      })
+    {
+      guard let segment else { continue }
+      let record = try Record(
+        in: segment, at: segment.offset(of: entry.location), part: .head, byCalls: true)
+      guard record.hasKey(key) else { continue }
+      if record.sequence >= sequence { return false }
+      _ = index.replace(hash, old: entry.location, new: location, flags: flags)
+      if !entry.flags.contains(.tombstone) {
+        segment.usage.kill(byteCount: record.header.byteCount)
+      }
+      return true
+    }
+    index.insert(hash, location: location, flags: flags)
+    return true
+  }
+}
+
+/// Follows the records of atomic batches: all of a batch, in order, side by side.
+struct BatchProgress {
+  /// Where the batch began that is not complete yet.
+  private(set) var start: Int?
+  private var next: UInt32 = 0
+  private var count: UInt32 = 0
+
+  /// Whether a record may follow those before it.
+  mutating func accept(_ header: RecordHeader, at offset: Int) -> Bool {
+    if start == nil {
+      guard header.flags.contains(.batch) else { return true }
+      guard header.batchIndex == 0 else { return false }
+      start = offset
+      next = 0
+      count = header.batchCount
+    }
+    guard header.flags.contains(.batch), header.batchIndex == next, header.batchCount == count
+    else { return false }
+    next += 1
+    if next == count { start = nil }
+    return true
+  }
+}

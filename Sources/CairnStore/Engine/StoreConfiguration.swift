@@ -1,0 +1,93 @@
+/// How a store is opened. The defaults suit a store that must not lose anything; each option
+/// says what another choice trades.
+public struct StoreConfiguration: Sendable {
+  /// What a write survives once it is acknowledged, unless it asks for another class itself.
+  ///
+  /// Default `.durable`. `.process` is a hundred times as fast and right for what can be made
+  /// again; `.interval` bounds what a power loss may take.
+  public var durability: Durability = .durable
+
+  /// The size at which a segment of the log is full, in bytes, from 64 KiB to 1 GiB.
+  ///
+  /// Default 64 MiB. Smaller segments give space back in smaller steps and cost more files; a
+  /// value that is larger than a segment gets a segment of its own.
+  public var segmentByteLimit: Int = 64 << 20
+
+  /// The longest key, in bytes, from 1 to 65,535. Default 65,535.
+  public var keyByteLimit: Int = 65_535
+
+  /// The largest value, in bytes, up to 4,294,967,295. Default 1 GiB.
+  public var valueByteLimit: Int = 1 << 30
+
+  /// The largest metadata of an entry, in bytes, up to 65,535. Default 65,535.
+  public var metadataByteLimit: Int = 65_535
+
+  /// The most bytes that one atomic batch may take in the log. Default 256 MiB, at most 4 GiB.
+  ///
+  /// A batch is held in memory until it is committed.
+  public var batchByteLimit: Int = 256 << 20
+
+  /// Whether reads check a value against its checksum. Default `true`.
+  ///
+  /// Without it, reads of large values are faster, and a damaged value is handed out as it is.
+  /// Headers and keys are always checked.
+  public var verifiesValues: Bool = true
+
+  /// How bytes are read and written. Default `.mapped`.
+  public var access: Access = .mapped
+
+  /// Whether opening a path where nothing is makes a new store. Default `true`.
+  public var createsStore: Bool = true
+
+  /// The clock that expiry goes by. Default: the system's.
+  public var clock: any WallClock = SystemClock()
+
+  /// Told of every entry that goes, with the cause, on the thread that caused it, after the
+  /// change, outside all locks: it may use the store. Default `nil`.
+  ///
+  /// With an observer, an overwrite costs a copy of the key.
+  public var removalObserver: (@Sendable (RemovalEvent) -> Void)?
+
+  /// Told of what a person who runs the program may want to know: a recovery, a file set aside,
+  /// a background failure. Never of keys or values. Default `nil`.
+  public var log: (@Sendable (String) -> Void)?
+
+  /// How a store's bytes are reached.
+  public enum Access: Sendable, Hashable {
+    /// Through memory mappings: the fastest. As with every mapped file, a failing disk or a
+    /// foreign truncation can raise SIGBUS in the process.
+    case mapped
+    /// By `pread` and `pwrite`: a system call for every read and write, an error where a mapping
+    /// would raise a signal.
+    case systemCalls
+  }
+
+  public init() {}
+}
+
+extension StoreConfiguration {
+  /// Throws where an option is out of its range.
+  func check() throws(StoreError) {
+    func require(_ holds: Bool, _ option: String, _ reason: String) throws(StoreError) {
+      if !holds { throw .invalidConfiguration(option: option, reason: reason) }
+    }
+    try require(
+      (64 << 10...1 << 30).contains(segmentByteLimit), "segmentByteLimit",
+      "\(segmentByteLimit) is not from 64 KiB to 1 GiB")
+    try require(
+      (1...65_535).contains(keyByteLimit), "keyByteLimit", "\(keyByteLimit) is not from 1 to 65,535"
+    )
+    try require(
+      (0...Int(UInt32.max)).contains(valueByteLimit), "valueByteLimit",
+      "\(valueByteLimit) is not from 0 to 4,294,967,295")
+    try require(
+      (0...65_535).contains(metadataByteLimit), "metadataByteLimit",
+      "\(metadataByteLimit) is not from 0 to 65,535")
+    try require(
+      (1...1 << 32).contains(batchByteLimit), "batchByteLimit",
+      "\(batchByteLimit) is not from 1 to 4 GiB")
+    if case .interval(let interval) = durability {
+      try require(interval > .zero, "durability", "an interval must be positive")
+    }
+  }
+}

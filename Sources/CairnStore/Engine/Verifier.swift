@@ -1,0 +1,172 @@
+/// Checks every byte of every file of a store, goes on after each error, changes nothing.
+struct Verifier: ~Copyable {
+  private let directory: Directory
+  private(set) var report = VerificationReport()
+
+  static func verify(
+    path: String, environment: Environment
+  ) throws(StoreError) -> VerificationReport {
+    let directory = try Directory(
+      path: path, fileSystem: environment.fileSystem, readOnly: true)
+    var report = VerificationReport()
+    // The lock comes first: names change under a live writer.
+    let lockFile = try directory.openFile(FileName.lock, mode: .readOnly)
+    if let lockFile, try !lockFile.lock(exclusively: false) { throw .locked(path: path) }
+    defer { lockFile?.unlock() }
+    let names = try directory.names()
+    guard names.contains(FileName.manifest) else {
+      guard names.contains(where: { FileName.identifier(in: $0) != nil }) else {
+        throw .noStore(path: path)
+      }
+      report.errors.append(Corruption(file: FileName.manifest, offset: 0, cause: .missingFile))
+      return report
+    }
+    if lockFile == nil { throw .notAStore(path: path, reason: "it has no file LOCK") }
+    var verifier = Verifier(directory: directory, report: report)
+    try verifier.noting { (verifier) throws(StoreError) in
+      guard let manifest = try ManifestFile(directory: directory).read() else {
+        throw .noStore(path: path)
+      }
+      verifier.report.byteCount += manifest.encoded().count
+      let files = SegmentFiles(
+        directory: directory, storeIdentifier: manifest.storeIdentifier, usesMappings: false,
+        table: SegmentTable())
+      try verifier.check(manifest, files: files, names: names, environment: environment)
+    }
+    return verifier.report
+  }
+
+  private init(directory: Directory, report: VerificationReport) {
+    self.directory = directory
+    self.report = report
+  }
+
+  /// Runs a check and notes the corruption that it throws.
+  private mutating func noting(
+    _ body: (inout Verifier) throws(StoreError) -> Void
+  ) throws(StoreError) {
+    do { try body(&self) } catch {
+      guard case .corrupt(let corruption) = error else { throw error }
+      report.errors.append(corruption)
+    }
+  }
+
+  private mutating func check(
+    _ manifest: Manifest, files: SegmentFiles, names: [String], environment: Environment
+  ) throws(StoreError) {
+    for entry in manifest.sealedSegments {
+      try noting { (verifier) throws(StoreError) in
+        try verifier.check(
+          id: entry.id, salt: entry.salt, byteCount: entry.byteCount, in: files,
+          sequences: entry.lowestSequence...max(entry.lowestSequence, entry.highestSequence))
+      }
+    }
+    if manifest.isClean {
+      for entry in manifest.openSegments {
+        try noting { (verifier) throws(StoreError) in
+          try verifier.check(
+            id: entry.id, salt: entry.salt, byteCount: entry.byteCount, in: files, sequences: nil)
+        }
+      }
+    } else {
+      try noting { (verifier) throws(StoreError) in
+        try verifier.checkUnclean(manifest, files: files, environment: environment)
+      }
+    }
+    let listed = Set(
+      manifest.sealedSegments.map(\.id.rawValue) + manifest.openSegments.map(\.id.rawValue)
+        + manifest.retiredIDs + manifest.pendingIDs + [manifest.checkpointID])
+    for name in names {
+      guard let id = FileName.identifier(in: name), id < manifest.nextID, !listed.contains(id)
+      else { continue }
+      report.errors.append(Corruption(file: name, offset: 0, cause: .unlistedFile))
+    }
+  }
+
+  /// The segments of a store that was not closed: sound up to where a recovery would cut.
+  private mutating func checkUnclean(
+    _ manifest: Manifest, files: SegmentFiles, environment: Environment
+  ) throws(StoreError) {
+    var tail = LogTail()
+    for entry in manifest.openSegments {
+      let (file, header, byteCount) = try files.check(
+        id: entry.id, salt: entry.salt, readOnly: true)
+      try tail.scan(file: file, header: header, byteCount: byteCount, durable: entry.byteCount)
+    }
+    let boot: [UInt8]
+    do { boot = try environment.fileSystem.bootIdentifier() } catch {
+      throw error.storeError(path: "/proc/sys/kernel/random/boot_id")
+    }
+    try tail.resolve(sameBoot: boot == manifest.bootIdentifier)
+    report.tornByteCount = tail.tornByteCount
+    for (entry, extent) in zip(manifest.openSegments, tail.extents) {
+      try noting { (verifier) throws(StoreError) in
+        try verifier.check(
+          id: entry.id, salt: entry.salt, byteCount: extent.end, in: files, sequences: nil)
+      }
+    }
+  }
+
+  /// One segment up to the end of its records.
+  private mutating func check(
+    id: SegmentID, salt: UInt64, byteCount: Int, in files: SegmentFiles,
+    sequences: ClosedRange<SequenceNumber>?
+  ) throws(StoreError) {
+    let (file, header, fileByteCount) = try files.check(id: id, salt: salt, readOnly: true)
+    guard fileByteCount >= byteCount else {
+      throw .corrupt(Corruption(file: file.name, offset: fileByteCount, cause: .fileTooShort))
+    }
+    report.byteCount += byteCount
+    var scanner = SegmentScanner(file: file, header: header, end: byteCount)
+    var batch = BatchProgress()
+    var offset = SegmentHeader.byteCount
+    func note(_ offset: Int, _ cause: Corruption.Cause) {
+      report.errors.append(Corruption(file: file.name, offset: offset, cause: cause))
+    }
+    var isInHole = false
+    while offset < byteCount {
+      guard let record = try isInHole ? scanner.candidate(at: offset) : scanner.header(at: offset)
+      else {
+        // One error for each hole; then every place is tried until a record is found.
+        if !isInHole { note(offset, .badRecordHeader) }
+        isInHole = true
+        batch = BatchProgress()
+        offset += 8
+        continue
+      }
+      let next = offset + record.byteCount
+      if !batch.accept(record, at: offset) {
+        if !isInHole { note(offset, .incompleteBatch) }
+        batch = BatchProgress()
+      }
+      isInHole = false
+      try checkBody(record, at: offset, scanner: &scanner, file: file)
+      if let sequences, record.kind != .roll,
+        !sequences.contains(header.baseSequence + UInt64(record.sequenceDelta))
+      {
+        note(offset, .badHeader)
+      }
+      if record.kind == .roll {
+        if next != byteCount { note(next, .badLength) }
+        return
+      }
+      report.recordCount += 1
+      offset = next
+    }
+    if let start = batch.start { note(start, .incompleteBatch) }
+  }
+
+  /// The value and the padding of a record.
+  private mutating func checkBody(
+    _ record: RecordHeader, at offset: Int, scanner: inout SegmentScanner, file: File
+  ) throws(StoreError) {
+    let valueStart = offset + record.headByteCount
+    if try !scanner.hasValidValue(record, at: offset) {
+      report.errors.append(Corruption(file: file.name, offset: valueStart, cause: .badValue))
+    }
+    let padding = valueStart + record.valueByteCount
+    if try scanner.endOfData(from: padding, to: offset + record.byteCount) != padding {
+      report.errors.append(Corruption(file: file.name, offset: padding, cause: .badPadding))
+    }
+  }
+}

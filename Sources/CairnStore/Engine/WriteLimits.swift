@@ -1,0 +1,67 @@
+/// What a write may contain, checked before anything happens.
+struct WriteLimits: Sendable {
+  let keyByteLimit: Int
+  let valueByteLimit: Int
+  let metadataByteLimit: Int
+  let batchByteLimit: Int
+
+  init(_ configuration: StoreConfiguration) {
+    keyByteLimit = configuration.keyByteLimit
+    valueByteLimit = configuration.valueByteLimit
+    metadataByteLimit = configuration.metadataByteLimit
+    batchByteLimit = configuration.batchByteLimit
+  }
+
+  @inline(__always)
+  func checkKey(_ key: RawSpan) throws(StoreError) {
+    guard key.byteCount > 0 && key.byteCount <= keyByteLimit else {
+      throw .invalidKey(byteCount: key.byteCount, limit: keyByteLimit)
+    }
+  }
+
+  func tombstoneHeader(key: RawSpan) throws(StoreError) -> RecordHeader {
+    try checkKey(key)
+    var header = RecordHeader(kind: .tombstone)
+    header.keyByteCount = key.byteCount
+    // The checksum of no bytes is 0.
+    return header
+  }
+
+  /// The header of a put, but for what depends on its place in the log.
+  ///
+  /// - Complexity: O(value): it computes the value's checksum.
+  @inline(__always)
+  func putHeader(
+    key: RawSpan, value: RawSpan, attributes: EntryAttributes, now: Timestamp
+  ) throws(StoreError) -> RecordHeader {
+    try checkKey(key)
+    guard value.byteCount <= valueByteLimit else {
+      throw .valueTooLarge(byteCount: value.byteCount, limit: valueByteLimit)
+    }
+    var header = RecordHeader(kind: .put)
+    header.keyByteCount = key.byteCount
+    header.valueByteCount = value.byteCount
+    header.valueChecksum = CRC32C.checksum(of: value)
+    if let lifetime = attributes.lifetime {
+      header.flags.insert(.expiry)
+      header.expires = now.advanced(by: lifetime).millisecondsSinceEpoch
+    }
+    if let idleLimit = attributes.idleLimit {
+      header.flags.insert(.idleLimit)
+      header.idleLimit = UInt64(max(0, idleLimit.milliseconds))
+    }
+    if let cost = attributes.cost {
+      header.flags.insert(.cost)
+      header.cost = cost
+    }
+    let metadataByteCount = attributes.metadata.count
+    if metadataByteCount > 0 {
+      guard metadataByteCount <= metadataByteLimit else {
+        throw .metadataTooLarge(byteCount: metadataByteCount, limit: metadataByteLimit)
+      }
+      header.flags.insert(.metadata)
+      header.metadataByteCount = metadataByteCount
+    }
+    return header
+  }
+}

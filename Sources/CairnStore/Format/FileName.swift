@@ -1,0 +1,29 @@
+/// The names of a store's files. They come from integers only, so no key can name a file.
+package enum FileName {
+  package static let lock = "LOCK"
+  package static let manifest = "MANIFEST"
+  /// The manifest before it is renamed into place.
+  package static let newManifest = "MANIFEST.new"
+  /// The folder for files of the store's kind that the manifest does not know.
+  package static let quarantine = "quarantine"
+
+  /// `seg-` and the id as 16 hexadecimal digits.
+  package static func segment(_ id: SegmentID) -> String { "seg-" + digits(of: id.rawValue) }
+
+  /// `ckpt-` and the id as 16 hexadecimal digits.
+  package static func checkpoint(_ id: UInt64) -> String { "ckpt-" + digits(of: id) }
+
+  private static func digits(of id: UInt64) -> String {
+    let digits = String(id, radix: 16)
+    return String(repeating: "0", count: 16 - digits.count) + digits
+  }
+
+  /// The id in the name of a segment or checkpoint, or `nil` for any other name.
+  package static func identifier(in name: String) -> UInt64? {
+    guard name.hasPrefix("seg-") || name.hasPrefix("ckpt-"),
+      let digits = name.split(separator: "-", maxSplits: 1).last, digits.utf8.count == 16,
+      digits.utf8.allSatisfy({ (48...57).contains($0) || (97...102).contains($0) })
+    else { return nil }
+    return UInt64(digits, radix: 16)
+  }
+}

@@ -1,0 +1,33 @@
+/// Where a record begins: a place in the address space of all segments, in units of 8 bytes.
+///
+/// The space is divided into granules of 64 MiB; a segment takes as many neighbouring ones as its
+/// capacity needs. 40 bits make 131,072 granules, or 8 TiB. Location 0 is no record's place,
+/// since a segment begins with its header.
+package struct Location: Sendable, Hashable {
+  package static let granuleShift = 23
+  package static let granuleByteCount = 1 << (granuleShift + 3)
+  package static let granuleCount = 1 << 17
+
+  /// No record's place.
+  package static let none = Location(rawValue: 0)
+
+  /// 40 bits.
+  package var rawValue: UInt64
+
+  @inline(__always)
+  package init(rawValue: UInt64) { self.rawValue = rawValue }
+
+  @inline(__always)
+  package init(granule: Int, offset: Int) {
+    rawValue = UInt64(granule) << UInt64(Self.granuleShift) &+ UInt64(offset >> 3)
+  }
+
+  @inline(__always)
+  package var granule: Int { Int(rawValue >> UInt64(Self.granuleShift)) }
+
+  /// The byte offset in a segment whose first granule is given.
+  @inline(__always)
+  package func offset(fromGranule first: Int) -> Int {
+    Int(rawValue &- UInt64(first) << UInt64(Self.granuleShift)) << 3
+  }
+}

@@ -1,0 +1,68 @@
+extension RecordHeader {
+  /// Writes the whole record to the start of `bytes`, but for the header checksum, which `seal`
+  /// adds.
+  @inline(__always)
+  package func encode(
+    key: RawSpan, metadata: RawSpan, value: RawSpan, into bytes: inout MutableRawSpan
+  ) {
+    encodeHead(key: key, metadata: metadata, into: &bytes)
+    let head = headByteCount
+    bytes.copy(value, to: head)
+    bytes.zero(at: head + value.byteCount, count: byteCount - head - value.byteCount)
+  }
+
+  /// Writes fields, key and metadata to the start of `bytes`, but for the header checksum.
+  @inline(__always)
+  package func encodeHead(key: RawSpan, metadata: RawSpan, into bytes: inout MutableRawSpan) {
+    encodeFields(into: &bytes)
+    bytes.copy(key, to: fieldByteCount)
+    if !metadata.isEmpty { bytes.copy(metadata, to: fieldByteCount + key.byteCount) }
+  }
+
+  /// Writes the fields alone to the start of `bytes`, but for the header checksum.
+  @inline(__always)
+  package func encodeFields(into bytes: inout MutableRawSpan) {
+    bytes.store(valueChecksum, at: 4)
+    bytes.store(sequenceDelta, at: 8)
+    bytes.store(writtenDelta, at: 12)
+    bytes.store(UInt32(valueByteCount), at: 16)
+    bytes.store(UInt16(keyByteCount), at: 20)
+    bytes.store(kind.rawValue, at: 22)
+    bytes.store(flags.rawValue, at: 23)
+    if !flags.isEmpty { encodeOptionalFields(into: &bytes) }
+  }
+
+  private func encodeOptionalFields(into bytes: inout MutableRawSpan) {
+    var offset = Self.fixedByteCount
+    if flags.contains(.expiry) {
+      bytes.store(expires, at: offset)
+      offset += 8
+    }
+    if flags.contains(.idleLimit) {
+      bytes.store(idleLimit, at: offset)
+      offset += 8
+    }
+    if flags.contains(.cost) {
+      bytes.store(cost, at: offset)
+      offset += 8
+    }
+    if flags.contains(.metadata) {
+      bytes.store(UInt16(metadataByteCount), at: offset)
+      offset += 2
+    }
+    if flags.contains(.batch) {
+      bytes.store(batchIndex, at: offset)
+      bytes.store(batchCount, at: offset + 4)
+      offset += 8
+    }
+    if flags.contains(.syncMark) { bytes.store(syncMark, at: offset) }
+  }
+
+  /// Adds the header checksum of the record that begins `bytes` and will stand at `offset`.
+  @inline(__always)
+  package func seal(_ bytes: inout MutableRawSpan, at offset: Int, seed: CRC32C) {
+    let checksum = Self.checksum(
+      ofHead: bytes.bytes.extracting(0..<headByteCount), at: offset, seed: seed)
+    bytes.store(checksum, at: 0)
+  }
+}

@@ -1,0 +1,118 @@
+/// What a record is.
+package enum RecordKind: UInt8, Sendable {
+  /// A key and its value.
+  case put = 1
+  /// The removal of a key.
+  case tombstone = 2
+  /// The end of a segment that was left for the next one.
+  case roll = 3
+}
+
+/// Which optional fields follow the fixed part of a record, in this order.
+package struct RecordFlags: OptionSet, Sendable, Hashable {
+  package var rawValue: UInt8
+  package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+  /// Expiry: milliseconds since the Unix epoch, i64.
+  package static let expiry = RecordFlags(rawValue: 1 << 0)
+  /// Idle limit: milliseconds, u64.
+  package static let idleLimit = RecordFlags(rawValue: 1 << 1)
+  /// Cost: u64.
+  package static let cost = RecordFlags(rawValue: 1 << 2)
+  /// Length of the metadata: u16.
+  package static let metadata = RecordFlags(rawValue: 1 << 3)
+  /// Place in an atomic batch, u32, and number of its records, u32.
+  package static let batch = RecordFlags(rawValue: 1 << 4)
+  /// Sync mark, u64: the log was durable before this offset of the segment, and all of the
+  /// segments before it, when the record was written. 0: not known.
+  package static let syncMark = RecordFlags(rawValue: 1 << 5)
+
+  package static let known: RecordFlags = [
+    .expiry, .idleLimit, .cost, .metadata, .batch, .syncMark,
+  ]
+}
+
+/// The fixed part of a record and its optional fields. The header checksum makes the lengths
+/// trustworthy before anything is read by them.
+///
+///     0           4          8               12             16          20         22     23      24
+///     ┌───────────┬──────────┬───────────────┬──────────────┬───────────┬──────────┬──────┬───────┬──
+///     │ headerCRC │ valueCRC │ sequenceDelta │ writtenDelta │ valueSize │ keySize  │ kind │ flags │ …
+///     └───────────┴──────────┴───────────────┴──────────────┴───────────┴──────────┴──────┴───────┴──
+///     … optional fields │ key │ metadata │ value │ zeros to a multiple of 8
+///
+/// The header checksum covers, in this order: the segment's salt and id and the record's offset
+/// (8 bytes each), then the record from byte 4 to the end of the metadata. The value has a
+/// checksum of its own, so that a damaged value costs one key and headers can be read alone.
+package struct RecordHeader: Sendable, Hashable {
+  package static let fixedByteCount = 24
+  /// The fixed part and every optional field.
+  package static let maximumFieldByteCount = 24 + 8 + 8 + 8 + 2 + 8 + 8
+  /// The most bytes before a value: fields, key and metadata.
+  package static let maximumHeadByteCount = maximumFieldByteCount + 65_535 + 65_535
+  /// The size of a roll record.
+  package static let rollByteCount = 24
+
+  package var headerChecksum: UInt32 = 0
+  package var valueChecksum: UInt32 = 0
+  package var sequenceDelta: UInt32 = 0
+  package var writtenDelta: UInt32 = 0
+  package var valueByteCount: Int = 0
+  package var keyByteCount: Int = 0
+  package var kind: RecordKind
+  package var flags: RecordFlags = []
+  package var expires: Int64 = 0
+  package var idleLimit: UInt64 = 0
+  package var cost: UInt64 = 0
+  package var metadataByteCount: Int = 0
+  package var batchIndex: UInt32 = 0
+  package var batchCount: UInt32 = 0
+  package var syncMark: UInt64 = 0
+
+  package init(kind: RecordKind) { self.kind = kind }
+
+  /// Bytes of the fixed part and the optional fields: where the key begins.
+  package var fieldByteCount: Int {
+    @inline(__always) get {
+      if flags.isEmpty { return Self.fixedByteCount }
+      return Self.fixedByteCount + Self.optionalByteCount(flags)
+    }
+  }
+
+  package static func optionalByteCount(_ flags: RecordFlags) -> Int {
+    var count = 0
+    if flags.contains(.expiry) { count += 8 }
+    if flags.contains(.idleLimit) { count += 8 }
+    if flags.contains(.cost) { count += 8 }
+    if flags.contains(.metadata) { count += 2 }
+    if flags.contains(.batch) { count += 8 }
+    if flags.contains(.syncMark) { count += 8 }
+    return count
+  }
+
+  /// Bytes before the value.
+  package var headByteCount: Int {
+    @inline(__always) get { fieldByteCount + keyByteCount + metadataByteCount }
+  }
+
+  /// Bytes of the whole record with its padding.
+  package var byteCount: Int {
+    @inline(__always) get { (headByteCount + valueByteCount + 7) & ~7 }
+  }
+
+  /// The bytes of the key, relative to the record.
+  package var keyRange: Range<Int> {
+    @inline(__always) get { fieldByteCount..<(fieldByteCount + keyByteCount) }
+  }
+
+  package var metadataRange: Range<Int> {
+    @inline(__always) get { (headByteCount - metadataByteCount)..<headByteCount }
+  }
+
+  package var valueRange: Range<Int> {
+    @inline(__always) get { headByteCount..<(headByteCount + valueByteCount) }
+  }
+
+  /// Whether the record stops counting at some time.
+  package var canExpire: Bool { !flags.isDisjoint(with: [.expiry, .idleLimit]) }
+}

@@ -1,0 +1,108 @@
+/// The first bytes of a segment.
+///
+///     0        8       10      12         16     32    40     48             56         64      68
+///     ┌────────┬───────┬───────┬──────────┬──────┬─────┬──────┬──────────────┬──────────┬───────┬─────┐
+///     │ magic  │ major │ minor │ reserved │ UUID │ id  │ salt │ baseSequence │ baseTime │ CRC   │ 0   │
+///     └────────┴───────┴───────┴──────────┴──────┴─────┴──────┴──────────────┴──────────┴───────┴─────┘
+///
+/// The salt is random, so that no record of an older segment whose blocks the file may have got
+/// validates in it. Sequence numbers and times of its records are relative to the two bases.
+package struct SegmentHeader: Sendable, Hashable {
+  package static let byteCount = 72
+  /// A byte with the high bit set, the name, CR LF and a DOS end of file: transfers that mangle
+  /// text are found out (as with PNG).
+  package static let magic: [UInt8] = [0x8B, 0x43, 0x52, 0x4E, 0x53, 0x0D, 0x0A, 0x1A]  // "CRNS"
+
+  package var storeIdentifier: [UInt8]
+  package var id: SegmentID
+  package var salt: UInt64
+  /// At most the sequence number of any record in the segment.
+  package var baseSequence: SequenceNumber
+  /// Seconds since the Unix epoch; at most the written time of any record.
+  package var baseTime: Int64
+
+  package init(
+    storeIdentifier: [UInt8], id: SegmentID, salt: UInt64, baseSequence: SequenceNumber,
+    baseTime: Int64
+  ) {
+    self.storeIdentifier = storeIdentifier
+    self.id = id
+    self.salt = salt
+    self.baseSequence = baseSequence
+    self.baseTime = baseTime
+  }
+
+  /// The time as it can stand in a header.
+  package static func baseTime(for now: Timestamp) -> Int64 {
+    min(max(now.millisecondsSinceEpoch / 1000, -baseTimeLimit), baseTimeLimit)
+  }
+
+  /// Times further from the epoch, in seconds, are refused.
+  private static let baseTimeLimit: Int64 = 1 << 50
+
+  package func encoded() -> [UInt8] {
+    var bytes = Self.magic
+    bytes.append(littleEndian: FormatVersion.major)
+    bytes.append(littleEndian: FormatVersion.minor)
+    bytes.append(littleEndian: UInt32(0))
+    bytes.append(contentsOf: storeIdentifier)
+    bytes.append(littleEndian: id.rawValue)
+    bytes.append(littleEndian: salt)
+    bytes.append(littleEndian: baseSequence)
+    bytes.append(littleEndian: baseTime)
+    bytes.append(littleEndian: bytes.withSpan { CRC32C.checksum(of: $0) })
+    bytes.append(littleEndian: UInt32(0))
+    return bytes
+  }
+
+  /// - Throws: `corrupt` naming the file, or `unsupportedVersion`.
+  package init(decoding bytes: RawSpan, file: String) throws(StoreError) {
+    guard bytes.byteCount >= Self.byteCount else {
+      throw .corrupt(Corruption(file: file, offset: 0, cause: .fileTooShort))
+    }
+    guard Self.magic.withSpan({ $0.equals(bytes.extracting(0..<8)) }) else {
+      throw .corrupt(Corruption(file: file, offset: 0, cause: .badMagic))
+    }
+    guard CRC32C.checksum(of: bytes.extracting(0..<64)) == bytes.load(UInt32.self, at: 64) else {
+      throw .corrupt(Corruption(file: file, offset: 0, cause: .badChecksum))
+    }
+    let major = bytes.load(UInt16.self, at: 8)
+    guard major == FormatVersion.major else {
+      throw .unsupportedVersion(file: file, major: Int(major))
+    }
+    storeIdentifier = bytes.extracting(16..<32).copied()
+    id = SegmentID(rawValue: bytes.load(UInt64.self, at: 32))
+    salt = bytes.load(UInt64.self, at: 40)
+    baseSequence = bytes.load(UInt64.self, at: 48)
+    baseTime = bytes.load(Int64.self, at: 56)
+    guard (1...FormatVersion.highestSequence).contains(baseSequence),
+      id.rawValue < FormatVersion.highestSequence,
+      baseTime.magnitude <= Self.baseTimeLimit.magnitude
+    else { throw .corrupt(Corruption(file: file, offset: 32, cause: .badHeader)) }
+    guard bytes.load(UInt32.self, at: 68) == 0 else {
+      throw .corrupt(Corruption(file: file, offset: 68, cause: .badPadding))
+    }
+  }
+
+  /// The checksum of the salt and the id, from which the header checksum of every record goes on:
+  /// a record that was written elsewhere does not validate.
+  package var recordSeed: CRC32C {
+    var seed = CRC32C()
+    seed.update(salt)
+    seed.update(id.rawValue)
+    return seed
+  }
+}
+
+/// The version of the format that this code writes. It reads every minor version of the same
+/// major one and refuses other major ones.
+package enum FormatVersion {
+  package static let major: UInt16 = 1
+  package static let minor: UInt16 = 0
+  package static let text = "\(major).\(minor)"
+  /// No sequence number and no id can be higher: a bound on hostile ones, so that sums of them
+  /// cannot overflow. A million writes a second reach it after 146,000 years.
+  package static let highestSequence: SequenceNumber = 1 << 62
+  /// No file is larger, in bytes, for the same reason.
+  package static let highestOffset = 1 << 40
+}

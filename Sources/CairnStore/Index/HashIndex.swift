@@ -1,0 +1,131 @@
+/// The index: for every key the location of its newest record. Sharded, so that threads seldom
+/// meet and growing one shard stalls nobody else.
+///
+/// It knows hashes, not keys: whoever finds an entry compares the key in the record, outside the
+/// lock, and asks for the next entry where they differ.
+package final class HashIndex: Sendable {
+  package static let shardCount = 256
+
+  private let shards: InlineArray<256, Lock<IndexShard>>
+  package let recency: RecencyClock
+
+  package init(recency: RecencyClock) {
+    self.recency = recency
+    shards = InlineArray { Lock(IndexShard(phase: Double($0) / Double(Self.shardCount))) }
+  }
+
+  @inline(__always)
+  private static func shard(of hash: UInt64) -> Int { Int(hash & 0xFF) }
+  @inline(__always)
+  private static func stored(_ hash: UInt64) -> UInt64 { hash >> 24 }
+
+  /// Whether finding an entry counts as reading it.
+  package enum Touch: Sendable {
+    case no, yes
+  }
+
+  /// Calls `body` under the shard's lock with the entry with this hash that follows the one at
+  /// `location`, or with the first; returns whether there is one.
+  ///
+  /// With `.yes`, the entry becomes the most recently read, unless it can expire: then whoever
+  /// asked calls `touch` once it is known that it has not expired.
+  @inline(__always)
+  package func find(
+    _ hash: UInt64, after location: Location = .none, touch: Touch, _ body: (IndexEntry) -> Void
+  ) -> Bool {
+    shards[Self.shard(of: hash)].withLock { shard in
+      let stored = Self.stored(hash)
+      var slot = shard.slot(of: stored)
+      if location != .none {
+        // Where that entry went meanwhile, the caller looks at all of them again.
+        if let known = shard.slot(of: stored, location: location) {
+          slot = shard.slot(of: stored, after: known)
+        }
+      }
+      guard let slot else { return false }
+      let entry = shard[slot]
+      if touch == .yes, !entry.flags.contains(.canExpire), recency.isNewer(than: entry.tick) {
+        shard.setTick(recency.advance(), at: slot)
+      }
+      body(entry)
+      return true
+    }
+  }
+
+  /// Makes an entry the most recently read.
+  package func touch(_ hash: UInt64, location: Location) {
+    shards[Self.shard(of: hash)].withLock { shard in
+      guard let slot = shard.slot(of: Self.stored(hash), location: location) else { return }
+      if recency.isNewer(than: shard[slot].tick) { shard.setTick(recency.advance(), at: slot) }
+    }
+  }
+
+  /// Adds an entry for a key that has none.
+  package func insert(_ hash: UInt64, location: Location, flags: IndexEntry.Flags) {
+    shards[Self.shard(of: hash)].withLock { shard in
+      shard.insert(
+        IndexEntry(
+          hash: Self.stored(hash), location: location, tick: recency.advance(), flags: flags))
+    }
+  }
+
+  /// Puts a new location in the place of an old one; `false` where the old one is gone.
+  package func replace(
+    _ hash: UInt64, old: Location, new: Location, flags: IndexEntry.Flags
+  ) -> Bool {
+    shards[Self.shard(of: hash)].withLock { shard in
+      let stored = Self.stored(hash)
+      guard let slot = shard.slot(of: stored, location: old) else { return false }
+      shard.replace(
+        at: slot,
+        with: IndexEntry(hash: stored, location: new, tick: recency.advance(), flags: flags))
+      return true
+    }
+  }
+
+  /// Removes an entry; `false` where it is gone.
+  package func remove(_ hash: UInt64, location: Location) -> Bool {
+    shards[Self.shard(of: hash)].withLock { shard in
+      guard let slot = shard.slot(of: Self.stored(hash), location: location) else { return false }
+      shard.remove(at: slot)
+      return true
+    }
+  }
+
+  package func removeAll() {
+    for shard in 0..<Self.shardCount { shards[shard].withLock { $0.removeAll() } }
+  }
+
+  package func removeTombstones() {
+    for shard in 0..<Self.shardCount { shards[shard].withLock { $0.removeTombstones() } }
+  }
+
+  /// The entries of one shard, and what `resolve` makes of each under the shard's lock.
+  package func entries<Value>(
+    inShard shard: Int, _ resolve: (Location) -> Value?
+  ) -> [(entry: IndexEntry, value: Value?)] {
+    shards[shard].withLock { shard in
+      shard.allEntries().map { ($0, resolve($0.location)) }
+    }
+  }
+
+  /// How many entries there are, and how many of them can expire.
+  package var counts: (all: Int, expirable: Int) {
+    var all = 0
+    var expirable = 0
+    for shard in 0..<Self.shardCount {
+      shards[shard].withLock {
+        all += $0.count
+        expirable += $0.expirableCount
+      }
+    }
+    return (all, expirable)
+  }
+
+  /// Bytes of memory that the tables take.
+  package var byteCount: Int {
+    var total = 0
+    for shard in 0..<Self.shardCount { shards[shard].withLock { total += $0.byteCount } }
+    return total
+  }
+}

@@ -1,0 +1,173 @@
+/// One part of the index: a table with open addressing and linear probing, kept sorted by hash
+/// (Amble and Knuth, "Ordered hash tables", 1974), so that looking for an absent key ends early
+/// and growing is one pass that reads nothing but the table.
+///
+/// The home of an entry is `hash * capacity >> 40`, which grows with the hash; so the whole table
+/// is in the order of its hashes. Behind the last home lies some slack, so that nothing wraps.
+struct IndexShard: ~Copyable {
+  private var entries = FlatBuffer<IndexEntry>(zeroCount: 0)
+  private var capacity = 0
+  /// Entries in the table.
+  private(set) var count = 0
+  /// Entries whose record can expire.
+  private(set) var expirableCount = 0
+  /// The capacity of the first allocation; others are this times powers of two.
+  private let firstCapacity: Int
+
+  /// - Parameter phase: from 0 to below 1; where between two powers of two this shard's
+  ///   capacities lie, so that shards of a store do not all grow at the same time.
+  init(phase: Double) {
+    // 2 to the phase, closely enough: the chord's error is under 1 %.
+    firstCapacity = Int(8 * (1 + phase * (0.6565 + 0.3435 * phase)))
+  }
+
+  var byteCount: Int { entries.byteCount }
+
+  @inline(__always)
+  private func home(of hash: UInt64) -> Int { Int((hash &* UInt64(capacity)) >> 40) }
+
+  /// The slot of the first entry with this hash, at or after `slot`, or the first where there is
+  /// none given; `nil` where there is none left.
+  @inline(__always)
+  func slot(of hash: UInt64, after slot: Int? = nil) -> Int? {
+    if capacity == 0 { return nil }
+    var index = slot.map { $0 &+ 1 } ?? home(of: hash)
+    while index < entries.count {
+      let entry = entries[index]
+      if entry.isEmpty || entry.hash > hash { return nil }
+      if entry.hash == hash { return index }
+      index &+= 1
+    }
+    return nil
+  }
+
+  /// The slot of the entry with this hash and location.
+  @inline(__always)
+  func slot(of hash: UInt64, location: Location) -> Int? {
+    var slot = slot(of: hash)
+    while let found = slot {
+      if entries[found].location == location { return found }
+      slot = self.slot(of: hash, after: found)
+    }
+    return nil
+  }
+
+  subscript(slot: Int) -> IndexEntry {
+    @inline(__always) get { entries[slot] }
+  }
+
+  @inline(__always)
+  func setTick(_ tick: UInt64, at slot: Int) {
+    var entry = entries[slot]
+    entry.tick = tick
+    entries[slot] = entry
+  }
+
+  /// Puts another entry with the same hash into a slot.
+  mutating func replace(at slot: Int, with entry: IndexEntry) {
+    expirableCount +=
+      (entry.flags.contains(.canExpire) ? 1 : 0)
+      - (entries[slot].flags.contains(.canExpire) ? 1 : 0)
+    entries[slot] = entry
+  }
+
+  /// Adds an entry.
+  ///
+  /// - Complexity: O(1) amortised; O(count) where the table grows.
+  mutating func insert(_ entry: IndexEntry) {
+    if (count + 1) * 20 > capacity * 17 { resize(to: max(firstCapacity, capacity * 2)) }
+    while !insertIntoTable(entry) { resize(to: capacity * 2) }
+    count += 1
+    if entry.flags.contains(.canExpire) { expirableCount += 1 }
+  }
+
+  /// Adds an entry unless the run of entries it belongs to fills the slack.
+  private func insertIntoTable(_ entry: IndexEntry) -> Bool {
+    var position = home(of: entry.hash)
+    while position < entries.count, !entries[position].isEmpty,
+      entries[position].hash <= entry.hash
+    {
+      position += 1
+    }
+    var end = position
+    while end < entries.count, !entries[end].isEmpty { end += 1 }
+    guard end < entries.count else { return false }
+    entries.move(from: position, to: position + 1, length: end - position)
+    entries[position] = entry
+    return true
+  }
+
+  /// Removes the entry in a slot; those behind it move up as far as their homes allow.
+  mutating func remove(at slot: Int) {
+    if entries[slot].flags.contains(.canExpire) { expirableCount -= 1 }
+    var end = slot + 1
+    while end < entries.count, !entries[end].isEmpty, home(of: entries[end].hash) < end { end += 1 }
+    entries.move(from: slot + 1, to: slot, length: end - slot - 1)
+    entries[end - 1] = .empty
+    count -= 1
+    // Below 41 % an entry would take more than 40 bytes.
+    if capacity > firstCapacity, count * 100 < capacity * 41 { resize(to: capacity / 2) }
+  }
+
+  /// Removes all entries.
+  mutating func removeAll() {
+    entries = FlatBuffer<IndexEntry>(zeroCount: 0)
+    capacity = 0
+    count = 0
+    expirableCount = 0
+  }
+
+  /// Removes the entries of tombstones.
+  mutating func removeTombstones() {
+    var kept = 0
+    for slot in 0..<entries.count where !entries[slot].isEmpty {
+      if !entries[slot].flags.contains(.tombstone) { kept += 1 }
+    }
+    if kept == count { return }
+    count = kept
+    var smallest = firstCapacity
+    while (kept + 1) * 20 > smallest * 17 { smallest *= 2 }
+    resize(to: kept == 0 ? firstCapacity : smallest, keeping: { !$0.flags.contains(.tombstone) })
+  }
+
+  private mutating func resize(
+    to newCapacity: Int, keeping isKept: (IndexEntry) -> Bool = { _ in true }
+  ) {
+    // 2^24 times 256 shards: four billion keys.
+    precondition(newCapacity <= 1 << 24, "the index is full")
+    var newCapacity = newCapacity
+    while true {
+      // A run at the table's end longer than the slack is so unlikely that it may cost a doubling.
+      let new = FlatBuffer<IndexEntry>(zeroCount: newCapacity + 8 + newCapacity / 64)
+      if fill(new, capacity: newCapacity, keeping: isKept) {
+        entries = new
+        capacity = newCapacity
+        return
+      }
+      newCapacity *= 2
+    }
+  }
+
+  private func fill(
+    _ new: borrowing FlatBuffer<IndexEntry>, capacity: Int, keeping isKept: (IndexEntry) -> Bool
+  ) -> Bool {
+    var next = 0
+    for slot in 0..<entries.count {
+      let entry = entries[slot]
+      if entry.isEmpty || !isKept(entry) { continue }
+      let position = max(next, Int((entry.hash &* UInt64(capacity)) >> 40))
+      guard position < new.count else { return false }
+      new[position] = entry
+      next = position + 1
+    }
+    return true
+  }
+
+  /// All entries, in the order of their hashes.
+  func allEntries() -> [IndexEntry] {
+    var result: [IndexEntry] = []
+    result.reserveCapacity(count)
+    for slot in 0..<entries.count where !entries[slot].isEmpty { result.append(entries[slot]) }
+    return result
+  }
+}

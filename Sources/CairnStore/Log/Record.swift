@@ -1,0 +1,126 @@
+/// A record that was read: its header is checked, its bytes stay valid for as long as this value
+/// lives, whatever becomes of its segment.
+package struct Record: ~Copyable {
+  package let offset: Int
+  package let header: RecordHeader
+  private let pinned: PinnedBytes<Segment>
+
+  /// Which bytes of a record are wanted. It matters where they are read by system calls.
+  package enum Part: Sendable {
+    case head, all
+  }
+
+  /// Reads the record at an offset; its value only with `.all`.
+  ///
+  /// - Parameter byCalls: whether to use system calls even where there is a mapping, so that an
+  ///   I/O error is an error.
+  /// - Throws: `corrupt` where the bytes are no record with a valid header; `system`.
+  /// - Complexity: O(head); a page fault or two system calls where the page is not in memory.
+  @inline(__always)
+  package init(
+    in segment: consuming Segment, at offset: Int, part: Part, byCalls: Bool = false
+  ) throws(StoreError) {
+    // The bound is asked anew on each read, and every length below is loaded once: no bytes on
+    // disk, not even changing ones, can lead outside.
+    let limit = segment.allocatedByteCount &- offset
+    guard offset >= SegmentHeader.byteCount, limit >= RecordHeader.fixedByteCount else {
+      throw segment.corruption(at: offset, .badRecordHeader)
+    }
+    // The segment is moved along, so that one reference is taken and none given back on the way.
+    let pinned =
+      if !byCalls, let mapping = segment.mapping {
+        mapping.pinned(at: offset, count: limit, by: segment)
+      } else {
+        try Self.readByCalls(in: segment, at: offset, limit: limit, part: part)
+      }
+    guard let header = Self.header(in: pinned, limit: limit, at: offset, part: part) else {
+      throw pinned.owner.corruption(at: offset, .badRecordHeader)
+    }
+    self.offset = offset
+    self.header = header
+    self.pinned = pinned
+  }
+
+  /// The header at the start of the bytes, if it is valid and the record lies in them.
+  @inline(__always)
+  private static func header(
+    in pinned: borrowing PinnedBytes<Segment>, limit: Int, at offset: Int, part: Part
+  ) -> RecordHeader? {
+    guard let header = RecordHeader(decoding: pinned.bytes, limit: limit),
+      (part == .all ? header.byteCount : header.headByteCount) <= pinned.count,
+      header.hasValidChecksum(pinned.bytes, at: offset, seed: pinned.owner.seed)
+    else { return nil }
+    return header
+  }
+
+  /// The first bytes of the record at an offset, all that were asked for, perhaps some more.
+  ///
+  /// A length is believed only after the header's checksum was found right.
+  @inline(never)
+  private static func readByCalls(
+    in segment: Segment, at offset: Int, limit: Int, part: Part
+  ) throws(StoreError) -> PinnedBytes<Segment> {
+    var buffer: [UInt8] = []
+    func read(to end: Int) throws(StoreError) {
+      let start = buffer.count
+      if end <= start { return }
+      buffer.append(contentsOf: repeatElement(0, count: end - start))
+      let count = try segment.file.read(
+        into: &buffer, bufferOffset: start, byteCount: end - start, at: offset + start)
+      // The file may have been cut at its last record since the bound was asked: what is missing
+      // is missed only where the record needs it.
+      buffer.removeLast(end - start - count)
+    }
+    // One call is enough for a small record.
+    try read(to: min(limit, part == .all ? 4096 : 512))
+    guard let header = buffer.withSpan({ RecordHeader(decoding: $0, limit: limit) }) else {
+      throw segment.corruption(at: offset, .badRecordHeader)
+    }
+    try read(to: header.headByteCount)
+    guard buffer.count >= header.headByteCount,
+      buffer.withSpan({ header.hasValidChecksum($0, at: offset, seed: segment.seed) })
+    else {
+      throw segment.corruption(at: offset, .badRecordHeader)
+    }
+    if part == .all {
+      try read(to: header.byteCount)
+      guard buffer.count >= header.byteCount else {
+        throw segment.corruption(at: offset, .fileTooShort)
+      }
+    }
+    return PinnedBytes(owner: segment, copying: buffer)
+  }
+
+  package var segment: Segment {
+    @inline(__always) get { pinned.owner }
+  }
+
+  package var key: RawSpan {
+    @_lifetime(borrow self) @inline(__always) get { pinned.bytes.extracting(header.keyRange) }
+  }
+
+  @inline(__always)
+  package func hasKey(_ other: RawSpan) -> Bool { key.equals(other) }
+
+  package func hasKey(prefix: RawSpan) -> Bool { key.starts(with: prefix) }
+
+  package var metadata: RawSpan {
+    @_lifetime(borrow self) get { pinned.bytes.extracting(header.metadataRange) }
+  }
+
+  package var value: RawSpan {
+    @_lifetime(borrow self) @inline(__always) get { pinned.bytes.extracting(header.valueRange) }
+  }
+
+  package var sequence: SequenceNumber {
+    @inline(__always) get { pinned.owner.sequence(of: header) }
+  }
+
+  /// - Throws: `corrupt` where the value does not match its checksum.
+  @inline(__always)
+  package func checkValue() throws(StoreError) {
+    guard CRC32C.checksum(of: value) == header.valueChecksum else {
+      throw segment.corruption(at: offset + header.headByteCount, .badValue)
+    }
+  }
+}

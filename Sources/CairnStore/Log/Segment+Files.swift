@@ -1,0 +1,116 @@
+/// How a store's segments are made and opened.
+package struct SegmentFiles: Sendable {
+  package let directory: Directory
+  package let storeIdentifier: [UInt8]
+  /// Whether segments are mapped at all.
+  package let usesMappings: Bool
+  package let table: SegmentTable
+
+  package init(
+    directory: Directory, storeIdentifier: [UInt8], usesMappings: Bool, table: SegmentTable
+  ) {
+    self.directory = directory
+    self.storeIdentifier = storeIdentifier
+    self.usesMappings = usesMappings
+    self.table = table
+  }
+
+  /// Makes a new segment with its header durable; a durable name is the caller's part. Where it
+  /// throws, no file is left.
+  package func create(
+    id: SegmentID, salt: UInt64, baseSequence: SequenceNumber, baseTime: Int64, capacity: Int,
+    allocating byteCount: Int
+  ) throws(StoreError) -> Segment {
+    let header = SegmentHeader(
+      storeIdentifier: storeIdentifier, id: id, salt: salt, baseSequence: baseSequence,
+      baseTime: baseTime)
+    let name = FileName.segment(id)
+    let granule = try table.reserve(capacity: capacity)
+    do {
+      let file = try directory.createFile(name)
+      try file.allocate(from: 0, to: byteCount, orExtend: !usesMappings)
+      try header.encoded().withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: 0) }
+      // DURABILITY: the header and the length are on disk before the manifest names the file.
+      try file.synchronize()
+      let segment = Segment(
+        header: header, file: file,
+        mapping: try map(file, byteCount: capacity, writable: true), capacity: capacity,
+        granule: granule, allocatedByteCount: byteCount, syncedByteCount: SegmentHeader.byteCount)
+      table.publish(segment)
+      return segment
+    } catch {
+      table.release(granule: granule, capacity: capacity)
+      // A failed allocation leaves what it got: a partial file.
+      try? directory.unlink(name)
+      throw error
+    }
+  }
+
+  /// Opens a segment that the manifest lists.
+  ///
+  /// - Parameters:
+  ///   - capacity: its capacity if it is to be appended to, else `nil`: it gets a read-only
+  ///     mapping of its length.
+  ///   - byteCount: where its records end, or `nil` where only the file's length is known.
+  package func open(
+    id: SegmentID, salt: UInt64, byteCount: Int?, capacity: Int?, readOnly: Bool
+  ) throws(StoreError) -> Segment {
+    let (file, header, fileByteCount) = try check(id: id, salt: salt, readOnly: readOnly)
+    let end = byteCount ?? fileByteCount
+    guard end <= fileByteCount else {
+      throw .corrupt(Corruption(file: file.name, offset: fileByteCount, cause: .fileTooShort))
+    }
+    let capacity = max(capacity ?? 0, end)
+    let granule = try table.reserve(capacity: capacity)
+    do {
+      let segment = Segment(
+        header: header, file: file,
+        mapping: try map(file, byteCount: capacity, writable: capacity > end), capacity: capacity,
+        granule: granule, allocatedByteCount: end, syncedByteCount: end)
+      table.publish(segment)
+      return segment
+    } catch {
+      table.release(granule: granule, capacity: capacity)
+      throw error
+    }
+  }
+
+  /// Opens the file of a listed segment and checks its header against the manifest.
+  package func check(
+    id: SegmentID, salt: UInt64, readOnly: Bool
+  ) throws(StoreError) -> (File, SegmentHeader, byteCount: Int) {
+    let name = FileName.segment(id)
+    guard let file = try directory.openFile(name, mode: readOnly ? .readOnly : .readWrite) else {
+      throw .corrupt(Corruption(file: name, offset: 0, cause: .missingFile))
+    }
+    let byteCount = try file.status().byteCount
+    guard byteCount <= FormatVersion.highestOffset else {
+      throw .corrupt(Corruption(file: name, offset: 0, cause: .badLength))
+    }
+    var bytes = [UInt8](repeating: 0, count: SegmentHeader.byteCount)
+    guard try file.read(into: &bytes, at: 0) == bytes.count else {
+      throw .corrupt(Corruption(file: name, offset: byteCount, cause: .fileTooShort))
+    }
+    let header = try bytes.withSpan { (bytes) throws(StoreError) in
+      try SegmentHeader(decoding: bytes, file: name)
+    }
+    guard header.id == id, header.salt == salt, header.storeIdentifier == storeIdentifier else {
+      throw .corrupt(Corruption(file: name, offset: 16, cause: .badHeader))
+    }
+    return (file, header, byteCount)
+  }
+
+  /// A mapping, or `nil` where the store does without or the process has no room for another:
+  /// then reads are system calls.
+  private func map(
+    _ file: File, byteCount: Int, writable: Bool
+  ) throws(StoreError) -> MappedMemory? {
+    guard usesMappings, table.segmentCount < SegmentTable.mappedSegmentLimit else { return nil }
+    do { return try MappedMemory(file: file, byteCount: byteCount, writable: writable) } catch {
+      if case .system(let failure) = error, failure.errorNumber == SystemError.noMemory {
+        return nil
+      }
+      throw error
+    }
+  }
+}

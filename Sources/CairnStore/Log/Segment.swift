@@ -1,0 +1,167 @@
+internal import Synchronization
+
+/// One file of the log: a header, then records that are only ever appended.
+///
+/// Readers share it by reference and keep its file and mapping alive, also after it was unlinked.
+/// The appender writes only behind the last record; a record's location reaches readers through
+/// the index's locks, after its bytes.
+package final class Segment: Sendable {
+  package let header: SegmentHeader
+  package let file: File
+  /// The mapping, or `nil` where reads and writes are system calls.
+  package let mapping: MappedMemory?
+  /// The most bytes the file may have.
+  package let capacity: Int
+  /// Its first granule in the address space of locations.
+  package let granule: Int
+  /// Where the header checksums of its records go on from.
+  package let seed: CRC32C
+  /// Bytes from the start that lie in the file and may be touched in the mapping.
+  private let allocated: Atomic<Int>
+  /// Bytes from the start that are known to be durable.
+  private let synced: Atomic<Int>
+  private let retired = Atomic(false)
+  /// What its records amount to; changed under the appender's lock only.
+  package let usage = SegmentUsage()
+
+  package init(
+    header: SegmentHeader, file: File, mapping: MappedMemory?, capacity: Int, granule: Int,
+    allocatedByteCount: Int, syncedByteCount: Int
+  ) {
+    self.header = header
+    self.file = file
+    self.mapping = mapping
+    self.capacity = capacity
+    self.granule = granule
+    seed = header.recordSeed
+    allocated = Atomic(allocatedByteCount)
+    synced = Atomic(syncedByteCount)
+  }
+
+  package var id: SegmentID { header.id }
+  package var name: String { file.name }
+
+  /// What the manifest says of it once it is sealed.
+  package var sealedEntry: Manifest.SealedSegment {
+    Manifest.SealedSegment(
+      id: id, salt: header.salt, byteCount: usage.end, lowestSequence: usage.lowestSequence,
+      highestSequence: usage.highestSequence, compactedAt: 0)
+  }
+
+  package var allocatedByteCount: Int {
+    @inline(__always) get { allocated.load(ordering: .acquiring) }
+  }
+
+  package var syncedByteCount: Int {
+    @inline(__always) get { synced.load(ordering: .relaxed) }
+  }
+
+  /// What a record may claim to be durable of this segment and all before it: 0 until a sync of
+  /// the whole log has been through this segment, since the header alone was synced by itself.
+  package var syncMark: Int {
+    @inline(__always) get {
+      let byteCount = syncedByteCount
+      return byteCount > SegmentHeader.byteCount ? byteCount : 0
+    }
+  }
+
+  package func didSync(through byteCount: Int) {
+    synced.store(byteCount, ordering: .relaxed)
+  }
+
+  @inline(__always)
+  package func location(at offset: Int) -> Location { Location(granule: granule, offset: offset) }
+
+  @inline(__always)
+  package func offset(of location: Location) -> Int { location.offset(fromGranule: granule) }
+
+  package func sequence(of header: RecordHeader) -> SequenceNumber {
+    self.header.baseSequence + UInt64(header.sequenceDelta)
+  }
+
+  package func written(_ header: RecordHeader) -> Timestamp {
+    Timestamp(
+      millisecondsSinceEpoch: (self.header.baseTime + Int64(header.writtenDelta)) * 1000)
+  }
+
+  package func corruption(at offset: Int, _ cause: Corruption.Cause) -> StoreError {
+    .corrupt(Corruption(file: name, offset: offset, cause: cause))
+  }
+
+  // MARK: Appending, by the one appender only
+
+  /// Makes the first `byteCount` bytes of the file safe to write, or throws before anything
+  /// changed.
+  package func allocate(to byteCount: Int) throws(StoreError) {
+    let old = allocatedByteCount
+    guard byteCount > old else { return }
+    try file.allocate(from: old, to: byteCount, orExtend: mapping == nil)
+    allocated.store(byteCount, ordering: .releasing)
+  }
+
+  /// Writes bytes at an allocated offset: into the mapping, or by pwrite where there is none or
+  /// the bytes are to be synced at once (syncing a page that was dirtied through a mapping takes
+  /// three times as long).
+  package func write(_ bytes: RawSpan, at offset: Int, forSync: Bool) throws(StoreError) {
+    if !forSync, let mapping {
+      mapping.write(at: offset, count: bytes.byteCount) { $0.copy(bytes, to: 0) }
+    } else {
+      try file.write(bytes, at: offset)
+    }
+  }
+
+  /// Makes the file end at `byteCount`, beyond which there is nothing that counts.
+  ///
+  /// Readers are kept inside first: memory beyond the end of the file must not be touched, even by
+  /// way of a damaged length.
+  package func trim(to byteCount: Int) throws(StoreError) {
+    allocated.store(min(byteCount, allocatedByteCount), ordering: .releasing)
+    try file.truncate(to: byteCount)
+  }
+
+  /// Whether a removal of all took the segment out of the log.
+  package var isRetired: Bool { retired.load(ordering: .acquiring) }
+  package func retire() { retired.store(true, ordering: .releasing) }
+}
+
+/// What the records of a segment amount to. Atomics, so that statistics need no lock; only the
+/// holder of the appender's lock changes them.
+package final class SegmentUsage: Sendable {
+  private let liveBytes = Atomic(0)
+  private let tombstones = Atomic(0)
+  private let records = Atomic(0)
+  private let endOffset = Atomic(SegmentHeader.byteCount)
+  private let lowest = Atomic(UInt64.max)
+  private let highest = Atomic(UInt64(0))
+
+  /// Bytes of records that hold a key's newest value.
+  package var liveByteCount: Int { liveBytes.load(ordering: .relaxed) }
+  package var tombstoneCount: Int { tombstones.load(ordering: .relaxed) }
+  package var recordCount: Int { records.load(ordering: .relaxed) }
+  /// Where the records end.
+  package var end: Int { endOffset.load(ordering: .relaxed) }
+  /// 0 where there are no records.
+  package var lowestSequence: SequenceNumber {
+    let value = lowest.load(ordering: .relaxed)
+    return value == .max ? 0 : value
+  }
+  package var highestSequence: SequenceNumber { highest.load(ordering: .relaxed) }
+  package var deadByteCount: Int { end - SegmentHeader.byteCount - liveByteCount }
+
+  /// A record was added at the end.
+  @inline(__always)
+  package func add(_ header: RecordHeader, sequence: SequenceNumber, end: Int, isLive: Bool) {
+    endOffset.store(end, ordering: .relaxed)
+    if header.kind == .roll { return }
+    records.wrappingAdd(1, ordering: .relaxed)
+    if isLive { liveBytes.wrappingAdd(header.byteCount, ordering: .relaxed) }
+    if header.kind == .tombstone { tombstones.wrappingAdd(1, ordering: .relaxed) }
+    if sequence < lowest.load(ordering: .relaxed) { lowest.store(sequence, ordering: .relaxed) }
+    if sequence > highest.load(ordering: .relaxed) { highest.store(sequence, ordering: .relaxed) }
+  }
+
+  /// A record that was live is not any more.
+  package func kill(byteCount: Int) {
+    liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)
+  }
+}

@@ -1,0 +1,69 @@
+/// All segments of a store, found by location without a lock.
+package final class SegmentTable: Sendable {
+  /// Segments beyond this many are read by system calls: the kernel allows a process 65,530
+  /// mappings by default.
+  package static let mappedSegmentLimit = 32_768
+
+  private struct Granules: ~Copyable {
+    /// Granules from here on were never used. 0 is left out, so that no location is 0.
+    var next = 1
+    /// Starts of runs that were given back, by their length.
+    var free: [Int: [Int]] = [:]
+    var segmentCount = 0
+  }
+
+  private let segments = ReferenceTable<Segment>(slotCount: Location.granuleCount)
+  private let granules = Lock(Granules())
+
+  package init() {}
+
+  package var segmentCount: Int { granules.withLock { $0.segmentCount } }
+
+  private static func granuleCount(capacity: Int) -> Int {
+    max(1, (capacity + Location.granuleByteCount - 1) / Location.granuleByteCount)
+  }
+
+  /// Takes a run of granules.
+  package func reserve(capacity: Int) throws(StoreError) -> Int {
+    let length = Self.granuleCount(capacity: capacity)
+    let granule = granules.withLock { state -> Int? in
+      if let start = state.free[length]?.popLast() { return start }
+      guard state.next + length <= Location.granuleCount else { return nil }
+      defer { state.next += length }
+      return state.next
+    }
+    guard let granule else {
+      throw .system(
+        SystemError(call: "segment table", errorNumber: SystemError.noMemory).failure(
+          path: "8 TiB of segments"))
+    }
+    return granule
+  }
+
+  package func release(granule: Int, capacity: Int) {
+    let length = Self.granuleCount(capacity: capacity)
+    granules.withLock { $0.free[length, default: []].append(granule) }
+  }
+
+  /// Lets readers find the segment.
+  package func publish(_ segment: Segment) {
+    for slot in 0..<Self.granuleCount(capacity: segment.capacity) {
+      segments.set(segment.granule + slot, to: segment)
+    }
+    granules.withLock { $0.segmentCount += 1 }
+  }
+
+  /// Forgets a segment that no index entry names any more; readers that hold it go on.
+  package func remove(_ segment: Segment) {
+    for slot in 0..<Self.granuleCount(capacity: segment.capacity) {
+      segments.set(segment.granule + slot, to: nil)
+    }
+    granules.withLock { $0.segmentCount -= 1 }
+    release(granule: segment.granule, capacity: segment.capacity)
+  }
+
+  /// The segment that holds a location. To be called under the lock of the index shard that holds
+  /// an entry with this location: then the segment cannot have been removed.
+  @inline(__always)
+  package func segment(at location: Location) -> Segment? { segments[location.granule] }
+}

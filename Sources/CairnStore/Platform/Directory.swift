@@ -1,0 +1,170 @@
+/// An open directory, relative to which all its files are reached, so that a renamed or replaced
+/// path cannot lead astray. Owns its descriptor.
+package final class Directory: Sendable {
+  package let fileSystem: any FileSystem
+  package let path: String
+  private let descriptor: Int32
+  /// Who must own every file in it.
+  private let owner: UInt32
+  private let volume: VolumeStatus
+
+  /// Opens the directory at `path`, through a symbolic link if it is one.
+  ///
+  /// - Throws: `noStore` where nothing is, `unsafeFile` where it belongs to another user (root
+  ///   may read anybody's, but files that it made there would lock the owner out),
+  ///   `unsupportedFileSystem`, `system`.
+  package init(
+    path: String, fileSystem: any FileSystem, readOnly: Bool
+  ) throws(StoreError) {
+    let descriptor: Int32
+    do {
+      descriptor = try fileSystem.openDirectory(path: path)
+    } catch  where error.errorNumber == SystemError.noEntry {
+      throw .noStore(path: path)
+    } catch  where error.errorNumber == SystemError.notADirectory {
+      throw .notAStore(path: path, reason: "it is not a directory")
+    } catch {
+      throw error.storeError(path: path)
+    }
+    do throws(SystemError) {
+      owner = try fileSystem.status(of: descriptor).owner
+      volume = try fileSystem.volume(of: descriptor)
+    } catch {
+      fileSystem.close(descriptor)
+      throw error.storeError(path: path)
+    }
+    self.fileSystem = fileSystem
+    self.path = path
+    self.descriptor = descriptor
+    // From here on `deinit` closes the descriptor.
+    let user = fileSystem.userIdentifier()
+    guard owner == user || (user == 0 && readOnly) else {
+      throw .unsafeFile(path: path, reason: "it belongs to another user")
+    }
+    if let name = volume.unsupportedName {
+      throw .unsupportedFileSystem(path: path, name: name)
+    }
+  }
+
+  deinit { fileSystem.close(descriptor) }
+
+  /// Whether blocks that were allocated can be written to without running out of space.
+  package var reservesBlocks: Bool { volume.reservesBlocks }
+
+  private func named<Value>(
+    _ name: String, _ body: () throws(SystemError) -> Value
+  ) throws(StoreError) -> Value {
+    do { return try body() } catch { throw error.storeError(path: "\(path)/\(name)") }
+  }
+
+  package func names() throws(StoreError) -> [String] {
+    do { return try fileSystem.names(in: descriptor) } catch {
+      throw error.storeError(path: path)
+    }
+  }
+
+  /// Opens a file, or returns `nil` where there is none.
+  ///
+  /// - Throws: `unsafeFile` for anything but a regular file with one link and the directory's
+  ///   owner; `system`.
+  package func openFile(_ name: String, mode: OpenMode) throws(StoreError) -> File? {
+    let file: File
+    do {
+      let descriptor = try fileSystem.open(name, in: descriptor, mode: mode)
+      file = File(
+        fileSystem: fileSystem, descriptor: descriptor, name: name, path: "\(path)/\(name)")
+    } catch  where error.errorNumber == SystemError.noEntry {
+      return nil
+    } catch {
+      throw error.storeError(path: "\(path)/\(name)")
+    }
+    let status = try file.status()
+    let reason: String? =
+      if status.kind != .regular {
+        "it is \(status.kind.rawValue)"
+      } else if status.owner != owner && mode != .createNew {
+        "it belongs to another user than its directory"
+      } else if status.linkCount != 1 {
+        "it has \(status.linkCount) links"
+      } else {
+        nil
+      }
+    if let reason { throw .unsafeFile(path: file.path, reason: reason) }
+    return file
+  }
+
+  /// Makes a file that must not exist yet.
+  package func createFile(_ name: String) throws(StoreError) -> File {
+    guard let file = try openFile(name, mode: .createNew) else {
+      throw SystemError(call: "openat", errorNumber: SystemError.noEntry)
+        .storeError(path: "\(path)/\(name)")
+    }
+    return file
+  }
+
+  package func rename(_ name: String, to newName: String) throws(StoreError) {
+    try named(name) { () throws(SystemError) in
+      try fileSystem.rename(name, in: descriptor, to: newName, in: descriptor)
+    }
+  }
+
+  /// Removes a file; nothing where there is none.
+  package func unlink(_ name: String) throws(StoreError) {
+    do { try fileSystem.unlink(name, in: descriptor) } catch
+      where error.errorNumber == SystemError.noEntry
+    {
+    } catch {
+      throw error.storeError(path: "\(path)/\(name)")
+    }
+  }
+
+  /// Makes the names in the directory durable.
+  package func synchronize() throws(StoreError) {
+    do { try fileSystem.synchronize(descriptor) } catch { throw error.storeError(path: path) }
+  }
+
+  /// Moves a file into the folder `folder` of this directory, which is made where it is missing.
+  package func move(_ name: String, intoFolder folder: String) throws(StoreError) {
+    do { try fileSystem.makeDirectory(folder, in: descriptor) } catch
+      where error.errorNumber == SystemError.exists
+    {
+    } catch {
+      throw error.storeError(path: "\(path)/\(folder)")
+    }
+    try named(folder) { () throws(SystemError) in
+      let target = try fileSystem.openDirectory(folder, in: descriptor)
+      defer { fileSystem.close(target) }
+      try fileSystem.rename(name, in: descriptor, to: name, in: target)
+      try fileSystem.synchronize(target)
+    }
+  }
+
+  /// Makes the directory at `path`, mode 0700. Nothing where it exists.
+  package static func create(path: String, fileSystem: any FileSystem) throws(StoreError) {
+    do { try fileSystem.makeDirectory(path: path) } catch
+      where error.errorNumber == SystemError.exists
+    {
+    } catch {
+      throw error.storeError(path: path)
+    }
+  }
+
+  /// Makes the name of the directory at `path` durable, as far as that is this process's to do: not
+  /// where the parent may not be read or cannot be synced, as under a mount point.
+  package static func synchronizeParent(
+    of path: String, fileSystem: any FileSystem
+  ) throws(StoreError) {
+    let parent = path.hasSuffix("/") ? path + ".." : path + "/.."
+    do {
+      let descriptor = try fileSystem.openDirectory(path: parent)
+      defer { fileSystem.close(descriptor) }
+      try fileSystem.synchronize(descriptor)
+    } catch
+      where [SystemError.accessDenied, SystemError.invalidArgument, SystemError.readOnlyFileSystem]
+      .contains(error.errorNumber)
+    {
+    } catch {
+      throw error.storeError(path: parent)
+    }
+  }
+}

@@ -1,0 +1,124 @@
+/// An open file of a store. Owns its descriptor; the last reference closes it.
+///
+/// Every error names the file by its path.
+package final class File: Sendable {
+  package let fileSystem: any FileSystem
+  package let descriptor: Int32
+  package let name: String
+  package let path: String
+
+  init(fileSystem: any FileSystem, descriptor: Int32, name: String, path: String) {
+    self.fileSystem = fileSystem
+    self.descriptor = descriptor
+    self.name = name
+    self.path = path
+  }
+
+  deinit { fileSystem.close(descriptor) }
+
+  /// Runs one call, naming this file in its error.
+  private func named<Value>(
+    neededByteCount: Int = 0, _ body: () throws(SystemError) -> Value
+  ) throws(StoreError) -> Value {
+    do { return try body() } catch {
+      throw error.storeError(path: path, neededByteCount: neededByteCount)
+    }
+  }
+
+  package func status() throws(StoreError) -> FileStatus {
+    try named { () throws(SystemError) in try fileSystem.status(of: descriptor) }
+  }
+
+  package func lock(exclusively: Bool) throws(StoreError) -> Bool {
+    try named { () throws(SystemError) in
+      try fileSystem.lock(descriptor, exclusively: exclusively)
+    }
+  }
+
+  /// Reads up to `buffer.count` bytes at `offset` and returns how many; fewer only at the end of
+  /// the file.
+  package func read(into buffer: inout [UInt8], at offset: Int) throws(StoreError) -> Int {
+    try read(into: &buffer, bufferOffset: 0, byteCount: buffer.count, at: offset)
+  }
+
+  /// Reads up to `byteCount` bytes at `offset` into the buffer from `bufferOffset` on.
+  package func read(
+    into buffer: inout [UInt8], bufferOffset: Int, byteCount: Int, at offset: Int
+  ) throws(StoreError) -> Int {
+    precondition(bufferOffset >= 0 && byteCount >= 0 && bufferOffset + byteCount <= buffer.count)
+    return try named { () throws(SystemError) in
+      var done = 0
+      // SAFETY: the range was checked against the buffer above.
+      try buffer.withMutableSpan { (span) throws(SystemError) in
+        try unsafe span.withUnsafeMutableBytes { (bytes) throws(SystemError) in
+          while done < byteCount {
+            let rest = unsafe UnsafeMutableRawBufferPointer(
+              rebasing: bytes[(bufferOffset + done)..<(bufferOffset + byteCount)])
+            let count = unsafe try fileSystem.read(descriptor, into: rest, at: offset + done)
+            if count == 0 { break }
+            done += count
+          }
+        }
+      }
+      return done
+    }
+  }
+
+  /// Writes all the bytes at `offset`.
+  package func write(_ bytes: RawSpan, at offset: Int) throws(StoreError) {
+    try named(neededByteCount: bytes.byteCount) { () throws(SystemError) in
+      // SAFETY: the span keeps its memory alive for the time of the call.
+      try unsafe bytes.withUnsafeBytes { (bytes) throws(SystemError) in
+        var done = 0
+        while done < bytes.count {
+          let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[done...])
+          let count = unsafe try fileSystem.write(descriptor, from: rest, at: offset + done)
+          if count == 0 {
+            throw SystemError(call: "pwrite", errorNumber: SystemError.noSpace)
+          }
+          done += count
+        }
+      }
+    }
+  }
+
+  /// Reserves blocks for `from..<to` and extends the file to `to`. Fails with `noSpace`, not with
+  /// a signal, also where RLIMIT_FSIZE is in the way.
+  ///
+  /// - Parameter orExtend: whether it is enough to extend the file where the filesystem cannot
+  ///   reserve blocks. Not so for a mapped file: a store into its pages could raise SIGBUS.
+  package func allocate(from offset: Int, to end: Int, orExtend: Bool) throws(StoreError) {
+    guard end <= fileSystem.fileSizeLimit() else {
+      throw .noSpace(path: path, neededByteCount: end - offset, limit: .fileSize)
+    }
+    try named(neededByteCount: end - offset) { () throws(SystemError) in
+      do throws(SystemError) {
+        try fileSystem.allocate(descriptor, from: offset, byteCount: end - offset)
+      } catch  where error.errorNumber == SystemError.notSupported && orExtend {
+        try fileSystem.truncate(descriptor, to: end)
+      }
+    }
+  }
+
+  /// Gives up a lock that `lock` got.
+  package func unlock() {
+    fileSystem.unlock(descriptor)
+  }
+
+  package func truncate(to byteCount: Int) throws(StoreError) {
+    try named { () throws(SystemError) in try fileSystem.truncate(descriptor, to: byteCount) }
+  }
+
+  /// fdatasync. Never retried: after a failure the kernel may forget what it could not write.
+  package func synchronizeData() throws(StoreError) {
+    try named { () throws(SystemError) in try fileSystem.synchronizeData(descriptor) }
+  }
+
+  package func synchronize() throws(StoreError) {
+    try named { () throws(SystemError) in try fileSystem.synchronize(descriptor) }
+  }
+
+  package func dropCache() throws(StoreError) {
+    try named { () throws(SystemError) in try fileSystem.dropCache(descriptor) }
+  }
+}

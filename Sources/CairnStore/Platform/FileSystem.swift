@@ -1,0 +1,141 @@
+/// The seam: every system call on a store's files, and every write of bytes into a mapping, goes
+/// through one of these. `SystemFileSystem` is the kernel; a simulator can stand in its place to
+/// record, reorder, tear and fail.
+///
+/// One method is one system call and nothing more: loops over short transfers, paths for error
+/// messages and ownership of descriptors are `File`'s and `Directory`'s, so a simulated failure
+/// meets the code that ships. The dispatch through the existential costs a few nanoseconds beside
+/// a system call. Memory handed out by `map` is plain memory in both worlds; each record written
+/// into it is reported to `mappedWriteObserver`, which only a simulator has.
+///
+/// Every method may be called from any thread.
+package protocol FileSystem: AnyObject, Sendable {
+  // Directories. Names are single components, relative to an open directory.
+
+  /// mkdir(2), mode 0700.
+  func makeDirectory(path: String) throws(SystemError)
+  /// mkdirat(2), mode 0700.
+  func makeDirectory(_ name: String, in directory: Int32) throws(SystemError)
+  /// open(2) with O_DIRECTORY.
+  func openDirectory(path: String) throws(SystemError) -> Int32
+  /// openat(2) with O_DIRECTORY | O_NOFOLLOW.
+  func openDirectory(_ name: String, in directory: Int32) throws(SystemError) -> Int32
+  /// The names in a directory but for "." and "..", in no order.
+  func names(in directory: Int32) throws(SystemError) -> [String]
+  /// renameat(2).
+  func rename(
+    _ name: String, in source: Int32, to newName: String, in target: Int32
+  ) throws(SystemError)
+  /// unlinkat(2).
+  func unlink(_ name: String, in directory: Int32) throws(SystemError)
+  /// The kind of filesystem a directory is on.
+  func volume(of directory: Int32) throws(SystemError) -> VolumeStatus
+
+  // Files.
+
+  /// openat(2) with O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK; a new file has mode 0600 whatever the
+  /// umask. The descriptor is never 0, 1 or 2.
+  func open(_ name: String, in directory: Int32, mode: OpenMode) throws(SystemError) -> Int32
+  func close(_ descriptor: Int32)
+  /// fstat(2).
+  func status(of descriptor: Int32) throws(SystemError) -> FileStatus
+  /// flock(2) with LOCK_NB; `false` where another holder is in the way.
+  func lock(_ descriptor: Int32, exclusively: Bool) throws(SystemError) -> Bool
+  /// flock(2) with LOCK_UN: also for the descriptors that a forked child inherited.
+  func unlock(_ descriptor: Int32)
+  /// pread(2); may return fewer bytes than asked, and 0 at the end of the file.
+  func read(
+    _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int
+  ) throws(SystemError) -> Int
+  /// pwrite(2); may write fewer bytes than given.
+  func write(
+    _ descriptor: Int32, from buffer: UnsafeRawBufferPointer, at offset: Int
+  ) throws(SystemError) -> Int
+  /// fallocate(2): reserves blocks and extends the file, so that later writes cannot fail for
+  /// want of space.
+  func allocate(_ descriptor: Int32, from offset: Int, byteCount: Int) throws(SystemError)
+  /// ftruncate(2).
+  func truncate(_ descriptor: Int32, to byteCount: Int) throws(SystemError)
+  /// fdatasync(2).
+  func synchronizeData(_ descriptor: Int32) throws(SystemError)
+  /// fsync(2).
+  func synchronize(_ descriptor: Int32) throws(SystemError)
+  /// posix_fadvise(2), POSIX_FADV_DONTNEED over the whole file: forgets clean cached pages.
+  func dropCache(_ descriptor: Int32) throws(SystemError)
+
+  // Mappings.
+
+  /// mmap(2), MAP_SHARED. `byteCount` may pass the end of the file; what lies beyond must not be
+  /// touched until the file has grown.
+  func map(
+    _ descriptor: Int32, byteCount: Int, writable: Bool
+  ) throws(SystemError) -> UnsafeMutableRawPointer
+  func unmap(_ address: UnsafeMutableRawPointer, byteCount: Int)
+  /// mprotect(2), PROT_READ.
+  func protect(_ address: UnsafeMutableRawPointer, byteCount: Int) throws(SystemError)
+  /// madvise(2), MADV_POPULATE_WRITE. A hint: failures are of no consequence.
+  func prefault(_ address: UnsafeMutableRawPointer, byteCount: Int)
+  /// Told of each write into a mapping, after it was made. `nil` outside simulations.
+  var mappedWriteObserver: (any MappedWriteObserver)? { get }
+
+  // The process and the machine.
+
+  /// Names the run of the kernel: equal while the machine has not restarted.
+  func bootIdentifier() throws(SystemError) -> [UInt8]
+  /// Unpredictable bytes.
+  func randomBytes(count: Int) throws(SystemError) -> [UInt8]
+  /// RLIMIT_FSIZE in bytes. Beyond it writes and allocations raise SIGXFSZ, so it is asked first.
+  func fileSizeLimit() -> Int
+  /// The effective user.
+  func userIdentifier() -> UInt32
+}
+
+/// Hears of the writes that no system call shows.
+package protocol MappedWriteObserver: AnyObject, Sendable {
+  func didWrite(descriptor: Int32, offset: Int, byteCount: Int)
+}
+
+/// How a file is opened.
+package enum OpenMode: Sendable {
+  case readOnly
+  case readWrite
+  /// Read and write; the file must not exist.
+  case createNew
+  /// Read and write; made where it does not exist.
+  case createIfMissing
+}
+
+/// What fstat(2) tells, as far as the store cares.
+package struct FileStatus: Sendable, Hashable {
+  package enum Kind: String, Sendable {
+    case regular = "a regular file"
+    case directory = "a directory"
+    case other = "neither a file nor a directory"
+  }
+  package var kind: Kind
+  package var byteCount: Int
+  package var allocatedByteCount: Int
+  package var owner: UInt32
+  package var linkCount: Int
+
+  package init(kind: Kind, byteCount: Int, allocatedByteCount: Int, owner: UInt32, linkCount: Int) {
+    self.kind = kind
+    self.byteCount = byteCount
+    self.allocatedByteCount = allocatedByteCount
+    self.owner = owner
+    self.linkCount = linkCount
+  }
+}
+
+/// What statfs(2) tells, as far as the store cares.
+package struct VolumeStatus: Sendable, Hashable {
+  /// The name of a filesystem that cannot hold a store (its locks are not to be trusted).
+  package var unsupportedName: String?
+  /// Whether reserved blocks are really reserved, so that a store into a mapping cannot fail.
+  package var reservesBlocks: Bool
+
+  package init(unsupportedName: String?, reservesBlocks: Bool) {
+    self.unsupportedName = unsupportedName
+    self.reservesBlocks = reservesBlocks
+  }
+}

@@ -1,0 +1,42 @@
+/// A run of plain elements of fixed length, zero at first. Owns its memory.
+///
+/// Unlike an array it has no reference count and no exclusivity checks, and all-zero memory comes
+/// from the kernel untouched.
+@safe
+package struct FlatBuffer<Element: BitwiseCopyable>: ~Copyable, @unchecked Sendable {
+  // SAFETY: the only pointer to the allocation; sharing is the owner's lock's business.
+  private let base: UnsafeMutablePointer<Element>
+  package let count: Int
+
+  /// `count` elements whose bytes are all zero.
+  package init(zeroCount count: Int) {
+    precondition(count >= 0)
+    let byteCount = max(count * MemoryLayout<Element>.stride, 1)
+    let memory = unsafe zeroedMemory(byteCount: byteCount)
+    unsafe base = memory.bindMemory(to: Element.self, capacity: count)
+    self.count = count
+  }
+
+  deinit { unsafe freeMemory(base) }
+
+  package var byteCount: Int { count * MemoryLayout<Element>.stride }
+
+  package subscript(index: Int) -> Element {
+    @inline(__always) get {
+      precondition(UInt(bitPattern: index) < UInt(bitPattern: count))
+      return unsafe base[index]
+    }
+    @inline(__always) nonmutating set {
+      precondition(UInt(bitPattern: index) < UInt(bitPattern: count))
+      unsafe base[index] = newValue
+    }
+  }
+
+  /// Moves `length` elements from `source` to `target`; the ranges may overlap.
+  @inline(__always)
+  package func move(from source: Int, to target: Int, length: Int) {
+    precondition(source >= 0 && target >= 0 && length >= 0)
+    precondition(source + length <= count && target + length <= count)
+    unsafe (base + target).update(from: base + source, count: length)
+  }
+}

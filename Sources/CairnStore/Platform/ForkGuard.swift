@@ -1,0 +1,61 @@
+internal import CCairn
+
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// Tells a forked child from the process that opened a store: a page that the kernel zeroes in the
+/// child. Asking costs one load.
+@safe
+final class ForkGuard: @unchecked Sendable {
+  // SAFETY: the page is never unmapped. It is written by `arm` only, with the same value by every
+  // thread of a process. `nil` where the kernel cannot do it (before 4.14), and then nothing is
+  // detected.
+  private let page: UnsafeMutablePointer<Int32>?
+
+  private static let shared = ForkGuard()
+
+  private init() {
+    let byteCount = Int(sysconf(Int32(_SC_PAGESIZE)))
+    let address = unsafe mmap(
+      nil, byteCount, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+    guard let address = unsafe address, unsafe address != MAP_FAILED,
+      unsafe cairn_wipe_on_fork(address, byteCount) == 0
+    else {
+      unsafe page = nil
+      return
+    }
+    unsafe page = address.bindMemory(to: Int32.self, capacity: 1)
+  }
+
+  /// Marks the process that calls, and returns its mark.
+  static func arm() -> Mark {
+    guard let page = unsafe shared.page else { return unsafe Mark(page: nil, process: 0) }
+    let process = getpid()
+    // Once in each process, since marks are looked at without a lock.
+    if unsafe page.pointee != process { unsafe page.pointee = process }
+    return unsafe Mark(page: page, process: process)
+  }
+
+  /// What an opener keeps.
+  @safe
+  struct Mark: @unchecked Sendable {
+    // SAFETY: as for the page.
+    fileprivate let page: UnsafeMutablePointer<Int32>?
+    fileprivate let process: Int32
+
+    fileprivate init(page: UnsafeMutablePointer<Int32>?, process: Int32) {
+      unsafe self.page = unsafe page
+      self.process = process
+    }
+
+    /// Whether this process is a child of the one that made the mark.
+    @inline(__always)
+    var isForeign: Bool {
+      guard let page = unsafe page else { return false }
+      return unsafe page.pointee != process
+    }
+  }
+}

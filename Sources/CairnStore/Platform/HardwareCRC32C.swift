@@ -1,0 +1,23 @@
+internal import CCairn
+
+/// The processor's CRC32C instructions.
+enum HardwareCRC32C {
+  /// Whether this processor has them.
+  @inline(__always) static var isSupported: Bool { cairn_crc32c_is_supported() }
+
+  /// Continues the register `state` over the bytes.
+  @inline(__always)
+  static func update(_ state: UInt32, with bytes: RawSpan) -> UInt32 {
+    // SAFETY: reads exactly the span's bytes.
+    unsafe bytes.withUnsafeBytes { unsafe cairn_crc32c(state, $0.baseAddress, $0.count) }
+  }
+
+  /// Continues the register `state` over the eight bytes of a little-endian integer.
+  @inline(__always)
+  static func update(_ state: UInt32, with word: UInt64) -> UInt32 {
+    // SAFETY: reads exactly the eight bytes of a local.
+    unsafe withUnsafeBytes(of: word.littleEndian) {
+      unsafe cairn_crc32c(state, $0.baseAddress, $0.count)
+    }
+  }
+}

@@ -1,0 +1,113 @@
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// State that is reached only under its lock.
+///
+/// A `pthread_mutex_t` rather than the standard library's `Mutex`: it took half the time
+/// uncontended when measured on Linux, and Thread Sanitizer understands it.
+@safe
+package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
+  // SAFETY: one allocation each, made in `init` and freed in `deinit`, at addresses that never
+  // change, as a mutex demands. The state is touched only between lock and unlock.
+  private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+  private let state: UnsafeMutablePointer<State>
+  private let condition: UnsafeMutablePointer<pthread_cond_t>?
+
+  /// - Parameter waits: whether threads will wait for the state to change.
+  package init(_ initial: consuming State, waits: Bool = false) {
+    // Mutex and state side by side on cache lines of their own, so that neighbours in an array of
+    // locks do not slow each other.
+    let stateOffset = unsafe (MemoryLayout<pthread_mutex_t>.size + 15) & ~15
+    let byteCount = stateOffset + MemoryLayout<State>.size
+    let memory = unsafe alignedMemory(byteCount: byteCount)
+    unsafe mutex = memory.bindMemory(to: pthread_mutex_t.self, capacity: 1)
+    unsafe state = unsafe (memory + stateOffset).bindMemory(to: State.self, capacity: 1)
+    unsafe pthread_mutex_init(mutex, nil)
+    unsafe state.initialize(to: initial)
+    if waits {
+      let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+      // Waits are measured by the clock that nobody sets.
+      var attributes = pthread_condattr_t()
+      unsafe pthread_condattr_init(&attributes)
+      unsafe pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+      unsafe pthread_cond_init(condition, &attributes)
+      unsafe pthread_condattr_destroy(&attributes)
+      unsafe self.condition = unsafe condition
+    } else {
+      unsafe condition = nil
+    }
+  }
+
+  deinit {
+    if let condition = unsafe condition {
+      unsafe pthread_cond_destroy(condition)
+      unsafe condition.deallocate()
+    }
+    unsafe state.deinitialize(count: 1)
+    unsafe pthread_mutex_destroy(mutex)
+    unsafe freeMemory(mutex)
+  }
+
+  /// Runs `body` alone with the state.
+  @inline(__always)
+  package func withLock<Result: ~Copyable, Failure: Error>(
+    _ body: (inout State) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    unsafe pthread_mutex_lock(mutex)
+    defer { unsafe pthread_mutex_unlock(mutex) }
+    return try unsafe body(&state.pointee)
+  }
+
+  /// Runs `body` alone with the state until it returns a value; after each `nil` the lock is given
+  /// up until another thread calls `wakeAll`, or for no reason.
+  ///
+  /// The access to the state ends before each wait, so that nothing of it stays in a register.
+  package func waitUntil<Result>(_ body: (inout State) -> Result?) -> Result {
+    guard let condition = unsafe condition else { preconditionFailure("made without waits") }
+    unsafe pthread_mutex_lock(mutex)
+    defer { unsafe pthread_mutex_unlock(mutex) }
+    while true {
+      if let result = unsafe body(&state.pointee) { return result }
+      unsafe pthread_cond_wait(condition, mutex)
+    }
+  }
+
+  /// What a body of `waitUntil(step:)` wants next.
+  package enum Step<Result> {
+    case done(Result)
+    /// To be run again when another thread calls `wakeAll`, at the latest after the duration.
+    case wait(Duration?)
+  }
+
+  /// Runs `body` alone with the state until it is done; in between the lock is given up.
+  package func waitUntil<Result>(step body: (inout State) -> Step<Result>) -> Result {
+    guard let condition = unsafe condition else { preconditionFailure("made without waits") }
+    unsafe pthread_mutex_lock(mutex)
+    defer { unsafe pthread_mutex_unlock(mutex) }
+    while true {
+      switch unsafe body(&state.pointee) {
+      case .done(let result): return result
+      case .wait(nil): unsafe pthread_cond_wait(condition, mutex)
+      case .wait(let duration?):
+        var deadline = timespec()
+        unsafe clock_gettime(CLOCK_MONOTONIC, &deadline)
+        let nanoseconds =
+          Int64(deadline.tv_nsec) + Int64(clamping: max(0, duration.milliseconds) % 1000)
+          * 1_000_000
+        let seconds = min(max(0, duration.milliseconds) / 1000, 1 << 32)
+        deadline.tv_sec += Int(seconds + nanoseconds / 1_000_000_000)
+        deadline.tv_nsec = Int(nanoseconds % 1_000_000_000)
+        _ = unsafe pthread_cond_timedwait(condition, mutex, &deadline)
+      }
+    }
+  }
+
+  /// Wakes all threads that wait.
+  package func wakeAll() {
+    guard let condition = unsafe condition else { preconditionFailure("made without waits") }
+    unsafe pthread_cond_broadcast(condition)
+  }
+}

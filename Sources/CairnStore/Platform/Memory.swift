@@ -1,0 +1,161 @@
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+// Raw memory and its unaligned little-endian integers.
+
+/// Memory of zeros, to be freed with `freeMemory`.
+func zeroedMemory(byteCount: Int) -> UnsafeMutableRawPointer {
+  guard let memory = unsafe calloc(1, byteCount) else { fatalError("out of memory") }
+  return unsafe memory
+}
+
+/// Memory on cache lines of its own, to be freed with `freeMemory`.
+func alignedMemory(byteCount: Int) -> UnsafeMutableRawPointer {
+  guard let memory = unsafe aligned_alloc(128, (byteCount + 127) & ~127) else {
+    fatalError("out of memory")
+  }
+  return unsafe memory
+}
+
+func freeMemory(_ memory: UnsafeMutableRawPointer) {
+  unsafe free(memory)
+}
+
+extension RawSpan {
+  /// The little-endian integer at `offset`, which need not be aligned.
+  @inline(__always)
+  package func load<Value: FixedWidthInteger & BitwiseCopyable>(
+    _ type: Value.Type, at offset: Int
+  ) -> Value {
+    // SAFETY: the load checks its bounds, and every pattern of bits is a valid integer.
+    Value(littleEndian: unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: type))
+  }
+
+  /// A copy of the bytes.
+  @inline(__always)
+  package func copied() -> [UInt8] {
+    // SAFETY: the buffer is live for the call. This initializer is specialised in the standard
+    // library; the one that takes uninitialized capacity took twice as long when measured, for
+    // looking up metadata.
+    unsafe withUnsafeBytes { unsafe [UInt8]($0) }
+  }
+
+  /// Whether the bytes are the same.
+  @inline(__always)
+  package func equals(_ other: RawSpan) -> Bool {
+    guard byteCount == other.byteCount else { return false }
+    // SAFETY: both buffers are live for the call and of the same length.
+    return unsafe withUnsafeBytes { left in
+      unsafe other.withUnsafeBytes { right in
+        guard let leftBase = left.baseAddress, let rightBase = right.baseAddress else {
+          return true
+        }
+        return unsafe memcmp(leftBase, rightBase, left.count) == 0
+      }
+    }
+  }
+
+  /// Whether these bytes begin with the others.
+  package func starts(with prefix: RawSpan) -> Bool {
+    byteCount >= prefix.byteCount && extracting(0..<prefix.byteCount).equals(prefix)
+  }
+
+  /// Whether every byte is zero.
+  package var isZero: Bool {
+    var offset = 0
+    while offset + 8 <= byteCount {
+      if load(UInt64.self, at: offset) != 0 { return false }
+      offset += 8
+    }
+    while offset < byteCount {
+      if load(UInt8.self, at: offset) != 0 { return false }
+      offset += 1
+    }
+    return true
+  }
+}
+
+extension MutableRawSpan {
+  /// Stores the integer little-endian at `offset`, which need not be aligned.
+  @inline(__always)
+  @_lifetime(self: copy self)
+  package mutating func store<Value: FixedWidthInteger & BitwiseCopyable>(
+    _ value: Value, at offset: Int
+  ) {
+    storeBytes(of: value.littleEndian, toByteOffset: offset, as: Value.self)
+  }
+
+  /// Copies all of `source` to `offset`.
+  @inline(__always)
+  @_lifetime(self: copy self)
+  package mutating func copy(_ source: RawSpan, to offset: Int) {
+    precondition(offset >= 0 && offset &+ source.byteCount <= byteCount)
+    // SAFETY: in bounds by the check above.
+    unsafe withUnsafeMutableBytes { target in
+      unsafe source.withUnsafeBytes { source in
+        if let base = source.baseAddress, let targetBase = target.baseAddress {
+          unsafe memcpy(targetBase + offset, base, source.count)
+        }
+      }
+    }
+  }
+
+  /// Sets `count` bytes from `offset` on to zero.
+  @inline(__always)
+  @_lifetime(self: copy self)
+  package mutating func zero(at offset: Int, count: Int) {
+    var offset = offset
+    let end = offset + count
+    while offset < end {
+      storeBytes(of: 0, toByteOffset: offset, as: UInt8.self)
+      offset += 1
+    }
+  }
+}
+
+extension [UInt8] {
+  /// Appends the integer little-endian.
+  package mutating func append<Value: FixedWidthInteger>(littleEndian value: Value) {
+    for shift in stride(from: 0, to: Value.bitWidth, by: 8) {
+      append(UInt8(truncatingIfNeeded: value >> Value(shift)))
+    }
+  }
+
+  /// Calls `body` with the bytes for reading.
+  @inline(__always)
+  package func withSpan<Result: ~Copyable, Failure: Error>(
+    _ body: (RawSpan) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    // SAFETY: bytes have no padding.
+    try body(unsafe span.bytes)
+  }
+
+  /// Calls `body` with the bytes for writing.
+  @inline(__always)
+  package mutating func withMutableSpan<Result: ~Copyable, Failure: Error>(
+    _ body: (inout MutableRawSpan) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    var elements = mutableSpan
+    // SAFETY: bytes have no padding, and every pattern of bits is a valid byte.
+    var bytes = unsafe elements.mutableBytes
+    return try body(&bytes)
+  }
+
+  /// Calls `body` with the bytes of the range for writing.
+  @inline(__always)
+  package mutating func withMutableSpan(
+    in range: Range<Int>, _ body: (inout MutableRawSpan) -> Void
+  ) {
+    precondition(range.lowerBound >= 0 && range.upperBound <= count)
+    // SAFETY: in bounds by the check above, and the span does not outlive the call.
+    unsafe withUnsafeMutableBytes { buffer in
+      guard let base = buffer.baseAddress else { return }
+      var bytes = unsafe MutableRawSpan(
+        _unsafeStart: base + range.lowerBound, byteCount: range.count)
+      body(&bytes)
+    }
+  }
+}

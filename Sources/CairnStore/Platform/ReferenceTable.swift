@@ -1,0 +1,48 @@
+internal import Synchronization
+
+/// A table of references that many threads read without a lock.
+///
+/// The table holds each object strongly. Reading a slot takes a strong reference, so the caller
+/// must make sure that the slot is not emptied between the read of the slot and the retain; the
+/// index's shard locks do.
+@safe
+package final class ReferenceTable<Object: AnyObject>: @unchecked Sendable {
+  // SAFETY: slots are words that are published with release and read with acquire ordering; a
+  // word is either 0 or the address of an object that the table has retained.
+  private let slots: UnsafeMutablePointer<Atomic<UInt>>
+  package let slotCount: Int
+
+  package init(slotCount: Int) {
+    self.slotCount = slotCount
+    // Zero pages that are never touched take no memory.
+    let memory = unsafe zeroedMemory(byteCount: slotCount * MemoryLayout<Atomic<UInt>>.stride)
+    unsafe slots = memory.bindMemory(to: Atomic<UInt>.self, capacity: slotCount)
+  }
+
+  deinit {
+    for slot in 0..<slotCount where unsafe slots[slot].load(ordering: .relaxed) != 0 {
+      set(slot, to: nil)
+    }
+    unsafe freeMemory(slots)
+  }
+
+  @inline(__always)
+  package subscript(slot: Int) -> Object? {
+    guard slot >= 0 && slot < slotCount else { return nil }
+    let word = unsafe slots[slot].load(ordering: .acquiring)
+    guard let pointer = unsafe UnsafeRawPointer(bitPattern: word) else { return nil }
+    return unsafe Unmanaged<Object>.fromOpaque(pointer).takeUnretainedValue()
+  }
+
+  /// Puts an object into a slot, or empties it.
+  package func set(_ slot: Int, to object: Object?) {
+    let word =
+      if let object { unsafe UInt(bitPattern: Unmanaged.passRetained(object).toOpaque()) } else {
+        UInt(0)
+      }
+    let old = unsafe slots[slot].exchange(word, ordering: .acquiringAndReleasing)
+    if let pointer = unsafe UnsafeRawPointer(bitPattern: old) {
+      unsafe Unmanaged<Object>.fromOpaque(pointer).release()
+    }
+  }
+}

@@ -1,0 +1,68 @@
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// A failed system call, before it is known which path it was for.
+package struct SystemError: Error, Sendable, Hashable {
+  package var call: String
+  package var errorNumber: Int32
+
+  package init(call: String, errorNumber: Int32) {
+    self.call = call
+    self.errorNumber = errorNumber
+  }
+
+  package static let noEntry = ENOENT
+  package static let exists = EEXIST
+  package static let inputOutput = EIO
+  package static let noMemory = ENOMEM
+  package static let fileTooLarge = EFBIG
+  package static let noSpace = ENOSPC
+  package static let quotaExceeded = EDQUOT
+  package static let invalidArgument = EINVAL
+  package static let tooManyOpenFiles = EMFILE
+  package static let readOnlyFileSystem = EROFS
+  package static let tooManyLinks = ELOOP
+  package static let notSupported = EOPNOTSUPP
+  package static let accessDenied = EACCES
+  package static let notADirectory = ENOTDIR
+
+  package func failure(path: String) -> SystemFailure {
+    // SAFETY: strerror returns a terminated string; glibc keeps it per thread.
+    let reason = unsafe strerror(errorNumber).map { unsafe String(cString: $0) } ?? "unknown"
+    return SystemFailure(call: call, path: path, errorNumber: errorNumber, reason: reason)
+  }
+
+  /// The error a user sees: want of space has cases of its own.
+  package func storeError(path: String, neededByteCount: Int = 0) -> StoreError {
+    switch errorNumber {
+    case ENOSPC: .noSpace(path: path, neededByteCount: neededByteCount, limit: .disk)
+    case EDQUOT: .noSpace(path: path, neededByteCount: neededByteCount, limit: .quota)
+    case EFBIG: .noSpace(path: path, neededByteCount: neededByteCount, limit: .fileSize)
+    case ELOOP: .unsafeFile(path: path, reason: "a symbolic link")
+    case EOPNOTSUPP where call == "fallocate":
+      .unsupportedFileSystem(
+        path: path, name: "a filesystem without fallocate, unless by system calls only")
+    default: .system(failure(path: path))
+    }
+  }
+}
+
+/// Runs one system call that returns -1 on failure, again where a signal interrupts it, unless it
+/// is one that must not be tried again.
+///
+/// Never inlined into a caller: a release there could run between the call and the look at
+/// `errno`, and freeing memory may overwrite it.
+@inline(never)
+func systemCall<Value: SignedInteger>(
+  _ name: StaticString, retrying: Bool = true, _ body: () -> Value
+) throws(SystemError) -> Value {
+  while true {
+    let result = body()
+    if result != -1 { return result }
+    let number = errno
+    if number != EINTR || !retrying { throw SystemError(call: "\(name)", errorNumber: number) }
+  }
+}

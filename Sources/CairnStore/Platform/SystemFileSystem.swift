@@ -1,0 +1,263 @@
+internal import CCairn
+
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// The kernel behind the seam.
+package final class SystemFileSystem: FileSystem {
+  package init() {}
+
+  package var mappedWriteObserver: (any MappedWriteObserver)? { nil }
+
+  // MARK: Directories
+
+  package func makeDirectory(path: String) throws(SystemError) {
+    _ = try systemCall("mkdir") { unsafe mkdir(path, 0o700) }
+    // The umask may have taken bits away that the owner needs.
+    _ = try systemCall("chmod") { unsafe chmod(path, 0o700) }
+  }
+
+  package func makeDirectory(_ name: String, in directory: Int32) throws(SystemError) {
+    _ = try systemCall("mkdirat") { unsafe mkdirat(directory, name, 0o700) }
+    _ = try systemCall("fchmodat") { unsafe fchmodat(directory, name, 0o700, 0) }
+  }
+
+  package func openDirectory(path: String) throws(SystemError) -> Int32 {
+    try aboveStandardStreams(
+      try systemCall("open") { unsafe Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) })
+  }
+
+  package func openDirectory(_ name: String, in directory: Int32) throws(SystemError) -> Int32 {
+    let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
+    return try aboveStandardStreams(
+      try systemCall("openat") { unsafe openat(directory, name, flags) })
+  }
+
+  package func names(in directory: Int32) throws(SystemError) -> [String] {
+    // A descriptor of its own, since fdopendir(3) takes the one it gets and moves its position.
+    let descriptor = try systemCall("openat") {
+      unsafe openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    }
+    // SAFETY: the stream is used by this call only and closed on every way out; an entry's name is
+    // terminated and valid until the next readdir.
+    guard let stream = unsafe fdopendir(descriptor) else {
+      let number = errno
+      _ = Glibc.close(descriptor)
+      throw SystemError(call: "fdopendir", errorNumber: number)
+    }
+    defer { unsafe closedir(stream) }
+    var names: [String] = []
+    while true {
+      errno = 0
+      guard let entry = unsafe readdir(stream) else {
+        if errno != 0 { throw SystemError(call: "readdir", errorNumber: errno) }
+        return names
+      }
+      let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+        unsafe pointer.withMemoryRebound(to: CChar.self, capacity: 256) {
+          unsafe String(cString: $0)
+        }
+      }
+      if name != "." && name != ".." { names.append(name) }
+    }
+  }
+
+  package func rename(
+    _ name: String, in source: Int32, to newName: String, in target: Int32
+  ) throws(SystemError) {
+    _ = try systemCall("rename") { unsafe renameat(source, name, target, newName) }
+  }
+
+  package func unlink(_ name: String, in directory: Int32) throws(SystemError) {
+    _ = try systemCall("unlink") { unsafe unlinkat(directory, name, 0) }
+  }
+
+  package func volume(of directory: Int32) throws(SystemError) -> VolumeStatus {
+    let magic = try systemCall("fstatfs") { cairn_filesystem_magic(directory) }
+    // The magic numbers are in statfs(2).
+    return switch magic {
+    case 0x6969: VolumeStatus(unsupportedName: "NFS", reservesBlocks: false)
+    case 0x517B, 0xFE53_4D42, 0xFF53_4D42:
+      VolumeStatus(unsupportedName: "SMB", reservesBlocks: false)
+    case 0x9123_683E, 0x2FC1_2FC1, 0xCA45_1A4E, 0x6573_5546:  // btrfs, ZFS, bcachefs, FUSE
+      VolumeStatus(unsupportedName: nil, reservesBlocks: false)
+    default: VolumeStatus(unsupportedName: nil, reservesBlocks: true)
+    }
+  }
+
+  // MARK: Files
+
+  package func open(
+    _ name: String, in directory: Int32, mode: OpenMode
+  ) throws(SystemError) -> Int32 {
+    // O_NONBLOCK, so that opening a FIFO someone put there does not hang.
+    let common = O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK
+    let flags =
+      switch mode {
+      case .readOnly: O_RDONLY | common
+      case .readWrite: O_RDWR | common
+      case .createNew: O_RDWR | O_CREAT | O_EXCL | common
+      case .createIfMissing: O_RDWR | O_CREAT | common
+      }
+    let descriptor = try aboveStandardStreams(
+      try systemCall("openat") { unsafe openat(directory, name, flags, 0o600) })
+    if mode == .createNew || mode == .createIfMissing {
+      do {
+        // The umask may have taken bits away that the owner needs.
+        _ = try systemCall("fchmod") { fchmod(descriptor, 0o600) }
+      } catch  where mode == .createIfMissing && error.errorNumber == EPERM {
+        // Another user's file that was there: the caller looks at its owner.
+      } catch {
+        close(descriptor)
+        throw error
+      }
+    }
+    return descriptor
+  }
+
+  package func close(_ descriptor: Int32) {
+    // Never retried: Linux has freed the descriptor even where close reports EINTR.
+    _ = Glibc.close(descriptor)
+  }
+
+  package func status(of descriptor: Int32) throws(SystemError) -> FileStatus {
+    var status = stat()
+    _ = try systemCall("fstat") { unsafe fstat(descriptor, &status) }
+    let kind: FileStatus.Kind =
+      switch status.st_mode & S_IFMT {
+      case S_IFREG: .regular
+      case S_IFDIR: .directory
+      default: .other
+      }
+    return FileStatus(
+      kind: kind, byteCount: Int(status.st_size), allocatedByteCount: Int(status.st_blocks) * 512,
+      owner: status.st_uid, linkCount: Int(status.st_nlink))
+  }
+
+  package func lock(_ descriptor: Int32, exclusively: Bool) throws(SystemError) -> Bool {
+    do {
+      _ = try systemCall("flock") { flock(descriptor, (exclusively ? LOCK_EX : LOCK_SH) | LOCK_NB) }
+      return true
+    } catch  where error.errorNumber == EWOULDBLOCK {
+      return false
+    }
+  }
+
+  package func unlock(_ descriptor: Int32) {
+    _ = flock(descriptor, LOCK_UN)
+  }
+
+  package func read(
+    _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int
+  ) throws(SystemError) -> Int {
+    // SAFETY: the buffer's address and count belong together.
+    try systemCall("pread") { unsafe pread(descriptor, buffer.baseAddress, buffer.count, offset) }
+  }
+
+  package func write(
+    _ descriptor: Int32, from buffer: UnsafeRawBufferPointer, at offset: Int
+  ) throws(SystemError) -> Int {
+    // SAFETY: as for `read`.
+    try systemCall("pwrite") { unsafe pwrite(descriptor, buffer.baseAddress, buffer.count, offset) }
+  }
+
+  package func allocate(
+    _ descriptor: Int32, from offset: Int, byteCount: Int
+  ) throws(SystemError) {
+    _ = try systemCall("fallocate") {
+      cairn_fallocate(descriptor, Int64(offset), Int64(byteCount))
+    }
+  }
+
+  package func truncate(_ descriptor: Int32, to byteCount: Int) throws(SystemError) {
+    _ = try systemCall("ftruncate") { ftruncate(descriptor, byteCount) }
+  }
+
+  package func synchronizeData(_ descriptor: Int32) throws(SystemError) {
+    _ = try systemCall("fdatasync", retrying: false) { fdatasync(descriptor) }
+  }
+
+  package func synchronize(_ descriptor: Int32) throws(SystemError) {
+    _ = try systemCall("fsync", retrying: false) { fsync(descriptor) }
+  }
+
+  package func dropCache(_ descriptor: Int32) throws(SystemError) {
+    let number = posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED)
+    if number != 0 { throw SystemError(call: "posix_fadvise", errorNumber: number) }
+  }
+
+  // MARK: Mappings
+
+  package func map(
+    _ descriptor: Int32, byteCount: Int, writable: Bool
+  ) throws(SystemError) -> UnsafeMutableRawPointer {
+    let protection = writable ? PROT_READ | PROT_WRITE : PROT_READ
+    // SAFETY: a fresh mapping at an address of the kernel's choice disturbs nothing.
+    let address = unsafe mmap(nil, byteCount, protection, MAP_SHARED, descriptor, 0)
+    guard let address = unsafe address, unsafe address != MAP_FAILED else {
+      throw SystemError(call: "mmap", errorNumber: errno)
+    }
+    return unsafe address
+  }
+
+  package func unmap(_ address: UnsafeMutableRawPointer, byteCount: Int) {
+    unsafe munmap(address, byteCount)
+  }
+
+  package func protect(
+    _ address: UnsafeMutableRawPointer, byteCount: Int
+  ) throws(SystemError) {
+    _ = try systemCall("mprotect") { unsafe mprotect(address, byteCount, PROT_READ) }
+  }
+
+  package func prefault(_ address: UnsafeMutableRawPointer, byteCount: Int) {
+    _ = unsafe cairn_populate_for_writing(address, byteCount)
+  }
+
+  // MARK: The process and the machine
+
+  package func bootIdentifier() throws(SystemError) -> [UInt8] {
+    let descriptor = try systemCall("open") {
+      unsafe Glibc.open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)
+    }
+    defer { close(descriptor) }
+    var text = [UInt8](repeating: 0, count: 64)
+    let count = try text.withMutableSpan { (span) throws(SystemError) in
+      try unsafe span.withUnsafeMutableBytes { (buffer) throws(SystemError) in
+        try systemCall("read") { unsafe Glibc.read(descriptor, buffer.baseAddress, buffer.count) }
+      }
+    }
+    // "xxxxxxxx-xxxx-…": 32 hexadecimal digits.
+    let digits = text.prefix(count).compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
+    return stride(from: 0, to: digits.count - 1, by: 2).map {
+      UInt8(digits[$0] << 4 | digits[$0 + 1])
+    }
+  }
+
+  package func randomBytes(count: Int) throws(SystemError) -> [UInt8] {
+    // The standard library's generator is getrandom(2) on Linux.
+    var generator = SystemRandomNumberGenerator()
+    return (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+  }
+
+  package func fileSizeLimit() -> Int {
+    var limit = rlimit()
+    guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0 else {
+      return .max
+    }
+    return Int(clamping: limit.rlim_cur)
+  }
+
+  package func userIdentifier() -> UInt32 { geteuid() }
+
+  /// A descriptor above 2 for the same file, since a program that closed its standard streams and
+  /// later prints must not print into a store.
+  private func aboveStandardStreams(_ descriptor: Int32) throws(SystemError) -> Int32 {
+    if descriptor > 2 { return descriptor }
+    defer { close(descriptor) }
+    return try systemCall("fcntl") { fcntl(descriptor, F_DUPFD_CLOEXEC, 3) }
+  }
+}

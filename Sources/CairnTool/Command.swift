@@ -1,0 +1,51 @@
+/// What `cairn` can be told to do.
+enum Command: String, CaseIterable {
+  case put, get, delete, keys, stats, verify
+  case `import`, export
+  case help
+
+  /// How many operands it takes.
+  var operandCounts: ClosedRange<Int> {
+    switch self {
+    case .put: 2...3
+    case .get, .import, .export: 2...2
+    case .delete: 2...Int.max
+    case .keys, .stats, .verify: 1...1
+    case .help: 0...1
+    }
+  }
+
+  /// What its operands stand for, in order. The last name of `delete` repeats.
+  var operandNames: [String] {
+    switch self {
+    case .put: ["STORE", "KEY", "VALUE"]
+    case .get, .delete: ["STORE", "KEY"]
+    case .keys, .stats, .verify: ["STORE"]
+    case .import, .export: ["STORE", "DIRECTORY"]
+    case .help: ["COMMAND"]
+    }
+  }
+
+  /// The options that it knows besides `--help`.
+  var options: Set<Option> {
+    switch self {
+    case .put: [.ttl]
+    case .get, .delete, .help: []
+    case .keys: [.prefix, .long, .json]
+    case .stats, .verify, .export: [.json]
+    case .import: [.decode, .json]
+    }
+  }
+}
+
+/// What can be said with two dashes.
+enum Option: String, CaseIterable {
+  case ttl, prefix, long, json, decode, help, version
+
+  var takesValue: Bool {
+    switch self {
+    case .ttl, .prefix, .decode: true
+    case .long, .json, .help, .version: false
+    }
+  }
+}

@@ -1,0 +1,59 @@
+import Cairn
+
+/// How the command ended, for the shell.
+enum ExitStatus: Int32 {
+  case done = 0
+  case keyNotFound = 1
+  case usage = 2
+  case corrupt = 3
+  case locked = 4
+  case failure = 5
+  /// What a shell reports of a program that the closing of its output ended: 128 + SIGPIPE.
+  case outputClosed = 141
+
+  /// The status that says most of two: damage before all else.
+  func combined(with other: ExitStatus) -> ExitStatus {
+    if self == .corrupt || other == .corrupt { return .corrupt }
+    return rawValue >= other.rawValue ? self : other
+  }
+}
+
+/// Why a command ended early: a status for the shell and one line for the person.
+struct CommandFailure: Error {
+  let status: ExitStatus
+  let message: String
+
+  init(_ status: ExitStatus, _ message: String) {
+    self.status = status
+    self.message = message
+  }
+
+  /// The command line does not say what to do.
+  static func usage(_ message: String) -> CommandFailure { CommandFailure(.usage, message) }
+
+  /// A system call on a file that is named failed.
+  init(_ error: SystemError, path: [UInt8]) {
+    self.init(.failure, "\(DisplayText.line(path)): \(error.reason)")
+  }
+
+  /// The failure that any error amounts to.
+  init(_ error: any Error) {
+    switch error {
+    case let failure as CommandFailure: self = failure
+    case let error as StoreError: self.init(ExitStatus(error), error.description)
+    case let error as SystemError: self.init(.failure, "\(error.call): \(error.reason)")
+    default: self.init(.failure, "\(error)")
+    }
+  }
+}
+
+extension ExitStatus {
+  init(_ error: StoreError) {
+    switch error {
+    case .corrupt, .unsupportedVersion: self = .corrupt
+    case .notAStore(let path, _): self = StoreLocation.holdsParts(path) ? .corrupt : .failure
+    case .locked: self = .locked
+    default: self = .failure
+    }
+  }
+}

@@ -1,0 +1,88 @@
+import Cairn
+import Glibc
+
+/// `export`: a store into a new tree of files.
+enum ExportCommand {
+  static func run(_ invocation: Invocation, on console: Console) throws {
+    let location = try StoreLocation(argument: invocation.operands[0])
+    let path = invocation.operands[1]
+    let exporter = try location.read { store in
+      let root = try makeRoot(path, outside: location)
+      var exporter = Exporter(store: store, root: root, console: console)
+      try exporter.run()
+      return exporter
+    }
+    try console.print(invocation.has(.json) ? json(exporter).text : summary(exporter))
+  }
+
+  /// The directory to export to: a new one, or one that is empty.
+  private static func makeRoot(_ path: [UInt8], outside location: StoreLocation) throws
+    -> Descriptor
+  {
+    do {
+      // With a slash at its end, a path would be followed through a link.
+      let trimmed = withoutTrailingSlashes(path)
+      // A file in the store's directory would be foreign to the store, so look before making one.
+      let parent = try SystemCalls.open(
+        parentPath(of: trimmed), in: nil, as: .place)
+      let identity = try location.identity()
+      guard try !StoreLocation.contains(parent, store: identity) else {
+        throw CommandFailure(.failure, "\(DisplayText.line(path)): lies inside the store")
+      }
+      do throws(SystemError) {
+        try SystemCalls.makeDirectory(trimmed, in: nil)
+      } catch {
+        guard error.number == EEXIST else { throw error }
+        guard try SystemCalls.status(of: trimmed, in: nil).kind == .directory else {
+          throw CommandFailure(.failure, "\(DisplayText.line(path)): exists and is no directory")
+        }
+      }
+      let root = try SystemCalls.open(trimmed, in: nil, as: .directory)
+      guard try !StoreLocation.contains(root, store: identity) else {
+        throw CommandFailure(.failure, "\(DisplayText.line(path)): lies inside the store")
+      }
+      guard try SystemCalls.names(in: root).isEmpty else {
+        throw CommandFailure(.failure, "\(DisplayText.line(path)): the directory is not empty")
+      }
+      return root
+    } catch let error as SystemError {
+      throw CommandFailure(error, path: path)
+    }
+  }
+
+  private static func withoutTrailingSlashes(_ path: [UInt8]) -> [UInt8] {
+    var path = path
+    while path.count > 1, path.last == UInt8(ascii: "/") { path.removeLast() }
+    return path
+  }
+
+  /// The path of the directory that a path's last name is in.
+  private static func parentPath(of path: [UInt8]) -> [UInt8] {
+    guard let slash = path.lastIndex(of: UInt8(ascii: "/")) else { return [UInt8(ascii: ".")] }
+    return Array(path[...slash])
+  }
+
+  private static func summary(_ exporter: Exporter) -> String {
+    let counts = exporter.counts
+    var summary =
+      "exported \(DisplayText.count(counts.files, "file")) and "
+      + "\(DisplayText.count(counts.emptyDirectories, "empty directory", "empty directories")), "
+      + DisplayText.exactSize(exporter.progress.byteCount)
+    if counts.encodedKeys > 0 {
+      summary += "; \(DisplayText.count(counts.encodedKeys, "key")) encoded in .cairn-encoded"
+    }
+    if counts.errors > 0 { summary += "; \(DisplayText.count(counts.errors, "error"))" }
+    return summary
+  }
+
+  private static func json(_ exporter: Exporter) -> JSON {
+    let counts = exporter.counts
+    return .object([
+      ("files", .integer(counts.files)),
+      ("emptyDirectories", .integer(counts.emptyDirectories)),
+      ("bytes", .integer(exporter.progress.byteCount)),
+      ("encodedKeys", .integer(counts.encodedKeys)),
+      ("errors", .integer(counts.errors)),
+    ])
+  }
+}

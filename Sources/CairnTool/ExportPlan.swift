@@ -1,0 +1,54 @@
+/// Which keys of a store become plain paths and which are encoded.
+///
+/// A plain path may still be in another's way: a key `a` beside a key `a/b` would have to be a
+/// file and a directory. Then the shorter key is encoded. The longest of such a chain never is,
+/// so the directory that the others give way to does come to be.
+package struct ExportPlan {
+  /// Keys that are the path of their file or empty directory, in bytewise order.
+  package private(set) var plain: [[UInt8]] = []
+  /// All other keys.
+  package private(set) var encoded: [[UInt8]] = []
+
+  /// Plans for the keys, which must be in bytewise order; `isEmpty` tells whether a key's value
+  /// is, and is asked only for keys that end in a slash.
+  package init(keys: [[UInt8]], isEmpty: ([UInt8]) throws -> Bool) rethrows {
+    var candidates: [[UInt8]] = []
+    for key in keys {
+      let valueIsEmpty = key.last == UInt8(ascii: "/") ? try isEmpty(key) : false
+      if TreePath.isPlain(key, valueIsEmpty: valueIsEmpty) {
+        candidates.append(key)
+      } else {
+        encoded.append(key)
+      }
+    }
+    for (index, key) in candidates.enumerated() {
+      if ExportPlan.hasKeyBelow(key, after: index, in: candidates) {
+        encoded.append(key)
+      } else {
+        plain.append(key)
+      }
+    }
+  }
+
+  /// Whether a later key lies in the directory that `key` names or would name.
+  ///
+  /// Keys with one prefix lie side by side, but not always beside the prefix: `a!` comes between
+  /// `a` and `a/b`.
+  private static func hasKeyBelow(
+    _ key: [UInt8], after index: Int, in keys: [[UInt8]]
+  ) -> Bool {
+    let slash = UInt8(ascii: "/")
+    let directory = key.last == slash ? key : key + [slash]
+    var low = index + 1
+    var high = keys.count
+    while low < high {
+      let middle = low + (high - low) / 2
+      if keys[middle].lexicographicallyPrecedes(directory) {
+        low = middle + 1
+      } else {
+        high = middle
+      }
+    }
+    return low < keys.count && keys[low].starts(with: directory)
+  }
+}

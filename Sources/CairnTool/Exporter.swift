@@ -1,0 +1,102 @@
+import Cairn
+import Glibc
+
+/// Writes the values of a store as files of a new tree.
+///
+/// Every file is made anew and every directory is entered without following links, so nothing
+/// outside the tree is ever written. A damaged value is reported and the others go on.
+struct Exporter {
+  struct Counts {
+    var files = 0
+    var emptyDirectories = 0
+    var encodedKeys = 0
+    var errors = 0
+  }
+
+  private(set) var counts = Counts()
+  let progress: Progress
+
+  private let store: Store
+  private let console: Console
+  private var cursor: DirectoryCursor
+
+  init(store: Store, root: Descriptor, console: Console) {
+    self.store = store
+    self.console = console
+    progress = Progress("exported", on: console)
+    cursor = DirectoryCursor(root: root)
+  }
+
+  mutating func run() throws {
+    var unreadable: Set<[UInt8]> = []
+    let plan = try ExportPlan(keys: store.sortedKeys()) { key in
+      do throws(StoreError) {
+        return try store.info(forKey: key)?.valueByteCount == 0
+      } catch {
+        guard case .corrupt = error else { throw error }
+        report(CommandFailure(error))
+        unreadable.insert(key)
+        return false
+      }
+    }
+    for key in plan.plain {
+      let names = key.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+      try export(key, to: names[...])
+    }
+    for key in plan.encoded where !unreadable.contains(key) {
+      let names = TreePath.encodedNames(of: key).map { $0[...] }
+      if try export(key, to: names[...]) { counts.encodedKeys += 1 }
+    }
+    progress.end()
+  }
+
+  /// Writes one value and returns whether it did. The last name is empty for an empty directory.
+  @discardableResult
+  private mutating func export(
+    _ key: [UInt8], to path: ArraySlice<ArraySlice<UInt8>>
+  ) throws -> Bool {
+    do {
+      let written: Bool? = try store.withValue(forKey: key) { value in
+        try cursor.move(to: path.dropLast())
+        guard let name = path.last, !name.isEmpty else {
+          counts.emptyDirectories += 1
+          return true
+        }
+        try write(value, to: Array(name), in: cursor.directory())
+        counts.files += 1
+        progress.advance(byteCount: value.byteCount)
+        return true
+      }
+      // Without a value, the key has expired since the keys were listed.
+      return written ?? false
+    } catch let error as StoreError {
+      guard case .corrupt = error else { throw error }
+      report(CommandFailure(error))
+    } catch let error as SystemError {
+      let failure = CommandFailure(error, path: key)
+      // These would befall every other file too.
+      if [ENOSPC, EDQUOT, EROFS, EIO].contains(error.number) { throw failure }
+      report(failure)
+    }
+    return false
+  }
+
+  private func write(
+    _ value: RawSpan, to name: [UInt8], in directory: Descriptor
+  ) throws(SystemError) {
+    let file = try SystemCalls.open(name, in: directory, as: .newFile)
+    do throws(SystemError) {
+      try SystemCalls.write(value, to: file)
+      try SystemCalls.close(file)
+    } catch {
+      // Part of a value would pass for the whole.
+      try? SystemCalls.removeFile(name, in: directory)
+      throw error
+    }
+  }
+
+  private mutating func report(_ failure: CommandFailure) {
+    counts.errors += 1
+    console.report(failure)
+  }
+}

@@ -1,0 +1,78 @@
+import Glibc
+
+/// A file descriptor that is closed when nobody needs it any more.
+final class Descriptor {
+  let number: Int32
+  private var isOwned: Bool
+
+  init(_ number: Int32, isOwned: Bool = true) {
+    self.number = number
+    self.isOwned = isOwned
+  }
+
+  deinit {
+    if isOwned { close(number) }
+  }
+
+  /// Leaves the closing to someone else.
+  func disown() { isOwned = false }
+
+  static var standardInput: Descriptor { Descriptor(STDIN_FILENO, isOwned: false) }
+  static var standardOutput: Descriptor { Descriptor(STDOUT_FILENO, isOwned: false) }
+  static var standardError: Descriptor { Descriptor(STDERR_FILENO, isOwned: false) }
+}
+
+/// A system call that failed.
+struct SystemError: Error {
+  let call: String
+  let number: Int32
+}
+
+/// What a file is, as far as an import cares.
+enum FileKind {
+  case regular, directory, link, other
+
+  init(mode: mode_t) {
+    switch mode & S_IFMT {
+    case S_IFREG: self = .regular
+    case S_IFDIR: self = .directory
+    case S_IFLNK: self = .link
+    default: self = .other
+    }
+  }
+
+  /// The kind that a directory's entry tells, or `nil` where the filesystem does not tell.
+  init?(entryType: UInt8) {
+    switch Int(entryType) {
+    case Int(DT_REG): self = .regular
+    case Int(DT_DIR): self = .directory
+    case Int(DT_LNK): self = .link
+    case Int(DT_UNKNOWN): return nil
+    default: self = .other
+    }
+  }
+}
+
+/// What tells one file from all others of the machine.
+struct FileIdentity: Hashable {
+  let device: UInt64
+  let inode: UInt64
+}
+
+struct FileStatus {
+  let kind: FileKind
+  let byteCount: Int
+  let identity: FileIdentity
+
+  init(_ status: stat) {
+    kind = FileKind(mode: status.st_mode)
+    byteCount = Int(status.st_size)
+    identity = FileIdentity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
+  }
+}
+
+/// A name in a directory.
+struct DirectoryName {
+  let bytes: [UInt8]
+  let kind: FileKind?
+}

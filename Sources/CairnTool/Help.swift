@@ -1,0 +1,136 @@
+/// What `cairn help` says.
+enum Help {
+  static let overview = """
+    usage: cairn COMMAND STORE [ARGUMENT...] [OPTION...]
+
+      cairn put     STORE KEY [VALUE]   store a value, from the argument or standard input
+      cairn get     STORE KEY           write a value to standard output
+      cairn delete  STORE KEY...        remove keys
+      cairn keys    STORE               list the keys
+      cairn stats   STORE               show the state of the store
+      cairn verify  STORE               check every byte of every file
+      cairn import  STORE DIRECTORY     store the files of a tree
+      cairn export  STORE DIRECTORY     write the values as the files of a new tree
+      cairn help    [COMMAND]           explain a command
+
+    Options may stand anywhere; -- ends them. --json has every report as JSON.
+    put and import make the store if there is none. get, keys, stats, verify and export
+    write nothing to the store.
+
+    exit status: 0 done, 1 key not found, 2 usage, 3 the store is corrupt, 4 the store is open
+    elsewhere, 5 any other error
+    """
+
+  static func text(for command: Command) -> String {
+    switch command {
+    case .put:
+      """
+      usage: cairn put STORE KEY [VALUE] [--ttl SECONDS]
+
+      Stores VALUE, or what standard input holds up to its end, under KEY. When the command
+      returns, the value survives power loss. STORE is made if it is not there.
+
+        --ttl SECONDS   the key is gone after so many seconds, which may have decimals
+
+      KEY and VALUE are bytes and need not be UTF-8. Before one that begins with a dash, put --.
+      """
+    case .get:
+      """
+      usage: cairn get STORE KEY
+
+      Writes the bytes of the value to standard output, and nothing else. The exit status is 1
+      if there is no such key.
+      """
+    case .delete:
+      """
+      usage: cairn delete STORE KEY...
+
+      Removes the keys. When the command returns, the removal survives power loss. The exit
+      status is 1 if one of the keys was not there; the others are removed all the same.
+      """
+    case .keys:
+      """
+      usage: cairn keys STORE [--prefix P] [--long] [--json]
+
+      Lists the keys in the order of their bytes, one on each line. A backslash is shown as \\\\,
+      and the bytes of control characters or of what is not UTF-8 as \\xNN.
+
+        --prefix P   only keys that begin with these bytes
+        --long       before each key and tabs: bytes of the value, when it was written, when it
+                     expires (or -)
+        --json       an array of objects with "key", "valueBytes", "written" and "expires" (or
+                     null); a key that is not UTF-8 is "keyBase64" instead of "key"
+
+      Times are in UTC.
+      """
+    case .stats:
+      """
+      usage: cairn stats STORE [--json]
+
+      Shows what the store holds and takes, and what opening it found.
+
+        --json   one object with "keys", "liveBytes", "deadBytes", "allocatedBytes", "segments",
+                 "tombstones", "indexBytes", "formatVersion" and "recovery"
+      """
+    case .verify:
+      """
+      usage: cairn verify STORE [--json]
+
+      Reads every byte of every file of the store and checks it. The exit status is 3 if
+      something is damaged; each place is named by file and offset.
+
+        --json   one object with "records", "bytes", "tornBytes" and "errors", each of these
+                 with "file", "offset" and "cause"
+      """
+    case .import: importText
+    case .export: exportText
+    case .help:
+      """
+      usage: cairn help [COMMAND]
+
+      Explains a command, or lists them all.
+      """
+    }
+  }
+
+  private static let importText = """
+    usage: cairn import STORE DIRECTORY [--decode percent|none] [--json]
+
+    Stores every file below DIRECTORY: the key is its path relative to DIRECTORY, the value its
+    contents. An empty directory is stored as a key that ends in / and has an empty value.
+    STORE is made if it is not there; its own directory is left out.
+
+    Symbolic links are not followed; they, and pipes, sockets and devices, are skipped and
+    counted. A file that cannot be read is reported and the others go on; the exit status is
+    then 5. Files whose value is already there are not written again, so an import that was
+    cut short is completed by running it once more. Nothing is removed from the store.
+
+      --decode percent   percent-decode the names, as the caches TMCache and PINCache write them;
+                         a percent sign without two hexadecimal digits stands for itself
+      --decode none      take every path as it is
+      --json             one object that says what was done
+
+    Without --decode, files that `cairn export` put into .cairn-encoded get their keys back.
+    """
+
+  private static let exportText = """
+    usage: cairn export STORE DIRECTORY [--json]
+
+    Writes every value to a file of its own below DIRECTORY, which must be empty or not exist.
+    A key that is a relative path names its file. A key that ends in / and has an empty value
+    becomes an empty directory.
+
+    Keys that cannot be such a path are encoded: those with an empty name, a name . or .. or a
+    name of more than 255 bytes, with a zero byte, or with a value although they end in /; those
+    that begin with .cairn-encoded; and those whose file would stand where another key needs a
+    directory, as a beside a/b. Their files lie in DIRECTORY/.cairn-encoded. Each is named by its
+    key with every byte but letters, digits, - and _ as %NN, cut into names of 200 bytes, of
+    which all but the last end in +. No two keys can have one path, and `cairn import` gives back
+    the same keys.
+
+    Expired keys are left out. A damaged value is reported and the others go on; the exit status
+    is then 3.
+
+      --json   one object that says what was done
+    """
+}

@@ -1,0 +1,65 @@
+import Cairn
+
+/// Values on their way into the store, many in one write: small files are most of a tree, and a
+/// write of its own for each would cost more than reading them.
+struct ImportBatch {
+  /// How many keys were written.
+  private(set) var storedCount = 0
+  /// How many keys had their value already.
+  private(set) var unchangedCount = 0
+
+  private let store: Store
+  private var pending: [(key: [UInt8], value: [UInt8])] = []
+  private var pendingByteCount = 0
+  private static let countLimit = 256
+  private static let byteLimit = 1 << 20
+
+  init(store: Store) {
+    self.store = store
+  }
+
+  /// Stores the value unless it is there already, so that a second import only completes the
+  /// first.
+  mutating func add(_ value: [UInt8], forKey key: [UInt8]) throws {
+    if try isStored(value, forKey: key) {
+      unchangedCount += 1
+      return
+    }
+    if value.count >= ImportBatch.byteLimit {
+      _ = try store.setValue(value, forKey: key)
+      storedCount += 1
+      return
+    }
+    pending.append((key, value))
+    pendingByteCount += key.count + value.count
+    if pending.count >= ImportBatch.countLimit || pendingByteCount >= ImportBatch.byteLimit {
+      try flush()
+    }
+  }
+
+  /// Writes what is pending.
+  mutating func flush() throws {
+    guard !pending.isEmpty else { return }
+    let values = pending
+    try store.write { batch in
+      for (key, value) in values { try batch.setValue(value, forKey: key) }
+    }
+    storedCount += values.count
+    pending.removeAll(keepingCapacity: true)
+    pendingByteCount = 0
+  }
+
+  /// Whether the store has just this value for the key, and for good. A damaged value is not
+  /// there: it is written anew.
+  private func isStored(_ value: [UInt8], forKey key: [UInt8]) throws -> Bool {
+    do {
+      guard let info = try store.info(forKey: key), info.valueByteCount == value.count,
+        info.expires == nil, info.idleLimit == nil
+      else { return false }
+      return try store.withValue(forKey: key) { stored in stored.equals(value) } ?? false
+    } catch let error as StoreError {
+      guard case .corrupt = error else { throw error }
+      return false
+    }
+  }
+}

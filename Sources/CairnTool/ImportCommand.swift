@@ -1,0 +1,64 @@
+import Cairn
+
+/// `import`: a tree of files into a store.
+enum ImportCommand {
+  static func run(_ invocation: Invocation, on console: Console) throws {
+    let location = try StoreLocation(argument: invocation.operands[0])
+    let decoding = try ImportDecoding(invocation)
+    let path = invocation.operands[1]
+    // Before the store, which would be made even when there is nothing to import.
+    let root: Descriptor
+    do throws(SystemError) {
+      root = try SystemCalls.open(path, in: nil, as: .directoryThroughLinks)
+    } catch {
+      throw CommandFailure(error, path: path)
+    }
+    var configuration = StoreConfiguration()
+    // Closing syncs: until then, a power loss may take what a second import would bring back.
+    configuration.durability = .process
+    let importer = try location.write(configuration) { store in
+      let identity = try location.identity()
+      guard try !StoreLocation.contains(root, store: identity) else {
+        throw CommandFailure(.failure, "\(DisplayText.line(path)): lies inside the store")
+      }
+      var importer = Importer(
+        store: store, storeIdentity: identity, configuration: configuration, root: root,
+        decoding: decoding, console: console)
+      try importer.run()
+      return importer
+    }
+    let skipped = importer.counts.skippedLinks + importer.counts.skippedSpecialFiles
+    if skipped > 0 {
+      console.note(
+        "skipped \(DisplayText.count(importer.counts.skippedLinks, "symbolic link")) and "
+          + DisplayText.count(importer.counts.skippedSpecialFiles, "special file"))
+    }
+    try console.print(invocation.has(.json) ? json(importer).text : summary(importer))
+  }
+
+  private static func summary(_ importer: Importer) -> String {
+    let counts = importer.counts
+    var summary =
+      "imported \(DisplayText.count(counts.files, "file")) and "
+      + "\(DisplayText.count(counts.emptyDirectories, "empty directory", "empty directories")), "
+      + "\(DisplayText.exactSize(importer.progress.byteCount)): "
+      + "\(DisplayText.count(importer.batch.storedCount)) stored, "
+      + "\(DisplayText.count(importer.batch.unchangedCount)) unchanged"
+    if counts.errors > 0 { summary += ", \(DisplayText.count(counts.errors, "error"))" }
+    return summary
+  }
+
+  private static func json(_ importer: Importer) -> JSON {
+    let counts = importer.counts
+    return .object([
+      ("files", .integer(counts.files)),
+      ("emptyDirectories", .integer(counts.emptyDirectories)),
+      ("bytes", .integer(importer.progress.byteCount)),
+      ("stored", .integer(importer.batch.storedCount)),
+      ("unchanged", .integer(importer.batch.unchangedCount)),
+      ("skippedLinks", .integer(counts.skippedLinks)),
+      ("skippedSpecialFiles", .integer(counts.skippedSpecialFiles)),
+      ("errors", .integer(counts.errors)),
+    ])
+  }
+}

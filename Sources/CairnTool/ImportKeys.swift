@@ -1,0 +1,76 @@
+import Cairn
+
+/// How an import makes keys of paths.
+enum ImportDecoding {
+  /// Paths are keys; those of encoded keys in an exported tree are decoded.
+  case exportedTree
+  /// `--decode percent`: every path is percent-decoded.
+  case percent
+  /// `--decode none`: every path is a key as it is.
+  case none
+
+  init(_ invocation: Invocation) throws {
+    guard let how = invocation.options[.decode] else {
+      self = .exportedTree
+      return
+    }
+    switch String(decoding: how, as: UTF8.self) {
+    case "percent": self = .percent
+    case "none": self = .none
+    default:
+      throw invocation.usage("--decode must be percent or none, not \(DisplayText.line(how))")
+    }
+  }
+}
+
+/// The keys that the files of a tree are stored under.
+///
+/// Paths differ, but decoded ones may not: `%61` and `a` both give `a`. The second of two files
+/// with one key is an error, never a silent overwrite.
+struct ImportKeys {
+  private let decoding: ImportDecoding
+  private let root: Descriptor
+  /// The keys of files whose path may have been decoded.
+  private var seen: Set<[UInt8]> = []
+
+  init(decoding: ImportDecoding, root: Descriptor) {
+    self.decoding = decoding
+    self.root = root
+  }
+
+  /// The key for a path; that of an empty directory ends in a slash.
+  mutating func key(forPath path: [UInt8], valueIsEmpty: Bool) throws(CommandFailure) -> [UInt8] {
+    switch decoding {
+    case .none: return path
+    case .percent: return try unique(PercentEncoding.decode(path), path: path)
+    case .exportedTree:
+      guard path.starts(with: TreePath.encodedDirectory + [UInt8(ascii: "/")]) else { return path }
+      guard let key = TreePath.key(ofEncodedPath: path),
+        !TreePath.isPlain(key, valueIsEmpty: valueIsEmpty) || isDirectory(key)
+      else { return try unique(path, path: path) }
+      return try unique(key, path: path)
+    }
+  }
+
+  private mutating func unique(_ key: [UInt8], path: [UInt8]) throws(CommandFailure) -> [UInt8] {
+    guard seen.insert(key).inserted else {
+      throw CommandFailure(
+        .failure, "\(DisplayText.line(path)): another file has the same decoded key")
+    }
+    return key
+  }
+
+  /// Whether the tree has a directory where the key would have its file. Only then does an export
+  /// encode a key that could be a path; otherwise the path stands for itself.
+  private func isDirectory(_ key: [UInt8]) -> Bool {
+    var cursor = DirectoryCursor(root: root)
+    for name in key.split(separator: UInt8(ascii: "/")) {
+      do throws(SystemError) {
+        try cursor.enter(Array(name))
+      } catch {
+        return false
+      }
+    }
+    return true
+  }
+}

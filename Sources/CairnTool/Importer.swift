@@ -1,0 +1,195 @@
+import Cairn
+import Glibc
+
+/// Walks a tree and stores its files: key = relative path, value = contents.
+///
+/// Links are never followed, and what is neither a file nor a directory is left out. A file that
+/// cannot be read is reported and the others go on; an error of the store ends the walk.
+struct Importer {
+  /// What a walk met besides the files that it stored.
+  struct Counts {
+    var files = 0
+    var emptyDirectories = 0
+    var skippedLinks = 0
+    var skippedSpecialFiles = 0
+    var errors = 0
+  }
+
+  private(set) var counts = Counts()
+  private(set) var batch: ImportBatch
+  let progress: Progress
+
+  private let console: Console
+  private let configuration: StoreConfiguration
+  private let storeIdentity: FileIdentity
+  private var keys: ImportKeys
+  private var cursor: DirectoryCursor
+  /// The path of the cursor's directory, with a slash at its end unless it is the root.
+  private var path: [UInt8] = []
+  /// For each directory from the root to the cursor's, the subdirectories still to visit, last
+  /// first.
+  private var pending: [[[UInt8]]] = []
+
+  init(
+    store: Store, storeIdentity: FileIdentity, configuration: StoreConfiguration,
+    root: Descriptor, decoding: ImportDecoding, console: Console
+  ) {
+    self.console = console
+    self.configuration = configuration
+    self.storeIdentity = storeIdentity
+    batch = ImportBatch(store: store)
+    progress = Progress("imported", on: console)
+    keys = ImportKeys(decoding: decoding, root: root)
+    cursor = DirectoryCursor(root: root)
+  }
+
+  mutating func run() throws {
+    try visitDirectory()
+    while let last = pending.indices.last {
+      if let name = pending[last].popLast() {
+        try descend(into: name)
+      } else {
+        pending.removeLast()
+        if !pending.isEmpty { ascend() }
+      }
+    }
+    try batch.flush()
+    progress.end()
+  }
+
+  private mutating func descend(into name: [UInt8]) throws {
+    let below = path + name + [UInt8(ascii: "/")]
+    do throws(SystemError) {
+      guard below.count <= Importer.pathByteLimit(keyByteLimit: configuration.keyByteLimit) else {
+        throw SystemError(call: "open", number: ENAMETOOLONG)
+      }
+      let identity = try cursor.enter(name)
+      if identity == storeIdentity {
+        console.note("\(DisplayText.line(path + name)): skipped: the store itself")
+        cursor.leave()
+        return
+      }
+    } catch {
+      return report(CommandFailure(error, path: path + name))
+    }
+    path = below
+    try visitDirectory()
+  }
+
+  /// How long the path of a directory may be. Where it is decoded, it may be longer than any key:
+  /// three bytes for each of the key's, and what cuts them into names.
+  private static func pathByteLimit(keyByteLimit: Int) -> Int { 4 * keyByteLimit }
+
+  private mutating func ascend() {
+    cursor.leave()
+    path.removeLast()
+    while let last = path.last, last != UInt8(ascii: "/") { path.removeLast() }
+  }
+
+  /// Stores the files of the cursor's directory and notes its subdirectories.
+  private mutating func visitDirectory() throws {
+    var subdirectories: [[UInt8]] = []
+    do {
+      let directory = try cursor.directory()
+      var isEmpty = true
+      for name in try SystemCalls.names(in: directory) {
+        switch try kind(of: name, in: directory) {
+        case .regular:
+          isEmpty = false
+          try importFile(name.bytes, in: directory)
+        case .directory:
+          isEmpty = false
+          subdirectories.append(name.bytes)
+        case .link: counts.skippedLinks += 1
+        case .other: counts.skippedSpecialFiles += 1
+        // Reported: it is there, but not known.
+        case nil: isEmpty = false
+        }
+      }
+      if isEmpty, !path.isEmpty { try importEmptyDirectory() }
+    } catch let error as SystemError {
+      report(CommandFailure(error, path: path.isEmpty ? [UInt8(ascii: ".")] : path))
+    }
+    pending.append(subdirectories.reversed())
+  }
+
+  private mutating func kind(of name: DirectoryName, in directory: Descriptor) throws -> FileKind? {
+    if let kind = name.kind { return kind }
+    do throws(SystemError) {
+      return try SystemCalls.status(of: name.bytes, in: directory).kind
+    } catch {
+      report(CommandFailure(error, path: path + name.bytes))
+      return nil
+    }
+  }
+
+  private mutating func importEmptyDirectory() throws {
+    if let key = key(forPath: path, valueIsEmpty: true) {
+      try batch.add([], forKey: key)
+      counts.emptyDirectories += 1
+    }
+  }
+
+  private mutating func importFile(_ name: [UInt8], in directory: Descriptor) throws {
+    let filePath = path + name
+    guard let contents = contents(of: name, path: filePath, in: directory),
+      let key = key(forPath: filePath, valueIsEmpty: contents.isEmpty)
+    else { return }
+    try batch.add(contents, forKey: key)
+    counts.files += 1
+    progress.advance(byteCount: contents.count)
+  }
+
+  /// What is in a file, or `nil` where it has become something else or cannot be read.
+  private mutating func contents(
+    of name: [UInt8], path: [UInt8], in directory: Descriptor
+  ) -> [UInt8]? {
+    do throws(SystemError) {
+      let file = try SystemCalls.open(name, in: directory, as: .fileForReading)
+      let status = try SystemCalls.status(of: file)
+      guard status.kind == .regular else {
+        counts.skippedSpecialFiles += 1
+        return nil
+      }
+      let limit = configuration.valueByteLimit
+      if status.byteCount <= limit,
+        let contents = try FileContents.read(file, expecting: status.byteCount, byteLimit: limit)
+      {
+        return contents
+      }
+      report(
+        CommandFailure(
+          .failure,
+          "\(DisplayText.line(path)): more than \(DisplayText.count(limit)) bytes, the limit"))
+    } catch {
+      if error.number == ELOOP {
+        // It became a link since the directory was read.
+        counts.skippedLinks += 1
+      } else {
+        report(CommandFailure(error, path: path))
+      }
+    }
+    return nil
+  }
+
+  private mutating func key(forPath path: [UInt8], valueIsEmpty: Bool) -> [UInt8]? {
+    do throws(CommandFailure) {
+      let key = try keys.key(forPath: path, valueIsEmpty: valueIsEmpty)
+      let limit = configuration.keyByteLimit
+      guard key.count <= limit else {
+        let most = DisplayText.count(limit)
+        throw CommandFailure(
+          .failure, "\(DisplayText.line(path)): a key of more than \(most) bytes, the limit")
+      }
+      return key
+    } catch {
+      report(error)
+      return nil
+    }
+  }
+
+  private mutating func report(_ failure: CommandFailure) {
+    counts.errors += 1
+    console.report(failure)
+  }
+}

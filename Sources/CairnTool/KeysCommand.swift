@@ -1,0 +1,61 @@
+import Cairn
+
+/// `keys`: what is in a store, a line or an object for each key.
+enum KeysCommand {
+  static func run(_ invocation: Invocation, on console: Console) throws {
+    let location = try StoreLocation(argument: invocation.operands[0])
+    let prefix = invocation.options[.prefix] ?? []
+    try location.read { store in
+      let keys = try store.sortedKeys(prefix: prefix)
+      if invocation.has(.json) {
+        try printObjects(keys, in: store, on: console)
+      } else {
+        for key in keys {
+          if !invocation.has(.long) {
+            try console.print(DisplayText.line(key))
+          } else if let info = try info(key, in: store, on: console) {
+            let expires = info.expires?.iso8601 ?? "-"
+            let columns = [
+              String(info.valueByteCount), info.written.iso8601, expires, DisplayText.line(key),
+            ]
+            try console.print(columns.joined(separator: "\t"))
+          }
+        }
+      }
+    }
+  }
+
+  /// Prints an array with an object on each line: a store may have more keys than fit in memory
+  /// as objects.
+  private static func printObjects(_ keys: [[UInt8]], in store: Store, on console: Console) throws {
+    var previous: String?
+    for key in keys {
+      guard let info = try info(key, in: store, on: console) else { continue }
+      let name =
+        String(validating: key, as: UTF8.self).map { ("key", JSON.string($0)) }
+        ?? ("keyBase64", JSON.string(base64(key)))
+      let object = JSON.object([
+        name, ("valueBytes", .integer(info.valueByteCount)),
+        ("written", .string(info.written.iso8601)), ("expires", .optional(info.expires?.iso8601)),
+      ])
+      try console.print(previous.map { $0 + "," } ?? "[")
+      previous = "  " + object.text
+    }
+    try console.print(previous ?? "[")
+    try console.print("]")
+  }
+
+  /// What the store knows of a key, or `nil` where that is damaged, which is reported, or has
+  /// expired since the keys were listed.
+  private static func info(
+    _ key: [UInt8], in store: Store, on console: Console
+  ) throws -> EntryInfo? {
+    do throws(StoreError) {
+      return try store.info(forKey: key)
+    } catch {
+      guard case .corrupt = error else { throw error }
+      console.report(CommandFailure(error))
+      return nil
+    }
+  }
+}

@@ -1,0 +1,61 @@
+/// The `cairn` command: finds out what is asked, does it, and tells the shell how it went.
+@main
+enum Main {
+  static let version = "0.1.0"
+
+  static func main() {
+    let console = Console()
+    let status = run(SystemCalls.arguments(), on: console)
+    SystemCalls.exit(status.rawValue)
+  }
+
+  /// Runs one command line. Every error ends up here, as one line on standard error.
+  private static func run(_ arguments: [[UInt8]], on console: Console) -> ExitStatus {
+    do {
+      try perform(arguments, on: console)
+      console.clearProgress()
+      try console.finish()
+    } catch {
+      let failure = CommandFailure(error)
+      // What was written before the error is still worth reading.
+      if failure.status != .outputClosed { try? console.finish() }
+      console.report(failure)
+    }
+    return console.reported
+  }
+
+  private static func perform(_ arguments: [[UInt8]], on console: Console) throws {
+    if arguments.isEmpty {
+      console.show(Help.overview + "\n")
+      throw CommandFailure.usage("a command is missing")
+    }
+    let invocation = try Invocation(arguments)
+    guard let command = invocation.command else {
+      if invocation.has(.version) { return try console.print("cairn \(version)") }
+      if invocation.has(.help) { return try console.print(Help.overview) }
+      return try invocation.check()
+    }
+    console.command = command
+    if invocation.has(.help) { return try console.print(Help.text(for: command)) }
+    try invocation.check()
+    switch command {
+    case .put: try ValueCommands.put(invocation)
+    case .get: try ValueCommands.get(invocation, on: console)
+    case .delete: try ValueCommands.delete(invocation, on: console)
+    case .keys: try KeysCommand.run(invocation, on: console)
+    case .stats: try StatsCommand.run(invocation, on: console)
+    case .verify: try VerifyCommand.run(invocation, on: console)
+    case .import: try ImportCommand.run(invocation, on: console)
+    case .export: try ExportCommand.run(invocation, on: console)
+    case .help: try help(invocation, on: console)
+    }
+  }
+
+  private static func help(_ invocation: Invocation, on console: Console) throws {
+    guard let name = invocation.operands.first else { return try console.print(Help.overview) }
+    guard let command = Command(rawValue: String(decoding: name, as: UTF8.self)) else {
+      throw invocation.usage("unknown command \(DisplayText.line(name))")
+    }
+    try console.print(Help.text(for: command))
+  }
+}

@@ -1,0 +1,51 @@
+/// `%NN` for bytes that a name cannot have.
+package enum PercentEncoding {
+  private static let percent = UInt8(ascii: "%")
+
+  /// Encodes every byte but letters, digits, `-` and `_`. A dot is encoded too, so no result is
+  /// `.` or `..` or hidden, and none has a `+`.
+  package static func encode(_ bytes: [UInt8]) -> [UInt8] {
+    var encoded: [UInt8] = []
+    encoded.reserveCapacity(bytes.count)
+    for byte in bytes {
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+        encoded.append(byte)
+      default:
+        encoded.append(percent)
+        encoded += DisplayText.hexadecimal(byte)
+      }
+    }
+    return encoded
+  }
+
+  /// Decodes every `%NN`, with digits of either case. A percent sign without two hexadecimal
+  /// digits after it stands for itself.
+  package static func decode(_ bytes: [UInt8]) -> [UInt8] {
+    var decoded: [UInt8] = []
+    decoded.reserveCapacity(bytes.count)
+    var index = 0
+    while index < bytes.count {
+      if bytes[index] == percent, index + 2 < bytes.count,
+        let high = value(ofDigit: bytes[index + 1]), let low = value(ofDigit: bytes[index + 2])
+      {
+        decoded.append(high << 4 | low)
+        index += 3
+      } else {
+        decoded.append(bytes[index])
+        index += 1
+      }
+    }
+    return decoded
+  }
+
+  private static func value(ofDigit digit: UInt8) -> UInt8? {
+    switch digit {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+    default: nil
+    }
+  }
+}

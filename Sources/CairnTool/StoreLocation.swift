@@ -1,0 +1,80 @@
+import Cairn
+
+/// Where a store lies, and how a command opens and leaves it.
+struct StoreLocation {
+  let path: String
+
+  /// The library takes paths as text, so a path that is not UTF-8 cannot be given to it.
+  init(argument: [UInt8]) throws {
+    guard !argument.isEmpty else { throw CommandFailure.usage("STORE must not be empty") }
+    guard let path = String(validating: argument, as: UTF8.self) else {
+      throw CommandFailure.usage("STORE must be valid UTF-8: \(DisplayText.line(argument))")
+    }
+    self.path = path
+  }
+
+  /// Opens for reading, which writes nothing to disk.
+  func read<Result>(_ body: (Store) throws -> Result) throws -> Result {
+    try use(Store(readingAt: path), body)
+  }
+
+  /// Opens for writing. Closing syncs, so what the body wrote is durable when this returns.
+  func write<Result>(
+    _ configuration: StoreConfiguration, _ body: (Store) throws -> Result
+  ) throws -> Result {
+    try use(Store(path: path, configuration: configuration), body)
+  }
+
+  private func use<Result>(_ store: Store, _ body: (Store) throws -> Result) throws -> Result {
+    let result: Result
+    do {
+      result = try body(store)
+    } catch {
+      // The first error is the one that says what happened.
+      try? store.close()
+      throw error
+    }
+    try store.close()
+    return result
+  }
+
+  /// What identifies the store's directory, which must exist.
+  func identity() throws -> FileIdentity {
+    let bytes = [UInt8](path.utf8)
+    do throws(SystemError) {
+      let directory = try SystemCalls.open(bytes, in: nil, as: .place)
+      return try SystemCalls.status(of: directory).identity
+    } catch {
+      throw CommandFailure(error, path: bytes)
+    }
+  }
+
+  /// Whether a directory that is not a store has some of a store's files: then parts are missing,
+  /// and it is a damaged store; otherwise it is something else.
+  static func holdsParts(_ path: String) -> Bool {
+    guard
+      let directory = try? SystemCalls.open(
+        [UInt8](path.utf8), in: nil, as: .directoryThroughLinks),
+      let names = try? SystemCalls.names(in: directory)
+    else { return false }
+    return names.contains { name in
+      let name = String(decoding: name.bytes, as: UTF8.self)
+      return name == "LOCK" || name == "MANIFEST" || name.hasPrefix("seg-")
+        || name.hasPrefix("ckpt-")
+    }
+  }
+
+  /// Whether a directory is the store's or lies below it, found by climbing to the root.
+  static func contains(_ directory: Descriptor, store: FileIdentity) throws(SystemError) -> Bool {
+    var directory = directory
+    var identity = try SystemCalls.status(of: directory).identity
+    while identity != store {
+      let parent = try SystemCalls.open(
+        [UInt8(ascii: "."), UInt8(ascii: ".")], in: directory, as: .place)
+      let above = try SystemCalls.status(of: parent).identity
+      if above == identity { return false }
+      (directory, identity) = (parent, above)
+    }
+    return true
+  }
+}

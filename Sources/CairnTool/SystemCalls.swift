@@ -1,0 +1,248 @@
+import Cairn
+import Glibc
+
+/// Every system call and every raw pointer of the command, so that `unsafe` stands in one file.
+///
+/// Names and paths are bytes, as the kernel sees them: they need not be UTF-8. Calls that take a
+/// directory never follow a link in the name that they are given.
+enum SystemCalls {
+  /// The longest name of a file, in bytes.
+  static let nameByteLimit = 255
+
+  /// `O_PATH`, which Glibc's module does not expose; the number of all Linux that Swift runs on.
+  private static let pathOnly: Int32 = 0o10_000_000
+
+  /// How a file is opened.
+  enum Opening {
+    /// A regular file of a tree, for reading. A pipe does not block, a link is refused.
+    case fileForReading
+    /// A new file of a tree, for writing. Whatever has the name already is refused.
+    case newFile
+    /// A directory of a tree; a link is refused.
+    case directory
+    /// A directory that the user named; it may be reached through a link.
+    case directoryThroughLinks
+    /// A directory that is only asked where it lies. It need not be readable.
+    case place
+
+    var flags: Int32 {
+      switch self {
+      case .fileForReading: O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC
+      case .newFile: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
+      case .directory: O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
+      case .directoryThroughLinks: O_RDONLY | O_DIRECTORY | O_CLOEXEC
+      case .place: SystemCalls.pathOnly | O_DIRECTORY | O_CLOEXEC
+      }
+    }
+  }
+
+  /// The command line, byte for byte, without the name of the program.
+  static func arguments() -> [[UInt8]] {
+    // SAFETY: the runtime keeps `argc` terminated strings at `unsafeArgv` for the process's life.
+    (1..<max(1, Int(CommandLine.argc))).compactMap { index in
+      guard let argument = unsafe CommandLine.unsafeArgv[index] else { return nil }
+      return unsafe bytes(ofString: argument)
+    }
+  }
+
+  static func open(
+    _ path: [UInt8], in directory: Descriptor?, as opening: Opening
+  ) throws(SystemError) -> Descriptor {
+    Descriptor(
+      try unsafe call("open", path) { path in
+        unsafe openat(directory?.number ?? AT_FDCWD, path, opening.flags, 0o644)
+      })
+  }
+
+  static func makeDirectory(
+    _ path: [UInt8], in directory: Descriptor?
+  ) throws(SystemError) {
+    _ = try unsafe call("mkdir", path) { path in
+      unsafe mkdirat(directory?.number ?? AT_FDCWD, path, 0o777)
+    }
+  }
+
+  static func removeFile(_ name: [UInt8], in directory: Descriptor) throws(SystemError) {
+    _ = try unsafe call("unlink", name) { path in unsafe unlinkat(directory.number, path, 0) }
+  }
+
+  /// What an open file is.
+  static func status(of descriptor: Descriptor) throws(SystemError) -> FileStatus {
+    var status = stat()
+    _ = try unsafe call("fstat", []) { _ in unsafe fstat(descriptor.number, &status) }
+    return FileStatus(status)
+  }
+
+  /// What a name stands for; of a link, the link itself.
+  static func status(
+    of path: [UInt8], in directory: Descriptor?
+  ) throws(SystemError) -> FileStatus {
+    var status = stat()
+    _ = try unsafe call("stat", path) { path in
+      unsafe fstatat(directory?.number ?? AT_FDCWD, path, &status, AT_SYMLINK_NOFOLLOW)
+    }
+    return FileStatus(status)
+  }
+
+  /// The names in a directory but `.` and `..`, in bytewise order.
+  static func names(in directory: Descriptor) throws(SystemError) -> [DirectoryName] {
+    let copy = Descriptor(
+      try unsafe call("dup", []) { _ in fcntl(directory.number, F_DUPFD_CLOEXEC, 0) })
+    // SAFETY: the stream takes the descriptor over and is closed once, below; an entry is valid
+    // until the next `readdir`, and its bytes are copied before that.
+    guard let stream = unsafe fdopendir(copy.number) else {
+      throw SystemError(call: "fdopendir", number: errno)
+    }
+    copy.disown()
+    defer { unsafe _ = closedir(stream) }
+    unsafe rewinddir(stream)
+    var names: [DirectoryName] = []
+    while true {
+      errno = 0
+      guard let entry = unsafe readdir(stream) else {
+        let number = errno
+        if number != 0 { throw SystemError(call: "readdir", number: number) }
+        break
+      }
+      let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { name in
+        unsafe name.withMemoryRebound(to: CChar.self, capacity: 256) { name in
+          unsafe bytes(ofString: name)
+        }
+      }
+      if name == [UInt8(ascii: ".")] || name == [UInt8(ascii: "."), UInt8(ascii: ".")] { continue }
+      names.append(
+        DirectoryName(bytes: name, kind: FileKind(entryType: unsafe entry.pointee.d_type)))
+    }
+    return names.sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
+  }
+
+  /// Reads at most `capacity` bytes; fewer only at the end of the file.
+  static func read(_ descriptor: Descriptor, capacity: Int) throws(SystemError) -> [UInt8] {
+    var failure: SystemError?
+    // SAFETY: `read` is given what is left of the buffer, and what it wrote is counted.
+    let bytes = unsafe [UInt8](unsafeUninitializedCapacity: capacity) { buffer, count in
+      while count < capacity {
+        let start = unsafe buffer.baseAddress.map { unsafe $0 + count }
+        let result = unsafe Glibc.read(descriptor.number, start, capacity - count)
+        if result > 0 {
+          count += result
+        } else if result == 0 {
+          return
+        } else if errno != EINTR {
+          failure = SystemError(call: "read", number: errno)
+          return
+        }
+      }
+    }
+    if let failure { throw failure }
+    return bytes
+  }
+
+  /// Writes all of the bytes.
+  static func write(_ bytes: RawSpan, to descriptor: Descriptor) throws(SystemError) {
+    // SAFETY: the pointer stays inside the buffer, which lives until the closure returns.
+    try unsafe bytes.withUnsafeBytes { buffer throws(SystemError) in
+      var written = 0
+      while written < buffer.count {
+        let start = unsafe buffer.baseAddress.map { unsafe $0 + written }
+        let result = unsafe Glibc.write(descriptor.number, start, buffer.count - written)
+        if result >= 0 {
+          written += result
+        } else if errno != EINTR {
+          throw SystemError(call: "write", number: errno)
+        }
+      }
+    }
+  }
+
+  /// Closes a file that was written: some filesystems tell only now that there was no room.
+  static func close(_ descriptor: Descriptor) throws(SystemError) {
+    descriptor.disown()
+    // After an interruption the descriptor is closed all the same.
+    if Glibc.close(descriptor.number) < 0, errno != EINTR {
+      throw SystemError(call: "close", number: errno)
+    }
+  }
+
+  static func isTerminal(_ descriptor: Descriptor) -> Bool { isatty(descriptor.number) == 1 }
+
+  /// How many descriptors the process may have.
+  static func descriptorLimit() -> Int {
+    var limit = rlimit()
+    // SAFETY: the structure lives across the call. The constant's type differs between platforms.
+    guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
+      return 256
+    }
+    return Int(clamping: limit.rlim_cur)
+  }
+
+  /// Ends the process.
+  static func exit(_ status: Int32) -> Never { Glibc.exit(status) }
+
+  /// Runs one system call with a terminated copy of the path, again when a signal interrupts it.
+  ///
+  /// Never inlined: a release in the caller could run before `errno` is read, and freeing memory
+  /// may overwrite it.
+  @inline(never)
+  private static func call(
+    _ name: String, _ path: [UInt8], _ body: (UnsafePointer<CChar>) -> Int32
+  ) throws(SystemError) -> Int32 {
+    // SAFETY: the copy ends in a zero byte and outlives the calls that read it.
+    let terminated = path.map { CChar(bitPattern: $0) } + [0]
+    let outcome = unsafe terminated.withUnsafeBufferPointer { buffer -> (Int32, Int32) in
+      guard let start = buffer.baseAddress else { return (-1, EINVAL) }
+      while true {
+        let result = unsafe body(start)
+        let number = errno
+        if result >= 0 || number != EINTR { return (result, number) }
+      }
+    }
+    if outcome.0 < 0 { throw SystemError(call: name, number: outcome.1) }
+    return outcome.0
+  }
+
+  // SAFETY: the caller passes a string that ends in a zero byte.
+  private static func bytes(ofString string: UnsafePointer<CChar>) -> [UInt8] {
+    let raw = unsafe UnsafeRawBufferPointer(start: string, count: strlen(string))
+    return unsafe [UInt8](raw)
+  }
+}
+
+extension SystemError {
+  /// The system's words for the number.
+  var reason: String {
+    // SAFETY: the string is copied at once, and the process has one thread that calls this.
+    unsafe String(cString: strerror(number))
+  }
+}
+
+extension RawSpan {
+  /// The bytes in an array of their own.
+  var copied: [UInt8] {
+    // SAFETY: the buffer is copied before the closure returns.
+    unsafe withUnsafeBytes { unsafe [UInt8]($0) }
+  }
+
+  /// Whether the bytes are those of the array.
+  func equals(_ other: [UInt8]) -> Bool {
+    guard byteCount == other.count else { return false }
+    // SAFETY: both buffers have `byteCount` bytes and live until the closures return.
+    return unsafe withUnsafeBytes { mine in
+      unsafe other.withUnsafeBytes { theirs in
+        guard let left = mine.baseAddress, let right = theirs.baseAddress else { return true }
+        return unsafe memcmp(left, right, mine.count) == 0
+      }
+    }
+  }
+}
+
+extension [UInt8] {
+  /// The bytes without a copy.
+  var rawSpan: RawSpan {
+    @_lifetime(borrow self)
+    get {
+      // SAFETY: marked unsafe only because elements could have padding; `UInt8` has none.
+      unsafe span.bytes
+    }
+  }
+}

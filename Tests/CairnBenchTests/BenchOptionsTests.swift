@@ -1,0 +1,58 @@
+import Testing
+
+@testable import CairnBench
+
+@Suite("The command line")
+struct BenchOptionsTests {
+  @Test("understands every option")
+  func everything() throws {
+    let options = try #require(
+      try BenchOptions.parse([
+        "--quick", "--stores", "cairn,file-per-key,bare-map", "--workloads=fill,get-2-threads",
+        "--n", "100000", "--value-bytes", "100", "--seed", "18446744073709551615", "--dir", "/x",
+        "--json", "a.json", "--svg=b=c.svg",
+      ]))
+    #expect(
+      options
+        == BenchOptions(
+          isQuick: true, stores: [.cairn, .filePerKey, .bareMap],
+          workloads: [.fill, .getTwoThreads], keyCount: 100_000, valueByteCount: 100,
+          seed: .max, directory: "/x", jsonPath: "a.json", svgPath: "b=c.svg"))
+    #expect(try BenchOptions.parse([]) == BenchOptions())
+    #expect(try BenchOptions.parse(["--quick", "--help"]) == nil)
+  }
+
+  @Test(
+    "refuses what it does not understand",
+    arguments: [
+      ["--fast"], ["fill"], ["--n"], ["--n", "0"], ["--n", "-1"], ["--n", "x"], ["--n="],
+      ["--stores", "cairn,lmdb2"], ["--stores", "cairn,"], ["--workloads", "Fill"],
+      ["--value-bytes", "0"], ["--value-bytes", "999999999999"], ["--seed", "-1"],
+      ["--quick=yes"], ["--dir"], ["--json", ""],
+    ])
+  func refusals(arguments: [String]) {
+    #expect(throws: UsageError.self) { try BenchOptions.parse(arguments) }
+  }
+
+  @Test("workloads have the names of the specification")
+  func workloadNames() {
+    let names =
+      "fill fill-batch overwrite get get-zero-copy get-many get-missing get-zipf get-2-threads "
+      + "delete mixed-95-5 mixed-50-50 open-clean open-killed durable-put durable-put-16-threads"
+    #expect(
+      Set(Workload.allCases.map(\.rawValue)) == Set(names.split(separator: " ").map(String.init)))
+    #expect(Set(Workload.runOrder) == Set(Workload.allCases))
+    #expect(Workload.runOrder.count == Workload.allCases.count)
+  }
+
+  @Test("a plain run compares with the reference at a million keys, a narrowed one does not")
+  func plan() throws {
+    let plain = Plan(BenchOptions())
+    #expect(plain.sections.map(\.valueByteCount) == [100, 1_024, 16_384, 262_144, 100])
+    #expect(plain.sections.last?.keyCount == 1_000_000)
+    #expect(plain.sections.last?.stores == [.cairn, .bareMap])
+    #expect(plain.sections.dropLast().allSatisfy { $0.keyCount <= 50_000 })
+    let narrowed = Plan(BenchOptions(keyCount: 100_000, valueByteCount: 100))
+    #expect(narrowed.sections.map(\.keyCount) == [100_000])
+  }
+}

@@ -1,0 +1,64 @@
+import FoundationEssentials
+import Glibc
+import Testing
+
+@testable import CairnBench
+
+/// Runs the command that was built beside the tests.
+@Suite("The cairn-bench command")
+struct CommandTests {
+  private func run(_ arguments: [String]) throws -> (status: Int32, output: String) {
+    // .build/<configuration>/ holds the test bundle and the command.
+    let bundle = try #require(
+      CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? CommandLine.arguments.first)
+    let folder = bundle.split(separator: "/", omittingEmptySubsequences: false).dropLast()
+    let program = folder.joined(separator: "/") + "/cairn-bench"
+    let directory = try TemporaryDirectory()
+    let output = directory.path + "/output"
+    let quoted = ([program] + arguments).map { "'\($0)'" }.joined(separator: " ")
+    var status: Int32 = 0
+    // SAFETY: the strings are copied for the call and freed after it; the list ends with null.
+    var list: [UnsafeMutablePointer<CChar>?] = unsafe []
+    for argument in ["sh", "-c", "exec \(quoted) > '\(output)' 2>&1"] {
+      unsafe list.append(strdup(argument))
+    }
+    unsafe list.append(nil)
+    defer { for index in unsafe list.indices { unsafe free(list[index]) } }
+    var process: pid_t = 0
+    try #require(unsafe posix_spawn(&process, "/bin/sh", nil, nil, list, environ) == 0)
+    while unsafe waitpid(process, &status, 0) < 0, errno == EINTR {}
+    return (status >> 8 & 0xFF, ProcFile.text(output))
+  }
+
+  @Test("measures file-per-key and bare-map, writes both files and leaves nothing behind")
+  func quickRun() throws {
+    let directory = try TemporaryDirectory()
+    let result = try run([
+      "--quick", "--stores", "file-per-key,bare-map", "--n", "50", "--value-bytes", "100",
+      "--dir", directory.path, "--json", directory.path + "/r.json", "--svg",
+      directory.path + "/r.svg",
+    ])
+    #expect(result.status == 0, "\(result.output)")
+    #expect(Set(try DirectoryTree.names(in: directory.path)) == ["r.json", "r.svg"])
+    let json = Data(ProcFile.text(directory.path + "/r.json").utf8)
+    let report = try JSONDecoder().decode(BenchReport.self, from: json)
+    let filePerKey = report.results.filter { $0.store == .filePerKey }.map(\.workload)
+    #expect(filePerKey == Workload.allCases.filter(StoreKind.filePerKey.supports))
+    #expect(report.results.allSatisfy { $0.opsPerSecond > 0 && $0.n == 50 && $0.valueBytes == 100 })
+    #expect(ProcFile.text(directory.path + "/r.svg").hasSuffix("</svg>\n"))
+  }
+
+  @Test("exits with 2 on wrong usage and 0 for help", arguments: [("--fast", 2), ("--help", 0)])
+  func usage(argument: String, status: Int32) throws {
+    let result = try run([argument])
+    #expect(result.status == status)
+    #expect(result.output.contains("usage: cairn-bench"))
+  }
+
+  @Test("exits with 1 where it cannot make its directory")
+  func missingDirectory() throws {
+    let result = try run(["--quick", "--dir", "/nonexistent"])
+    #expect(result.status == 1)
+    #expect(result.output.contains("/nonexistent"))
+  }
+}

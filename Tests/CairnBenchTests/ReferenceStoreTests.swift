@@ -1,0 +1,72 @@
+import Glibc
+import Testing
+
+@testable import CairnBench
+
+@Suite("The reference store")
+struct ReferenceStoreTests {
+  private func withStore(_ body: (ReferenceStore, String) throws -> Void) throws {
+    let directory = try TemporaryDirectory()
+    let store = try ReferenceStore(
+      at: directory.path, options: StoreOptions(expectedKeyCount: 2_000))
+    try body(store, directory.path)
+    try store.close()
+  }
+
+  @Test("does what a dictionary does")
+  func model() throws {
+    try withStore { (store, _) throws in
+      var model: [[UInt8]: [UInt8]] = [:]
+      var random = RandomSource(seed: 5)
+      for _ in 0..<20_000 {
+        let key = Array(String(random.index(below: 1_500)).utf8)
+        switch random.index(below: 4) {
+        case 0: #expect(try store.remove(key) == (model.removeValue(forKey: key) != nil))
+        case 1:
+          let value = [UInt8](
+            repeating: UInt8(truncatingIfNeeded: random.next()), count: random.index(below: 50))
+          // A removed entry is not used again, so the table can fill up: that is an error too.
+          if model[key] != nil || model.count < 100 {
+            do { try store.put(value, key) } catch { continue }
+            model[key] = value
+          }
+        default:
+          #expect(try store.got(key) == model[key])
+          #expect(try store.gotInPlace(key) == model[key])
+        }
+      }
+    }
+  }
+
+  @Test("notices a flipped byte", arguments: [8, 12, 16, 20, 21])
+  func flippedByte(offset: Int) throws {
+    try withStore { (store, path) throws in
+      let key = Array("k".utf8)
+      try store.put(Array("value".utf8), key)
+      let file = unsafe open(path + "/records", O_RDWR)
+      defer { close(file) }
+      var byte: UInt8 = 0
+      // SAFETY: one byte is read and written; the mapping shows it, for both use the page cache.
+      #expect(unsafe pread(file, &byte, 1, offset) == 1)
+      byte ^= 1
+      #expect(unsafe pwrite(file, &byte, 1, offset) == 1)
+      // The length of the key is compared before the checksum is.
+      if offset == 12 {
+        #expect(try store.got(key) == nil)
+      } else if offset == 20 {
+        #expect(try store.got(key) == nil)
+      } else {
+        #expect(throws: BenchFailure.self) { try store.got(key) }
+      }
+    }
+  }
+
+  @Test("refuses more keys than its table is made for")
+  func full() throws {
+    try withStore { (store, _) throws in
+      #expect(throws: BenchFailure.self) {
+        for index in 0..<3_000 { try store.put([], Array(String(index).utf8)) }
+      }
+    }
+  }
+}

@@ -1,0 +1,138 @@
+import FoundationEssentials
+import Testing
+
+@testable import CairnBench
+
+@Suite("The report")
+struct ReportTests {
+  private static func round(_ rate: Int, latency: UInt64) -> RoundResult {
+    var latencies = LatencyHistogram()
+    latencies.record(latency)
+    return RoundResult(
+      operationCount: rate, nanoseconds: 1_000_000_000, latencies: latencies,
+      diskByteCount: 4_096, peakResidentByteCount: rate)
+  }
+
+  private static let section = Plan.Section(
+    stores: [.cairn, .filePerKey], workloads: Workload.allCases, keyCount: 50_000,
+    valueByteCount: 100, roundCount: 3, milliseconds: 200)
+
+  private static let results = [
+    BenchResult(
+      store: .cairn, workload: .get, section,
+      rounds: [
+        round(3_000_000, latency: 100), round(1_000_000, latency: 120),
+        round(2_000_000, latency: 140),
+      ]),
+    BenchResult(
+      store: .filePerKey, workload: .get, section, rounds: [round(100_000, latency: 9_000)]),
+    BenchResult(
+      store: .cairn, workload: .durablePut, section, rounds: [round(9_000, latency: 100_000)]),
+  ]
+
+  @Test("takes the median of the rounds and the extremes")
+  func medians() {
+    let result = Self.results[0]
+    #expect(result.opsPerSecond == 2_000_000)
+    #expect(result.minimumOpsPerSecond == 1_000_000)
+    #expect(result.maximumOpsPerSecond == 3_000_000)
+    #expect(result.operations == 6_000_000)
+    #expect(result.peakResidentBytes == 3_000_000)
+    #expect(result.p50Nanoseconds == 120)
+    #expect(Self.results[1].cairnRatio(in: Self.results) == 20)
+    #expect(result.cairnRatio(in: Self.results) == nil)
+  }
+
+  @Test("as JSON has the fields of the specification")
+  func json() throws {
+    let report = BenchReport(
+      machine: .current, filesystem: FileSystem(of: "/"), seed: 7,
+      options: ReportedOptions(BenchOptions(), Plan(BenchOptions())), results: Self.results)
+    let bytes = try report.json()
+    let text = String(decoding: bytes, as: UTF8.self)
+    for field in ["machine", "filesystem", "seed", "options", "results"] {
+      #expect(text.contains("\n  \"\(field)\" : "), "\(field)")
+    }
+    for field in [
+      "store", "workload", "n", "valueBytes", "operations", "opsPerSecond", "p50Nanoseconds",
+      "p99Nanoseconds", "p999Nanoseconds", "diskBytes", "peakResidentBytes", "durability",
+    ] {
+      let count = text.split(separator: "\n").count { $0.hasPrefix("      \"\(field)\" : ") }
+      #expect(count == Self.results.count, "\(field)")
+    }
+    #expect(text.contains("\"store\" : \"file-per-key\""))
+    #expect(text.contains("\"durability\" : \"durable\""))
+    let decoded = try JSONDecoder().decode(BenchReport.self, from: Data(bytes))
+    #expect(decoded.results.count == Self.results.count)
+  }
+
+  @Test("as a table lines its columns up and tells the ratio")
+  func table() {
+    let lines = ReportTable(section: Self.section, results: Self.results).text
+      .split(separator: "\n")
+    #expect(lines.count == 2 + Self.results.count)
+    #expect(lines[0] == "50,000 keys × 100 B")
+    #expect(lines[2].contains("2.00 M/s") && lines[2].contains("1.00 – 3.00 M/s"))
+    #expect(lines[3].hasSuffix("20.0 ×"))
+  }
+
+  @Test("as SVG is well-formed")
+  func svg() {
+    let chart = ReportChart(sections: [(Self.section, Self.results)], caption: "a < b & c")
+    expectWellFormed(chart.svg)
+    #expect(chart.svg.contains("a &lt; b &amp; c"))
+    #expect(chart.svg.contains("prefers-color-scheme:dark"))
+    expectWellFormed(ReportChart(sections: [], caption: "").svg)
+  }
+
+  /// Every element is closed in order, every attribute quoted, every special character escaped.
+  private func expectWellFormed(_ text: String) {
+    var open: [Substring] = []
+    var rest = text[...]
+    while let begin = rest.firstIndex(of: "<") {
+      let content = rest[..<begin]
+      #expect(!content.contains(">"))
+      rest = rest[rest.index(after: begin)...]
+      guard let end = rest.firstIndex(of: ">") else {
+        Issue.record("a tag does not end")
+        return
+      }
+      let tag = rest[..<end]
+      rest = rest[rest.index(after: end)...]
+      #expect(tag.count { $0 == "\"" }.isMultiple(of: 2), "\(tag)")
+      let name = tag.drop { $0 == "/" }.prefix { $0.isLetter }
+      if tag.hasPrefix("/") {
+        #expect(open.popLast() == name)
+      } else if !tag.hasSuffix("/") {
+        open.append(name)
+      }
+    }
+    #expect(open.isEmpty)
+    for part in text.split(separator: "&", omittingEmptySubsequences: false).dropFirst() {
+      #expect(["amp;", "lt;", "gt;"].contains { part.hasPrefix($0) })
+    }
+  }
+
+  @Test(
+    "numbers have three digits",
+    arguments: [
+      (0.000_4, "0.00040"), (0.012_34, "0.0123"), (0.123, "0.12"), (1.236, "1.24"), (9.996, "10.0"),
+      (12.34, "12.3"), (99.96, "100"),
+      (1_234.5, "1235"),
+    ])
+  func threeDigits(value: Double, text: String) {
+    #expect(Figures.threeDigits(value) == text)
+  }
+
+  @Test("rates, times and sizes have units")
+  func units() {
+    #expect(Figures.rate(2_345_678) == "2.35 M/s")
+    #expect(Figures.rate(17_000) == "17.0 k/s")
+    #expect(Figures.rate(12) == "12.0  /s")
+    #expect(Figures.duration(410) == "410 ns")
+    #expect(Figures.duration(6_300) == "6.30 µs")
+    #expect(Figures.bytes(3 << 20) == "3.00 MiB")
+    #expect(Figures.count(1_234_567) == "1,234,567")
+    #expect(Figures.count(12) == "12")
+  }
+}

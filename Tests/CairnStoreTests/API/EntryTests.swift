@@ -1,0 +1,188 @@
+import CairnStore
+import Testing
+
+@Suite("Entries")
+struct EntryTests {
+  let directory: TemporaryDirectory
+  let clock = ManualClock()
+  let store: Store
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    store = try Store(directory.store, .small(clock: clock))
+  }
+
+  @Test(
+    "Every attribute comes back in entry and info, also after a reopening",
+    arguments: [false, true])
+  func attributes(reopened: Bool) throws {
+    let version = try store.setValue(
+      "value", forKey: "key", lifetime: .milliseconds(60_250), idleLimit: .milliseconds(30_125),
+      cost: 77, metadata: [1, 2, 3])
+    var store = store
+    if reopened {
+      try store.close()
+      store = try Store(directory.store, .small(clock: clock))
+    }
+    let entry = try #require(try store.entry(forKey: "key"))
+    #expect(entry.key == Array("key".utf8))
+    #expect(entry.value == Array("value".utf8))
+    #expect(entry.metadata == [1, 2, 3])
+    #expect(entry.info.version == version)
+    #expect(entry.info.valueByteCount == 5)
+    #expect(entry.info.written == ManualClock.start)
+    #expect(entry.info.accessed == ManualClock.start)
+    #expect(entry.info.expires == ManualClock.start.advanced(by: .milliseconds(60_250)))
+    #expect(entry.info.idleLimit == .milliseconds(30_125))
+    #expect(entry.info.cost == 77)
+    #expect(entry.info.metadataByteCount == 3)
+    #expect(try store.info(forKey: "key") == entry.info)
+  }
+
+  @Test("Attributes that were not given are absent")
+  func noAttributes() throws {
+    try store.setValue("value", forKey: "key")
+    let entry = try #require(try store.entry(forKey: "key"))
+    #expect(entry.info.expires == nil)
+    #expect(entry.info.idleLimit == nil)
+    #expect(entry.info.cost == nil)
+    #expect(entry.metadata == [])
+  }
+
+  @Test("A cost of 0 and the largest cost come back", arguments: [0, 1, UInt64.max])
+  func costs(cost: UInt64) throws {
+    try store.setValue("value", forKey: "key", cost: cost)
+    #expect(try store.info(forKey: "key")?.cost == cost)
+  }
+
+  @Test("The time of writing is the clock's, to the second")
+  func written() throws {
+    clock.advance(by: .milliseconds(12_999))
+    try store.setValue("value", forKey: "key")
+    #expect(
+      try store.info(forKey: "key")?.written == ManualClock.start.advanced(by: .seconds(12)))
+  }
+
+  @Test("A read is seen in the time of access, an info or contains is not")
+  func accessed() throws {
+    try store.setValue("value", forKey: "key")
+    clock.advance(by: .seconds(100))
+    _ = try store.info(forKey: "key")
+    _ = try store.contains("key")
+    try store.forEachKey { _ in .next }
+    #expect(try store.info(forKey: "key")?.accessed == ManualClock.start)
+    _ = try store.value(forKey: "key")
+    #expect(
+      try store.info(forKey: "key")?.accessed == ManualClock.start.advanced(by: .seconds(100)))
+  }
+
+  @Test("Versions grow with every write, over openings, and name the write")
+  func versions() throws {
+    var last: UInt64 = 0
+    var store = store
+    for round in 0..<3 {
+      for number in 0..<5 {
+        let version = try store.setValue("\(round)", forKey: "key\(number)")
+        #expect(version > last)
+        #expect(try store.info(forKey: "key\(number)")?.version == version)
+        last = version
+      }
+      if round == 1 { try store.removeAll() }
+      try store.close()
+      store = try Store(directory.store, .small(clock: clock))
+    }
+  }
+}
+
+@Suite("Compare-and-set")
+struct CompareAndSetTests {
+  let directory: TemporaryDirectory
+  let store: Store
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    store = try Store(directory.store)
+  }
+
+  @Test("With the right version it writes and gives the new version")
+  func right() throws {
+    let version = try store.setValue("one", forKey: "key")
+    guard case .stored(let next) = try store.compareAndSet("two", forKey: "key", expecting: version)
+    else {
+      Issue.record("not stored")
+      return
+    }
+    #expect(next > version)
+    #expect(try store.info(forKey: "key")?.version == next)
+    #expect(try store.text("key") == "two")
+  }
+
+  @Test("With a wrong version it writes nothing and gives the right one")
+  func wrong() throws {
+    let version = try store.setValue("one", forKey: "key")
+    let result = try store.compareAndSet("two", forKey: "key", expecting: version + 1)
+    #expect(result == .mismatch(current: version))
+    #expect(try store.text("key") == "one")
+    #expect(try store.statistics().lastVersion == version)
+  }
+
+  @Test("Expecting nothing, it writes where nothing is, once")
+  func absent() throws {
+    #expect(try store.compareAndSet("one", forKey: "key", expecting: nil) == .stored(version: 1))
+    #expect(
+      try store.compareAndSet("two", forKey: "key", expecting: nil) == .mismatch(current: 1))
+    #expect(try store.text("key") == "one")
+  }
+
+  @Test("Expecting a version where nothing is, it writes nothing")
+  func missing() throws {
+    #expect(
+      try store.compareAndSet("one", forKey: "key", expecting: 3) == .mismatch(current: nil))
+    #expect(try store.value(forKey: "key") == nil)
+  }
+
+  @Test("Attributes are stored with the value")
+  func attributes() throws {
+    _ = try store.compareAndSet(
+      "one", forKey: "key", expecting: nil, attributes: EntryAttributes(cost: 4, metadata: [9]))
+    #expect(try store.entry(forKey: "key")?.info.cost == 4)
+    #expect(try store.entry(forKey: "key")?.metadata == [9])
+  }
+
+  @Test("A value larger than a segment is compared and set as any other")
+  func large() throws {
+    let large = [UInt8](repeating: 5, count: 200_000)
+    #expect(try store.compareAndSet(large, forKey: "key", expecting: nil) == .stored(version: 1))
+    #expect(
+      try store.compareAndSet(large, forKey: "key", expecting: nil) == .mismatch(current: 1))
+    #expect(try store.value(forKey: "key") == large)
+  }
+
+  @Test("Compare-and-remove removes with the right version only")
+  func remove() throws {
+    let version = try store.setValue("one", forKey: "key")
+    #expect(try store.compareAndRemove("key", expecting: version + 1) == false)
+    #expect(try store.text("key") == "one")
+    #expect(try store.compareAndRemove("key", expecting: version))
+    #expect(try store.value(forKey: "key") == nil)
+    #expect(try store.compareAndRemove("key", expecting: version) == false)
+  }
+
+  @Test("Of threads that increment by compare-and-set none loses an increment")
+  func increments() throws {
+    let store = store
+    try store.setValue("0", forKey: "key")
+    try onThreads(4) { _ in
+      for _ in 0..<100 {
+        while true {
+          let entry = try #require(try store.entry(forKey: "key"))
+          let number = try #require(Int(String(decoding: entry.value, as: UTF8.self)))
+          let result = try store.compareAndSet(
+            "\(number + 1)", forKey: "key", expecting: entry.info.version)
+          if case .stored = result { break }
+        }
+      }
+    }
+    #expect(try store.text("key") == "400")
+  }
+}

@@ -1,0 +1,349 @@
+import CairnStore
+import Synchronization
+import Testing
+
+@Suite("Expiry")
+struct ExpiryTests {
+  let directory: TemporaryDirectory
+  let clock = ManualClock()
+  let store: Store
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    store = try Store(directory.store, .small(clock: clock))
+  }
+
+  @Test("A value lives until the millisecond of its end, not longer")
+  func lifetime() throws {
+    try store.setValue("v", forKey: "key", lifetime: .milliseconds(5000))
+    clock.advance(by: .milliseconds(4999))
+    #expect(try store.text("key") == "v")
+    clock.advance(by: .milliseconds(1))
+    #expect(try store.text("key") == nil)
+  }
+
+  @Test("Reading does not prolong a lifetime")
+  func readsDoNotProlong() throws {
+    try store.setValue("v", forKey: "key", lifetime: .seconds(10))
+    for _ in 0..<9 {
+      clock.advance(by: .seconds(1))
+      #expect(try store.text("key") == "v")
+    }
+    clock.advance(by: .seconds(1))
+    #expect(try store.text("key") == nil)
+  }
+
+  @Test("An expired value is a miss in every form of reading")
+  func miss() throws {
+    try store.setValue("v", forKey: "key", lifetime: .seconds(1))
+    try store.setValue("v", forKey: "other")
+    clock.advance(by: .seconds(2))
+    #expect(try store.value(forKey: "key") == nil)
+    #expect(try store.entry(forKey: "key") == nil)
+    #expect(try store.info(forKey: "key") == nil)
+    #expect(try store.contains("key") == false)
+    #expect(try store.withValue(forKey: "key") { _ in 1 } == nil)
+    #expect(try store.values(forKeys: ["key"]) == [nil])
+    #expect(try store.contents().keys.sorted() == ["other"])
+    var keys = 0
+    try store.forEachKey { _ in
+      keys += 1
+      return .next
+    }
+    #expect(keys == 1)
+    #expect(try store.count() == 1)
+    #expect(try store.removeValue(forKey: "key") == false)
+    #expect(try store.removeValues(forKeys: ["key"]) == 0)
+  }
+
+  @Test("An expired value counts as absent for compare-and-set")
+  func compareAndSet() throws {
+    let version = try store.setValue("v", forKey: "key", lifetime: .seconds(1))
+    clock.advance(by: .seconds(2))
+    #expect(
+      try store.compareAndSet("w", forKey: "key", expecting: version) == .mismatch(current: nil))
+    #expect(try store.compareAndRemove("key", expecting: version) == false)
+    guard case .stored = try store.compareAndSet("w", forKey: "key", expecting: nil) else {
+      Issue.record("not stored")
+      return
+    }
+    #expect(try store.text("key") == "w")
+  }
+
+  @Test(
+    "With a lifetime of zero or less a value has expired at once",
+    arguments: [Duration.zero, .milliseconds(-1), .seconds(-1_000_000), .seconds(Int64.min)])
+  func noLifetime(lifetime: Duration) throws {
+    try store.setValue("v", forKey: "key", lifetime: lifetime)
+    #expect(try store.text("key") == nil)
+    #expect(try store.count() == 0)
+  }
+
+  @Test("With an idle limit of zero or less a value has expired at once")
+  func noIdleLimit() throws {
+    try store.setValue("v", forKey: "key", idleLimit: .zero)
+    try store.setValue("v", forKey: "other", idleLimit: .seconds(-5))
+    #expect(try store.text("key") == nil)
+    #expect(try store.text("other") == nil)
+  }
+
+  @Test("The longest lifetime and idle limit never end")
+  func longest() throws {
+    let longest = Duration.seconds(Int64.max)
+    try store.setValue("v", forKey: "key", lifetime: longest, idleLimit: longest)
+    clock.set(Timestamp(millisecondsSinceEpoch: 4_000_000_000_000))
+    #expect(try store.text("key") == "v")
+    #expect(try store.info(forKey: "key")?.expires == .distantFuture)
+  }
+
+  @Test("An overwrite with another lifetime takes the place of the first")
+  func overwritten() throws {
+    try store.setValue("v", forKey: "key", lifetime: .seconds(1))
+    try store.setValue("w", forKey: "key")
+    clock.advance(by: .seconds(100))
+    #expect(try store.text("key") == "w")
+    try store.setValue("x", forKey: "key", lifetime: .seconds(1))
+    clock.advance(by: .seconds(1))
+    #expect(try store.text("key") == nil)
+    #expect(try store.count() == 0)
+  }
+
+  @Test("An expired value does not bring an older one back")
+  func older() throws {
+    try store.setValue("old", forKey: "key")
+    try store.setValue("new", forKey: "key", lifetime: .seconds(1))
+    clock.advance(by: .seconds(2))
+    #expect(try store.text("key") == nil)
+    try store.close()
+    #expect(try Store(directory.store, .small(clock: clock)).text("key") == nil)
+  }
+
+  @Test("A lifetime goes on while the store is closed")
+  func reopened() throws {
+    try store.setValue("v", forKey: "key", lifetime: .seconds(10))
+    try store.close()
+    clock.advance(by: .seconds(9))
+    let second = try Store(directory.store, .small(clock: clock))
+    #expect(try second.text("key") == "v")
+    #expect(try second.count() == 1)
+    try second.close()
+    clock.advance(by: .seconds(1))
+    let third = try Store(directory.store, .small(clock: clock))
+    #expect(try third.text("key") == nil)
+    #expect(try third.count() == 0)
+  }
+
+  // MARK: Idle limits
+
+  @Test("Without a read, a value goes when its idle limit is over")
+  func idle() throws {
+    try store.setValue("v", forKey: "key", idleLimit: .seconds(100))
+    clock.advance(by: .seconds(98))
+    #expect(try store.contains("key"))
+    // The time of an access is known to a second or a hundredth of its age.
+    clock.advance(by: .seconds(4))
+    #expect(try store.text("key") == nil)
+  }
+
+  @Test("A read prolongs the idle time", arguments: ["value", "entry", "withValue", "values"])
+  func readProlongs(form: String) throws {
+    try store.setValue("v", forKey: "key", idleLimit: .seconds(100))
+    for _ in 0..<5 {
+      clock.advance(by: .seconds(60))
+      switch form {
+      case "value": #expect(try store.value(forKey: "key") != nil)
+      case "entry": #expect(try store.entry(forKey: "key") != nil)
+      case "withValue": #expect(try store.withValue(forKey: "key") { _ in 1 } == 1)
+      default: #expect(try store.values(forKeys: ["key"])[0] != nil)
+      }
+    }
+  }
+
+  @Test(
+    "What is no access does not prolong the idle time",
+    arguments: ["contains", "info", "keys", "entries", "count"])
+  func othersDoNot(form: String) throws {
+    try store.setValue("v", forKey: "key", idleLimit: .seconds(100))
+    clock.advance(by: .seconds(60))
+    switch form {
+    case "contains": #expect(try store.contains("key"))
+    case "info": #expect(try store.info(forKey: "key") != nil)
+    case "keys": try store.forEachKey { _ in .next }
+    case "entries": try store.forEachEntry { _ in .next }
+    default: #expect(try store.count() == 1)
+    }
+    clock.advance(by: .seconds(42))
+    #expect(try store.contains("key") == false)
+  }
+
+  @Test("A read of an expired value does not bring it back")
+  func readAfterEnd() throws {
+    try store.setValue("v", forKey: "key", idleLimit: .seconds(10))
+    clock.advance(by: .seconds(12))
+    #expect(try store.text("key") == nil)
+    #expect(try store.text("key") == nil)
+    #expect(try store.contains("key") == false)
+  }
+
+  @Test("Opening a store counts as a read of every value")
+  func openingProlongs() throws {
+    try store.setValue("v", forKey: "key", idleLimit: .seconds(100))
+    try store.close()
+    clock.advance(by: .seconds(1000))
+    let second = try Store(directory.store, .small(clock: clock))
+    #expect(try second.contains("key"))
+    clock.advance(by: .seconds(102))
+    #expect(try second.contains("key") == false)
+  }
+
+  @Test("A value with an idle limit is there right after it was written")
+  func shortIdleLimit() throws {
+    try store.setValue("other", forKey: "other")
+    clock.advance(by: .milliseconds(990))
+    try store.setValue("v", forKey: "key", idleLimit: .milliseconds(500))
+    #expect(try store.text("key") == "v")
+  }
+
+  // MARK: Clocks
+
+  @Test("A clock that goes back by less than a day does not prolong lives")
+  func clockBack() throws {
+    try store.setValue("v", forKey: "key", lifetime: .seconds(10))
+    clock.advance(by: .seconds(60))
+    try store.setValue("w", forKey: "other")
+    try store.close()
+    clock.advance(by: .seconds(-59))
+    let second = try Store(directory.store, .small(clock: clock))
+    #expect(try second.text("key") == nil)
+    #expect(try second.statistics().recovery.clockWentBack == false)
+  }
+
+  @Test("A recorded time more than a day ahead is not believed, and that is reported")
+  func clockFarBack() throws {
+    clock.advance(by: .seconds(90_000))
+    try store.setValue("v", forKey: "key", lifetime: .seconds(10))
+    try store.close()
+    clock.set(ManualClock.start)
+    let second = try Store(directory.store, .small(clock: clock))
+    #expect(try second.statistics().recovery.clockWentBack)
+    try second.setValue("w", forKey: "new", lifetime: .seconds(10))
+    #expect(try second.text("new") == "w")
+    clock.advance(by: .seconds(10))
+    #expect(try second.text("new") == nil)
+  }
+}
+
+@Suite("Observers")
+struct ObserverTests {
+  /// Collects events, and uses the store from within, which must not hang.
+  final class Observer: Sendable {
+    private let state = Mutex<(events: [RemovalEvent], store: Store?)>(([], nil))
+    var events: [RemovalEvent] { state.withLock { $0.events } }
+    func watch(_ store: Store) { state.withLock { $0.store = store } }
+    func forget() { state.withLock { $0.store = nil } }
+    func note(_ event: RemovalEvent) {
+      let store = state.withLock { state in
+        state.events.append(event)
+        return state.store
+      }
+      guard let store else { return }
+      #expect(throws: Never.self) {
+        _ = try store.value(forKey: "key")
+        _ = try store.count()
+        _ = try store.statistics()
+        if events.count < 10 {
+          try store.setValue("from the observer", forKey: "observer\(events.count)")
+        }
+      }
+    }
+  }
+
+  let directory: TemporaryDirectory
+  let clock = ManualClock()
+  let observer = Observer()
+  let store: Store
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    let observer = observer
+    store = try Store(
+      directory.store, .small(clock: clock) { $0.removalObserver = { observer.note($0) } })
+    observer.watch(store)
+  }
+
+  func event(_ version: UInt64, _ cause: RemovalCause) -> RemovalEvent {
+    .entry(key: Array("key".utf8), version: version, cause: cause)
+  }
+
+  @Test("A first write and a removal of nothing tell nothing")
+  func nothing() throws {
+    defer { observer.forget() }
+    try store.setValue("v", forKey: "key")
+    try store.removeValue(forKey: "none")
+    try store.write { try $0.removeValue(forKey: "none") }
+    #expect(observer.events == [])
+  }
+
+  @Test("An overwrite tells of the version that was replaced")
+  func replaced() throws {
+    defer { observer.forget() }
+    let version = try store.setValue("v", forKey: "key")
+    try store.setValue("w", forKey: "key")
+    #expect(observer.events == [event(version, .replaced)])
+  }
+
+  @Test("A removal tells of the version that was removed")
+  func removed() throws {
+    defer { observer.forget() }
+    let version = try store.setValue("v", forKey: "key")
+    try store.removeValue(forKey: "key")
+    #expect(observer.events == [event(version, .removed)])
+  }
+
+  @Test("A compare-and-set and a compare-and-remove tell only where they succeed")
+  func compared() throws {
+    defer { observer.forget() }
+    let version = try store.setValue("v", forKey: "key")
+    _ = try store.compareAndSet("w", forKey: "key", expecting: nil)
+    _ = try store.compareAndRemove("key", expecting: version + 100)
+    #expect(observer.events == [])
+    guard case .stored(let second) = try store.compareAndSet("w", forKey: "key", expecting: version)
+    else {
+      Issue.record("not stored")
+      return
+    }
+    #expect(try store.compareAndRemove("key", expecting: second))
+    #expect(observer.events == [event(version, .replaced), event(second, .removed)])
+  }
+
+  @Test("An overwrite of an expired value tells that it had expired")
+  func expired() throws {
+    defer { observer.forget() }
+    let version = try store.setValue("v", forKey: "key", lifetime: .seconds(1))
+    clock.advance(by: .seconds(1))
+    try store.setValue("w", forKey: "key")
+    #expect(observer.events == [event(version, .expired)])
+  }
+
+  @Test("A batch tells of each entry that went, in order")
+  func batch() throws {
+    defer { observer.forget() }
+    let version = try store.setValue("v", forKey: "key")
+    try store.write { batch in
+      try batch.setValue("w", forKey: "key")
+      try batch.removeValue(forKey: "key")
+    }
+    #expect(observer.events.count == 2)
+    #expect(observer.events.first == event(version, .replaced))
+    #expect(observer.events.last == event(version + 1, .removed))
+  }
+
+  @Test("A removal of all tells once, with the last version")
+  func all() throws {
+    defer { observer.forget() }
+    try store.setValue("v", forKey: "key")
+    let last = try store.setValue("v", forKey: "other")
+    try store.removeAll()
+    #expect(observer.events == [.all(throughVersion: last)])
+  }
+}

@@ -1,0 +1,151 @@
+import CairnStore
+import Testing
+
+@Suite("Limits")
+struct LimitTests {
+  let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  func key(_ count: Int) -> [UInt8] { [UInt8](repeating: 0x6B, count: count) }
+
+  @Test("Keys of 1 and of 65,535 bytes are stored", arguments: [1, 2, 255, 4096, 65_534, 65_535])
+  func longestKey(count: Int) throws {
+    let store = try Store(directory.store)
+    try store.setValue("v", forKey: key(count))
+    #expect(try store.value(forKey: key(count)) == [118])
+    #expect(try store.entry(forKey: key(count))?.key == key(count))
+    try store.close()
+    let again = try Store(directory.store)
+    #expect(try again.value(forKey: key(count)) == [118])
+    #expect(try again.removeValue(forKey: key(count)))
+  }
+
+  @Test(
+    "Keys of no bytes and of more than 65,535 are invalid in every call", arguments: [0, 65_536])
+  func invalidKey(count: Int) throws {
+    let store = try Store(directory.store)
+    let key = key(count)
+    let invalid = StoreError.invalidKey(byteCount: count, limit: 65_535)
+    #expect(throws: invalid) { try store.setValue("v", forKey: key) }
+    #expect(throws: invalid) { try store.value(forKey: key) }
+    #expect(throws: invalid) { try store.entry(forKey: key) }
+    #expect(throws: invalid) { try store.info(forKey: key) }
+    #expect(throws: invalid) { try store.contains(key) }
+    #expect(throws: invalid) { try store.withValue(forKey: key) { _ in } }
+    #expect(throws: invalid) { try store.removeValue(forKey: key) }
+    #expect(throws: invalid) { try store.compareAndSet("v", forKey: key, expecting: nil) }
+    #expect(throws: invalid) { try store.compareAndRemove(key, expecting: 1) }
+    #expect(throws: invalid) { try store.write { try $0.setValue("v", forKey: key) } }
+    #expect(throws: invalid) { try store.write { try $0.removeValue(forKey: key) } }
+    #expect(throws: invalid) { try store.values(forKeys: [key]) }
+    #expect(try store.count() == 0)
+  }
+
+  @Test("The configuration's limit on keys holds")
+  func keyLimit() throws {
+    let store = try Store(directory.store, .small { $0.keyByteLimit = 8 })
+    try store.setValue("v", forKey: key(8))
+    #expect(throws: StoreError.invalidKey(byteCount: 9, limit: 8)) {
+      try store.setValue("v", forKey: key(9))
+    }
+  }
+
+  @Test("The configuration's limit on values holds, in a batch too")
+  func valueLimit() throws {
+    let store = try Store(directory.store, .small { $0.valueByteLimit = 8 })
+    try store.setValue(key(8), forKey: "k")
+    let error = StoreError.valueTooLarge(byteCount: 9, limit: 8)
+    #expect(throws: error) { try store.setValue(key(9), forKey: "k") }
+    #expect(throws: error) { try store.write { try $0.setValue(key(9), forKey: "k") } }
+    #expect(try store.value(forKey: "k")?.count == 8)
+  }
+
+  @Test("Metadata of 65,535 bytes is stored, more is refused")
+  func metadataLimit() throws {
+    let store = try Store(directory.store)
+    try store.setValue("v", forKey: "k", metadata: key(65_535))
+    #expect(try store.entry(forKey: "k")?.metadata == key(65_535))
+    #expect(throws: StoreError.metadataTooLarge(byteCount: 65_536, limit: 65_535)) {
+      try store.setValue("v", forKey: "k", metadata: key(65_536))
+    }
+  }
+
+  @Test("The longest key with the longest metadata is stored")
+  func longestHead() throws {
+    let store = try Store(directory.store)
+    try store.setValue(
+      "v", forKey: key(65_535), lifetime: .seconds(100), idleLimit: .seconds(100), cost: 1,
+      metadata: key(65_535))
+    try store.close()
+    let entry = try Store(directory.store).entry(forKey: key(65_535))
+    #expect(entry?.metadata == key(65_535))
+    #expect(entry?.value == [118])
+  }
+
+  @Test("The configuration's limit on metadata holds")
+  func smallMetadataLimit() throws {
+    let store = try Store(directory.store, .small { $0.metadataByteLimit = 4 })
+    try store.setValue("v", forKey: "k", metadata: key(4))
+    #expect(throws: StoreError.metadataTooLarge(byteCount: 5, limit: 4)) {
+      try store.setValue("v", forKey: "k", metadata: key(5))
+    }
+  }
+
+  @Test("A batch beyond its limit is refused before anything is written")
+  func batchLimit() throws {
+    let store = try Store(directory.store, .small { $0.batchByteLimit = 1000 })
+    let error = storeError {
+      try store.write { batch in
+        for number in 0..<100 { try batch.setValue(key(100), forKey: "k\(number)") }
+      }
+    }
+    guard case .batchTooLarge(let byteCount, 1000) = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    #expect(byteCount > 1000)
+    #expect(try store.count() == 0)
+    #expect(try store.statistics().lastVersion == 0)
+  }
+
+  @Test("A batch larger than a segment is stored")
+  func largeBatch() throws {
+    let store = try Store(directory.store)
+    try store.write { batch in
+      for number in 0..<200 { try batch.setValue(key(1000), forKey: "k\(number)") }
+    }
+    #expect(try store.count() == 200)
+    try store.close()
+    #expect(try Store(directory.store).count() == 200)
+  }
+
+  @Test("Options out of their range are refused, by name, before anything is made")
+  func configuration() throws {
+    let changes: [(String, (inout StoreConfiguration) -> Void)] = [
+      ("segmentByteLimit", { $0.segmentByteLimit = 65_535 }),
+      ("segmentByteLimit", { $0.segmentByteLimit = (1 << 30) + 1 }),
+      ("keyByteLimit", { $0.keyByteLimit = 0 }),
+      ("keyByteLimit", { $0.keyByteLimit = 65_536 }),
+      ("valueByteLimit", { $0.valueByteLimit = -1 }),
+      ("valueByteLimit", { $0.valueByteLimit = 1 << 32 }),
+      ("metadataByteLimit", { $0.metadataByteLimit = -1 }),
+      ("metadataByteLimit", { $0.metadataByteLimit = 65_536 }),
+      ("batchByteLimit", { $0.batchByteLimit = 0 }),
+      ("batchByteLimit", { $0.batchByteLimit = (1 << 32) + 1 }),
+      ("durability", { $0.durability = .interval(.zero) }),
+      ("durability", { $0.durability = .interval(.seconds(-1)) }),
+    ]
+    for (name, change) in changes {
+      let error = storeError { _ = try Store(directory.store, .small(change)) }
+      guard case .invalidConfiguration(let option, _) = error else {
+        Issue.record("\(name): \(String(describing: error))")
+        continue
+      }
+      #expect(option == name)
+    }
+    #expect(throws: StoreError.noStore(path: directory.store)) {
+      try Store(directory.store, readOnly: true)
+    }
+  }
+}

@@ -1,0 +1,406 @@
+import CairnStore
+import Synchronization
+import Testing
+
+@Suite("Reading and writing")
+struct ReadingTests {
+  let directory: TemporaryDirectory
+  let store: Store
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    store = try Store(directory.store)
+  }
+
+  @Test("A value comes back as it was written")
+  func roundTrip() throws {
+    try store.setValue([1, 2, 3], forKey: [7])
+    #expect(try store.value(forKey: [7]) == [1, 2, 3])
+  }
+
+  @Test("A missing key is nil in every form of reading")
+  func missing() throws {
+    #expect(try store.value(forKey: "none") == nil)
+    #expect(try store.entry(forKey: "none") == nil)
+    #expect(try store.info(forKey: "none") == nil)
+    #expect(try store.contains("none") == false)
+    #expect(try store.withValue(forKey: "none") { $0.byteCount } == nil)
+    #expect(try store.values(forKeys: ["none"]) == [nil])
+    #expect(try store.removeValue(forKey: "none") == false)
+  }
+
+  @Test("A value of no bytes is a value")
+  func emptyValue() throws {
+    try store.setValue("", forKey: "empty")
+    #expect(try store.value(forKey: "empty") == [])
+    #expect(try store.contains("empty"))
+    #expect(try store.withValue(forKey: "empty") { $0.byteCount } == 0)
+  }
+
+  @Test("Strings, slices and arrays of the same bytes are the same key")
+  func byteSources() throws {
+    try store.setValue("v", forKey: "key")
+    #expect(try store.value(forKey: Array("key".utf8)) == [118])
+    #expect(try store.value(forKey: Array("a key".utf8)[2...]) == [118])
+    #expect(try store.value(forKey: "a key".dropFirst(2)) == [118])
+  }
+
+  @Test("Canonically equal strings of other bytes are other keys")
+  func canonicalEquivalence() throws {
+    try store.setValue("one", forKey: "\u{E9}")
+    #expect(try store.value(forKey: "e\u{301}") == nil)
+  }
+
+  @Test(
+    "A value of any length near a page or a segment comes back",
+    arguments: [1, 7, 8, 9, 4000, 4096, 65_000, 65_400, 65_440, 65_464, 65_472, 65_536, 200_000])
+  func lengths(count: Int) throws {
+    var generator = SeededGenerator(seed: UInt64(count))
+    let value = generator.bytes(count: count)
+    try store.setValue(value, forKey: "before")
+    try store.setValue(value, forKey: "key")
+    try store.setValue(value, forKey: "after", durability: .durable)
+    #expect(try store.value(forKey: "before") == value)
+    #expect(try store.value(forKey: "key") == value)
+    #expect(try store.value(forKey: "after") == value)
+    try store.close()
+    let again = try Store(directory.store)
+    #expect(try again.contents() == ["before": value, "key": value, "after": value])
+  }
+
+  @Test("A value larger than a segment gets a segment of its own")
+  func ownSegment() throws {
+    try store.setValue("small", forKey: "small")
+    let before = try store.statistics().segmentCount
+    try store.setValue([UInt8](repeating: 7, count: 300_000), forKey: "large")
+    #expect(try store.statistics().segmentCount == before + 1)
+    try store.setValue("next", forKey: "next")
+    #expect(try store.value(forKey: "large") == [UInt8](repeating: 7, count: 300_000))
+    #expect(try store.text("next") == "next")
+    #expect(try store.text("small") == "small")
+  }
+
+  @Test("Many values at once come back in the order of the keys")
+  func many() throws {
+    try store.setValues([(key: "a", value: "1"), (key: "b", value: "2"), (key: "c", value: "3")])
+    let values = try store.values(forKeys: ["c", "none", "a"])
+    #expect(values == [Array("3".utf8), nil, Array("1".utf8)])
+  }
+
+  @Test("Removing many says how many there were")
+  func removeMany() throws {
+    try store.setValues([(key: "a", value: "1"), (key: "b", value: "2"), (key: "c", value: "3")])
+    #expect(try store.removeValues(forKeys: ["a", "none", "c", "a"]) == 2)
+    #expect(try store.contents() == ["b": Array("2".utf8)])
+  }
+
+  @Test("The newest value wins")
+  func overwrite() throws {
+    for number in 0..<100 { try store.setValue("\(number)", forKey: "key") }
+    #expect(try store.text("key") == "99")
+    #expect(try store.count() == 1)
+  }
+
+  @Test("A removed key is gone, can be set again, and removing it says that it was there")
+  func removeAndSet() throws {
+    try store.setValue("one", forKey: "key")
+    #expect(try store.removeValue(forKey: "key"))
+    #expect(try store.value(forKey: "key") == nil)
+    #expect(try store.removeValue(forKey: "key") == false)
+    try store.setValue("two", forKey: "key")
+    #expect(try store.text("key") == "two")
+  }
+
+  @Test("Removing what is not there writes nothing")
+  func removeMissing() throws {
+    try store.setValue("v", forKey: "key")
+    let version = try store.statistics().lastVersion
+    try store.removeValue(forKey: "none")
+    #expect(try store.statistics().lastVersion == version)
+  }
+
+  @Test("Random operations give what a dictionary gives, also after each of several openings")
+  func model() throws {
+    var generator = Seed.generator()
+    var model: [String: [UInt8]] = [:]
+    try store.close()
+    for _ in 0..<4 {
+      let store = try Store(directory.store)
+      #expect(try store.contents() == model, Seed.comment)
+      for _ in 0..<800 {
+        let key = "key\(Int.random(in: 0..<100, using: &generator))"
+        switch Int.random(in: 0..<12, using: &generator) {
+        case 0..<6:
+          let value = generator.bytes(count: Int.random(in: 0..<600, using: &generator))
+          try store.setValue(value, forKey: key)
+          model[key] = value
+        case 6..<8:
+          #expect(try store.removeValue(forKey: key) == (model.removeValue(forKey: key) != nil))
+        case 8:
+          try store.write { batch in
+            for offset in 0..<5 {
+              try batch.setValue("batch\(offset)", forKey: "key\(offset)")
+              model["key\(offset)"] = Array("batch\(offset)".utf8)
+            }
+            try batch.removeValue(forKey: "key3")
+            model["key3"] = nil
+          }
+        case 9 where Int.random(in: 0..<40, using: &generator) == 0:
+          try store.setValue([UInt8](repeating: 1, count: 80_000), forKey: key)
+          model[key] = [UInt8](repeating: 1, count: 80_000)
+        case 10 where Int.random(in: 0..<200, using: &generator) == 0:
+          try store.removeAll()
+          model = [:]
+        default:
+          #expect(try store.value(forKey: key) == model[key], Seed.comment)
+        }
+      }
+      #expect(try store.count() == model.count, Seed.comment)
+      #expect(try store.contents() == model, Seed.comment)
+      try store.close()
+      let report = try Store.verify(path: directory.store)
+      #expect(report.errors == [], Seed.comment)
+    }
+  }
+
+  @Test("Bytes are read and written the same by system calls as through mappings")
+  func systemCalls() throws {
+    try store.close()
+    let configuration = StoreConfiguration.small { $0.access = .systemCalls }
+    var expected: [String: [UInt8]] = [:]
+    do {
+      let store = try Store(directory.store, configuration)
+      for number in 0..<60 {
+        let value = [UInt8](repeating: UInt8(number), count: number * 100)
+        try store.setValue(value, forKey: "key\(number)")
+        expected["key\(number)"] = value
+      }
+      #expect(try store.contents() == expected)
+      try store.close()
+    }
+    #expect(try Store(directory.store, configuration).contents() == expected)
+    #expect(try Store(directory.store).contents() == expected)
+  }
+
+  @Test("By system calls, every record of a sealed segment is still readable")
+  func systemCallsAfterSealing() throws {
+    try store.close()
+    let configuration = StoreConfiguration.small { $0.access = .systemCalls }
+    let queue = ManualBackgroundQueue()
+    let store = try Store(directory.store, configuration, background: queue)
+    for number in 0..<150 {
+      try store.setValue([UInt8](repeating: UInt8(number), count: 1000), forKey: "key\(number)")
+    }
+    queue.runAll()
+    #expect(try Image(of: directory.store).manifest.sealedSegments.count >= 1)
+    for number in 0..<150 {
+      let error = storeError {
+        let value = try store.value(forKey: "key\(number)")
+        #expect(value?.count == 1000)
+      }
+      #expect(error == nil, "key\(number)")
+    }
+  }
+}
+
+@Suite("Reading in place")
+struct WithValueTests {
+  let directory: TemporaryDirectory
+  let store: Store
+  let value = [UInt8](repeating: 0xAB, count: 5000)
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    store = try Store(directory.store)
+    try store.setValue(value, forKey: "key")
+  }
+
+  struct OwnError: Error, Equatable {
+    var number: Int
+  }
+
+  @Test("The closure's result is returned")
+  func result() throws {
+    #expect(try store.withValue(forKey: "key") { $0.byteCount } == 5000)
+  }
+
+  @Test("The closure's error comes out unchanged")
+  func error() {
+    #expect(throws: OwnError(number: 7)) {
+      try store.withValue(forKey: "key") { _ in throw OwnError(number: 7) }
+    }
+  }
+
+  @Test("The bytes stay as they are when the key is overwritten inside")
+  func overwritten() throws {
+    try store.withValue(forKey: "key") { bytes in
+      try store.setValue([UInt8](repeating: 1, count: 5000), forKey: "key")
+      #expect(bytes.copied() == value)
+    }
+    #expect(try store.value(forKey: "key") == [UInt8](repeating: 1, count: 5000))
+  }
+
+  @Test("The bytes stay as they are when the key is removed inside")
+  func removed() throws {
+    try store.withValue(forKey: "key") { bytes in
+      try store.removeValue(forKey: "key")
+      #expect(bytes.copied() == value)
+    }
+  }
+
+  @Test("The bytes stay as they are when everything is removed inside and written anew")
+  func removedAll() throws {
+    try store.withValue(forKey: "key") { bytes in
+      try store.removeAll()
+      for number in 0..<100 {
+        try store.setValue([UInt8](repeating: 1, count: 1500), forKey: "other\(number)")
+      }
+      #expect(bytes.copied() == value)
+    }
+    #expect(try store.value(forKey: "key") == nil)
+  }
+
+  @Test("The bytes stay as they are when the store is closed inside")
+  func closed() throws {
+    try store.withValue(forKey: "key") { bytes in
+      try store.close()
+      #expect(bytes.copied() == value)
+    }
+  }
+
+  @Test("The bytes stay as they are when their segment is sealed inside")
+  func sealed() throws {
+    let other = try TemporaryDirectory()
+    let queue = ManualBackgroundQueue()
+    let store = try Store(other.store, background: queue)
+    try store.setValue(value, forKey: "key")
+    try store.withValue(forKey: "key") { bytes in
+      for number in 0..<60 { try store.setValue(value, forKey: "other\(number)") }
+      queue.runAll()
+      #expect(bytes.copied() == value)
+    }
+  }
+
+  @Test("The bytes of a large value are all there")
+  func large() throws {
+    var generator = SeededGenerator(seed: 1)
+    let large = generator.bytes(count: 300_000)
+    try store.setValue(large, forKey: "large")
+    #expect(try store.withValue(forKey: "large") { $0.copied() } == large)
+  }
+}
+
+@Suite("Iterating")
+struct IterationTests {
+  let directory: TemporaryDirectory
+  let store: Store
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    store = try Store(directory.store)
+    for number in 0..<100 {
+      try store.setValue("\(number)", forKey: number < 50 ? "a\(number)" : "b\(number)")
+    }
+  }
+
+  func keys(prefix: String = "") throws -> [String] {
+    var keys: [String] = []
+    try store.forEachKey(prefix: Array(prefix.utf8)) { key in
+      keys.append(String(decoding: key.copied(), as: UTF8.self))
+      return .next
+    }
+    return keys.sorted()
+  }
+
+  @Test("Every key is visited once")
+  func all() throws {
+    #expect(try keys() == ((0..<50).map { "a\($0)" } + (50..<100).map { "b\($0)" }).sorted())
+  }
+
+  @Test("Only keys with the prefix are visited")
+  func prefix() throws {
+    #expect(try keys(prefix: "a").count == 50)
+    #expect(try keys(prefix: "a1") == (["a1"] + (10..<20).map { "a\($0)" }).sorted())
+    #expect(try keys(prefix: "c") == [])
+    #expect(try keys(prefix: "a1extra") == [])
+  }
+
+  @Test("Iteration ends when told to stop")
+  func stop() throws {
+    var visits = 0
+    try store.forEachKey { _ in
+      visits += 1
+      return visits == 7 ? .stop : .next
+    }
+    #expect(visits == 7)
+    visits = 0
+    try store.forEachEntry { _ in
+      visits += 1
+      return .stop
+    }
+    #expect(visits == 1)
+  }
+
+  @Test("The closure's error comes out unchanged")
+  func error() {
+    #expect(throws: WithValueTests.OwnError(number: 3)) {
+      try store.forEachKey { _ in throw WithValueTests.OwnError(number: 3) }
+    }
+    #expect(throws: WithValueTests.OwnError(number: 4)) {
+      try store.forEachEntry { _ in throw WithValueTests.OwnError(number: 4) }
+    }
+  }
+
+  @Test("Entries carry what a read gives")
+  func entries() throws {
+    try store.setValue("v", forKey: "c", cost: 9, metadata: [1, 2])
+    try store.forEachEntry(prefix: [UInt8(ascii: "c")]) { entry in
+      #expect(entry.key == [UInt8(ascii: "c")])
+      #expect(entry.value == [118])
+      #expect(entry.metadata == [1, 2])
+      #expect(entry.info.cost == 9)
+      return .next
+    }
+  }
+
+  @Test("Writing during an iteration disturbs it not: what stays is visited exactly once")
+  func writes() throws {
+    var visits: [String: Int] = [:]
+    var added = 0
+    try store.forEachKey { key in
+      let name = String(decoding: key.copied(), as: UTF8.self)
+      visits[name, default: 0] += 1
+      if name.hasPrefix("a") {
+        try store.setValue("changed", forKey: name)
+      } else if name.hasPrefix("b") {
+        try store.removeValue(forKey: name)
+        added += 1
+        try store.setValue("new", forKey: "c\(added)")
+      }
+      return .next
+    }
+    for number in 0..<50 { #expect(visits["a\(number)"] == 1) }
+    #expect(visits.values.allSatisfy { $0 == 1 })
+    #expect(try keys(prefix: "b") == [])
+    #expect(try keys(prefix: "a").count == 50)
+  }
+
+  @Test("Removing everything during an iteration ends in an empty store")
+  func removeAll() throws {
+    try store.forEachEntry { _ in
+      try store.removeAll()
+      return .next
+    }
+    #expect(try store.count() == 0)
+  }
+
+  @Test("An iteration in a store that is closed inside throws closed")
+  func closeInside() {
+    #expect(throws: StoreError.closed(path: directory.store)) {
+      try store.forEachKey { _ in
+        try store.close()
+        return .next
+      }
+    }
+  }
+}

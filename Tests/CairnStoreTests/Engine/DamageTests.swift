@@ -1,0 +1,365 @@
+import CairnStore
+import Testing
+
+/// Damage that no crash explains, in a store that was not closed.
+@Suite("Recovery tells damage from a torn tail")
+struct DamageTests {
+  static let five = Result {
+    try KilledStore { store in
+      for number in 0..<5 { try store.setValue("value", forKey: "key\(number)") }
+    }
+  }
+
+  func expectLost(
+    _ image: Image, boot: [UInt8]? = nil, at record: Image.PlacedRecord, in file: String,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) throws {
+    let expected = Corruption(file: file, offset: record.offset, cause: .lostRecords)
+    #expect(
+      try Opening(image, boot: boot) == .refused(.corrupt(expected)),
+      sourceLocation: sourceLocation)
+  }
+
+  @Test("A damaged head with later records, in the same boot", arguments: 0..<4)
+  func head(index: Int) throws {
+    let killed = try Self.five.get()
+    let name = try killed.lastSegment
+    let record = try killed.lastRecords[index]
+    for offset in [0, 8, 20, 22, 24] {
+      try expectLost(
+        killed.image.flipping(name, at: record.offset + offset), at: record, in: name)
+    }
+  }
+
+  @Test(
+    "A damaged value with later records, in the same boot, costs that key only", arguments: 0..<4)
+  func value(index: Int) throws {
+    let killed = try Self.five.get()
+    let name = try killed.lastSegment
+    let record = try killed.lastRecords[index]
+    let directory = try TemporaryDirectory()
+    try killed.image.flipping(name, at: record.valueRange.lowerBound).write(to: directory.store)
+    let store = try Store(directory.store)
+    for number in 0..<5 where number != index {
+      #expect(try store.text("key\(number)") == "value")
+    }
+    #expect(
+      storeError { _ = try store.value(forKey: "key\(index)") }?.corruption?.cause == .badValue)
+    let damaged = try store.statistics().recovery.damagedValues
+    #expect(damaged.map(\.file) == [name])
+    #expect(try store.contains("key\(index)"))
+    // A write heals it.
+    try store.setValue("healed", forKey: "key\(index)")
+    #expect(try store.text("key\(index)") == "healed")
+  }
+
+  @Test(
+    "In another boot, without proof that it was durable, the same is a torn tail", arguments: 0..<4)
+  func otherBootHead(index: Int) throws {
+    let killed = try Self.five.get()
+    let record = try killed.lastRecords[index]
+    let image = killed.image.flipping(try killed.lastSegment, at: record.offset)
+    let kept = killed.after.filter { $0.key < "key\(index)" }
+    #expect(try Opening(image, boot: otherBoot) == .contents(kept))
+  }
+
+  @Test("In another boot, a damaged value cuts there too", arguments: 0..<4)
+  func otherBootValue(index: Int) throws {
+    let killed = try Self.five.get()
+    let record = try killed.lastRecords[index]
+    let image = killed.image.flipping(try killed.lastSegment, at: record.valueRange.lowerBound)
+    let kept = killed.after.filter { $0.key < "key\(index)" }
+    #expect(try Opening(image, boot: otherBoot) == .contents(kept))
+  }
+
+  // MARK: Proof that something was durable
+
+  /// Two records, a sync, and two more, the first of which vouches for those before the sync.
+  static let synced = Result {
+    try KilledStore { store in
+      try store.setValue("value", forKey: "key0")
+      try store.setValue("value", forKey: "key1")
+      try store.sync()
+      try store.setValue("value", forKey: "key2")
+      try store.setValue("value", forKey: "key3")
+    }
+  }
+
+  @Test("Damage before a durable point is corruption in another boot too", arguments: [0, 1])
+  func beforeDurablePoint(index: Int) throws {
+    let killed = try Self.synced.get()
+    let name = try killed.lastSegment
+    let record = try killed.lastRecords[index]
+    #expect(try killed.lastRecords[2].header.syncMark == UInt64(killed.lastRecords[2].offset))
+    try expectLost(
+      killed.image.flipping(name, at: record.offset), boot: otherBoot, at: record, in: name)
+  }
+
+  @Test("Damage behind the last durable point is a torn tail in another boot", arguments: [2, 3])
+  func behindDurablePoint(index: Int) throws {
+    let killed = try Self.synced.get()
+    let record = try killed.lastRecords[index]
+    let image = killed.image.flipping(try killed.lastSegment, at: record.offset)
+    let kept = killed.after.filter { $0.key < "key\(index)" }
+    #expect(try Opening(image, boot: otherBoot) == .contents(kept))
+  }
+
+  @Test(
+    "A damaged value before a durable point costs that key only, in another boot too",
+    arguments: [0, 1])
+  func valueBeforeDurablePoint(index: Int) throws {
+    let killed = try Self.synced.get()
+    let record = try killed.lastRecords[index]
+    let directory = try TemporaryDirectory()
+    try killed.image.flipping(try killed.lastSegment, at: record.valueRange.lowerBound)
+      .write(to: directory.store)
+    let store = try Store(
+      directory.store, fileSystem: FaultyFileSystem(bootIdentifier: otherBoot))
+    #expect(try store.count() == 4)
+    #expect(storeError { _ = try store.value(forKey: "key\(index)") }?.corruption != nil)
+  }
+
+  @Test("A batch vouches for what was durable before it")
+  func batchMark() throws {
+    let killed = try KilledStore { store in
+      try store.setValue("value", forKey: "key0", durability: .durable)
+      try store.write { try $0.setValue("value", forKey: "key1") }
+    }
+    let name = try killed.lastSegment
+    let record = try killed.lastRecords[0]
+    try expectLost(
+      killed.image.flipping(name, at: record.offset), boot: otherBoot, at: record, in: name)
+  }
+
+  @Test("What a clean close made durable is not a torn tail when the store is killed later")
+  func durableByClose() throws {
+    // Closed cleanly with five keys, opened again, killed after one more write that did not
+    // reach the disk: the manifest still knows how far the log was durable.
+    let directory = try TemporaryDirectory()
+    do {
+      let store = try Store(directory.store)
+      for number in 0..<5 { try store.setValue("value", forKey: "key\(number)") }
+      try store.close()
+    }
+    let store = try Store(directory.store, background: ManualBackgroundQueue())
+    try store.setValue("value", forKey: "key5")
+    let image = try Image(of: directory.store)
+    let name = try #require(image.segmentNames.last)
+    let records = try image.records(in: name)
+    let damaged = image.changing(name) { bytes in
+      for offset in records[5].range { bytes[offset] = 0 }
+      bytes[records[2].offset] ^= 1
+    }
+    let opening = try Opening(damaged, boot: otherBoot)
+    #expect(opening.corruption?.file == name)
+    #expect(opening.corruption?.offset == records[2].offset)
+  }
+
+  @Test(
+    "A segment shorter than what a clean close made durable is corruption",
+    arguments: [nil, otherBoot])
+  func shortenedAfterClose(boot: [UInt8]?) throws {
+    let directory = try TemporaryDirectory()
+    do {
+      let store = try Store(directory.store)
+      for number in 0..<5 { try store.setValue("value", forKey: "key\(number)") }
+      try store.close()
+    }
+    let store = try Store(directory.store, background: ManualBackgroundQueue())
+    try store.setValue("value", forKey: "key5")
+    let image = try Image(of: directory.store)
+    let name = try #require(image.segmentNames.last)
+    let cut = try image.records(in: name)[2].offset
+    let opening = try Opening(
+      image.changing(name) { $0.removeLast($0.count - cut) }, boot: boot)
+    #expect(opening.corruption?.file == name)
+  }
+
+  // MARK: Damage in more than one place
+
+  @Test("A damaged value and then a damaged head with a later record is no torn tail")
+  func valueAndHead() throws {
+    let killed = try Self.five.get()
+    let name = try killed.lastSegment
+    let records = try killed.lastRecords
+    let image = killed.image
+      .flipping(name, at: records[2].valueRange.lowerBound)
+      .flipping(name, at: records[3].offset)
+    // The fifth record proves that the fourth was stored.
+    let opening = try Opening(image)
+    #expect(opening.corruption?.file == name)
+  }
+
+  @Test("A damaged record before a complete batch is no torn tail")
+  func beforeBatch() throws {
+    let killed = try KilledStore { store in
+      try store.setValue("value", forKey: "a")
+      try store.setValue("value", forKey: "b")
+      try store.write { batch in
+        try batch.setValue("value", forKey: "c")
+        try batch.setValue("value", forKey: "d")
+      }
+    }
+    let name = try killed.lastSegment
+    let record = try killed.lastRecords[1]
+    try expectLost(killed.image.flipping(name, at: record.offset), at: record, in: name)
+  }
+
+  @Test("A damaged batch before another complete batch is no torn tail", arguments: 0..<2)
+  func batchBeforeBatch(index: Int) throws {
+    let killed = try KilledStore { store in
+      for prefix in ["a", "b"] {
+        try store.write { batch in
+          try batch.setValue("value", forKey: prefix + "1")
+          try batch.setValue("value", forKey: prefix + "2")
+        }
+      }
+    }
+    let name = try killed.lastSegment
+    let records = try killed.lastRecords
+    try expectLost(
+      killed.image.flipping(name, at: records[index].offset), at: records[0], in: name)
+  }
+}
+
+/// Several segments that the manifest lists as open, since nobody sealed them.
+@Suite("Recovery over several open segments")
+struct SeveralSegmentsTests {
+  static let killed = Result {
+    try KilledStore { store in
+      for number in 0..<200 {
+        try store.setValue([UInt8](repeating: UInt8(number), count: 1000), forKey: "key\(number)")
+      }
+    } last: {
+      try $0.setValue("last", forKey: "last")
+    }
+  }
+
+  @Test("Everything is there", arguments: [nil, otherBoot])
+  func undamaged(boot: [UInt8]?) throws {
+    let killed = try Self.killed.get()
+    #expect(try killed.image.manifest.openSegments.count >= 4)
+    #expect(try killed.image.manifest.sealedSegments.count == 0)
+    #expect(try Opening(killed.image, boot: boot) == .contents(killed.after))
+  }
+
+  @Test("After the seal everything is there too")
+  func sealed() throws {
+    let directory = try TemporaryDirectory()
+    let queue = ManualBackgroundQueue()
+    let store = try Store(directory.store, background: queue)
+    for number in 0..<200 {
+      try store.setValue([UInt8](repeating: UInt8(number), count: 1000), forKey: "key\(number)")
+    }
+    queue.runAll()
+    let image = try Image(of: directory.store)
+    #expect(try image.manifest.sealedSegments.count >= 3)
+    #expect(try Opening(image) == .contents(store.contents()))
+    // Damage in a sealed segment is never a torn tail.
+    let name = image.segmentNames[0]
+    let record = try #require(try image.records(in: name).dropLast().last)
+    let opening = try Opening(image.flipping(name, at: record.offset), boot: otherBoot)
+    #expect(
+      opening.corruption == Corruption(file: name, offset: record.offset, cause: .badRecordHeader))
+  }
+
+  @Test("A torn last record in the last segment")
+  func tornTail() throws {
+    let killed = try Self.killed.get()
+    let last = try #require(try killed.lastRecords.last)
+    let image = killed.image.flipping(try killed.lastSegment, at: last.offset)
+    #expect(try Opening(image) == .contents(killed.before))
+    #expect(try Opening(image, boot: otherBoot) == .contents(killed.before))
+  }
+
+  @Test("Damage in an earlier segment, in the same boot, is corruption", arguments: [0, 30, 1000])
+  func earlier(index: Int) throws {
+    let killed = try Self.killed.get()
+    let name = killed.image.segmentNames[0]
+    let records = try killed.image.records(in: name)
+    // The last of all is the roll record.
+    let record = records[min(index, records.count - 1)]
+    let opening = try Opening(killed.image.flipping(name, at: record.offset))
+    #expect(
+      opening.corruption == Corruption(file: name, offset: record.offset, cause: .lostRecords))
+  }
+
+  @Test(
+    "Damage in an earlier segment, in another boot, discards all later ones",
+    arguments: [0, 30, 1000])
+  func earlierOtherBoot(index: Int) throws {
+    let killed = try Self.killed.get()
+    let name = killed.image.segmentNames[0]
+    let records = try killed.image.records(in: name)
+    let record = records[min(index, records.count - 1)]
+    let kept = records.filter { $0.offset < record.offset }
+      .map { String(decoding: $0.key, as: UTF8.self) }
+    let opening = try Opening(killed.image.flipping(name, at: record.offset), boot: otherBoot)
+    #expect(opening == .contents(killed.after.filter { kept.contains($0.key) }))
+  }
+
+  @Test("A sync in a later segment proves the earlier ones durable")
+  func laterProof() throws {
+    let killed = try KilledStore { store in
+      for number in 0..<100 {
+        try store.setValue([UInt8](repeating: 1, count: 1000), forKey: "key\(number)")
+      }
+      try store.sync()
+      try store.setValue("v", forKey: "after")
+    }
+    #expect(try killed.image.manifest.openSegments.count >= 2)
+    let name = killed.image.segmentNames[0]
+    let record = try killed.image.records(in: name)[10]
+    let opening = try Opening(
+      killed.image.flipping(name, at: record.offset), boot: otherBoot)
+    #expect(
+      opening.corruption == Corruption(file: name, offset: record.offset, cause: .lostRecords))
+  }
+
+  @Test("A missing segment is corruption that names it", arguments: 0..<3)
+  func missing(index: Int) throws {
+    let killed = try Self.killed.get()
+    let name = killed.image.segmentNames[index]
+    var image = killed.image
+    image.files[name] = nil
+    #expect(
+      try Opening(image).corruption == Corruption(file: name, offset: 0, cause: .missingFile))
+  }
+
+  @Test("A segment too short for its header is corruption", arguments: [0, 1, 71])
+  func shortHeader(count: Int) throws {
+    let killed = try Self.killed.get()
+    let name = killed.image.segmentNames[1]
+    let image = killed.image.changing(name) { $0.removeLast($0.count - count) }
+    #expect(
+      try Opening(image).corruption == Corruption(file: name, offset: count, cause: .fileTooShort))
+  }
+
+  @Test("A segment in another's place is corruption")
+  func swapped() throws {
+    let killed = try Self.killed.get()
+    var image = killed.image
+    let names = image.segmentNames
+    image.files[names[0]] = killed.image.files[names[1]]
+    image.files[names[1]] = killed.image.files[names[0]]
+    #expect(try Opening(image).corruption?.cause == .badHeader)
+  }
+
+  @Test("A value in a segment of its own, followed by others, survives a kill")
+  func ownSegment() throws {
+    let killed = try KilledStore { store in
+      try store.setValue("v", forKey: "before")
+      try store.setValue([UInt8](repeating: 1, count: 150_000), forKey: "large")
+      try store.setValue([UInt8](repeating: 2, count: 150_000), forKey: "larger")
+      try store.setValue("v", forKey: "after")
+    }
+    #expect(try Opening(killed.image) == .contents(killed.after))
+    #expect(try Opening(killed.image, boot: otherBoot) == .contents(killed.after))
+  }
+
+  @Test("A kill before the first record, and after a session without writes")
+  func noRecords() throws {
+    let killed = try KilledStore { _ in }
+    #expect(try Opening(killed.image) == .contents([:]))
+  }
+}

@@ -1,0 +1,251 @@
+import CairnStore
+import Glibc
+import Testing
+
+@Suite("Durability")
+struct DurabilityTests {
+  let directory: TemporaryDirectory
+  let system = FaultyFileSystem()
+  let queue = ManualBackgroundQueue()
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  func open(_ durability: Durability = .process) throws -> Store {
+    let store = try Store(
+      directory.store, .small(durability: durability), fileSystem: system, background: queue)
+    // The first write makes a segment, which has syncs of its own.
+    try store.setValue("v", forKey: "first", durability: .process)
+    system.arm(nil)
+    return store
+  }
+
+  @Test("A write of class process makes no system call")
+  func process() throws {
+    let store = try open()
+    for number in 0..<50 { try store.setValue("v", forKey: "key\(number)") }
+    #expect(system.counts == [:])
+  }
+
+  @Test("A durable write syncs before it returns, whatever the store's class")
+  func durable() throws {
+    let store = try open()
+    try store.setValue("v", forKey: "key", durability: .durable)
+    #expect(system.count(of: .synchronizeData) == 1)
+    try store.removeValue(forKey: "key", durability: .durable)
+    #expect(system.count(of: .synchronizeData) == 2)
+    try store.write(durability: .durable) { try $0.setValue("v", forKey: "key") }
+    #expect(system.count(of: .synchronizeData) == 3)
+  }
+
+  @Test("In a durable store a write syncs unless it asks for less")
+  func durableStore() throws {
+    let store = try open(.durable)
+    try store.setValue("v", forKey: "key")
+    #expect(system.count(of: .synchronizeData) == 1)
+    try store.setValue("v", forKey: "key", durability: .process)
+    #expect(system.count(of: .synchronizeData) == 1)
+  }
+
+  @Test("A durable write waits for the segment before its own too")
+  func durableAcrossSegments() throws {
+    let store = try open()
+    for number in 0..<100 {
+      try store.setValue([UInt8](repeating: 1, count: 1000), forKey: "key\(number)")
+    }
+    #expect(try store.statistics().segmentCount == 2)
+    system.arm(nil)
+    try store.setValue("v", forKey: "key", durability: .durable)
+    #expect(system.count(of: .synchronizeData) == 2)
+  }
+
+  @Test("A sync syncs what was written, and nothing where nothing was")
+  func sync() throws {
+    let store = try open()
+    try store.sync()
+    #expect(system.count(of: .synchronizeData) == 1)
+    try store.sync()
+    #expect(system.count(of: .synchronizeData) == 1)
+    try store.setValue("v", forKey: "key")
+    try store.sync()
+    #expect(system.count(of: .synchronizeData) == 2)
+  }
+
+  @Test("A write of class interval is synced in the background, within the interval")
+  func interval() throws {
+    let store = try open(.interval(.milliseconds(200)))
+    try store.setValue("v", forKey: "key")
+    try store.setValue("v", forKey: "key")
+    #expect(system.count(of: .synchronizeData) == 0)
+    #expect(queue.delays == [.milliseconds(200)])
+    queue.runAll()
+    #expect(system.count(of: .synchronizeData) == 1)
+    try store.setValue("v", forKey: "key")
+    #expect(queue.delays == [.milliseconds(200)])
+  }
+
+  @Test("A shorter interval is kept although a longer one waits already")
+  func shorterInterval() throws {
+    let store = try open()
+    try store.setValue("v", forKey: "key", durability: .interval(.seconds(3600)))
+    try store.setValue("v", forKey: "key", durability: .interval(.milliseconds(10)))
+    queue.runAll(dueAfter: .milliseconds(10))
+    #expect(system.count(of: .synchronizeData) == 1)
+    _ = store
+    queue.discardAll()
+  }
+
+  @Test("A close syncs what was written")
+  func close() throws {
+    let store = try open()
+    try store.setValue("v", forKey: "key")
+    try store.close()
+    #expect(system.count(of: .synchronizeData) == 1)
+  }
+
+  @Test("Sixteen threads that write durably at once share their syncs")
+  func groupCommit() throws {
+    let store = try open(.durable)
+    let before = try store.statistics().lastVersion
+    let gate = Gate()
+    system.setHook { if $0 == .synchronizeData { gate.passOnce() } }
+    // The first to come is held up in its sync until the others have appended.
+    let writers = (0..<16).map { index in
+      Background { try store.setValue("v", forKey: "key\(index)") }
+    }
+    try gate.waitForArrival()
+    try waitUntil { try store.statistics().lastVersion == before + 16 }
+    #expect(system.count(of: .synchronizeData) == 1)
+    gate.open()
+    for writer in writers {
+      #expect(writer.finishes())
+      #expect(writer.error == nil)
+    }
+    #expect(system.count(of: .synchronizeData) == 2)
+    #expect(try store.count() == 17)
+  }
+
+  // MARK: Failed syncs
+
+  @Test(
+    "A failed sync: the write is unknown, later writes are refused, reads go on",
+    arguments: [EIO, ENOSPC, EDQUOT])
+  func failedSync(number: Int32) throws {
+    let store = try open()
+    try store.setValue("before", forKey: "key", durability: .durable)
+    system.arm(.init(call: .synchronizeData, index: 0, errorNumber: number))
+    guard
+      case .durabilityUnknown(let cause) = storeError({
+        try store.setValue("v", forKey: "other", durability: .durable)
+      })
+    else {
+      Issue.record("not durabilityUnknown")
+      return
+    }
+    #expect(cause.path.hasPrefix(directory.store + "/seg-"))
+    let writes: [() throws -> Void] = [
+      { try store.setValue("v", forKey: "key") },
+      { try store.setValue("v", forKey: "key", durability: .durable) },
+      { try store.removeValue(forKey: "key") },
+      { try store.write { try $0.setValue("v", forKey: "key") } },
+      { try store.removeAll() },
+      { _ = try store.compareAndSet("v", forKey: "new", expecting: nil) },
+    ]
+    for (index, write) in writes.enumerated() {
+      guard case .poisoned(let again) = storeError(write) else {
+        Issue.record("write \(index) was not refused")
+        continue
+      }
+      #expect(again == cause)
+    }
+    #expect(try store.text("key") == "before")
+    #expect(try store.count() == 3)
+    // Never synced again, neither by sync nor in the background nor by close.
+    #expect(storeError { try store.sync() } != nil)
+    queue.runAll()
+    guard case .poisoned = storeError({ try store.close() }) else {
+      Issue.record("close does not tell")
+      return
+    }
+    #expect(system.count(of: .synchronizeData) == 1)
+    #expect(system.count(of: .synchronize) == 0)
+    // Opening it anew recovers it.
+    let again = try Store(directory.store)
+    #expect(try again.statistics().recovery.wasClean == false)
+    #expect(try again.text("key") == "before")
+    try again.setValue("after", forKey: "key")
+  }
+
+  @Test("All writers that wait for a sync that fails learn of it")
+  func failedGroup() throws {
+    let store = try open(.durable)
+    let before = try store.statistics().lastVersion
+    let gate = Gate()
+    system.arm(.init(call: .synchronizeData, index: 0, errorNumber: EIO))
+    system.setHook { if $0 == .synchronizeData { gate.passOnce() } }
+    let writers = (0..<8).map { index in
+      Background { try store.setValue("v", forKey: "key\(index)") }
+    }
+    try gate.waitForArrival()
+    try waitUntil { try store.statistics().lastVersion == before + 8 }
+    gate.open()
+    for writer in writers {
+      #expect(writer.finishes())
+      guard case .durabilityUnknown = writer.error as? StoreError else {
+        Issue.record("\(String(describing: writer.error))")
+        continue
+      }
+    }
+    #expect(system.count(of: .synchronizeData) == 1)
+  }
+
+  @Test("A sync that fails in the background poisons too")
+  func failedInterval() throws {
+    let store = try open(.interval(.seconds(1)))
+    try store.setValue("v", forKey: "key")
+    system.arm(.init(call: .synchronizeData, index: 0, errorNumber: EIO))
+    queue.runAll()
+    guard case .poisoned = storeError({ try store.setValue("v", forKey: "key") }) else {
+      Issue.record("not poisoned")
+      return
+    }
+    #expect(try store.text("key") == "v")
+  }
+
+  @Test("A sync that fails at close is told, and the next opening recovers")
+  func failedClose() throws {
+    let store = try open()
+    try store.setValue("v", forKey: "key")
+    system.arm(.init(call: .synchronizeData, index: 0, errorNumber: EIO))
+    guard case .durabilityUnknown = storeError({ try store.close() }) else {
+      Issue.record("close does not tell")
+      return
+    }
+    try store.close()
+    let again = try Store(directory.store)
+    #expect(try again.statistics().recovery.wasClean == false)
+    #expect(try again.text("key") == "v")
+  }
+
+  @Test(
+    "A manifest that may or may not be in place poisons",
+    arguments: [FaultyFileSystem.Call.rename, .synchronize])
+  func failedManifest(call: FaultyFileSystem.Call) throws {
+    let store = try open()
+    try store.setValue("v", forKey: "key")
+    // The last sync of a replacement is the directory's.
+    let index = call == .rename ? 0 : 1
+    system.arm(.init(call: call, index: index, errorNumber: EIO, takesEffect: true))
+    guard case .poisoned = storeError({ try store.removeAll() }) else {
+      Issue.record("removeAll did not fail")
+      return
+    }
+    guard case .poisoned = storeError({ try store.setValue("w", forKey: "key") }) else {
+      Issue.record("not poisoned")
+      return
+    }
+    #expect(storeError { try store.close() } != nil)
+    // Either all is there or nothing.
+    let count = try Store(directory.store).count()
+    #expect(count == 0 || count == 2)
+  }
+}

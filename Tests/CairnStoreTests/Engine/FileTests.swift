@@ -1,0 +1,232 @@
+import CairnStore
+import Foundation
+import Testing
+
+@Suite("The files of a store")
+struct FileTests {
+  static func closed() throws -> Image {
+    let directory = try TemporaryDirectory()
+    let store = try Store(directory.store)
+    for number in 0..<100 {
+      try store.setValue([UInt8](repeating: UInt8(number), count: 1000), forKey: "key\(number)")
+    }
+    try store.close()
+    return try Image(of: directory.store).withoutReserves()
+  }
+
+  let directory: TemporaryDirectory
+  init() throws { directory = try TemporaryDirectory() }
+
+  @Test(
+    "Segments without a MANIFEST are refused, never made anew, and left as they are",
+    arguments: [true, false])
+  func missingManifest(readOnly: Bool) throws {
+    var image = try Self.closed()
+    image.files["MANIFEST"] = nil
+    try image.write(to: directory.store)
+    let listing = try DirectoryListing(of: directory.store)
+    let missing = Corruption(file: "MANIFEST", offset: 0, cause: .missingFile)
+    #expect(throws: StoreError.corrupt(missing)) { try Store(directory.store, readOnly: readOnly) }
+    #expect(try Store.verify(path: directory.store).errors == [missing])
+    #expect(try DirectoryListing(of: directory.store) == listing)
+  }
+
+  @Test("An empty MANIFEST is corruption")
+  func emptyManifest() throws {
+    try Self.closed().changing("MANIFEST") { $0 = [] }.write(to: directory.store)
+    #expect(storeError { _ = try Store(directory.store) }?.corruption?.file == "MANIFEST")
+  }
+
+  @Test("A MANIFEST far too large is refused without being read")
+  func hugeManifest() throws {
+    try Self.closed().write(to: directory.store)
+    try check("truncate", unsafe truncate(directory.store + "/MANIFEST", 1 << 40))
+    let error = storeError { _ = try Store(directory.store) }
+    #expect(error?.corruption == Corruption(file: "MANIFEST", offset: 0, cause: .badLength))
+  }
+
+  @Test(
+    "A MANIFEST.new that was left over is never read, whatever it holds",
+    arguments: [0, 3, 100_000])
+  func leftoverManifest(count: Int) throws {
+    var image = try Self.closed()
+    var newer = try image.manifest
+    newer.generation += 1
+    newer.floorSequence = newer.lastSequence
+    let leftovers = [[UInt8](repeating: 1, count: count), newer.encoded()]
+    for leftover in leftovers {
+      image.files["MANIFEST.new"] = leftover
+      try image.write(to: directory.store)
+      let store = try Store(directory.store)
+      #expect(try store.count() == 100)
+      try store.setValue("v", forKey: "new")
+      try store.close()
+      #expect(try Store(directory.store).count() == 101)
+      try FileManager.default.removeItem(atPath: directory.store)
+    }
+  }
+
+  @Test("A MANIFEST.new alone does not keep a store from being made")
+  func onlyNewManifest() throws {
+    var image = Image()
+    image.files = ["MANIFEST.new": [1, 2, 3], "LOCK": []]
+    try image.write(to: directory.store)
+    #expect(try Store(directory.store).count() == 0)
+  }
+
+  @Test("A segment with an id not handed out yet is removed, whatever it holds")
+  func beyondNext() throws {
+    var image = try Self.closed()
+    let next = try image.manifest.nextID
+    let names = [next, next + 1, UInt64.max].map { FileName.segment(SegmentID(rawValue: $0)) }
+    for name in names { image.files[name] = [1, 2, 3] }
+    try image.write(to: directory.store)
+    let store = try Store(directory.store)
+    #expect(try store.count() == 100)
+    #expect(try store.statistics().recovery.quarantinedFiles == [])
+    #expect(Set(try Image(of: directory.store).segmentNames).isDisjoint(with: names))
+  }
+
+  @Test("An older segment that is not listed is set aside, with its bytes, and told")
+  func unlisted() throws {
+    var image = try Self.closed().changingManifest { $0.nextID += 10 }
+    let name = FileName.segment(SegmentID(rawValue: try image.manifest.nextID - 3))
+    image.files[name] = [1, 2, 3]
+    try image.write(to: directory.store)
+    #expect(
+      try Store.verify(path: directory.store).errors
+        == [Corruption(file: name, offset: 0, cause: .unlistedFile)])
+    let messages = Messages()
+    let store = try Store(directory.store, .small { $0.log = { messages.add($0) } })
+    #expect(try store.count() == 100)
+    #expect(try store.statistics().recovery.quarantinedFiles == [name])
+    #expect(try Image(of: directory.store).files[name] == nil)
+    #expect(try readFile("\(directory.store)/quarantine/\(name)") == [1, 2, 3])
+    #expect(messages.all.contains { $0.contains(name) })
+  }
+
+  @Test("Retired and pending segments are removed", arguments: [true, false])
+  func retired(isRetired: Bool) throws {
+    var image = try Self.closed().changingManifest { manifest in
+      manifest.nextID += 10
+      if isRetired {
+        manifest.retiredIDs = [manifest.nextID - 3]
+      } else {
+        manifest.pendingIDs = [manifest.nextID - 3]
+      }
+    }
+    let name = FileName.segment(SegmentID(rawValue: try image.manifest.nextID - 3))
+    image.files[name] = [1, 2, 3]
+    try image.write(to: directory.store)
+    let store = try Store(directory.store)
+    #expect(try store.statistics().recovery.quarantinedFiles == [])
+    #expect(try Image(of: directory.store).files[name] == nil)
+  }
+
+  @Test("Files of other names in a store are left alone")
+  func otherFiles() throws {
+    var image = try Self.closed()
+    image.files["notes.txt"] = [1]
+    image.files["seg-1"] = [2]
+    try image.write(to: directory.store)
+    try Store(directory.store).close()
+    let after = try Image(of: directory.store)
+    #expect(after.files["notes.txt"] == [1])
+    #expect(after.files["seg-1"] == [2])
+  }
+
+  @Test(
+    "A MANIFEST of another major version is not supported, and nothing changes",
+    arguments: [true, false])
+  func manifestVersion(readOnly: Bool) throws {
+    let image = try Self.closed().changing("MANIFEST") { bytes in
+      bytes[8] = 2
+      let end = bytes.count - 4
+      let checksum = bytes.withSpan { CRC32C.checksum(of: $0.extracting(0..<end)) }
+      bytes.withMutableSpan { $0.store(checksum, at: end) }
+    }
+    try image.write(to: directory.store)
+    #expect(throws: StoreError.unsupportedVersion(file: "MANIFEST", major: 2)) {
+      try Store(directory.store, readOnly: readOnly)
+    }
+    let after = try Image(of: directory.store)
+    for (name, bytes) in image.files { #expect(after.files[name] == bytes) }
+  }
+
+  @Test("A segment of another major version is not supported", arguments: [true, false])
+  func segmentVersion(readOnly: Bool) throws {
+    var image = try Self.closed()
+    let name = image.segmentNames[0]
+    image = image.changing(name) { bytes in
+      bytes[8] = 2
+      let checksum = bytes.withSpan { CRC32C.checksum(of: $0.extracting(0..<64)) }
+      bytes.withMutableSpan { $0.store(checksum, at: 64) }
+    }
+    try image.write(to: directory.store)
+    #expect(throws: StoreError.unsupportedVersion(file: name, major: 2)) {
+      try Store(directory.store, readOnly: readOnly)
+    }
+  }
+
+  @Test("After a close the manifest knows every file and where its records end")
+  func lengths() throws {
+    let store = try Store(directory.store)
+    for number in 0..<100 {
+      try store.setValue([UInt8](repeating: 1, count: 1000), forKey: "key\(number)")
+    }
+    try store.close()
+    let image = try Image(of: directory.store)
+    let manifest = try image.manifest
+    #expect(manifest.isClean)
+    for name in image.segmentNames {
+      let id = try #require(FileName.identifier(in: name))
+      let length = try #require(
+        manifest.openSegments.first { $0.id.rawValue == id }?.byteCount
+          ?? manifest.sealedSegments.first { $0.id.rawValue == id }?.byteCount)
+      #expect(try image.records(in: name).last?.range.upperBound == length)
+      // What the last one has beyond lets a removal work on a full disk.
+      let bytes = try #require(image.files[name])
+      #expect(bytes.count >= length && bytes.count <= length + (16 << 10))
+      #expect(bytes[length...].allSatisfy { $0 == 0 })
+    }
+    #expect(manifest.openSegments.count + manifest.sealedSegments.count == image.segmentNames.count)
+  }
+
+  @Test("Appending goes on in the same segment after a clean close")
+  func resumed() throws {
+    for number in 0..<5 {
+      let store = try Store(directory.store)
+      try store.setValue("v", forKey: "key\(number)")
+      try store.close()
+    }
+    #expect(try Image(of: directory.store).segmentNames.count == 1)
+    #expect(try Store(directory.store).count() == 5)
+  }
+
+  @Test("A killed store is never appended to behind its end")
+  func notResumed() throws {
+    let killed = try KilledStore { try $0.setValue("v", forKey: "key") }
+    try killed.image.write(to: directory.store)
+    let store = try Store(directory.store)
+    try store.setValue("w", forKey: "other")
+    #expect(try Image(of: directory.store).segmentNames.contains(killed.lastSegment))
+    #expect(try Image(of: directory.store).records(in: killed.lastSegment).count == 1)
+  }
+
+  @Test("Records of an older segment in a new one's unused space do not count")
+  func staleBlocks() throws {
+    // The old store's records at the same offsets, as a filesystem that does not zero its blocks
+    // would show them.
+    let old = try KilledStore { store in
+      for number in 0..<20 { try store.setValue("old", forKey: "old\(number)") }
+    }
+    let new = try KilledStore { try $0.setValue("new", forKey: "new1") }
+    let oldBytes = try #require(old.image.files[try old.lastSegment])
+    let end = try #require(try new.lastRecords.last).range.upperBound
+    let image = new.image.changing(try new.lastSegment) { bytes in
+      bytes.replaceSubrange(end..., with: oldBytes[end...])
+    }
+    #expect(try Opening(image) == .contents(new.after))
+    #expect(try Opening(image, boot: otherBoot) == .contents(new.after))
+  }
+}

@@ -1,0 +1,226 @@
+import CairnStore
+import Foundation
+import Glibc
+import Testing
+
+/// A filesystem of a few megabytes. Only root may mount one, and not everywhere.
+final class TinyDisk: Sendable {
+  static let isAvailable = (try? TinyDisk(byteCount: 1 << 20)) != nil
+
+  private let parent: TemporaryDirectory
+  var path: String { parent("disk") }
+
+  init(byteCount: Int) throws {
+    parent = try TemporaryDirectory()
+    try check("mkdir", unsafe mkdir(path, 0o700))
+    try check("mount", unsafe mount("tmpfs", path, "tmpfs", 0, "size=\(byteCount)"))
+  }
+
+  deinit { _ = unsafe umount2(path, Int32(MNT_DETACH)) }
+
+  /// Takes all the space that is left, up to the last page.
+  func fill() throws {
+    let file = try check(
+      "open", unsafe open("\(path)/filler", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600))
+    defer { close(file) }
+    let page = [UInt8](repeating: 1, count: 4096)
+    try check("lseek", lseek(file, 0, SEEK_END))
+    // SAFETY: the pointer is used for the call only, within the array's bounds.
+    while unsafe write(file, page, page.count) > 0 {}
+  }
+
+  func free() throws { try check("unlink", unsafe unlink("\(path)/filler")) }
+}
+
+@Suite("A full disk")
+struct FullDiskTests {
+  let value = [UInt8](repeating: 1, count: 3000)
+
+  /// Writes until there is no room, and returns how many writes succeeded.
+  func fill(_ store: Store, _ durability: Durability) throws -> Int {
+    for number in 0..<10_000 {
+      let error = storeError {
+        try store.setValue(value, forKey: "key\(number)", durability: durability)
+      }
+      guard let error else { continue }
+      guard case .noSpace(let path, _, .disk) = error else {
+        Issue.record("\(error)")
+        throw error
+      }
+      #expect(path.contains("/store"))
+      return number
+    }
+    Issue.record("never full")
+    return 0
+  }
+
+  @Test(
+    "Without room a write is noSpace, reads and removals work, and all works again once there is room",
+    .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"),
+    arguments: [1, 2, 4], [Durability.process, .durable])
+  func full(megabytes: Int, durability: Durability) throws {
+    let disk = try TinyDisk(byteCount: megabytes << 20)
+    let path = disk.path + "/store"
+    // What is freed later, enough for some segments.
+    try writeFile(disk.path + "/ballast", [UInt8](repeating: 1, count: 300_000))
+    let store = try Store(path)
+    let count = try fill(store, durability)
+    #expect(count > 50)
+    try disk.fill()
+    #expect(try store.count() == count)
+    for number in 0..<count {
+      #expect(try store.value(forKey: "key\(number)") == value)
+    }
+    // Still full, still an error, nothing lost.
+    for number in 0..<3 {
+      guard case .noSpace = storeError({ try store.setValue(value, forKey: "more\(number)") })
+      else {
+        Issue.record("not full any more")
+        return
+      }
+    }
+    // Removals use space that was kept for them.
+    for number in 0..<20 {
+      do {
+        #expect(try store.removeValue(forKey: "key\(number)", durability: durability))
+      } catch {
+        Issue.record("the removal after \(number): \(error)")
+        return
+      }
+    }
+    #expect(try store.count() == count - 20)
+    try disk.free()
+    try check("unlink", unsafe unlink(disk.path + "/ballast"))
+    for number in 0..<20 {
+      try store.setValue(value, forKey: "after\(number)", durability: durability)
+    }
+    let contents = try store.contents()
+    try store.close()
+    let again = try Store(path)
+    #expect(try again.contents() == contents)
+    try again.close()
+    #expect(try Store.verify(path: path).errors == [])
+  }
+
+  @Test(
+    "A value that does not fit leaves the space to others",
+    .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))
+  func largeValue() throws {
+    let disk = try TinyDisk(byteCount: 2 << 20)
+    let store = try Store(disk.path + "/store")
+    try store.setValue("v", forKey: "key")
+    for _ in 0..<3 {
+      guard
+        case .noSpace(_, let needed, _) = storeError({
+          try store.setValue([UInt8](repeating: 1, count: 3 << 20), forKey: "large")
+        })
+      else {
+        Issue.record("no error")
+        return
+      }
+      #expect(needed >= 3 << 20)
+    }
+    for number in 0..<100 { try store.setValue(value, forKey: "key\(number)") }
+    try store.close()
+    #expect(try Store(disk.path + "/store").count() == 101)
+  }
+
+  @Test(
+    "A store on a full disk is opened, read, and closed",
+    .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))
+  func opening() throws {
+    let disk = try TinyDisk(byteCount: 1 << 20)
+    let path = disk.path + "/store"
+    do {
+      let store = try Store(path)
+      for number in 0..<50 { try store.setValue(value, forKey: "key\(number)") }
+      try store.close()
+    }
+    try disk.fill()
+    do {
+      let store = try Store(path)
+      #expect(try store.count() == 50)
+      guard case .noSpace = storeError({ try store.setValue(value, forKey: "new") }) else {
+        Issue.record("not full")
+        return
+      }
+      #expect(try store.value(forKey: "key7") == value)
+      try store.close()
+    }
+    try disk.free()
+    let store = try Store(path)
+    try store.setValue(value, forKey: "new")
+    #expect(try store.count() == 51)
+  }
+
+  @Test(
+    "On a full disk everything can be removed, which makes room",
+    .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"),
+    arguments: 0..<17)
+  func removeAll(pages: Int) throws {
+    // Whatever is left when the last segment has been made.
+    let disk = try TinyDisk(byteCount: (1 << 20) + pages * 4096)
+    let store = try Store(disk.path + "/store")
+    _ = try fill(store, .process)
+    try disk.fill()
+    try store.removeAll()
+    #expect(try store.count() == 0)
+    for number in 0..<20 { try store.setValue(value, forKey: "after\(number)") }
+  }
+
+  @Test(
+    "On a full disk a value can be removed in a store that was just opened",
+    .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))
+  func removeAfterOpening() throws {
+    let disk = try TinyDisk(byteCount: 1 << 20)
+    do {
+      let store = try Store(disk.path + "/store")
+      for number in 0..<50 { try store.setValue(value, forKey: "key\(number)") }
+      try store.close()
+    }
+    try disk.fill()
+    let store = try Store(disk.path + "/store")
+    #expect(try store.removeValue(forKey: "key1"))
+    #expect(try store.count() == 49)
+  }
+
+  @Test(
+    "Where not even the smallest value fits, removals still work",
+    arguments: [Durability.process, .durable])
+  func smallestValue(durability: Durability) throws {
+    let directory = try TemporaryDirectory()
+    let system = FaultyFileSystem()
+    let store = try Store(
+      directory.store, fileSystem: system, background: ManualBackgroundQueue())
+    try store.setValue("v", forKey: "first")
+    system.arm(.init(call: .allocate, index: 0, errorNumber: ENOSPC, isLasting: true))
+    var count = 0
+    for byteCount in [3000, 300, 30, 1] {
+      let value = [UInt8](repeating: 1, count: byteCount)
+      while storeError({ try store.setValue(value, forKey: "\(count)", durability: durability) })
+        == nil
+      {
+        count += 1
+      }
+    }
+    #expect(count > 12)
+    let refused = (0..<12).filter { number in
+      storeError { try store.removeValue(forKey: "\(number)", durability: durability) } != nil
+    }
+    #expect(refused == [])
+    #expect(try store.count() == count + 1 - 12)
+    system.arm(nil)
+    try store.setValue("v", forKey: "after")
+    try store.close()
+    #expect(try Store(directory.store).count() == count + 2 - 12)
+  }
+
+  @Test(
+    "A limit on the size of files is noSpace and no signal, ignored or not",
+    arguments: [true, false])
+  func fileSizeLimit(ignoring: Bool) throws {
+    let directory = try TemporaryDirectory()
+    let result = try Helper.run("file-size-limit", directory.store, 400_000, ignoring ? 1 : 0)
+    #expect(result.status == 0, "\(result.output)")
+  }
+}

@@ -1,0 +1,177 @@
+import CairnStore
+import Foundation
+import Testing
+
+/// Stores made by someone who knows the format: every checksum is right, the numbers are not.
+/// Each is opened and used in a process of its own, so that a trap is a failed test.
+@Suite("Hostile stores")
+struct HostileStoreTests {
+  /// Makes a store of one open segment by hand.
+  static func image(
+    isClean: Bool, baseSequence: UInt64 = 1, baseTime: Int64 = 1_700_000_000,
+    lastSequence: UInt64 = 0, records: [RecordHeader] = []
+  ) -> Image {
+    let identifier = [UInt8](repeating: 1, count: 16)
+    let header = SegmentHeader(
+      storeIdentifier: identifier, id: SegmentID(rawValue: 1), salt: 9, baseSequence: baseSequence,
+      baseTime: baseTime)
+    var bytes = header.encoded()
+    for record in records {
+      let start = bytes.count
+      var encoded = [UInt8](repeating: 0x61, count: max(record.byteCount, record.headByteCount))
+      encoded.withMutableSpan { span in
+        record.encodeFields(into: &span)
+        record.seal(&span, at: start, seed: header.recordSeed)
+      }
+      bytes += encoded
+    }
+    var manifest = Manifest(
+      storeIdentifier: identifier, hashSecret: identifier,
+      bootIdentifier: (try? SystemFileSystem().bootIdentifier()) ?? identifier)
+    manifest.nextID = 2
+    manifest.lastSequence = lastSequence
+    manifest.isClean = isClean
+    manifest.openSegments = [
+      .init(id: SegmentID(rawValue: 1), salt: 9, byteCount: isClean ? bytes.count : 0)
+    ]
+    var image = Image()
+    image.files = ["MANIFEST": manifest.encoded(), "LOCK": [], FileName.segment(header.id): bytes]
+    return image
+  }
+
+  /// Does everything with the store that an error of does not prevent.
+  static func use(_ image: Image) throws {
+    let directory = try TemporaryDirectory()
+    try image.write(to: directory.store)
+    for readOnly in [true, false] {
+      do {
+        let store = try Store(directory.store, readOnly: readOnly)
+        _ = try? store.contents()
+        _ = try? store.count()
+        _ = try? store.statistics()
+        for number in 0..<100 {
+          _ = try? store.setValue([UInt8](repeating: 1, count: 1000), forKey: "key\(number)")
+        }
+        try? store.write { try $0.setValue("v", forKey: "key") }
+        _ = try? store.removeValue(forKey: "key")
+        _ = try? store.value(forKey: "aaaa")
+        _ = try? store.entry(forKey: "a")
+        try? store.sync()
+        try? store.close()
+      } catch {
+      }
+    }
+    _ = try? Store.verify(path: directory.store)
+  }
+
+  @Test("A segment whose first sequence number is beyond all others")
+  func baseBeyondSequence() async {
+    await #expect(processExitsWith: .success) {
+      for base in [2, 1 << 31, 1 << 32, 1 << 61, 1 << 62] as [UInt64] {
+        try HostileStoreTests.use(HostileStoreTests.image(isClean: true, baseSequence: base))
+        try HostileStoreTests.use(HostileStoreTests.image(isClean: false, baseSequence: base))
+      }
+    }
+  }
+
+  @Test("A manifest whose last sequence number is far beyond the segment's")
+  func sequenceBeyondReach() async {
+    await #expect(processExitsWith: .success) {
+      for last in [1 << 31, 1 << 32, 1 << 40, 1 << 61, (1 << 62) - 1, 1 << 62] as [UInt64] {
+        try HostileStoreTests.use(HostileStoreTests.image(isClean: true, lastSequence: last))
+        try HostileStoreTests.use(HostileStoreTests.image(isClean: false, lastSequence: last))
+      }
+    }
+  }
+
+  @Test("A roll record whose sequence number is 0")
+  func rollAtZero() async {
+    await #expect(processExitsWith: .success) {
+      for isClean in [true, false] {
+        try HostileStoreTests.use(
+          HostileStoreTests.image(
+            isClean: isClean, baseSequence: 0, records: [RecordHeader(kind: .roll)]))
+      }
+    }
+  }
+
+  @Test("Records with extreme numbers in every field")
+  func extremeRecords() async {
+    await #expect(processExitsWith: .success) {
+      for number in [0, 1, UInt64(Int64.max), 1 << 63, .max] {
+        var record = RecordHeader(kind: .put)
+        record.flags = .known.subtracting([.batch, .metadata])
+        record.keyByteCount = 1
+        record.sequenceDelta = UInt32(clamping: number)
+        record.writtenDelta = UInt32(clamping: number)
+        record.expires = Int64(bitPattern: number)
+        record.idleLimit = number
+        record.cost = number
+        record.syncMark = number
+        for isClean in [true, false] {
+          for time in [0, -(1 << 50) + 1, (1 << 50) - 1] as [Int64] {
+            try HostileStoreTests.use(
+              HostileStoreTests.image(isClean: isClean, baseTime: time, records: [record, record]))
+          }
+        }
+      }
+    }
+  }
+
+  @Test("Batches whose counts are not those of their records")
+  func hostileBatches() async {
+    await #expect(processExitsWith: .success) {
+      for count in [1, 2, 3, UInt32.max] {
+        for index in [0, 1, UInt32.max - 1] where index < count {
+          var record = RecordHeader(kind: .put)
+          record.flags = .batch
+          record.keyByteCount = 1
+          record.batchIndex = index
+          record.batchCount = count
+          for isClean in [true, false] {
+            try HostileStoreTests.use(
+              HostileStoreTests.image(isClean: isClean, records: [record, record]))
+          }
+        }
+      }
+    }
+  }
+
+  @Test("Lengths that were changed under an open store do not lead beyond the end of its file")
+  func lengthUnderOpenStore() async {
+    await #expect(processExitsWith: .success) {
+      let directory = try TemporaryDirectory()
+      let queue = ManualBackgroundQueue()
+      let store = try Store(directory.store, background: queue)
+      for number in 0..<5 { try store.setValue("value", forKey: "key\(number)") }
+      // A value of its own segment ends the one before early; sealed, its file ends with its last
+      // record.
+      try store.setValue([UInt8](repeating: 1, count: 100_000), forKey: "large")
+      queue.runAll()
+      let image = try Image(of: directory.store)
+      let name = image.segmentNames[0]
+      let record = try image.records(in: name).dropLast().last
+      guard let record, record.header.kind == .put, image.files[name]?.count ?? 0 < 4096 else {
+        throw SupportError(call: "not as the test needs it", number: 0)
+      }
+      let key = String(decoding: record.key, as: UTF8.self)
+      try overwriteFile("\(directory.store)/\(name)", [0xFF, 0x7F], at: record.offset + 20)
+      guard storeError({ _ = try store.value(forKey: key) })?.corruption?.file == name else {
+        throw SupportError(call: "no corruption", number: 0)
+      }
+    }
+  }
+
+  @Test("A segment that claims to be huge is refused without taking memory for it")
+  func hugeSegment() throws {
+    let directory = try TemporaryDirectory()
+    let image = try Self.image(isClean: true).changingManifest {
+      $0.openSegments[0].byteCount = FormatVersion.highestOffset
+    }
+    try image.write(to: directory.store)
+    #expect(storeError { _ = try Store(directory.store) }?.corruption?.cause == .fileTooShort)
+    let sparse = "\(directory.store)/\(image.segmentNames[0])"
+    try check("truncate", unsafe truncate(sparse, FormatVersion.highestOffset + 1))
+    #expect(storeError { _ = try Store(directory.store) }?.corruption?.cause == .badLength)
+  }
+}

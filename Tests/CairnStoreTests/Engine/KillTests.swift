@@ -1,0 +1,128 @@
+import CairnStore
+import Glibc
+import KillWriter
+import Testing
+
+/// A process that writes with several threads and classes of durability is killed at random, again
+/// and again, on the same store. Whatever it acknowledged is there.
+@Suite("SIGKILL")
+struct KillTests {
+  static let threads = 4
+
+  /// What the keys of each thread hold.
+  typealias State = [String: [UInt8]]
+
+  static func apply(_ operation: Workload.Operation, to state: inout State) {
+    for (key, value) in operation.changes { state[key] = value }
+  }
+
+  @Test(
+    "No acknowledged write is lost over 18 kills in a row",
+    arguments: TemporaryDirectory.Medium.allCases)
+  func kills(medium: TemporaryDirectory.Medium) throws {
+    var generator = Seed.generator("kills \(medium)")
+    let directory = try TemporaryDirectory(on: medium)
+    var states = [State](repeating: [:], count: Self.threads)
+    var acknowledgedCount = 0
+    for round in 0..<18 {
+      let seed = generator.next() >> 1
+      // After so many acknowledgements; 0: while it opens, or at its first writes.
+      let limit = round % 5 == 4 ? 0 : Int.random(in: 1..<400, using: &generator)
+      let helper = try Helper("write", directory.store, "\(seed)", "\(Self.threads)")
+      // The one place where time itself is random: a kill during the opening.
+      if limit == 0 { usleep(UInt32.random(in: 0..<30_000, using: &generator)) }
+      var bytes: [UInt8] = []
+      var isKilled = limit == 0
+      if isKilled { helper.kill() }
+      while case let more = try helper.read(), !more.isEmpty {
+        bytes += more
+        if !isKilled, bytes.count / Acknowledgement.byteCount >= limit {
+          helper.kill()
+          isKilled = true
+        }
+      }
+      let status = try helper.wait()
+      try #require(status == 128 + SIGKILL, "\(String(decoding: bytes.suffix(300), as: UTF8.self))")
+      var last = [Int](repeating: 0, count: Self.threads)
+      for start in stride(from: 0, to: bytes.count - 7, by: Acknowledgement.byteCount) {
+        let acknowledgement = Acknowledgement(decoding: bytes[start..<(start + 8)])
+        #expect(acknowledgement.number == last[acknowledgement.thread] + 1)
+        last[acknowledgement.thread] = acknowledgement.number
+        acknowledgedCount += 1
+      }
+      let comment: Comment = "kill \(round), seed \(seed), \(last); \(Seed.comment)"
+      // Read without changing anything; sometimes recovered here rather than by the next writer.
+      guard FileNames.hasManifest(directory.store) else { continue }
+      let recoversHere = round % 3 == 2
+      let store = try Store(directory.store, readOnly: !recoversHere)
+      let contents = try store.contents()
+      for thread in 0..<Self.threads {
+        let found = contents.filter { $0.key.hasPrefix(Workload.prefix(ofThread: thread)) }
+        let workload = Workload(seed: seed, thread: thread)
+        var state = states[thread]
+        for number in 0..<last[thread] { Self.apply(workload.operation(number + 1), to: &state) }
+        // The write after the last acknowledged one may have happened, but only as a whole.
+        var next = state
+        Self.apply(workload.operation(last[thread] + 1), to: &next)
+        #expect(found == state || found == next, comment)
+        states[thread] = found
+      }
+      #expect(try store.statistics().recovery.damagedValues == [], comment)
+      try store.close()
+      #expect(try Store.verify(path: directory.store).errors == [], comment)
+    }
+    #expect(acknowledgedCount > 500)
+  }
+
+  enum FileNames {
+    static func hasManifest(_ path: String) -> Bool {
+      unsafe access(path + "/MANIFEST", F_OK) == 0
+    }
+  }
+
+  @Test("The store of a process that was killed is no longer locked")
+  func lock() throws {
+    let directory = try TemporaryDirectory()
+    let helper = try Helper("hold", directory.store)
+    #expect(try helper.read() == Array("open\n".utf8))
+    #expect(throws: StoreError.locked(path: directory.store)) { try Store(directory.store) }
+    #expect(throws: StoreError.locked(path: directory.store)) {
+      try Store(directory.store, readOnly: true)
+    }
+    #expect(throws: StoreError.locked(path: directory.store)) {
+      try Store.verify(path: directory.store)
+    }
+    helper.kill()
+    #expect(try helper.wait() == 128 + SIGKILL)
+    #expect(try Store(directory.store).text("held") == "held")
+  }
+
+  @Test("The store of a process that closed it is no longer locked")
+  func unlock() throws {
+    let directory = try TemporaryDirectory()
+    let helper = try Helper("hold", directory.store)
+    #expect(try helper.read() == Array("open\n".utf8))
+    helper.closeInput()
+    #expect(try helper.wait() == 0)
+    let store = try Store(directory.store)
+    #expect(try store.statistics().recovery.wasClean)
+    #expect(try store.text("held") == "held")
+  }
+
+  @Test("A forked child that uses its parent's store gets usedAfterFork")
+  func fork() throws {
+    let directory = try TemporaryDirectory()
+    let result = try Helper.run("fork", directory.store)
+    #expect(result.status == 0, "\(result.output)")
+    #expect(try Store(directory.store).text("key") == "after")
+  }
+
+  @Test(
+    "Signals that interrupt system calls are not noticed",
+    arguments: TemporaryDirectory.Medium.allCases)
+  func signals(medium: TemporaryDirectory.Medium) throws {
+    let directory = try TemporaryDirectory(on: medium)
+    let result = try Helper.run("signals", directory.store)
+    #expect(result.status == 0, "\(result.output)")
+  }
+}

@@ -1,0 +1,241 @@
+import CairnStore
+import Foundation
+import Testing
+
+@Suite("Opening and closing")
+struct LifecycleTests {
+  let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  @Test("A store that is closed and opened again has what it had")
+  func reopen() throws {
+    let store = try Store(directory.store)
+    #expect(try store.statistics().recovery.source == .created)
+    try store.setValue("v", forKey: "key")
+    try store.close()
+    let again = try Store(directory.store)
+    let recovery = try again.statistics().recovery
+    #expect(recovery.source == .scan)
+    #expect(recovery.wasClean)
+    #expect(recovery.replayedRecordCount == 1)
+    #expect(try again.text("key") == "v")
+  }
+
+  @Test("An empty store takes at most 256 KiB, before, after and between")
+  func emptySize() throws {
+    func allocated() throws -> Int {
+      try FileManager.default.contentsOfDirectory(atPath: directory.store).reduce(0) { sum, name in
+        var status = stat()
+        try check("stat", unsafe stat("\(directory.store)/\(name)", &status))
+        return sum + Int(status.st_blocks) * 512
+      }
+    }
+    // With segments of the usual size.
+    let store = try Store(directory.store, StoreConfiguration())
+    #expect(try allocated() <= 256 << 10)
+    try store.setValue("v", forKey: "key")
+    #expect(try allocated() <= 256 << 10)
+    try store.removeAll()
+    #expect(try allocated() <= 256 << 10)
+    try store.close()
+    #expect(try allocated() <= 256 << 10)
+  }
+
+  @Test("A second close does nothing")
+  func closeTwice() throws {
+    let store = try Store(directory.store)
+    try store.setValue("v", forKey: "key")
+    try store.close()
+    let listing = try DirectoryListing(of: directory.store)
+    try store.close()
+    #expect(try DirectoryListing(of: directory.store) == listing)
+  }
+
+  @Test("After a close every call throws closed")
+  func useAfterClose() throws {
+    let store = try Store(directory.store)
+    try store.setValue("v", forKey: "key")
+    try store.close()
+    let closed = StoreError.closed(path: directory.store)
+    #expect(throws: closed) { try store.value(forKey: "key") }
+    #expect(throws: closed) { try store.entry(forKey: "key") }
+    #expect(throws: closed) { try store.info(forKey: "key") }
+    #expect(throws: closed) { try store.contains("key") }
+    #expect(throws: closed) { try store.withValue(forKey: "key") { _ in } }
+    #expect(throws: closed) { try store.values(forKeys: ["key"]) }
+    #expect(throws: closed) { try store.forEachKey { _ in .next } }
+    #expect(throws: closed) { try store.forEachEntry { _ in .next } }
+    #expect(throws: closed) { try store.setValue("v", forKey: "key") }
+    #expect(throws: closed) { try store.removeValue(forKey: "key") }
+    #expect(throws: closed) { try store.compareAndSet("v", forKey: "key", expecting: nil) }
+    #expect(throws: closed) { try store.compareAndRemove("key", expecting: 1) }
+    #expect(throws: closed) { try store.write { try $0.setValue("v", forKey: "key") } }
+    #expect(throws: closed) { try store.removeAll() }
+    #expect(throws: closed) { try store.sync() }
+    #expect(throws: closed) { try store.count() }
+    #expect(throws: closed) { try store.statistics() }
+  }
+
+  @Test("A store that its last user lets go of is closed")
+  func letGo() throws {
+    do {
+      let store = try Store(directory.store)
+      try store.setValue("v", forKey: "key")
+    }
+    let again = try Store(directory.store)
+    #expect(try again.statistics().recovery.wasClean)
+    #expect(try again.text("key") == "v")
+  }
+
+  @Test("Opening and closing without a write changes nothing on disk")
+  func nothingWritten() throws {
+    do {
+      let store = try Store(directory.store, background: ManualBackgroundQueue())
+      try store.setValue("v", forKey: "key")
+      try store.close()
+    }
+    let listing = try DirectoryListing(of: directory.store)
+    let store = try Store(directory.store)
+    #expect(try store.text("key") == "v")
+    try store.close()
+    #expect(try DirectoryListing(of: directory.store) == listing)
+  }
+
+  @Test("A background job that comes after the close makes no system call")
+  func jobAfterClose() throws {
+    let system = FaultyFileSystem()
+    let queue = ManualBackgroundQueue()
+    let store = try Store(directory.store, fileSystem: system, background: queue)
+    for number in 0..<100 {
+      try store.setValue(
+        [UInt8](repeating: 1, count: 1000), forKey: "key\(number)",
+        durability: number == 7 ? .interval(.seconds(1)) : .process)
+    }
+    #expect(!queue.delays.isEmpty)
+    try store.close()
+    system.arm(nil)
+    queue.runAll()
+    #expect(system.counts == [:])
+  }
+
+  @Test("A closed store gives its descriptors and mappings back")
+  func descriptors() throws {
+    let system = FaultyFileSystem()
+    let queue = ManualBackgroundQueue()
+    do {
+      let store = try Store(directory.store, fileSystem: system, background: queue)
+      for number in 0..<200 {
+        try store.setValue([UInt8](repeating: 1, count: 1000), forKey: "key\(number)")
+      }
+      queue.runAll()
+      try store.removeAll()
+      try store.setValue("v", forKey: "key")
+      try store.close()
+    }
+    queue.discardAll()
+    #expect(system.openDescriptorCount == 0)
+    #expect(system.mappingCount == 0)
+    #expect(system.mistakes == [])
+    #expect(system.lowestDescriptor > 2)
+  }
+
+  @Test("A long interval does not keep a closed store's descriptors open")
+  func longInterval() throws {
+    let system = FaultyFileSystem()
+    let queue = ManualBackgroundQueue()
+    do {
+      let store = try Store(directory.store, fileSystem: system, background: queue)
+      try store.setValue("v", forKey: "key", durability: .interval(.seconds(3600)))
+      queue.runAll(dueAfter: .zero)
+      try store.close()
+    }
+    #expect(queue.delays == [.seconds(3600)])
+    #expect(system.openDescriptorCount == 0)
+    queue.discardAll()
+  }
+
+  @Test("A second open in the same process finds the store locked, until it is closed")
+  func lockedHere() throws {
+    let store = try Store(directory.store)
+    let locked = StoreError.locked(path: directory.store)
+    #expect(throws: locked) { try Store(directory.store) }
+    #expect(throws: locked) { try Store(directory.store, readOnly: true) }
+    #expect(throws: locked) { try Store.verify(path: directory.store) }
+    try store.setValue("v", forKey: "key")
+    try store.close()
+    #expect(try Store(directory.store).text("key") == "v")
+  }
+
+  @Test("Many readers have a store open at once, and keep writers out")
+  func readers() throws {
+    do {
+      let store = try Store(directory.store)
+      try store.setValue("v", forKey: "key")
+      try store.close()
+    }
+    var readers = try (0..<5).map { _ in try Store(directory.store, readOnly: true) }
+    for reader in readers { #expect(try reader.text("key") == "v") }
+    #expect(throws: StoreError.locked(path: directory.store)) { try Store(directory.store) }
+    for reader in readers { try reader.close() }
+    readers = []
+    try Store(directory.store).setValue("w", forKey: "key")
+  }
+
+  @Test("Without a store there is none to open", arguments: [true, false])
+  func noStore(readOnly: Bool) throws {
+    let configuration = StoreConfiguration.small { $0.createsStore = false }
+    #expect(throws: StoreError.noStore(path: directory.store)) {
+      try Store(directory.store, configuration, readOnly: readOnly)
+    }
+    #expect(throws: StoreError.noStore(path: directory.path)) {
+      try Store(directory.path, configuration, readOnly: readOnly)
+    }
+    #expect(throws: StoreError.noStore(path: directory.path)) {
+      try Store.verify(path: directory.path)
+    }
+    #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
+  }
+
+  @Test("A path whose parent is missing is a system error that names it")
+  func noParent() {
+    let error = storeError { _ = try Store(directory("missing/store")) }
+    guard case .system(let failure) = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    #expect(failure.path == directory("missing/store"))
+    #expect(failure.errorNumber == ENOENT)
+  }
+
+  @Test("A file in the store's place is no store")
+  func file() throws {
+    try writeFile(directory.store, [1, 2, 3])
+    guard case .notAStore(directory.store, _) = storeError({ _ = try Store(directory.store) })
+    else {
+      Issue.record("opened")
+      return
+    }
+    #expect(try readFile(directory.store) == [1, 2, 3])
+  }
+
+  @Test("A directory that holds something else is refused and left as it is")
+  func foreign() throws {
+    try Image().write(to: directory.store)
+    try writeFile(directory.store + "/notes.txt", [1])
+    let listing = try DirectoryListing(of: directory.store)
+    guard case .notAStore(directory.store, _) = storeError({ _ = try Store(directory.store) })
+    else {
+      Issue.record("opened")
+      return
+    }
+    #expect(try DirectoryListing(of: directory.store) == listing)
+  }
+
+  @Test("An existing empty directory becomes a store, also by a path with a slash at its end")
+  func existingDirectory() throws {
+    try Image().write(to: directory.store)
+    try Store(directory.store + "/").setValue("v", forKey: "key")
+    #expect(try Store(directory.store).text("key") == "v")
+  }
+}

@@ -1,0 +1,152 @@
+import CairnStore
+import Foundation
+import Synchronization
+import Testing
+
+@Suite("Regression: full disks, intervals and who owns what")
+struct RegressionDiskTests {
+  /// A store that was left with some entries, and a disk that is full since.
+  private func fullDisk(closed: Bool) throws -> RegressionScene {
+    let scene = try RegressionScene()
+    let store = try scene.open()
+    for index in 0..<300 { try store.setValue([UInt8].filled(100), forKey: "key\(index)") }
+    if closed { try store.close() }
+    let left = try scene.killed()
+    left.fileSystem.fillDisk()
+    return left
+  }
+
+  @Test("After a close, a value can be removed on a full disk")
+  func removeOnFullDisk() throws {
+    // The close cut the segment at its last record, so the tombstone that would have made room
+    // needed room itself.
+    let scene = try fullDisk(closed: true)
+    let store = try scene.open()
+    #expect(try store.removeValue(forKey: "key1"))
+    #expect(try scene.killed().open().count() == 299)
+  }
+
+  @Test("A write that found no room does not take a removal's room away")
+  func removeAfterFailedWrite() throws {
+    // A failed allocation was undone by cutting the file at what this session had allocated, which
+    // gave up the blocks that the close had left for removals.
+    let scene = try fullDisk(closed: true)
+    let store = try scene.open()
+    #expect(throws: StoreError.self) { try store.setValue([UInt8].filled(20_000), forKey: "new") }
+    // What was given back, someone else took. This is more than what the last block had left.
+    scene.fileSystem.fillDisk()
+    for index in 0..<200 { #expect(try store.removeValue(forKey: "key\(index)")) }
+  }
+
+  @Test(
+    "Everything can be removed on a full disk, after a close and after a kill",
+    arguments: [true, false])
+  func removeAllOnFullDisk(closed: Bool) throws {
+    // The switch needs a new manifest, and there was no room for it: the reserve had not been made,
+    // or a recovery had used it up.
+    let scene = try fullDisk(closed: closed)
+    let store = try scene.open()
+    // What the open gave back, someone else took.
+    scene.fileSystem.fillDisk()
+    #expect(try store.count() == 300)
+    try store.removeAll()
+    #expect(try store.count() == 0)
+    #expect(try scene.killed().open().count() == 0)
+  }
+
+  @Test("A write with a shorter interval does not wait for a longer one")
+  func intervals() throws {
+    // A sync that was due in an hour stood for all: a write that asked for 10 ms got the hour.
+    let scene = try RegressionScene()
+    let store = try scene.open()
+    try store.setValue("1", forKey: "a", durability: .interval(.seconds(3600)))
+    try store.setValue("1", forKey: "b", durability: .interval(.milliseconds(10)))
+    #expect(scene.queue.delays.contains { $0 <= .milliseconds(10) })
+  }
+
+  @Test("A closed store is freed though a sync of an hour's interval waits")
+  func closedStoreIsFreed() throws {
+    // The job held the engine, and with it index, mappings and descriptors, until its time came.
+    let scene = try RegressionScene()
+    do {
+      let store = try scene.open()
+      try store.setValue("1", forKey: "a", durability: .interval(.seconds(3600)))
+      scene.queue.drain()
+      try store.close()
+    }
+    #expect(scene.fileSystem.openDescriptorCount == 0)
+  }
+
+  @Test("A new store's directory is made durable also where it existed before")
+  func parentOfExistingDirectory() throws {
+    // Only a directory that the open had made itself was synced into its parent. One that a run
+    // before had made and not synced could go in a power loss with all that was acknowledged.
+    let scene = try RegressionScene()
+    try FileManager.default.createDirectory(atPath: scene.path, withIntermediateDirectories: false)
+    let calls = Mutex<[String]>([])
+    scene.fileSystem.setHook { event in
+      if event.call == .synchronize && event.file.hasSuffix("/..") {
+        calls.withLock { $0.append("parent") }
+      }
+      if event.call == .rename { calls.withLock { $0.append("manifest") } }
+      return nil
+    }
+    _ = try scene.open()
+    #expect(calls.withLock { $0 } == ["parent", "manifest"])
+  }
+
+  @Test(
+    "A store is made in a directory whose parent cannot be synced", arguments: [EACCES, EINVAL])
+  func parentThatCannotBeSynced(number: Int32) throws {
+    // A mount point under a read-only image (fsync: EINVAL) or a directory that was provided in a
+    // parent one may only pass through (open: EACCES): its name is not the store's to make durable.
+    let scene = try RegressionScene()
+    try FileManager.default.createDirectory(atPath: scene.path, withIntermediateDirectories: false)
+    scene.fileSystem.setHook { event in
+      guard event.file.hasSuffix("/..") else { return nil }
+      return event.call == (number == EACCES ? .openDirectory : .synchronize) ? number : nil
+    }
+    try scene.open().setValue("1", forKey: "a")
+  }
+
+  @Test(
+    "Root does not write into another user's store",
+    .enabled(if: geteuid() == 0, "only root can give files away"))
+  func otherUsersStore() throws {
+    // Root could open it, and left files of its own there: the owner was locked out for good.
+    let scene = try RegressionScene()
+    let first = try scene.open()
+    try first.setValue("1", forKey: "a")
+    try first.close()
+    for name in try scene.names() + ["."] {
+      try FileManager.default.setAttributes(
+        [.ownerAccountID: 1234], ofItemAtPath: "\(scene.path)/\(name)")
+    }
+    let before = try scene.names().sorted()
+    #expect {
+      try scene.open()
+    } throws: {
+      if case StoreError.unsafeFile = $0 { true } else { false }
+    }
+    #expect(try scene.names().sorted() == before)
+    #expect(try scene.open(readOnly: true).count() == 1)
+  }
+
+  @Test("Every file has mode 0600 whatever the umask")
+  func modes() async {
+    // LOCK was made without the change of mode that the other files got: under a umask of 0777 its
+    // own maker could not open it again.
+    await #expect(processExitsWith: .success) {
+      let scene = try RegressionScene()
+      umask(0o777)
+      let store = try scene.open()
+      try store.setValue("1", forKey: "a")
+      for name in try scene.names() {
+        let attributes = try FileManager.default.attributesOfItem(atPath: scene.url(name).path)
+        #expect(attributes[.posixPermissions] as? Int == 0o600, "\(name)")
+      }
+      let attributes = try FileManager.default.attributesOfItem(atPath: scene.path)
+      #expect(attributes[.posixPermissions] as? Int == 0o700)
+    }
+  }
+}

@@ -1,0 +1,271 @@
+import CairnStore
+import Testing
+
+/// What a killed process may leave at the end of the log.
+@Suite("Recovery cuts a torn tail")
+struct TornTailTests {
+  /// Three records, of which the last has every kind of field, key, metadata, value and padding.
+  static let killed = Result {
+    try KilledStore { store in
+      try store.setValue("one", forKey: "a")
+      try store.setValue("two", forKey: "b")
+    } last: { store in
+      try store.setValue(
+        "the last value", forKey: "last", lifetime: .seconds(1_000_000),
+        idleLimit: .seconds(1_000_000), cost: 3, metadata: [1, 2, 3, 4, 5])
+    }
+  }
+  /// The bytes of the last record: 24 + 26 of fields, 4 of key, 5 of metadata, 14 of value, padding.
+  static let byteCount = 80
+
+  @Test("The last record has the size that the tests below go by")
+  func size() throws {
+    #expect(try Self.killed.get().lastRecords.last?.range.count == Self.byteCount)
+  }
+
+  @Test("Undamaged, everything is there, in this boot and another", arguments: [nil, otherBoot])
+  func undamaged(boot: [UInt8]?) throws {
+    let killed = try Self.killed.get()
+    #expect(try Opening(killed.image, boot: boot) == .contents(killed.after))
+  }
+
+  @Test("The file cut inside the last record", arguments: 0..<byteCount)
+  func truncated(kept: Int) throws {
+    let killed = try Self.killed.get()
+    let last = try #require(try killed.lastRecords.last)
+    let image = killed.image.changing(try killed.lastSegment) { bytes in
+      bytes.removeLast(bytes.count - last.offset - kept)
+    }
+    #expect(try Opening(image) == .contents(killed.before))
+    if kept % 8 == 3 { #expect(try Opening(image, boot: otherBoot) == .contents(killed.before)) }
+  }
+
+  /// What the last record is overwritten with.
+  enum Damage: String, CaseIterable, Sendable { case zero, ones, flip }
+
+  @Test("A byte of the last record damaged", arguments: 0..<byteCount, Damage.allCases)
+  func damaged(index: Int, damage: Damage) throws {
+    let killed = try Self.killed.get()
+    let last = try #require(try killed.lastRecords.last)
+    let image = killed.image.changing(try killed.lastSegment) { bytes in
+      switch damage {
+      case .zero: bytes[last.offset + index] = 0
+      case .ones: bytes[last.offset + index] = 0xFF
+      case .flip: bytes[last.offset + index] ^= 0x10
+      }
+    }
+    // Damage to the padding, or none at all, loses nothing.
+    let isHarmless = image == killed.image || last.paddingRange.contains(last.offset + index)
+    let directory = try TemporaryDirectory()
+    try image.write(to: directory.store)
+    let store = try Store(directory.store)
+    #expect(try store.contents() == (isHarmless ? killed.after : killed.before))
+    #expect((try store.statistics().recovery.tornByteCount > 0) == !isHarmless)
+  }
+
+  @Test(
+    "Everything behind some byte of the last record overwritten", arguments: 0..<byteCount,
+    [0, 0xFF] as [UInt8])
+  func overwritten(from index: Int, with byte: UInt8) throws {
+    let killed = try Self.killed.get()
+    let last = try #require(try killed.lastRecords.last)
+    let image = killed.image.changing(try killed.lastSegment) { bytes in
+      for offset in (last.offset + index)..<last.range.upperBound { bytes[offset] = byte }
+    }
+    let isHarmless = image == killed.image || last.offset + index >= last.paddingRange.lowerBound
+    let directory = try TemporaryDirectory()
+    try image.write(to: directory.store)
+    #expect(
+      try Store(directory.store).contents() == (isHarmless ? killed.after : killed.before))
+  }
+
+  @Test("Garbage behind the last record", arguments: [1, 8, 24, 100, 5000])
+  func garbage(count: Int) throws {
+    var generator = Seed.generator()
+    let killed = try Self.killed.get()
+    let end = try #require(try killed.lastRecords.last).range.upperBound
+    let garbage = generator.bytes(count: count).map { $0 | 1 }
+    let image = killed.image.changing(try killed.lastSegment) { bytes in
+      bytes.replaceSubrange(end..<(end + count), with: garbage)
+    }
+    #expect(try Opening(image) == .contents(killed.after), Seed.comment)
+    #expect(try Opening(image, boot: otherBoot) == .contents(killed.after), Seed.comment)
+  }
+
+  @Test("Only a header of the segment: nothing is there")
+  func headerOnly() throws {
+    let killed = try Self.killed.get()
+    let image = killed.image.changing(try killed.lastSegment) {
+      $0.removeLast($0.count - SegmentHeader.byteCount)
+    }
+    // In another boot; in this one, losing all of three records is no work of a kill, but the
+    // file itself does not tell.
+    #expect(try Opening(image, boot: otherBoot) == .contents([:]))
+  }
+
+  @Test("Sequence numbers after a recovery are higher than any that was discarded")
+  func sequences() throws {
+    let killed = try KilledStore { store in
+      for number in 0..<5 { try store.setValue("v", forKey: "key\(number)") }
+    }
+    let records = try killed.lastRecords
+    // In another boot, everything from the second record on is discarded.
+    let image = killed.image.flipping(try killed.lastSegment, at: records[1].offset + 8)
+    let directory = try TemporaryDirectory()
+    try image.write(to: directory.store)
+    let store = try Store(
+      directory.store, fileSystem: FaultyFileSystem(bootIdentifier: otherBoot))
+    #expect(try store.count() == 1)
+    #expect(try store.setValue("v", forKey: "new") > 5)
+  }
+
+  @Test("The torn bytes are told, to the log too, without a key or value")
+  func report() throws {
+    let killed = try Self.killed.get()
+    let last = try #require(try killed.lastRecords.last)
+    let directory = try TemporaryDirectory()
+    try killed.image.flipping(try killed.lastSegment, at: last.offset).write(to: directory.store)
+    let messages = Messages()
+    let store = try Store(directory.store, .small { $0.log = { messages.add($0) } })
+    let recovery = try store.statistics().recovery
+    #expect(recovery.source == .scan)
+    #expect(recovery.wasClean == false)
+    #expect(recovery.replayedRecordCount == 2)
+    #expect(recovery.tornByteCount > 0 && recovery.tornByteCount <= last.range.count)
+    #expect(messages.all.contains { $0.contains("\(recovery.tornByteCount) bytes") })
+    #expect(!messages.all.contains { $0.contains("last") })
+  }
+
+  @Test("Verifying a killed store finds the same end and no error")
+  func verify() throws {
+    let killed = try Self.killed.get()
+    let last = try #require(try killed.lastRecords.last)
+    let directory = try TemporaryDirectory()
+    try killed.image.flipping(try killed.lastSegment, at: last.offset).write(to: directory.store)
+    let report = try Store.verify(path: directory.store)
+    #expect(report.errors == [])
+    #expect(report.recordCount == 2)
+    #expect(report.tornByteCount > 0)
+  }
+
+  @Test("A tombstone at the very end that is torn leaves its key")
+  func tombstone() throws {
+    let killed = try KilledStore {
+      try $0.setValue("v", forKey: "key")
+    } last: {
+      try $0.removeValue(forKey: "key")
+    }
+    #expect(try Opening(killed.image) == .contents([:]))
+    let last = try #require(try killed.lastRecords.last)
+    let image = killed.image.flipping(try killed.lastSegment, at: last.offset)
+    #expect(try Opening(image) == .contents(killed.before))
+  }
+
+  @Test("A large value whose head was not written yet is cut")
+  func largeValue() throws {
+    let killed = try KilledStore {
+      try $0.setValue("v", forKey: "key")
+    } last: {
+      try $0.setValue([UInt8](repeating: 3, count: 200_000), forKey: "large", durability: .durable)
+    }
+    #expect(try Opening(killed.image) == .contents(killed.after))
+    let last = try #require(try killed.lastRecords.last)
+    let image = killed.image.changing(try killed.lastSegment) { bytes in
+      for offset in last.headRange { bytes[offset] = 0 }
+    }
+    #expect(try Opening(image) == .contents(killed.before))
+  }
+}
+
+@Suite("Recovery drops an incomplete batch as a whole")
+struct TornBatchTests {
+  static let killed = Result {
+    try KilledStore { store in
+      try store.setValue("old", forKey: "a")
+      try store.setValue("old", forKey: "gone")
+    } last: { store in
+      try store.write { batch in
+        try batch.setValue("new", forKey: "a")
+        try batch.setValue("new", forKey: "b")
+        try batch.removeValue(forKey: "gone")
+        try batch.setValue("new", forKey: "c")
+      }
+    }
+  }
+
+  @Test("Complete, all of it is there", arguments: [nil, otherBoot])
+  func complete(boot: [UInt8]?) throws {
+    let killed = try Self.killed.get()
+    #expect(try Opening(killed.image, boot: boot) == .contents(killed.after))
+  }
+
+  @Test("Cut anywhere inside", arguments: 0..<168)
+  func truncated(kept: Int) throws {
+    let killed = try Self.killed.get()
+    let records = try killed.lastRecords
+    let start = records[2].offset
+    let end = try #require(records.last).range.upperBound
+    #expect(end - start == 168)
+    let directory = try TemporaryDirectory()
+    try killed.image.changing(try killed.lastSegment) { $0.removeLast($0.count - start - kept) }
+      .write(to: directory.store)
+    let boot = kept % 2 == 0 ? nil : otherBoot
+    let store = try Store(
+      directory.store, fileSystem: FaultyFileSystem(bootIdentifier: boot))
+    #expect(try store.contents() == killed.before)
+  }
+
+  @Test("One record of it damaged", arguments: 0..<4, [nil, otherBoot])
+  func damaged(index: Int, boot: [UInt8]?) throws {
+    let killed = try Self.killed.get()
+    let record = try killed.lastRecords[2 + index]
+    let image = killed.image.flipping(try killed.lastSegment, at: record.offset + 4)
+    #expect(try Opening(image, boot: boot) == .contents(killed.before))
+  }
+
+  @Test("One value of it damaged", arguments: [0, 1, 3], [nil, otherBoot])
+  func damagedValue(index: Int, boot: [UInt8]?) throws {
+    let killed = try Self.killed.get()
+    let record = try killed.lastRecords[2 + index]
+    let image = killed.image.flipping(try killed.lastSegment, at: record.valueRange.lowerBound)
+    #expect(try Opening(image, boot: boot) == .contents(killed.before))
+  }
+
+  @Test("A batch in a segment of its own, cut inside")
+  func large() throws {
+    let killed = try KilledStore {
+      try $0.setValue("old", forKey: "a")
+    } last: { store in
+      try store.write { batch in
+        for number in 0..<10 {
+          try batch.setValue([UInt8](repeating: 1, count: 9000), forKey: "k\(number)")
+        }
+      }
+    }
+    #expect(try Opening(killed.image) == .contents(killed.after))
+    let middle = try killed.lastRecords[5]
+    let image = killed.image.changing(try killed.lastSegment) {
+      $0.removeLast($0.count - middle.offset - 100)
+    }
+    #expect(try Opening(image) == .contents(killed.before))
+  }
+
+  @Test("A complete batch followed by a torn one stays")
+  func following() throws {
+    let killed = try KilledStore { store in
+      try store.write { batch in
+        try batch.setValue("1", forKey: "a")
+        try batch.setValue("1", forKey: "b")
+      }
+    } last: { store in
+      try store.write { batch in
+        try batch.setValue("2", forKey: "a")
+        try batch.setValue("2", forKey: "b")
+      }
+    }
+    let last = try #require(try killed.lastRecords.last)
+    let image = killed.image.flipping(try killed.lastSegment, at: last.offset)
+    #expect(try Opening(image) == .contents(killed.before))
+    #expect(try Opening(image, boot: otherBoot) == .contents(killed.before))
+  }
+}

@@ -1,0 +1,396 @@
+import CairnStore
+import Foundation
+import Testing
+
+/// Holds Docs/FileFormat.md against the library: Tests/FormatReader/read_store.py was written from
+/// the document alone and must find in a store's files what the store itself finds.
+@Suite(
+  "A reader written from the document reads every store",
+  .enabled(if: IndependentReader.isAvailable, "there is no python3"))
+struct IndependentReaderTests {
+  private let scratch: ScratchDirectory
+  private var configuration = StoreConfiguration()
+
+  init() throws {
+    scratch = try ScratchDirectory()
+    configuration.clock = IndependentReader.clock
+    configuration.durability = .process
+    configuration.segmentByteLimit = 64 << 10
+  }
+
+  // MARK: Sound stores
+
+  @Test func emptyStore() throws {
+    try Store(path: scratch.store, configuration: configuration).close()
+    #expect(try IndependentReader.read(scratch.store).lines == [])
+  }
+
+  @Test(arguments: [1, 2] as [UInt64])
+  func storeThatWasClosedAndReopened(seed: UInt64) throws {
+    var random = SplitMix(state: seed)
+    for _ in 0..<4 {
+      let store = try Store(path: scratch.store, configuration: configuration)
+      try fill(store, &random)
+      let content = try IndependentReader.content(of: store)
+      try store.close()
+      try expectSound(scratch.store, content)
+    }
+  }
+
+  @Test(arguments: [1, 2] as [UInt64])
+  func copyOfAnOpenStore(seed: UInt64) throws {
+    var random = SplitMix(state: seed)
+    let store = try Store(path: scratch.store, configuration: configuration)
+    for round in 0..<3 {
+      try fill(store, &random)
+      if round == 1 { try store.sync() }
+      let copy = try scratch.copy(as: "round\(round)")
+      try expectSound(copy, try IndependentReader.content(of: store))
+      // Opening the copy seals what was found.
+      let reopened = try Store(path: copy, configuration: configuration)
+      let content = try IndependentReader.content(of: reopened)
+      try reopened.close()
+      try expectSound(copy, content)
+    }
+    try store.close()
+  }
+
+  @Test func storeAfterRemovalOfAll() throws {
+    var random = SplitMix(state: 4)
+    let store = try Store(path: scratch.store, configuration: configuration)
+    try fill(store, &random)
+    try store.removeAll()
+    try expectSound(try scratch.copy(as: "removed"), [])
+    try store.setValue("new", forKey: "key 1")
+    try expectSound(try scratch.copy(as: "written"), try IndependentReader.content(of: store))
+    let content = try IndependentReader.content(of: store)
+    #expect(content.count == 1)
+    try store.close()
+    try expectSound(scratch.store, content)
+  }
+
+  @Test func storeThatIsOpenElsewhere() throws {
+    let store = try Store(path: scratch.store, configuration: configuration)
+    #expect(try IndependentReader.read(scratch.store).status == 4)
+    try store.close()
+  }
+
+  // MARK: Damaged stores
+
+  /// The reader finds something wrong exactly where the library does; where neither does, both
+  /// find the same entries.
+  @Test(arguments: Wear.allCases)
+  func flippedBits(wear: Wear) throws {
+    let original = try makeWornStore(wear)
+    var random = SplitMix(state: 5)
+    let names = try scratch.files(in: original).filter { $0 != "LOCK" }
+    for round in 0..<16 {
+      let name = names[round % names.count]
+      var bytes = try scratch.bytes(of: name, in: original)
+      // Most of a segment may be unused; the bytes in use come first.
+      let offset = Int(random.next() % UInt64(min(bytes.count, 1200)))
+      bytes[offset] ^= 1 << UInt8(random.next() % 8)
+      let copy = try scratch.copy(original, as: "flip\(round)")
+      try scratch.write(bytes, to: name, in: copy)
+      try expectSameVerdict(copy, "\(wear): a bit of byte \(offset) of \(name)")
+    }
+  }
+
+  @Test(arguments: [Wear.killed, .powerless])
+  func cutTails(wear: Wear) throws {
+    let original = try makeWornStore(wear)
+    let name = try #require(try scratch.files(in: original).first { $0.hasPrefix("seg-") })
+    var bytes = try scratch.bytes(of: name, in: original)
+    while bytes.last == 0 { bytes.removeLast() }
+    for byteCount in stride(from: bytes.count, to: max(0, bytes.count - 600), by: -33) {
+      let copy = try scratch.copy(original, as: "cut\(byteCount)")
+      try scratch.write(Array(bytes[..<byteCount]), to: name, in: copy)
+      try expectSameVerdict(copy, "\(wear): \(name) cut at \(byteCount)")
+    }
+  }
+
+  // MARK: The document
+
+  /// The store whose bytes the document shows is one.
+  @Test func workedExample() throws {
+    let path = scratch.path + "/example"
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    for (name, bytes) in try IndependentReader.filesInDocument() {
+      try scratch.write(bytes, to: name, in: path)
+    }
+    try scratch.write([], to: "LOCK", in: path)
+    var configuration = configuration
+    let clock = FixedClock(time: Timestamp(millisecondsSinceEpoch: 1_767_225_600_500))
+    configuration.clock = clock
+    let result = try IndependentReader.read(path, now: clock.time)
+    #expect(result.status == 0)
+    #expect(result.lines.map(\.key) == ["62", "6772656574696e67"])
+    #expect(result.lines.map(\.value) == ["", "68656c6c6f"])
+    #expect(try Store.verify(path: path).errors == [])
+    let store = try Store(readingAt: path, configuration: configuration)
+    #expect(try IndependentReader.content(of: store) == Set(result.lines))
+    #expect(try store.entry(forKey: "greeting")?.metadata == Array("text".utf8))
+  }
+
+  // MARK: Helpers
+
+  /// How a store came to be as it is.
+  enum Wear: CaseIterable {
+    case closed
+    /// Its process died.
+    case killed
+    /// The power failed.
+    case powerless
+  }
+
+  /// A small store with one segment, in which every kind of record comes early.
+  private func makeWornStore(_ wear: Wear) throws -> String {
+    let store = try Store(path: scratch.store, configuration: configuration)
+    for index in 0..<4 {
+      try store.setValue("value \(index)", forKey: "key \(index)", metadata: [1, 2, 3])
+    }
+    try store.sync()
+    try store.write { batch in
+      try batch.setValue(String(repeating: "x", count: 50), forKey: "key 1")
+      try batch.removeValue(forKey: "key 2")
+      try batch.setValue("", forKey: "empty", lifetime: .seconds(100))
+    }
+    for index in 2..<6 { try store.setValue("newer \(index)", forKey: "key \(index)", cost: 7) }
+    let copy = try scratch.copy(as: "\(wear)")
+    try store.close()
+    switch wear {
+    case .closed: return scratch.store
+    case .killed: return copy
+    case .powerless:
+      let bytes = try scratch.bytes(of: "MANIFEST", in: copy)
+      var manifest = try bytes.withSpan { (bytes) throws(StoreError) in
+        try Manifest(decoding: bytes)
+      }
+      manifest.bootIdentifier[0] ^= 1
+      try scratch.write(manifest.encoded(), to: "MANIFEST", in: copy)
+      return copy
+    }
+  }
+
+  /// Writes of every kind, over a few hundred keys and several segments.
+  private func fill(_ store: Store, _ random: inout SplitMix) throws {
+    for index in 0..<400 {
+      let key = "key \(random.next() % 150)"
+      let value = (0..<Int(random.next() % 400)).map { _ in UInt8(random.next() & 255) }
+      switch random.next() % 12 {
+      case 0: try store.removeValue(forKey: key)
+      case 1: try store.setValue(value, forKey: key, lifetime: .seconds(50))
+      case 2: try store.setValue(value, forKey: key, lifetime: .seconds(-1))
+      case 3: try store.setValue(value, forKey: key, idleLimit: .milliseconds(index % 2))
+      case 4: try store.setValue(value, forKey: key, cost: random.next(), metadata: [UInt8](value))
+      case 5:
+        try store.write(durability: index % 3 == 0 ? .durable : nil) { batch in
+          for other in 0..<(1 + random.next() % 4) {
+            try batch.setValue(value, forKey: "\(key) \(other)", metadata: [0])
+          }
+          try batch.removeValue(forKey: "key \(random.next() % 150)")
+          try batch.setValue("", forKey: key)
+        }
+      case 6: try store.setValue(value, forKey: key, durability: .durable)
+      default: try store.setValue(value, forKey: key)
+      }
+      if index % 150 == 20 {
+        // Larger than a segment.
+        try store.setValue([UInt8](repeating: UInt8(index & 255), count: 150_000), forKey: "big")
+      }
+    }
+  }
+
+  private func expectSound(
+    _ path: String, _ content: Set<IndependentReader.Line>,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) throws {
+    let result = try IndependentReader.read(path)
+    #expect(result.status == 0, "\(result.errors)", sourceLocation: sourceLocation)
+    let lines = Set(result.lines)
+    // Named apart, since whole stores are too long to print.
+    let differences = lines.symmetricDifference(content).map { "\($0.key) \($0.sequence)" }
+    #expect(differences == [], sourceLocation: sourceLocation)
+    #expect(lines.count == result.lines.count, sourceLocation: sourceLocation)
+  }
+
+  private func expectSameVerdict(
+    _ path: String, _ what: String, sourceLocation: SourceLocation = #_sourceLocation
+  ) throws {
+    let result = try IndependentReader.read(path)
+    var isSound: Bool
+    var verdict = ""
+    do {
+      let errors = try Store.verify(path: path).errors
+      isSound = errors.isEmpty
+      verdict = "\(errors)"
+    } catch {
+      isSound = false
+      verdict = "\(error)"
+    }
+    #expect(
+      isSound == (result.status == 0), "\(what): the reader: \(result.errors), verify: \(verdict)",
+      sourceLocation: sourceLocation)
+    guard isSound, result.status == 0 else { return }
+    let store = try Store(readingAt: path, configuration: configuration)
+    let content = try IndependentReader.content(of: store)
+    #expect(Set(result.lines) == content, "\(what)", sourceLocation: sourceLocation)
+  }
+}
+
+/// Runs Tests/FormatReader/read_store.py.
+enum IndependentReader {
+  struct Line: Codable, Hashable {
+    var key: String
+    var value: String?
+    var metadata: String
+    var sequence: UInt64
+    var written: Int64
+    var expiry: Int64?
+    var idleLimit: UInt64?
+    var cost: UInt64?
+  }
+
+  static let clock = FixedClock(time: Timestamp(millisecondsSinceEpoch: 4_000_000_000_123))
+
+  private static let repository = URL(fileURLWithPath: #filePath)
+    .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent()
+
+  static let isAvailable: Bool = {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = ["python3", "-c", ""]
+    process.standardError = FileHandle.nullDevice
+    do { try process.run() } catch { return false }
+    process.waitUntilExit()
+    return process.terminationStatus == 0
+  }()
+
+  static func read(
+    _ path: String, now: Timestamp = clock.time
+  ) throws -> (status: Int32, lines: [Line], errors: String) {
+    let process = Process()
+    let output = Pipe()
+    // A file, since two pipes read one after the other could block.
+    let errors = path + ".errors"
+    try Data().write(to: URL(fileURLWithPath: errors))
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = [
+      "python3", "-B", repository.appendingPathComponent("Tests/FormatReader/read_store.py").path,
+      "--now", "\(now.millisecondsSinceEpoch)", path,
+    ]
+    process.standardOutput = output
+    process.standardError = FileHandle(forWritingAtPath: errors)
+    try process.run()
+    let data = output.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    let lines = try data.split(separator: UInt8(ascii: "\n")).map {
+      try JSONDecoder().decode(Line.self, from: $0)
+    }
+    return (process.terminationStatus, lines, try String(contentsOfFile: errors, encoding: .utf8))
+  }
+
+  /// What the store itself finds.
+  static func content(of store: Store) throws -> Set<Line> {
+    var lines: Set<Line> = []
+    try store.forEachEntry { entry in
+      lines.insert(
+        Line(
+          key: hexadecimal(entry.key), value: hexadecimal(entry.value),
+          metadata: hexadecimal(entry.metadata), sequence: entry.info.version,
+          written: entry.info.written.millisecondsSinceEpoch,
+          expiry: entry.info.expires?.millisecondsSinceEpoch,
+          idleLimit: entry.info.idleLimit.map { UInt64($0.milliseconds) }, cost: entry.info.cost))
+      return .next
+    }
+    return lines
+  }
+
+  private static func hexadecimal(_ bytes: [UInt8]) -> String {
+    let digits = Array("0123456789abcdef".utf8)
+    return String(
+      decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+  }
+
+  /// The files of the worked example: the first dump below the heading with each one's name. Every
+  /// line of a dump says at which offset it lies.
+  static func filesInDocument() throws -> [(name: String, bytes: [UInt8])] {
+    let document = try String(
+      contentsOf: repository.appendingPathComponent("Docs/FileFormat.md"), encoding: .utf8)
+    var files: [(name: String, bytes: [UInt8])] = []
+    var isInDump = false
+    var isDone = true
+    for line in document.split(separator: "\n", omittingEmptySubsequences: false) {
+      if line.hasPrefix("### ") {
+        let name = String(line.dropFirst(4))
+        isDone = name != "MANIFEST" && !name.hasPrefix("seg-")
+        if !isDone { files.append((name, [])) }
+      } else if line.hasPrefix("```") {
+        if isInDump { isDone = true }
+        isInDump.toggle()
+      } else if isInDump, !isDone, !line.isEmpty {
+        var words = line.prefix { $0 != "|" }.split(separator: " ")[...]
+        #expect(words.popFirst().flatMap { Int($0) } == files[files.count - 1].bytes.count)
+        files[files.count - 1].bytes += try words.map { try #require(UInt8($0, radix: 16)) }
+      }
+    }
+    #expect(files.count == 2)
+    return files
+  }
+}
+
+struct FixedClock: WallClock {
+  let time: Timestamp
+  func now() -> Timestamp { time }
+}
+
+/// Steele, Lea and Flood, 2014.
+private struct SplitMix: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = state
+    mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ mixed >> 31
+  }
+}
+
+/// A directory for one test, with a store in it; removed afterwards.
+private final class ScratchDirectory {
+  let path: String
+  var store: String { path + "/store" }
+
+  init() throws {
+    path = NSTemporaryDirectory() + "cairn-reader-\(UInt64.random(in: 0 ... .max))"
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  func files(in directory: String) throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: directory).sorted()
+  }
+
+  func bytes(of name: String, in directory: String) throws -> [UInt8] {
+    [UInt8](try Data(contentsOf: URL(fileURLWithPath: directory + "/" + name)))
+  }
+
+  func write(_ bytes: [UInt8], to name: String, in directory: String) throws {
+    try Data(bytes).write(to: URL(fileURLWithPath: directory + "/" + name))
+  }
+
+  /// A copy of a store that may be open, as a kill would leave it while nothing is written. The
+  /// manifest comes first: what a later one adds is then unlisted, and what it drops is ignored.
+  func copy(_ original: String? = nil, as name: String) throws -> String {
+    let original = original ?? store
+    let copy = path + "/" + name
+    try FileManager.default.createDirectory(atPath: copy, withIntermediateDirectories: true)
+    for name in ["MANIFEST"] + (try files(in: original).filter { $0 != "MANIFEST" }) {
+      try? write(bytes(of: name, in: original), to: name, in: copy)
+    }
+    return copy
+  }
+}

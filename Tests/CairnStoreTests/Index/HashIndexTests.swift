@@ -1,0 +1,299 @@
+import CairnStore
+import Testing
+
+@Suite("The hash index")
+struct HashIndexTests {
+  /// An index beside a dictionary that says what it must hold.
+  struct Pair {
+    let index = HashIndex(recency: RecencyClock(now: ManualClock.start))
+    /// The locations and flags under each hash as far as the index keeps it: 48 bits.
+    var model: [UInt64: [UInt64: UInt8]] = [:]
+    var nextLocation: UInt64 = 1
+
+    static func kept(_ hash: UInt64) -> UInt64 { hash & 0xFFFF_FFFF_FF00_00FF }
+
+    /// Every location that the index gives for a hash.
+    func locations(_ hash: UInt64) -> [UInt64: UInt8] {
+      var found: [UInt64: UInt8] = [:]
+      var entry = IndexEntry.empty
+      while index.find(hash, after: entry.location, touch: .no, { entry = $0 }) {
+        found[entry.location.rawValue] = entry.flags.rawValue
+      }
+      return found
+    }
+
+    mutating func insert(_ hash: UInt64, flags: UInt8) {
+      let location = nextLocation
+      nextLocation += 1
+      index.insert(hash, location: Location(rawValue: location), flags: .init(rawValue: flags))
+      model[Self.kept(hash), default: [:]][location] = flags
+    }
+
+    mutating func replace(_ hash: UInt64, flags: UInt8) {
+      guard let old = model[Self.kept(hash)]?.keys.min() else { return }
+      let location = nextLocation
+      nextLocation += 1
+      let isDone = index.replace(
+        hash, old: Location(rawValue: old), new: Location(rawValue: location),
+        flags: .init(rawValue: flags))
+      #expect(isDone)
+      model[Self.kept(hash)]?[old] = nil
+      model[Self.kept(hash)]?[location] = flags
+    }
+
+    mutating func remove(_ hash: UInt64) {
+      guard let old = model[Self.kept(hash)]?.keys.min() else {
+        #expect(!index.remove(hash, location: Location(rawValue: 1 << 39)))
+        return
+      }
+      #expect(index.remove(hash, location: Location(rawValue: old)))
+      #expect(!index.remove(hash, location: Location(rawValue: old)))
+      model[Self.kept(hash)]?[old] = nil
+      if model[Self.kept(hash)]?.isEmpty == true { model[Self.kept(hash)] = nil }
+    }
+
+    var count: Int { model.values.reduce(0) { $0 + $1.count } }
+  }
+
+  @Test("100,000 random operations give what a dictionary gives")
+  func model() {
+    var generator = Seed.generator()
+    var pair = Pair()
+    // A pool in which many hashes share their 48 kept bits, some at the very end of the table.
+    var pool = (0..<6000).map { _ in generator.next() }
+    for _ in 0..<400 {
+      let twin = pool[Int.random(in: 0..<6000, using: &generator)]
+      pool.append(Pair.kept(twin) | UInt64.random(in: 0..<0xFFFF, using: &generator) << 8)
+    }
+    pool += (0..<30).map { 0xFFFF_FFFF_FF00_0007 | $0 << 8 }
+    pool += (0..<30).map { 0x0000_0000_0000_0007 | $0 << 8 }
+    for step in 0..<100_000 {
+      let hash = pool[Int.random(in: 0..<pool.count, using: &generator)]
+      // Growing, then shrinking, then growing again.
+      let insertions = (step / 25_000) % 2 == 0 ? 6 : 2
+      switch Int.random(in: 0..<10, using: &generator) {
+      case 0..<insertions: pair.insert(hash, flags: UInt8.random(in: 0...1, using: &generator))
+      case insertions..<(insertions + 2):
+        pair.replace(hash, flags: UInt8.random(in: 0...1, using: &generator))
+      default: pair.remove(hash)
+      }
+      if step % 16 == 0 {
+        let other = pool[Int.random(in: 0..<pool.count, using: &generator)]
+        #expect(pair.locations(other) == pair.model[Pair.kept(other)] ?? [:], Seed.comment)
+      }
+    }
+    #expect(pair.index.counts.all == pair.count, Seed.comment)
+    let expirable = pair.model.values.joined().count { $0.value == 1 }
+    #expect(pair.index.counts.expirable == expirable, Seed.comment)
+    for hash in Set(pool) {
+      #expect(pair.locations(hash) == pair.model[Pair.kept(hash)] ?? [:], Seed.comment)
+    }
+    var listed: [UInt64] = []
+    for shard in 0..<HashIndex.shardCount {
+      listed += pair.index.entries(inShard: shard) { $0.rawValue }.compactMap(\.value)
+    }
+    #expect(listed.sorted() == pair.model.values.joined().map(\.key).sorted(), Seed.comment)
+  }
+
+  @Test("Many entries of one hash, wherever in the table, are all found and all removed")
+  func sameHash() {
+    for hash in [0, 1, 0x8000_0000_0000_0000, 0xFFFF_FFFF_FF00_0000, .max] as [UInt64] {
+      var pair = Pair()
+      for _ in 0..<200 { pair.insert(hash, flags: 0) }
+      #expect(pair.locations(hash).count == 200)
+      for left in (0..<200).reversed() {
+        pair.remove(hash)
+        #expect(pair.locations(hash).count == left)
+      }
+      #expect(pair.index.counts.all == 0)
+    }
+  }
+
+  @Test("Removing all leaves nothing and takes no memory")
+  func removeAll() {
+    var pair = Pair()
+    for hash in UInt64(0)..<1000 { pair.insert(hash &* 0x9E37_79B9_7F4A_7C15, flags: 1) }
+    pair.index.removeAll()
+    #expect(pair.index.counts == (0, 0))
+    #expect(pair.index.byteCount == 0)
+    #expect(pair.locations(0x9E37_79B9_7F4A_7C15) == [:])
+  }
+
+  @Test("Removing tombstones leaves the others")
+  func removeTombstones() {
+    let index = HashIndex(recency: RecencyClock(now: ManualClock.start))
+    var generator = Seed.generator()
+    let hashes = (0..<5000).map { _ in generator.next() }
+    for (number, hash) in hashes.enumerated() {
+      index.insert(
+        hash, location: Location(rawValue: UInt64(number + 1)),
+        flags: number % 3 == 0 ? .tombstone : [])
+    }
+    index.removeTombstones()
+    #expect(index.counts.all == hashes.indices.count { $0 % 3 != 0 })
+    for (number, hash) in hashes.enumerated() {
+      var location: UInt64?
+      _ = index.find(hash, touch: .no) { location = $0.location.rawValue }
+      #expect(location == (number % 3 == 0 ? nil : UInt64(number + 1)), Seed.comment)
+    }
+  }
+
+  @Test("While keys come, the index takes at most 40 bytes a key, and 32 on average")
+  func memoryWhileGrowing() {
+    let index = HashIndex(recency: RecencyClock(now: ManualClock.start))
+    var generator = Seed.generator()
+    var sum = 0.0
+    var samples = 0
+    for count in 1...200_000 {
+      index.insert(generator.next(), location: Location(rawValue: UInt64(count)), flags: [])
+      if count >= 100_000, count % 1000 == 0 {
+        let perKey = Double(index.byteCount) / Double(count)
+        #expect(perKey <= 40, "at \(count) keys; \(Seed.comment)")
+        sum += perKey
+        samples += 1
+      }
+    }
+    #expect(sum / Double(samples) <= 32, Seed.comment)
+  }
+
+  @Test("While keys go, the index takes at most 40 bytes a key")
+  func memoryWhileShrinking() {
+    let index = HashIndex(recency: RecencyClock(now: ManualClock.start))
+    var generator = Seed.generator()
+    let hashes = (0..<100_000).map { _ in generator.next() }
+    for (number, hash) in hashes.enumerated() {
+      index.insert(hash, location: Location(rawValue: UInt64(number + 1)), flags: [])
+    }
+    var worst = 0.0
+    for (number, hash) in hashes.enumerated().reversed() where number >= 20_000 {
+      #expect(index.remove(hash, location: Location(rawValue: UInt64(number + 1))))
+      if number % 500 == 0 { worst = max(worst, Double(index.byteCount) / Double(number)) }
+    }
+    #expect(worst <= 40, Seed.comment)
+  }
+
+  @Test("Shards do not all grow at the same time")
+  func growth() {
+    let index = HashIndex(recency: RecencyClock(now: ManualClock.start))
+    var generator = Seed.generator()
+    var before = 0
+    var largestStep = 0.0
+    for count in 1...200_000 {
+      index.insert(generator.next(), location: Location(rawValue: UInt64(count)), flags: [])
+      // In each hundredth part of a doubling.
+      if count >= 100_000, count % 1000 == 0 {
+        let bytes = index.byteCount
+        if before > 0 { largestStep = max(largestStep, Double(bytes - before) / Double(before)) }
+        before = bytes
+      }
+    }
+    // Spread evenly it is 1 %; were they to grow together it would be nearly all.
+    #expect(largestStep < 0.1, Seed.comment)
+  }
+
+  @Test("A read makes an entry the newest, unless it can expire or is not to count")
+  func ticks() throws {
+    let index = HashIndex(recency: RecencyClock(now: ManualClock.start))
+    index.insert(1, location: Location(rawValue: 1), flags: [])
+    index.insert(2, location: Location(rawValue: 2), flags: .canExpire)
+    index.insert(3, location: Location(rawValue: 3), flags: [])
+    func tick(_ hash: UInt64) throws -> UInt64 {
+      var tick: UInt64?
+      _ = index.find(hash, touch: .no) { tick = $0.tick }
+      return try #require(tick)
+    }
+    let before = try tick(1)
+    #expect(before < (try tick(3)))
+    _ = index.find(1, touch: .no) { _ in }
+    #expect(try tick(1) == before)
+    _ = index.find(1, touch: .yes) { _ in }
+    #expect(try tick(1) > (try tick(3)))
+    let expirable = try tick(2)
+    _ = index.find(2, touch: .yes) { _ in }
+    #expect(try tick(2) == expirable)
+    index.touch(2, location: Location(rawValue: 2))
+    #expect(try tick(2) > (try tick(1)))
+  }
+
+  @Test("A read of the newest entry stores nothing")
+  func newestIsLeftAlone() throws {
+    let index = HashIndex(recency: RecencyClock(now: ManualClock.start))
+    index.insert(1, location: Location(rawValue: 1), flags: [])
+    var ticks: [UInt64] = []
+    for touch in [HashIndex.Touch.no, .yes, .no] {
+      _ = index.find(1, touch: touch) { ticks.append($0.tick) }
+    }
+    #expect(ticks.count == 3 && Set(ticks).count == 1)
+  }
+
+  @Test("An entry keeps each of its fields at their extremes")
+  func entryFields() {
+    for hash in [0, 1, (1 << 40) - 1] as [UInt64] {
+      for location in [1, (1 << 40) - 1] as [UInt64] {
+        for tick in [0, 1, 0xFF_FFFF, 0x100_0000, IndexEntry.tickLimit - 1] {
+          for flags in UInt8(0)...15 {
+            var entry = IndexEntry(
+              hash: hash, location: Location(rawValue: location), tick: 0,
+              flags: .init(rawValue: flags))
+            entry.tick = tick
+            #expect(entry.hash == hash)
+            #expect(entry.location.rawValue == location)
+            #expect(entry.tick == tick)
+            #expect(entry.flags.rawValue == flags)
+            #expect(!entry.isEmpty)
+          }
+        }
+      }
+    }
+  }
+}
+
+@Suite("The recency clock")
+struct RecencyClockTests {
+  @Test("The time of a tick is right within a second or a hundredth of its age")
+  func times() {
+    var generator = Seed.generator()
+    let clock = ManualClock()
+    let recency = RecencyClock(now: clock.now())
+    var known: [(tick: UInt64, time: Timestamp)] = []
+    // More seconds than the table has samples, so that it is thinned.
+    for _ in 0..<6000 {
+      clock.advance(by: .milliseconds(Int64.random(in: 100...5000, using: &generator)))
+      recency.note(clock.now())
+      known.append((recency.advance(), clock.now()))
+    }
+    for (tick, time) in known {
+      let age = clock.now().millisecondsSinceEpoch - time.millisecondsSinceEpoch
+      let early = time.millisecondsSinceEpoch - recency.time(of: tick).millisecondsSinceEpoch
+      #expect(early >= 0 && early <= max(1000, age / 100), "age \(age); \(Seed.comment)")
+    }
+  }
+
+  @Test("What was accessed before the clock was made counts as accessed then")
+  func start() {
+    let recency = RecencyClock(now: ManualClock.start)
+    #expect(recency.time(of: 0) == ManualClock.start)
+    #expect(recency.time(of: recency.advance()) == ManualClock.start)
+  }
+}
+
+@Suite("Locations")
+struct LocationTests {
+  @Test("A place comes back from its location", arguments: [1, 2, 1000, Location.granuleCount - 1])
+  func roundTrip(granule: Int) {
+    for offset in [72, 80, 65_528, Location.granuleByteCount - 8] {
+      let location = Location(granule: granule, offset: offset)
+      #expect(location.rawValue < 1 << 40)
+      #expect(location.granule == granule)
+      #expect(location.offset(fromGranule: granule) == offset)
+    }
+  }
+
+  @Test("An offset beyond one granule reaches into the next ones")
+  func longSegment() {
+    let offset = 5 * Location.granuleByteCount + 800
+    let location = Location(granule: 7, offset: offset)
+    #expect(location.granule == 12)
+    #expect(location.offset(fromGranule: 7) == offset)
+  }
+}

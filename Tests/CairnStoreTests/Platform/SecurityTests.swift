@@ -1,0 +1,226 @@
+import CairnStore
+import Foundation
+import Glibc
+import Testing
+
+@Suite("Permissions and unsafe files")
+struct SecurityTests {
+  static let isRoot = geteuid() == 0
+  /// "nobody".
+  static let otherUser = 65_534
+
+  let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  func mode(_ path: String) throws -> UInt32 {
+    var status = stat()
+    try check("stat", unsafe stat(path, &status))
+    return status.st_mode & 0o7777
+  }
+
+  func makeStore() throws {
+    let store = try Store(directory.store)
+    for number in 0..<70 {
+      try store.setValue(
+        [UInt8](repeating: 1, count: 1000), forKey: number == 0 ? "key" : "\(number)")
+    }
+    try store.close()
+  }
+
+  @Test(
+    "The directory has mode 0700 and every file 0600, whatever the umask",
+    arguments: [0o000, 0o022, 0o077, 0o777])
+  func modes(mask: Int) throws {
+    let result = try Helper.run("umask", directory.store, mask)
+    #expect(result.status == 0, "\(result.output)")
+    #expect(try mode(directory.store) == 0o700)
+    let names = try FileManager.default.contentsOfDirectory(atPath: directory.store)
+    #expect(names.count >= 4)
+    for name in names { #expect(try mode("\(directory.store)/\(name)") == 0o600, "\(name)") }
+  }
+
+  @Test("The quarantine has mode 0700")
+  func quarantineMode() throws {
+    let image = try FileTests.closed().changingManifest { $0.nextID += 10 }
+    try image.write(to: directory.store)
+    try writeFile("\(directory.store)/seg-0000000000000005", [1])
+    try Store(directory.store).close()
+    #expect(try mode("\(directory.store)/quarantine") == 0o700)
+  }
+
+  /// What stands in a file's place.
+  enum Stand: CaseIterable, Sendable {
+    case symbolicLink, danglingLink, hardLink, pipe, directory
+  }
+
+  @Test(
+    "Anything but a plain file of one link in a file's place is unsafe, and nothing hangs",
+    arguments: ["MANIFEST", "LOCK", "segment"], Stand.allCases)
+  func unsafeFile(name: String, stand: Stand) throws {
+    try makeStore()
+    let name = name == "segment" ? try Image(of: directory.store).segmentNames[0] : name
+    let path = "\(directory.store)/\(name)"
+    let moved = directory("moved")
+    try check("rename", unsafe rename(path, moved))
+    switch stand {
+    case .symbolicLink: try check("symlink", unsafe symlink(moved, path))
+    case .danglingLink: try check("symlink", unsafe symlink(directory("nowhere"), path))
+    case .hardLink: try check("link", unsafe link(moved, path))
+    case .pipe: try check("mkfifo", unsafe mkfifo(path, 0o600))
+    case .directory: try check("mkdir", unsafe mkdir(path, 0o700))
+    }
+    for readOnly in [true, false] {
+      let error = storeError { _ = try Store(directory.store, readOnly: readOnly) }
+      if stand == .directory, case .system(let failure) = error {
+        // Opening a directory for writing fails by itself.
+        #expect(failure.path == path)
+      } else {
+        guard case .unsafeFile(path, _) = error else {
+          Issue.record("\(String(describing: error))")
+          continue
+        }
+      }
+    }
+    #expect(storeError { _ = try Store.verify(path: directory.store) } != nil)
+    #expect(unsafe access(directory("nowhere"), F_OK) != 0, "the link was followed")
+  }
+
+  @Test("A symbolic link in the place of the new manifest is not followed")
+  func newManifestLink() throws {
+    try makeStore()
+    try writeFile(directory("victim"), [1, 2, 3])
+    _ = unsafe unlink(directory.store + "/MANIFEST.new")
+    try check("symlink", unsafe symlink(directory("victim"), directory.store + "/MANIFEST.new"))
+    // Refused or replaced, as long as it is not followed.
+    _ = storeError {
+      let store = try Store(directory.store)
+      try store.setValue("v", forKey: "new")
+      try store.close()
+    }
+    #expect(try readFile(directory("victim")) == [1, 2, 3])
+  }
+
+  @Test("A symbolic link in the place of the quarantine is not followed")
+  func quarantineLink() throws {
+    let image = try FileTests.closed().changingManifest { $0.nextID += 10 }
+    try image.write(to: directory.store)
+    try writeFile("\(directory.store)/seg-0000000000000005", [1])
+    try Image().write(to: directory("elsewhere"))
+    try check("symlink", unsafe symlink(directory("elsewhere"), directory.store + "/quarantine"))
+    #expect(storeError { _ = try Store(directory.store) } != nil)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: directory("elsewhere")) == [])
+  }
+
+  @Test("A store may be reached through a symbolic link to its directory")
+  func directoryLink() throws {
+    try makeStore()
+    try check("symlink", unsafe symlink(directory.store, directory("link")))
+    #expect(try Store(directory("link")).contains("key"))
+  }
+
+  @Test("Descriptors 0, 1 and 2 are not used, though they are free")
+  func standardStreams() throws {
+    let result = try Helper.run("no-standard-streams", directory.store)
+    #expect(result.status == 0)
+  }
+
+  // As root, a mode stops nobody; these run as another user, which only root can become.
+
+  func change(owner: Int, of path: String) throws {
+    try check("chown", unsafe chown(path, uid_t(owner), gid_t(owner)))
+  }
+
+  /// What the other user gets who opens, reads and writes.
+  func asOtherUser() throws -> [String] {
+    try check("chmod", unsafe chmod(directory.path, 0o755))
+    let result = try Helper.run("user", directory.store, Self.otherUser)
+    #expect(result.status == 0, "\(result.output)")
+    return result.output.split(separator: "\n").map(String.init)
+  }
+
+  @Test(
+    "A store in a directory that another user may not enter is a system error", .enabled(if: isRoot)
+  )
+  func foreignDirectory() throws {
+    try makeStore()
+    let lines = try asOtherUser()
+    #expect(lines.count == 1)
+    #expect(lines[0].contains("errno 13"))
+  }
+
+  @Test("A store in a directory of another user is unsafe", .enabled(if: isRoot))
+  func openForeignDirectory() throws {
+    try makeStore()
+    try check("chmod", unsafe chmod(directory.store, 0o777))
+    #expect(try asOtherUser()[0].contains("it belongs to another user"))
+  }
+
+  @Test(
+    "A file of another user than the directory's is unsafe", .enabled(if: isRoot),
+    arguments: ["LOCK", "MANIFEST", "segment"])
+  func foreignFile(name: String) throws {
+    try makeStore()
+    let names = try FileManager.default.contentsOfDirectory(atPath: directory.store)
+    try change(owner: Self.otherUser, of: directory.store)
+    for file in names { try change(owner: Self.otherUser, of: "\(directory.store)/\(file)") }
+    let name = name == "segment" ? try Image(of: directory.store).segmentNames[0] : name
+    try change(owner: 0, of: "\(directory.store)/\(name)")
+    try check("chmod", unsafe chmod("\(directory.store)/\(name)", 0o666))
+    let lines = try asOtherUser()
+    #expect(lines[0].contains("another user"))
+    #expect(lines[0].contains(name))
+    // Nor does root take it.
+    guard case .unsafeFile = storeError({ _ = try Store(directory.store) }) else {
+      Issue.record("root opens it")
+      return
+    }
+  }
+
+  @Test(
+    "A file that may not be read is a system error that names it", .enabled(if: isRoot),
+    arguments: ["LOCK", "MANIFEST", "segment"])
+  func unreadable(name: String) throws {
+    try makeStore()
+    let names = try FileManager.default.contentsOfDirectory(atPath: directory.store)
+    try change(owner: Self.otherUser, of: directory.store)
+    for file in names { try change(owner: Self.otherUser, of: "\(directory.store)/\(file)") }
+    let name = name == "segment" ? try Image(of: directory.store).segmentNames[0] : name
+    try check("chmod", unsafe chmod("\(directory.store)/\(name)", 0))
+    let lines = try asOtherUser()
+    #expect(lines.count == 1)
+    #expect(lines[0].contains(name))
+    #expect(lines[0].contains("errno 13"))
+  }
+
+  @Test(
+    "In a directory that may not be written to, reads work and writes are system errors",
+    .enabled(if: isRoot))
+  func unwritable() throws {
+    try makeStore()
+    let names = try FileManager.default.contentsOfDirectory(atPath: directory.store)
+    try change(owner: Self.otherUser, of: directory.store)
+    for file in names { try change(owner: Self.otherUser, of: "\(directory.store)/\(file)") }
+    try check("chmod", unsafe chmod(directory.store, 0o555))
+    let lines = try asOtherUser()
+    #expect(lines.count == 3)
+    #expect(lines[0] == "open: done")
+    #expect(lines[1] == "read: done")
+    #expect(lines[2].contains("errno 13"))
+  }
+
+  @Test("A store of another user's is opened by its owner", .enabled(if: isRoot))
+  func ownStore() throws {
+    try makeStore()
+    let names = try FileManager.default.contentsOfDirectory(atPath: directory.store)
+    try change(owner: Self.otherUser, of: directory.store)
+    for file in names { try change(owner: Self.otherUser, of: "\(directory.store)/\(file)") }
+    #expect(try asOtherUser() == ["open: done", "read: done", "write: done"])
+  }
+
+  @Test("With any limit on descriptors there is a typed error or success, and none is leaked")
+  func descriptorLimit() throws {
+    let result = try Helper.run("descriptor-limit", directory.store, 0)
+    #expect(result.status == 0, "\(result.output)")
+  }
+}

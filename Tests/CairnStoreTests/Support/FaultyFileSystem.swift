@@ -1,0 +1,291 @@
+import CairnStore
+import Glibc
+import Synchronization
+
+/// The real file system behind a counter of calls, which can fail a chosen one, keep transfers
+/// short, and tell of another boot. Also keeps account of descriptors.
+final class FaultyFileSystem: FileSystem {
+  /// The kinds of calls.
+  enum Call: String, CaseIterable, Sendable {
+    case makeDirectoryAtPath, makeDirectory, openDirectoryAtPath, openDirectory, names, rename
+    case unlink, volume, open, status, lock, read, write, allocate, truncate, synchronizeData
+    case synchronize, dropCache, map, protect, prefault, bootIdentifier, randomBytes
+
+    /// Those that can fail.
+    static let failing = allCases.filter { $0 != .prefault }
+  }
+
+  /// What to fail.
+  struct Fault: Sendable, CustomStringConvertible {
+    var call: Call
+    /// How many calls of the kind succeed before.
+    var index: Int
+    var errorNumber: Int32
+    /// Whether all later calls of the kind fail too.
+    var isLasting = false
+    /// Whether the call takes effect before it reports the failure.
+    var takesEffect = false
+
+    var description: String { "\(call.rawValue)#\(index) errno \(errorNumber)" }
+  }
+
+  private struct State {
+    var counts: [Call: Int] = [:]
+    var fault: Fault?
+    var hasFired = false
+    var open: Set<Int32> = []
+    var mappings = 0
+    var mistakes: [String] = []
+    var lowest = Int32.max
+    var hook: (@Sendable (Call) -> Void)?
+  }
+
+  private let system = SystemFileSystem()
+  private let state: Mutex<State>
+  /// The most bytes that one read or write transfers.
+  private let transferLimit: Int
+  private let boot: [UInt8]?
+
+  init(fault: Fault? = nil, transferLimit: Int = .max, bootIdentifier: [UInt8]? = nil) {
+    self.transferLimit = transferLimit
+    boot = bootIdentifier
+    var state = State()
+    state.fault = fault
+    self.state = Mutex(state)
+  }
+
+  // MARK: What tests ask and set
+
+  /// How many calls of each kind there were.
+  var counts: [Call: Int] { state.withLock { $0.counts } }
+  func count(of call: Call) -> Int { counts[call] ?? 0 }
+  /// Whether the fault has happened.
+  var hasFired: Bool { state.withLock { $0.hasFired } }
+  /// Descriptors that were opened and not closed.
+  var openDescriptorCount: Int { state.withLock { $0.open.count } }
+  /// Mappings that were made and not taken down.
+  var mappingCount: Int { state.withLock { $0.mappings } }
+  /// Descriptors closed twice, or used after they were closed.
+  var mistakes: [String] { state.withLock { $0.mistakes } }
+  /// The lowest descriptor that was handed out.
+  var lowestDescriptor: Int32 { state.withLock { $0.lowest } }
+
+  /// Fails calls from now on; the count of calls begins anew.
+  func arm(_ fault: Fault?) {
+    state.withLock {
+      $0.fault = fault
+      $0.hasFired = false
+      $0.counts = [:]
+    }
+  }
+
+  /// Runs code before each call, on the thread that makes it.
+  func setHook(_ hook: (@Sendable (Call) -> Void)?) { state.withLock { $0.hook = hook } }
+
+  // MARK: The machinery
+
+  private func perform<Value>(
+    _ call: Call, on descriptor: Int32? = nil, _ body: () throws(SystemError) -> Value
+  ) throws(SystemError) -> Value {
+    let (fault, hook) = state.withLock { state -> (Fault?, (@Sendable (Call) -> Void)?) in
+      let index = state.counts[call] ?? 0
+      state.counts[call] = index + 1
+      if let descriptor, !state.open.contains(descriptor) {
+        state.mistakes.append("\(call.rawValue) on closed descriptor \(descriptor)")
+      }
+      guard let fault = state.fault, fault.call == call,
+        index == fault.index || fault.isLasting && index > fault.index
+      else { return (nil, state.hook) }
+      state.hasFired = true
+      return (fault, state.hook)
+    }
+    hook?(call)
+    if let fault {
+      if fault.takesEffect { _ = try body() }
+      throw SystemError(call: call.rawValue, errorNumber: fault.errorNumber)
+    }
+    return try body()
+  }
+
+  private func opened(_ descriptor: Int32) -> Int32 {
+    state.withLock {
+      $0.open.insert(descriptor)
+      $0.lowest = min($0.lowest, descriptor)
+    }
+    return descriptor
+  }
+
+  // MARK: FileSystem
+
+  var mappedWriteObserver: (any MappedWriteObserver)? { nil }
+
+  func makeDirectory(path: String) throws(SystemError) {
+    try perform(.makeDirectoryAtPath) { () throws(SystemError) in
+      try system.makeDirectory(path: path)
+    }
+  }
+
+  func makeDirectory(_ name: String, in directory: Int32) throws(SystemError) {
+    try perform(.makeDirectory, on: directory) { () throws(SystemError) in
+      try system.makeDirectory(name, in: directory)
+    }
+  }
+
+  func openDirectory(path: String) throws(SystemError) -> Int32 {
+    try perform(.openDirectoryAtPath) { () throws(SystemError) in
+      opened(try system.openDirectory(path: path))
+    }
+  }
+
+  func openDirectory(_ name: String, in directory: Int32) throws(SystemError) -> Int32 {
+    try perform(.openDirectory, on: directory) { () throws(SystemError) in
+      opened(try system.openDirectory(name, in: directory))
+    }
+  }
+
+  func names(in directory: Int32) throws(SystemError) -> [String] {
+    try perform(.names, on: directory) { () throws(SystemError) in
+      try system.names(in: directory)
+    }
+  }
+
+  func rename(
+    _ name: String, in source: Int32, to newName: String, in target: Int32
+  ) throws(SystemError) {
+    try perform(.rename, on: source) { () throws(SystemError) in
+      try system.rename(name, in: source, to: newName, in: target)
+    }
+  }
+
+  func unlink(_ name: String, in directory: Int32) throws(SystemError) {
+    try perform(.unlink, on: directory) { () throws(SystemError) in
+      try system.unlink(name, in: directory)
+    }
+  }
+
+  func volume(of directory: Int32) throws(SystemError) -> VolumeStatus {
+    try perform(.volume, on: directory) { () throws(SystemError) in
+      try system.volume(of: directory)
+    }
+  }
+
+  func open(_ name: String, in directory: Int32, mode: OpenMode) throws(SystemError) -> Int32 {
+    try perform(.open, on: directory) { () throws(SystemError) in
+      opened(try system.open(name, in: directory, mode: mode))
+    }
+  }
+
+  func close(_ descriptor: Int32) {
+    let isOpen = state.withLock { state in
+      if state.open.remove(descriptor) != nil { return true }
+      state.mistakes.append("descriptor \(descriptor) closed twice")
+      return false
+    }
+    if isOpen { system.close(descriptor) }
+  }
+
+  func status(of descriptor: Int32) throws(SystemError) -> FileStatus {
+    try perform(.status, on: descriptor) { () throws(SystemError) in
+      try system.status(of: descriptor)
+    }
+  }
+
+  func lock(_ descriptor: Int32, exclusively: Bool) throws(SystemError) -> Bool {
+    try perform(.lock, on: descriptor) { () throws(SystemError) in
+      try system.lock(descriptor, exclusively: exclusively)
+    }
+  }
+
+  func unlock(_ descriptor: Int32) { system.unlock(descriptor) }
+
+  func read(
+    _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int
+  ) throws(SystemError) -> Int {
+    // SAFETY: a prefix of the buffer the caller vouches for.
+    try perform(.read, on: descriptor) { () throws(SystemError) in
+      let short = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(transferLimit))
+      return unsafe try system.read(descriptor, into: short, at: offset)
+    }
+  }
+
+  func write(
+    _ descriptor: Int32, from buffer: UnsafeRawBufferPointer, at offset: Int
+  ) throws(SystemError) -> Int {
+    // SAFETY: as for `read`.
+    try perform(.write, on: descriptor) { () throws(SystemError) in
+      let short = unsafe UnsafeRawBufferPointer(rebasing: buffer.prefix(transferLimit))
+      return unsafe try system.write(descriptor, from: short, at: offset)
+    }
+  }
+
+  func allocate(_ descriptor: Int32, from offset: Int, byteCount: Int) throws(SystemError) {
+    try perform(.allocate, on: descriptor) { () throws(SystemError) in
+      try system.allocate(descriptor, from: offset, byteCount: byteCount)
+    }
+  }
+
+  func truncate(_ descriptor: Int32, to byteCount: Int) throws(SystemError) {
+    try perform(.truncate, on: descriptor) { () throws(SystemError) in
+      try system.truncate(descriptor, to: byteCount)
+    }
+  }
+
+  func synchronizeData(_ descriptor: Int32) throws(SystemError) {
+    try perform(.synchronizeData, on: descriptor) { () throws(SystemError) in
+      try system.synchronizeData(descriptor)
+    }
+  }
+
+  func synchronize(_ descriptor: Int32) throws(SystemError) {
+    try perform(.synchronize, on: descriptor) { () throws(SystemError) in
+      try system.synchronize(descriptor)
+    }
+  }
+
+  func dropCache(_ descriptor: Int32) throws(SystemError) {
+    try perform(.dropCache, on: descriptor) { () throws(SystemError) in
+      try system.dropCache(descriptor)
+    }
+  }
+
+  func map(
+    _ descriptor: Int32, byteCount: Int, writable: Bool
+  ) throws(SystemError) -> UnsafeMutableRawPointer {
+    let address = try unsafe perform(.map, on: descriptor) { () throws(SystemError) in
+      try unsafe system.map(descriptor, byteCount: byteCount, writable: writable)
+    }
+    state.withLock { $0.mappings += 1 }
+    return unsafe address
+  }
+
+  func unmap(_ address: UnsafeMutableRawPointer, byteCount: Int) {
+    state.withLock { $0.mappings -= 1 }
+    unsafe system.unmap(address, byteCount: byteCount)
+  }
+
+  func protect(_ address: UnsafeMutableRawPointer, byteCount: Int) throws(SystemError) {
+    try perform(.protect) { () throws(SystemError) in
+      try unsafe system.protect(address, byteCount: byteCount)
+    }
+  }
+
+  func prefault(_ address: UnsafeMutableRawPointer, byteCount: Int) {
+    // A hint that cannot fail.
+    state.withLock { $0.counts[.prefault, default: 0] += 1 }
+    unsafe system.prefault(address, byteCount: byteCount)
+  }
+
+  func bootIdentifier() throws(SystemError) -> [UInt8] {
+    try perform(.bootIdentifier) { () throws(SystemError) in
+      if let boot { return boot }
+      return try system.bootIdentifier()
+    }
+  }
+
+  func randomBytes(count: Int) throws(SystemError) -> [UInt8] {
+    try perform(.randomBytes) { () throws(SystemError) in try system.randomBytes(count: count) }
+  }
+
+  func fileSizeLimit() -> Int { system.fileSizeLimit() }
+  func userIdentifier() -> UInt32 { system.userIdentifier() }
+}

@@ -1,0 +1,121 @@
+import CairnStore
+import Foundation
+import Synchronization
+import Testing
+
+extension StoreConfiguration {
+  /// The smallest segments, so that tests see many of them, and no syncs that a test did not ask
+  /// for.
+  static func small(
+    durability: Durability = .process, clock: (any WallClock)? = nil,
+    _ change: (inout StoreConfiguration) -> Void = { _ in }
+  ) -> StoreConfiguration {
+    var configuration = StoreConfiguration()
+    configuration.durability = durability
+    configuration.segmentByteLimit = 64 << 10
+    if let clock { configuration.clock = clock }
+    change(&configuration)
+    return configuration
+  }
+}
+
+extension Store {
+  /// Opens a store for a test.
+  convenience init(
+    _ path: String, _ configuration: StoreConfiguration = .small(),
+    fileSystem: any FileSystem = SystemFileSystem(),
+    background: any BackgroundQueue = ThreadBackgroundQueue(), readOnly: Bool = false
+  ) throws(StoreError) {
+    try self.init(
+      path: path, configuration: configuration,
+      environment: Environment(fileSystem: fileSystem, background: background), readOnly: readOnly)
+  }
+
+  /// The value of a key as text.
+  func text(_ key: String) throws -> String? {
+    try value(forKey: key).map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// All keys with their values, by iteration.
+  func contents() throws -> [String: [UInt8]] {
+    var contents: [String: [UInt8]] = [:]
+    try forEachEntry { entry in
+      let key = String(decoding: entry.key, as: UTF8.self)
+      #expect(contents[key] == nil, "visited twice")
+      contents[key] = entry.value
+      return .next
+    }
+    return contents
+  }
+}
+
+/// A boot identifier other than the machine's.
+let otherBoot = [UInt8](repeating: 0xB0, count: 16)
+
+/// The error of the store that a body throws; anything else is a failed test.
+func storeError(
+  sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Void
+) -> StoreError? {
+  do {
+    try body()
+    return nil
+  } catch let error as StoreError {
+    return error
+  } catch {
+    Issue.record("not an error of the store: \(error)", sourceLocation: sourceLocation)
+    return nil
+  }
+}
+
+extension StoreError {
+  var corruption: Corruption? {
+    if case .corrupt(let corruption) = self { return corruption }
+    return nil
+  }
+}
+
+/// Runs a body on threads of their own and waits for all of them.
+func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) throws {
+  let failure = Mutex<(any Error)?>(nil)
+  let group = DispatchGroup()
+  for index in 0..<count {
+    group.enter()
+    Thread.detachNewThread {
+      defer { group.leave() }
+      do { try body(index) } catch { failure.withLock { $0 = $0 ?? error } }
+    }
+  }
+  group.wait()
+  if let error = failure.withLock({ $0 }) { throw error }
+}
+
+/// A thread that a test waits for later.
+final class Background: Sendable {
+  private let group = DispatchGroup()
+  private let failure = Mutex<(any Error)?>(nil)
+
+  init(_ body: @escaping @Sendable () throws -> Void) {
+    group.enter()
+    Thread.detachNewThread { [group, self] in
+      defer { group.leave() }
+      do { try body() } catch { failure.withLock { $0 = error } }
+    }
+  }
+
+  /// Whether the thread ended within a time that no working code needs.
+  func finishes(within seconds: Int = 30) -> Bool {
+    group.wait(timeout: .now() + .seconds(seconds)) == .success
+  }
+
+  /// The error that the thread ended with.
+  var error: (any Error)? { failure.withLock { $0 } }
+}
+
+/// Waits until something holds that another thread brings about, but not for ever.
+func waitUntil(_ holds: () throws -> Bool) throws {
+  let limit = ContinuousClock.now + .seconds(30)
+  while try !holds() {
+    if ContinuousClock.now > limit { throw SupportError(call: "waited in vain", number: 0) }
+    Thread.sleep(forTimeInterval: 0)
+  }
+}

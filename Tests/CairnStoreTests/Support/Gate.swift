@@ -1,0 +1,25 @@
+import Foundation
+import Synchronization
+
+/// Holds up the first thread that comes until it is opened; lets all later ones through.
+final class Gate: Sendable {
+  private let arrived = DispatchSemaphore(value: 0)
+  private let opened = DispatchSemaphore(value: 0)
+  private let isUsed = Atomic(false)
+
+  /// Called by the thread that is to be held up.
+  func passOnce() {
+    if isUsed.exchange(true, ordering: .sequentiallyConsistent) { return }
+    arrived.signal()
+    _ = opened.wait(timeout: .now() + .seconds(60))
+  }
+
+  /// Waits until a thread is held up, but not for ever.
+  func waitForArrival() throws {
+    guard arrived.wait(timeout: .now() + .seconds(30)) == .success else {
+      throw SupportError(call: "nobody came to the gate", number: 0)
+    }
+  }
+
+  func open() { opened.signal() }
+}

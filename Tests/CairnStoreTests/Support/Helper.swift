@@ -1,0 +1,107 @@
+import Foundation
+import Glibc
+
+/// The program `KillWriter`, which lies beside the one that runs the tests.
+final class Helper {
+  static let path: String = {
+    let running =
+      (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
+    for start in [running, CommandLine.arguments[0]] {
+      var url = URL(fileURLWithPath: start)
+      while url.path != "/" {
+        url.deleteLastPathComponent()
+        let candidate = url.appendingPathComponent("KillWriter").path
+        if FileManager.default.isExecutableFile(atPath: candidate) { return candidate }
+      }
+    }
+    return "KillWriter"
+  }()
+
+  private let identifier: pid_t
+  /// The read end of its standard output.
+  private let output: Int32
+  /// The write end of its standard input.
+  private var input: Int32
+
+  /// Starts the program with its standard streams connected to pipes.
+  init(_ arguments: String...) throws {
+    func pipe() throws -> (read: Int32, write: Int32) {
+      var ends: [Int32] = [0, 0]
+      try check("pipe", unsafe Glibc.pipe(&ends))
+      for end in ends { try check("fcntl", fcntl(end, F_SETFD, FD_CLOEXEC)) }
+      return (ends[0], ends[1])
+    }
+    let toChild = try pipe()
+    let fromChild = try pipe()
+    // SAFETY: actions and strings live across the call and are freed once after it.
+    var actions = unsafe posix_spawn_file_actions_t()
+    unsafe posix_spawn_file_actions_init(&actions)
+    defer { unsafe posix_spawn_file_actions_destroy(&actions) }
+    unsafe posix_spawn_file_actions_adddup2(&actions, toChild.read, 0)
+    unsafe posix_spawn_file_actions_adddup2(&actions, fromChild.write, 1)
+    let words = unsafe ([Self.path] + arguments).map { unsafe strdup($0) }
+    defer { unsafe words.forEach { unsafe free($0) } }
+    var identifier: pid_t = 0
+    let failure = unsafe posix_spawn(&identifier, Self.path, &actions, nil, words + [nil], nil)
+    close(toChild.read)
+    close(fromChild.write)
+    self.identifier = identifier
+    output = fromChild.read
+    input = toChild.write
+    if failure != 0 { throw SupportError(call: "posix_spawn \(Self.path)", number: failure) }
+  }
+
+  deinit {
+    close(output)
+    if input >= 0 { close(input) }
+  }
+
+  func kill() { _ = Glibc.kill(identifier, SIGKILL) }
+
+  func closeInput() {
+    close(input)
+    input = -1
+  }
+
+  /// Reads what has come of its output; empty at the end.
+  func read() throws -> [UInt8] {
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    // SAFETY: the call writes at most the buffer's size.
+    let count = try check("read", unsafe Glibc.read(output, &buffer, buffer.count))
+    return Array(buffer.prefix(count))
+  }
+
+  func readAll() throws -> [UInt8] {
+    var all: [UInt8] = []
+    while true {
+      let bytes = try read()
+      if bytes.isEmpty { return all }
+      all += bytes
+    }
+  }
+
+  /// Waits for the end and returns the exit status, or 128 and the number of the signal.
+  func wait() throws -> Int32 {
+    var status: Int32 = 0
+    // SAFETY: the status lives across the call.
+    while unsafe waitpid(identifier, &status, 0) < 0 {
+      if errno != EINTR { throw SupportError(call: "waitpid", number: errno) }
+    }
+    let signal = status & 0x7F
+    return signal == 0 ? status >> 8 & 0xFF : 128 + signal
+  }
+
+  /// Runs the program to its end and returns its status and what it wrote.
+  static func run(_ mode: String, _ path: String, _ arguments: Int...) throws -> (
+    status: Int32, output: String
+  ) {
+    let helper: Helper
+    switch arguments.count {
+    case 0: helper = try Helper(mode, path)
+    case 1: helper = try Helper(mode, path, "\(arguments[0])")
+    default: helper = try Helper(mode, path, "\(arguments[0])", "\(arguments[1])")
+    }
+    let output = try helper.readAll()
+    return (try helper.wait(), String(decoding: output, as: UTF8.self))
+  }
+}

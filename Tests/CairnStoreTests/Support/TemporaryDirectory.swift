@@ -1,0 +1,48 @@
+import Foundation
+import Glibc
+
+/// A directory of a test's own, which goes when the last reference does.
+final class TemporaryDirectory: Sendable {
+  /// Where a test's files lie.
+  enum Medium: String, Sendable, CaseIterable {
+    /// Memory, where syncs cost nothing: for tests of behaviour.
+    case memory = "/dev/shm"
+    /// A filesystem with a device behind it: for tests of syncs and of SIGKILL.
+    case disk = "/tmp"
+  }
+
+  let path: String
+
+  init(on medium: Medium = .memory) throws {
+    let parent = unsafe access(medium.rawValue, W_OK) == 0 ? medium.rawValue : "/tmp"
+    var template = Array("\(parent)/cairn-store-tests.XXXXXX".utf8CString)
+    // SAFETY: the template is terminated, and the call keeps its length.
+    guard unsafe mkdtemp(&template) != nil else {
+      throw SupportError(call: "mkdtemp", number: errno)
+    }
+    path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  /// The full path of a name in the directory.
+  func callAsFunction(_ name: String) -> String { path + "/" + name }
+
+  /// Where a test puts its store.
+  var store: String { self("store") }
+}
+
+/// A call that a test needs failed.
+struct SupportError: Error {
+  var call: String
+  var number: Int32
+}
+
+/// Throws where a call of the C library failed.
+@discardableResult
+func check<Number: FixedWidthInteger & SignedNumeric>(
+  _ call: String, _ result: Number
+) throws -> Number {
+  if result < 0 { throw SupportError(call: call, number: errno) }
+  return result
+}

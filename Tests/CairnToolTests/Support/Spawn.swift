@@ -1,0 +1,33 @@
+import Glibc
+
+/// Starts a program with no environment. Its arguments are bytes; `files` are what it has open.
+func spawn(
+  _ executable: String, _ arguments: [[UInt8]],
+  files: [(number: Int32, path: String, flags: Int32)] = []
+) throws -> pid_t {
+  // SAFETY: the actions and the strings live across the call and are freed once after it.
+  var actions = unsafe posix_spawn_file_actions_t()
+  unsafe posix_spawn_file_actions_init(&actions)
+  defer { unsafe posix_spawn_file_actions_destroy(&actions) }
+  for file in files {
+    unsafe posix_spawn_file_actions_addopen(&actions, file.number, file.path, file.flags, 0o600)
+  }
+  let words = unsafe ([Array(executable.utf8)] + arguments).map { word in
+    unsafe strdup(word.map { CChar(bitPattern: $0) } + [0])
+  }
+  defer { unsafe words.forEach { unsafe free($0) } }
+  var identifier: pid_t = 0
+  let failure = unsafe posix_spawn(&identifier, executable, &actions, nil, words + [nil], nil)
+  guard failure == 0 else { throw SupportError(call: "posix_spawn \(executable)", number: failure) }
+  return identifier
+}
+
+/// Waits for the end of a program and returns its status as `waitpid` has it.
+func waitForEnd(of identifier: pid_t) throws -> Int32 {
+  var status: Int32 = 0
+  // SAFETY: the status lives across the call.
+  while unsafe waitpid(identifier, &status, 0) < 0 {
+    guard errno == EINTR else { throw SupportError(call: "waitpid", number: errno) }
+  }
+  return status
+}

@@ -1,0 +1,149 @@
+import Foundation
+import Testing
+
+/// Rules on the sources themselves that the compiler does not check.
+@Suite("The layers of the sources")
+struct LayerTests {
+  /// The folders of CairnStore, lowest first. Those in one group do not know each other.
+  static let layers = [["Base"], ["Platform"], ["Format"], ["Log", "Index"], ["Engine"], ["API"]]
+
+  @Test("A file uses only types of its own layer and those below", arguments: layers.joined())
+  func dependencies(folder: String) throws {
+    let level = try #require(Self.layers.firstIndex { $0.contains(folder) })
+    let forbidden = Self.layers[level...].joined().filter { $0 != folder }
+    var owners: [String: String] = [:]
+    for folder in forbidden {
+      for file in try Source.all(in: "Sources/CairnStore/\(folder)") {
+        for name in file.declaredTypes { owners[name] = folder }
+      }
+    }
+    let files = try Source.all(in: "Sources/CairnStore/\(folder)")
+    #expect(!files.isEmpty)
+    for file in files {
+      for word in file.words where owners[word] != nil {
+        Issue.record("\(file.name) in \(folder) uses \(word) of \(owners[word] ?? "")")
+      }
+    }
+  }
+
+  @Test("Every folder of CairnStore is a layer")
+  func folders() throws {
+    let url = Source.root.appending(path: "Sources/CairnStore")
+    let names = try FileManager.default.contentsOfDirectory(atPath: url.path)
+    #expect(Set(names) == Set(Self.layers.joined()))
+  }
+
+  @Test("The C library is imported under Platform only")
+  func systemImports() throws {
+    let modules = ["Glibc", "Musl", "Darwin", "CCairn"]
+    for file in try Source.all(in: "Sources/CairnStore") where file.folder != "Platform" {
+      for line in file.code where line.contains("import") {
+        #expect(!modules.contains { line.contains("import \($0)") }, "\(file.name): \(line)")
+      }
+    }
+  }
+
+  @Test("Foundation is not imported by the store")
+  func foundation() throws {
+    for file in try Source.all(in: "Sources/CairnStore") {
+      for line in file.code where line.contains("import") {
+        #expect(!line.contains("Foundation"), "\(file.name): \(line)")
+      }
+    }
+  }
+
+  /// Where unsafe code may stand outside Platform: spans of bytes and lifetimes, no pointers.
+  static let unsafeFiles: Set = ["ByteSource.swift"]
+
+  @Test("Unsafe code stands under Platform, and where it is listed")
+  func unsafeCode() throws {
+    for file in try Source.all(in: "Sources/CairnStore") where file.folder != "Platform" {
+      let isUnsafe = file.words.contains("unsafe")
+      #expect(isUnsafe == Self.unsafeFiles.contains(file.name), "\(file.name)")
+      for word in file.words {
+        #expect(!(word.hasPrefix("Unsafe") || word == "OpaquePointer"), "\(file.name): \(word)")
+      }
+    }
+  }
+
+  /// Types that vouch for their own thread safety; each has a SAFETY comment.
+  static let uncheckedFiles: Set = [
+    "Dataset.swift", "FlatBuffer.swift", "ForkGuard.swift", "Lock.swift", "MappedMemory.swift",
+    "ReferenceStore.swift", "ReferenceTable.swift",
+  ]
+
+  @Test("Thread safety is taken on trust only where it is listed, with the reason")
+  func uncheckedSendable() throws {
+    for file in try Source.all(in: "Sources") {
+      let isUnchecked = file.code.contains { $0.contains("@unchecked Sendable") }
+      #expect(isUnchecked == Self.uncheckedFiles.contains(file.name), "\(file.name)")
+      if isUnchecked { #expect(file.text.contains("SAFETY:"), "\(file.name)") }
+    }
+  }
+
+  @Test("No source file is longer than 450 lines")
+  func length() throws {
+    for file in try Source.all(in: "Sources") {
+      #expect(file.code.count <= 450, "\(file.name)")
+    }
+  }
+
+  @Test("The C target stays below 150 lines")
+  func cTarget() throws {
+    let files = ["CCairn.c", "include/CCairn.h"]
+    let lines = try files.map {
+      try String(contentsOf: Source.root.appending(path: "Sources/CCairn/\($0)"), encoding: .utf8)
+        .split(separator: "\n", omittingEmptySubsequences: false).count - 1
+    }
+    #expect(lines.reduce(0, +) < 150)
+  }
+}
+
+/// A Swift file of the repository.
+struct Source {
+  var name: String
+  var folder: String
+  var text: String
+  /// Its lines without comments.
+  var code: [String]
+
+  static let root = URL(filePath: #filePath)
+    .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
+  static func all(in path: String) throws -> [Source] {
+    let base = root.appending(path: path)
+    let enumerator = try #require(
+      FileManager.default.enumerator(at: base, includingPropertiesForKeys: nil))
+    var sources: [Source] = []
+    while let url = enumerator.nextObject() as? URL {
+      guard url.pathExtension == "swift" else { continue }
+      let text = try String(contentsOf: url, encoding: .utf8)
+      let code = text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
+        line.range(of: "//").map { String(line[..<$0.lowerBound]) } ?? String(line)
+      }
+      sources.append(
+        Source(
+          name: url.lastPathComponent, folder: url.deletingLastPathComponent().lastPathComponent,
+          text: text, code: code))
+    }
+    return sources
+  }
+
+  /// The identifiers in the code.
+  var words: Set<String> {
+    Set(code.flatMap { $0.split { !($0.isLetter || $0.isNumber || $0 == "_") } }.map(String.init))
+  }
+
+  /// Types that are declared at the top level.
+  var declaredTypes: [String] {
+    let kinds = ["struct", "class", "enum", "protocol", "typealias"]
+    return code.compactMap { line in
+      guard let first = line.first, !first.isWhitespace else { return nil }
+      let words = line.split { !($0.isLetter || $0.isNumber || $0 == "_") }.map(String.init)
+      guard let kind = words.firstIndex(where: { kinds.contains($0) }), kind + 1 < words.count,
+        !words.prefix(kind).contains("extension")
+      else { return nil }
+      return words[kind + 1]
+    }
+  }
+}
