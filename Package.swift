@@ -34,8 +34,16 @@ let package = Package(
     .executableTarget(
       name: "KillWriter", dependencies: ["CairnStore"], path: "Fuzz/KillWriter",
       swiftSettings: settings),
+    // What the fuzzers share: a simulated disk, a model of the store, the shape of their commands.
+    .target(
+      name: "FuzzSupport", dependencies: ["CairnStore"], path: "Fuzz/Support",
+      swiftSettings: settings),
+    .executableTarget(
+      name: "CrashFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/CrashFuzzer",
+      swiftSettings: settings),
     .testTarget(
-      name: "CairnStoreTests", dependencies: ["CairnStore", "KillWriter"], swiftSettings: settings),
+      name: "CairnStoreTests", dependencies: ["CairnStore", "KillWriter"],
+      swiftSettings: settings),
     .testTarget(name: "CairnTests", dependencies: ["Cairn"], swiftSettings: settings),
     .testTarget(
       name: "CairnBenchTests", dependencies: ["CairnBench"], swiftSettings: settings),

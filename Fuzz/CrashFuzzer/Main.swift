@@ -1,0 +1,8 @@
+import FuzzSupport
+
+@main
+enum CrashFuzzer {
+  static func main() {
+    Fuzzer(name: "CrashFuzzer", iterations: 100).run { _ in Tally() }
+  }
+}

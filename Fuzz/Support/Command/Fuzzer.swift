@@ -1,0 +1,103 @@
+import Glibc
+
+/// The command line that all fuzzers share.
+///
+///     NAME [--seed S] [--iterations N] [--seconds T]
+///
+/// Iteration `i` is decided by the seed `S + i` alone, so any failure is had again by the one line
+/// that is printed with it, also where the process dies of a trap.
+package struct Fuzzer {
+  package var name: String
+  package var seed: UInt64
+  package var iterationCount: Int
+  /// When to stop though there are iterations left.
+  package var seconds: Double?
+  /// What else was given, to be understood by the fuzzer; repeated in the replay line.
+  package var arguments: [String] = []
+
+  /// Reads the command line; ends the process with 2 where it is wrong.
+  package init(name: String, iterations: Int, options: [String] = []) {
+    self.name = name
+    seed = UInt64.random(in: 0..<1 << 48)
+    iterationCount = iterations
+    var words = CommandLine.arguments.dropFirst()
+    func number<Number: LosslessStringConvertible>(after word: String) -> Number {
+      guard let text = words.popFirst(), let number = Number(text) else {
+        Self.end(with: 2, "\(name): \(word) needs a number")
+      }
+      return number
+    }
+    while let word = words.popFirst() {
+      switch word {
+      case "--seed": seed = number(after: word)
+      case "--iterations": iterationCount = number(after: word)
+      case "--seconds": seconds = number(after: word)
+      case let option where options.contains(option): arguments.append(option)
+      default:
+        let others = options.map { " [\($0)]" }.joined()
+        Self.end(
+          with: 2,
+          "\(name): what is \(word)?\n\(name) [--seed S] [--iterations N] [--seconds T]\(others)")
+      }
+    }
+  }
+
+  /// Runs all iterations, prints what was counted, and ends the process: with 0, or with 1 at the
+  /// first failure.
+  package func run(_ iteration: (UInt64) throws -> Tally) -> Never {
+    Replay.install()
+    let limit = seconds.map { ", at most \($0) s" } ?? ""
+    print("\(name): seed \(seed), \(iterationCount) iterations\(limit)")
+    unsafe fflush(nil)
+    let began = ContinuousClock.now
+    var tally = Tally()
+    var done = 0
+    func elapsed() -> Double { began.duration(to: .now) / .seconds(1) }
+    while done < iterationCount, elapsed() < seconds ?? .infinity {
+      let seed = seed &+ UInt64(done)
+      let line = (["swift run -c release \(name) --seed \(seed) --iterations 1"] + arguments)
+        .joined(separator: " ")
+      Replay.set(line)
+      do { tally.add(try iteration(seed)) } catch {
+        print("\(name): FAILED in iteration \(done): \(error)")
+        print("replay: \(line)")
+        exit(1)
+      }
+      done += 1
+    }
+    let rounded = (elapsed() * 10).rounded() / 10
+    print("\(name): \(done) iterations, \(tally), 0 failures in \(rounded) s")
+    exit(0)
+  }
+
+  package static func end(with status: Int32, _ message: String) -> Never {
+    print(message)
+    exit(status)
+  }
+}
+
+/// The replay line of the iteration that runs, written out when a signal ends the process.
+private enum Replay {
+  // SAFETY: written between iterations by the one thread that runs them; read in the handler of a
+  // signal that ends the process, by write(2) alone.
+  nonisolated(unsafe) private static let line = UnsafeMutableBufferPointer<UInt8>.allocate(
+    capacity: 1024)
+  nonisolated(unsafe) private static var count = 0
+
+  static func set(_ text: String) {
+    let bytes = Array("replay: \(text)\n".utf8.prefix(1024))
+    unsafe count = 0
+    _ = unsafe line.update(from: bytes)
+    unsafe count = bytes.count
+  }
+
+  static func install() {
+    for number in [SIGILL, SIGTRAP, SIGSEGV, SIGBUS, SIGFPE, SIGABRT] {
+      signal(number) { number in
+        _ = unsafe write(1, Replay.line.baseAddress, Replay.count)
+        signal(number, SIG_DFL)
+        raise(number)
+      }
+    }
+  }
+}
