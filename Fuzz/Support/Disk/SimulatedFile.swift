@@ -15,6 +15,8 @@ final class SimulatedFile {
   private(set) var disk: [UInt8] = []
   /// Which sectors were ever written. Others hold whatever the device had there.
   private(set) var isWritten: [Bool] = []
+  /// Sectors before this one were there at an earlier power cut: they do not change any more.
+  private var fixedSectorCount = 0
   private(set) var diskByteCount = 0
   /// The states of sectors since the last sync, oldest first: the device may hold any of them.
   private(set) var versions: [Int: [[UInt8]]] = [:]
@@ -53,6 +55,7 @@ final class SimulatedFile {
     diskByteCount = byteCount
     self.byteCount = byteCount
     allocatedByteCount = (byteCount + 4095) & ~4095
+    fixedSectorCount = (byteCount + sectorByteCount - 1) / sectorByteCount
   }
 
   deinit { unsafe free(cache) }
@@ -126,6 +129,8 @@ final class SimulatedFile {
     setLength(newByteCount)
     guard newByteCount < old else { return }
     allocatedByteCount = min(allocatedByteCount, (newByteCount + 4095) & ~4095)
+    fixedSectorCount = min(
+      fixedSectorCount, (newByteCount + sectorByteCount - 1) / sectorByteCount)
     // What was cut off reads as zeros should the file grow again.
     let end = min(old, max(disk.count, unsafe cache == nil ? 0 : cacheCapacity))
     guard end > newByteCount else { return }
@@ -283,7 +288,8 @@ final class SimulatedFile {
     let length =
       allLengths.count == 1 ? diskByteCount : allLengths[chooser.length(of: allLengths.count)]
     if !junk.isEmpty, length > 0 {
-      for sector in 0...(length - 1) / sectorByteCount
+      let sectorCount = (length + sectorByteCount - 1) / sectorByteCount
+      for sector in min(fixedSectorCount, sectorCount)..<sectorCount
       where !(sector < isWritten.count && isWritten[sector]) && chooser.fillsUnwritten() {
         let source = junk[chooser.junk(of: junk.count)]
         let start = sector * sectorByteCount
