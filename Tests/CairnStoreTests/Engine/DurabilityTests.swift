@@ -231,12 +231,12 @@ struct DurabilityTests {
 
   @Test(
     "A manifest that may or may not be in place poisons",
-    arguments: [FaultyFileSystem.Call.rename, .synchronize])
+    arguments: [FaultyFileSystem.Call.exchange, .synchronize])
   func failedManifest(call: FaultyFileSystem.Call) throws {
     let store = try open()
     try store.setValue("v", forKey: "key")
     // The last sync of a replacement is the directory's.
-    let index = call == .rename ? 0 : 1
+    let index = call == .exchange ? 0 : 1
     system.arm(.init(call: call, index: index, errorNumber: EIO, takesEffect: true))
     guard case .poisoned = storeError({ try store.removeAll() }) else {
       Issue.record("removeAll did not fail")
