@@ -57,7 +57,8 @@ enum Situations {
     try closed.close()
     let wrong = firstWrongUse(of: closed, expecting: .closed(path: closed.path))
     require(wrong == nil, wrong ?? "")
-    require(firstWrongUse(of: closed, expecting: .usedAfterFork(path: path)) != nil, "no difference")
+    let other = firstWrongUse(of: closed, expecting: .usedAfterFork(path: path))
+    require(other != nil, "no difference between errors")
     let tasks = try environment.fileSystem.openDirectory(path: "/proc/self/task")
     let threadCount = try environment.fileSystem.names(in: tasks).count
     require(threadCount == 1, "\(threadCount) threads before the fork")

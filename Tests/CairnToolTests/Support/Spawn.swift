@@ -17,7 +17,7 @@ func spawn(
   }
   defer { unsafe words.forEach { unsafe free($0) } }
   // Swift Testing's threads block most signals, and a child would inherit that.
-  var attributes = unsafe posix_spawnattr_t()
+  var attributes = posix_spawnattr_t()
   var none = sigset_t()
   unsafe sigemptyset(&none)
   unsafe posix_spawnattr_init(&attributes)
