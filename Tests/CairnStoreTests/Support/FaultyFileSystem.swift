@@ -9,7 +9,8 @@ final class FaultyFileSystem: FileSystem {
   enum Call: String, CaseIterable, Sendable {
     case makeDirectoryAtPath, makeDirectory, openDirectoryAtPath, openDirectory, names, rename
     case exchange, unlink, volume, open, status, lock, read, write, allocate, truncate
-    case synchronizeData, synchronize, dropCache, map, protect, prefault, bootIdentifier, randomBytes
+    case synchronizeData, synchronize, dropCache, map, protect, prefault, bootIdentifier
+    case randomBytes
 
     /// Those that can fail.
     static let failing = allCases.filter { $0 != .prefault }
