@@ -29,6 +29,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     self.trace = trace
     disk = SimulatedDisk(
       sectorByteCount: choices.once(in: 3) ? 4096 : 512, reservesBlocks: !choices.once(in: 5))
+    disk.exchanges = !choices.once(in: 4)
     configuration = .simulated(clock)
     if choices.once(in: 5) { configuration.access = .systemCalls }
     if choices.once(in: 3) { configuration.durability = .durable }

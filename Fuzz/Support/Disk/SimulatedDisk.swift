@@ -22,6 +22,8 @@ package final class SimulatedDisk: @unchecked Sendable {
   package let sectorByteCount: Int
   /// Whether allocated space can be written without running out of it.
   package let reservesBlocks: Bool
+  /// Whether two names can be exchanged.
+  package var exchanges = true
   /// The most bytes that files may take, or `nil`.
   package var capacity: Int?
   let root: SimulatedFile
@@ -43,6 +45,7 @@ package final class SimulatedDisk: @unchecked Sendable {
     sectorByteCount = disk.sectorByteCount
     reservesBlocks = disk.reservesBlocks
     capacity = disk.capacity
+    exchanges = disk.exchanges
     gone = disk.gone
     self.root = root
     bootIdentifier = [UInt8](repeating: boot, count: 16)

@@ -8,7 +8,8 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
   // SAFETY: Sendable since a simulation runs on one thread; nothing here is locked.
 
   package enum Call: String, CaseIterable, Sendable {
-    case makeDirectory, openDirectory, names, rename, unlink, volume, open, status, lock, read
+    case makeDirectory, openDirectory, names, rename, exchange, unlink, volume, open, status, lock,
+      read
     case write, allocate, truncate, synchronizeData, synchronize, dropCache, map, protect
     case bootIdentifier, randomBytes
     /// A write into a mapping: no call, but a moment at which something can happen.
@@ -158,6 +159,18 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
     guard let found = from.names[name] else { throw fail(.rename, SystemError.noEntry) }
     if let old = to.names[newName], old !== found { disk.bury(old) }
     disk.change([(from, name, nil), (to, newName, found)])
+  }
+
+  package func exchange(
+    _ name: String, with other: String, in directory: Int32
+  ) throws(SystemError) {
+    _ = try announce(.exchange)
+    let parent = try file(directory, .exchange)
+    if !disk.exchanges { throw fail(.exchange, SystemError.invalidArgument) }
+    guard let first = parent.names[name], let second = parent.names[other] else {
+      throw fail(.exchange, SystemError.noEntry)
+    }
+    disk.change([(parent, name, second), (parent, other, first)])
   }
 
   package func unlink(_ name: String, in directory: Int32) throws(SystemError) {
