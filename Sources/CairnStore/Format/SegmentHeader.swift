@@ -88,6 +88,7 @@ package struct SegmentHeader: Sendable, Hashable {
   /// a record that was written elsewhere does not validate.
   package var recordSeed: CRC32C {
     var seed = CRC32C()
+    if planted(.checksumUnseeded) { return seed }
     seed.update(salt)
     seed.update(id.rawValue)
     return seed
