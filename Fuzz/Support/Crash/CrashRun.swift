@@ -89,7 +89,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     let next = operation.applied(to: model.current, now: clock.now())
     model.candidates = next.map { [$0] } ?? []
     do {
-      let versions = try apply(operation, next)
+      let versions = try apply(operation)
       process.fileSystem.intervene = nil
       if process.fileSystem.isDead { return try crash(afterFailedSync: hasFailedSync) }
       // In the background nobody is told.
@@ -108,10 +108,7 @@ package final class CrashRun<Choices: ChoiceSource> {
   }
 
   /// Does it, and returns the versions of what was put.
-  private func apply(
-    _ operation: Operation, _ next: ModelState?
-  ) throws -> [[UInt8]: UInt64] {
-    let now = clock.now()
+  private func apply(_ operation: Operation) throws -> [[UInt8]: UInt64] {
     if case .reopen = operation {
       try process.close()
       model.settle()
@@ -120,67 +117,17 @@ package final class CrashRun<Choices: ChoiceSource> {
       return [:]
     }
     guard let store = process.store else { preconditionFailure("no store is open") }
+    let versions = try operation.perform(on: store, holding: model.current, now: clock.now())
     switch operation {
-    case .put(let key, let entry, let durability):
-      return [
-        key: try store.setValue(
-          entry.value, forKey: key, lifetime: lifetime(entry, now), cost: entry.cost,
-          metadata: entry.metadata, durability: durability)
-      ]
-    case .remove(let key, let durability):
-      let isThere = try store.removeValue(forKey: key, durability: durability)
-      if isThere != (next != nil), !process.fileSystem.isDead {
-        throw FuzzFailure("a removal says \(isThere)")
-      }
-    case .batch(let changes, let durability):
-      try store.write(durability: durability) { batch in
-        for (key, entry) in changes {
-          if let entry {
-            try batch.setValue(
-              entry.value, forKey: key, lifetime: lifetime(entry, now), cost: entry.cost,
-              metadata: entry.metadata)
-          } else {
-            try batch.removeValue(forKey: key)
-          }
-        }
-      }
-    case .compareAndSet(let key, let entry, let isRight, let durability):
-      // The versions of a batch are not told, so the store is asked.
-      let current = try store.info(forKey: key)?.version
-      let expected = isRight ? current : (current == nil ? 1 : nil)
-      let result = try store.compareAndSet(
-        entry.value, forKey: key, expecting: expected,
-        attributes: EntryAttributes(
-          lifetime: lifetime(entry, now), cost: entry.cost, metadata: entry.metadata),
-        durability: durability)
-      switch result {
-      case .stored(let version) where isRight: return [key: version]
-      case .mismatch(current) where !isRight: break
-      default: throw FuzzFailure("a compare-and-set says \(result)")
-      }
-    case .removeAll: try store.removeAll()
-    case .sync:
-      try store.sync()
-      if !process.fileSystem.isDead { model.settle() }
+    case .sync: if !process.fileSystem.isDead { model.settle() }
     case .wait(let duration):
       clock.advance(by: duration)
       process.queue.runAll(dueAfter: duration)
       if !process.fileSystem.isDead, !hasFailedSync { model.settle(at: clock.now()) }
     case .runJobs: process.queue.runAll(dueAfter: .zero)
-    case .get(let key):
-      let entry = model.current[key].flatMap { $0.hasExpired(now) ? nil : $0 }
-      guard try store.value(forKey: key) == entry?.value else {
-        throw FuzzFailure("a read finds something else than was written")
-      }
-    case .reopen: break
+    default: break
     }
-    return [:]
-  }
-
-  private func lifetime(_ entry: ModelEntry, _ now: Timestamp) -> Duration? {
-    entry.expires.map {
-      .milliseconds($0.millisecondsSinceEpoch - now.millisecondsSinceEpoch)
-    }
+    return versions
   }
 
   /// Another thread writes while a sync runs, and is done before it.
@@ -193,9 +140,8 @@ package final class CrashRun<Choices: ChoiceSource> {
     trace?("    meanwhile a put")
     model.candidates.append(next)
     do {
-      try store.setValue(
-        entry.value, forKey: key, lifetime: lifetime(entry, clock.now()), cost: entry.cost,
-        metadata: entry.metadata, durability: .process)
+      _ = try Operation.put(key: key, entry, .process)
+        .perform(on: store, holding: model.current, now: clock.now())
       if !process.fileSystem.isDead { model.isLastCandidateAcknowledged = true }
     } catch {
       // Closed by now, or dead.
@@ -206,20 +152,7 @@ package final class CrashRun<Choices: ChoiceSource> {
   private func acknowledge(
     _ next: ModelState?, _ versions: [[UInt8]: UInt64], _ operation: Operation
   ) {
-    if var next {
-      for (key, version) in versions { next[key]?.version = version }
-      switch operation.durability {
-      case .durable:
-        model.acknowledge(next)
-        model.settle()
-      case .interval(let interval):
-        model.acknowledge(next, durableBy: clock.now().advanced(by: interval))
-      case .process: model.acknowledge(next)
-      case nil:
-        model.acknowledge(next)
-        if case .removeAll = operation { model.settle() }
-      }
-    }
+    if let next { model.acknowledge(next, versions, operation, now: clock.now()) }
     if model.isLastCandidateAcknowledged, let last = model.candidates.last {
       model.acknowledge(last)
     }
