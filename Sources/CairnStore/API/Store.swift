@@ -99,4 +99,11 @@ public final class Store: Sendable {
   public static func verify(path: String) throws(StoreError) -> VerificationReport {
     try Verifier.verify(path: path, environment: .system())
   }
+
+  /// Checks a store in an environment of the caller's: for simulations.
+  package static func verify(
+    path: String, environment: Environment
+  ) throws(StoreError) -> VerificationReport {
+    try Verifier.verify(path: path, environment: environment)
+  }
 }
