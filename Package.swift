@@ -41,12 +41,23 @@ let package = Package(
     .executableTarget(
       name: "CrashFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/CrashFuzzer",
       swiftSettings: settings),
+    .executableTarget(
+      name: "FormatFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/FormatFuzzer",
+      swiftSettings: settings),
+    // Entries for libFuzzer, which Fuzz/libfuzzer links in; without it they replay inputs.
+    .target(name: "LibFuzzerDriver", path: "Fuzz/LibFuzzerDriver"),
+    .executableTarget(
+      name: "LibFuzzer", dependencies: ["FuzzSupport", "LibFuzzerDriver"], path: "Fuzz/LibFuzzer",
+      swiftSettings: settings),
     .testTarget(
       name: "CairnStoreTests", dependencies: ["CairnStore", "KillWriter"],
       swiftSettings: settings),
     .testTarget(name: "CairnTests", dependencies: ["Cairn"], swiftSettings: settings),
     .testTarget(
       name: "CairnBenchTests", dependencies: ["CairnBench"], swiftSettings: settings),
+    .testTarget(
+      name: "FuzzSupportTests", dependencies: ["FuzzSupport", "CairnStore"],
+      swiftSettings: settings),
     .testTarget(name: "RepositoryTests", swiftSettings: settings),
     .testTarget(
       name: "CairnToolTests", dependencies: ["CairnTool", "Cairn"], swiftSettings: settings),

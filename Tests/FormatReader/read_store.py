@@ -125,7 +125,7 @@ class Segment:
             raise Corrupt(self.name, 0, "checksum of the header")
         if major != 1:
             raise Corrupt(self.name, 8, f"major version {major} is not supported")
-        if not (1 <= self.base_sequence <= HIGHEST_NUMBER and abs(self.base_time) < 1 << 50):
+        if not (1 <= self.base_sequence <= HIGHEST_NUMBER and abs(self.base_time) <= 1 << 50):
             raise Corrupt(self.name, 48, "bases")
         if (own_uuid, own_id, salt) != (uuid, entry.id, entry.salt):
             raise Corrupt(self.name, 16, "not the segment that the manifest lists")

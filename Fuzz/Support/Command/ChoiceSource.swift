@@ -3,9 +3,13 @@
 package protocol ChoiceSource {
   /// A number in `0..<bound`; `bound` is at least 1.
   mutating func below(_ bound: Int) -> Int
+  /// Whether all decisions from here on are the same.
+  var isAtEnd: Bool { get }
 }
 
 extension ChoiceSource {
+  package var isAtEnd: Bool { false }
+
   /// `true` once in `count` times.
   package mutating func once(in count: Int) -> Bool { below(count) == 0 }
 

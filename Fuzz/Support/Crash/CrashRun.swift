@@ -40,11 +40,11 @@ package final class CrashRun<Choices: ChoiceSource> {
     self.choices = choices
   }
 
-  /// Runs so many operations.
+  /// Runs so many operations, or as many as there are decisions for.
   package func run(operationCount: Int) throws {
     defer { process.kill() }
     try reopen()
-    for _ in 0..<operationCount {
+    for _ in 0..<operationCount where !choices.isAtEnd {
       try perform(generator.next(&choices, now: clock.now()))
     }
     if choices.once(in: 2) { try crash() } else { try process.close() }

@@ -2,43 +2,45 @@
 /// whether what lies beyond can be the work of a crash.
 ///
 /// Everything here is read from the disk with pread; nothing is changed.
-struct LogTail: ~Copyable {
+package struct LogTail: ~Copyable {
   /// One open segment, as far as it was read.
-  struct Extent {
-    var name: String
+  package struct Extent {
+    package var name: String
     /// Where the last complete record or batch ends.
-    var end: Int
+    package var end: Int
     /// Where the last complete record or batch begins, or `nil` where there is none.
-    var lastUnit: Int?
+    package var lastUnit: Int?
     /// Records whose value is damaged: where, and where their batch or they themselves begin.
-    var damagedValues: [(offset: Int, unit: Int)] = []
+    package var damagedValues: [(offset: Int, unit: Int)] = []
     /// Whether it ends with a roll record.
-    var hasRolled = false
+    package var hasRolled = false
     /// Whether a valid record lies beyond the first invalid one.
-    var hasLaterRecords = false
+    package var hasLaterRecords = false
     /// Everything before this offset was durable, as some record says; 0: none says so.
-    var syncMark = 0
+    package var syncMark = 0
     /// Where the last byte lies that is not zero.
-    var dataEnd: Int
+    package var dataEnd: Int
     /// The highest sequence number in any valid record, also beyond the end.
-    var highestSequence: SequenceNumber = 0
-    /// The highest in a complete record or batch before the end.
-    var highestSequenceBeforeEnd: SequenceNumber = 0
-    var isEmpty: Bool { lastUnit == nil && !hasRolled }
+    package var highestSequence: SequenceNumber = 0
+    /// The highest in a complete record or batch before the end, here or in an earlier segment.
+    package var highestSequenceBeforeEnd: SequenceNumber = 0
+    package var isEmpty: Bool { lastUnit == nil && !hasRolled }
   }
 
-  private(set) var extents: [Extent] = []
+  package init() {}
+
+  package private(set) var extents: [Extent] = []
   /// Values that are damaged although their records were stored: reading one of them throws.
-  private(set) var damagedValues: [Corruption] = []
-  private(set) var tornByteCount = 0
+  package private(set) var damagedValues: [Corruption] = []
+  package private(set) var tornByteCount = 0
 
   /// The highest sequence number in any valid record, discarded ones included.
-  var highestSequence: SequenceNumber { extents.map(\.highestSequence).max() ?? 0 }
+  package var highestSequence: SequenceNumber { extents.map(\.highestSequence).max() ?? 0 }
 
   /// Reads one more open segment, in the order of the log.
   ///
   /// - Parameter durable: what the manifest says was durable of it, and all before it; or 0.
-  mutating func scan(
+  package mutating func scan(
     file: File, header: SegmentHeader, byteCount: Int, durable: Int
   ) throws(StoreError) {
     guard durable <= byteCount else {
@@ -47,6 +49,7 @@ struct LogTail: ~Copyable {
     var scanner = SegmentScanner(file: file, header: header, end: byteCount)
     var extent = Extent(
       name: file.name, end: SegmentHeader.byteCount, dataEnd: SegmentHeader.byteCount)
+    extent.highestSequenceBeforeEnd = extents.last?.highestSequenceBeforeEnd ?? 0
     if durable > SegmentHeader.byteCount { extent.syncMark = durable }
     var batch = BatchProgress()
     var offset = SegmentHeader.byteCount
@@ -58,6 +61,7 @@ struct LogTail: ~Copyable {
       if record.kind == .roll {
         extent.hasRolled = true
         extent.end = offset + record.byteCount
+        extent.confirmHighestSequence()
         break
       }
       if try !scanner.hasValidValue(record, at: offset) { pendingDamage.append(offset) }
@@ -70,7 +74,7 @@ struct LogTail: ~Copyable {
       extent.damagedValues += pendingDamage.map { ($0, unit) }
       pendingDamage = []
       extent.end = offset
-      extent.highestSequenceBeforeEnd = extent.highestSequence
+      extent.confirmHighestSequence()
     }
     if !extent.hasRolled {
       try searchBeyond(&extent, scanner: &scanner, header: header, byteCount: byteCount)
@@ -87,7 +91,7 @@ struct LogTail: ~Copyable {
     _ extent: inout Extent, scanner: inout SegmentScanner, header: SegmentHeader, byteCount: Int
   ) throws(StoreError) {
     extent.dataEnd = try scanner.endOfData(from: extent.end, to: byteCount)
-    let next = max(extent.highestSequenceBeforeEnd, extents.last?.highestSequence ?? 0) + 1
+    let next = extent.highestSequenceBeforeEnd + 1
     let isNextKnown = next > 1
     var unfinishedBatch: (first: SequenceNumber, count: UInt32)?
     var offset = extent.end
@@ -117,7 +121,7 @@ struct LogTail: ~Copyable {
   /// - Parameter sameBoot: whether the kernel is the one that ran when the store was last
   ///   written: then only the process died, and only the last write can be incomplete.
   /// - Throws: `corrupt` where something is missing that was durable or that nothing explains.
-  mutating func resolve(sameBoot: Bool) throws(StoreError) {
+  package mutating func resolve(sameBoot: Bool) throws(StoreError) {
     let frontier = durableFrontier()
     for index in extents.indices {
       let later = extents[(index + 1)...]
@@ -165,6 +169,11 @@ struct LogTail: ~Copyable {
 }
 
 extension LogTail.Extent {
+  /// All records that were noted so far are complete.
+  fileprivate mutating func confirmHighestSequence() {
+    highestSequenceBeforeEnd = max(highestSequenceBeforeEnd, highestSequence)
+  }
+
   fileprivate mutating func note(_ record: RecordHeader, base: SequenceNumber) {
     syncMark = max(syncMark, Int(clamping: record.syncMark))
     // A roll record has the number of a record that was not written yet.

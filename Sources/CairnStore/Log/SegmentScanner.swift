@@ -8,7 +8,7 @@ package struct SegmentScanner: ~Copyable {
   /// Nothing at or beyond this offset is looked at.
   private let end: Int
   /// How many more bytes `candidate` may run checksums over.
-  private var candidateBudget: Int
+  package private(set) var candidateBudget: Int
   private var window: [UInt8]
   private var windowOffset = 0
   private var windowByteCount = 0
@@ -18,7 +18,7 @@ package struct SegmentScanner: ~Copyable {
     self.end = end
     seed = header.recordSeed
     candidateBudget = 64 * max(end, 1 << 20)
-    window = [UInt8](repeating: 0, count: Self.windowByteCount)
+    window = [UInt8](repeating: 0, count: min(Self.windowByteCount, max(end, 0)))
   }
 
   /// Makes the window hold the range, as far as it lies before the end, and returns where the

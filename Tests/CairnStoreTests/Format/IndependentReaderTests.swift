@@ -55,6 +55,22 @@ struct IndependentReaderTests {
     try store.close()
   }
 
+  @Test func storeOfAClockAtItsLimit() throws {
+    // The library caps a time at 2^50 seconds; the document took only lower ones for valid, so a
+    // reader that was written from it refused the store.
+    for milliseconds in [Int64.max, .min] {
+      var configuration = configuration
+      configuration.clock = ManualClock(Timestamp(millisecondsSinceEpoch: milliseconds))
+      let path = scratch.store + "\(milliseconds)"
+      let store = try Store(path: path, configuration: configuration)
+      try store.setValue("value", forKey: "key")
+      let content = try IndependentReader.content(of: store)
+      try store.close()
+      #expect(content.count == 1)
+      try expectSound(path, content)
+    }
+  }
+
   @Test func storeAfterRemovalOfAll() throws {
     var random = SplitMix(state: 4)
     let store = try Store(path: scratch.store, configuration: configuration)

@@ -1,0 +1,101 @@
+import CairnStore
+
+/// Encodings from a seed, whole, mutated, mutated with repaired checksums, and arbitrary bytes, given
+/// to every target of the format.
+package enum FormatFuzz {
+  /// Resident memory may grow by this much beyond the bytes of an input.
+  package static let memoryAllowance = 16 << 20
+
+  package static func iteration(seed: UInt64) throws -> Tally {
+    var random = FuzzRandom(seed: seed)
+    var tally = Tally()
+    let index = random.below(8)
+    let name = ["manifest", "segment-header", "record", "segment"][min(index, 3)]
+    let input = try input(for: name, random: &random)
+    let before = ResidentMemory.peak
+    let isAccepted = try accepts(name, input)
+    try checkMemory(before: before, after: ResidentMemory.peak, input: input.bytes.count)
+    tally["\(name)s"] += 1
+    if isAccepted { tally["of these accepted"] += 1 }
+    return tally
+  }
+
+  /// - Parameters:
+  ///   - before: the highest that resident memory ever was before an input was decoded.
+  ///   - after: the same after it.
+  package static func checkMemory(before: Int, after: Int, input: Int) throws(FuzzFailure) {
+    try require(
+      after - before <= input + memoryAllowance,
+      "memory: \(after - before) bytes more for an input of \(input)")
+  }
+
+  /// Whether a target of the format takes the input for what it is meant to be.
+  private static func accepts(_ name: String, _ input: FormatInput) throws -> Bool {
+    switch name {
+    case "manifest": try ManifestCheck.check(input.encoded)
+    case "segment-header": try SegmentHeaderCheck.check(input.encoded)
+    case "record": try RecordCheck.check(input.encoded)
+    default: try SegmentCheck.check(input.encoded)
+    }
+  }
+
+  /// One input of the kinds above for a target.
+  private static func input(for name: String, random: inout FuzzRandom) throws -> FormatInput {
+    var options = FormatInput.Options(rawValue: UInt8(truncatingIfNeeded: random.next()))
+    let kind = random.below(8)
+    if kind == 0 {
+      return FormatInput(options: options, bytes: random.bytes(count: random.below(512)))
+    }
+    var encoding = try encoding(for: name, options: &options, random: &random)
+    switch kind {
+    case 1:
+      options.remove(.repair)
+      let isAccepted = try accepts(name, FormatInput(options: options, bytes: encoding.bytes))
+      try require(isAccepted || name == "segment", "\(name): a valid encoding is refused")
+    case 2, 3:
+      options.remove(.repair)
+      FieldMutator.mutate(&encoding.bytes, fields: encoding.fields, random: &random)
+    default:
+      options.insert(.repair)
+      if name == "segment", !random.once(in: 4) {
+        options = FormatInput.Options(rawValue: options.rawValue & 0x0D)
+      }
+      FieldMutator.mutate(&encoding.bytes, fields: encoding.fields, random: &random)
+    }
+    return FormatInput(options: options, bytes: encoding.bytes)
+  }
+
+  /// A valid encoding. What it encodes must come back.
+  private static func encoding(
+    for name: String, options: inout FormatInput.Options, random: inout FuzzRandom
+  ) throws -> EncodingGenerator.Encoding {
+    var generator = EncodingGenerator(random: random.split())
+    switch name {
+    case "manifest":
+      let (manifest, encoding) = generator.manifest()
+      let decoded = try encoding.bytes.withSpan { (span) throws(StoreError) in
+        try Manifest(decoding: span)
+      }
+      try require(decoded == manifest, "manifest: comes back changed")
+      return encoding
+    case "segment-header":
+      let (header, encoding) = generator.segmentHeader()
+      let decoded = try encoding.bytes.withSpan { (span) throws(StoreError) in
+        try SegmentHeader(decoding: span, file: "seg-x")
+      }
+      try require(decoded == header, "header: comes back changed")
+      return encoding
+    case "record":
+      var header = generator.recordHeader()
+      let encoding = generator.encode(
+        &header, at: RecordCheck.place(options), seed: RecordCheck.segment.recordSeed)
+      let decoded = encoding.bytes.withSpan {
+        RecordHeader(decoding: $0, limit: $0.byteCount)
+      }
+      try require(decoded == header, "record: comes back changed")
+      return encoding
+    default:
+      return generator.segments()
+    }
+  }
+}

@@ -1,0 +1,22 @@
+/// A function of bytes that a fuzzer calls, by name. It throws where something does not hold that
+/// must; bytes that are refused as they should be are no failure.
+package struct FuzzTarget: Sendable {
+  package let name: String
+  package let run: @Sendable ([UInt8]) throws -> Void
+
+  package init(name: String, run: @escaping @Sendable ([UInt8]) throws -> Void) {
+    self.name = name
+    self.run = run
+  }
+
+  /// All targets. Each has a folder of its name in Fuzz/Corpus.
+  package static let all = [
+    FuzzTarget(name: "manifest") { try ManifestCheck.check($0) },
+    FuzzTarget(name: "segment-header") { try SegmentHeaderCheck.check($0) },
+    FuzzTarget(name: "record") { try RecordCheck.check($0) },
+    FuzzTarget(name: "segment") { try SegmentCheck.check($0) },
+    FuzzTarget(name: "operations") { try CrashRun(ByteChoices($0)).run(operationCount: 60) },
+  ]
+
+  package static func named(_ name: String) -> FuzzTarget? { all.first { $0.name == name } }
+}
