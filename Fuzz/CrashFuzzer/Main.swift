@@ -1,8 +1,15 @@
 import FuzzSupport
 
+/// Workloads with power cuts and kills at any call, in recoveries too, compared with a model.
 @main
 enum CrashFuzzer {
   static func main() {
-    Fuzzer(name: "CrashFuzzer", iterations: 100).run { _ in Tally() }
+    let fuzzer = Fuzzer(name: "CrashFuzzer", iterations: 1000, options: ["--trace"])
+    let trace: ((String) -> Void)? = fuzzer.arguments.isEmpty ? nil : { print($0) }
+    fuzzer.run { seed in
+      let run = CrashRun(FuzzRandom(seed: seed), trace: trace)
+      try run.run(operationCount: 40)
+      return run.tally
+    }
   }
 }

@@ -1,6 +1,16 @@
 import CairnStore
 import Dispatch
 import Glibc
+import Synchronization
+
+/// Runs nothing, so that there is no thread beside the main one.
+private struct IdleQueue: BackgroundQueue {
+  func run(_ job: @escaping @Sendable () -> Void) {}
+  func run(after delay: Duration, _ job: @escaping @Sendable () -> Void) {}
+}
+
+/// How often a signal has come.
+private let ticks = Atomic(0)
 
 /// Situations that only a process of its own can be in.
 enum Situations {
@@ -13,10 +23,45 @@ enum Situations {
     try store.close()
   }
 
+  /// Calls everything that a store has, and returns what did not fail with the error expected.
+  private static func firstWrongUse(of store: Store, expecting expected: StoreError) -> String? {
+    let uses: [() throws -> Void] = [
+      { _ = try store.value(forKey: "key") }, { _ = try store.contains("key") },
+      { _ = try store.entry(forKey: "key") }, { _ = try store.count() },
+      { _ = try store.statistics() }, { try store.forEachKey { _ in .next } },
+      { try store.setValue("child", forKey: "key") }, { try store.removeValue(forKey: "key") },
+      { try store.write { try $0.setValue("child", forKey: "key") } }, { try store.removeAll() },
+      { try store.sync() },
+    ]
+    for (index, use) in uses.enumerated() {
+      let error = storeError(use)
+      if error != expected { return "use \(index): \(error.map { "\($0)" } ?? "no error")" }
+    }
+    return nil
+  }
+
   /// A forked child that uses its parent's store gets an error; the parent goes on.
+  ///
+  /// A child has only the thread that forked, and a lock that another one held stays locked in it,
+  /// those of the language's runtime too. So there is no other: nothing runs in the background.
   static func fork(path: String) throws {
-    let store = try Store(path: path, configuration: configuration())
+    let environment = Environment(fileSystem: SystemFileSystem(), background: IdleQueue())
+    func open(_ path: String) throws -> Store {
+      try Store(
+        path: path, configuration: configuration(), environment: environment, readOnly: false)
+    }
+    let store = try open(path)
     try store.setValue("before", forKey: "key")
+    // What the child will do is done once before.
+    let closed = try open(path + ".closed")
+    try closed.close()
+    let wrong = firstWrongUse(of: closed, expecting: .closed(path: closed.path))
+    require(wrong == nil, wrong ?? "")
+    let other = firstWrongUse(of: closed, expecting: .usedAfterFork(path: path))
+    require(other != nil, "no difference between errors")
+    let tasks = try environment.fileSystem.openDirectory(path: "/proc/self/task")
+    let threadCount = try environment.fileSystem.names(in: tasks).count
+    require(threadCount == 1, "\(threadCount) threads before the fork")
     // Swift marks fork unavailable, for good reasons; here it is what is looked at.
     // SAFETY: the symbol is fork(2), which has this type.
     guard let symbol = unsafe dlsym(nil, "fork") else { fail("no fork") }
@@ -24,21 +69,14 @@ enum Situations {
     let fork = unsafe unsafeBitCast(symbol, to: Fork.self)
     let child = fork()
     if child == 0 {
+      // Ends it, should it hang after all.
+      alarm(30)
       let expected = StoreError.usedAfterFork(path: path)
-      let uses: [() throws -> Void] = [
-        { _ = try store.value(forKey: "key") }, { _ = try store.contains("key") },
-        { _ = try store.entry(forKey: "key") }, { _ = try store.count() },
-        { _ = try store.statistics() }, { try store.forEachKey { _ in .next } },
-        { try store.setValue("child", forKey: "key") }, { try store.removeValue(forKey: "key") },
-        { try store.write { try $0.setValue("child", forKey: "key") } }, { try store.removeAll() },
-        { try store.sync() }, { try store.close() },
-      ]
-      for (index, use) in uses.enumerated() {
-        let error = storeError(use)
-        if error != expected {
-          say("use \(index) in the child: \(error.map { "\($0)" } ?? "no error")")
-          _exit(1)
-        }
+      var wrong = firstWrongUse(of: store, expecting: expected)
+      if wrong == nil, storeError({ try store.close() }) != expected { wrong = "close" }
+      if let wrong {
+        say("in the child: \(wrong)")
+        _exit(1)
       }
       _exit(0)
     }
@@ -93,16 +131,24 @@ enum Situations {
     }
   }
 
-  /// Does everything while signals interrupt the system calls.
+  /// Does everything while signals interrupt the system calls, a thousand of them at least.
   static func signals(path: String) throws {
     var action = sigaction()
-    unsafe action.__sigaction_handler.sa_handler = { _ in }
+    // Read once before, since making a global is nothing for a handler.
+    require(ticks.load(ordering: .relaxed) == 0, "ticks")
+    unsafe action.__sigaction_handler.sa_handler = { _ in
+      // Minutes of them: something starts again and again and never gets done.
+      if ticks.add(1, ordering: .relaxed).newValue > 500_000 { _exit(3) }
+    }
     // Without SA_RESTART.
     require(unsafe sigaction(SIGALRM, &action, nil) == 0, "sigaction")
     var timer = itimerval(
       it_interval: timeval(tv_sec: 0, tv_usec: 200), it_value: timeval(tv_sec: 0, tv_usec: 200))
     require(unsafe setitimer(__itimer_which_t(ITIMER_REAL.rawValue), &timer, nil) == 0, "setitimer")
-    for round in 0..<5 {
+    var round = 0
+    // A fast machine is done with a few rounds before many have come.
+    while round < 5 || ticks.load(ordering: .relaxed) < 1000 {
+      defer { round += 1 }
       let store = try Store(path: path, configuration: configuration())
       for number in 0..<60 {
         try store.setValue(
@@ -111,6 +157,7 @@ enum Situations {
       }
       try store.setValue([UInt8](repeating: 1, count: 2_000_000), forKey: "large")
       require(try store.count() == 61, "keys are missing")
+      require(round < 1000, "no signals come")
       if round % 2 == 1 { try store.removeAll() }
       try store.close()
       let report = try Store.verify(path: path)

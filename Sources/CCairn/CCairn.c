@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #ifndef MADV_POPULATE_WRITE  // Linux 5.14, glibc 2.35
 #define MADV_POPULATE_WRITE 23
@@ -110,6 +112,6 @@ int cairn_populate_for_writing(void *address, size_t count) {
   return madvise(address, count, MADV_POPULATE_WRITE);
 }
 
-int cairn_wipe_on_fork(void *address, size_t count) {
-  return madvise(address, count, MADV_WIPEONFORK);
+int cairn_exchange(int directory, const char *name, const char *other) {
+  return (int)syscall(SYS_renameat2, directory, name, directory, other, 2u);
 }

@@ -143,7 +143,10 @@ struct ImportExportTests {
     }
     let killed = try ChildProcess(
       Command.path, ["import", store, tree].map { Array($0.utf8) })
-    while !directory.exists("store/MANIFEST"), !directory.exists("store/LOCK") {}
+    let limit = ContinuousClock.now + .seconds(60)
+    while !directory.exists("store/MANIFEST"), !directory.exists("store/LOCK") {
+      try #require(ContinuousClock.now < limit, "no store was begun")
+    }
     killed.kill()
     _ = try killed.wait()
     #expect(try cairn("import", store, tree).status == 0)

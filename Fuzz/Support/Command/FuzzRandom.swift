@@ -1,5 +1,5 @@
 /// Random numbers that can be had again from a seed: SplitMix64 (Steele, Lea and Flood, 2014).
-package struct FuzzRandom: RandomNumberGenerator, Sendable {
+package struct FuzzRandom: RandomNumberGenerator, ChoiceSource, Sendable {
   private var state: UInt64
 
   package init(seed: UInt64) { state = seed }
@@ -15,13 +15,6 @@ package struct FuzzRandom: RandomNumberGenerator, Sendable {
   /// A number in `0..<bound`. The bias is below one in 2³² for the bounds used here.
   package mutating func below(_ bound: Int) -> Int {
     Int(truncatingIfNeeded: next().multipliedFullWidth(by: UInt64(bound)).high)
-  }
-
-  /// `true` once in `count` times.
-  package mutating func once(in count: Int) -> Bool { below(count) == 0 }
-
-  package mutating func element<Element>(of elements: [Element]) -> Element {
-    elements[below(elements.count)]
   }
 
   package mutating func bytes(count: Int) -> [UInt8] {

@@ -48,7 +48,7 @@ package struct Fuzzer {
     Replay.install()
     let limit = seconds.map { ", at most \($0) s" } ?? ""
     print("\(name): seed \(seed), \(iterationCount) iterations\(limit)")
-    unsafe fflush(nil)
+    fflush(nil)
     let began = ContinuousClock.now
     var tally = Tally()
     var done = 0

@@ -26,7 +26,7 @@ int64_t cairn_filesystem_magic(int descriptor);
 /// Prefaults `count` bytes at `address` for writing (MADV_POPULATE_WRITE). Returns 0, or -1.
 int cairn_populate_for_writing(void *address, size_t count);
 
-/// Makes the kernel zero the page in a forked child (MADV_WIPEONFORK). Returns 0, or -1.
-int cairn_wipe_on_fork(void *address, size_t count);
+/// renameat2(2) with RENAME_EXCHANGE (2) in one directory. Returns 0, or -1 with `errno`.
+int cairn_exchange(int directory, const char *name, const char *other);
 
 #endif

@@ -97,7 +97,14 @@ public final class Store: Sendable {
   ///   checked.
   /// - Complexity: O(bytes). Takes memory for the manifest and a window of 1 MiB.
   public static func verify(path: String) throws(StoreError) -> VerificationReport {
-    try Verifier.verify(path: path, environment: .system())
+    try verify(path: path, environment: .system())
+  }
+
+  /// Checks a store in an environment of the caller's: for simulations.
+  package static func verify(
+    path: String, environment: Environment
+  ) throws(StoreError) -> VerificationReport {
+    try Verifier.verify(path: path, environment: environment)
   }
 
   /// Copies everything sound in a store that may be damaged into a new store. Nothing is changed in

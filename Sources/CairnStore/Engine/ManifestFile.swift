@@ -26,19 +26,25 @@ package struct ManifestFile: Sendable {
   /// Takes the space for a replacement. A failure here has changed nothing.
   package func prepare(_ manifest: Manifest) throws(StoreError) -> Prepared {
     let bytes = manifest.encoded()
-    // The file that the last replacement left ready, or a crash half written.
-    var file = try directory.openFile(FileName.newManifest, mode: .readWrite)
-    if file == nil { file = try directory.createFile(FileName.newManifest) }
-    guard let file else { preconditionFailure("there is one by now") }
+    let file = try openSpare()
     try file.allocate(from: 0, to: bytes.count, orExtend: true)
     return Prepared(file: file, bytes: bytes)
   }
 
-  /// Takes the space for the replacement after the next, so that one is possible on a full disk:
-  /// a removal needs it. Whether it works out does not matter now.
+  /// The file that the last replacement left ready, or a crash half written, or a new one.
+  private func openSpare() throws(StoreError) -> File {
+    if let file = try directory.openFile(FileName.newManifest, mode: .readWrite) { return file }
+    return try directory.createFile(FileName.newManifest)
+  }
+
+  /// Takes the space for the replacement after this one, so that one is possible on a full disk.
+  /// Whether it works out does not matter now.
+  ///
+  /// The removal of all needs none of this: the manifest before this one lies there already, and
+  /// its list of segments, which this one may have made longer by one, has room for their ids.
   package func reserve(_ manifest: Manifest) {
     let byteCount = (2 * manifest.encoded().count + 4095) & ~4095
-    guard let file = try? directory.createFile(FileName.newManifest) else { return }
+    guard let file = try? openSpare() else { return }
     try? file.allocate(from: 0, to: byteCount, orExtend: true)
   }
 
@@ -50,16 +56,30 @@ package struct ManifestFile: Sendable {
     }
     try prepared.file.truncate(to: prepared.bytes.count)
     // DURABILITY: the new contents are on disk before the name points to them; a crash before the
-    // rename leaves the old manifest, and a file that the next replacement overwrites.
+    // exchange leaves the old manifest, and a file that the next replacement overwrites.
     try prepared.file.synchronize()
   }
 
   /// Puts a replacement that was written into place. After a failure it is not known which of the
   /// two will be found after a power loss.
   package func install() throws(StoreError) {
-    // DURABILITY: rename is atomic: a crash leaves one manifest or the other.
-    try directory.rename(FileName.newManifest, to: FileName.manifest)
-    // DURABILITY: nothing that relies on the new manifest is done before its name is on disk.
-    try directory.synchronize()
+    // DURABILITY: both are atomic: a crash leaves one manifest or the other. The exchange keeps the
+    // blocks of the old one for the next, where on a full disk a rename could lose them to others.
+    if try !directory.exchange(FileName.newManifest, with: FileName.manifest) {
+      try directory.rename(FileName.newManifest, to: FileName.manifest)
+    }
+    try settle()
+  }
+
+  /// Puts the names on disk, of which a crash may have left either order.
+  package func settle() throws(StoreError) {
+    do throws(StoreError) {
+      // DURABILITY: nothing that relies on the new manifest is done before its name is on disk.
+      try directory.synchronize()
+    } catch {
+      // DURABILITY: on disk the spare may still be the manifest, so nothing is written into it.
+      try? directory.unlink(FileName.newManifest)
+      throw error
+    }
   }
 }

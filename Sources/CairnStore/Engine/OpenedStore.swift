@@ -123,9 +123,9 @@ struct OpenedStore {
 
   /// Removes what unfinished work left behind and sets aside what nothing explains.
   private mutating func sweep() throws(StoreError) {
-    // DURABILITY: the process before may have died between the rename of the manifest and the
+    // DURABILITY: the process before may have died between the exchange of the manifests and the
     // sync of the directory. What the manifest allows is done only once it is there for good.
-    try directory.synchronize()
+    try ManifestFile(directory: directory).settle()
     let segments = manifest.openSegments.map(\.id) + manifest.sealedSegments.map(\.id)
     let listed = Set(
       segments.map { FileName.segment($0) } + [FileName.checkpoint(manifest.checkpointID)])

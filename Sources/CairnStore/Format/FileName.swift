@@ -2,7 +2,7 @@
 package enum FileName {
   package static let lock = "LOCK"
   package static let manifest = "MANIFEST"
-  /// The manifest before it is renamed into place.
+  /// The manifest before it is put into place, and the space for it.
   package static let newManifest = "MANIFEST.new"
   /// The folder for files of the store's kind that the manifest does not know.
   package static let quarantine = "quarantine"

@@ -121,6 +121,22 @@ package final class Directory: Sendable {
     }
   }
 
+  /// Gives each of two names the file of the other; `false` where the kernel or the filesystem
+  /// cannot do that, or one of the two does not exist.
+  package func exchange(_ name: String, with other: String) throws(StoreError) -> Bool {
+    do {
+      try fileSystem.exchange(name, with: other, in: descriptor)
+      return true
+    } catch
+      where [SystemError.invalidArgument, SystemError.notImplemented, SystemError.noEntry]
+      .contains(error.errorNumber)
+    {
+      return false
+    } catch {
+      throw error.storeError(path: "\(path)/\(name)")
+    }
+  }
+
   /// Removes a file; nothing where there is none.
   package func unlink(_ name: String) throws(StoreError) {
     do { try fileSystem.unlink(name, in: descriptor) } catch

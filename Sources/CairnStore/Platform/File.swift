@@ -92,10 +92,20 @@ package final class File: Sendable {
       throw .noSpace(path: path, neededByteCount: end - offset, limit: .fileSize)
     }
     try named(neededByteCount: end - offset) { () throws(SystemError) in
-      do throws(SystemError) {
-        try fileSystem.allocate(descriptor, from: offset, byteCount: end - offset)
-      } catch  where error.errorNumber == SystemError.notSupported && orExtend {
-        try fileSystem.truncate(descriptor, to: end)
+      var done = offset
+      var step = end - offset
+      while done < end {
+        do throws(SystemError) {
+          let count = min(step, end - done)
+          try fileSystem.allocate(descriptor, from: done, byteCount: count)
+          done += count
+        } catch  where error.errorNumber == SystemError.interrupted {
+          // Linux before 6.10 undoes a whole allocation in tmpfs at any signal: where signals come
+          // faster than it is made, only smaller ones get done.
+          step = max(step / 2, 4096)
+        } catch  where error.errorNumber == SystemError.notSupported && orExtend {
+          return try fileSystem.truncate(descriptor, to: end)
+        }
       }
     }
   }

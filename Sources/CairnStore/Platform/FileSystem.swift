@@ -26,6 +26,9 @@ package protocol FileSystem: AnyObject, Sendable {
   func rename(
     _ name: String, in source: Int32, to newName: String, in target: Int32
   ) throws(SystemError)
+  /// renameat2(2) with RENAME_EXCHANGE: each of two names gets the file of the other, at once.
+  /// EINVAL or ENOSYS where that cannot be done.
+  func exchange(_ name: String, with other: String, in directory: Int32) throws(SystemError)
   /// unlinkat(2).
   func unlink(_ name: String, in directory: Int32) throws(SystemError)
   /// The kind of filesystem a directory is on.
@@ -52,7 +55,7 @@ package protocol FileSystem: AnyObject, Sendable {
     _ descriptor: Int32, from buffer: UnsafeRawBufferPointer, at offset: Int
   ) throws(SystemError) -> Int
   /// fallocate(2): reserves blocks and extends the file, so that later writes cannot fail for
-  /// want of space.
+  /// want of space. EINTR means that a signal came first; it is not tried again here.
   func allocate(_ descriptor: Int32, from offset: Int, byteCount: Int) throws(SystemError)
   /// ftruncate(2).
   func truncate(_ descriptor: Int32, to byteCount: Int) throws(SystemError)

@@ -1,5 +1,3 @@
-internal import CCairn
-
 #if canImport(Glibc)
   internal import Glibc
 #elseif canImport(Musl)
@@ -22,7 +20,7 @@ final class ForkGuard: @unchecked Sendable {
     let address = unsafe mmap(
       nil, byteCount, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
     guard let address = unsafe address, unsafe address != MAP_FAILED,
-      unsafe cairn_wipe_on_fork(address, byteCount) == 0
+      unsafe madvise(address, byteCount, MADV_WIPEONFORK) == 0
     else {
       unsafe page = nil
       return

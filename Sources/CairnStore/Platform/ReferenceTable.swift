@@ -11,6 +11,8 @@ package final class ReferenceTable<Object: AnyObject>: @unchecked Sendable {
   // word is either 0 or the address of an object that the table has retained.
   private let slots: UnsafeMutablePointer<Atomic<UInt>>
   package let slotCount: Int
+  /// Slots from here on were never set, and their memory was never touched.
+  private let end = Atomic(0)
 
   package init(slotCount: Int) {
     self.slotCount = slotCount
@@ -20,7 +22,7 @@ package final class ReferenceTable<Object: AnyObject>: @unchecked Sendable {
   }
 
   deinit {
-    for slot in 0..<slotCount where unsafe slots[slot].load(ordering: .relaxed) != 0 {
+    for slot in 0..<end.load(ordering: .relaxed) where unsafe slots[slot].load(ordering: .relaxed) != 0 {
       set(slot, to: nil)
     }
     unsafe freeMemory(slots)
@@ -40,6 +42,7 @@ package final class ReferenceTable<Object: AnyObject>: @unchecked Sendable {
       if let object { unsafe UInt(bitPattern: Unmanaged.passRetained(object).toOpaque()) } else {
         UInt(0)
       }
+    if object != nil { end.max(slot + 1, ordering: .relaxed) }
     let old = unsafe slots[slot].exchange(word, ordering: .acquiringAndReleasing)
     if let pointer = unsafe UnsafeRawPointer(bitPattern: old) {
       unsafe Unmanaged<Object>.fromOpaque(pointer).release()

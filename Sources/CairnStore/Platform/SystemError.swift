@@ -16,6 +16,7 @@ package struct SystemError: Error, Sendable, Hashable {
 
   package static let noEntry = ENOENT
   package static let exists = EEXIST
+  package static let interrupted = EINTR
   package static let inputOutput = EIO
   package static let noMemory = ENOMEM
   package static let fileTooLarge = EFBIG
@@ -26,6 +27,7 @@ package struct SystemError: Error, Sendable, Hashable {
   package static let readOnlyFileSystem = EROFS
   package static let tooManyLinks = ELOOP
   package static let notSupported = EOPNOTSUPP
+  package static let notImplemented = ENOSYS
   package static let accessDenied = EACCES
   package static let notADirectory = ENOTDIR
 

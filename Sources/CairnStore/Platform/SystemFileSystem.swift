@@ -71,6 +71,12 @@ package final class SystemFileSystem: FileSystem {
     _ = try systemCall("rename") { unsafe renameat(source, name, target, newName) }
   }
 
+  package func exchange(
+    _ name: String, with other: String, in directory: Int32
+  ) throws(SystemError) {
+    _ = try systemCall("renameat2") { unsafe cairn_exchange(directory, name, other) }
+  }
+
   package func unlink(_ name: String, in directory: Int32) throws(SystemError) {
     _ = try systemCall("unlink") { unsafe unlinkat(directory, name, 0) }
   }
@@ -168,7 +174,7 @@ package final class SystemFileSystem: FileSystem {
   package func allocate(
     _ descriptor: Int32, from offset: Int, byteCount: Int
   ) throws(SystemError) {
-    _ = try systemCall("fallocate") {
+    _ = try systemCall("fallocate", retrying: false) {
       cairn_fallocate(descriptor, Int64(offset), Int64(byteCount))
     }
   }

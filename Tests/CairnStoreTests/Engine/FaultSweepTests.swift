@@ -268,8 +268,8 @@ struct FaultSweepTests {
   @Test(
     "A call that takes effect and then reports a failure does no more harm",
     arguments: [
-      FaultyFileSystem.Call.rename, .unlink, .write, .allocate, .truncate, .synchronize,
-      .synchronizeData,
+      FaultyFileSystem.Call.rename, .exchange, .unlink, .write, .allocate, .truncate,
+      .synchronize, .synchronizeData,
     ])
   func afterEffect(call: FaultyFileSystem.Call) throws {
     let count = try Self.run(FaultyFileSystem()).counts[call] ?? 0

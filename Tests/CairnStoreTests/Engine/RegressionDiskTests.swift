@@ -54,6 +54,101 @@ struct RegressionDiskTests {
     #expect(try scene.killed().open().count() == 0)
   }
 
+  @Test("Everything can be removed though others take every block that is given back")
+  func removeAllBesideOthers() throws {
+    // A manifest was put in place by a rename, which freed the blocks of the one before, and the
+    // space for the next was taken after that. Where the disk became full just then it was gone,
+    // and nothing could be removed that would have made room.
+    let scene = try fullDisk(closed: false)
+    let fileSystem = scene.fileSystem
+    fileSystem.setHook { [weak fileSystem] _ in
+      fileSystem?.fillDisk()
+      return nil
+    }
+    let store = try scene.open()
+    try store.removeAll()
+    #expect(try store.count() == 0)
+    #expect(try scene.killed().open().count() == 0)
+  }
+
+  @Test("Everything can be removed where the disk is full once the manifest has outgrown a block")
+  func removeAllAfterGrowth() throws {
+    // As before, but what the manifest before has left is a block less than what this one takes.
+    let scene = try RegressionScene()
+    let store = try scene.open()
+    let fileSystem = scene.fileSystem
+    let spare = scene.path + "/MANIFEST.new"
+    let isFull = Mutex(false)
+    fileSystem.setHook { [weak fileSystem] event in
+      guard event.call == .exchange, let bytes = FileManager.default.contents(atPath: spare),
+        bytes.count > 4096
+      else { return nil }
+      isFull.withLock { $0 = true }
+      fileSystem?.fillDisk()
+      return nil
+    }
+    for index in 0..<200 where !isFull.withLock({ $0 }) {
+      try store.setValue([UInt8].filled(50_000), forKey: "key\(index)")
+      scene.queue.drain()
+    }
+    try #require(isFull.withLock { $0 })
+    #expect(try scene.bytes(of: "MANIFEST").count > 4096)
+    // What the removal of a segment's rest gave back, someone else took.
+    fileSystem.fillDisk()
+    try store.removeAll()
+    #expect(try store.count() == 0)
+    #expect(try scene.killed().open().count() == 0)
+  }
+
+  @Test("A store works where two names cannot be exchanged", arguments: [EINVAL, ENOSYS])
+  func withoutExchange(number: Int32) throws {
+    let scene = try RegressionScene()
+    scene.fileSystem.setHook { $0.call == .exchange ? number : nil }
+    let store = try scene.open()
+    for index in 0..<300 { try store.setValue([UInt8].filled(1000), forKey: "key\(index)") }
+    scene.queue.drain()
+    #expect(try scene.killed().open().count() == 300)
+    try store.removeAll()
+    try store.setValue("1", forKey: "a")
+    try store.close()
+    #expect(try scene.open().count() == 1)
+  }
+
+  @Test("After a failed sync the manifest that may be the one on disk is not written over")
+  func spareAfterFailedSync() throws {
+    // The kernel forgets a sync that failed, and the next one succeeds and means nothing. On disk
+    // the manifest may then still be the file that is called the spare.
+    let scene = try RegressionScene()
+    let store = try scene.open()
+    try store.setValue("1", forKey: "a")
+    let isExchanged = Mutex(false)
+    scene.fileSystem.setHook { event in
+      if event.call == .exchange { isExchanged.withLock { $0 = true } }
+      return event.call == .synchronize && isExchanged.withLock { $0 } ? EIO : nil
+    }
+    #expect(throws: StoreError.self) { try store.removeAll() }
+    #expect(try !scene.names().contains("MANIFEST.new"))
+  }
+
+  @Test("Signals that come faster than space is allocated do not keep it from being allocated")
+  func interruptedAllocation() throws {
+    // An allocation that a signal interrupted was begun again as a whole, for ever under a timer:
+    // Linux before 6.10 undoes it then in tmpfs.
+    let scene = try RegressionScene()
+    let store = try scene.open()
+    let interruptions = Mutex(0)
+    scene.fileSystem.setHook { event in
+      guard event.call == .allocate, event.byteCount > 32_768 else { return nil }
+      return interruptions.withLock { count in
+        count += 1
+        return count < 1000 ? EINTR : ENOSPC
+      }
+    }
+    try store.setValue([UInt8].filled(1_000_000), forKey: "a")
+    #expect(interruptions.withLock { $0 } > 0)
+    #expect(try scene.killed().open().count() == 1)
+  }
+
   @Test("A write with a shorter interval does not wait for a longer one")
   func intervals() throws {
     // A sync that was due in an hour stood for all: a write that asked for 10 ms got the hour.

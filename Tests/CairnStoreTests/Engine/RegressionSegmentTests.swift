@@ -130,7 +130,7 @@ struct RegressionSegmentTests {
     let writers = Mutex<[RegressionThread]>([])
     let stored = Mutex<[String]>([])
     scene.fileSystem.setHook { event in
-      if event.call == .rename { isRenamed.withLock { $0 = true } }
+      if event.call == .exchange { isRenamed.withLock { $0 = true } }
       guard event.call == .synchronize, isRenamed.withLock({ $0 }),
         writers.withLock({ $0.isEmpty })
       else { return nil }
@@ -161,7 +161,7 @@ struct RegressionSegmentTests {
     let isRenamed = Mutex(false)
     let copy = Mutex<RegressionScene?>(nil)
     scene.fileSystem.setHook { event in
-      if event.call == .rename { isRenamed.withLock { $0 = true } }
+      if event.call == .exchange { isRenamed.withLock { $0 = true } }
       if event.call == .synchronize, isRenamed.withLock({ $0 }), copy.withLock({ $0 == nil }) {
         let killed = try? scene.killed()
         copy.withLock { $0 = killed }

@@ -283,6 +283,10 @@ enum IndependentReader {
     process.standardOutput = output
     process.standardError = FileHandle(forWritingAtPath: errors)
     try process.run()
+    // A program that hangs ends with a signal, which is a status of its own.
+    let watchdog = DispatchWorkItem { process.terminate() }
+    DispatchQueue.global().asyncAfter(deadline: .now() + 100, execute: watchdog)
+    defer { watchdog.cancel() }
     let data = output.fileHandleForReading.readDataToEndOfFile()
     process.waitUntilExit()
     let lines = try data.split(separator: UInt8(ascii: "\n")).map {

@@ -8,8 +8,9 @@ final class FaultyFileSystem: FileSystem {
   /// The kinds of calls.
   enum Call: String, CaseIterable, Sendable {
     case makeDirectoryAtPath, makeDirectory, openDirectoryAtPath, openDirectory, names, rename
-    case unlink, volume, open, status, lock, read, write, allocate, truncate, synchronizeData
-    case synchronize, dropCache, map, protect, prefault, bootIdentifier, randomBytes
+    case exchange, unlink, volume, open, status, lock, read, write, allocate, truncate
+    case synchronizeData, synchronize, dropCache, map, protect, prefault, bootIdentifier
+    case randomBytes
 
     /// Those that can fail.
     static let failing = allCases.filter { $0 != .prefault }
@@ -154,6 +155,12 @@ final class FaultyFileSystem: FileSystem {
   ) throws(SystemError) {
     try perform(.rename, on: source) { () throws(SystemError) in
       try system.rename(name, in: source, to: newName, in: target)
+    }
+  }
+
+  func exchange(_ name: String, with other: String, in directory: Int32) throws(SystemError) {
+    try perform(.exchange, on: directory) { () throws(SystemError) in
+      try system.exchange(name, with: other, in: directory)
     }
   }
 

@@ -74,7 +74,7 @@ extension StoreError {
   }
 }
 
-/// Runs a body on threads of their own and waits for all of them.
+/// Runs a body on threads of their own and waits for all of them, but not for ever.
 func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) throws {
   let failure = Mutex<(any Error)?>(nil)
   let group = DispatchGroup()
@@ -85,7 +85,9 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) t
       do { try body(index) } catch { failure.withLock { $0 = $0 ?? error } }
     }
   }
-  group.wait()
+  guard group.wait(timeout: .now() + .seconds(100)) == .success else {
+    throw SupportError(call: "threads that did not end", number: 0)
+  }
   if let error = failure.withLock({ $0 }) { throw error }
 }
 

@@ -2,7 +2,12 @@ import Foundation
 import Glibc
 
 /// The program `KillWriter`, which lies beside the one that runs the tests.
+///
+/// It is killed when its time is over, so that a hang is a failure that names the mode.
 final class Helper {
+  /// More than any mode takes on a busy machine.
+  private static let timeLimit = Duration.seconds(100)
+
   static let path: String = {
     let running =
       (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
@@ -17,7 +22,10 @@ final class Helper {
     return "KillWriter"
   }()
 
+  private let words: [String]
   private let identifier: pid_t
+  private let limit = ContinuousClock.now + Helper.timeLimit
+  private var hasEnded = false
   /// The read end of its standard output.
   private let output: Int32
   /// The write end of its standard input.
@@ -39,19 +47,38 @@ final class Helper {
     defer { unsafe posix_spawn_file_actions_destroy(&actions) }
     unsafe posix_spawn_file_actions_adddup2(&actions, toChild.read, 0)
     unsafe posix_spawn_file_actions_adddup2(&actions, fromChild.write, 1)
+    // Swift Testing's threads block most signals, and a child would inherit that.
+    var attributes = posix_spawnattr_t()
+    var none = sigset_t()
+    var all = sigset_t()
+    unsafe sigemptyset(&none)
+    unsafe sigfillset(&all)
+    unsafe posix_spawnattr_init(&attributes)
+    defer { unsafe posix_spawnattr_destroy(&attributes) }
+    unsafe posix_spawnattr_setsigmask(&attributes, &none)
+    unsafe posix_spawnattr_setsigdefault(&attributes, &all)
+    unsafe posix_spawnattr_setflags(
+      &attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
     let words = unsafe ([Self.path] + arguments).map { unsafe strdup($0) }
     defer { unsafe words.forEach { unsafe free($0) } }
     var identifier: pid_t = 0
-    let failure = unsafe posix_spawn(&identifier, Self.path, &actions, nil, words + [nil], nil)
+    let failure = unsafe posix_spawn(
+      &identifier, Self.path, &actions, &attributes, words + [nil], nil)
     close(toChild.read)
     close(fromChild.write)
+    self.words = arguments
     self.identifier = identifier
+    hasEnded = failure != 0
     output = fromChild.read
     input = toChild.write
     if failure != 0 { throw SupportError(call: "posix_spawn \(Self.path)", number: failure) }
   }
 
   deinit {
+    if !hasEnded {
+      kill()
+      _ = waitpid(identifier, nil, 0)
+    }
     close(output)
     if input >= 0 { close(input) }
   }
@@ -63,8 +90,18 @@ final class Helper {
     input = -1
   }
 
+  private var overdue: SupportError {
+    SupportError(
+      call: "KillWriter \(words.joined(separator: " ")): no end after \(Self.timeLimit)", number: 0)
+  }
+
   /// Reads what has come of its output; empty at the end.
   func read() throws -> [UInt8] {
+    var waited = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
+    // SAFETY: the structure lives across the call, which has one to fill.
+    while unsafe poll(&waited, 1, 100) <= 0 {
+      if ContinuousClock.now > limit { throw overdue }
+    }
     var buffer = [UInt8](repeating: 0, count: 65_536)
     // SAFETY: the call writes at most the buffer's size.
     let count = try check("read", unsafe Glibc.read(output, &buffer, buffer.count))
@@ -84,9 +121,11 @@ final class Helper {
   func wait() throws -> Int32 {
     var status: Int32 = 0
     // SAFETY: the status lives across the call.
-    while unsafe waitpid(identifier, &status, 0) < 0 {
-      if errno != EINTR { throw SupportError(call: "waitpid", number: errno) }
+    while try check("waitpid", unsafe waitpid(identifier, &status, WNOHANG)) == 0 {
+      if ContinuousClock.now > limit { throw overdue }
+      usleep(1000)
     }
+    hasEnded = true
     let signal = status & 0x7F
     return signal == 0 ? status >> 8 & 0xFF : 128 + signal
   }

@@ -6,8 +6,8 @@ import Synchronization
 /// call, look at the disk at that moment, or hold the calling thread up. It also plays a full disk.
 final class HookFileSystem: FileSystem {
   enum Call: Sendable {
-    case openDirectory, rename, unlink, open, read, write, allocate, truncate, synchronizeData
-    case synchronize
+    case openDirectory, rename, exchange, unlink, open, read, write, allocate, truncate
+    case synchronizeData, synchronize
   }
 
   /// A call that is about to be made.
@@ -15,6 +15,8 @@ final class HookFileSystem: FileSystem {
     var call: Call
     /// The name of the file, or the path of the directory.
     var file: String
+    /// How much is to be allocated.
+    var byteCount = 0
   }
 
   /// Returns the number of the error to fail the call with.
@@ -42,15 +44,19 @@ final class HookFileSystem: FileSystem {
   /// allocated.
   func fillDisk() { state.withLock { $0.freeByteCount = 0 } }
 
-  private func announce(_ call: Call, _ file: String) throws(SystemError) {
+  private func announce(
+    _ call: Call, _ file: String, byteCount: Int = 0
+  ) throws(SystemError) {
     guard let hook = state.withLock({ $0.hook }) else { return }
-    if let number = hook(Event(call: call, file: file)) {
+    if let number = hook(Event(call: call, file: file, byteCount: byteCount)) {
       throw SystemError(call: "\(call)", errorNumber: number)
     }
   }
 
-  private func announce(_ call: Call, _ descriptor: Int32) throws(SystemError) {
-    try announce(call, state.withLock { $0.names[descriptor] } ?? "")
+  private func announce(
+    _ call: Call, _ descriptor: Int32, byteCount: Int = 0
+  ) throws(SystemError) {
+    try announce(call, state.withLock { $0.names[descriptor] } ?? "", byteCount: byteCount)
   }
 
   private func giveBack(_ byteCount: Int) {
@@ -96,6 +102,11 @@ final class HookFileSystem: FileSystem {
     let freed = allocatedByteCount(of: newName, in: target)
     try system.rename(name, in: source, to: newName, in: target)
     giveBack(freed)
+  }
+
+  func exchange(_ name: String, with other: String, in directory: Int32) throws(SystemError) {
+    try announce(.exchange, name)
+    try system.exchange(name, with: other, in: directory)
   }
 
   func unlink(_ name: String, in directory: Int32) throws(SystemError) {
@@ -148,7 +159,7 @@ final class HookFileSystem: FileSystem {
   }
 
   func allocate(_ descriptor: Int32, from offset: Int, byteCount: Int) throws(SystemError) {
-    try announce(.allocate, descriptor)
+    try announce(.allocate, descriptor, byteCount: byteCount)
     // Files of a store are allocated from their beginning, so their size in blocks tells.
     let missing = try offset + byteCount - system.status(of: descriptor).allocatedByteCount
     let isPossible = state.withLock { state in

@@ -16,18 +16,36 @@ func spawn(
     unsafe strdup(word.map { CChar(bitPattern: $0) } + [0])
   }
   defer { unsafe words.forEach { unsafe free($0) } }
+  // Swift Testing's threads block most signals, and a child would inherit that.
+  var attributes = posix_spawnattr_t()
+  var none = sigset_t()
+  unsafe sigemptyset(&none)
+  unsafe posix_spawnattr_init(&attributes)
+  defer { unsafe posix_spawnattr_destroy(&attributes) }
+  unsafe posix_spawnattr_setsigmask(&attributes, &none)
+  unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
   var identifier: pid_t = 0
-  let failure = unsafe posix_spawn(&identifier, executable, &actions, nil, words + [nil], nil)
+  let failure = unsafe posix_spawn(
+    &identifier, executable, &actions, &attributes, words + [nil], nil)
   guard failure == 0 else { throw SupportError(call: "posix_spawn \(executable)", number: failure) }
   return identifier
 }
 
-/// Waits for the end of a program and returns its status as `waitpid` has it.
+/// Waits for the end of a program and returns its status as `waitpid` has it. A program that takes
+/// longer than any should is killed, which its status then tells.
 func waitForEnd(of identifier: pid_t) throws -> Int32 {
   var status: Int32 = 0
   // SAFETY: the status lives across the call.
-  while unsafe waitpid(identifier, &status, 0) < 0 {
-    guard errno == EINTR else { throw SupportError(call: "waitpid", number: errno) }
+  let limit = ContinuousClock.now + .seconds(100)
+  var isKilled = false
+  while true {
+    let ended = unsafe waitpid(identifier, &status, WNOHANG)
+    if ended > 0 { return status }
+    if ended < 0, errno != EINTR { throw SupportError(call: "waitpid", number: errno) }
+    if !isKilled, ContinuousClock.now > limit {
+      _ = kill(identifier, SIGKILL)
+      isKilled = true
+    }
+    usleep(1000)
   }
-  return status
 }

@@ -1,0 +1,138 @@
+package import CairnStore
+
+/// Opens what a crash left, and checks that it is what the store promised; also when the recovery
+/// itself is cut, up to three times.
+package struct RecoveryCheck {
+  package var configuration: StoreConfiguration
+  package var now: Timestamp
+  /// Cuts in a recovery, and in the recovery after that, and so on, are made this deep.
+  package var depthLimit = 3
+  /// One recovery in so many is cut itself.
+  package var nestingInterval = 8
+  package private(set) var tally = Tally()
+
+  package init(configuration: StoreConfiguration, now: Timestamp) {
+    self.configuration = configuration
+    self.now = now
+  }
+
+  /// - Parameters:
+  ///   - disk: as the crash left it; used up by this.
+  ///   - legal: the states that may be found.
+  ///   - isSettled: whether the page cache holds nothing that is not on disk: then every further
+  ///     crash must lead to the same state.
+  /// - Returns: the state that was found.
+  @discardableResult
+  package mutating func check(
+    _ disk: SimulatedDisk, legal: [ModelState], isSettled: Bool,
+    _ choices: inout some ChoiceSource, depth: Int = 0
+  ) throws -> ModelState {
+    let process = SimulatedProcess.start(on: disk, seed: UInt64(choices.below(1 << 30)))
+    // A recovery makes about 40 calls, more where there are many segments.
+    let isNesting = depth < depthLimit && choices.once(in: nestingInterval)
+    let cutCall = isNesting ? choices.below(70) : -1
+    let dies = isNesting && choices.once(in: 4)
+    var call = 0
+    var nested: SimulatedDisk?
+    if isNesting {
+      var cut = RandomCut(FuzzRandom(seed: UInt64(choices.below(1 << 30))))
+      process.fileSystem.intervene = { _ in
+        defer { call += 1 }
+        guard call == cutCall else { return nil }
+        if dies { return .die }
+        nested = disk.afterPowerCut(&cut)
+        return nil
+      }
+    }
+    var found: ModelState?
+    do {
+      let store = try process.open(configuration)
+      let state = try Self.match(store, legal, now: now, "depth \(depth)")
+      try checkReads(store, state)
+      found = state
+    } catch {
+      guard process.fileSystem.isDead else { throw error }
+    }
+    process.fileSystem.intervene = nil
+    guard let found, !process.fileSystem.isDead else {
+      // The recovery was killed: the next one finds the page cache as it is.
+      process.kill()
+      tally["nested kills"] += 1
+      return try check(disk, legal: legal, isSettled: isSettled, &choices, depth: depth + 1)
+    }
+    tally["recoveries"] += 1
+    try goOn(process, found, &choices)
+    if let nested {
+      tally["nested cuts"] += 1
+      try check(
+        nested, legal: isSettled ? [found] : legal, isSettled: true, &choices, depth: depth + 1)
+    }
+    return found
+  }
+
+  /// Matches the contents of a store with the states that may be there.
+  static func match(
+    _ store: Store, _ legal: [ModelState], now: Timestamp, _ place: String
+  ) throws -> ModelState {
+    let contents = try StoreContents(of: store, now: now)
+    guard let state = contents.match(legal) else {
+      throw FuzzFailure(
+        "(\(place)) a state that never was, or one that must not come back. From the newest legal: "
+          + "\(contents.differences(from: legal[legal.count - 1])). From the oldest: "
+          + contents.differences(from: legal[0]))
+    }
+    return contents.completing(state)
+  }
+
+  /// Single reads give the same as an iteration, and `count` counts what they find.
+  private func checkReads(_ store: Store, _ state: ModelState) throws {
+    var count = 0
+    for key in OperationGenerator.keys {
+      let entry = state[key].flatMap { $0.hasExpired(now) ? nil : $0 }
+      if entry != nil { count += 1 }
+      guard try store.value(forKey: key) == entry?.value else {
+        throw FuzzFailure("a read differs from an iteration")
+      }
+    }
+    guard try store.count() == count else {
+      throw FuzzFailure("count is \(try store.count()) instead of \(count)")
+    }
+  }
+
+  /// What was found is there for good: after a write, a close, another open; and every byte of
+  /// every file is sound then.
+  private func goOn(
+    _ process: SimulatedProcess, _ found: ModelState, _ choices: inout some ChoiceSource
+  ) throws {
+    guard choices.once(in: 4) else {
+      process.kill()
+      return
+    }
+    var state = found
+    if choices.once(in: 2) {
+      let key = choices.element(of: OperationGenerator.keys)
+      let durability: Durability = choices.once(in: 2) ? .durable : .process
+      var entry = ModelEntry(value: Array("after recovery".utf8))
+      // What has expired may also have been lost.
+      let last = found.values.filter { !$0.hasExpired(now) }.compactMap(\.version).max() ?? 0
+      let version =
+        try process.store?.setValue(entry.value, forKey: key, durability: durability) ?? 0
+      if version <= last { throw FuzzFailure("version \(version) after \(last)") }
+      entry.version = version
+      state[key] = entry
+    }
+    if choices.once(in: 2) { process.queue.runAll() }
+    if choices.once(in: 3) { process.kill() } else { try process.close() }
+    let disk = process.fileSystem.disk
+    let checker = SimulatedProcess.start(on: disk, seed: 1)
+    let report = try Store.verify(path: SimulatedProcess.path, environment: checker.environment)
+    guard report.errors.isEmpty else {
+      throw FuzzFailure("verify finds \(report.errors) after a recovery")
+    }
+    checker.kill()
+    let again = SimulatedProcess.start(on: disk, seed: 2)
+    _ = try Self.match(
+      try again.open(configuration), [state], now: now, "opened again after a recovery")
+    again.kill()
+  }
+}

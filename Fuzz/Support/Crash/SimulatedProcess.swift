@@ -1,0 +1,65 @@
+package import CairnStore
+
+/// A process that has a store open on a simulated disk.
+package final class SimulatedProcess {
+  package static let path = "/store"
+
+  package let fileSystem: SimulatedFileSystem
+  package let queue = ManualBackgroundQueue()
+  package private(set) var store: Store?
+
+  private init(disk: SimulatedDisk, seed: UInt64) {
+    fileSystem = SimulatedFileSystem(disk: disk, seed: seed)
+  }
+
+  package var environment: Environment {
+    Environment(fileSystem: fileSystem, background: queue)
+  }
+
+  /// A process that is about to open the store, for whoever wants to look at the calls.
+  package static func start(on disk: SimulatedDisk, seed: UInt64) -> SimulatedProcess {
+    SimulatedProcess(disk: disk, seed: seed)
+  }
+
+  package func open(
+    _ configuration: StoreConfiguration, readOnly: Bool = false
+  ) throws(StoreError) -> Store {
+    let store = try Store(
+      path: Self.path, configuration: configuration, environment: environment, readOnly: readOnly)
+    self.store = store
+    return store
+  }
+
+  /// Ends the process at once; the page cache stays.
+  package func kill() {
+    fileSystem.kill()
+    fileSystem.intervene = nil
+    queue.discardAll()
+    store = nil
+  }
+
+  /// Closes the store, runs what is left in the background, and ends the process.
+  ///
+  /// - Throws: also where descriptors or mappings are left.
+  package func close() throws {
+    try store?.close()
+    queue.runAll()
+    store = nil
+    fileSystem.intervene = nil
+    if !fileSystem.isDead, fileSystem.openCount > 0 {
+      throw FuzzFailure("\(fileSystem.openCount) descriptors or mappings are left after a close")
+    }
+    kill()
+  }
+}
+
+extension StoreConfiguration {
+  /// Small segments, so that they roll often.
+  package static func simulated(_ clock: ManualClock) -> StoreConfiguration {
+    var configuration = StoreConfiguration()
+    configuration.segmentByteLimit = 64 << 10
+    configuration.durability = .process
+    configuration.clock = clock
+    return configuration
+  }
+}

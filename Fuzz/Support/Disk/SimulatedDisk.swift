@@ -1,0 +1,202 @@
+/// A machine's disk with its page cache. Several simulated processes may use it, one after the
+/// other or at once, each through a `SimulatedFileSystem` of its own.
+///
+/// What it knows of hardware and kernel, all of it as hostile as a journalling filesystem may be:
+/// - a sector on the device holds any of the states that it went through since the last sync of
+///   its file, each sector for itself, perhaps torn between two of them;
+/// - so does a file's length; names come and go independently of both and of each other until
+///   their directory is synced; a rename is atomic;
+/// - space that was allocated and not written may hold anything, old segments of the same store
+///   above all;
+/// - a failed sync reports its error once, and leaves pages clean that are not on the device.
+///
+/// Used by one thread at a time.
+package final class SimulatedDisk: @unchecked Sendable {
+  // SAFETY: Sendable since a simulation runs on one thread; nothing here is locked.
+
+  /// A change of names that is not known to be on disk.
+  struct NameChange {
+    var places: [(directory: SimulatedFile, name: String, target: SimulatedFile?)]
+  }
+
+  package let sectorByteCount: Int
+  /// Whether allocated space can be written without running out of it.
+  package let reservesBlocks: Bool
+  /// Whether two names can be exchanged.
+  package var exchanges = true
+  /// The most bytes that files may take, or `nil`.
+  package var capacity: Int?
+  let root: SimulatedFile
+  var changes: [NameChange] = []
+  /// What files held that are gone, and that unwritten space may show again.
+  private var gone: [[UInt8]] = []
+  private(set) var bootIdentifier: [UInt8]
+  /// No two processes share a descriptor, so that locks know their holders by it.
+  var nextDescriptor: Int32 = 3
+
+  package init(sectorByteCount: Int = 512, reservesBlocks: Bool = true) {
+    self.sectorByteCount = sectorByteCount
+    self.reservesBlocks = reservesBlocks
+    root = SimulatedFile(isDirectory: true, sectorByteCount: sectorByteCount)
+    bootIdentifier = [UInt8](repeating: 1, count: 16)
+  }
+
+  private init(_ disk: SimulatedDisk, root: SimulatedFile, boot: UInt8) {
+    sectorByteCount = disk.sectorByteCount
+    reservesBlocks = disk.reservesBlocks
+    capacity = disk.capacity
+    exchanges = disk.exchanges
+    gone = disk.gone
+    self.root = root
+    bootIdentifier = [UInt8](repeating: boot, count: 16)
+  }
+
+  // MARK: Names
+
+  func change(_ places: [(directory: SimulatedFile, name: String, target: SimulatedFile?)]) {
+    for place in places { place.directory.names[place.name] = place.target }
+    changes.append(NameChange(places: places))
+  }
+
+  /// A file lost its last name.
+  func bury(_ file: SimulatedFile) {
+    guard !file.isDirectory, file.byteCount > 4096 else { return }
+    gone.append(file.contents)
+    if gone.count > 3 { gone.removeFirst() }
+  }
+
+  /// A sync of a directory: all changes that touch it are on disk.
+  func synchronize(_ directory: SimulatedFile) {
+    var rest: [NameChange] = []
+    for change in changes {
+      if change.places.contains(where: { $0.directory === directory }) {
+        Self.apply(change) { $0 }
+      } else {
+        rest.append(change)
+      }
+    }
+    changes = rest
+  }
+
+  private static func apply(
+    _ change: NameChange, to directory: (SimulatedFile) -> SimulatedFile?
+  ) {
+    for place in change.places {
+      directory(place.directory)?.diskNames[place.name] = place.target
+    }
+  }
+
+  /// Bytes that all reachable files have allocated.
+  var allocatedByteCount: Int {
+    func sum(_ directory: SimulatedFile) -> Int {
+      directory.names.values.reduce(0) {
+        $0 + ($1.isDirectory ? sum($1) : $1.allocatedByteCount)
+      }
+    }
+    return sum(root)
+  }
+
+  // MARK: Power cuts
+
+  /// The disk as it is found when the power goes now. This one stays as it is.
+  package func afterPowerCut(_ chooser: inout some CutChooser) -> SimulatedDisk {
+    // Names first: which files there are.
+    var namesOnDisk: [ObjectIdentifier: [String: SimulatedFile]] = [:]
+    for change in changes where chooser.persistsName() {
+      for place in change.places {
+        let identifier = ObjectIdentifier(place.directory)
+        namesOnDisk[identifier, default: place.directory.diskNames][place.name] = place.target
+      }
+    }
+    let junk = chooser.isHostile() ? junk() : []
+    func copy(_ directory: SimulatedFile, _ chooser: inout some CutChooser) -> SimulatedFile {
+      let result = SimulatedFile(isDirectory: true, sectorByteCount: sectorByteCount)
+      let names = namesOnDisk[ObjectIdentifier(directory)] ?? directory.diskNames
+      for (name, file) in names.sorted(by: { $0.key < $1.key }) {
+        result.diskNames[name] =
+          file.isDirectory ? copy(file, &chooser) : file.afterPowerCut(&chooser, junk: junk)
+      }
+      result.names = result.diskNames
+      return result
+    }
+    return SimulatedDisk(self, root: copy(root, &chooser), boot: bootIdentifier[0] &+ 1)
+  }
+
+  private func junk() -> [[UInt8]] {
+    func files(_ directory: SimulatedFile) -> [[UInt8]] {
+      directory.names.sorted { $0.key < $1.key }.flatMap {
+        $0.value.isDirectory ? files($0.value) : [$0.value.contents]
+      }
+    }
+    return gone + files(root).filter { $0.count > 4096 }
+  }
+
+  /// How many sectors and names are not settled.
+  package var unsettledCount: Int {
+    func sectors(_ directory: SimulatedFile) -> Int {
+      directory.names.values.reduce(0) {
+        $0 + ($1.isDirectory ? sectors($1) : $1.dirtySectorCount)
+      }
+    }
+    return sectors(root) + changes.count
+  }
+
+  // MARK: For hands from outside
+
+  private func file(_ path: String) -> SimulatedFile? {
+    var file: SimulatedFile = root
+    for component in path.split(separator: "/") {
+      guard let next = file.names[String(component)] else { return nil }
+      file = next
+    }
+    return file
+  }
+
+  /// The names in a directory, sorted.
+  package func names(at path: String) -> [String] {
+    (file(path)?.names.keys).map { $0.sorted() } ?? []
+  }
+
+  /// The bytes of a file, or `nil` where there is none.
+  package func contents(of path: String) -> [UInt8]? {
+    guard let file = file(path), !file.isDirectory else { return nil }
+    return file.contents
+  }
+
+  /// Puts bytes into a file, durably, and makes it where it is missing; `nil` removes it.
+  package func setContents(_ bytes: [UInt8]?, of path: String) {
+    var components = path.split(separator: "/").map(String.init)
+    let name = components.removeLast()
+    guard let directory = file(components.joined(separator: "/")) else {
+      preconditionFailure("no such directory")
+    }
+    guard let bytes else {
+      directory.names[name] = nil
+      directory.diskNames[name] = nil
+      return
+    }
+    // A new file each time: images that were made before share the old one.
+    let new = SimulatedFile(isDirectory: false, sectorByteCount: sectorByteCount)
+    new.replaceContents(bytes)
+    directory.names[name] = new
+    directory.diskNames[name] = new
+  }
+
+  /// A copy in which everything is on disk as the running system sees it, and no process runs.
+  package func settled() -> SimulatedDisk {
+    var newest = Newest()
+    return afterPowerCut(&newest)
+  }
+
+  /// Everything got there.
+  private struct Newest: CutChooser {
+    mutating func version(of count: Int) -> Int { count - 1 }
+    mutating func tearsSector() -> Bool { false }
+    mutating func keepsOldWord() -> Bool { false }
+    mutating func length(of count: Int) -> Int { count - 1 }
+    mutating func persistsName() -> Bool { true }
+    mutating func fillsUnwritten() -> Bool { false }
+    mutating func junk(of count: Int) -> Int { 0 }
+    mutating func isHostile() -> Bool { false }
+  }
+}

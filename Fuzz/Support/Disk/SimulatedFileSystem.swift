@@ -1,0 +1,365 @@
+package import CairnStore
+
+/// What one simulated process sees of a simulated disk: the seam's other side. Descriptors, locks
+/// and mappings are the process's and go with it.
+///
+/// Used by one thread at a time.
+package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unchecked Sendable {
+  // SAFETY: Sendable since a simulation runs on one thread; nothing here is locked.
+
+  package enum Call: String, CaseIterable, Sendable {
+    case makeDirectory, openDirectory, names, rename, exchange, unlink, volume, open, status, lock,
+      read
+    case write, allocate, truncate, synchronizeData, synchronize, dropCache, map, protect
+    case bootIdentifier, randomBytes
+    /// A write into a mapping: no call, but a moment at which something can happen.
+    case mappedWrite
+  }
+
+  /// What happens instead of a call.
+  package enum Intervention {
+    /// The call fails and has no effect, but for a sync, of which any part gets to the disk.
+    case fail(Int32)
+    /// A read or write transfers this many bytes at most.
+    case transferAtMost(Int)
+    /// The process dies before the call; a write into a mapping is under way then, and any of its
+    /// words may have arrived.
+    case die
+  }
+
+  package let disk: SimulatedDisk
+  /// Asked before each call, and after each write into a mapping.
+  package var intervene: ((Call) -> Intervention?)?
+  package private(set) var callCount = 0
+  package private(set) var isDead = false
+  private var random: FuzzRandom
+  private var files: [Int32: SimulatedFile] = [:]
+  private var mappings: [UInt: SimulatedFile] = [:]
+
+  package init(disk: SimulatedDisk, seed: UInt64) {
+    self.disk = disk
+    random = FuzzRandom(seed: seed)
+  }
+
+  /// Ends the process: no call has an effect any more, its locks are free, the page cache stays.
+  package func kill() {
+    isDead = true
+    for (descriptor, file) in files { release(file, descriptor) }
+    for file in mappings.values { file.mappingCount = 0 }
+    mappings = [:]
+  }
+
+  /// Descriptors and mappings that are open.
+  package var openCount: Int { files.count + mappings.count }
+
+  // MARK: The machinery
+
+  private func announce(_ call: Call) throws(SystemError) -> Int {
+    if isDead { throw SystemError(call: call.rawValue, errorNumber: SystemError.inputOutput) }
+    callCount += 1
+    switch intervene?(call) {
+    case nil: return .max
+    case .transferAtMost(let count): return count
+    case .fail(let number): throw SystemError(call: call.rawValue, errorNumber: number)
+    case .die:
+      kill()
+      throw SystemError(call: call.rawValue, errorNumber: SystemError.inputOutput)
+    }
+  }
+
+  private func file(_ descriptor: Int32, _ call: Call) throws(SystemError) -> SimulatedFile {
+    guard let file = files[descriptor] else {
+      throw SystemError(call: call.rawValue, errorNumber: 9)  // EBADF
+    }
+    return file
+  }
+
+  private func fail(_ call: Call, _ number: Int32) -> SystemError {
+    SystemError(call: call.rawValue, errorNumber: number)
+  }
+
+  private func descriptor(for file: SimulatedFile) -> Int32 {
+    defer { disk.nextDescriptor += 1 }
+    files[disk.nextDescriptor] = file
+    return disk.nextDescriptor
+  }
+
+  private func release(_ file: SimulatedFile, _ descriptor: Int32) {
+    if file.exclusiveHolder == descriptor { file.exclusiveHolder = nil }
+    file.sharedHolders.remove(descriptor)
+  }
+
+  private func checkSpace(_ additional: Int, _ call: Call) throws(SystemError) {
+    guard let capacity = disk.capacity, additional > 0 else { return }
+    if disk.allocatedByteCount + additional > capacity { throw fail(call, SystemError.noSpace) }
+  }
+
+  // MARK: Directories
+
+  private func resolve(_ path: String, _ call: Call) throws(SystemError) -> SimulatedFile {
+    var trail: [SimulatedFile] = [disk.root]
+    for component in path.split(separator: "/") {
+      if component == ".." {
+        if trail.count > 1 { trail.removeLast() }
+        continue
+      }
+      guard let next = trail[trail.count - 1].names[String(component)] else {
+        throw fail(call, SystemError.noEntry)
+      }
+      guard next.isDirectory else { throw fail(call, SystemError.notADirectory) }
+      trail.append(next)
+    }
+    return trail[trail.count - 1]
+  }
+
+  package func makeDirectory(path: String) throws(SystemError) {
+    _ = try announce(.makeDirectory)
+    let components = path.split(separator: "/")
+    guard let name = components.last else { throw fail(.makeDirectory, SystemError.exists) }
+    let parent = try resolve(components.dropLast().joined(separator: "/"), .makeDirectory)
+    try make(String(name), in: parent)
+  }
+
+  package func makeDirectory(_ name: String, in directory: Int32) throws(SystemError) {
+    _ = try announce(.makeDirectory)
+    try make(name, in: try file(directory, .makeDirectory))
+  }
+
+  private func make(_ name: String, in parent: SimulatedFile) throws(SystemError) {
+    if parent.names[name] != nil { throw fail(.makeDirectory, SystemError.exists) }
+    let new = SimulatedFile(isDirectory: true, sectorByteCount: disk.sectorByteCount)
+    disk.change([(parent, name, new)])
+  }
+
+  package func openDirectory(path: String) throws(SystemError) -> Int32 {
+    _ = try announce(.openDirectory)
+    return descriptor(for: try resolve(path, .openDirectory))
+  }
+
+  package func openDirectory(_ name: String, in directory: Int32) throws(SystemError) -> Int32 {
+    _ = try announce(.openDirectory)
+    guard let found = try file(directory, .openDirectory).names[name] else {
+      throw fail(.openDirectory, SystemError.noEntry)
+    }
+    guard found.isDirectory else { throw fail(.openDirectory, SystemError.notADirectory) }
+    return descriptor(for: found)
+  }
+
+  package func names(in directory: Int32) throws(SystemError) -> [String] {
+    _ = try announce(.names)
+    return try file(directory, .names).names.keys.sorted()
+  }
+
+  package func rename(
+    _ name: String, in source: Int32, to newName: String, in target: Int32
+  ) throws(SystemError) {
+    _ = try announce(.rename)
+    let from = try file(source, .rename)
+    let to = try file(target, .rename)
+    guard let found = from.names[name] else { throw fail(.rename, SystemError.noEntry) }
+    if let old = to.names[newName], old !== found { disk.bury(old) }
+    disk.change([(from, name, nil), (to, newName, found)])
+  }
+
+  package func exchange(
+    _ name: String, with other: String, in directory: Int32
+  ) throws(SystemError) {
+    _ = try announce(.exchange)
+    let parent = try file(directory, .exchange)
+    if !disk.exchanges { throw fail(.exchange, SystemError.invalidArgument) }
+    guard let first = parent.names[name], let second = parent.names[other] else {
+      throw fail(.exchange, SystemError.noEntry)
+    }
+    disk.change([(parent, name, second), (parent, other, first)])
+  }
+
+  package func unlink(_ name: String, in directory: Int32) throws(SystemError) {
+    _ = try announce(.unlink)
+    let parent = try file(directory, .unlink)
+    guard let found = parent.names[name] else { throw fail(.unlink, SystemError.noEntry) }
+    disk.bury(found)
+    disk.change([(parent, name, nil)])
+  }
+
+  package func volume(of directory: Int32) throws(SystemError) -> VolumeStatus {
+    _ = try announce(.volume)
+    return VolumeStatus(unsupportedName: nil, reservesBlocks: disk.reservesBlocks)
+  }
+
+  // MARK: Files
+
+  package func open(
+    _ name: String, in directory: Int32, mode: OpenMode
+  ) throws(SystemError) -> Int32 {
+    _ = try announce(.open)
+    let parent = try file(directory, .open)
+    if let found = parent.names[name] {
+      if mode == .createNew { throw fail(.open, SystemError.exists) }
+      return descriptor(for: found)
+    }
+    guard mode == .createNew || mode == .createIfMissing else {
+      throw fail(.open, SystemError.noEntry)
+    }
+    let new = SimulatedFile(isDirectory: false, sectorByteCount: disk.sectorByteCount)
+    disk.change([(parent, name, new)])
+    return descriptor(for: new)
+  }
+
+  package func close(_ descriptor: Int32) {
+    guard let file = files.removeValue(forKey: descriptor) else { return }
+    if !isDead { release(file, descriptor) }
+  }
+
+  package func status(of descriptor: Int32) throws(SystemError) -> FileStatus {
+    _ = try announce(.status)
+    let file = try file(descriptor, .status)
+    return FileStatus(
+      kind: file.isDirectory ? .directory : .regular, byteCount: file.byteCount,
+      allocatedByteCount: file.allocatedByteCount, owner: 0, linkCount: 1)
+  }
+
+  package func lock(_ descriptor: Int32, exclusively: Bool) throws(SystemError) -> Bool {
+    _ = try announce(.lock)
+    let file = try file(descriptor, .lock)
+    guard file.exclusiveHolder == nil, !exclusively || file.sharedHolders.isEmpty else {
+      return false
+    }
+    if exclusively {
+      file.exclusiveHolder = descriptor
+    } else {
+      file.sharedHolders.insert(descriptor)
+    }
+    return true
+  }
+
+  package func unlock(_ descriptor: Int32) {
+    if let file = files[descriptor], !isDead { release(file, descriptor) }
+  }
+
+  package func read(
+    _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int
+  ) throws(SystemError) -> Int {
+    let limit = try announce(.read)
+    // SAFETY: a prefix of the caller's buffer.
+    let part = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(limit))
+    return unsafe try file(descriptor, .read).read(into: part, at: offset)
+  }
+
+  package func write(
+    _ descriptor: Int32, from buffer: UnsafeRawBufferPointer, at offset: Int
+  ) throws(SystemError) -> Int {
+    let limit = try announce(.write)
+    let file = try file(descriptor, .write)
+    // SAFETY: a prefix of the caller's buffer.
+    let part = unsafe UnsafeRawBufferPointer(rebasing: buffer.prefix(limit))
+    try checkSpace(((offset + part.count + 4095) & ~4095) - file.allocatedByteCount, .write)
+    unsafe file.write(part, at: offset)
+    return part.count
+  }
+
+  package func allocate(
+    _ descriptor: Int32, from offset: Int, byteCount: Int
+  ) throws(SystemError) {
+    _ = try announce(.allocate)
+    let file = try file(descriptor, .allocate)
+    if !disk.reservesBlocks { throw fail(.allocate, SystemError.notSupported) }
+    let end = offset + byteCount
+    try checkSpace(((end + 4095) & ~4095) - file.allocatedByteCount, .allocate)
+    file.allocate(to: end)
+  }
+
+  package func truncate(_ descriptor: Int32, to byteCount: Int) throws(SystemError) {
+    _ = try announce(.truncate)
+    try file(descriptor, .truncate).truncate(to: byteCount)
+  }
+
+  package func synchronizeData(_ descriptor: Int32) throws(SystemError) {
+    try synchronize(descriptor, .synchronizeData)
+  }
+
+  package func synchronize(_ descriptor: Int32) throws(SystemError) {
+    try synchronize(descriptor, .synchronize)
+  }
+
+  private func synchronize(_ descriptor: Int32, _ call: Call) throws(SystemError) {
+    do throws(SystemError) { _ = try announce(call) } catch {
+      // Any part of it may have got there before the error.
+      if !isDead, let file = files[descriptor], !file.isDirectory {
+        file.failSync { random.below($0) }
+      }
+      throw error
+    }
+    let file = try file(descriptor, call)
+    if file.isDirectory { disk.synchronize(file) } else { file.synchronize() }
+  }
+
+  package func dropCache(_ descriptor: Int32) throws(SystemError) {
+    _ = try announce(.dropCache)
+    try file(descriptor, .dropCache).dropCache()
+  }
+
+  // MARK: Mappings
+
+  package func map(
+    _ descriptor: Int32, byteCount: Int, writable: Bool
+  ) throws(SystemError) -> UnsafeMutableRawPointer {
+    _ = try announce(.map)
+    let file = try file(descriptor, .map)
+    let address = unsafe file.memory(capacity: byteCount)
+    file.mappingCount += 1
+    // A file may be mapped more than once, at what is one address here.
+    mappings[UInt(bitPattern: address)] = file
+    return unsafe address
+  }
+
+  package func unmap(_ address: UnsafeMutableRawPointer, byteCount: Int) {
+    let key = UInt(bitPattern: address)
+    guard let file = mappings[key] else { return }
+    file.mappingCount -= 1
+    if file.mappingCount == 0 { mappings[key] = nil }
+  }
+
+  package func protect(_ address: UnsafeMutableRawPointer, byteCount: Int) throws(SystemError) {
+    _ = try announce(.protect)
+  }
+
+  package func prefault(_ address: UnsafeMutableRawPointer, byteCount: Int) {}
+
+  package var mappedWriteObserver: (any MappedWriteObserver)? { self }
+
+  package func didWrite(descriptor: Int32, offset: Int, byteCount: Int) {
+    guard let file = files[descriptor] else { preconditionFailure("a write into a closed file") }
+    precondition(
+      offset + byteCount <= file.byteCount,
+      "SIGBUS: a write into a mapping beyond the end of the file")
+    if isDead {
+      file.amend(at: offset, count: byteCount) { old, _ in old }
+      return
+    }
+    callCount += 1
+    if case .die = intervene?(.mappedWrite) {
+      file.amend(at: offset, count: byteCount) { old, new in
+        random.once(in: 2) ? old : new
+      }
+      file.noteWrite(at: offset, count: byteCount)
+      kill()
+      return
+    }
+    file.noteWrite(at: offset, count: byteCount)
+  }
+
+  // MARK: The process and the machine
+
+  package func bootIdentifier() throws(SystemError) -> [UInt8] {
+    _ = try announce(.bootIdentifier)
+    return disk.bootIdentifier
+  }
+
+  package func randomBytes(count: Int) throws(SystemError) -> [UInt8] {
+    _ = try announce(.randomBytes)
+    return random.bytes(count: count)
+  }
+
+  package func fileSizeLimit() -> Int { .max }
+  package func userIdentifier() -> UInt32 { 0 }
+}

@@ -1,0 +1,26 @@
+package import CairnStore
+import Synchronization
+
+/// A clock that stands still until it is told the time.
+package final class ManualClock: WallClock {
+  /// 2026-01-01 00:00:00 UTC.
+  package static let start = Timestamp(millisecondsSinceEpoch: 1_767_225_600_000)
+
+  private let milliseconds: Atomic<Int64>
+
+  package init(_ now: Timestamp = ManualClock.start) {
+    milliseconds = Atomic(now.millisecondsSinceEpoch)
+  }
+
+  package func now() -> Timestamp {
+    Timestamp(millisecondsSinceEpoch: milliseconds.load(ordering: .sequentiallyConsistent))
+  }
+
+  package func advance(by duration: Duration) {
+    set(now().advanced(by: duration))
+  }
+
+  package func set(_ time: Timestamp) {
+    milliseconds.store(time.millisecondsSinceEpoch, ordering: .sequentiallyConsistent)
+  }
+}

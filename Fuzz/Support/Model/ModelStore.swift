@@ -1,0 +1,144 @@
+package import CairnStore
+
+/// What one key holds.
+package struct ModelEntry: Equatable {
+  package var value: [UInt8]
+  package var metadata: [UInt8] = []
+  package var cost: UInt64?
+  package var expires: Timestamp?
+  /// `nil` where the write was not acknowledged.
+  package var version: UInt64?
+
+  package init(value: [UInt8]) { self.value = value }
+
+  package func hasExpired(_ now: Timestamp) -> Bool { expires.map { $0 <= now } ?? false }
+}
+
+/// What a store holds, by key.
+package typealias ModelState = [[UInt8]: ModelEntry]
+
+/// The model of a store: all the states it went through, and which of them a crash may bring back.
+///
+/// A crash must leave a state that the store was in: no earlier one than the last that was
+/// acknowledged as durable, and the newest where only the process died.
+package struct ModelStore {
+  /// The states since the last that is durable, which is the first here.
+  package private(set) var states: [ModelState]
+  /// The state that a write which is under way leads to.
+  package var candidate: ModelState?
+
+  package init(_ state: ModelState = [:]) { states = [state] }
+
+  /// What a read finds now.
+  package var current: ModelState { states[states.count - 1] }
+
+  /// States that are durable by a time, each by its number from the beginning.
+  private var due: [(number: Int, time: Timestamp)] = []
+  /// How many states came before those here.
+  private var droppedCount = 0
+
+  /// The write that led to the state was acknowledged.
+  ///
+  /// - Parameter time: when it is durable at the latest, or `nil`.
+  package mutating func acknowledge(_ state: ModelState, durableBy time: Timestamp? = nil) {
+    states.append(state)
+    candidate = nil
+    if let time { due.append((droppedCount + states.count - 1, time)) }
+  }
+
+  /// Everything acknowledged so far is durable.
+  package mutating func settle() { settle(through: droppedCount + states.count - 1) }
+
+  /// It is this time, and what was to be synced by then has been.
+  package mutating func settle(at now: Timestamp) {
+    if let last = due.last(where: { $0.time <= now }) { settle(through: last.number) }
+  }
+
+  private mutating func settle(through number: Int) {
+    guard number > droppedCount else { return }
+    states.removeFirst(number - droppedCount)
+    droppedCount = number
+    due.removeAll { $0.number <= number }
+  }
+
+  /// What may be found when the power goes now.
+  package var afterPowerCut: [ModelState] { states + (candidate.map { [$0] } ?? []) }
+  /// What may be found when the process dies now.
+  package var afterDeath: [ModelState] { [current] + (candidate.map { [$0] } ?? []) }
+}
+
+/// What a store gives when all of it is read.
+package struct StoreContents {
+  package private(set) var entries: [[UInt8]: Entry] = [:]
+  private let now: Timestamp
+
+  package init(of store: Store, now: Timestamp) throws {
+    self.now = now
+    var entries: [[UInt8]: Entry] = [:]
+    try store.forEachEntry { entry in
+      if entries.updateValue(entry, forKey: entry.key) != nil {
+        throw FuzzFailure("an iteration gave a key twice: \(Self.name(entry.key))")
+      }
+      return .next
+    }
+    self.entries = entries
+  }
+
+  /// The state among `states` that this is, the newest first.
+  package func match(_ states: [ModelState]) -> ModelState? {
+    states.last { matches($0) }
+  }
+
+  private func matches(_ state: ModelState) -> Bool {
+    var count = 0
+    for (key, expected) in state {
+      if expected.hasExpired(now) {
+        if entries[key] != nil { return false }
+        continue
+      }
+      guard let found = entries[key], Self.isEqual(found, expected) else { return false }
+      count += 1
+    }
+    return count == entries.count
+  }
+
+  private static func isEqual(_ found: Entry, _ expected: ModelEntry) -> Bool {
+    found.value == expected.value && found.metadata == expected.metadata
+      && found.info.cost == expected.cost && found.info.expires == expected.expires
+      && (expected.version.map { $0 == found.info.version } ?? true)
+  }
+
+  /// The state with the versions that were found, for going on from here.
+  package func completing(_ state: ModelState) -> ModelState {
+    var state = state
+    for (key, entry) in entries { state[key]?.version = entry.info.version }
+    return state
+  }
+
+  /// How this differs from what was expected, for a person to read.
+  package func differences(from state: ModelState) -> String {
+    var lines: [String] = []
+    for (key, expected) in state.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
+      let name = Self.name(key)
+      let isExpired = expected.hasExpired(now)
+      switch entries[key] {
+      case nil: if !isExpired { lines.append("\(name) is lost") }
+      case _? where isExpired: lines.append("\(name) is there though it expired")
+      case let found?:
+        if !Self.isEqual(found, expected) {
+          lines.append(
+            "\(name) has \(found.value.count) bytes of version \(found.info.version) instead of "
+              + "\(expected.value.count) of \(expected.version.map { "\($0)" } ?? "a new one")")
+        }
+      }
+    }
+    for key in entries.keys where state[key] == nil {
+      lines.append("\(Self.name(key)) is there though it should not")
+    }
+    return lines.isEmpty ? "the same" : lines.joined(separator: "; ")
+  }
+
+  private static func name(_ key: [UInt8]) -> String {
+    String(decoding: key.prefix(20), as: UTF8.self)
+  }
+}

@@ -1,0 +1,142 @@
+package import CairnStore
+
+/// One thing that a workload does with a store.
+package enum Operation {
+  /// A change of one key: a new value, or its removal.
+  package typealias Change = (key: [UInt8], entry: ModelEntry?)
+
+  case put(key: [UInt8], ModelEntry, Durability)
+  case remove(key: [UInt8], Durability)
+  case batch([Change], Durability)
+  /// A compare-and-set that expects what is there, or something else.
+  case compareAndSet(key: [UInt8], ModelEntry, isRight: Bool, Durability)
+  case removeAll
+  case sync
+  /// Time passes, and what waits for it is done.
+  case wait(Duration)
+  /// The background catches up.
+  case runJobs
+  case get(key: [UInt8])
+  case reopen
+
+  /// The state that this leads to, or `nil` where it writes nothing.
+  package func applied(to state: ModelState, now: Timestamp) -> ModelState? {
+    var next = state
+    switch self {
+    case .put(let key, let entry, _), .compareAndSet(let key, let entry, true, _):
+      next[key] = entry
+    case .remove(let key, _):
+      guard let entry = state[key], !entry.hasExpired(now) else { return nil }
+      next[key] = nil
+    case .batch(let changes, _):
+      if changes.isEmpty { return nil }
+      for change in changes { next[change.key] = change.entry }
+    case .removeAll:
+      next = [:]
+    case .compareAndSet, .sync, .wait, .runJobs, .get, .reopen:
+      return nil
+    }
+    return next
+  }
+
+  /// What it is, without keys and values.
+  package var name: String {
+    let name =
+      switch self {
+      case .put(_, let entry, _): "a put of \(entry.value.count) bytes"
+      case .remove: "a removal"
+      case .batch(let changes, _): "a batch of \(changes.count)"
+      case .compareAndSet: "a compare-and-set"
+      case .removeAll: "a removal of all"
+      case .sync: "a sync"
+      case .wait(let duration): "a wait of \(duration)"
+      case .runJobs: "background work"
+      case .get: "a read"
+      case .reopen: "a close and an open"
+      }
+    return durability.map { "\(name) (\($0))" } ?? name
+  }
+
+  package var durability: Durability? {
+    switch self {
+    case .put(_, _, let durability), .remove(_, let durability), .batch(_, let durability),
+      .compareAndSet(_, _, _, let durability):
+      durability
+    default: nil
+    }
+  }
+}
+
+/// Makes operations, each value a different one.
+package struct OperationGenerator {
+  /// Few, so that they are overwritten often; one is long, one is the beginning of others.
+  package static let keys: [[UInt8]] =
+    (0..<9).map { Array("key \($0)".utf8) }
+    + [Array("key".utf8), [UInt8](repeating: 0x6B, count: 300), [0]]
+
+  private var valueCount = 0
+
+  package init() {}
+
+  private mutating func value(byteCount: Int) -> [UInt8] {
+    valueCount += 1
+    var random = FuzzRandom(seed: UInt64(valueCount))
+    return random.bytes(count: byteCount)
+  }
+
+  package mutating func entry(
+    _ choices: inout some ChoiceSource, now: Timestamp, mayBeLarge: Bool = true
+  ) -> ModelEntry {
+    let byteCount =
+      switch choices.below(40) {
+      case 0: 0
+      case 1..<20: 8 + choices.below(120)
+      case 20..<30: 8 + choices.below(1000)
+      case 30..<39: 2000 + choices.below(18_000)
+      default: mayBeLarge ? 66_000 + choices.below(20_000) : 500
+      }
+    var entry = ModelEntry(value: value(byteCount: byteCount))
+    if choices.once(in: 8) {
+      entry.metadata = Array("metadata \(valueCount)".utf8)
+      entry.cost = UInt64(choices.below(1000))
+    }
+    if choices.once(in: 8) {
+      entry.expires = now.advanced(by: .milliseconds(1 + choices.below(5000)))
+    }
+    return entry
+  }
+
+  private func durability(_ choices: inout some ChoiceSource) -> Durability {
+    switch choices.below(8) {
+    case 0..<2: .durable
+    case 2: .interval(.milliseconds(50))
+    default: .process
+    }
+  }
+
+  package mutating func next(_ choices: inout some ChoiceSource, now: Timestamp) -> Operation {
+    let key = choices.element(of: Self.keys)
+    switch choices.below(100) {
+    case 0..<48: return .put(key: key, entry(&choices, now: now), durability(&choices))
+    case 48..<58: return .remove(key: key, durability(&choices))
+    case 58..<72:
+      var changes: [Operation.Change] = []
+      for _ in 0..<(1 + choices.below(6)) {
+        let key = choices.element(of: Self.keys)
+        let isRemoval = choices.once(in: 3)
+        changes.append(
+          (key, isRemoval ? nil : entry(&choices, now: now, mayBeLarge: false)))
+      }
+      return .batch(changes, durability(&choices))
+    case 72..<78:
+      return .compareAndSet(
+        key: key, entry(&choices, now: now), isRight: !choices.once(in: 3), durability(&choices))
+    case 78..<80: return .removeAll
+    case 80..<84: return .sync
+    case 84..<88: return .wait(.milliseconds(choices.below(200)))
+    case 88..<93: return .runJobs
+    case 93..<96: return .get(key: key)
+    default: return .reopen
+    }
+  }
+}
