@@ -208,7 +208,7 @@ struct SalvageDamageTests {
       // Nothing is left that says whose store it was, or all of it is gone.
       case .noStore, .notAStore, .unsupportedVersion: return
       default:
-        Issue.record("\(error)", Seed.comment)
+        Issue.record("\(error); \(Seed.comment)")
         return
       }
     }
@@ -216,8 +216,8 @@ struct SalvageDamageTests {
     #expect(fault == nil, Seed.comment)
     // Where an open works, a salvage gives the same.
     guard let opened = try damaged.opened(boot: boot) else { return }
-    #expect(
-      salvaged.entries == opened.compactMapValues { $0 }, "not what opening gives", Seed.comment)
+    #expect(salvaged.versions == opened.compactMapValues { $0?.info.version }, Seed.comment)
+    #expect(salvaged.values == opened.compactMapValues { $0?.value }, Seed.comment)
   }
 }
 

@@ -45,9 +45,15 @@ struct SalvageTests {
     try store.setValue("", forKey: "empty")
     try store.setValue([UInt8](repeating: 3, count: 3 << 20), forKey: "large")
     try store.close()
-    let expected = try #require(try Image(of: directory.store).openedEntries(clock))
+    let expected = try Image(of: directory.store).openedEntries(clock)
     let salvaged = try Salvaged(directory, clock: clock)
-    #expect(salvaged.entries == expected)
+    #expect(salvaged.entries.mapValues(\.info.version) == expected.mapValues(\.info.version))
+    for (key, entry) in salvaged.entries {
+      var other = expected[key]
+      // Opening counts as an access, at a time of its own.
+      other?.info.accessed = entry.info.accessed
+      #expect(entry == other)
+    }
     #expect(salvaged.report.isComplete && salvaged.report.warnings.isEmpty)
     #expect(salvaged.report.entryCount == 3 && salvaged.report.lostKeyCount == 0)
     clock.advance(by: .seconds(95))
@@ -250,8 +256,8 @@ struct SalvageTests {
     for name in image.segmentNames {
       let salvaged = try Salvaged(image.flipping(name, at: 50))
       for (key, value) in salvaged.values { #expect(contents[key] == value, "\(key)") }
-      // It was written in several segments.
-      #expect(salvaged.entries["overwritten"] == nil || name == image.segmentNames.last)
+      let holds = try image.records(in: name).contains { $0.key == Array("overwritten".utf8) }
+      #expect((salvaged.entries["overwritten"] == nil) == holds, "\(name)")
     }
   }
 

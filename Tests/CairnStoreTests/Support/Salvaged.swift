@@ -7,6 +7,7 @@ struct Salvaged {
   var entries: [String: Entry] = [:]
 
   var values: [String: [UInt8]] { entries.mapValues(\.value) }
+  var versions: [String: UInt64] { entries.mapValues(\.info.version) }
 
   /// Salvages the image; checks that nothing of it was changed and that every byte of the copy is
   /// sound.
