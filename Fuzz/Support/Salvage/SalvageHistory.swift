@@ -12,6 +12,8 @@ struct SalvageHistory {
     /// `nil` for a removal.
     var bytes: [UInt8]?
     var isInBatch: Bool
+    /// Whether the manifest vouches for it: its segment is sealed, or the store was closed.
+    var isSettled: Bool
   }
 
   enum End: CaseIterable {
@@ -24,8 +26,6 @@ struct SalvageHistory {
   var records: [[UInt8]: [Written]] = [:]
   /// Everything that was ever a value of the key, by version.
   var values: [[UInt8]: [UInt64: [UInt8]]] = [:]
-  /// Up to this version all was synced.
-  var durableVersion: UInt64 = 0
 
   init(_ random: inout FuzzRandom) throws {
     end = End.allCases[random.below(3)]
@@ -37,20 +37,16 @@ struct SalvageHistory {
       for _ in 0..<(1 + random.below(25)) {
         try write(to: store, &random)
         if random.once(in: 12) { process.queue.runAll() }
-        if random.once(in: 12) {
-          try store.sync()
-          durableVersion = try store.statistics().lastVersion
-        }
+        if random.once(in: 12) { try store.sync() }
         clock.advance(by: .milliseconds(random.below(5000)))
       }
       // No batch is at the end of the log.
       try put([1], key: Array("end".utf8), to: store)
       if end == .closed || session < sessions && random.once(in: 2) {
-        durableVersion = try store.statistics().lastVersion
-        try process.close()
-      } else {
-        process.kill()
+        try store.close()
+        process.queue.runAll()
       }
+      process.kill()
     }
     if end == .powerCut {
       var chooser = RandomCut(random.split())
@@ -107,12 +103,15 @@ struct SalvageHistory {
     for (id, end) in ends {
       let name = FileName.segment(id)
       guard let bytes = disk.contents(of: "/store/\(name)") else { continue }
-      bytes.withSpan { bytes in findRecords(in: bytes, file: name, end: end) }
+      let isSettled = end < .max
+      bytes.withSpan { findRecords(in: $0, file: name, end: end, isSettled: isSettled) }
     }
     for key in records.keys { records[key]?.sort { $0.version < $1.version } }
   }
 
-  private mutating func findRecords(in bytes: RawSpan, file: String, end: Int) {
+  private mutating func findRecords(
+    in bytes: RawSpan, file: String, end: Int, isSettled: Bool
+  ) {
     guard let header = try? SegmentHeader(decoding: bytes, file: file) else { return }
     var offset = SegmentHeader.byteCount
     while offset < min(end, bytes.byteCount) {
@@ -127,7 +126,7 @@ struct SalvageHistory {
           file: file, head: offset..<value, value: range,
           version: header.baseSequence + UInt64(record.sequenceDelta),
           bytes: record.kind == .put ? bytes.extracting(range).copied() : nil,
-          isInBatch: record.flags.contains(.batch)))
+          isInBatch: record.flags.contains(.batch), isSettled: isSettled))
       offset += record.byteCount
     }
   }

@@ -22,7 +22,8 @@ package final class ReferenceTable<Object: AnyObject>: @unchecked Sendable {
   }
 
   deinit {
-    for slot in 0..<end.load(ordering: .relaxed) where unsafe slots[slot].load(ordering: .relaxed) != 0 {
+    for slot in 0..<end.load(ordering: .relaxed)
+    where unsafe slots[slot].load(ordering: .relaxed) != 0 {
       set(slot, to: nil)
     }
     unsafe freeMemory(slots)

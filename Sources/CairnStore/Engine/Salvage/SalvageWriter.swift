@@ -40,7 +40,14 @@ struct SalvageWriter: ~Copyable {
       throw error.storeError(path: directory.path)
     }
     // Whoever makes this file first has the directory.
-    let lockFile = try directory.createFile(FileName.lock)
+    let lockFile: File
+    do { lockFile = try directory.createFile(FileName.lock) } catch {
+      if case .system(let failure) = error, failure.errorNumber == SystemError.exists {
+        throw .unusableDestination(path: directory.path, reason: "it is not empty")
+      }
+      try? directory.unlink(FileName.lock)
+      throw error
+    }
     do throws(StoreError) {
       guard try lockFile.lock(exclusively: true) else { throw .locked(path: directory.path) }
       guard try directory.names() == [FileName.lock] else {
@@ -150,8 +157,8 @@ struct SalvageWriter: ~Copyable {
     let segmentHeader = SegmentHeader(
       storeIdentifier: storeIdentifier, id: id, salt: salt, baseSequence: sequence,
       baseTime: baseTime)
+    names.append(FileName.segment(id))
     let file = try directory.createFile(FileName.segment(id))
-    names.append(file.name)
     buffer = segmentHeader.encoded()
     offset = buffer.count
     segment = (file, segmentHeader)
