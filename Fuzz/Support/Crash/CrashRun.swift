@@ -16,6 +16,8 @@ package final class CrashRun<Choices: ChoiceSource> {
   /// What a power cut would have left, what may be found then, and when that was.
   private var images:
     [(disk: SimulatedDisk, model: ModelStore, call: SimulatedFileSystem.Call, Operation)] = []
+  /// Whether a sync failed in the operation that is under way.
+  private var hasFailedSync = false
   package private(set) var tally = Tally()
 
   /// One call in so many is looked at, in the mean.
@@ -57,28 +59,49 @@ package final class CrashRun<Choices: ChoiceSource> {
     // Death comes to one operation in thirty.
     var callsToDeath = choices.once(in: 30) ? choices.below(30) : -1
     var untilCut = 1 + choices.below(2 * cutInterval)
+    var fails = choices.once(in: 40)
+    hasFailedSync = false
+    var isAlone = choices.once(in: 2)
     process.fileSystem.intervene = { [unowned self] call in
       trace?("    \(call.rawValue)")
+      if call == .synchronizeData {
+        if fails {
+          fails = false
+          hasFailedSync = true
+          return .fail(SystemError.inputOutput)
+        }
+        if !isAlone {
+          isAlone = true
+          writeMeanwhile()
+        }
+      }
       untilCut -= 1
       if untilCut == 0 {
         untilCut = 1 + choices.below(2 * cutInterval)
         takeImage(before: call, in: operation)
       }
+      // The store notes a failed sync with its next call; a death in between is a gap that is known.
+      if hasFailedSync { return nil }
       defer { callsToDeath -= 1 }
       return callsToDeath == 0 ? .die : nil
     }
     trace?(operation.name)
     let next = operation.applied(to: model.current, now: clock.now())
-    model.candidate = next
+    model.candidates = next.map { [$0] } ?? []
     do {
       let versions = try apply(operation)
       process.fileSystem.intervene = nil
-      if process.fileSystem.isDead { return try crash() }
-      if let next { acknowledge(next, versions, operation) }
-      model.candidate = nil
+      if process.fileSystem.isDead { return try crash(afterFailedSync: hasFailedSync) }
+      // In the background nobody is told.
+      if hasFailedSync { return try crash(afterFailedSync: true) }
+      acknowledge(next, versions, operation)
     } catch {
-      if process.fileSystem.isDead { return try crash() }
-      throw FuzzFailure("\(operation.name) failed: \(error)")
+      if process.fileSystem.isDead { return try crash(afterFailedSync: hasFailedSync) }
+      // After a failed sync it is open what is on disk, whatever the cache shows.
+      switch error as? StoreError {
+      case .durabilityUnknown, .poisoned: return try crash(afterFailedSync: true)
+      default: throw FuzzFailure("\(operation.name) failed: \(error)")
+      }
     }
     if choices.once(in: 8) { process.queue.runAll(dueAfter: .zero) }
     if choices.once(in: 60) { try crash() }
@@ -86,93 +109,55 @@ package final class CrashRun<Choices: ChoiceSource> {
 
   /// Does it, and returns the versions of what was put.
   private func apply(_ operation: Operation) throws -> [[UInt8]: UInt64] {
-    let now = clock.now()
     if case .reopen = operation {
       try process.close()
       model.settle()
+      model.candidates = []
       try reopen()
       return [:]
     }
     guard let store = process.store else { preconditionFailure("no store is open") }
+    let versions = try operation.perform(on: store, holding: model.current, now: clock.now())
     switch operation {
-    case .put(let key, let entry, let durability):
-      return [
-        key: try store.setValue(
-          entry.value, forKey: key, lifetime: lifetime(entry, now), cost: entry.cost,
-          metadata: entry.metadata, durability: durability)
-      ]
-    case .remove(let key, let durability):
-      let isThere = try store.removeValue(forKey: key, durability: durability)
-      if isThere != (model.candidate != nil), !process.fileSystem.isDead {
-        throw FuzzFailure("a removal says \(isThere)")
-      }
-    case .batch(let changes, let durability):
-      try store.write(durability: durability) { batch in
-        for (key, entry) in changes {
-          if let entry {
-            try batch.setValue(
-              entry.value, forKey: key, lifetime: lifetime(entry, now), cost: entry.cost,
-              metadata: entry.metadata)
-          } else {
-            try batch.removeValue(forKey: key)
-          }
-        }
-      }
-    case .compareAndSet(let key, let entry, let isRight, let durability):
-      // The versions of a batch are not told, so the store is asked.
-      let current = try store.info(forKey: key)?.version
-      let expected = isRight ? current : (current == nil ? 1 : nil)
-      let result = try store.compareAndSet(
-        entry.value, forKey: key, expecting: expected,
-        attributes: EntryAttributes(
-          lifetime: lifetime(entry, now), cost: entry.cost, metadata: entry.metadata),
-        durability: durability)
-      switch result {
-      case .stored(let version) where isRight: return [key: version]
-      case .mismatch(current) where !isRight: break
-      default: throw FuzzFailure("a compare-and-set says \(result)")
-      }
-    case .removeAll: try store.removeAll()
-    case .sync:
-      try store.sync()
-      if !process.fileSystem.isDead { model.settle() }
+    case .sync: if !process.fileSystem.isDead { model.settle() }
     case .wait(let duration):
       clock.advance(by: duration)
       process.queue.runAll(dueAfter: duration)
-      if !process.fileSystem.isDead { model.settle(at: clock.now()) }
+      if !process.fileSystem.isDead, !hasFailedSync { model.settle(at: clock.now()) }
     case .runJobs: process.queue.runAll(dueAfter: .zero)
-    case .get(let key):
-      let entry = model.current[key].flatMap { $0.hasExpired(now) ? nil : $0 }
-      guard try store.value(forKey: key) == entry?.value else {
-        throw FuzzFailure("a read finds something else than was written")
-      }
-    case .reopen: break
+    default: break
     }
-    return [:]
+    return versions
   }
 
-  private func lifetime(_ entry: ModelEntry, _ now: Timestamp) -> Duration? {
-    entry.expires.map {
-      .milliseconds($0.millisecondsSinceEpoch - now.millisecondsSinceEpoch)
+  /// Another thread writes while a sync runs, and is done before it.
+  private func writeMeanwhile() {
+    guard let store = process.store else { return }
+    let key = choices.element(of: OperationGenerator.keys)
+    let entry = generator.entry(&choices, now: clock.now(), mayBeLarge: false)
+    var next = model.candidates.last ?? model.current
+    next[key] = entry
+    trace?("    meanwhile a put")
+    model.candidates.append(next)
+    do {
+      _ = try Operation.put(key: key, entry, .process)
+        .perform(on: store, holding: model.current, now: clock.now())
+      if !process.fileSystem.isDead { model.isLastCandidateAcknowledged = true }
+    } catch {
+      // Closed by now, or dead.
+      if !process.fileSystem.isDead { model.candidates.removeLast() }
     }
   }
 
   private func acknowledge(
-    _ next: ModelState, _ versions: [[UInt8]: UInt64], _ operation: Operation
+    _ next: ModelState?, _ versions: [[UInt8]: UInt64], _ operation: Operation
   ) {
-    var next = next
-    for (key, version) in versions { next[key]?.version = version }
-    switch operation.durability {
-    case .durable:
-      model.acknowledge(next)
-      model.settle()
-    case .interval(let interval):
-      model.acknowledge(next, durableBy: clock.now().advanced(by: interval))
-    case .process: model.acknowledge(next)
-    case nil:
-      model.acknowledge(next)
-      if case .removeAll = operation { model.settle() }
+    if let next { model.acknowledge(next, versions, operation, now: clock.now()) }
+    if model.isLastCandidateAcknowledged, let last = model.candidates.last {
+      model.acknowledge(last)
     }
+    model.isLastCandidateAcknowledged = false
+    model.candidates = []
   }
 
   // MARK: Crashes
@@ -185,12 +170,12 @@ package final class CrashRun<Choices: ChoiceSource> {
   }
 
   /// The process dies, and perhaps the power goes with it; the run goes on with what is found.
-  private func crash() throws {
+  private func crash(afterFailedSync: Bool = false) throws {
     let losesPower = choices.once(in: 2)
     trace?("  crash, \(losesPower ? "power lost" : "process killed")")
     process.fileSystem.intervene = nil
     process.kill()
-    var legal = model.afterDeath
+    var legal = afterFailedSync ? model.afterPowerCut : model.afterDeath
     if losesPower {
       var cut = RandomCut(FuzzRandom(seed: UInt64(choices.below(1 << 30))))
       disk = disk.afterPowerCut(&cut)
@@ -199,6 +184,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     } else {
       tally["kills"] += 1
     }
+    if afterFailedSync { tally["failed syncs"] += 1 }
     try reopen(legal)
   }
 

@@ -207,12 +207,27 @@ final class SimulatedFile {
 
   // MARK: Syncs
 
-  /// A sync that succeeds.
-  func synchronize() {
-    for (sector, states) in versions { if let last = states.last { store(last, at: sector) } }
-    versions = [:]
-    if !lengths.isEmpty { diskByteCount = byteCount }
-    lengths = []
+  /// What there is to be written out at a moment.
+  struct SyncMark {
+    fileprivate var stateCounts: [Int: Int]
+    fileprivate var lengthCount: Int
+  }
+
+  var syncMark: SyncMark {
+    SyncMark(stateCounts: versions.mapValues(\.count), lengthCount: lengths.count)
+  }
+
+  /// A sync that succeeds, of what there was when it began: what came meanwhile it may have missed.
+  func synchronize(_ mark: SyncMark) {
+    for (sector, count) in mark.stateCounts {
+      // None are left where another sync came meanwhile.
+      guard let states = versions[sector], count <= states.count else { continue }
+      store(states[count - 1], at: sector)
+      versions[sector] = count < states.count ? Array(states.dropFirst(count)) : nil
+    }
+    guard mark.lengthCount > 0, mark.lengthCount <= lengths.count else { return }
+    diskByteCount = lengths[mark.lengthCount - 1]
+    lengths.removeFirst(mark.lengthCount)
   }
 
   /// A sync that fails: the device got any state of each sector, and the kernel takes all pages

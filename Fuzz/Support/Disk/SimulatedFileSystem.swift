@@ -282,6 +282,7 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
   }
 
   private func synchronize(_ descriptor: Int32, _ call: Call) throws(SystemError) {
+    let mark = files[descriptor]?.syncMark
     do throws(SystemError) { _ = try announce(call) } catch {
       // Any part of it may have got there before the error.
       if !isDead, let file = files[descriptor], !file.isDirectory {
@@ -290,7 +291,7 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
       throw error
     }
     let file = try file(descriptor, call)
-    if file.isDirectory { disk.synchronize(file) } else { file.synchronize() }
+    if file.isDirectory { disk.synchronize(file) } else if let mark { file.synchronize(mark) }
   }
 
   package func dropCache(_ descriptor: Int32) throws(SystemError) {

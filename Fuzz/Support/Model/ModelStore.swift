@@ -24,8 +24,10 @@ package typealias ModelState = [[UInt8]: ModelEntry]
 package struct ModelStore {
   /// The states since the last that is durable, which is the first here.
   package private(set) var states: [ModelState]
-  /// The state that a write which is under way leads to.
-  package var candidate: ModelState?
+  /// The states that writes which are under way lead to, in order.
+  package var candidates: [ModelState] = []
+  /// Whether the last of them was acknowledged, as may be where another thread's write waits.
+  package var isLastCandidateAcknowledged = false
 
   package init(_ state: ModelState = [:]) { states = [state] }
 
@@ -42,7 +44,6 @@ package struct ModelStore {
   /// - Parameter time: when it is durable at the latest, or `nil`.
   package mutating func acknowledge(_ state: ModelState, durableBy time: Timestamp? = nil) {
     states.append(state)
-    candidate = nil
     if let time { due.append((droppedCount + states.count - 1, time)) }
   }
 
@@ -62,9 +63,11 @@ package struct ModelStore {
   }
 
   /// What may be found when the power goes now.
-  package var afterPowerCut: [ModelState] { states + (candidate.map { [$0] } ?? []) }
+  package var afterPowerCut: [ModelState] { states + candidates }
   /// What may be found when the process dies now.
-  package var afterDeath: [ModelState] { [current] + (candidate.map { [$0] } ?? []) }
+  package var afterDeath: [ModelState] {
+    isLastCandidateAcknowledged ? Array(candidates.suffix(1)) : [current] + candidates
+  }
 }
 
 /// What a store gives when all of it is read.

@@ -68,11 +68,17 @@ extension Engine {
       for (segment, end) in targets {
         // DURABILITY: records reach the disk here, and only then are they acknowledged as
         // durable. A crash before leaves a torn tail that nobody was promised.
-        try segment.file.synchronizeData()
+        if planted(.syncMarkBeforeSync) { segment.didSync(through: end) }
+        let isLeftOut = planted(.onlyActiveSegmentSynced) && segment !== targets.last?.segment
+        if !isLeftOut { try synchronize(segment) }
         segment.didSync(through: end)
       }
     } catch {
       failure = error
+      // Before anybody is told: the process may end itself then.
+      manifest.withLock { state in
+        if let lockFile = state.lockFile { SyncFailureMark(lockFile: lockFile).set() }
+      }
     }
     commits.withLock { state in
       state.isSyncing = false
@@ -84,5 +90,14 @@ extension Engine {
     }
     commits.wakeAll()
     if let failure { poison(failure.asFailure) }
+  }
+
+  /// Not tried again where it fails.
+  private func synchronize(_ segment: Segment) throws(StoreError) {
+    if planted(.noDataSync) { return }
+    do { try segment.file.synchronizeData() } catch {
+      if !planted(.failedSyncRetried) { throw error }
+      try segment.file.synchronizeData()
+    }
   }
 }

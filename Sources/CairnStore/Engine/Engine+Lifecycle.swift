@@ -18,6 +18,9 @@ extension Engine {
         let floor = appender.nextSequence - 1
         let segments = appender.segments + (appender.prepared.map { [$0] } ?? [])
         if segments.isEmpty { return ([], floor) }
+        if planted(.segmentsUnlinkedFirst) {
+          for segment in segments { try directory.unlink(segment.name) }
+        }
         // DURABILITY: before the switch everything is there, after it nothing is. Held under the
         // appender's lock, so that no write can be acknowledged between the floor and the switch.
         do throws(StoreError) {
@@ -85,7 +88,7 @@ extension Engine {
       return (appender.failure, appender.nextSequence - 1)
     }
     if let failure { throw .poisoned(cause: failure) }
-    try waitForSync { $0.durableSequence >= last }
+    if !planted(.noSyncAtClose) { try waitForSync { $0.durableSequence >= last } }
     try sealRolledSegments()
     try changingManifest { (state) throws(StoreError) in
       let (active, prepared, failure) = appender.withLock { ($0.active, $0.prepared, $0.failure) }

@@ -40,6 +40,7 @@ extension Engine {
   func noteTime(_ now: Timestamp) { index.recency.note(now) }
 
   func hasExpired(_ header: RecordHeader, tick: UInt64, now: Timestamp) -> Bool {
+    if planted(.expiryIgnored) { return false }
     if header.flags.contains(.expiry), header.expires <= now.millisecondsSinceEpoch { return true }
     if header.flags.contains(.idleLimit) {
       let idle = now.millisecondsSinceEpoch.subtractingReportingOverflow(

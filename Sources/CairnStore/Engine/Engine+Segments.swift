@@ -46,7 +46,7 @@ extension Engine {
       }
       if isBegun { return }
       if let segment = state.resumable {
-        try replaceManifest(&state) { $0.isClean = false }
+        if !planted(.appendBeforeUnclean) { try replaceManifest(&state) { $0.isClean = false } }
         state.resumable = nil
         // What the close left for removals is counted in, or a write that finds no room would
         // give it up.
@@ -151,7 +151,9 @@ extension Engine {
       allocating: min(byteCount, capacity))
     do throws(StoreError) {
       // DURABILITY: the file's name is on disk before a manifest that needs it.
-      do { try directory.synchronize() } catch {
+      do {
+        if !planted(.noSegmentNameSync) { try directory.synchronize() }
+      } catch {
         state.failure = error.asFailure
         throw StoreError.poisoned(cause: error.asFailure)
       }
@@ -179,7 +181,9 @@ extension Engine {
       guard let segment = first else { return }
       let end = segment.usage.end
       // A removal of all may take the segment away while this waits; then no sync reaches it.
-      try waitForSync { _ in segment.syncedByteCount >= end || segment.isRetired }
+      if !planted(.noSyncBeforeSealing) {
+        try waitForSync { _ in segment.syncedByteCount >= end || segment.isRetired }
+      }
       try changingManifest { (state) throws(StoreError) in
         // A removal of all may have taken it meanwhile.
         let isThere = appender.withLock { $0.rolled.first === segment }

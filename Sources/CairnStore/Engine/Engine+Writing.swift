@@ -253,6 +253,7 @@ extension Optional<Engine.Existing> {
   /// - Throws: where the version cannot be read and matters.
   func mismatch(_ expectation: Engine.Expectation) throws(StoreError) -> CompareAndSetResult? {
     if case .anything = expectation { return nil }
+    if planted(.expectationIgnored) { return nil }
     if let damage = self?.damage { throw damage }
     let current = flatMap { $0.hasExpired ? nil : $0.sequence }
     switch expectation {

@@ -62,7 +62,7 @@ struct LogTail: ~Copyable {
       }
       if try !scanner.hasValidValue(record, at: offset) { pendingDamage.append(offset) }
       offset += record.byteCount
-      if batch.start != nil { continue }
+      if batch.start != nil && !planted(.batchEndIgnored) { continue }
       // The last record of a batch knows its place in it; the first one's is where the last unit
       // ended.
       let unit = extent.end
@@ -159,7 +159,7 @@ struct LogTail: ~Copyable {
     extents[index].end = offset
     for later in extents.indices where later > index {
       tornByteCount += max(extents[later].dataEnd, extents[later].end) - SegmentHeader.byteCount
-      extents[later].end = SegmentHeader.byteCount
+      if !planted(.laterSegmentsKept) { extents[later].end = SegmentHeader.byteCount }
     }
   }
 }

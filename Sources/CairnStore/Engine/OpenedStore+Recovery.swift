@@ -20,7 +20,7 @@ extension OpenedStore {
       1
       + max(
         manifest.highestSequence,
-        max(replay.highestSequence, discardedSequence))
+        planted(.sequenceStartsAtManifest) ? 0 : max(replay.highestSequence, discardedSequence))
     // Half of the numbers are kept for this session: what it writes the next open must accept.
     guard nextSequence <= FormatVersion.highestSequence / 2,
       manifest.nextID <= FormatVersion.highestSequence / 2
@@ -61,6 +61,8 @@ extension OpenedStore {
 
   /// After a crash the end of the log is found by reading it.
   private mutating func openUncleanSegments() throws(StoreError) {
+    let failureMark = SyncFailureMark(lockFile: lockFile)
+    let hasLostPages = try failureMark.isSet()
     var tail = LogTail()
     for entry in manifest.openSegments {
       let (file, header, byteCount) = try files.check(
@@ -69,12 +71,18 @@ extension OpenedStore {
         // DURABILITY: what a dead process left in the page cache is not yet on disk, and after a
         // failed sync it may never get there although the cache shows it. Written out and
         // dropped first, what is read next is what the disk holds.
-        try file.synchronizeData()
-        try file.dropCache()
+        do throws(StoreError) {
+          if !planted(.noSyncAtRecovery) { try file.synchronizeData() }
+        } catch {
+          failureMark.set()
+          throw error
+        }
+        if !planted(.noDropAtRecovery) { try file.dropCache() }
       }
       try tail.scan(file: file, header: header, byteCount: byteCount, durable: entry.byteCount)
     }
-    try tail.resolve(sameBoot: manifest.bootIdentifier == bootIdentifier)
+    try tail.resolve(
+      sameBoot: manifest.bootIdentifier == bootIdentifier && !hasLostPages)
     recovery.tornByteCount = tail.tornByteCount
     recovery.damagedValues = tail.damagedValues
     discardedSequence = tail.highestSequence
@@ -111,5 +119,6 @@ extension OpenedStore {
     for segment in recovered { try? segment.trim(to: segment.usage.end) }
     file.reserve(next)
     for id in emptySegments { try directory.unlink(FileName.segment(id)) }
+    SyncFailureMark(lockFile: lockFile).clear()
   }
 }

@@ -40,7 +40,11 @@ struct OpenedStore {
     if !names.contains(FileName.lock) {
       try Self.check(names, of: directory, mayCreate: mayCreate)
     }
-    lockFile = try Self.lock(directory, readOnly: readOnly)
+    let lock = try Self.lock(directory, readOnly: readOnly)
+    lockFile = lock
+    // A process that is just being spawned may hold the descriptor too: given up, not just closed.
+    var isOpen = false
+    defer { if !isOpen { lock.unlock() } }
     try Self.check(try directory.names(), of: directory, mayCreate: mayCreate)
 
     do {
@@ -79,6 +83,7 @@ struct OpenedStore {
     if !readOnly { try sweep() }
     try recover(segmentByteLimit: configuration.segmentByteLimit)
     report(to: configuration.log)
+    isOpen = true
   }
 
   /// Refuses a directory that holds something else, before anything is written into it.

@@ -39,7 +39,9 @@ struct Replay: ~Copyable {
       recordCount += 1
       offset = next
     }
-    if let start = batch.start { throw segment.corruption(at: start, .incompleteBatch) }
+    if let start = batch.start, !planted(.batchEndIgnored) {
+      throw segment.corruption(at: start, .incompleteBatch)
+    }
   }
 
   private mutating func apply(
@@ -48,7 +50,7 @@ struct Replay: ~Copyable {
     let sequence = segment.sequence(of: header)
     highestSequence = max(highestSequence, sequence)
     var isNewest = false
-    if sequence > floor {
+    if sequence > floor && !(header.kind == .tombstone && planted(.tombstonesIgnored)) {
       isNewest = try scanner.withKey(of: header, at: offset) { (key) throws(StoreError) in
         try publish(header, key: key, sequence: sequence, at: segment.location(at: offset))
       }
@@ -78,7 +80,7 @@ struct Replay: ~Copyable {
       let record = try Record(
         in: segment, at: segment.offset(of: entry.location), part: .head, byCalls: true)
       guard record.hasKey(key) else { continue }
-      if record.sequence >= sequence { return false }
+      if record.sequence >= sequence || planted(.oldestWins) { return false }
       _ = index.replace(hash, old: entry.location, new: location, flags: flags)
       if !entry.flags.contains(.tombstone) {
         segment.usage.kill(byteCount: record.header.byteCount)

@@ -21,7 +21,8 @@ struct Verifier: ~Copyable {
       report.errors.append(Corruption(file: FileName.manifest, offset: 0, cause: .missingFile))
       return report
     }
-    if lockFile == nil { throw .notAStore(path: path, reason: "it has no file LOCK") }
+    guard let lockFile else { throw .notAStore(path: path, reason: "it has no file LOCK") }
+    let hasLostPages = try SyncFailureMark(lockFile: lockFile).isSet()
     var verifier = Verifier(directory: directory, report: report)
     try verifier.noting { (verifier) throws(StoreError) in
       guard let manifest = try ManifestFile(directory: directory).read() else {
@@ -31,7 +32,8 @@ struct Verifier: ~Copyable {
       let files = SegmentFiles(
         directory: directory, storeIdentifier: manifest.storeIdentifier, usesMappings: false,
         table: SegmentTable())
-      try verifier.check(manifest, files: files, names: names, environment: environment)
+      try verifier.check(
+        manifest, files: files, names: names, hasLostPages: hasLostPages, environment: environment)
     }
     return verifier.report
   }
@@ -52,7 +54,8 @@ struct Verifier: ~Copyable {
   }
 
   private mutating func check(
-    _ manifest: Manifest, files: SegmentFiles, names: [String], environment: Environment
+    _ manifest: Manifest, files: SegmentFiles, names: [String], hasLostPages: Bool,
+    environment: Environment
   ) throws(StoreError) {
     for entry in manifest.sealedSegments {
       try noting { (verifier) throws(StoreError) in
@@ -70,7 +73,8 @@ struct Verifier: ~Copyable {
       }
     } else {
       try noting { (verifier) throws(StoreError) in
-        try verifier.checkUnclean(manifest, files: files, environment: environment)
+        try verifier.checkUnclean(
+          manifest, files: files, hasLostPages: hasLostPages, environment: environment)
       }
     }
     let listed = Set(
@@ -85,7 +89,7 @@ struct Verifier: ~Copyable {
 
   /// The segments of a store that was not closed: sound up to where a recovery would cut.
   private mutating func checkUnclean(
-    _ manifest: Manifest, files: SegmentFiles, environment: Environment
+    _ manifest: Manifest, files: SegmentFiles, hasLostPages: Bool, environment: Environment
   ) throws(StoreError) {
     var tail = LogTail()
     for entry in manifest.openSegments {
@@ -97,7 +101,7 @@ struct Verifier: ~Copyable {
     do { boot = try environment.fileSystem.bootIdentifier() } catch {
       throw error.storeError(path: "/proc/sys/kernel/random/boot_id")
     }
-    try tail.resolve(sameBoot: boot == manifest.bootIdentifier)
+    try tail.resolve(sameBoot: boot == manifest.bootIdentifier && !hasLostPages)
     report.tornByteCount = tail.tornByteCount
     for (entry, extent) in zip(manifest.openSegments, tail.extents) {
       try noting { (verifier) throws(StoreError) in

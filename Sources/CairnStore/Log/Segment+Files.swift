@@ -31,7 +31,7 @@ package struct SegmentFiles: Sendable {
       try file.allocate(from: 0, to: byteCount, orExtend: !usesMappings)
       try header.encoded().withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: 0) }
       // DURABILITY: the header and the length are on disk before the manifest names the file.
-      try file.synchronize()
+      if !planted(.noSegmentHeaderSync) { try file.synchronize() }
       let segment = Segment(
         header: header, file: file,
         mapping: try map(file, byteCount: capacity, writable: true), capacity: capacity,

@@ -213,6 +213,7 @@ package final class Directory: Sendable {
   package static func synchronizeParent(
     of path: String, fileSystem: any FileSystem
   ) throws(StoreError) {
+    if planted(.noParentSync) { return }
     let parent = path.hasSuffix("/") ? path + ".." : path + "/.."
     do {
       let descriptor = try fileSystem.openDirectory(path: parent)

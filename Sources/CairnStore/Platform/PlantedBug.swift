@@ -1,0 +1,45 @@
+#if CAIRN_PLANTED_BUGS
+  internal import Glibc
+#endif
+
+/// Mistakes that can be switched on to see whether the tests notice: each is one that somebody
+/// could make in that very place.
+///
+/// They exist only in a build with `-DCAIRN_PLANTED_BUGS`, in which the environment variable
+/// `CAIRN_PLANTED_BUG` names the one that is on. In any other build `planted` is `false` to the
+/// compiler, and nothing of them is left.
+package enum PlantedBug: String, CaseIterable, Sendable {
+  // Syncs left out.
+  case noDataSync, noManifestSync, noDirectorySync, noSegmentHeaderSync, noSegmentNameSync
+  case noParentSync, noSyncAtRecovery, noDropAtRecovery, noSyncAtClose, noSyncBeforeSealing
+  /// Only the last segment is synced where the log has gone on in another.
+  case onlyActiveSegmentSynced
+  /// A sync that failed is tried again, which reports success.
+  case failedSyncRetried
+
+  // Orders turned round.
+  case manifestWrittenInPlace, segmentsUnlinkedFirst, appendBeforeUnclean, syncMarkBeforeSync
+
+  // Checks left out.
+  case headerChecksumIgnored, valueChecksumIgnored, checksumUnseeded, batchEndIgnored
+  case laterSegmentsKept, lengthTrusted, expiryIgnored, expectationIgnored
+
+  // Rules of replay.
+  case oldestWins, tombstonesIgnored, sequenceStartsAtManifest
+}
+
+#if CAIRN_PLANTED_BUGS
+  private let active: PlantedBug? = unsafe getenv("CAIRN_PLANTED_BUG").flatMap {
+    let name = unsafe String(cString: $0)
+    guard let bug = PlantedBug(rawValue: name) else { fatalError("no planted bug \(name)") }
+    return bug
+  }
+
+  /// Whether a mistake is to be made.
+  @inline(never)
+  package func planted(_ bug: PlantedBug) -> Bool { active == bug }
+#else
+  /// Whether a mistake is to be made: never in this build.
+  @inline(__always)
+  package func planted(_ bug: PlantedBug) -> Bool { false }
+#endif
