@@ -39,6 +39,9 @@ let package = Package(
       name: "FuzzSupport", dependencies: ["CairnStore"], path: "Fuzz/Support",
       swiftSettings: settings),
     .executableTarget(
+      name: "SalvageFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/SalvageFuzzer",
+      swiftSettings: settings),
+    .executableTarget(
       name: "CrashFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/CrashFuzzer",
       swiftSettings: settings),
     .executableTarget(

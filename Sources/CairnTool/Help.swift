@@ -9,13 +9,14 @@ enum Help {
       cairn keys    STORE               list the keys
       cairn stats   STORE               show the state of the store
       cairn verify  STORE               check every byte of every file
+      cairn salvage STORE DESTINATION   copy what is sound in a damaged store into a new one
       cairn import  STORE DIRECTORY     store the files of a tree
       cairn export  STORE DIRECTORY     write the values as the files of a new tree
       cairn help    [COMMAND]           explain a command
 
     Options may stand anywhere; -- ends them. --json has every report as JSON.
-    put and import make the store if there is none. get, keys, stats, verify and export
-    write nothing to the store.
+    put and import make the store if there is none. get, keys, stats, verify, salvage and
+    export write nothing to the store.
 
     exit status: 0 done, 1 key not found, 2 usage, 3 the store is corrupt, 4 the store is open
     elsewhere, 5 any other error
@@ -82,6 +83,7 @@ enum Help {
         --json   one object with "records", "bytes", "tornBytes" and "errors", each of these
                  with "file", "offset" and "cause"
       """
+    case .salvage: salvageText
     case .import: importText
     case .export: exportText
     case .help:
@@ -92,6 +94,26 @@ enum Help {
       """
     }
   }
+
+  private static let salvageText = """
+    usage: cairn salvage STORE DESTINATION [--json]
+
+    Copies every entry whose newest record is sound into a new store at DESTINATION, where
+    nothing or an empty directory must be. STORE is not changed; it may lack its manifest or
+    any other file. A key whose newest record is damaged is left out: an older value is not put
+    in its place. Every place that is lost is named by file and offset.
+
+    A record that is lost with its key may have been a newer value of a key, or its removal. So
+    an older value may be back, and the command warns of it. When the command returns, the copy
+    survives power loss.
+
+    The exit status is 0 if everything was copied, and 3 if something was lost or the manifest
+    could not be used; the copy is then complete but for that.
+
+      --json   one object with "entries", "bytes", "lostKeys", "lostBytes", "lostPlaces",
+               "tornBytes", "manifest" (used, missing or damaged), "complete", "losses", each of
+               these with "file", "offset", "end" and "cause", and "warnings"
+    """
 
   private static let importText = """
     usage: cairn import STORE DIRECTORY [--decode percent|none] [--json]

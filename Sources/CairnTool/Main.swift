@@ -45,6 +45,7 @@ enum Main {
     case .keys: try KeysCommand.run(invocation, on: console)
     case .stats: try StatsCommand.run(invocation, on: console)
     case .verify: try VerifyCommand.run(invocation, on: console)
+    case .salvage: try SalvageCommand.run(invocation, on: console)
     case .import: try ImportCommand.run(invocation, on: console)
     case .export: try ExportCommand.run(invocation, on: console)
     case .help: try help(invocation, on: console)

@@ -9,11 +9,11 @@ struct ExitStatusTests {
   init() throws { directory = try TemporaryDirectory() }
 
   @Test(arguments: [
-    ["get", "key"], ["keys"], ["stats"], ["verify"], ["delete", "key"], ["export"],
+    ["get", "key"], ["keys"], ["stats"], ["verify"], ["delete", "key"], ["export"], ["salvage"],
   ])
   func `a command that makes no store exits 5 where there is none`(words: [String]) throws {
     var arguments = [words[0], store] + words.dropFirst()
-    if words == ["export"] { arguments.append(directory("out")) }
+    if words == ["export"] || words == ["salvage"] { arguments.append(directory("out")) }
     let outcome = try cairn(bytes: arguments.map { Array($0.utf8) })
     #expect(outcome.status == 5)
     #expect(outcome.errors.hasPrefix("cairn: \(words[0]): \(store): "))
@@ -23,7 +23,7 @@ struct ExitStatusTests {
 
   @Test(arguments: [
     ["get", "key"], ["keys"], ["stats"], ["verify"], ["delete", "key"], ["put", "key", "v"],
-    ["import"], ["export"],
+    ["import"], ["export"], ["salvage"],
   ])
   func `a store that is open elsewhere exits 4`(words: [String]) throws {
     try directory.makeDirectory("tree")
@@ -31,7 +31,7 @@ struct ExitStatusTests {
     try open.setValue("value", forKey: "key")
     var arguments = [words[0], store] + words.dropFirst()
     if words == ["import"] { arguments.append(directory("tree")) }
-    if words == ["export"] { arguments.append(directory("out")) }
+    if words == ["export"] || words == ["salvage"] { arguments.append(directory("out")) }
     let outcome = try cairn(bytes: arguments.map { Array($0.utf8) })
     #expect(outcome.status == 4)
     #expect(outcome.errors.contains(store))
@@ -78,6 +78,17 @@ struct ExitStatusTests {
     #expect(outcome.errors.contains("at offset"))
     #expect(try directory.contents("out/sound") == Array("sound".utf8))
     #expect(!directory.exists("out/damaged"))
+  }
+
+  @Test func `salvage copies what is sound and exits 3`() throws {
+    try damagedStore()
+    let outcome = try cairn("salvage", store, directory("out"))
+    #expect(outcome.status == 3)
+    #expect(outcome.errors.hasPrefix("cairn: salvage: not everything could be copied: lost 1 "))
+    #expect(outcome.text.contains("lost: seg-"))
+    #expect(try cairn("get", directory("out"), "sound").text == "sound")
+    #expect(try cairn("get", directory("out"), "damaged").status == 1)
+    #expect(try cairn("verify", directory("out")).status == 0)
   }
 
   @Test func `output that cannot be written exits 5`() throws {

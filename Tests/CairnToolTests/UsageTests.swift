@@ -7,6 +7,8 @@ struct UsageTests {
     ["put", "", "k", "v"],
     ["put", "S", "k", "v", "extra"], ["get", "S", "k", "extra"], ["delete", "S"],
     ["delete", "S", "k", ""], ["keys"], ["stats", "S", "T"], ["import", "S"], ["export", "S"],
+    ["salvage", "S"], ["salvage", "S", ""], ["salvage", "", "D"],
+    ["salvage", "S", "D", "extra"],
     ["put", "S", "k", "v", "--ttl", "0"], ["put", "S", "k", "v", "--ttl", "-1"],
     ["put", "S", "k", "v", "--ttl", "1e400"], ["put", "S", "k", "v", "--ttl", "nan"],
     ["put", "S", "k", "v", "--ttl", "99999999999999999999"], ["put", "S", "k", "v", "--ttl", "."],
@@ -46,7 +48,9 @@ struct UsageTests {
     #expect(outcome.errors.isEmpty)
   }
 
-  @Test(arguments: ["put", "get", "delete", "keys", "stats", "verify", "import", "export", "help"])
+  @Test(arguments: [
+    "put", "get", "delete", "keys", "stats", "verify", "salvage", "import", "export", "help",
+  ])
   func `every command explains itself`(command: String) throws {
     let outcome = try cairn("help", command)
     #expect(outcome.status == 0)

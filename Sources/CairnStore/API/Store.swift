@@ -106,4 +106,49 @@ public final class Store: Sendable {
   ) throws(StoreError) -> VerificationReport {
     try Verifier.verify(path: path, environment: environment)
   }
+
+  /// Copies everything sound in a store that may be damaged into a new store. Nothing is changed in
+  /// the old one, and nobody may have it open for writing.
+  ///
+  /// The copy has the same keys with the same values, metadata, costs, ends of lifetime, idle
+  /// limits, times of writing and, as long as they are known, versions. What is copied has passed
+  /// its checksums, which tell also where a record belongs. Where the newest record of a key is
+  /// damaged, the key is left out: an older value is not put in its place. Where opening the
+  /// store works, the copy holds exactly what opening gives, except that values of which opening
+  /// says only when they are read that they are damaged are left out. Docs/Durability.md tells what is
+  /// decided in which case.
+  ///
+  /// A record that is lost with its key may have been a newer value or a removal, so an older
+  /// value of a key may be back; `warnings` in the report says so. Check it before the copy is
+  /// used in the place of the store.
+  ///
+  /// - Parameters:
+  ///   - path: the store. It need not have a manifest, nor all of its files.
+  ///   - destination: a path where nothing is, or an empty directory, outside the store. When the
+  ///     call returns, the new store is durable there. When it throws, the directory is empty; after
+  ///     a crash it holds a file `UNFINISHED-SALVAGE`, and opening it is refused.
+  ///   - progress: called now and then, on this thread.
+  /// - Returns: what was copied and what was not; damage is in the report, not thrown.
+  /// - Throws: `locked` where a process has the store open for writing; `noStore`, `notAStore`;
+  ///   `unusableDestination`; `unsupportedVersion` where a part was written by a version of the
+  ///   format that this version does not read; `unsafeFile`, `unsupportedFileSystem`, `noSpace`,
+  ///   `system`.
+  /// - Complexity: O(bytes). Takes memory for all keys and for windows of 1 MiB, not for values.
+  @discardableResult
+  public static func salvage(
+    path: String, to destination: String, progress: (SalvageProgress) -> Void = { _ in }
+  ) throws(StoreError) -> SalvageReport {
+    try salvage(path: path, to: destination, environment: .system(), progress: progress)
+  }
+
+  /// Salvages in an environment of the caller's: for simulations.
+  package static func salvage(
+    path: String, to destination: String, environment: Environment,
+    segmentByteLimit: Int = 64 << 20, clock: any WallClock = SystemClock(),
+    progress: (SalvageProgress) -> Void = { _ in }
+  ) throws(StoreError) -> SalvageReport {
+    try Salvager.salvage(
+      path: path, to: destination, segmentByteLimit: segmentByteLimit, clock: clock,
+      environment: environment, progress: progress)
+  }
 }

@@ -14,6 +14,9 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
     case lostRecords = "a record is damaged although later ones prove that it was stored"
     case badLength = "a length does not fit its file"
     case unlistedFile = "the manifest does not know the file"
+    case unsafeFile = "the file is a link, a device or another user's"
+    case unreadable = "the bytes cannot be read"
+    case unfinishedBatch = "an atomic batch at the end of the log may never have been applied"
   }
 
   /// The file's name in the store's directory.

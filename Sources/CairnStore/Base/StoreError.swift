@@ -15,6 +15,8 @@ public enum StoreError: Error, Sendable, Hashable {
   case unsupportedVersion(file: String, major: Int)
   /// The filesystem cannot give what the store promises.
   case unsupportedFileSystem(path: String, name: String)
+  /// A store cannot be salvaged to the path: something is there, or it lies inside the store.
+  case unusableDestination(path: String, reason: String)
   /// An option of the configuration is out of its range.
   case invalidConfiguration(option: String, reason: String)
 
@@ -93,6 +95,7 @@ extension StoreError: CustomStringConvertible {
       "\(file): written by format version \(major), which this version does not read"
     case .unsupportedFileSystem(let path, let name):
       "\(path): a store cannot be kept on \(name)"
+    case .unusableDestination(let path, let reason): "\(path): not usable: \(reason)"
     case .invalidConfiguration(let option, let reason): "configuration: \(option): \(reason)"
     case .corrupt(let corruption): "corrupt: \(corruption)"
     case .invalidKey(let count, let limit):

@@ -7,6 +7,14 @@ package enum FileName {
   /// The folder for files of the store's kind that the manifest does not know.
   package static let quarantine = "quarantine"
 
+  /// In a directory that a salvage has not finished; it says so.
+  package static let unfinishedSalvage = "UNFINISHED-SALVAGE"
+
+  /// Whether a name is that of a segment.
+  package static func isSegment(_ name: String) -> Bool {
+    name.hasPrefix("seg-") && identifier(in: name) != nil
+  }
+
   /// `seg-` and the id as 16 hexadecimal digits.
   package static func segment(_ id: SegmentID) -> String { "seg-" + digits(of: id.rawValue) }
 

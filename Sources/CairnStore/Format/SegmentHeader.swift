@@ -86,7 +86,9 @@ package struct SegmentHeader: Sendable, Hashable {
 
   /// The checksum of the salt and the id, from which the header checksum of every record goes on:
   /// a record that was written elsewhere does not validate.
-  package var recordSeed: CRC32C {
+  package var recordSeed: CRC32C { Self.recordSeed(salt: salt, id: id) }
+
+  package static func recordSeed(salt: UInt64, id: SegmentID) -> CRC32C {
     var seed = CRC32C()
     if planted(.checksumUnseeded) { return seed }
     seed.update(salt)

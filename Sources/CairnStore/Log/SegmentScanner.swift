@@ -5,6 +5,8 @@ package struct SegmentScanner: ~Copyable {
 
   private let file: File
   private let seed: CRC32C
+  /// Whether bytes that the medium does not give are passed over instead of an error.
+  private let passesUnreadable: Bool
   /// Nothing at or beyond this offset is looked at.
   private let end: Int
   /// How many more bytes `candidate` may run checksums over.
@@ -12,13 +14,32 @@ package struct SegmentScanner: ~Copyable {
   private var window: [UInt8]
   private var windowOffset = 0
   private var windowByteCount = 0
+  /// Where bytes could not be read, as far as was looked; at most 1,000 ranges.
+  package private(set) var unreadable: [Range<Int>] = []
 
   package init(file: File, header: SegmentHeader, end: Int) {
     self.file = file
     self.end = end
     seed = header.recordSeed
     candidateBudget = 64 * max(end, 1 << 20)
+    passesUnreadable = false
     window = [UInt8](repeating: 0, count: min(Self.windowByteCount, max(end, 0)))
+  }
+
+  /// Reads what a damaged file has left.
+  ///
+  /// Bytes that the medium does not give count as zeros and are noted in `unreadable`: they are
+  /// never taken for what was written, since no checksum over them would match.
+  ///
+  /// - Parameter end: where records end, which may be beyond the end of the file.
+  package init(salvaging file: File, seed: CRC32C, fileByteCount: Int, end: Int) {
+    self.file = file
+    self.seed = seed
+    self.end = end
+    candidateBudget = 64 * max(min(end, fileByteCount), 1 << 20)
+    passesUnreadable = true
+    window = [UInt8](
+      repeating: 0, count: max(4096, min(Self.windowByteCount, min(end, fileByteCount))))
   }
 
   /// Makes the window hold the range, as far as it lies before the end, and returns where the
@@ -28,12 +49,51 @@ package struct SegmentScanner: ~Copyable {
   ) throws(StoreError) -> (start: Int, count: Int) {
     let count = max(0, min(count, end - offset))
     if offset < windowOffset || offset + count > windowOffset + windowByteCount {
-      let wanted = min(Self.windowByteCount, end - offset)
-      windowByteCount = try file.read(
-        into: &window, bufferOffset: 0, byteCount: max(0, wanted), at: offset)
+      let wanted = max(0, min(window.count, end - offset))
       windowOffset = offset
+      windowByteCount = 0
+      do {
+        windowByteCount = try file.read(
+          into: &window, bufferOffset: 0, byteCount: wanted, at: offset)
+      } catch {
+        guard passesUnreadable, error.isOfMedium else { throw error }
+        windowByteCount = try readPages(at: offset, count: wanted)
+      }
     }
     return (offset - windowOffset, min(count, windowOffset + windowByteCount - offset))
+  }
+
+  /// Fills the window page by page, with zeros for those that cannot be read.
+  private mutating func readPages(at offset: Int, count: Int) throws(StoreError) -> Int {
+    var done = 0
+    while done < count {
+      let pageEnd = ((offset + done) | 4095) + 1 - offset
+      let wanted = min(count, pageEnd) - done
+      do {
+        let got = try file.read(
+          into: &window, bufferOffset: done, byteCount: wanted, at: offset + done)
+        done += got
+        if got < wanted { break }
+      } catch {
+        guard error.isOfMedium else { throw error }
+        window.withMutableSpan { $0.zero(at: done, count: wanted) }
+        noteUnreadable(offset + done..<offset + done + wanted)
+        done += wanted
+      }
+    }
+    return done
+  }
+
+  private mutating func noteUnreadable(_ range: Range<Int>) {
+    if let index = unreadable.firstIndex(where: {
+      $0.lowerBound <= range.upperBound && range.lowerBound <= $0.upperBound
+    }) {
+      let known = unreadable[index]
+      unreadable[index] =
+        min(known.lowerBound, range.lowerBound)..<max(known.upperBound, range.upperBound)
+    } else if unreadable.count < 1000 {
+      unreadable.append(range)
+    }
   }
 
   /// The header at an offset where a record may or may not begin.
@@ -83,6 +143,35 @@ package struct SegmentScanner: ~Copyable {
     }
   }
 
+  /// The head (fields, key and metadata) of the record whose header was just read, copied.
+  package mutating func head(
+    of header: RecordHeader, at offset: Int
+  ) throws(StoreError) -> [UInt8]? {
+    let (start, count) = try load(at: offset, count: header.headByteCount)
+    return count == header.headByteCount ? Array(window[start..<(start + count)]) : nil
+  }
+
+  /// Calls `body` with the value of a record, piece by piece, and returns whether all of it was
+  /// there and matches its checksum.
+  package mutating func readValue(
+    _ header: RecordHeader, at offset: Int, _ body: (RawSpan) throws(StoreError) -> Void
+  ) throws(StoreError) -> Bool {
+    var checksum = CRC32C()
+    var position = offset + header.valueRange.lowerBound
+    let valueEnd = offset + header.valueRange.upperBound
+    while position < valueEnd {
+      let (start, count) = try load(at: position, count: min(valueEnd - position, window.count))
+      if count <= 0 { return false }
+      try window.withSpan { (window) throws(StoreError) in
+        let piece = window.extracting(start..<(start + count))
+        checksum.update(piece)
+        try body(piece)
+      }
+      position += count
+    }
+    return checksum.value == header.valueChecksum
+  }
+
   /// Whether the value of a record matches its checksum.
   package mutating func hasValidValue(
     _ header: RecordHeader, at offset: Int
@@ -92,7 +181,7 @@ package struct SegmentScanner: ~Copyable {
     let valueEnd = offset + header.valueRange.upperBound
     while position < valueEnd {
       let (start, count) = try load(
-        at: position, count: min(valueEnd - position, Self.windowByteCount))
+        at: position, count: min(valueEnd - position, window.count))
       if count == 0 { return false }
       window.withSpan { checksum.update($0.extracting(start..<(start + count))) }
       position += count
@@ -106,7 +195,7 @@ package struct SegmentScanner: ~Copyable {
     var position = offset
     while position < limit {
       let (start, count) = try load(
-        at: position, count: min(limit - position, Self.windowByteCount))
+        at: position, count: min(limit - position, window.count))
       if count == 0 { break }
       window.withSpan { window in
         var index = count

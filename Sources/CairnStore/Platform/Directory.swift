@@ -8,6 +8,19 @@ package final class Directory: Sendable {
   private let owner: UInt32
   private let volume: VolumeStatus
 
+  /// Opens the directory at `path` to see where it lies, whoever owns it.
+  package init(readingOnly path: String, fileSystem: any FileSystem) throws(StoreError) {
+    do {
+      descriptor = try fileSystem.openDirectory(path: path)
+    } catch {
+      throw error.storeError(path: path)
+    }
+    self.fileSystem = fileSystem
+    self.path = path
+    owner = 0
+    volume = VolumeStatus(unsupportedName: nil, reservesBlocks: false)
+  }
+
   /// Opens the directory at `path`, through a symbolic link if it is one.
   ///
   /// - Throws: `noStore` where nothing is, `unsafeFile` where it belongs to another user (root
@@ -153,6 +166,36 @@ package final class Directory: Sendable {
       try fileSystem.rename(name, in: descriptor, to: name, in: target)
       try fileSystem.synchronize(target)
     }
+  }
+
+  /// Whether this directory is `other` or lies below it, found by climbing to the root; `false`
+  /// where the file system does not tell files apart.
+  package func isInside(_ other: Directory) throws(StoreError) -> Bool {
+    do {
+      guard let target = try fileSystem.status(of: other.descriptor).identity else { return false }
+      var current = try fileSystem.openDirectory(".", in: descriptor)
+      defer { fileSystem.close(current) }
+      var identity = try fileSystem.status(of: current).identity
+      while identity != target {
+        let parent = try fileSystem.openDirectory("..", in: current)
+        fileSystem.close(current)
+        current = parent
+        let above = try fileSystem.status(of: parent).identity
+        if above == identity { return false }
+        identity = above
+      }
+      return true
+    } catch {
+      throw error.storeError(path: path)
+    }
+  }
+
+  /// The path of the directory that the last name of `path` is in, as far as the text tells.
+  package static func parentPath(of path: String) -> String {
+    var trimmed = path[...]
+    while trimmed.count > 1, trimmed.last == "/" { trimmed.removeLast() }
+    guard let slash = trimmed.lastIndex(of: "/") else { return "." }
+    return String(trimmed[...slash])
   }
 
   /// Makes the directory at `path`, mode 0700. Nothing where it exists.

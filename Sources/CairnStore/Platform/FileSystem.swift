@@ -120,13 +120,30 @@ package struct FileStatus: Sendable, Hashable {
   package var allocatedByteCount: Int
   package var owner: UInt32
   package var linkCount: Int
+  /// What tells the file from all others, or `nil` where that is not known.
+  package var identity: FileIdentity?
 
-  package init(kind: Kind, byteCount: Int, allocatedByteCount: Int, owner: UInt32, linkCount: Int) {
+  package init(
+    kind: Kind, byteCount: Int, allocatedByteCount: Int, owner: UInt32, linkCount: Int,
+    identity: FileIdentity? = nil
+  ) {
     self.kind = kind
     self.byteCount = byteCount
     self.allocatedByteCount = allocatedByteCount
     self.owner = owner
     self.linkCount = linkCount
+    self.identity = identity
+  }
+}
+
+/// The device and the inode of a file.
+package struct FileIdentity: Sendable, Hashable {
+  package var device: UInt64
+  package var inode: UInt64
+
+  package init(device: UInt64, inode: UInt64) {
+    self.device = device
+    self.inode = inode
   }
 }
 

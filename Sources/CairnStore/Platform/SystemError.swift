@@ -31,6 +31,12 @@ package struct SystemError: Error, Sendable, Hashable {
   package static let accessDenied = EACCES
   package static let notADirectory = ENOTDIR
 
+  /// Whether an error number says that the medium cannot give the bytes, not that the process or
+  /// the machine lacks something: trying other places may work.
+  package static func isOfMedium(_ errorNumber: Int32) -> Bool {
+    [EIO, EBADMSG, EUCLEAN, ENXIO, ENODATA].contains(errorNumber)
+  }
+
   package func failure(path: String) -> SystemFailure {
     // SAFETY: strerror returns a terminated string; glibc keeps it per thread.
     let reason = unsafe strerror(errorNumber).map { unsafe String(cString: $0) } ?? "unknown"
@@ -49,6 +55,14 @@ package struct SystemError: Error, Sendable, Hashable {
         path: path, name: "a filesystem without fallocate, unless by system calls only")
     default: .system(failure(path: path))
     }
+  }
+}
+
+extension StoreError {
+  /// Whether a call failed for want of the bytes, as `SystemError.isOfMedium` has it.
+  package var isOfMedium: Bool {
+    if case .system(let failure) = self { return SystemError.isOfMedium(failure.errorNumber) }
+    return false
   }
 }
 

@@ -140,7 +140,8 @@ package final class SystemFileSystem: FileSystem {
       }
     return FileStatus(
       kind: kind, byteCount: Int(status.st_size), allocatedByteCount: Int(status.st_blocks) * 512,
-      owner: status.st_uid, linkCount: Int(status.st_nlink))
+      owner: status.st_uid, linkCount: Int(status.st_nlink),
+      identity: FileIdentity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino)))
   }
 
   package func lock(_ descriptor: Int32, exclusively: Bool) throws(SystemError) -> Bool {

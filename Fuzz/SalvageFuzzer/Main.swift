@@ -1,0 +1,13 @@
+import FuzzSupport
+
+/// Random damage to random stores, which are then salvaged, against the known history of writes.
+@main
+enum SalvageFuzzer {
+  static func main() {
+    Fuzzer(name: "SalvageFuzzer", iterations: 1000).run { seed in
+      var run = SalvageRun(FuzzRandom(seed: seed))
+      try run.run()
+      return run.tally
+    }
+  }
+}

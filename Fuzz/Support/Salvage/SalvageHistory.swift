@@ -1,0 +1,133 @@
+import CairnStore
+
+/// A store on a simulated disk with the history of what was written to it, and where each record
+/// lies.
+struct SalvageHistory {
+  /// A record as it was written.
+  struct Written {
+    var file: String
+    var head: Range<Int>
+    var value: Range<Int>
+    var version: UInt64
+    /// `nil` for a removal.
+    var bytes: [UInt8]?
+    var isInBatch: Bool
+    /// Whether the manifest vouches for it: its segment is sealed, or the store was closed.
+    var isSettled: Bool
+  }
+
+  enum End: CaseIterable {
+    case closed, killed, powerCut
+  }
+
+  var disk = SimulatedDisk()
+  var end: End
+  /// The records of each key that the store's files hold, oldest first.
+  var records: [[UInt8]: [Written]] = [:]
+  /// Everything that was ever a value of the key, by version.
+  var values: [[UInt8]: [UInt64: [UInt8]]] = [:]
+
+  init(_ random: inout FuzzRandom) throws {
+    end = End.allCases[random.below(3)]
+    let clock = ManualClock()
+    let sessions = 1 + random.below(3)
+    for session in 1...sessions {
+      let process = SimulatedProcess.start(on: disk, seed: random.next())
+      let store = try process.open(.simulated(clock))
+      for _ in 0..<(1 + random.below(25)) {
+        try write(to: store, &random)
+        if random.once(in: 12) { process.queue.runAll() }
+        if random.once(in: 12) { try store.sync() }
+        clock.advance(by: .milliseconds(random.below(5000)))
+      }
+      // No batch is at the end of the log.
+      try put([1], key: Array("end".utf8), to: store)
+      if end == .closed || session < sessions && random.once(in: 2) {
+        try store.close()
+        process.queue.runAll()
+      }
+      process.kill()
+    }
+    if end == .powerCut {
+      var chooser = RandomCut(random.split())
+      disk = disk.afterPowerCut(&chooser)
+    }
+    findRecords()
+  }
+
+  private mutating func put(_ value: [UInt8], key: [UInt8], to store: Store) throws {
+    let version = try store.setValue(value, forKey: key, metadata: [1, 2, 3])
+    values[key, default: [:]][version] = value
+  }
+
+  private mutating func write(to store: Store, _ random: inout FuzzRandom) throws {
+    let key = Array("key\(random.below(8))".utf8)
+    switch random.below(10) {
+    case 0..<2: try store.removeValue(forKey: key)
+    case 2..<4:
+      var writes: [(key: [UInt8], value: [UInt8]?)] = []
+      for _ in 0..<(1 + random.below(4)) {
+        let key = Array("key\(random.below(8))".utf8)
+        writes.append((key, random.once(in: 3) ? nil : random.bytes(count: random.below(100))))
+      }
+      try store.write { batch in
+        for (key, value) in writes {
+          if let value {
+            try batch.setValue(value, forKey: key)
+          } else {
+            try batch.removeValue(forKey: key)
+          }
+        }
+      }
+      let last = try store.statistics().lastVersion
+      for (index, write) in writes.enumerated() {
+        if let value = write.value {
+          values[write.key, default: [:]][last - UInt64(writes.count - 1 - index)] = value
+        }
+      }
+    case 4 where random.once(in: 8): try store.removeAll()
+    default:
+      let limit = random.once(in: 20) ? 30_000 : 150
+      try put(random.bytes(count: random.below(limit)), key: key, to: store)
+    }
+  }
+
+  /// Finds the records in the segments that count, up to where they can be read without a gap.
+  private mutating func findRecords() {
+    guard let bytes = disk.contents(of: "/store/MANIFEST"),
+      let manifest = bytes.withSpan({ try? Manifest(decoding: $0) })
+    else { return }
+    let ends =
+      manifest.sealedSegments.map { ($0.id, $0.byteCount) }
+      + manifest.openSegments.map { ($0.id, manifest.isClean ? $0.byteCount : Int.max) }
+    for (id, end) in ends {
+      let name = FileName.segment(id)
+      guard let bytes = disk.contents(of: "/store/\(name)") else { continue }
+      let isSettled = end < .max
+      bytes.withSpan { findRecords(in: $0, file: name, end: end, isSettled: isSettled) }
+    }
+    for key in records.keys { records[key]?.sort { $0.version < $1.version } }
+  }
+
+  private mutating func findRecords(
+    in bytes: RawSpan, file: String, end: Int, isSettled: Bool
+  ) {
+    guard let header = try? SegmentHeader(decoding: bytes, file: file) else { return }
+    var offset = SegmentHeader.byteCount
+    while offset < min(end, bytes.byteCount) {
+      let rest = bytes.extracting(offset..<bytes.byteCount)
+      guard let record = RecordHeader(decoding: rest, limit: rest.byteCount),
+        record.hasValidChecksum(rest, at: offset, seed: header.recordSeed), record.kind != .roll
+      else { return }
+      let value = offset + record.headByteCount
+      let range = value..<(value + record.valueByteCount)
+      records[rest.extracting(record.keyRange).copied(), default: []].append(
+        Written(
+          file: file, head: offset..<value, value: range,
+          version: header.baseSequence + UInt64(record.sequenceDelta),
+          bytes: record.kind == .put ? bytes.extracting(range).copied() : nil,
+          isInBatch: record.flags.contains(.batch), isSettled: isSettled))
+      offset += record.byteCount
+    }
+  }
+}

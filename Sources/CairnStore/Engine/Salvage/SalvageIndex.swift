@@ -1,0 +1,66 @@
+/// For every key of a damaged store, its newest record: full keys, so that no two are taken for
+/// one.
+///
+/// The dictionary's hash is seeded at random in each process, so chosen keys cannot make it slow.
+struct SalvageIndex: ~Copyable {
+  enum State: UInt8 {
+    case value, tombstone
+    /// It is known that the key was written, not what its newest value is.
+    case lost
+  }
+
+  struct Entry {
+    /// The record's sequence number, or those between which it lies.
+    var sequence: ClosedRange<Int64>
+    var offset: Int
+    var written: Int64?
+    /// The segment's place in the list, or -1 where records of several may be the newest.
+    var segment: Int32
+    var state: State
+  }
+
+  private(set) var entries: [[UInt8]: Entry] = [:]
+  /// Whether the order of any two records of one key could not be told.
+  private(set) var hasUncertainOrder = false
+
+  /// Takes in one more record of a key.
+  ///
+  /// - Parameter isSound: whether the value of a record of the same number is sound; asked only
+  ///   where one record was found in two places.
+  mutating func add(
+    _ new: Entry, key: RawSpan, isSound: (Entry) throws(StoreError) -> Bool
+  ) throws(StoreError) {
+    let key = key.copied()
+    guard let old = entries[key] else {
+      entries[key] = new
+      return
+    }
+    if let winner = try newer(old, new, isSound: isSound) { entries[key] = winner }
+  }
+
+  /// What is left of two records of one key; `nil`: the old one stays.
+  private mutating func newer(
+    _ old: Entry, _ new: Entry, isSound: (Entry) throws(StoreError) -> Bool
+  ) throws(StoreError) -> Entry? {
+    // Numbers of one segment have one base, known or not.
+    let isComparable = old.segment == new.segment && old.segment >= 0
+    let (oldFirst, newFirst) = (old.sequence.lowerBound, new.sequence.lowerBound)
+    if isComparable ? oldFirst < newFirst : old.sequence.upperBound < newFirst { return new }
+    if isComparable ? newFirst < oldFirst : new.sequence.upperBound < oldFirst { return nil }
+    if old.sequence == new.sequence && old.sequence.count == 1 {
+      // The same record twice, as a compaction that did not finish leaves it.
+      if old.state == .value && new.state == .value, try !isSound(old), try isSound(new) {
+        return new
+      }
+      return nil
+    }
+    hasUncertainOrder = true
+    let isGone = old.state == .tombstone && new.state == .tombstone
+    return Entry(
+      sequence: max(oldFirst, newFirst)...max(old.sequence.upperBound, new.sequence.upperBound),
+      offset: 0, written: nil, segment: -1, state: isGone ? .tombstone : .lost)
+  }
+
+  /// How many keys are known to have had a value that is lost.
+  var lostKeyCount: Int { entries.values.reduce(0) { $0 + ($1.state == .lost ? 1 : 0) } }
+}

@@ -1,0 +1,244 @@
+/// One segment of a damaged store, as far as it can be read.
+///
+/// The salt and the id, which make its records valid, come from the manifest where there is one,
+/// so that a damaged header does not take its records along. The base sequence is then bounded by
+/// what the manifest says of the segment.
+final class SalvageSegment {
+  let name: String
+  let seed: CRC32C
+  private let directory: Directory
+  let fileByteCount: Int
+  /// Where its records end, or `nil` where that is not recorded.
+  let recordedEnd: Int?
+  /// What was durable of it when the session began, as the manifest has it, or 0.
+  let durableByteCount: Int
+  /// The base sequence: one number, or those between which it lies.
+  var base: ClosedRange<Int64>
+  /// The base time, in seconds, or `nil` where it is lost.
+  var baseTime: Int64?
+  /// The header, where it is sound.
+  let header: SegmentHeader?
+  /// Whether the base is the very number that the header had.
+  var hasProvenBase: Bool
+  /// Records from here on do not count.
+  var cut = Int.max
+  /// It is not known whether the records from here on were ever applied.
+  var unprovenStart = Int.max
+  /// What is before this offset was durable, as far as records tell; 0: not known.
+  var durableEnd = 0
+  /// Whether the log went on in another segment, so that this one must end with a roll.
+  var mustRoll = false
+  private var kept: KeptScanner?
+
+  private final class KeptScanner {
+    var scanner: SegmentScanner
+    init(_ scanner: consuming SegmentScanner) { self.scanner = scanner }
+  }
+
+  init(
+    name: String, id: SegmentID, salt: UInt64, directory: Directory, fileByteCount: Int,
+    header: SegmentHeader?, recordedEnd: Int?, durableByteCount: Int
+  ) {
+    self.name = name
+    seed = SegmentHeader.recordSeed(salt: salt, id: id)
+    self.directory = directory
+    self.fileByteCount = fileByteCount
+    self.header = header
+    self.recordedEnd = recordedEnd
+    self.durableByteCount = durableByteCount
+    if let header {
+      base = Int64(header.baseSequence)...Int64(header.baseSequence)
+    } else {
+      base = 1...Int64(FormatVersion.highestSequence)
+    }
+    baseTime = header?.baseTime
+    hasProvenBase = header != nil
+  }
+
+  /// Where records end: a length beyond the end of the file counts, so that a record which was cut
+  /// off is known for one.
+  var end: Int { recordedEnd ?? FormatVersion.highestOffset }
+  /// Where the bytes end.
+  var dataEnd: Int { min(end, fileByteCount) }
+
+  /// Opened for each pass, since there may be more segments than a process may have files open.
+  func open() throws(StoreError) -> File {
+    guard let file = try directory.openFile(name, mode: .readOnly) else {
+      throw .corrupt(Corruption(file: name, offset: 0, cause: .missingFile))
+    }
+    return file
+  }
+
+  func makeScanner() throws(StoreError) -> SegmentScanner {
+    SegmentScanner(
+      salvaging: try open(), seed: seed, fileByteCount: fileByteCount, end: end)
+  }
+
+  /// Runs `body` with a scanner that stays for the next call.
+  func withScanner<Value>(
+    _ body: (inout SegmentScanner) throws(StoreError) -> Value
+  ) throws(StoreError) -> Value {
+    if let kept { return try body(&kept.scanner) }
+    let made = KeptScanner(try makeScanner())
+    kept = made
+    return try body(&made.scanner)
+  }
+
+  /// Gives the scanner's memory and file back.
+  func rest() { kept = nil }
+
+  /// The numbers between which the record's sequence number lies.
+  func sequence(of header: RecordHeader) -> ClosedRange<Int64> {
+    base.lowerBound + Int64(header.sequenceDelta)...base.upperBound + Int64(header.sequenceDelta)
+  }
+
+  /// When a record was written, in seconds, or `nil` where that is lost.
+  func written(_ header: RecordHeader) -> Int64? {
+    baseTime.map { $0 + Int64(header.writtenDelta) }
+  }
+}
+
+/// Segments that are read from here and there, with few of them open at a time.
+final class SalvagePool {
+  private let segments: [SalvageSegment]
+  private var inUse: [Int] = []
+
+  init(_ segments: [SalvageSegment]) { self.segments = segments }
+
+  subscript(position: Int) -> SalvageSegment {
+    if !inUse.contains(position) {
+      if inUse.count == 8 { segments[inUse.removeFirst()].rest() }
+      inUse.append(position)
+    }
+    return segments[position]
+  }
+}
+
+/// Goes through all valid records of a segment, over what is damaged.
+struct SalvageWalk: ~Copyable {
+  enum Step {
+    case record(RecordHeader, at: Int)
+    /// Bytes in which no record was found.
+    case hole(Range<Int>)
+    case end
+  }
+
+  private var scanner: SegmentScanner
+  private let end: Int
+  private let dataEnd: Int
+  private let isEndRecorded: Bool
+  private var offset: Int
+  /// Where the last valid record ends.
+  private(set) var endOfRecords: Int
+  /// Where the last byte lies that is not zero, once that was asked for.
+  private var contentEnd: Int?
+  private(set) var hasRolled = false
+
+  init(_ segment: SalvageSegment, from offset: Int = SegmentHeader.byteCount) throws(StoreError) {
+    self.offset = offset
+    endOfRecords = offset
+    scanner = try segment.makeScanner()
+    end = segment.end
+    dataEnd = segment.dataEnd
+    isEndRecorded = segment.recordedEnd != nil
+  }
+
+  /// Where bytes could not be read.
+  var unreadable: [Range<Int>] { scanner.unreadable }
+
+  /// The next record, or the next stretch without one.
+  ///
+  /// - Complexity: O(bytes) for all calls together, whatever the bytes are, as the scanner's
+  ///   search for candidates has a budget.
+  mutating func next() throws(StoreError) -> Step {
+    if offset < dataEnd, !hasRolled, let record = try scanner.header(at: offset) {
+      let start = offset
+      offset += record.byteCount
+      endOfRecords = offset
+      hasRolled = record.kind == .roll
+      return .record(record, at: start)
+    }
+    let start = offset
+    if isEndRecorded {
+      guard offset < end else { return .end }
+      // Nothing follows a roll; and what the file does not have is lost too.
+      try search(to: hasRolled ? offset : dataEnd)
+      if offset >= dataEnd || hasRolled { offset = end }
+      return .hole(start..<offset)
+    }
+    guard offset < dataEnd, !hasRolled else { return .end }
+    // Zeros that were allocated ahead are no loss.
+    let content: Int
+    if let contentEnd {
+      content = contentEnd
+    } else {
+      content = try scanner.endOfData(from: offset, to: dataEnd)
+      contentEnd = content
+    }
+    guard offset < content else {
+      offset = dataEnd
+      return .end
+    }
+    try search(to: content)
+    if offset >= content { offset = dataEnd }
+    return .hole(start..<min(offset, content))
+  }
+
+  /// Goes on to the next offset where a record begins.
+  private mutating func search(to limit: Int) throws(StoreError) {
+    while offset < limit {
+      offset += 8
+      if offset < limit, try scanner.candidate(at: offset) != nil { return }
+    }
+  }
+
+  mutating func hasValidValue(_ record: RecordHeader, at offset: Int) throws(StoreError) -> Bool {
+    try scanner.hasValidValue(record, at: offset)
+  }
+
+  mutating func withKey<Result>(
+    of record: RecordHeader, at offset: Int, _ body: (RawSpan) throws(StoreError) -> Result
+  ) throws(StoreError) -> Result {
+    try scanner.withKey(of: record, at: offset, body)
+  }
+}
+
+/// Follows the units of a log that may have holes: records by themselves, and batches.
+struct SalvageUnits {
+  struct Unit {
+    var start: Int
+    var end: Int
+    /// The number of its last record, also where that is missing; relative to the base.
+    var lastDelta: Int64
+    var isBatch: Bool
+    var isComplete: Bool
+  }
+
+  private(set) var last: Unit?
+  private var batch: (first: Int64, count: UInt32)?
+  private var memberCount: UInt32 = 0
+
+  /// Takes in one more record and returns whether it begins a unit.
+  mutating func add(_ record: RecordHeader, at offset: Int) -> Bool {
+    let delta = Int64(record.sequenceDelta)
+    guard record.flags.contains(.batch) else {
+      batch = nil
+      last = Unit(
+        start: offset, end: offset + record.byteCount, lastDelta: delta, isBatch: false,
+        isComplete: true)
+      return true
+    }
+    let first = delta - Int64(record.batchIndex)
+    let isNew = batch.map { $0 != (first: first, count: record.batchCount) } ?? true
+    if isNew {
+      batch = (first, record.batchCount)
+      memberCount = 0
+    }
+    memberCount &+= 1
+    last = Unit(
+      start: isNew ? offset : last?.start ?? offset, end: offset + record.byteCount,
+      lastDelta: first + Int64(record.batchCount) - 1, isBatch: true,
+      isComplete: memberCount == record.batchCount)
+    return isNew
+  }
+}

@@ -1,0 +1,341 @@
+/// What is there of a damaged store: which segments make it up, and what counts in each.
+struct SalvageSource {
+  let directory: Directory
+  let names: [String]
+  private(set) var manifest: Manifest?
+  /// The segments that can be read, in the order of the log where that is known.
+  private(set) var segments: [SalvageSegment] = []
+  private(set) var losses: [SalvageReport.Loss] = []
+  private(set) var report = SalvageReport()
+  /// The highest sequence number in use in parts of the log that do not count.
+  private(set) var highestSequence: Int64 = 0
+  /// The store's UUID in a manifest that is not sound: good for comparing only.
+  private var supposedIdentifier: [UInt8]?
+
+  init(directory: Directory, names: [String]) throws(StoreError) {
+    self.directory = directory
+    self.names = names
+    try readManifest()
+  }
+
+  private mutating func readManifest() throws(StoreError) {
+    do {
+      manifest = try ManifestFile(directory: directory).read()
+      if manifest == nil { report.manifest = .missing }
+    } catch {
+      report.manifest = .damaged
+      switch error {
+      case .corrupt(let damage):
+        lose(FileName.manifest, damage.offset..<damage.offset, damage.cause)
+        supposedIdentifier = try? Self.bytes(16..<32, of: FileName.manifest, in: directory)
+      case .unsafeFile: lose(FileName.manifest, 0..<0, .unsafeFile)
+      case let error where error.isOfMedium: lose(FileName.manifest, 0..<0, .unreadable)
+      default: throw error
+      }
+    }
+  }
+
+  private static func bytes(
+    _ range: Range<Int>, of name: String, in directory: Directory
+  ) throws(StoreError) -> [UInt8]? {
+    guard let file = try directory.openFile(name, mode: .readOnly) else { return nil }
+    var bytes = [UInt8](repeating: 0, count: range.count)
+    return try file.read(into: &bytes, at: range.lowerBound) == range.count ? bytes : nil
+  }
+
+  private mutating func lose(_ file: String, _ range: Range<Int>, _ cause: Corruption.Cause) {
+    losses.append(SalvageReport.Loss(file: file, range: range, cause: cause))
+  }
+
+  /// Finds the segments and where each of them ends.
+  mutating func findSegments(
+    bootIdentifier: [UInt8], hasLostPages: Bool
+  ) throws(StoreError) {
+    guard let manifest else { return try findUnlisted() }
+    for entry in manifest.sealedSegments {
+      if let segment = try openListed(
+        entry.id, entry.salt, recordedEnd: entry.byteCount, durableByteCount: entry.byteCount)
+      {
+        if segment.header == nil {
+          try boundBase(
+            of: segment, by: entry.lowestSequence...max(entry.lowestSequence, entry.highestSequence)
+          )
+        }
+        segments.append(segment)
+      }
+    }
+    var open: [SalvageSegment?] = []
+    for entry in manifest.openSegments {
+      open.append(
+        try openListed(
+          entry.id, entry.salt, recordedEnd: manifest.isClean ? entry.byteCount : nil,
+          durableByteCount: entry.byteCount))
+    }
+    try orderBases(of: open, after: manifest.highestInLog)
+    if !manifest.isClean {
+      try findEnd(
+        of: open, sameBoot: bootIdentifier == manifest.bootIdentifier && !hasLostPages)
+    }
+    segments += open.compactMap { $0 }
+    let listed = Set(
+      (manifest.sealedSegments.map(\.id) + manifest.openSegments.map(\.id)).map(\.rawValue)
+        + manifest.retiredIDs + manifest.pendingIDs)
+    let isUnlisted = names.contains { name in
+      guard FileName.isSegment(name), let id = FileName.identifier(in: name) else { return false }
+      return id < manifest.nextID && !listed.contains(id)
+    }
+    if isUnlisted { report.warnings.append(.unlistedSegments) }
+  }
+
+  // MARK: By the manifest
+
+  /// Opens a segment that the manifest lists, also where its header is damaged.
+  private mutating func openListed(
+    _ id: SegmentID, _ salt: UInt64, recordedEnd: Int?, durableByteCount: Int
+  ) throws(StoreError) -> SalvageSegment? {
+    let name = FileName.segment(id)
+    guard let (file, byteCount) = try openFile(name, expected: recordedEnd ?? durableByteCount)
+    else { return nil }
+    let (raw, found) = try readHeader(of: file)
+    var header = found
+    if let found,
+      found.id != id || found.salt != salt
+        || found.storeIdentifier != manifest?.storeIdentifier
+    {
+      header = nil
+    }
+    if header == nil, let identifier = manifest?.storeIdentifier {
+      header = Self.restored(raw, storeIdentifier: identifier, id: id, salt: salt)
+    }
+    if header == nil {
+      lose(name, 0..<min(SegmentHeader.byteCount, max(byteCount, 0)), .badHeader)
+    }
+    return SalvageSegment(
+      name: name, id: id, salt: salt, directory: directory, fileByteCount: byteCount,
+      header: header,
+      recordedEnd: recordedEnd, durableByteCount: durableByteCount)
+  }
+
+  /// The file of a segment, or `nil` where there is none that can be read.
+  private mutating func openFile(
+    _ name: String, expected byteCount: Int
+  ) throws(StoreError) -> (File, byteCount: Int)? {
+    do {
+      guard let file = try directory.openFile(name, mode: .readOnly) else {
+        lose(name, 0..<byteCount, .missingFile)
+        return nil
+      }
+      return (file, min(try file.status().byteCount, FormatVersion.highestOffset))
+    } catch {
+      guard let cause = error.causeOfLostFile else { throw error }
+      lose(name, 0..<byteCount, cause)
+      return nil
+    }
+  }
+
+  /// The bytes of a header, zeros where they cannot be read, and the header if it is sound.
+  ///
+  /// - Throws: `unsupportedVersion`: what was written by another version is not understood.
+  private func readHeader(
+    of file: File
+  ) throws(StoreError) -> (raw: [UInt8], header: SegmentHeader?) {
+    var raw = [UInt8](repeating: 0, count: SegmentHeader.byteCount)
+    do {
+      _ = try file.read(into: &raw, at: 0)
+      let name = file.name
+      return (
+        raw,
+        try raw.withSpan { (bytes) throws(StoreError) in
+          try SegmentHeader(decoding: bytes, file: name)
+        }
+      )
+    } catch {
+      if case .corrupt = error { return (raw, nil) }
+      if error.isOfMedium { return (raw, nil) }
+      throw error
+    }
+  }
+
+  /// The header whose bytes are damaged where other sources tell what they were: the checksum then
+  /// vouches for the rest.
+  private static func restored(
+    _ raw: [UInt8], storeIdentifier: [UInt8], id: SegmentID, salt: UInt64,
+    baseSequence: SequenceNumber? = nil
+  ) -> SegmentHeader? {
+    let (base, time, checksum) = raw.withSpan { bytes in
+      (
+        bytes.load(UInt64.self, at: 48), bytes.load(Int64.self, at: 56),
+        bytes.load(UInt32.self, at: 64)
+      )
+    }
+    let header = SegmentHeader(
+      storeIdentifier: storeIdentifier, id: id, salt: salt, baseSequence: baseSequence ?? base,
+      baseTime: time)
+    let encoded = header.encoded()
+    guard encoded.withSpan({ $0.load(UInt32.self, at: 64) }) == checksum else { return nil }
+    return try? encoded.withSpan { (bytes) throws(StoreError) in
+      try SegmentHeader(decoding: bytes, file: "")
+    }
+  }
+
+  /// Finds the base sequence of a sealed segment without a header: with every record there, the
+  /// lowest number and the highest give it twice; with some lost, they bound it.
+  private func boundBase(
+    of segment: SalvageSegment, by sequences: ClosedRange<SequenceNumber>
+  ) throws(StoreError) {
+    guard let deltas = try Self.deltas(of: segment) else { return }
+    let low = Int64(sequences.lowerBound) - deltas.lowerBound
+    let high = Int64(sequences.upperBound) - deltas.upperBound
+    guard sequences.lowerBound > 0, low <= high else { return }
+    segment.base = low...high
+    segment.hasProvenBase = low == high
+    guard low == high, low >= 1, let identifier = manifest?.storeIdentifier,
+      let id = FileName.identifier(in: segment.name)
+    else { return }
+    let (raw, _) = try readHeader(of: segment.open())
+    let salt = manifest?.sealedSegments.first { $0.id.rawValue == id }?.salt ?? 0
+    let header = Self.restored(
+      raw, storeIdentifier: identifier, id: SegmentID(rawValue: id), salt: salt,
+      baseSequence: UInt64(low))
+    segment.baseTime = header?.baseTime
+  }
+
+  /// The lowest and the highest difference of a record's number from the base.
+  private static func deltas(of segment: SalvageSegment) throws(StoreError) -> ClosedRange<Int64>? {
+    var walk = try SalvageWalk(segment)
+    var deltas: ClosedRange<Int64>?
+    loop: while true {
+      switch try walk.next() {
+      case .end: return deltas
+      case .hole: continue
+      case .record(let record, _):
+        if record.kind == .roll { continue loop }
+        let delta = Int64(record.sequenceDelta)
+        deltas = min(deltas?.lowerBound ?? delta, delta)...max(deltas?.upperBound ?? delta, delta)
+      }
+    }
+  }
+
+  /// Gives open segments without a header numbers that keep the order of the log, which the
+  /// manifest tells: above all that came before, and not above their own.
+  private func orderBases(
+    of open: [SalvageSegment?], after highest: SequenceNumber
+  ) throws(StoreError) {
+    guard open.contains(where: { $0 != nil && $0?.header == nil }) else { return }
+    var highest = Int64(highest)
+    for segment in open {
+      guard let segment, let deltas = try Self.deltas(of: segment) else { continue }
+      if segment.header == nil {
+        let base = highest + 1 - deltas.lowerBound
+        segment.base = base...base
+      }
+      highest = max(highest, segment.base.upperBound + deltas.upperBound)
+    }
+  }
+
+  /// Finds the end of the log of a store that was not closed, as an open would, or as near to that
+  /// as the damage lets.
+  private mutating func findEnd(
+    of open: [SalvageSegment?], sameBoot: Bool
+  ) throws(StoreError) {
+    if try recover(open, sameBoot: sameBoot) { return }
+    try SalvageTail.markFollowed(open)
+    if sameBoot {
+      highestSequence = try SalvageTail.markUnproven(in: open.compactMap { $0 })
+    } else {
+      let (highest, torn) = try SalvageTail.cut(open)
+      highestSequence = highest
+      report.tornByteCount = torn
+    }
+  }
+
+  /// Lets recovery decide; `false` where it finds corruption.
+  private mutating func recover(
+    _ open: [SalvageSegment?], sameBoot: Bool
+  ) throws(StoreError) -> Bool {
+    do {
+      var tail = LogTail()
+      for segment in open {
+        guard let segment, let header = segment.header else { return false }
+        try tail.scan(
+          file: try segment.open(), header: header, byteCount: segment.fileByteCount,
+          durable: segment.durableByteCount)
+      }
+      try tail.resolve(sameBoot: sameBoot)
+      for (segment, extent) in zip(open, tail.extents) { segment?.cut = extent.end }
+      highestSequence = Int64(clamping: tail.highestSequence)
+      report.tornByteCount = tail.tornByteCount
+      return true
+    } catch {
+      if case .corrupt = error { return false }
+      if error.isOfMedium { return false }
+      throw error
+    }
+  }
+
+  // MARK: Without a manifest
+
+  /// Takes every segment of the one store that the directory holds.
+  private mutating func findUnlisted() throws(StoreError) {
+    typealias Found = (name: String, byteCount: Int, raw: [UInt8], header: SegmentHeader?)
+    var found: [Found] = []
+    for name in names.filter({ FileName.isSegment($0) }).sorted() {
+      guard let (file, byteCount) = try openFile(name, expected: 0) else { continue }
+      let (raw, header) = try readHeader(of: file)
+      found.append((name, byteCount, raw, header))
+    }
+    guard let identifier = try identifier(among: found.map { ($0.raw, $0.header) }) else { return }
+    for (name, byteCount, raw, sound) in found {
+      guard let number = FileName.identifier(in: name) else { continue }
+      let id = SegmentID(rawValue: number)
+      let salt = raw.withSpan { $0.load(UInt64.self, at: 40) }
+      var header = sound
+      if header == nil {
+        header = Self.restored(raw, storeIdentifier: identifier, id: id, salt: salt)
+      }
+      let isOurs =
+        header.map { $0.storeIdentifier == identifier } ?? (Array(raw[16..<32]) == identifier)
+      guard isOurs else {
+        lose(name, 0..<byteCount, .badHeader)
+        continue
+      }
+      if header == nil { lose(name, 0..<min(SegmentHeader.byteCount, byteCount), .badHeader) }
+      segments.append(
+        SalvageSegment(
+          name: name, id: header?.id ?? id, salt: header?.salt ?? salt, directory: directory,
+          fileByteCount: byteCount, header: header, recordedEnd: nil, durableByteCount: 0))
+    }
+    highestSequence = try SalvageTail.markUnproven(in: segments)
+  }
+
+  /// The UUID of the store: that of all sound headers, or the one of several that even the damaged
+  /// manifest names.
+  private func identifier(
+    among found: [(raw: [UInt8], header: SegmentHeader?)]
+  ) throws(StoreError) -> [UInt8]? {
+    var all = Set(found.compactMap { $0.header?.storeIdentifier })
+    if all.isEmpty { all = Set(found.map { Array($0.raw[16..<32]) }) }
+    if let supposedIdentifier, all.contains(supposedIdentifier) { return supposedIdentifier }
+    guard all.count <= 1 else {
+      throw .notAStore(
+        path: directory.path,
+        reason: "it holds segments of \(all.count) stores, and no MANIFEST says which is meant")
+    }
+    return all.first
+  }
+}
+
+extension Manifest {
+  /// The highest sequence number before the open segments.
+  fileprivate var highestInLog: SequenceNumber {
+    sealedSegments.reduce(floorSequence) { max($0, $1.highestSequence) }
+  }
+}
+
+extension StoreError {
+  /// Why a file counts as lost, or `nil` where the error is of another kind.
+  fileprivate var causeOfLostFile: Corruption.Cause? {
+    if case .unsafeFile = self { return .unsafeFile }
+    return isOfMedium ? .unreadable : nil
+  }
+}

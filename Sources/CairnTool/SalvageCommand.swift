@@ -1,0 +1,96 @@
+import Cairn
+
+/// `salvage`: what is sound in a damaged store, into a new one.
+enum SalvageCommand {
+  static func run(_ invocation: Invocation, on console: Console) throws {
+    let source = try StoreLocation(argument: invocation.operands[0])
+    let destination = try StoreLocation(argument: invocation.operands[1], named: "DESTINATION")
+    let progress = SalvageProgressLine(on: console)
+    let report = try Store.salvage(path: source.path, to: destination.path) {
+      progress.show($0)
+    }
+    console.clearProgress()
+    if invocation.has(.json) {
+      try console.print(json(report).text)
+    } else {
+      for loss in report.losses { try console.print("lost: \(loss)") }
+      let unlisted = report.lossCount - report.losses.count
+      if unlisted > 0 { try console.print("lost: \(DisplayText.count(unlisted)) more places") }
+      for warning in report.warnings { try console.print("warning: \(warning.rawValue)") }
+      try console.print(summary(report))
+    }
+    if !report.isComplete {
+      throw CommandFailure(.corrupt, "not everything could be copied: \(missing(report))")
+    }
+  }
+
+  private static func summary(_ report: SalvageReport) -> String {
+    var summary =
+      "salvaged \(DisplayText.count(report.entryCount, "entry", "entries")), "
+      + "\(DisplayText.exactSize(report.byteCount)); \(missing(report))"
+    if report.tornByteCount > 0 {
+      summary += "; left out \(DisplayText.count(report.tornByteCount, "torn byte"))"
+      summary += " at the end of the log, which an open discards too"
+    }
+    return summary
+  }
+
+  private static func missing(_ report: SalvageReport) -> String {
+    var text =
+      "lost \(DisplayText.count(report.lostKeyCount, "known key")) and "
+      + "\(DisplayText.count(report.lostByteCount, "byte")) "
+      + "in \(DisplayText.count(report.lossCount, "place"))"
+    if report.manifest != .used { text += ", with the manifest \(report.manifest.rawValue)" }
+    return text
+  }
+
+  private static func json(_ report: SalvageReport) -> JSON {
+    .object([
+      ("entries", .integer(report.entryCount)),
+      ("bytes", .integer(report.byteCount)),
+      ("lostKeys", .integer(report.lostKeyCount)),
+      ("lostBytes", .integer(report.lostByteCount)),
+      ("lostPlaces", .integer(report.lossCount)),
+      ("tornBytes", .integer(report.tornByteCount)),
+      ("manifest", .string(report.manifest.rawValue)),
+      ("complete", .bool(report.isComplete)),
+      (
+        "losses",
+        .array(
+          report.losses.map { loss in
+            .object([
+              ("file", .string(loss.file)), ("offset", .integer(loss.range.lowerBound)),
+              ("end", .integer(loss.range.upperBound)), ("cause", .string(loss.cause.rawValue)),
+            ])
+          })
+      ),
+      ("warnings", .array(report.warnings.map { .string($0.rawValue) })),
+    ])
+  }
+}
+
+/// How far a salvage is, shown on a terminal at most ten times a second.
+private final class SalvageProgressLine {
+  private let console: Console
+  private let clock = ContinuousClock()
+  private var nextUpdate: ContinuousClock.Instant
+
+  init(on console: Console) {
+    self.console = console
+    nextUpdate = clock.now + .milliseconds(100)
+  }
+
+  func show(_ progress: SalvageProgress) {
+    guard console.errorsAreTerminal else { return }
+    let now = clock.now
+    guard now >= nextUpdate else { return }
+    nextUpdate = now + .milliseconds(100)
+    let size = DisplayText.size(progress.byteCount)
+    switch progress.phase {
+    case .searching: console.showProgress("searched \(size)")
+    case .copying:
+      let count = DisplayText.count(progress.entryCount, "entry", "entries")
+      console.showProgress("copied \(count), \(size)")
+    }
+  }
+}

@@ -1,0 +1,239 @@
+import CairnStore
+import Foundation
+import Glibc
+import Testing
+
+/// Where a salvage reads from and writes to, and what happens when that fails.
+@Suite("Salvage: places and failures")
+struct SalvagePlaceTests {
+  let directory: TemporaryDirectory
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    let store = try Store(directory.store, background: ManualBackgroundQueue())
+    for number in 0..<20 {
+      try store.setValue([UInt8](repeating: 7, count: 9000), forKey: "key\(number)")
+    }
+    try store.close()
+  }
+
+  private func salvage(
+    to path: String, fileSystem: any FileSystem = SystemFileSystem()
+  ) throws(StoreError) -> SalvageReport {
+    try Store.salvage(
+      path: directory.store, to: path,
+      environment: Environment(fileSystem: fileSystem, background: ManualBackgroundQueue()),
+      segmentByteLimit: 64 << 10)
+  }
+
+  @Test("Nothing of the original changes: no file, no time, no lock file")
+  func originalStays() throws {
+    try FileManager.default.removeItem(atPath: "\(directory.store)/LOCK")
+    let before = try DirectoryListing(of: directory.store)
+    let report = try salvage(to: directory("copy"))
+    #expect(try DirectoryListing(of: directory.store) == before)
+    #expect(report.warnings == [.notLocked])
+    #expect(report.entryCount == 20 && report.isComplete)
+  }
+
+  @Test("Beside a live writer it is refused, beside a reader not")
+  func locked() throws {
+    let writer = try Store(directory.store)
+    #expect(
+      storeError { _ = try salvage(to: directory("copy")) } == .locked(path: directory.store))
+    #expect(!FileManager.default.fileExists(atPath: directory("copy")))
+    try writer.close()
+    let reader = try Store(directory.store, readOnly: true)
+    _ = try salvage(to: directory("copy"))
+    try reader.close()
+  }
+
+  @Test("Destinations that are refused, with nothing changed")
+  func destinations() throws {
+    func isRefused(_ path: String) -> Bool {
+      guard case .unusableDestination? = storeError({ _ = try salvage(to: path) }) else {
+        return false
+      }
+      return true
+    }
+    try FileManager.default.createDirectory(
+      atPath: directory("full"), withIntermediateDirectories: false)
+    try writeFile(directory("full") + "/file", [1])
+    try writeFile(directory("file"), [1])
+    try check("symlink", unsafe symlink(directory.store, directory("link")))
+    let before = try DirectoryListing(of: directory.path)
+    for path in [
+      directory.store, directory.store + "/new", directory.store + "/new/",
+      directory("link") + "/new", directory("link"), directory("full"), directory("file"),
+      directory("full") + "/../store/new",
+    ] {
+      #expect(isRefused(path), "\(path)")
+    }
+    #expect(try DirectoryListing(of: directory.path) == before)
+    #expect(
+      storeError { _ = try Store.salvage(path: directory("none"), to: directory("x")) }
+        == .noStore(path: directory("none")))
+  }
+
+  @Test("A failure of any call leaves an empty destination, and the original as it was")
+  func failures() throws {
+    let before = try DirectoryListing(of: directory.store)
+    let calls: [FaultyFileSystem.Call] = [
+      .open, .write, .truncate, .synchronize, .randomBytes, .rename, .allocate,
+      .makeDirectoryAtPath,
+      .bootIdentifier, .lock, .names, .status,
+    ]
+    for call in calls {
+      for index in 0..<200 {
+        let fileSystem = FaultyFileSystem(
+          fault: .init(call: call, index: index, errorNumber: ENOSPC))
+        let path = directory("copy \(call.rawValue) \(index)")
+        let error = storeError { _ = try salvage(to: path, fileSystem: fileSystem) }
+        #expect(fileSystem.openDescriptorCount == 0 && fileSystem.mistakes == [])
+        if !fileSystem.hasFired {
+          #expect(error == nil)
+          break
+        }
+        if error != nil {
+          let left = (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
+          #expect(left == [], "\(call.rawValue) \(index): \(left)")
+        } else {
+          // Only what is done ahead for later may fail unseen.
+          #expect([.allocate, .open, .status].contains(call), "\(call.rawValue) \(index)")
+          #expect(try Store.verify(path: path).errors == [])
+        }
+      }
+    }
+    #expect(try DirectoryListing(of: directory.store) == before)
+  }
+
+  @Test("What the disk does not give is passed over, and all around it is copied")
+  func unreadable() throws {
+    // The read of the header, then windows.
+    for index in 0..<12 {
+      let fileSystem = FaultyFileSystem(
+        fault: .init(call: .read, index: index, errorNumber: EIO))
+      let report = try salvage(to: directory("copy\(index)"), fileSystem: fileSystem)
+      let copy = try Store(directory("copy\(index)"))
+      #expect(try copy.count() == report.entryCount)
+      #expect(report.entryCount >= 19 || report.manifest == .damaged)
+      for (_, value) in try copy.contents() { #expect(value == [UInt8](repeating: 7, count: 9000)) }
+      try copy.close()
+    }
+  }
+
+  @Test("FIFOs and links in the place of segments are lost files, and nothing waits for them")
+  func hostileFiles() throws {
+    let names = try Image(of: directory.store).segmentNames
+    let fifo = "\(directory.store)/\(names[0])"
+    let link = "\(directory.store)/\(names[1])"
+    try check("rename", unsafe rename(link, directory("elsewhere")))
+    try check("symlink", unsafe symlink(directory("elsewhere"), link))
+    try FileManager.default.removeItem(atPath: fifo)
+    try check("mkfifo", unsafe mkfifo(fifo, 0o600))
+    let report = try salvage(to: directory("copy"))
+    #expect(report.losses.map(\.cause) == [.unsafeFile, .unsafeFile])
+    #expect(report.warnings == [.olderValuesMayBeBack])
+    #expect(report.entryCount < 20 && report.entryCount > 0)
+  }
+
+  @Test("More segments than a process may have files open")
+  func manySegments() throws {
+    var manifest = try Image(of: directory.store).manifest
+    for number in 0..<3000 {
+      let id = SegmentID(rawValue: 100 + UInt64(number))
+      let header = SegmentHeader(
+        storeIdentifier: manifest.storeIdentifier, id: id, salt: 5,
+        baseSequence: 1000 + UInt64(number), baseTime: 0)
+      var record = RecordHeader(kind: .put)
+      record.keyByteCount = 4
+      var bytes = [UInt8](repeating: 0, count: record.byteCount)
+      var key: [UInt8] = []
+      key.append(littleEndian: UInt32(number))
+      bytes.withMutableSpan { bytes in
+        key.withSpan { key in
+          record.encode(key: key, metadata: RawSpan(), value: RawSpan(), into: &bytes)
+        }
+        record.seal(&bytes, at: SegmentHeader.byteCount, seed: header.recordSeed)
+      }
+      try writeFile("\(directory.store)/\(FileName.segment(id))", header.encoded() + bytes)
+      manifest.sealedSegments.append(
+        .init(
+          id: id, salt: 5, byteCount: SegmentHeader.byteCount + bytes.count,
+          lowestSequence: 1000 + UInt64(number), highestSequence: 1000 + UInt64(number),
+          compactedAt: 0))
+    }
+    manifest.nextID = 10_000
+    try writeFile("\(directory.store)/MANIFEST", manifest.encoded())
+    let report = try salvage(to: directory("copy"))
+    #expect(report.entryCount == 3020 && report.isComplete)
+    try FileManager.default.removeItem(atPath: "\(directory.store)/MANIFEST")
+    #expect(try salvage(to: directory("again")).entryCount == 3020)
+  }
+
+  @Test("Hostile numbers in every field never trap")
+  func hostileStores() async {
+    await #expect(processExitsWith: .success) {
+      for number in [0, 1, UInt64(Int64.max), 1 << 62, 1 << 63, .max] {
+        for isClean in [true, false] {
+          for flags in [0, 0x2F, 0x10] as [UInt8] {
+            var record = RecordHeader(kind: .put)
+            record.flags = RecordFlags(rawValue: flags).subtracting(.metadata)
+            record.keyByteCount = 1
+            record.sequenceDelta = UInt32(clamping: number)
+            record.writtenDelta = UInt32(clamping: number)
+            record.expires = Int64(bitPattern: number)
+            record.idleLimit = number
+            record.cost = number
+            record.syncMark = number
+            record.batchCount = UInt32(clamping: max(1, number))
+            record.batchIndex = record.batchCount - 1
+            for base in [1, 1 << 31, 1 << 61, 1 << 62] as [UInt64] {
+              for time in [0, -(1 << 50) + 1, (1 << 50) - 1] as [Int64] {
+                var image = HostileStoreTests.image(
+                  isClean: isClean, baseSequence: base, baseTime: time,
+                  records: [record, record])
+                for way in 0..<3 {
+                  if way == 1 { image = image.flipping(image.segmentNames[0], at: 50) }
+                  if way == 2 { image.files["MANIFEST"] = nil }
+                  let directory = try TemporaryDirectory()
+                  try image.write(to: directory.store)
+                  _ = try? Store.salvage(path: directory.store, to: directory("copy"))
+                  if FileManager.default.fileExists(atPath: directory("copy") + "/MANIFEST") {
+                    guard try Store.verify(path: directory("copy")).errors.isEmpty else {
+                      throw SupportError(call: "a damaged copy", number: 0)
+                    }
+                    try Store(directory("copy")).close()
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+
+  @Test("Large values are copied without being held, and a damaged one leaves nothing behind")
+  func largeValues() throws {
+    let path = directory("large")
+    let store = try Store(path)
+    try store.setValue([UInt8](repeating: 1, count: 5 << 20), forKey: "first")
+    try store.setValue([UInt8](repeating: 2, count: 5 << 20), forKey: "damaged")
+    try store.setValue([UInt8](repeating: 3, count: 5 << 20), forKey: "last")
+    try store.close()
+    let image = try Image(of: path)
+    for name in image.segmentNames {
+      for record in try image.records(in: name) where record.key == Array("damaged".utf8) {
+        try overwriteFile("\(path)/\(name)", [9], at: record.valueRange.upperBound - 1)
+      }
+    }
+    let report = try Store.salvage(path: path, to: directory("copy"))
+    #expect(report.entryCount == 2 && report.lostKeyCount == 1)
+    let copy = try Store(directory("copy"))
+    #expect(try copy.value(forKey: "last") == [UInt8](repeating: 3, count: 5 << 20))
+    #expect(try copy.value(forKey: "damaged") == nil)
+    try copy.close()
+    #expect(try Store.verify(path: directory("copy")).errors == [])
+  }
+}

@@ -1,0 +1,81 @@
+import CairnStore
+import Testing
+
+/// What a salvage of an image made: the report, and all that the copy holds.
+struct Salvaged {
+  var report: SalvageReport
+  var entries: [String: Entry] = [:]
+
+  var values: [String: [UInt8]] { entries.mapValues(\.value) }
+  var versions: [String: UInt64] { entries.mapValues(\.info.version) }
+
+  /// Salvages the image; checks that nothing of it was changed and that every byte of the copy is
+  /// sound.
+  init(
+    _ image: Image, boot: [UInt8]? = nil, clock: any WallClock = SystemClock(),
+    segmentByteLimit: Int = 64 << 10, sourceLocation: SourceLocation = #_sourceLocation
+  ) throws {
+    let directory = try TemporaryDirectory()
+    try image.write(to: directory.store)
+    self = try Self(
+      directory, boot: boot, clock: clock, segmentByteLimit: segmentByteLimit,
+      sourceLocation: sourceLocation)
+  }
+
+  /// Salvages the store of a directory to its name `copy`.
+  init(
+    _ directory: TemporaryDirectory, boot: [UInt8]? = nil, clock: any WallClock = SystemClock(),
+    fileSystem: (any FileSystem)? = nil, segmentByteLimit: Int = 64 << 10,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) throws {
+    let before = try Image(of: directory.store)
+    let environment = Environment(
+      fileSystem: fileSystem ?? FaultyFileSystem(bootIdentifier: boot),
+      background: ManualBackgroundQueue())
+    report = try Store.salvage(
+      path: directory.store, to: directory("copy"), environment: environment,
+      segmentByteLimit: segmentByteLimit, clock: clock)
+    #expect(try Image(of: directory.store) == before, sourceLocation: sourceLocation)
+    #expect(
+      try Image(of: directory("copy")).files["UNFINISHED-SALVAGE"] == nil,
+      sourceLocation: sourceLocation)
+    #expect(
+      try Store.verify(path: directory("copy")).errors == [], sourceLocation: sourceLocation)
+    let store = try Store(
+      directory("copy"), .small(clock: clock), background: ManualBackgroundQueue(), readOnly: true)
+    var entries: [String: Entry] = [:]
+    try store.forEachEntry { entry in
+      entries[String(decoding: entry.key, as: UTF8.self)] = entry
+      return .next
+    }
+    self.entries = entries
+    try store.close()
+  }
+}
+
+extension Image {
+  /// Everything that an open of the image finds, values that are damaged as `nil`; or `nil` where
+  /// it is refused.
+  func opened(boot: [UInt8]? = nil) throws -> [String: Entry?]? {
+    let directory = try TemporaryDirectory()
+    try write(to: directory.store)
+    do {
+      let store = try Store(
+        directory.store, fileSystem: FaultyFileSystem(bootIdentifier: boot),
+        background: ManualBackgroundQueue(), readOnly: true)
+      var keys: [[UInt8]] = []
+      try store.forEachKey { key in
+        keys.append([UInt8](copying: key))
+        return .next
+      }
+      var entries: [String: Entry?] = [:]
+      for key in keys {
+        let name = String(decoding: key, as: UTF8.self)
+        entries[name] = .some(try? store.entry(forKey: key))
+      }
+      return entries
+    } catch is StoreError {
+      return nil
+    }
+  }
+}
