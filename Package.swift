@@ -45,6 +45,9 @@ let package = Package(
       name: "CrashFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/CrashFuzzer",
       swiftSettings: settings),
     .executableTarget(
+      name: "ExhaustiveFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/ExhaustiveFuzzer",
+      swiftSettings: settings),
+    .executableTarget(
       name: "FormatFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/FormatFuzzer",
       swiftSettings: settings),
     // Entries for libFuzzer, which Fuzz/libfuzzer links in; without it they replay inputs.
