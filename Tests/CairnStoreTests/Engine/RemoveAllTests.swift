@@ -117,7 +117,7 @@ struct RemoveAllTests {
     try store.removeAll()
     gate.open()
     #expect(syncer.finishes())
-    #expect(sealer.finishes(within: 10))
+    #expect(sealer.finishes())
     #expect(syncer.error == nil)
   }
 }
