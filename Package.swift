@@ -56,7 +56,7 @@ let package = Package(
       name: "LibFuzzer", dependencies: ["FuzzSupport", "LibFuzzerDriver"], path: "Fuzz/LibFuzzer",
       swiftSettings: settings),
     .testTarget(
-      name: "CairnStoreTests", dependencies: ["CairnStore", "KillWriter"],
+      name: "CairnStoreTests", dependencies: ["CairnStore", "FuzzSupport", "KillWriter"],
       swiftSettings: settings),
     .testTarget(name: "CairnTests", dependencies: ["Cairn"], swiftSettings: settings),
     .testTarget(
