@@ -41,6 +41,12 @@ let package = Package(
     .executableTarget(
       name: "CrashFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/CrashFuzzer",
       swiftSettings: settings),
+    .executableTarget(
+      name: "FaultFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/FaultFuzzer",
+      swiftSettings: settings),
+    .executableTarget(
+      name: "DamageFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/DamageFuzzer",
+      swiftSettings: settings),
     .testTarget(
       name: "CairnStoreTests", dependencies: ["CairnStore", "KillWriter"],
       swiftSettings: settings),
@@ -48,6 +54,8 @@ let package = Package(
     .testTarget(
       name: "CairnBenchTests", dependencies: ["CairnBench"], swiftSettings: settings),
     .testTarget(name: "RepositoryTests", swiftSettings: settings),
+    .testTarget(
+      name: "FuzzSupportTests", dependencies: ["FuzzSupport"], swiftSettings: settings),
     .testTarget(
       name: "CairnToolTests", dependencies: ["CairnTool", "Cairn"], swiftSettings: settings),
   ]

@@ -74,7 +74,7 @@ package final class CrashRun<Choices: ChoiceSource> {
       let versions = try apply(operation)
       process.fileSystem.intervene = nil
       if process.fileSystem.isDead { return try crash() }
-      if let next { acknowledge(next, versions, operation) }
+      if let next { model.acknowledge(next, versions, operation, now: clock.now()) }
       model.candidate = nil
     } catch {
       if process.fileSystem.isDead { return try crash() }
@@ -94,85 +94,17 @@ package final class CrashRun<Choices: ChoiceSource> {
       return [:]
     }
     guard let store = process.store else { preconditionFailure("no store is open") }
+    let versions = try operation.perform(on: store, holding: model.current, now: now)
     switch operation {
-    case .put(let key, let entry, let durability):
-      return [
-        key: try store.setValue(
-          entry.value, forKey: key, lifetime: lifetime(entry, now), cost: entry.cost,
-          metadata: entry.metadata, durability: durability)
-      ]
-    case .remove(let key, let durability):
-      let isThere = try store.removeValue(forKey: key, durability: durability)
-      if isThere != (model.candidate != nil), !process.fileSystem.isDead {
-        throw FuzzFailure("a removal says \(isThere)")
-      }
-    case .batch(let changes, let durability):
-      try store.write(durability: durability) { batch in
-        for (key, entry) in changes {
-          if let entry {
-            try batch.setValue(
-              entry.value, forKey: key, lifetime: lifetime(entry, now), cost: entry.cost,
-              metadata: entry.metadata)
-          } else {
-            try batch.removeValue(forKey: key)
-          }
-        }
-      }
-    case .compareAndSet(let key, let entry, let isRight, let durability):
-      // The versions of a batch are not told, so the store is asked.
-      let current = try store.info(forKey: key)?.version
-      let expected = isRight ? current : (current == nil ? 1 : nil)
-      let result = try store.compareAndSet(
-        entry.value, forKey: key, expecting: expected,
-        attributes: EntryAttributes(
-          lifetime: lifetime(entry, now), cost: entry.cost, metadata: entry.metadata),
-        durability: durability)
-      switch result {
-      case .stored(let version) where isRight: return [key: version]
-      case .mismatch(current) where !isRight: break
-      default: throw FuzzFailure("a compare-and-set says \(result)")
-      }
-    case .removeAll: try store.removeAll()
-    case .sync:
-      try store.sync()
-      if !process.fileSystem.isDead { model.settle() }
+    case .sync: if !process.fileSystem.isDead { model.settle() }
     case .wait(let duration):
       clock.advance(by: duration)
       process.queue.runAll(dueAfter: duration)
       if !process.fileSystem.isDead { model.settle(at: clock.now()) }
     case .runJobs: process.queue.runAll(dueAfter: .zero)
-    case .get(let key):
-      let entry = model.current[key].flatMap { $0.hasExpired(now) ? nil : $0 }
-      guard try store.value(forKey: key) == entry?.value else {
-        throw FuzzFailure("a read finds something else than was written")
-      }
-    case .reopen: break
+    default: break
     }
-    return [:]
-  }
-
-  private func lifetime(_ entry: ModelEntry, _ now: Timestamp) -> Duration? {
-    entry.expires.map {
-      .milliseconds($0.millisecondsSinceEpoch - now.millisecondsSinceEpoch)
-    }
-  }
-
-  private func acknowledge(
-    _ next: ModelState, _ versions: [[UInt8]: UInt64], _ operation: Operation
-  ) {
-    var next = next
-    for (key, version) in versions { next[key]?.version = version }
-    switch operation.durability {
-    case .durable:
-      model.acknowledge(next)
-      model.settle()
-    case .interval(let interval):
-      model.acknowledge(next, durableBy: clock.now().advanced(by: interval))
-    case .process: model.acknowledge(next)
-    case nil:
-      model.acknowledge(next)
-      if case .removeAll = operation { model.settle() }
-    }
+    return versions
   }
 
   // MARK: Crashes
@@ -220,7 +152,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     for (index, (image, model, call, operation)) in images.enumerated() {
       var check = RecoveryCheck(configuration: configuration, now: clock.now())
       do {
-        try check.check(image, legal: model.afterPowerCut, isSettled: true, &choices)
+        try check.check(image, legal: model.afterPowerCut, &choices)
       } catch {
         throw FuzzFailure(
           "after a power cut at a \(call.rawValue) of \(operation.name), image \(index): \(error)")

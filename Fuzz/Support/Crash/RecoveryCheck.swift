@@ -9,6 +9,8 @@ package struct RecoveryCheck {
   package var depthLimit = 3
   /// One recovery in so many is cut itself.
   package var nestingInterval = 8
+  /// Whether recoveries are killed as well.
+  package var killsRecoveries = true
   package private(set) var tally = Tally()
 
   package init(configuration: StoreConfiguration, now: Timestamp) {
@@ -19,19 +21,20 @@ package struct RecoveryCheck {
   /// - Parameters:
   ///   - disk: as the crash left it; used up by this.
   ///   - legal: the states that may be found.
-  ///   - isSettled: whether the page cache holds nothing that is not on disk: then every further
-  ///     crash must lead to the same state.
+  ///   - afterCut: where the page cache holds something that is not on disk, the states that may
+  ///     be found when the power goes in the course of this. `nil`: there is no such thing, and
+  ///     every further crash must lead to the same state.
   /// - Returns: the state that was found.
   @discardableResult
   package mutating func check(
-    _ disk: SimulatedDisk, legal: [ModelState], isSettled: Bool,
+    _ disk: SimulatedDisk, legal: [ModelState], afterCut: [ModelState]? = nil,
     _ choices: inout some ChoiceSource, depth: Int = 0
   ) throws -> ModelState {
     let process = SimulatedProcess.start(on: disk, seed: UInt64(choices.below(1 << 30)))
     // A recovery makes about 40 calls, more where there are many segments.
     let isNesting = depth < depthLimit && choices.once(in: nestingInterval)
     let cutCall = isNesting ? choices.below(70) : -1
-    let dies = isNesting && choices.once(in: 4)
+    let dies = isNesting && choices.once(in: 4) && killsRecoveries
     var call = 0
     var nested: SimulatedDisk?
     if isNesting {
@@ -58,14 +61,13 @@ package struct RecoveryCheck {
       // The recovery was killed: the next one finds the page cache as it is.
       process.kill()
       tally["nested kills"] += 1
-      return try check(disk, legal: legal, isSettled: isSettled, &choices, depth: depth + 1)
+      return try check(disk, legal: legal, afterCut: afterCut, &choices, depth: depth + 1)
     }
     tally["recoveries"] += 1
     try goOn(process, found, &choices)
     if let nested {
       tally["nested cuts"] += 1
-      try check(
-        nested, legal: isSettled ? [found] : legal, isSettled: true, &choices, depth: depth + 1)
+      try check(nested, legal: afterCut ?? [found], &choices, depth: depth + 1)
     }
     return found
   }

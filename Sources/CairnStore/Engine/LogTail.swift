@@ -3,15 +3,21 @@
 ///
 /// Everything here is read from the disk with pread; nothing is changed.
 struct LogTail: ~Copyable {
+  /// A record whose value is damaged.
+  struct Damage: Equatable {
+    var offset: Int
+    /// Where its batch or it itself begins.
+    var unit: Int
+  }
+
   /// One open segment, as far as it was read.
-  struct Extent {
+  struct Extent: Equatable {
     var name: String
     /// Where the last complete record or batch ends.
     var end: Int
     /// Where the last complete record or batch begins, or `nil` where there is none.
     var lastUnit: Int?
-    /// Records whose value is damaged: where, and where their batch or they themselves begin.
-    var damagedValues: [(offset: Int, unit: Int)] = []
+    var damagedValues: [Damage] = []
     /// Whether it ends with a roll record.
     var hasRolled = false
     /// Whether a valid record lies beyond the first invalid one.
@@ -67,7 +73,7 @@ struct LogTail: ~Copyable {
       // ended.
       let unit = extent.end
       extent.lastUnit = unit
-      extent.damagedValues += pendingDamage.map { ($0, unit) }
+      extent.damagedValues += pendingDamage.map { Damage(offset: $0, unit: unit) }
       pendingDamage = []
       extent.end = offset
       extent.highestSequenceBeforeEnd = extent.highestSequence
@@ -123,15 +129,15 @@ struct LogTail: ~Copyable {
       let later = extents[(index + 1)...]
       let isFollowed =
         extents[index].hasLaterRecords || later.contains { !$0.isEmpty || $0.hasLaterRecords }
-      for (offset, unit) in extents[index].damagedValues {
-        let isDurable = (index, offset) < frontier
+      for damage in extents[index].damagedValues {
+        let isDurable = (index, damage.offset) < frontier
         let isLast =
-          !isFollowed && unit == extents[index].lastUnit && !extents[index].hasRolled
+          !isFollowed && damage.unit == extents[index].lastUnit && !extents[index].hasRolled
         if isDurable || (sameBoot && !isLast) {
           damagedValues.append(
-            Corruption(file: extents[index].name, offset: offset, cause: .badValue))
+            Corruption(file: extents[index].name, offset: damage.offset, cause: .badValue))
         } else {
-          cut(at: unit, in: index)
+          cut(at: damage.unit, in: index)
           return
         }
       }

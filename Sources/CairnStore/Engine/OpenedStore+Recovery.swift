@@ -61,11 +61,35 @@ extension OpenedStore {
 
   /// After a crash the end of the log is found by reading it.
   private mutating func openUncleanSegments() throws(StoreError) {
+    var onlyProcessDied = manifest.bootIdentifier == bootIdentifier
+    // What the page cache shows, before it is dropped. Where the disk has something else, a sync
+    // failed before the process died, and what is missing is what a power loss would have taken.
+    var shown: [LogTail.Extent]?
+    if onlyProcessDied && !isReadOnly { shown = try scanOpenSegments(fromDisk: false).extents }
+    var tail = try scanOpenSegments(fromDisk: !isReadOnly)
+    if let shown, shown != tail.extents { onlyProcessDied = false }
+    try tail.resolve(sameBoot: onlyProcessDied)
+    recovery.tornByteCount = tail.tornByteCount
+    recovery.damagedValues = tail.damagedValues
+    discardedSequence = max(tail.highestSequence, shown?.map(\.highestSequence).max() ?? 0)
+    for (entry, extent) in zip(manifest.openSegments, tail.extents) {
+      if extent.end == SegmentHeader.byteCount {
+        emptySegments.append(entry.id)
+      } else {
+        try open(id: entry.id, salt: entry.salt, end: extent.end, capacity: nil)
+      }
+    }
+  }
+
+  /// Reads the open segments to their ends.
+  ///
+  /// - Parameter fromDisk: whether to write out and drop what the page cache holds of them first.
+  private func scanOpenSegments(fromDisk: Bool) throws(StoreError) -> LogTail {
     var tail = LogTail()
     for entry in manifest.openSegments {
       let (file, header, byteCount) = try files.check(
         id: entry.id, salt: entry.salt, readOnly: isReadOnly)
-      if !isReadOnly {
+      if fromDisk {
         // DURABILITY: what a dead process left in the page cache is not yet on disk, and after a
         // failed sync it may never get there although the cache shows it. Written out and
         // dropped first, what is read next is what the disk holds.
@@ -74,17 +98,7 @@ extension OpenedStore {
       }
       try tail.scan(file: file, header: header, byteCount: byteCount, durable: entry.byteCount)
     }
-    try tail.resolve(sameBoot: manifest.bootIdentifier == bootIdentifier)
-    recovery.tornByteCount = tail.tornByteCount
-    recovery.damagedValues = tail.damagedValues
-    discardedSequence = tail.highestSequence
-    for (entry, extent) in zip(manifest.openSegments, tail.extents) {
-      if extent.end == SegmentHeader.byteCount {
-        emptySegments.append(entry.id)
-      } else {
-        try open(id: entry.id, salt: entry.salt, end: extent.end, capacity: nil)
-      }
-    }
+    return tail
   }
 
   /// Makes the outcome of a recovery durable: what was found is sealed at its verified length,

@@ -59,7 +59,7 @@ struct OpenedStore {
       // acknowledged in it. A manifest in the directory means that it was done.
       try Directory.synchronizeParent(of: path, fileSystem: fileSystem)
       manifest = try Self.newManifest(
-        fileSystem: fileSystem, bootIdentifier: bootIdentifier, now: configuration.clock.now())
+        of: directory, bootIdentifier: bootIdentifier, now: configuration.clock.now())
       // DURABILITY: the manifest exists before the first segment, so that segments without one
       // are a sign of loss.
       try file.write(try file.prepare(manifest))
@@ -108,8 +108,9 @@ struct OpenedStore {
   }
 
   private static func newManifest(
-    fileSystem: any FileSystem, bootIdentifier: [UInt8], now: Timestamp
+    of directory: Directory, bootIdentifier: [UInt8], now: Timestamp
   ) throws(StoreError) -> Manifest {
+    let fileSystem = directory.fileSystem
     do {
       var manifest = Manifest(
         storeIdentifier: try fileSystem.randomBytes(count: 16),
@@ -117,7 +118,7 @@ struct OpenedStore {
       manifest.lastTime = now
       return manifest
     } catch {
-      throw error.storeError(path: FileName.manifest)
+      throw error.storeError(path: "\(directory.path)/\(FileName.manifest)")
     }
   }
 

@@ -1,6 +1,7 @@
 /// Reads the records of a segment's file from front to back with pread, where an I/O error is an
 /// error and not a signal. For recovery and verification.
 package struct SegmentScanner: ~Copyable {
+  /// The most bytes that are held at once.
   private static let windowByteCount = 1 << 20
 
   private let file: File
@@ -18,7 +19,7 @@ package struct SegmentScanner: ~Copyable {
     self.end = end
     seed = header.recordSeed
     candidateBudget = 64 * max(end, 1 << 20)
-    window = [UInt8](repeating: 0, count: Self.windowByteCount)
+    window = [UInt8](repeating: 0, count: min(Self.windowByteCount, max(end, 0)))
   }
 
   /// Makes the window hold the range, as far as it lies before the end, and returns where the

@@ -1,0 +1,4 @@
+@main
+enum DamageFuzzer {
+  static func main() {}
+}

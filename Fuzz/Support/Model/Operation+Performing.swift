@@ -1,0 +1,87 @@
+package import CairnStore
+
+extension Operation {
+  /// Does it with a store that holds `state`, and checks what the store answers. What concerns the
+  /// process, a reopening or time that passes, is the caller's to do.
+  ///
+  /// - Returns: the versions of what was put.
+  /// - Throws: what the store throws; `FuzzFailure` where it answers wrongly.
+  package func perform(
+    on store: Store, holding state: ModelState, now: Timestamp
+  ) throws -> [[UInt8]: UInt64] {
+    switch self {
+    case .put(let key, let entry, let durability):
+      return [
+        key: try store.setValue(
+          entry.value, forKey: key, lifetime: entry.lifetime(now), cost: entry.cost,
+          metadata: entry.metadata, durability: durability)
+      ]
+    case .remove(let key, let durability):
+      let isThere = try store.removeValue(forKey: key, durability: durability)
+      if isThere != (applied(to: state, now: now) != nil) {
+        throw FuzzFailure("a removal says \(isThere)")
+      }
+    case .batch(let changes, let durability):
+      try store.write(durability: durability) { batch in
+        for (key, entry) in changes {
+          if let entry {
+            try batch.setValue(
+              entry.value, forKey: key, lifetime: entry.lifetime(now), cost: entry.cost,
+              metadata: entry.metadata)
+          } else {
+            try batch.removeValue(forKey: key)
+          }
+        }
+      }
+    case .compareAndSet(let key, let entry, let isRight, let durability):
+      // The versions of a batch are not told, so the store is asked.
+      let current = try store.info(forKey: key)?.version
+      let expected = isRight ? current : (current == nil ? 1 : nil)
+      let result = try store.compareAndSet(
+        entry.value, forKey: key, expecting: expected,
+        attributes: EntryAttributes(
+          lifetime: entry.lifetime(now), cost: entry.cost, metadata: entry.metadata),
+        durability: durability)
+      switch result {
+      case .stored(let version) where isRight: return [key: version]
+      case .mismatch(current) where !isRight: break
+      default: throw FuzzFailure("a compare-and-set says \(result)")
+      }
+    case .removeAll: try store.removeAll()
+    case .sync: try store.sync()
+    case .get(let key):
+      let entry = state[key].flatMap { $0.hasExpired(now) ? nil : $0 }
+      guard try store.value(forKey: key) == entry?.value else {
+        throw FuzzFailure("a read finds something else than was written")
+      }
+    case .wait, .runJobs, .reopen: break
+    }
+    return [:]
+  }
+}
+
+extension ModelEntry {
+  fileprivate func lifetime(_ now: Timestamp) -> Duration? {
+    expires.map { .milliseconds($0.millisecondsSinceEpoch - now.millisecondsSinceEpoch) }
+  }
+}
+
+extension ModelStore {
+  /// An operation that leads to `next` returned these versions.
+  package mutating func acknowledge(
+    _ next: ModelState, _ versions: [[UInt8]: UInt64], _ operation: Operation, now: Timestamp
+  ) {
+    var next = next
+    for (key, version) in versions { next[key]?.version = version }
+    switch operation.durability {
+    case .durable:
+      acknowledge(next)
+      settle()
+    case .interval(let interval): acknowledge(next, durableBy: now.advanced(by: interval))
+    case .process: acknowledge(next)
+    case nil:
+      acknowledge(next)
+      if case .removeAll = operation { settle() }
+    }
+  }
+}
