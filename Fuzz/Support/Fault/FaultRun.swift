@@ -1,5 +1,4 @@
 import CairnStore
-import Synchronization
 
 /// A workload on a simulated disk, in the course of which something goes wrong with a call, or with
 /// a disk that is full.
@@ -58,7 +57,9 @@ package final class FaultRun {
 
   package func run() throws {
     defer { process.kill() }
-    if injector.forbidsParent { try makeDirectory() }
+    // Where the parent may not be read or is on a read-only filesystem, its names are not for the
+    // store to sync: whoever made the directory has done so.
+    if injector.forbidsParent { disk.makeDirectory(SimulatedProcess.path) }
     var isOpen = try open(legal: [[:]])
     for (index, step) in workload.steps.enumerated() where isOpen {
       if let room, room.step == index { disk.capacity = disk.allocatedByteCount + room.byteCount }
@@ -74,16 +75,6 @@ package final class FaultRun {
     }
     disk.capacity = nil
     try finish(isOpen: isOpen)
-  }
-
-  /// Makes the store's directory, durably. Where the parent may not be read or is on a read-only
-  /// filesystem, its names are not for the store to sync, and whoever made the directory did it.
-  private func makeDirectory() throws {
-    let fileSystem = process.fileSystem
-    try fileSystem.makeDirectory(path: SimulatedProcess.path)
-    let parent = try fileSystem.openDirectory(path: "/")
-    try fileSystem.synchronize(parent)
-    fileSystem.close(parent)
   }
 
   // MARK: Steps
@@ -223,8 +214,9 @@ package final class FaultRun {
   }
 
   private func pausing<Result>(_ body: () throws -> Result) rethrows -> Result {
+    let wasPaused = injector.isPaused
     injector.isPaused = true
-    defer { injector.isPaused = false }
+    defer { injector.isPaused = wasPaused }
     return try body()
   }
 
@@ -345,7 +337,7 @@ package final class FaultRun {
   private func checkGoesOn() throws {
     let key = OperationGenerator.keys[0]
     let entry = ModelEntry(value: Array("after the fault".utf8))
-    try perform(.put(key: key, entry, .durable))
+    try pausing { try perform(.put(key: key, entry, .durable)) }
     if live[key]?.value != entry.value, !isPoisoned {
       throw FuzzFailure("the store does not go on after the fault")
     }
