@@ -14,6 +14,8 @@ package struct Fuzzer {
   package var seconds: Double?
   /// What else was given, to be understood by the fuzzer; repeated in the replay line.
   package var arguments: [String] = []
+  private var givesSeed = false
+  private var givesIterations = false
 
   /// Reads the command line; ends the process with 2 where it is wrong.
   package init(name: String, iterations: Int, options: [String] = []) {
@@ -29,8 +31,12 @@ package struct Fuzzer {
     }
     while let word = words.popFirst() {
       switch word {
-      case "--seed": seed = number(after: word)
-      case "--iterations": iterationCount = number(after: word)
+      case "--seed":
+        seed = number(after: word)
+        givesSeed = true
+      case "--iterations":
+        iterationCount = number(after: word)
+        givesIterations = true
       case "--seconds": seconds = number(after: word)
       case let option where options.contains(option): arguments.append(option)
       default:
@@ -40,6 +46,14 @@ package struct Fuzzer {
           "\(name): what is \(word)?\n\(name) [--seed S] [--iterations N] [--seconds T]\(others)")
       }
     }
+  }
+
+  /// Makes the iterations numbered cases, of which there are `count`, in place of random ones: all
+  /// of them, or so many as were asked for, from the one on that was given as the seed.
+  package mutating func enumerate(_ count: Int) {
+    if !givesSeed { seed = 0 }
+    let rest = count - Int(min(seed, UInt64(count)))
+    iterationCount = givesIterations ? min(iterationCount, rest) : rest
   }
 
   /// Runs all iterations, prints what was counted, and ends the process: with 0, or with 1 at the

@@ -1,0 +1,126 @@
+import CairnStore
+
+/// Opens a damaged store, reads all of it, checks every byte of it, and judges what came out: the
+/// right value or an error, or a state that the store was in where the damage may pass for a crash.
+package struct DamageCheck {
+  private let store: DamagedStore
+  private let keys: [[UInt8]]
+  package private(set) var tally = Tally()
+
+  package init(_ store: DamagedStore) {
+    self.store = store
+    keys = Set(store.history.flatMap(\.keys)).sorted { $0.lexicographicallyPrecedes($1) }
+  }
+
+  /// - Parameter oldest: the oldest state of the history that may be found.
+  package mutating func check(_ files: [String: [UInt8]], oldest: Int) throws {
+    let disk = store.disk(with: files)
+    let process = SimulatedProcess.start(on: disk, seed: 3)
+    defer { process.kill() }
+    var hasFailed = false
+    do {
+      let opened = try process.open(store.configuration)
+      let found = try read(opened)
+      hasFailed = found.contains { if case .failure = $0 { true } else { false } }
+      try match(found, oldest: oldest)
+      tally[hasFailed ? "values refused" : "right"] += 1
+    } catch let error as StoreError {
+      hasFailed = true
+      try Self.judge(error)
+      try checkUnchanged(disk, files)
+      tally["opens refused"] += 1
+    }
+    process.kill()
+    try verify(files, hasFailed: hasFailed)
+  }
+
+  // MARK: Reading
+
+  private func read(_ opened: Store) throws -> [Result<Entry?, StoreError>] {
+    var found: [Result<Entry?, StoreError>] = []
+    for key in keys {
+      do throws(StoreError) { found.append(.success(try opened.entry(forKey: key))) } catch {
+        try Self.judge(error)
+        found.append(.failure(error))
+      }
+    }
+    do {
+      try opened.forEachKey { key in
+        let key = key.copied()
+        if !keys.contains(key) { throw FuzzFailure("a key that never was") }
+        return .next
+      }
+      _ = try opened.count()
+    } catch let error as StoreError { try Self.judge(error) }
+    return found
+  }
+
+  private func match(_ found: [Result<Entry?, StoreError>], oldest: Int) throws {
+    for state in store.history[oldest...].reversed() where isEqual(found, state) { return }
+    guard let last = store.history.last else { return }
+    let wrong = zip(keys, found).filter { key, result in
+      if case .success(let entry) = result { !Self.isEqual(entry, last[key]) } else { false }
+    }
+    let names = wrong.prefix(4).map { key, result in
+      let entry = try? result.get()
+      return "\(String(decoding: key, as: UTF8.self)): \(entry.map { "\($0.info)" } ?? "nothing")"
+    }
+    throw FuzzFailure("a state that never was, or one that must not come back: \(names)")
+  }
+
+  private func isEqual(
+    _ found: [Result<Entry?, StoreError>], _ state: DamagedStore.Contents
+  ) -> Bool {
+    for (index, result) in found.enumerated() {
+      if case .success(let entry) = result, !Self.isEqual(entry, state[keys[index]]) {
+        return false
+      }
+    }
+    return true
+  }
+
+  private static func isEqual(_ found: Entry?, _ expected: Entry?) -> Bool {
+    guard let found, let expected else { return found == nil && expected == nil }
+    // When an entry was last read is not kept.
+    var info = found.info
+    info.accessed = expected.info.accessed
+    return found.value == expected.value && found.metadata == expected.metadata
+      && info == expected.info
+  }
+
+  // MARK: Errors
+
+  private static func judge(_ error: StoreError) throws {
+    switch error {
+    case .corrupt, .unsupportedVersion, .notAStore, .noStore: break
+    default: throw FuzzFailure("an error that does not fit: \(error)")
+    }
+  }
+
+  /// An open that is refused changes no file. A lock file may be made anew.
+  private func checkUnchanged(_ disk: SimulatedDisk, _ files: [String: [UInt8]]) throws {
+    var names = Set(disk.names(at: SimulatedProcess.path))
+    if files["LOCK"] == nil { names.remove("LOCK") }
+    if names != Set(files.keys) { throw FuzzFailure("an open that is refused changes the files") }
+    for (name, bytes) in files
+    where disk.contents(of: "\(SimulatedProcess.path)/\(name)") != bytes {
+      throw FuzzFailure("an open that is refused changes \(name)")
+    }
+  }
+
+  /// Verification must find whatever made the store or a read fail.
+  private mutating func verify(_ files: [String: [UInt8]], hasFailed: Bool) throws {
+    let checker = SimulatedProcess.start(on: store.disk(with: files), seed: 4)
+    defer { checker.kill() }
+    do {
+      let report = try Store.verify(path: SimulatedProcess.path, environment: checker.environment)
+      if hasFailed, report.errors.isEmpty {
+        throw FuzzFailure("verify finds nothing wrong")
+      }
+      if !report.errors.isEmpty { tally["found by verify"] += 1 }
+    } catch let error as StoreError {
+      try Self.judge(error)
+      tally["refused by verify"] += 1
+    }
+  }
+}
