@@ -1,4 +1,5 @@
 import CairnStore
+import Glibc
 
 /// Opens a damaged store, reads all of it, checks every byte of it, and judges what came out: the
 /// right value or an error, or a state that the store was in where the damage may pass for a crash.
@@ -12,31 +13,48 @@ package struct DamageCheck {
     keys = Set(store.history.flatMap(\.keys)).sorted { $0.lexicographicallyPrecedes($1) }
   }
 
-  /// - Parameter oldest: the oldest state of the history that may be found.
-  package mutating func check(_ files: [String: [UInt8]], oldest: Int) throws {
+  /// - Parameters:
+  ///   - oldest: the oldest state of the history that may be found.
+  ///   - damagedFile: the one file that is damaged, where that is known: errors must name it.
+  ///   - isOneBit: whether one bit is flipped, so that one key at most may be refused.
+  ///   - alwaysVerifies: whether the store is also verified where nothing was refused, and its keys
+  ///     are iterated.
+  package mutating func check(
+    _ files: [String: [UInt8]], oldest: Int, damagedFile: String? = nil, isOneBit: Bool = false,
+    alwaysVerifies: Bool = true
+  ) throws {
     let disk = store.disk(with: files)
     let process = SimulatedProcess.start(on: disk, seed: 3)
     defer { process.kill() }
     var hasFailed = false
     do {
       let opened = try process.open(store.configuration)
-      let found = try read(opened)
-      hasFailed = found.contains { if case .failure = $0 { true } else { false } }
+      let found = try read(opened, alsoAll: alwaysVerifies)
+      let errors = found.compactMap { result -> StoreError? in
+        if case .failure(let error) = result { error } else { nil }
+      }
+      hasFailed = !errors.isEmpty
+      for error in errors { try checkName(error, damagedFile) }
+      if isOneBit, errors.count > 1 { throw FuzzFailure("one bit costs \(errors.count) keys") }
       try match(found, oldest: oldest)
       tally[hasFailed ? "values refused" : "right"] += 1
     } catch let error as StoreError {
       hasFailed = true
       try Self.judge(error)
+      try checkName(error, damagedFile)
       try checkUnchanged(disk, files)
       tally["opens refused"] += 1
     }
     process.kill()
-    try verify(files, hasFailed: hasFailed)
+    if hasFailed || alwaysVerifies { try verify(files, hasFailed: hasFailed) }
   }
 
   // MARK: Reading
 
-  private func read(_ opened: Store) throws -> [Result<Entry?, StoreError>] {
+  /// - Parameter alsoAll: whether to look for keys that should not be there.
+  private func read(
+    _ opened: Store, alsoAll: Bool
+  ) throws -> [Result<Entry?, StoreError>] {
     var found: [Result<Entry?, StoreError>] = []
     for key in keys {
       do throws(StoreError) { found.append(.success(try opened.entry(forKey: key))) } catch {
@@ -44,6 +62,7 @@ package struct DamageCheck {
         found.append(.failure(error))
       }
     }
+    guard alsoAll else { return found }
     do {
       try opened.forEachKey { key in
         let key = key.copied()
@@ -84,11 +103,26 @@ package struct DamageCheck {
     // When an entry was last read is not kept.
     var info = found.info
     info.accessed = expected.info.accessed
-    return found.value == expected.value && found.metadata == expected.metadata
-      && info == expected.info
+    return info == expected.info && isEqual(found.value, expected.value)
+      && found.metadata == expected.metadata
+  }
+
+  /// Compares the bytes at once, which `==` does one by one.
+  private static func isEqual(_ first: [UInt8], _ second: [UInt8]) -> Bool {
+    guard first.count == second.count, !first.isEmpty else { return first.count == second.count }
+    return unsafe memcmp(first, second, first.count) == 0
   }
 
   // MARK: Errors
+
+  private func checkName(_ error: StoreError, _ damagedFile: String?) throws {
+    guard let damagedFile else { return }
+    switch error {
+    case .corrupt(let corruption) where corruption.file == damagedFile: break
+    case .unsupportedVersion(damagedFile, _): break
+    default: throw FuzzFailure("an error that does not name \(damagedFile): \(error)")
+    }
+  }
 
   private static func judge(_ error: StoreError) throws {
     switch error {
@@ -100,8 +134,11 @@ package struct DamageCheck {
   /// An open that is refused changes no file. A lock file may be made anew.
   private func checkUnchanged(_ disk: SimulatedDisk, _ files: [String: [UInt8]]) throws {
     var names = Set(disk.names(at: SimulatedProcess.path))
-    if files["LOCK"] == nil { names.remove("LOCK") }
-    if names != Set(files.keys) { throw FuzzFailure("an open that is refused changes the files") }
+    if files[FileName.lock] == nil { names.remove(FileName.lock) }
+    if names != Set(files.keys) {
+      let changed = names.symmetricDifference(files.keys).sorted()
+      throw FuzzFailure("an open that is refused makes, moves or removes \(changed)")
+    }
     for (name, bytes) in files
     where disk.contents(of: "\(SimulatedProcess.path)/\(name)") != bytes {
       throw FuzzFailure("an open that is refused changes \(name)")

@@ -22,6 +22,9 @@ package struct DamagedStore: Sendable {
   /// for.
   package let durable: Int
 
+  /// The files as they were at earlier times.
+  package let earlier: [[String: [UInt8]]]
+
   private let blank: SimulatedDisk
   let configuration: StoreConfiguration
 
@@ -30,27 +33,46 @@ package struct DamagedStore: Sendable {
   package var byteCount: Int { files.values.reduce(0) { $0 + $1.count } }
   package var names: [String] { files.keys.sorted() }
 
-  /// - Parameter logByteCount: about how much the log holds.
-  package init(_ kind: Kind, logByteCount: Int, isSynced: Bool = true, seed: UInt64 = 1) throws {
+  /// The store that bits are flipped in and that is damaged at random: a log of more than a segment.
+  /// Where the power went, the first segment is still open, else it is sealed.
+  package init(_ kind: Kind, seed: UInt64 = 1) throws {
+    try self.init(
+      kind, logByteCount: 68 << 10, segmentByteLimit: 64 << 10, seals: kind != .powerCut,
+      isSynced: true, seed: seed)
+  }
+
+  /// - Parameters:
+  ///   - logByteCount: about how much the log holds.
+  ///   - seals: whether the background does its work.
+  ///   - isSynced: whether there is a sync, and something is written after it.
+  package init(
+    _ kind: Kind, logByteCount: Int, segmentByteLimit: Int, seals: Bool, isSynced: Bool,
+    seed: UInt64 = 1
+  ) throws {
     self.kind = kind
     var configuration = StoreConfiguration.simulated(Self.clock)
-    if logByteCount > 60 << 10 { configuration.segmentByteLimit = 256 << 10 }
+    configuration.segmentByteLimit = segmentByteLimit
     self.configuration = configuration
     let disk = SimulatedDisk()
     let process = SimulatedProcess.start(on: disk, seed: seed)
-    var writer = Writer(store: try process.open(configuration), queue: process.queue, seed: seed)
+    var writer = Writer(try process.open(configuration), process, seals: seals, seed: seed)
     try writer.write(logByteCount: logByteCount, isSynced: isSynced)
+    earlier = writer.earlier
     (history, lastVersions, durable) = (writer.history, writer.lastVersions, writer.durable)
-    if kind == .closed { try process.close() }
     writer.forgetStore()
+    if kind == .closed { try process.close() }
     process.kill()
+    files = Self.files(on: disk)
+    // Another disk in the same run of the kernel, or in another.
+    blank = kind == .powerCut ? SimulatedDisk().settled() : SimulatedDisk()
+  }
+
+  private static func files(on disk: SimulatedDisk) -> [String: [UInt8]] {
     var files: [String: [UInt8]] = [:]
     for name in disk.names(at: SimulatedProcess.path) {
       files[name] = disk.contents(of: "\(SimulatedProcess.path)/\(name)")
     }
-    self.files = files
-    // Another disk in the same run of the kernel, or in another.
-    blank = kind == .powerCut ? SimulatedDisk().settled() : SimulatedDisk()
+    return files
   }
 
   /// A disk with these files in place of the store's.
@@ -64,15 +86,18 @@ package struct DamagedStore: Sendable {
   /// Writes what the store holds.
   private struct Writer {
     private var store: Store?
-    private let queue: ManualBackgroundQueue
+    private let process: SimulatedProcess
+    private let seals: Bool
     private var random: FuzzRandom
+    private(set) var earlier: [[String: [UInt8]]] = []
     private(set) var history: [Contents] = []
     private(set) var lastVersions: [UInt64] = []
     private(set) var durable = 0
 
-    init(store: Store, queue: ManualBackgroundQueue, seed: UInt64) {
+    init(_ store: Store, _ process: SimulatedProcess, seals: Bool, seed: UInt64) {
       self.store = store
-      self.queue = queue
+      self.process = process
+      self.seals = seals
       random = FuzzRandom(seed: seed)
     }
 
@@ -88,6 +113,9 @@ package struct DamagedStore: Sendable {
       }
       history.append(contents)
       lastVersions.append(try store.statistics().lastVersion)
+      if history.count % 6 == 0 {
+        earlier.append(DamagedStore.files(on: process.fileSystem.disk))
+      }
     }
 
     private mutating func put(
@@ -113,9 +141,9 @@ package struct DamagedStore: Sendable {
         try put("fill \(number % 12)", byteCount)
         rest -= byteCount + 40
         number += 1
-        if number % 9 == 0 { queue.runAll() }
+        if number % 9 == 0, seals { process.queue.runAll() }
       }
-      queue.runAll()
+      if seals { process.queue.runAll() }
       try variety("b")
       guard isSynced else { return }
       try put("synced", 40, durability: .durable)

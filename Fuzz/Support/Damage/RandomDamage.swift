@@ -8,10 +8,8 @@ package struct RandomDamage {
   private let strangers: [DamagedStore]
 
   package init() throws {
-    stores = try DamagedStore.Kind.allCases.map { try DamagedStore($0, logByteCount: 56 << 10) }
-    strangers = try DamagedStore.Kind.allCases.map {
-      try DamagedStore($0, logByteCount: 56 << 10, seed: 2)
-    }
+    stores = try DamagedStore.Kind.allCases.map { try DamagedStore($0) }
+    strangers = try DamagedStore.Kind.allCases.map { try DamagedStore($0, seed: 2) }
     checks = stores.map { DamageCheck($0) }
   }
 
@@ -22,13 +20,31 @@ package struct RandomDamage {
     var files = store.files
     var names: [String] = []
     for _ in 0..<(1 + random.below(3)) { names.append(damage(&files, index, &random)) }
-    // Damage of this size can look like any crash.
-    let oldest = store.kind == .closed ? store.history.count - 1 : 0
+    // All files of another store are another store.
+    if files[FileName.manifest] == strangers[index].files[FileName.manifest] {
+      for name in files.keys where name != FileName.manifest {
+        if files[name] == strangers[index].files[name] { files[name] = store.files[name] }
+      }
+    }
+    let oldest = oldest(files, store)
     var check = checks[index]
     do { try check.check(files, oldest: oldest) } catch {
       throw FuzzFailure("\(store.kind.rawValue) store, \(names.joined(separator: ", ")): \(error)")
     }
     return check.tally
+  }
+
+  /// The oldest state that may be found. Beyond what the manifest knows of, damage of this size can
+  /// look like any crash; and a manifest from an earlier time is one.
+  private func oldest(_ files: [String: [UInt8]], _ store: DamagedStore) -> Int {
+    let bytes = files[FileName.manifest]
+    if bytes != store.files[FileName.manifest] { return 0 }
+    if store.kind == .closed { return store.history.count - 1 }
+    let manifest = try? bytes?.withSpan { (bytes) throws(StoreError) in
+      try Manifest(decoding: bytes)
+    }
+    let sealed = manifest?.sealedSegments.map(\.highestSequence).max() ?? 0
+    return store.lastVersions.lastIndex { $0 <= sealed } ?? 0
   }
 
   /// Does some damage, and says what.
@@ -38,7 +54,16 @@ package struct RandomDamage {
     let names = files.keys.sorted()
     let name = random.element(of: names)
     let count = files[name]?.count ?? 0
-    switch random.below(10) {
+    switch random.below(12) {
+    case 10, 11:
+      guard let old = random.element(of: stores[index].earlier)[name] else { return "nothing" }
+      let unit = random.once(in: 2) ? 512 : 4096
+      let start = random.below(max(1, (old.count + unit - 1) / unit)) * unit
+      for place in 0..<max(0, min(count, old.count, start + unit) - start) {
+        files[name]?[start + place] = old[start + place]
+      }
+      if name == FileName.manifest { files[name] = old }
+      return "what \(name) had from \(start) at an earlier time"
     case 0: return damageFiles(&files, index, name: name, &random)
     case 1, 2:
       let pages = max(1, (count + 4095) / 4096)

@@ -11,6 +11,8 @@ package struct FaultWorkload: Sendable {
     case readOnly
     /// The store is closed and every byte checked.
     case verify
+    /// The store is closed and salvaged.
+    case salvage
 
     package var name: String {
       switch self {
@@ -18,6 +20,7 @@ package struct FaultWorkload: Sendable {
       case .kill: "a kill and an open"
       case .readOnly: "a read-only opening"
       case .verify: "a check of all bytes"
+      case .salvage: "a salvage"
       }
     }
   }
@@ -72,6 +75,8 @@ package struct FaultWorkload: Sendable {
     script.put(1, 55, .durable)
     script.batch([(2, 50), (3, 60)], .interval(.milliseconds(50)))
     script.steps.append(.verify)
+    script.put(7, 3000, .process)
+    script.steps.append(.salvage)
     script.put(4, 50, .process)
     script.add(.wait(.milliseconds(100)))
     script.put(5, 500, .durable)
@@ -128,7 +133,7 @@ package struct FaultWorkload: Sendable {
     var steps: [Step] = []
     for _ in 0..<operationCount {
       if choices.once(in: 20) {
-        steps.append(choices.element(of: [.kill, .kill, .readOnly, .verify]))
+        steps.append(choices.element(of: [.kill, .kill, .readOnly, .verify, .salvage]))
         continue
       }
       let operation = generator.next(&choices, now: now)
