@@ -48,6 +48,12 @@ let package = Package(
       name: "ExhaustiveFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/ExhaustiveFuzzer",
       swiftSettings: settings),
     .executableTarget(
+      name: "FaultFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/FaultFuzzer",
+      swiftSettings: settings),
+    .executableTarget(
+      name: "DamageFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/DamageFuzzer",
+      swiftSettings: settings),
+    .executableTarget(
       name: "FormatFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/FormatFuzzer",
       swiftSettings: settings),
     // Entries for libFuzzer, which Fuzz/libfuzzer links in; without it they replay inputs.

@@ -56,6 +56,20 @@ package struct Fuzzer {
     iterationCount = givesIterations ? min(iterationCount, rest) : rest
   }
 
+  /// Makes the iterations a sample of numbered cases, one of each of `count` equal parts: so many
+  /// as were asked for, or one of every part.
+  package mutating func sample(_ count: Int) {
+    if !givesIterations { iterationCount = count }
+  }
+
+  /// The case that stands for the part of a sample that a seed decides.
+  package static func sampledCase(seed: UInt64, sampleCount: Int, caseCount: Int) -> Int {
+    let part = Int(seed % UInt64(sampleCount))
+    let first = part * caseCount / sampleCount
+    var random = FuzzRandom(seed: seed)
+    return first + random.below(max(1, (part + 1) * caseCount / sampleCount - first))
+  }
+
   /// Runs all iterations, prints what was counted, and ends the process: with 0, or with 1 at the
   /// first failure.
   package func run(_ iteration: (UInt64) throws -> Tally) -> Never {

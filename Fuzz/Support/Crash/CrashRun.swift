@@ -206,7 +206,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     for (index, (image, model, call, operation)) in images.enumerated() {
       var check = RecoveryCheck(configuration: configuration, now: clock.now())
       do {
-        try check.check(image, legal: model.afterPowerCut, isSettled: true, &choices)
+        try check.check(image, legal: model.afterPowerCut, &choices)
       } catch {
         throw FuzzFailure(
           "after a power cut at a \(call.rawValue) of \(operation.name), image \(index): \(error)")

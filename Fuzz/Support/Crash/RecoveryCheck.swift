@@ -19,12 +19,13 @@ package struct RecoveryCheck {
   /// - Parameters:
   ///   - disk: as the crash left it; used up by this.
   ///   - legal: the states that may be found.
-  ///   - isSettled: whether the page cache holds nothing that is not on disk: then every further
-  ///     crash must lead to the same state.
+  ///   - afterCut: where the page cache holds something that is not on disk, the states that may
+  ///     be found when the power goes in the course of this. `nil`: there is no such thing, and
+  ///     every further crash must lead to the same state.
   /// - Returns: the state that was found.
   @discardableResult
   package mutating func check(
-    _ disk: SimulatedDisk, legal: [ModelState], isSettled: Bool,
+    _ disk: SimulatedDisk, legal: [ModelState], afterCut: [ModelState]? = nil,
     _ choices: inout some ChoiceSource, depth: Int = 0
   ) throws -> ModelState {
     let process = SimulatedProcess.start(on: disk, seed: UInt64(choices.below(1 << 30)))
@@ -58,14 +59,13 @@ package struct RecoveryCheck {
       // The recovery was killed: the next one finds the page cache as it is.
       process.kill()
       tally["nested kills"] += 1
-      return try check(disk, legal: legal, isSettled: isSettled, &choices, depth: depth + 1)
+      return try check(disk, legal: legal, afterCut: afterCut, &choices, depth: depth + 1)
     }
     tally["recoveries"] += 1
     try goOn(process, found, &choices)
     if let nested {
       tally["nested cuts"] += 1
-      try check(
-        nested, legal: isSettled ? [found] : legal, isSettled: true, &choices, depth: depth + 1)
+      try check(nested, legal: afterCut ?? [found], &choices, depth: depth + 1)
     }
     return found
   }

@@ -40,9 +40,9 @@ package final class SimulatedProcess {
 
   /// Closes the store, runs what is left in the background, and ends the process.
   ///
-  /// - Throws: also where descriptors or mappings are left.
+  /// - Throws: what the close throws, after all that; also where descriptors or mappings are left.
   package func close() throws {
-    try store?.close()
+    let result = Result { try store?.close() }
     queue.runAll()
     store = nil
     fileSystem.intervene = nil
@@ -50,6 +50,7 @@ package final class SimulatedProcess {
       throw FuzzFailure("\(fileSystem.openCount) descriptors or mappings are left after a close")
     }
     kill()
+    try result.get()
   }
 }
 

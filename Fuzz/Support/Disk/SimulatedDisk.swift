@@ -163,6 +163,18 @@ package final class SimulatedDisk: @unchecked Sendable {
     return file.contents
   }
 
+  /// Makes a directory, durably.
+  package func makeDirectory(_ path: String) {
+    var components = path.split(separator: "/").map(String.init)
+    let name = components.removeLast()
+    guard let parent = file(components.joined(separator: "/")) else {
+      preconditionFailure("no such directory")
+    }
+    let new = SimulatedFile(isDirectory: true, sectorByteCount: sectorByteCount)
+    parent.names[name] = new
+    parent.diskNames[name] = new
+  }
+
   /// Puts bytes into a file, durably, and makes it where it is missing; `nil` removes it.
   package func setContents(_ bytes: [UInt8]?, of path: String) {
     var components = path.split(separator: "/").map(String.init)
@@ -188,6 +200,12 @@ package final class SimulatedDisk: @unchecked Sendable {
       for file in directory.names.values { file.isDirectory ? drop(file) : file.dropCache() }
     }
     drop(root)
+  }
+
+  /// A disk of the same kind, in the same run of the kernel, with nothing on it.
+  func emptyCopy() -> SimulatedDisk {
+    let root = SimulatedFile(isDirectory: true, sectorByteCount: sectorByteCount)
+    return SimulatedDisk(self, root: root, boot: bootIdentifier[0])
   }
 
   /// A copy in which everything is on disk as the running system sees it, and no process runs.

@@ -344,7 +344,9 @@ final class SimulatedFile {
     unsafe cache = nil
     cacheCapacity = 0
     let sectors = (bytes.count + sectorByteCount - 1) / sectorByteCount
-    disk = bytes + [UInt8](repeating: 0, count: sectors * sectorByteCount - bytes.count)
+    disk = bytes
+    let rest = sectors * sectorByteCount - bytes.count
+    if rest > 0 { disk += [UInt8](repeating: 0, count: rest) }
     isWritten = [Bool](repeating: true, count: sectors)
     (versions, stale, lengths) = ([:], [:], [])
     byteCount = bytes.count

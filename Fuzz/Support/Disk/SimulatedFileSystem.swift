@@ -22,6 +22,8 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
     case fail(Int32)
     /// A read or write transfers this many bytes at most.
     case transferAtMost(Int)
+    /// A read or write transfers half of the bytes, and at least one.
+    case transferHalf
     /// The process dies before the call; a write into a mapping is under way then, and any of its
     /// words may have arrived.
     case die
@@ -60,11 +62,19 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
     switch intervene?(call) {
     case nil: return .max
     case .transferAtMost(let count): return count
+    case .transferHalf: return Self.half
     case .fail(let number): throw SystemError(call: call.rawValue, errorNumber: number)
     case .die:
       kill()
       throw SystemError(call: call.rawValue, errorNumber: SystemError.inputOutput)
     }
+  }
+
+  /// In place of a limit: half of what is asked for.
+  private static let half = -1
+
+  private static func transferCount(_ count: Int, limit: Int) -> Int {
+    limit == half ? min(count, max(1, count / 2)) : min(count, limit)
   }
 
   private func file(_ descriptor: Int32, _ call: Call) throws(SystemError) -> SimulatedFile {
@@ -241,7 +251,8 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
   ) throws(SystemError) -> Int {
     let limit = try announce(.read)
     // SAFETY: a prefix of the caller's buffer.
-    let part = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(limit))
+    let part = unsafe UnsafeMutableRawBufferPointer(
+      rebasing: buffer.prefix(Self.transferCount(buffer.count, limit: limit)))
     return unsafe try file(descriptor, .read).read(into: part, at: offset)
   }
 
@@ -251,7 +262,8 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
     let limit = try announce(.write)
     let file = try file(descriptor, .write)
     // SAFETY: a prefix of the caller's buffer.
-    let part = unsafe UnsafeRawBufferPointer(rebasing: buffer.prefix(limit))
+    let part = unsafe UnsafeRawBufferPointer(
+      rebasing: buffer.prefix(Self.transferCount(buffer.count, limit: limit)))
     try checkSpace(((offset + part.count + 4095) & ~4095) - file.allocatedByteCount, .write)
     unsafe file.write(part, at: offset)
     return part.count

@@ -258,12 +258,16 @@ struct Appender: ~Copyable {
   private mutating func write(
     _ bytes: RawSpan, to segment: Segment, at offset: Int? = nil, forSync: Bool
   ) throws(StoreError) {
-    do {
+    do throws(StoreError) {
       try segment.write(bytes, at: offset ?? self.offset, forSync: forSync)
     } catch {
       // Part of the bytes may be there. They must not follow a later, shorter record, where they
       // could pass for one of their own.
-      do { try segment.trim(to: self.offset) } catch { failure = error.asFailure }
+      do throws(StoreError) { try segment.trim(to: self.offset) } catch {
+        let cause = error.asFailure
+        failure = cause
+        throw .poisoned(cause: cause)
+      }
       throw error
     }
   }
@@ -311,8 +315,19 @@ extension StoreError {
     case .system(let failure), .poisoned(let failure), .durabilityUnknown(let failure): failure
     case .noSpace(let path, _, let limit):
       SystemFailure(
-        call: "write", path: path, errorNumber: SystemError.noSpace, reason: limit.rawValue)
+        call: "write", path: path, errorNumber: limit.errorNumber, reason: limit.rawValue)
     default: SystemFailure(call: "write", path: "", errorNumber: 0, reason: description)
+    }
+  }
+}
+
+extension SpaceLimit {
+  /// What the system calls it.
+  fileprivate var errorNumber: Int32 {
+    switch self {
+    case .disk: SystemError.noSpace
+    case .quota: SystemError.quotaExceeded
+    case .fileSize: SystemError.fileTooLarge
     }
   }
 }

@@ -34,7 +34,10 @@ extension OpenedStore {
     if let segment = resumable, nextSequence - segment.header.baseSequence >= 1 << 31 {
       resumable = nil
     }
-    if !manifest.isClean && !isReadOnly { try sealRecovered() }
+    if isReadOnly { return }
+    // Only here, since nothing is changed in a store that is refused.
+    try sweep()
+    if !manifest.isClean { try sealRecovered() }
   }
 
   private mutating func open(

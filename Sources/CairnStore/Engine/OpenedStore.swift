@@ -63,7 +63,7 @@ struct OpenedStore {
       // acknowledged in it. A manifest in the directory means that it was done.
       try Directory.synchronizeParent(of: path, fileSystem: fileSystem)
       manifest = try Self.newManifest(
-        fileSystem: fileSystem, bootIdentifier: bootIdentifier, now: configuration.clock.now())
+        of: directory, bootIdentifier: bootIdentifier, now: configuration.clock.now())
       // DURABILITY: the manifest exists before the first segment, so that segments without one
       // are a sign of loss.
       try file.write(try file.prepare(manifest))
@@ -80,7 +80,6 @@ struct OpenedStore {
       directory: directory, storeIdentifier: manifest.storeIdentifier,
       usesMappings: configuration.access == .mapped && directory.reservesBlocks,
       table: SegmentTable())
-    if !readOnly { try sweep() }
     try recover(segmentByteLimit: configuration.segmentByteLimit)
     report(to: configuration.log)
     isOpen = true
@@ -113,8 +112,9 @@ struct OpenedStore {
   }
 
   private static func newManifest(
-    fileSystem: any FileSystem, bootIdentifier: [UInt8], now: Timestamp
+    of directory: Directory, bootIdentifier: [UInt8], now: Timestamp
   ) throws(StoreError) -> Manifest {
+    let fileSystem = directory.fileSystem
     do {
       var manifest = Manifest(
         storeIdentifier: try fileSystem.randomBytes(count: 16),
@@ -122,12 +122,12 @@ struct OpenedStore {
       manifest.lastTime = now
       return manifest
     } catch {
-      throw error.storeError(path: FileName.manifest)
+      throw error.storeError(path: "\(directory.path)/\(FileName.manifest)")
     }
   }
 
   /// Removes what unfinished work left behind and sets aside what nothing explains.
-  private mutating func sweep() throws(StoreError) {
+  mutating func sweep() throws(StoreError) {
     // DURABILITY: the process before may have died between the exchange of the manifests and the
     // sync of the directory. What the manifest allows is done only once it is there for good.
     try ManifestFile(directory: directory).settle()

@@ -199,6 +199,8 @@ package struct SegmentScanner: ~Copyable {
       if count == 0 { break }
       window.withSpan { window in
         var index = count
+        // By words while there are any.
+        while index >= 8 && window.load(UInt64.self, at: start + index - 8) == 0 { index -= 8 }
         while index > 0 && window.load(UInt8.self, at: start + index - 1) == 0 { index -= 1 }
         if index > 0 { lastEnd = position + index }
       }

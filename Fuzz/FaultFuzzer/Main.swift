@@ -1,0 +1,44 @@
+import FuzzSupport
+
+/// Calls that fail, disks that are full: random workloads with some faults each, or with `--sweep`
+/// every fault at every call of scripted workloads, with `--sampled` a sample of these, which the
+/// seed decides and which visits every call; with `--full-disk` stores that fill a small disk.
+@main
+enum FaultFuzzer {
+  static func main() throws {
+    var fuzzer = Fuzzer(
+      name: "FaultFuzzer", iterations: 200,
+      options: ["--sweep", "--sampled", "--full-disk", "--trace"])
+    let options = Set(fuzzer.arguments)
+    let trace: ((String) -> Void)? = options.contains("--trace") ? { print($0) } : nil
+    switch options.subtracting(["--trace"]) {
+    case []: fuzzer.run { try FaultSweep.random(seed: $0, trace: trace) }
+    case ["--full-disk"]:
+      fuzzer.run { seed in
+        var run = FullDiskRun(seed: seed, trace: trace)
+        try run.run()
+        return run.tally
+      }
+    case ["--sweep"]:
+      let sweep = try scripted()
+      fuzzer.enumerate(sweep.cases.count)
+      fuzzer.run { try sweep.run(Int($0), trace: trace) }
+    case ["--sweep", "--sampled"]:
+      let sweep = try scripted()
+      let sampleCount = 8 * sweep.callCount
+      fuzzer.sample(sampleCount)
+      fuzzer.run { seed in
+        let number = Fuzzer.sampledCase(
+          seed: seed, sampleCount: sampleCount, caseCount: sweep.cases.count)
+        return try sweep.run(number, trace: trace)
+      }
+    default: Fuzzer.end(with: 2, "FaultFuzzer: --sweep [--sampled] or --full-disk")
+    }
+  }
+
+  private static func scripted() throws -> FaultSweep {
+    let sweep = try FaultSweep.scripted()
+    print("FaultFuzzer: \(sweep.cases.count) cases at \(sweep.callCount) calls")
+    return sweep
+  }
+}

@@ -1,0 +1,167 @@
+import CairnStore
+
+/// Damage done to small stores, as numbered cases.
+package struct DamageSweep {
+  /// What a case does to which store.
+  private struct Part {
+    var store: DamagedStore
+    var count: Int
+    var damage: @Sendable (Int) -> Damage
+  }
+
+  private struct Damage {
+    var files: [String: [UInt8]]
+    /// The oldest state that may be found then.
+    var oldest: Int
+    /// The one file with damage.
+    var file: String
+    var name: String
+    /// Whether it can touch one record at most.
+    var isOneBit = false
+  }
+
+  private var parts: [Part] = []
+  private var checks: [DamageCheck] = []
+
+  package var caseCount: Int { parts.reduce(0) { $0 + $1.count } }
+
+  private mutating func add(_ part: Part) {
+    parts.append(part)
+    checks.append(DamageCheck(part.store))
+  }
+
+  /// One line a store: what it is and how much of it there is.
+  package var description: String {
+    parts.map {
+      "\($0.store.kind.rawValue): \($0.store.files.count) files, \($0.store.byteCount) bytes, "
+        + "\($0.store.history.count) states, \($0.count) cases"
+    }.joined(separator: "\n")
+  }
+
+  package mutating func run(_ number: Int) throws -> Tally {
+    var rest = number
+    for index in parts.indices {
+      if rest >= parts[index].count {
+        rest -= parts[index].count
+        continue
+      }
+      let damage = parts[index].damage(rest)
+      // A copy, so that its counts are those of this case.
+      var check = checks[index]
+      // What reads refuse is always verified; of what they do not, some.
+      do {
+        try check.check(
+          damage.files, oldest: damage.oldest, damagedFile: damage.file,
+          isOneBit: damage.isOneBit, alwaysVerifies: number % 7 == 0)
+      } catch {
+        throw FuzzFailure("\(parts[index].store.kind.rawValue) store, \(damage.name): \(error)")
+      }
+      return check.tally
+    }
+    preconditionFailure("there is no case \(number)")
+  }
+
+  // MARK: Bits
+
+  /// Every bit of stores of 64 KiB and more: one that was closed, one whose process was killed, one
+  /// whose machine lost power. Of the space that is allocated beyond the log, the first and the last
+  /// 4 KiB.
+  package static func allBits() throws -> DamageSweep {
+    var sweep = DamageSweep()
+    for kind in DamagedStore.Kind.allCases {
+      let store = try DamagedStore(kind)
+      var places: [(name: String, first: Int, offset: Int)] = []
+      var count = 0
+      for name in store.names {
+        let bytes = store.files[name] ?? []
+        let used = min(bytes.count, (bytes.lastIndex { $0 != 0 } ?? 0) + 4096)
+        places.append((name, count, 0))
+        count += 8 * used
+        let last = max(used, bytes.count - 4096)
+        places.append((name, count, last))
+        count += 8 * (bytes.count - last)
+      }
+      // After the death of a process the last write alone may be missing.
+      let oldest =
+        switch kind {
+        case .closed: store.history.count - 1
+        case .killed: store.history.count - 2
+        case .powerCut: store.durable
+        }
+      sweep.add(
+        Part(store: store, count: count) { [places] number in
+          guard let place = places.last(where: { $0.first <= number }) else {
+            preconditionFailure("no such bit")
+          }
+          let bit = number - place.first + 8 * place.offset
+          var files = store.files
+          files[place.name]?[bit / 8] ^= 1 << UInt8(bit % 8)
+          return Damage(
+            files: files, oldest: oldest, file: place.name,
+            name: "bit \(bit % 8) of byte \(bit / 8) of \(place.name)", isOneBit: true)
+        })
+    }
+    return sweep
+  }
+
+  // MARK: The tail
+
+  private static let tailByteCount = 64 << 10
+
+  /// The last 64 KiB of a log: cut off, zeroed or filled with garbage from each byte on.
+  package static func tails() throws -> DamageSweep {
+    var sweep = DamageSweep()
+    for kind in [DamagedStore.Kind.killed, .powerCut] {
+      let store = try DamagedStore(
+        kind, logByteCount: 70 << 10, segmentByteLimit: 256 << 10, seals: true, isSynced: false)
+      guard let name = store.names.last(where: { $0.hasPrefix("seg-") }),
+        let bytes = store.files[name]
+      else { preconditionFailure("a store without a log") }
+      let ends = recordEnds(of: bytes)
+      guard let end = ends.last?.end else { preconditionFailure("a log without records") }
+      let garbage = FuzzRandom(seed: 9)
+      sweep.add(
+        Part(store: store, count: 3 * tailByteCount) { number in
+          let offset = end - tailByteCount + number / 3
+          var damaged = bytes
+          let what: String
+          switch number % 3 {
+          case 0:
+            damaged.removeLast(bytes.count - offset)
+            what = "cut off"
+          case 1:
+            for place in offset..<end { damaged[place] = 0 }
+            what = "zeroed"
+          default:
+            var random = garbage
+            damaged.replaceSubrange(offset..<end, with: random.bytes(count: end - offset))
+            what = "garbage"
+          }
+          // What lies before the damage must be found.
+          let version = ends.last { $0.end <= offset }?.version ?? 0
+          let oldest = store.lastVersions.lastIndex { $0 <= version } ?? 0
+          var files = store.files
+          files[name] = damaged
+          return Damage(
+            files: files, oldest: oldest, file: name, name: "\(what) from byte \(offset) on")
+        })
+    }
+    return sweep
+  }
+
+  /// Where the records of a sound segment end, with their versions.
+  private static func recordEnds(of bytes: [UInt8]) -> [(end: Int, version: UInt64)] {
+    bytes.withSpan { bytes in
+      let base = bytes.load(UInt64.self, at: 48)
+      var ends: [(end: Int, version: UInt64)] = []
+      var offset = SegmentHeader.byteCount
+      while let header = RecordHeader(
+        decoding: bytes.extracting(offset..<bytes.byteCount), limit: bytes.byteCount - offset)
+      {
+        offset += header.byteCount
+        ends.append((offset, base + UInt64(header.sequenceDelta)))
+      }
+      return ends
+    }
+  }
+}

@@ -1,0 +1,178 @@
+package import CairnStore
+
+/// A small store that holds every type of file and record, as it lies on the disk, and what it held
+/// after each of its writes.
+package struct DamagedStore: Sendable {
+  package typealias Contents = [[UInt8]: Entry]
+
+  package enum Kind: String, CaseIterable, Sendable {
+    case closed, killed
+    /// The power went, and with it the run of the kernel.
+    case powerCut = "power cut"
+  }
+
+  package let kind: Kind
+  /// The store's files by name.
+  package let files: [String: [UInt8]]
+  /// What was held after each write; the last one is that of the image.
+  package let history: [Contents]
+  /// The newest version in each of them.
+  package let lastVersions: [UInt64]
+  /// The first of them that may be found: the last that was durable and that later records vouch
+  /// for.
+  package let durable: Int
+
+  /// The files as they were at earlier times.
+  package let earlier: [[String: [UInt8]]]
+
+  private let blank: SimulatedDisk
+  let configuration: StoreConfiguration
+
+  package static let clock = ManualClock()
+
+  package var byteCount: Int { files.values.reduce(0) { $0 + $1.count } }
+  package var names: [String] { files.keys.sorted() }
+
+  /// The store that bits are flipped in and that is damaged at random: a log of more than a segment.
+  /// Where the power went, the first segment is still open, else it is sealed.
+  package init(_ kind: Kind, seed: UInt64 = 1) throws {
+    try self.init(
+      kind, logByteCount: 68 << 10, segmentByteLimit: 64 << 10, seals: kind != .powerCut,
+      isSynced: true, seed: seed)
+  }
+
+  /// - Parameters:
+  ///   - logByteCount: about how much the log holds.
+  ///   - seals: whether the background does its work.
+  ///   - isSynced: whether there is a sync, and something is written after it.
+  package init(
+    _ kind: Kind, logByteCount: Int, segmentByteLimit: Int, seals: Bool, isSynced: Bool,
+    seed: UInt64 = 1
+  ) throws {
+    self.kind = kind
+    var configuration = StoreConfiguration.simulated(Self.clock)
+    configuration.segmentByteLimit = segmentByteLimit
+    self.configuration = configuration
+    let disk = SimulatedDisk()
+    let process = SimulatedProcess.start(on: disk, seed: seed)
+    var writer = Writer(try process.open(configuration), process, seals: seals, seed: seed)
+    try writer.write(logByteCount: logByteCount, isSynced: isSynced)
+    earlier = writer.earlier
+    (history, lastVersions, durable) = (writer.history, writer.lastVersions, writer.durable)
+    writer.forgetStore()
+    if kind == .closed { try process.close() }
+    process.kill()
+    files = Self.files(on: disk)
+    // Another disk in the same run of the kernel, or in another.
+    blank = kind == .powerCut ? SimulatedDisk().settled() : SimulatedDisk()
+  }
+
+  private static func files(on disk: SimulatedDisk) -> [String: [UInt8]] {
+    var files: [String: [UInt8]] = [:]
+    for name in disk.names(at: SimulatedProcess.path) {
+      files[name] = disk.contents(of: "\(SimulatedProcess.path)/\(name)")
+    }
+    return files
+  }
+
+  /// A disk with these files in place of the store's.
+  package func disk(with files: [String: [UInt8]]) -> SimulatedDisk {
+    let disk = blank.emptyCopy()
+    disk.makeDirectory(SimulatedProcess.path)
+    for (name, bytes) in files { disk.setContents(bytes, of: "\(SimulatedProcess.path)/\(name)") }
+    return disk
+  }
+
+  /// Writes what the store holds.
+  private struct Writer {
+    private var store: Store?
+    private let process: SimulatedProcess
+    private let seals: Bool
+    private var random: FuzzRandom
+    private(set) var earlier: [[String: [UInt8]]] = []
+    private(set) var history: [Contents] = []
+    private(set) var lastVersions: [UInt64] = []
+    private(set) var durable = 0
+
+    init(_ store: Store, _ process: SimulatedProcess, seals: Bool, seed: UInt64) {
+      self.store = store
+      self.process = process
+      self.seals = seals
+      random = FuzzRandom(seed: seed)
+    }
+
+    mutating func forgetStore() { store = nil }
+
+    private mutating func perform(_ write: (Store, inout FuzzRandom) throws -> Void) throws {
+      guard let store else { preconditionFailure("the store is closed") }
+      try write(store, &random)
+      var contents: Contents = [:]
+      try store.forEachEntry {
+        contents[$0.key] = $0
+        return .next
+      }
+      history.append(contents)
+      lastVersions.append(try store.statistics().lastVersion)
+      if history.count % 6 == 0 {
+        earlier.append(DamagedStore.files(on: process.fileSystem.disk))
+      }
+    }
+
+    private mutating func put(
+      _ key: String, _ byteCount: Int, _ attributes: EntryAttributes = EntryAttributes(),
+      durability: Durability = .process
+    ) throws {
+      try perform { store, random in
+        try store.setValue(
+          random.bytes(count: byteCount), forKey: key, lifetime: attributes.lifetime,
+          idleLimit: attributes.idleLimit, cost: attributes.cost, metadata: attributes.metadata,
+          durability: durability)
+      }
+    }
+
+    mutating func write(logByteCount: Int, isSynced: Bool) throws {
+      try perform { _, _ in }
+      try variety("a")
+      // Beyond a segment there is a roll, and a sealed segment besides the open one.
+      var number = 0
+      var rest = logByteCount
+      while rest > 0 {
+        let byteCount = min(rest, [60, 700, 12_000, 300, 2_000][number % 5])
+        try put("fill \(number % 12)", byteCount)
+        rest -= byteCount + 40
+        number += 1
+        if number % 9 == 0, seals { process.queue.runAll() }
+      }
+      if seals { process.queue.runAll() }
+      try variety("b")
+      guard isSynced else { return }
+      try put("synced", 40, durability: .durable)
+      durable = history.count - 1
+      // The first of these says what was durable.
+      try put("unsynced", 50)
+      try variety("c")
+    }
+
+    /// Every type of record, and every field that one can have.
+    private mutating func variety(_ name: String) throws {
+      let all = EntryAttributes(
+        lifetime: .seconds(1000), idleLimit: .seconds(900), cost: 77, metadata: [1, 2, 3])
+      try put("\(name) all", 33, all)
+      try put("\(name) lifetime", 20, EntryAttributes(lifetime: .seconds(500)))
+      try put("\(name) idle", 21, EntryAttributes(idleLimit: .seconds(800)))
+      try put("\(name) cost", 22, EntryAttributes(cost: .max))
+      try put("\(name) metadata", 0, EntryAttributes(metadata: [9]))
+      try put("removed", 30)
+      try perform { store, _ in try store.removeValue(forKey: "removed") }
+      try perform { store, random in
+        let values = [random.bytes(count: 15), random.bytes(count: 16)]
+        try store.write { batch in
+          try batch.setValue(values[0], forKey: "\(name) batch 0")
+          try batch.removeValue(forKey: "\(name) cost")
+          try batch.setValue(values[1], forKey: "\(name) all", idleLimit: .seconds(3))
+        }
+      }
+      try put("\(name) idle", 8)
+    }
+  }
+}

@@ -1,0 +1,70 @@
+import CairnStore
+
+/// What other calls say of the store of a run while nobody has it open.
+extension FaultRun {
+  static let copyPath = "/copy"
+
+  func verify() throws {
+    let checker = SimulatedProcess.start(on: disk, seed: 1)
+    injector.install(on: checker.fileSystem)
+    defer { checker.kill() }
+    let before = injector.hitCount
+    do {
+      let report = try Store.verify(path: SimulatedProcess.path, environment: checker.environment)
+      if !report.errors.isEmpty, !hasFailedSync {
+        throw FuzzFailure("verify finds \(report.errors)")
+      }
+    } catch let error as StoreError {
+      try judge(error, hits: injector.hitCount - before, wasPoisoned: false)
+    }
+    if checker.fileSystem.openCount > 0 { throw FuzzFailure("verify leaves files open") }
+  }
+
+  /// Copies what is sound, which is all, but for what a fault does not let be read.
+  func salvage() throws {
+    let worker = SimulatedProcess.start(on: disk, seed: 2)
+    injector.install(on: worker.fileSystem)
+    defer {
+      worker.kill()
+      disk.setContents(nil, of: Self.copyPath)
+    }
+    let before = injector.hitCount
+    do {
+      let report = try Store.salvage(
+        path: SimulatedProcess.path, to: Self.copyPath, environment: worker.environment,
+        segmentByteLimit: 64 << 10, clock: clock)
+      let wasHit = injector.hitCount > before
+      if !wasHit, !hasFailedSync, !report.isComplete {
+        throw FuzzFailure("a salvage of a sound store finds \(report.losses)")
+      }
+      try pausing { try checkCopy(isComplete: report.isComplete) }
+      tally["salvages"] += 1
+    } catch let error as StoreError {
+      try judge(error, hits: injector.hitCount - before, wasPoisoned: false)
+      // One fault is not in the way of taking everything away again, unless it was that.
+      let left = disk.names(at: Self.copyPath)
+      if !injector.isLasting, !injector.failedCalls.contains(.unlink), !left.isEmpty {
+        throw FuzzFailure("a salvage that failed leaves \(left)")
+      }
+      tally["failed salvages"] += 1
+    }
+    if worker.fileSystem.openCount > 0 { throw FuzzFailure("a salvage leaves files open") }
+  }
+
+  /// What was copied has been written; where nothing is said to be lost, it is what opening gives.
+  private func checkCopy(isComplete: Bool) throws {
+    let reader = SimulatedProcess.start(on: disk, seed: 3)
+    defer { reader.kill() }
+    let copy = try Store(
+      path: Self.copyPath, configuration: configuration, environment: reader.environment,
+      readOnly: true)
+    let contents = try StoreContents(of: copy, now: clock.now())
+    if isComplete, contents.match(legalAfterDeath) == nil {
+      throw FuzzFailure("a copy differs: \(contents.differences(from: model.current))")
+    }
+    for (key, entry) in contents.entries
+    where writtenValues[key]?.contains(entry.value) != true {
+      throw FuzzFailure("a copy has a value that was never written")
+    }
+  }
+}

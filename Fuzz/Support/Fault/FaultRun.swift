@@ -1,0 +1,363 @@
+import CairnStore
+
+/// A workload on a simulated disk, in the course of which something goes wrong with a call, or with
+/// a disk that is full.
+///
+/// What must hold: every call returns or throws an error of the store that names a path; what was
+/// acknowledged stays readable as long as the process lives; what threw has not happened, but where
+/// the error leaves it open; a store that cannot know what is on disk takes no more writes; and
+/// after a death or a power cut a legal state is found.
+package final class FaultRun {
+  package enum Ending: CaseIterable, Sendable {
+    /// The process dies at the end of the step in which the fault hit.
+    case dies
+    /// It goes on to the end of the workload and closes.
+    case goesOn
+  }
+
+  private let workload: FaultWorkload
+  private let ending: Ending
+  let injector: FaultInjector
+  /// What the disk has room for from a step on, beyond what is taken.
+  package var room: (step: Int, byteCount: Int)?
+  let clock = ManualClock()
+  let configuration: StoreConfiguration
+  let disk: SimulatedDisk
+  private var process: SimulatedProcess
+  var model = ModelStore()
+  /// What reads find now. An operation whose outcome is open may have led to it.
+  private var live: ModelState = [:]
+  /// Whether an error was thrown after which the store must take no more writes.
+  private var isPoisoned = false
+  private var images: [(disk: SimulatedDisk, legal: [ModelState])] = []
+  private var choices: FuzzRandom
+  package internal(set) var tally = Tally()
+  private let trace: ((String) -> Void)?
+
+  package init(
+    _ workload: FaultWorkload, fault: Fault?, ending: Ending = .goesOn, seed: UInt64 = 0,
+    trace: ((String) -> Void)? = nil
+  ) {
+    self.workload = workload
+    self.ending = ending
+    self.trace = trace
+    injector = FaultInjector(fault)
+    disk = SimulatedDisk(
+      sectorByteCount: workload.sectorByteCount, reservesBlocks: workload.reservesBlocks)
+    disk.exchanges = workload.exchanges
+    var configuration = StoreConfiguration.simulated(clock)
+    configuration.access = workload.access
+    self.configuration = configuration
+    choices = FuzzRandom(seed: seed)
+    process = SimulatedProcess.start(on: disk, seed: 0)
+  }
+
+  /// Spoils the disk where the last process has ended: for tests of the checks.
+  package var tamper: ((SimulatedDisk) -> Void)?
+  /// What keys held at any time.
+  var writtenValues: [[UInt8]: Set<[UInt8]>] = [:]
+
+  /// The calls that it made, by kind.
+  package var calls: [SimulatedFileSystem.Call] { injector.calls }
+
+  package func run() throws {
+    defer { process.kill() }
+    // Where the parent may not be read or is on a read-only filesystem, its names are not for the
+    // store to sync: whoever made the directory has done so.
+    if injector.forbidsParent { disk.makeDirectory(SimulatedProcess.path) }
+    var isOpen = try open(legal: [[:]])
+    for (index, step) in workload.steps.enumerated() where isOpen {
+      if let room, room.step == index { disk.capacity = disk.allocatedByteCount + room.byteCount }
+      let before = injector.hitCount
+      trace?(step.name)
+      do { isOpen = try perform(step) } catch let failure as FuzzFailure {
+        throw FuzzFailure("step \(index), \(step.name): \(failure)")
+      }
+      if injector.hitCount > before, before == 0 {
+        takeImage()
+        if ending == .dies { break }
+      }
+    }
+    disk.capacity = nil
+    try finish(isOpen: isOpen)
+  }
+
+  // MARK: Steps
+
+  /// - Returns: whether the store is open then.
+  private func perform(_ step: FaultWorkload.Step) throws -> Bool {
+    switch step {
+    case .operation(.reopen):
+      try close()
+      return try open(legal: legalAfterDeath)
+    case .operation(let operation):
+      try perform(operation)
+      return true
+    case .kill:
+      process.kill()
+      return try open(legal: legalAfterDeath)
+    case .readOnly:
+      process.kill()
+      let legal = legalAfterDeath
+      if try !open(legal: legal, readOnly: true) { return false }
+      try checkReadOnly()
+      try close(readOnly: true)
+      return try open(legal: legal)
+    case .verify:
+      try close()
+      try verify()
+      return try open(legal: legalAfterDeath)
+    case .salvage:
+      try close()
+      try salvage()
+      return try open(legal: legalAfterDeath)
+    }
+  }
+
+  private func perform(_ operation: Operation) throws {
+    guard let store = process.store else { preconditionFailure("no store is open") }
+    let before = injector.hitCount
+    let wasPoisoned = isPoisoned
+    let next = operation.applied(to: live, now: clock.now())
+    for (key, entry) in next ?? [:] { writtenValues[key, default: []].insert(entry.value) }
+    do {
+      let versions = try operation.perform(on: store, holding: live, now: clock.now())
+      if let next {
+        if wasPoisoned { throw FuzzFailure("a write is acknowledged after a failed sync") }
+        model.acknowledge(next, versions, operation, now: clock.now())
+        live = model.current
+      }
+      if case .sync = operation { model.settle() }
+    } catch let error as StoreError {
+      let hits = injector.hitCount - before
+      try judge(error, hits: hits, wasPoisoned: wasPoisoned)
+      let isOpen = isDoubtful(error) && !wasPoisoned && hits > 0
+      try settleLive(store, next: isOpen ? next : nil)
+    }
+    passTime(operation)
+    noteFailedCalls()
+    if injector.hitCount > before { try checkReads(store) }
+  }
+
+  /// Has done in the background what the operation asks for.
+  private func passTime(_ operation: Operation) {
+    switch operation {
+    case .runJobs: process.queue.runAll(dueAfter: .zero)
+    case .wait(let duration):
+      clock.advance(by: duration)
+      process.queue.runAll(dueAfter: duration)
+      noteFailedCalls()
+      if !isPoisoned { model.settle(at: clock.now()) }
+    default: break
+    }
+  }
+
+  /// After these calls nothing may be written any more, whoever made them.
+  private func noteFailedCalls() {
+    if !injector.failedCalls.isDisjoint(with: [.synchronizeData, .exchange, .rename]) {
+      isPoisoned = true
+    }
+  }
+
+  // MARK: Errors
+
+  /// Whether an error leaves it open whether the write will be found.
+  private func isDoubtful(_ error: StoreError) -> Bool {
+    switch error {
+    case .durabilityUnknown, .poisoned:
+      isPoisoned = true
+      return true
+    default: return false
+    }
+  }
+
+  /// Whether an error may have been thrown now, and says enough.
+  func judge(_ error: StoreError, hits: Int, wasPoisoned: Bool) throws {
+    trace?("  \(error)")
+    tally["errors"] += 1
+    var isAllowed = hits > 0
+    let path: String
+    switch error {
+    case .noSpace(let place, _, _):
+      path = place
+      if disk.capacity != nil { isAllowed = true }
+    case .system(let failure): path = failure.path
+    case .poisoned(let failure), .durabilityUnknown(let failure):
+      path = failure.path
+      // What failed may have failed in the background.
+      if wasPoisoned || !injector.failedCalls.isEmpty { isAllowed = true }
+    default: throw FuzzFailure("an error that does not fit: \(error)")
+    }
+    if wasPoisoned, hits == 0 {
+      switch error {
+      case .poisoned, .durabilityUnknown: break
+      default: throw FuzzFailure("not poisoned: \(error)")
+      }
+    }
+    if !isAllowed { throw FuzzFailure("an error though nothing failed: \(error)") }
+    let places = [SimulatedProcess.path, Self.copyPath, "/proc/sys/kernel/random/boot_id"]
+    // The store's parent is the root.
+    guard path == "/" || places.contains(where: { path.hasPrefix($0) }) else {
+      throw FuzzFailure("an error that does not name its path: \(error)")
+    }
+  }
+
+  /// Finds out what reads give after an error, of what they may.
+  private func settleLive(_ store: Store, next: ModelState?) throws {
+    if let next { model.candidates = [next] }
+    try pausing {
+      let contents = try StoreContents(of: store, now: clock.now())
+      guard let state = contents.match([live] + (next.map { [$0] } ?? [])) else {
+        throw FuzzFailure("after an error: \(contents.differences(from: live))")
+      }
+      live = state
+    }
+  }
+
+  /// Everything that was acknowledged is there while the process lives.
+  private func checkReads(_ store: Store) throws {
+    try pausing {
+      let contents = try StoreContents(of: store, now: clock.now())
+      if contents.match([live]) == nil {
+        throw FuzzFailure("reads: \(contents.differences(from: live))")
+      }
+    }
+  }
+
+  func pausing<Result>(_ body: () throws -> Result) rethrows -> Result {
+    let wasPaused = injector.isPaused
+    injector.isPaused = true
+    defer { injector.isPaused = wasPaused }
+    return try body()
+  }
+
+  // MARK: Opening and closing
+
+  var hasFailedSync: Bool { injector.failedCalls.contains(.synchronizeData) }
+
+  /// Whether neither the log could be synced nor that be noted for the next open. In the same run
+  /// of the kernel it may then take what is missing for damage.
+  private var hasLostMark: Bool { hasFailedSync && injector.failedCalls.contains(.truncate) }
+
+  /// After a failed sync the page cache may show what never gets to the disk, and an open goes by
+  /// the disk.
+  var legalAfterDeath: [ModelState] {
+    hasFailedSync ? model.afterPowerCut : model.afterDeath
+  }
+
+  /// Opens the store, again where a fault that does not last was in the way.
+  ///
+  /// - Returns: `false` where a fault that lasts is.
+  private func open(legal: [ModelState], readOnly: Bool = false) throws -> Bool {
+    var legal = legal
+    for _ in 0..<2 {
+      process = SimulatedProcess.start(on: disk, seed: UInt64(choices.below(1 << 30)))
+      injector.install(on: process.fileSystem)
+      let before = injector.hitCount
+      do {
+        let store = try process.open(configuration, readOnly: readOnly)
+        let state = try pausing {
+          try RecoveryCheck.match(store, legal, now: clock.now(), "at an opening")
+        }
+        live = state
+        isPoisoned = false
+        if !readOnly {
+          // Whatever an open finds it makes durable.
+          model = ModelStore(state)
+          injector.forgetFailures()
+        }
+        return true
+      } catch let error as StoreError {
+        let hits = injector.hitCount - before
+        try judge(error, hits: hits, wasPoisoned: false)
+        try checkLeaks("an open that failed")
+        process.kill()
+        if hasFailedSync { legal = model.afterPowerCut }
+        if hits == 0 { return false }
+      }
+    }
+    return false
+  }
+
+  private func checkReadOnly() throws {
+    do {
+      try process.store?.setValue("x", forKey: "x")
+      throw FuzzFailure("a store that is open for reading takes a write")
+    } catch StoreError.readOnly {}
+  }
+
+  /// Closes the store and ends the process, whatever the close says.
+  private func close(readOnly: Bool = false) throws {
+    let before = injector.hitCount
+    let wasPoisoned = isPoisoned
+    do {
+      try process.close()
+      if wasPoisoned, !injector.failedCalls.isEmpty {
+        throw FuzzFailure("a close after a failed sync finds nothing wrong")
+      }
+      if !readOnly { model.settle() }
+    } catch let error as StoreError {
+      try judge(error, hits: injector.hitCount - before, wasPoisoned: wasPoisoned)
+    }
+    process.kill()
+  }
+
+  private func checkLeaks(_ place: String) throws {
+    process.queue.discardAll()
+    let count = process.fileSystem.openCount
+    if count > 0 { throw FuzzFailure("\(count) descriptors or mappings are left after \(place)") }
+  }
+
+  // MARK: The end
+
+  private func takeImage() {
+    var cut = RandomCut(choices.split())
+    images.append((disk.afterPowerCut(&cut), model.afterPowerCut))
+  }
+
+  private func finish(isOpen: Bool) throws {
+    takeImage()
+    if isOpen, let store = process.store { try checkReads(store) }
+    if isOpen, ending == .goesOn {
+      let isLasting = injector.isLasting
+      if !isLasting { try checkGoesOn() }
+      try close()
+    }
+    process.kill()
+    injector.isPaused = true
+    let legal = legalAfterDeath
+    tamper?(disk)
+    for (image, legal) in images {
+      try check(image, legal, "after a power cut")
+    }
+    if hasLostMark {
+      tally["lost marks"] += 1
+      return
+    }
+    try check(disk, legal, afterCut: model.afterPowerCut, "after the end of the process")
+  }
+
+  /// A fault that is over leaves a store that takes writes, or one that says that it does not.
+  private func checkGoesOn() throws {
+    let key = OperationGenerator.keys[0]
+    let entry = ModelEntry(value: Array("after the fault".utf8))
+    try pausing { try perform(.put(key: key, entry, .durable)) }
+    if live[key]?.value != entry.value, !isPoisoned {
+      throw FuzzFailure("the store does not go on after the fault")
+    }
+  }
+
+  private func check(
+    _ disk: SimulatedDisk, _ legal: [ModelState], afterCut: [ModelState]? = nil, _ place: String
+  ) throws {
+    var check = RecoveryCheck(configuration: configuration, now: clock.now())
+    do {
+      try check.check(disk, legal: legal, afterCut: afterCut, &choices)
+    } catch let error as StoreError {
+      throw FuzzFailure("\(place) the store does not open: \(error)")
+    } catch let failure as FuzzFailure {
+      throw FuzzFailure("\(place): \(failure)")
+    }
+    tally.add(check.tally)
+  }
+}

@@ -1,0 +1,150 @@
+package import CairnStore
+
+/// What a run with faults does: fixed in advance, so that every run of it makes the same calls up
+/// to the fault.
+package struct FaultWorkload: Sendable {
+  package enum Step: Sendable {
+    case operation(Operation)
+    /// The process dies, and the store is opened anew.
+    case kill
+    /// The process dies, and the store is read through a read-only opening.
+    case readOnly
+    /// The store is closed and every byte checked.
+    case verify
+    /// The store is closed and salvaged.
+    case salvage
+
+    package var name: String {
+      switch self {
+      case .operation(let operation): operation.name
+      case .kill: "a kill and an open"
+      case .readOnly: "a read-only opening"
+      case .verify: "a check of all bytes"
+      case .salvage: "a salvage"
+      }
+    }
+  }
+
+  package var steps: [Step]
+  package var access: StoreConfiguration.Access = .mapped
+  package var reservesBlocks = true
+  package var exchanges = true
+  package var sectorByteCount = 512
+
+  // MARK: The scripted one
+
+  /// Visits everything that a store does.
+  package static func scripted(access: StoreConfiguration.Access = .mapped) -> FaultWorkload {
+    var script = Script()
+    // Every kind of write, the first of which begins a session.
+    script.put(0, 40, .process)
+    script.put(1, 50, .durable)
+    script.put(2, 60, .interval(.milliseconds(50)))
+    script.attributes(3, .process)
+    script.batch([(0, 70), (4, 80), (1, nil)], .process)
+    script.batch([(0, 75), (5, 30), (4, nil)], .durable)
+    script.add(.wait(.milliseconds(60)))
+    script.compareAndSet(0, 45, isRight: true, .durable)
+    script.compareAndSet(0, 45, isRight: false, .process)
+    script.add(.remove(key: script.key(3), .process))
+    script.add(.remove(key: script.key(5), .durable))
+    // The first roll finds the next segment ready, the second does not.
+    script.put(4, 34_000, .process)
+    script.add(.runJobs)
+    script.put(5, 30_000, .process)
+    script.put(6, 40_000, .durable)
+    script.put(7, 40_000, .process)
+    script.add(.runJobs)
+    // Segments of their own.
+    script.put(8, 70_000, .process)
+    script.put(6, 66_000, .durable)
+    script.add(.remove(key: script.key(8), .durable))
+    script.add(.sync)
+    script.add(.get(key: script.key(6)))
+    script.add(.runJobs)
+    script.add(.reopen)
+    // Goes on in what the close left open.
+    script.put(1, 100, .process)
+    script.add(.wait(.milliseconds(5000)))
+    script.put(2, 90, .durable)
+    script.steps.append(.kill)
+    script.put(3, 80, .process)
+    script.steps.append(.readOnly)
+    script.put(0, 20_000, .process)
+    script.add(.removeAll)
+    script.put(1, 55, .durable)
+    script.batch([(2, 50), (3, 60)], .interval(.milliseconds(50)))
+    script.steps.append(.verify)
+    script.put(7, 3000, .process)
+    script.steps.append(.salvage)
+    script.put(4, 50, .process)
+    script.add(.wait(.milliseconds(100)))
+    script.put(5, 500, .durable)
+    return FaultWorkload(steps: script.steps, access: access)
+  }
+
+  private struct Script {
+    var steps: [Step] = []
+    private var valueCount = 0
+
+    func key(_ number: Int) -> [UInt8] { OperationGenerator.keys[number] }
+
+    mutating func add(_ operation: Operation) { steps.append(.operation(operation)) }
+
+    private mutating func entry(_ byteCount: Int) -> ModelEntry {
+      valueCount += 1
+      var random = FuzzRandom(seed: UInt64(valueCount))
+      return ModelEntry(value: random.bytes(count: byteCount))
+    }
+
+    mutating func put(_ number: Int, _ byteCount: Int, _ durability: Durability) {
+      add(.put(key: key(number), entry(byteCount), durability))
+    }
+
+    /// With all that a value may carry.
+    mutating func attributes(_ number: Int, _ durability: Durability) {
+      var entry = entry(44)
+      entry.metadata = Array("metadata".utf8)
+      entry.cost = 7
+      entry.expires = ManualClock.start.advanced(by: .seconds(4))
+      add(.put(key: key(number), entry, durability))
+    }
+
+    mutating func batch(_ changes: [(Int, Int?)], _ durability: Durability) {
+      var list: [Operation.Change] = []
+      for (number, byteCount) in changes { list.append((key(number), byteCount.map { entry($0) })) }
+      add(.batch(list, durability))
+    }
+
+    mutating func compareAndSet(
+      _ number: Int, _ byteCount: Int, isRight: Bool, _ durability: Durability
+    ) {
+      add(.compareAndSet(key: key(number), entry(byteCount), isRight: isRight, durability))
+    }
+  }
+
+  // MARK: Random ones
+
+  package static func random(
+    _ choices: inout some ChoiceSource, operationCount: Int
+  ) -> FaultWorkload {
+    var generator = OperationGenerator()
+    var now = ManualClock.start
+    var steps: [Step] = []
+    for _ in 0..<operationCount {
+      if choices.once(in: 20) {
+        steps.append(choices.element(of: [.kill, .kill, .readOnly, .verify, .salvage]))
+        continue
+      }
+      let operation = generator.next(&choices, now: now)
+      if case .wait(let duration) = operation { now = now.advanced(by: duration) }
+      steps.append(.operation(operation))
+    }
+    var workload = FaultWorkload(steps: steps)
+    workload.access = choices.once(in: 3) ? .systemCalls : .mapped
+    workload.reservesBlocks = !choices.once(in: 5)
+    workload.exchanges = !choices.once(in: 4)
+    workload.sectorByteCount = choices.once(in: 3) ? 4096 : 512
+    return workload
+  }
+}

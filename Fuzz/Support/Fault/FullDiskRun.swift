@@ -1,0 +1,201 @@
+import CairnStore
+
+/// A store on a small disk, filled to the brim, more than once.
+///
+/// What must hold: without room a write is `noSpace` and has not happened, and nothing else ever
+/// fails; reads go on; what was written before is there after any end of the process and a new
+/// opening, for which there is always room; removals have theirs once something was written, and
+/// the removal of all where two names can be exchanged; and with room again everything works.
+package struct FullDiskRun {
+  package private(set) var tally = Tally()
+  private var choices: FuzzRandom
+  private let clock = ManualClock()
+  private let configuration: StoreConfiguration
+  private let disk: SimulatedDisk
+  private var process: SimulatedProcess
+  private var model = ModelStore()
+  private var generator = OperationGenerator()
+  /// Whether there is a segment to be written to, with what is kept for removals.
+  private var hasReserve = false
+  /// How many removals that may be asked to fit the reserve.
+  private static let removalCount = 50
+  private let trace: ((String) -> Void)?
+
+  package init(seed: UInt64, trace: ((String) -> Void)? = nil) {
+    var choices = FuzzRandom(seed: seed)
+    disk = SimulatedDisk(reservesBlocks: !choices.once(in: 6))
+    disk.exchanges = !choices.once(in: 5)
+    var configuration = StoreConfiguration.simulated(clock)
+    if choices.once(in: 3) { configuration.access = .systemCalls }
+    if choices.once(in: 2) { configuration.segmentByteLimit = 256 << 10 }
+    self.configuration = configuration
+    process = SimulatedProcess.start(on: disk, seed: 0)
+    self.choices = choices
+    self.trace = trace
+  }
+
+  package mutating func run() throws {
+    defer { process.kill() }
+    disk.capacity = 4096 * (1 + choices.below(choices.once(in: 3) ? 200 : 60))
+    trace?("room for \(disk.capacity ?? 0) bytes")
+    if try !create() { return }
+    for _ in 0..<(1 + choices.below(4)) {
+      try fill()
+      try remove()
+      try reopen()
+    }
+    disk.capacity = nil
+    try checkGoesOn()
+    process.kill()
+    var check = RecoveryCheck(configuration: configuration, now: clock.now())
+    try check.check(disk, legal: model.afterDeath, afterCut: model.afterPowerCut, &choices)
+    tally.add(check.tally)
+  }
+
+  /// - Returns: `false` where there is no room for an empty store.
+  private mutating func create() throws -> Bool {
+    do throws(StoreError) {
+      _ = try process.open(configuration)
+      return true
+    } catch {
+      try judge(error)
+      tally["too small for a store"] += 1
+    }
+    process.kill()
+    disk.capacity = nil
+    process = SimulatedProcess.start(on: disk, seed: 1)
+    _ = try process.open(configuration)
+    try checkGoesOn()
+    return false
+  }
+
+  // MARK: Filling
+
+  /// Writes until there is no room even for little.
+  private mutating func fill() throws {
+    var refusals = 0
+    for _ in 0..<400 where refusals < 8 {
+      var operation = generator.next(&choices, now: clock.now())
+      switch operation {
+      case .reopen, .removeAll: continue
+      case .remove: if !hasReserve { continue }
+      default: break
+      }
+      if refusals > 4 {
+        let entry = generator.entry(&choices, now: clock.now(), mayBeLarge: false)
+        operation = .put(key: OperationGenerator.keys[choices.below(9)], entry, .process)
+      }
+      if try !perform(operation) { refusals += 1 }
+    }
+    tally["disks filled"] += refusals >= 8 ? 1 : 0
+  }
+
+  /// - Returns: whether there was room.
+  @discardableResult
+  private mutating func perform(_ operation: Operation, mustFit: Bool = false) throws -> Bool {
+    guard let store = process.store else { preconditionFailure("no store is open") }
+    trace?(operation.name)
+    let next = operation.applied(to: model.current, now: clock.now())
+    do {
+      let versions = try operation.perform(on: store, holding: model.current, now: clock.now())
+      if let next {
+        model.acknowledge(next, versions, operation, now: clock.now())
+        hasReserve = true
+      }
+      if case .sync = operation { model.settle() }
+      switch operation {
+      case .runJobs: process.queue.runAll(dueAfter: .zero)
+      case .wait(let duration):
+        clock.advance(by: duration)
+        process.queue.runAll(dueAfter: duration)
+        model.settle(at: clock.now())
+      default: break
+      }
+      return true
+    } catch let error as StoreError {
+      trace?("  \(error)")
+      try judge(error)
+      if mustFit { throw FuzzFailure("\(operation.name) finds no room: \(error)") }
+      tally["refusals"] += 1
+      try checkReads("after a refusal of \(operation.name)")
+      return false
+    }
+  }
+
+  private func judge(_ error: StoreError) throws {
+    guard case .noSpace(let path, _, .disk) = error, path.hasPrefix(SimulatedProcess.path) else {
+      throw FuzzFailure("an error other than that there is no room: \(error)")
+    }
+  }
+
+  private func checkReads(_ place: String) throws {
+    guard let store = process.store else { return }
+    let contents = try StoreContents(of: store, now: clock.now())
+    if contents.match([model.current]) == nil {
+      throw FuzzFailure("\(place): \(contents.differences(from: model.current))")
+    }
+  }
+
+  // MARK: On the full disk
+
+  private mutating func remove() throws {
+    // Where blocks are not reserved, or names not exchanged, there is nothing that is promised.
+    if hasReserve, disk.reservesBlocks {
+      var count = 0
+      for key in OperationGenerator.keys where count < Self.removalCount && choices.once(in: 3) {
+        let durability: Durability = choices.once(in: 2) ? .durable : .process
+        try perform(.remove(key: key, durability), mustFit: true)
+        count += 1
+      }
+    }
+    if choices.once(in: 3) {
+      try perform(.removeAll, mustFit: disk.reservesBlocks && disk.exchanges)
+      hasReserve = false
+      tally["removals of all"] += 1
+    }
+    try checkReads("after removals")
+  }
+
+  private mutating func reopen() throws {
+    let closes = choices.once(in: 2)
+    trace?(closes ? "close and open" : "kill and open")
+    if closes {
+      do {
+        try process.close()
+        model.settle()
+      } catch let error as StoreError {
+        try judge(error)
+        if disk.reservesBlocks, disk.exchanges { throw FuzzFailure("a close fails: \(error)") }
+        hasReserve = false
+      }
+    }
+    process.kill()
+    if !closes { hasReserve = false }
+    process = SimulatedProcess.start(on: disk, seed: UInt64(choices.below(1 << 30)))
+    do {
+      let store = try process.open(configuration)
+      let state = try RecoveryCheck.match(
+        store, model.afterDeath, now: clock.now(), "opened on a full disk")
+      model = ModelStore(state)
+      tally["opened while full"] += 1
+    } catch let error as StoreError {
+      try judge(error)
+      if disk.reservesBlocks, disk.exchanges { throw FuzzFailure("no room to open: \(error)") }
+      tally["no room to open"] += 1
+      process.kill()
+      let capacity = disk.capacity
+      disk.capacity = nil
+      process = SimulatedProcess.start(on: disk, seed: 2)
+      model = ModelStore(
+        try RecoveryCheck.match(
+          process.open(configuration), model.afterDeath, now: clock.now(), "opened with room"))
+      disk.capacity = capacity
+    }
+  }
+
+  private mutating func checkGoesOn() throws {
+    let entry = ModelEntry(value: Array("with room again".utf8))
+    try perform(.put(key: OperationGenerator.keys[1], entry, .durable), mustFit: true)
+    try checkReads("with room again")
+  }
+}

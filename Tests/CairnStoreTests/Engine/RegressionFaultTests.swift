@@ -1,0 +1,89 @@
+import CairnStore
+import Foundation
+import Glibc
+import Synchronization
+import Testing
+
+@Suite("Regression: faults and damage")
+struct RegressionFaultTests {
+  @Test("Opening a damaged store that is refused moves and removes nothing")
+  func refusedOpenChangesNothing() throws {
+    // An open removed files with ids beyond the manifest's and set unlisted ones aside as soon as
+    // it had the manifest. Then it read the log, found damage and refused the store, which was
+    // documented to leave it unchanged. Random damage found it: a segment was copied to another
+    // name, a bit flipped in a record, and after the refusal the copy was gone, which somebody
+    // might have wanted to recover from. Now all of that waits until the store has been accepted.
+    let scene = try RegressionScene()
+    let store = try scene.open()
+    for index in 0..<20 { try store.setValue("value\(index)", forKey: "key\(index)") }
+    try store.close()
+    let again = try scene.open()
+    try again.removeAll()
+    for index in 0..<20 { try again.setValue("value\(index)", forKey: "key\(index)") }
+    let killed = try scene.killed()
+    let segment = try #require(killed.names().first { FileName.isSegment($0) })
+    // One id was handed out before, the other never was.
+    for name in [RegressionScene.segment, "seg-0000000000000099"] {
+      try Data(try killed.bytes(of: segment)).write(to: killed.url(name))
+    }
+    try killed.edit(segment) { bytes in
+      let range = try #require(bytes.firstRange(of: Array("key3".utf8)))
+      bytes[range.lowerBound] ^= 1
+    }
+    let names = try killed.names().sorted()
+    try killed.expectCorrupt()
+    #expect(try killed.names().sorted() == names)
+  }
+
+  @Test("A store that cannot be made for want of random bytes names its path")
+  func creationNamesPath() throws {
+    // The sweep over all calls asks that every error name a path. Where the first call for random
+    // bytes failed, the error named "MANIFEST", relative to nothing.
+    let directory = try TemporaryDirectory()
+    let fileSystem = FaultyFileSystem(
+      fault: FaultyFileSystem.Fault(call: .randomBytes, index: 0, errorNumber: EIO))
+    let environment = Environment(fileSystem: fileSystem, background: HeldQueue())
+    let error = storeError {
+      _ = try Store(
+        path: directory.store, configuration: StoreConfiguration(), environment: environment,
+        readOnly: false)
+    }
+    guard case .system(let failure) = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    #expect(failure.path.hasPrefix(directory.store))
+  }
+
+  @Test(
+    "A write that fails and cannot be undone poisons at once, and says why",
+    arguments: [EIO, EDQUOT, ENOSPC])
+  func undoFails(errorNumber: Int32) throws {
+    // A write into the log found no room, and cutting off what it had left failed too. The store
+    // took no more writes from then on, but the caller was told `noSpace`, which promises that it
+    // stays usable. And a quota that was used up was given as ENOSPC in the cause.
+    let scene = try RegressionScene()
+    let store = try scene.open()
+    try store.setValue("value", forKey: "key", durability: .durable)
+    scene.fileSystem.setHook { event in
+      switch event.call {
+      case .write where FileName.isSegment(event.file): ENOSPC
+      case .truncate where FileName.isSegment(event.file): errorNumber
+      default: nil
+      }
+    }
+    let error = storeError {
+      try store.setValue("more", forKey: "more", durability: .durable)
+    }
+    guard case .poisoned(let cause) = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    #expect(cause.errorNumber == errorNumber)
+    scene.fileSystem.setHook(nil)
+    #expect(throws: StoreError.self) { try store.setValue("more", forKey: "more") }
+    #expect(try store.value(forKey: "key") == Array("value".utf8))
+    #expect(try store.value(forKey: "more") == nil)
+    #expect(try scene.killed().open().count() == 1)
+  }
+}

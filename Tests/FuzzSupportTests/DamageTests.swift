@@ -1,0 +1,74 @@
+import CairnStore
+import FuzzSupport
+import Testing
+
+@Suite("The fuzzer of damage")
+struct DamageTests {
+  @Test("Flipped bits, a sample of all")
+  func bits() throws {
+    var sweep = try DamageSweep.allBits()
+    // Three stores of at least 64 KiB.
+    #expect(sweep.caseCount >= 3 * 8 * (64 << 10))
+    var tally = Tally()
+    for seed in 0..<100 as Range<UInt64> {
+      tally.add(
+        try sweep.run(
+          Fuzzer.sampledCase(seed: seed, sampleCount: 100, caseCount: sweep.caseCount)))
+    }
+    for name in ["right", "values refused", "opens refused", "found by verify"] {
+      #expect(tally[name] > 0, "\(name)")
+    }
+  }
+
+  @Test("The last 64 KiB of a log cut off, zeroed, filled with garbage, a sample")
+  func tails() throws {
+    var sweep = try DamageSweep.tails()
+    #expect(sweep.caseCount == 2 * 196_608)
+    var tally = Tally()
+    for seed in 0..<50 as Range<UInt64> {
+      tally.add(
+        try sweep.run(
+          Fuzzer.sampledCase(seed: seed, sampleCount: 50, caseCount: sweep.caseCount)))
+    }
+    #expect(tally["right"] > 0)
+  }
+
+  @Test("Random damage")
+  func random() throws {
+    let damage = try RandomDamage()
+    var tally = Tally()
+    for seed in 0..<120 as Range<UInt64> { tally.add(try damage.run(seed: seed)) }
+    for name in ["right", "values refused", "opens refused", "refused by verify"] {
+      #expect(tally[name] > 0, "\(name)")
+    }
+  }
+
+  @Test("A wrong value, a lost key and a state that is too old are noticed")
+  func wrongStates() throws {
+    let store = try DamagedStore(.closed)
+    let stranger = try DamagedStore(.closed, seed: 2)
+    var check = DamageCheck(store)
+    // The same keys with other values.
+    #expect(throws: FuzzFailure.self) { try check.check(stranger.files, oldest: 0) }
+    // Undamaged, but more was written after it.
+    let early = try #require(store.earlier.first)
+    #expect(throws: FuzzFailure.self) {
+      try check.check(early, oldest: store.history.count - 1)
+    }
+    try check.check(early, oldest: 0)
+    try check.check(store.files, oldest: store.history.count - 1)
+  }
+
+  @Test("An error that names another file is noticed")
+  func wrongName() throws {
+    let store = try DamagedStore(.closed)
+    var files = store.files
+    files[FileName.manifest]?[20] ^= 1
+    var check = DamageCheck(store)
+    let newest = store.history.count - 1
+    try check.check(files, oldest: newest, damagedFile: FileName.manifest)
+    #expect(throws: FuzzFailure.self) {
+      try check.check(files, oldest: newest, damagedFile: "seg-0000000000000001")
+    }
+  }
+}

@@ -1,0 +1,78 @@
+import FuzzSupport
+import Testing
+
+@Suite("The fuzzer of faults")
+struct FaultTests {
+  @Test("Faults at calls all through the scripted workloads, a sample, find nothing")
+  func sweep() throws {
+    let sweep = try FaultSweep.scripted()
+    #expect(sweep.callCount > 1000)
+    #expect(sweep.cases.count > 20 * sweep.callCount)
+    var tally = Tally()
+    let sampleCount = 40
+    for seed in 0..<UInt64(sampleCount) {
+      tally.add(
+        try sweep.run(
+          Fuzzer.sampledCase(
+            seed: seed, sampleCount: sampleCount, caseCount: sweep.cases.count)))
+    }
+    #expect(tally["runs"] == sampleCount)
+    for name in ["errors", "recoveries", "salvages"] {
+      #expect(tally[name] > 0, "\(name)")
+    }
+  }
+
+  @Test("Random workloads with faults find nothing")
+  func random() throws {
+    var tally = Tally()
+    for seed in 0..<2 as Range<UInt64> {
+      tally.add(try FaultSweep.random(seed: seed, faultCount: 6))
+    }
+    #expect(tally["errors"] > 0)
+    #expect(tally["recoveries"] > 12)
+  }
+
+  @Test("Stores that fill a small disk")
+  func fullDisk() throws {
+    var tally = Tally()
+    for seed in 0..<10 as Range<UInt64> {
+      var run = FullDiskRun(seed: seed)
+      try run.run()
+      tally.add(run.tally)
+    }
+    for name in ["refusals", "disks filled", "opened while full", "removals of all", "recoveries"] {
+      #expect(tally[name] > 0, "\(name)")
+    }
+  }
+
+  @Test("A sample has one case of each part, whatever the seed")
+  func samples() {
+    for first in [0, 12_345] as [UInt64] {
+      var parts: Set<Int> = []
+      for seed in first..<(first + 100) {
+        let number = Fuzzer.sampledCase(seed: seed, sampleCount: 100, caseCount: 1000)
+        parts.insert(number / 10)
+      }
+      #expect(parts.count == 100)
+    }
+  }
+
+  @Test("Damage that no fault explains is noticed", arguments: [0, 1])
+  func tamperedDisk(what: Int) throws {
+    let run = FaultRun(.scripted(), fault: nil)
+    run.tamper = { disk in
+      let path = SimulatedProcess.path
+      switch what {
+      case 0:
+        // An acknowledged write is missing.
+        let name = disk.names(at: path).last { $0.hasPrefix("seg-") } ?? ""
+        if let bytes = disk.contents(of: "\(path)/\(name)") {
+          disk.setContents(Array(bytes.prefix(256)), of: "\(path)/\(name)")
+        }
+      default:
+        for name in disk.names(at: path) { disk.setContents(nil, of: "\(path)/\(name)") }
+      }
+    }
+    #expect(throws: FuzzFailure.self) { try run.run() }
+  }
+}
