@@ -61,7 +61,9 @@ package final class CrashRun<Choices: ChoiceSource> {
     var untilCut = 1 + choices.below(2 * cutInterval)
     var fails = choices.once(in: 40)
     hasFailedSync = false
-    var isAlone = choices.once(in: 2)
+    let isAlone = choices.once(in: 2)
+    var diesAfterSwitch = choices.once(in: 60)
+    var hasSwitched = false
     process.fileSystem.intervene = { [unowned self] call in
       trace?("    \(call.rawValue)")
       if call == .synchronizeData {
@@ -70,18 +72,21 @@ package final class CrashRun<Choices: ChoiceSource> {
           hasFailedSync = true
           return .fail(SystemError.inputOutput)
         }
-        if !isAlone {
-          isAlone = true
-          writeMeanwhile()
-        }
+        if !isAlone { writeMeanwhile() }
       }
       untilCut -= 1
       if untilCut == 0 {
         untilCut = 1 + choices.below(2 * cutInterval)
-        takeImage(before: call, in: operation)
+        takeImage(before: call, in: operation, model)
       }
       // The store notes a failed sync with its next call; a death in between is a gap that is known.
       if hasFailedSync { return nil }
+      // Where one manifest has taken the other's place and nothing says yet that it stays.
+      if hasSwitched, diesAfterSwitch {
+        diesAfterSwitch = false
+        return .die
+      }
+      hasSwitched = call == .exchange || call == .rename
       defer { callsToDeath -= 1 }
       return callsToDeath == 0 ? .die : nil
     }
@@ -99,7 +104,9 @@ package final class CrashRun<Choices: ChoiceSource> {
       if process.fileSystem.isDead { return try crash(afterFailedSync: hasFailedSync) }
       // After a failed sync it is open what is on disk, whatever the cache shows.
       switch error as? StoreError {
-      case .durabilityUnknown, .poisoned: return try crash(afterFailedSync: true)
+      case .durabilityUnknown, .poisoned:
+        if choices.once(in: 2) { try checkPoisoned(by: operation) }
+        return try crash(afterFailedSync: true)
       default: throw FuzzFailure("\(operation.name) failed: \(error)")
       }
     }
@@ -117,7 +124,9 @@ package final class CrashRun<Choices: ChoiceSource> {
       return [:]
     }
     guard let store = process.store else { preconditionFailure("no store is open") }
-    let versions = try operation.perform(on: store, holding: model.current, now: clock.now())
+    let versions = try operation.perform(
+      on: store, holding: model.current, now: clock.now(),
+      storeDurability: configuration.durability)
     switch operation {
     case .sync: if !process.fileSystem.isDead { model.settle() }
     case .wait(let duration):
@@ -134,14 +143,22 @@ package final class CrashRun<Choices: ChoiceSource> {
   private func writeMeanwhile() {
     guard let store = process.store else { return }
     let key = choices.element(of: OperationGenerator.keys)
-    let entry = generator.entry(&choices, now: clock.now(), mayBeLarge: false)
-    var next = model.candidates.last ?? model.current
-    next[key] = entry
-    trace?("    meanwhile a put")
+    let now = clock.now()
+    let state = model.candidates.last ?? model.current
+    func entry() -> ModelEntry { generator.entry(&choices, now: now, mayBeLarge: false) }
+    let operation: Operation
+    switch choices.below(6) {
+    case 0: operation = .remove(key: key, .process)
+    case 1:
+      let other = choices.element(of: OperationGenerator.keys)
+      operation = .batch([(key, entry()), (other, nil)], .process)
+    default: operation = .put(key: key, entry(), .process)
+    }
+    guard let next = operation.applied(to: state, now: now) else { return }
+    trace?("    meanwhile \(operation.name)")
     model.candidates.append(next)
     do {
-      _ = try Operation.put(key: key, entry, .process)
-        .perform(on: store, holding: model.current, now: clock.now())
+      _ = try operation.perform(on: store, holding: state, now: now)
       if !process.fileSystem.isDead { model.isLastCandidateAcknowledged = true }
     } catch {
       // Closed by now, or dead.
@@ -149,12 +166,30 @@ package final class CrashRun<Choices: ChoiceSource> {
     }
   }
 
+  /// A store whose sync has failed takes no more writes, and reads go on.
+  private func checkPoisoned(by operation: Operation) throws {
+    if case .reopen = operation { return }
+    guard let store = process.store, !process.fileSystem.isDead else { return }
+    process.fileSystem.intervene = nil
+    do {
+      try store.setValue([1], forKey: choices.element(of: OperationGenerator.keys))
+      throw FuzzFailure("a poisoned store takes a write")
+    } catch let error as StoreError {
+      guard case .poisoned = error else { throw FuzzFailure("a poisoned store says \(error)") }
+    }
+    let contents = try StoreContents(of: store, now: clock.now())
+    if contents.match([model.current] + model.candidates) == nil {
+      throw FuzzFailure("a poisoned store shows what never was")
+    }
+    tally["poisoned stores"] += 1
+  }
+
   private func acknowledge(
     _ next: ModelState?, _ versions: [[UInt8]: UInt64], _ operation: Operation
   ) {
     if let next { model.acknowledge(next, versions, operation, now: clock.now()) }
-    if model.isLastCandidateAcknowledged, let last = model.candidates.last {
-      model.acknowledge(last)
+    if model.isLastCandidateAcknowledged {
+      for state in model.candidates.dropFirst(next == nil ? 0 : 1) { model.acknowledge(state) }
     }
     model.isLastCandidateAcknowledged = false
     model.candidates = []
@@ -162,43 +197,86 @@ package final class CrashRun<Choices: ChoiceSource> {
 
   // MARK: Crashes
 
-  private func takeImage(before call: SimulatedFileSystem.Call, in operation: Operation) {
+  private func takeImage(
+    before call: SimulatedFileSystem.Call, in operation: Operation, _ model: ModelStore
+  ) {
     trace?("    image \(images.count), \(model.states.count) states")
     var cut = RandomCut(FuzzRandom(seed: UInt64(choices.below(1 << 30))))
     images.append((disk.afterPowerCut(&cut), model, call, operation))
     tally["cuts"] += 1
   }
 
-  /// The process dies, and perhaps the power goes with it; the run goes on with what is found.
+  /// The process dies, and perhaps the power goes with it; the run goes on with what is found. After
+  /// a failed sync the process may also go on by itself, and open the store again.
   private func crash(afterFailedSync: Bool = false) throws {
+    process.fileSystem.intervene = nil
+    if afterFailedSync { tally["failed syncs"] += 1 }
+    if afterFailedSync, !process.fileSystem.isDead, choices.once(in: 3) {
+      trace?("  closed and opened again")
+      tally["reopenings after a failed sync"] += 1
+      return try reopen(model.afterPowerCut, afterPowerCut: model.afterPowerCut, sameProcess: true)
+    }
+    process.kill()
     let losesPower = choices.once(in: 2)
     trace?("  crash, \(losesPower ? "power lost" : "process killed")")
-    process.fileSystem.intervene = nil
-    process.kill()
-    var legal = afterFailedSync ? model.afterPowerCut : model.afterDeath
     if losesPower {
       var cut = RandomCut(FuzzRandom(seed: UInt64(choices.below(1 << 30))))
       disk = disk.afterPowerCut(&cut)
-      legal = model.afterPowerCut
       tally["cuts"] += 1
-    } else {
-      tally["kills"] += 1
+      return try reopen(model.afterPowerCut)
     }
-    if afterFailedSync { tally["failed syncs"] += 1 }
-    try reopen(legal)
+    tally["kills"] += 1
+    try reopen(
+      afterFailedSync ? model.afterPowerCut : model.afterDeath, afterPowerCut: model.afterPowerCut)
   }
 
-  /// Opens the store in a new process, checks it, and starts the model anew from what is there.
-  private func reopen(_ legal: [ModelState]? = nil) throws {
-    process.kill()
-    process = SimulatedProcess.start(on: disk, seed: UInt64(choices.below(1 << 30)))
+  /// Opens the store, checks it, and starts the model anew from what is there. The power may go in
+  /// the course of that, for an image, and the process may die, which begins it again.
+  ///
+  /// - Parameters:
+  ///   - legal: the states that may be found.
+  ///   - afterPowerCut: those that a cut before the end may leave, or `nil` where the page cache
+  ///     holds nothing that is not on disk.
+  private func reopen(
+    _ legal: [ModelState]? = nil, afterPowerCut: [ModelState]? = nil, sameProcess: Bool = false,
+    deathLimit: Int = 3
+  ) throws {
+    let legal = legal ?? [model.current]
+    if !sameProcess {
+      process.kill()
+      process = SimulatedProcess.start(on: disk, seed: UInt64(choices.below(1 << 30)))
+    }
+    var modelOfCuts = ModelStore(afterPowerCut?.first ?? legal[0])
+    modelOfCuts.candidates = Array((afterPowerCut ?? legal).dropFirst())
+    let imageCount = images.count
+    var untilCut = 1 + choices.below(2 * cutInterval)
+    var callsToDeath = deathLimit > 0 && choices.once(in: 6) ? choices.below(60) : -1
+    process.fileSystem.intervene = { [unowned self] call in
+      untilCut -= 1
+      if untilCut == 0 {
+        untilCut = 1 + choices.below(2 * cutInterval)
+        takeImage(before: call, in: .reopen, modelOfCuts)
+        if afterPowerCut != nil { tally["cuts in a recovery from a kill"] += 1 }
+      }
+      defer { callsToDeath -= 1 }
+      return callsToDeath == 0 ? .die : nil
+    }
+    defer { process.fileSystem.intervene = nil }
     do {
-      let store = try process.open(configuration)
+      let store = try sameProcess ? process.reopen(configuration) : process.open(configuration)
+      process.fileSystem.intervene = nil
       model = ModelStore(
-        try RecoveryCheck.match(
-          store, legal ?? [model.current], now: clock.now(), "in the course of a run"))
+        try RecoveryCheck.match(store, legal, now: clock.now(), "in the course of a run"))
     } catch let error as StoreError {
-      throw FuzzFailure("the store does not open: \(error)")
+      guard process.fileSystem.isDead else {
+        throw FuzzFailure("the store does not open: \(error)")
+      }
+      tally["kills in a recovery"] += 1
+      return try reopen(legal, afterPowerCut: afterPowerCut, deathLimit: deathLimit - 1)
+    }
+    // Every cut must have led to what was found.
+    if afterPowerCut == nil {
+      for index in imageCount..<images.count { images[index].model = model }
     }
   }
 

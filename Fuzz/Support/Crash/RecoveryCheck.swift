@@ -10,6 +10,8 @@ package struct RecoveryCheck {
   /// One recovery in so many is cut itself.
   package var nestingInterval = 8
   package private(set) var tally = Tally()
+  /// How many calls the last recovery made that was looked at.
+  private var callCount = 40
 
   package init(configuration: StoreConfiguration, now: Timestamp) {
     self.configuration = configuration
@@ -29,25 +31,29 @@ package struct RecoveryCheck {
     _ choices: inout some ChoiceSource, depth: Int = 0
   ) throws -> ModelState {
     let process = SimulatedProcess.start(on: disk, seed: UInt64(choices.below(1 << 30)))
-    // A recovery makes about 40 calls, more where there are many segments.
+    if depth == 0, choices.once(in: 6) { try readOnly(disk, legal) }
     let isNesting = depth < depthLimit && choices.once(in: nestingInterval)
-    let cutCall = isNesting ? choices.below(70) : -1
-    let dies = isNesting && choices.once(in: 4)
+    let callOfDeath = isNesting && choices.once(in: 4) ? choices.below(callCount) : -1
     var call = 0
     var nested: SimulatedDisk?
     if isNesting {
-      var cut = RandomCut(FuzzRandom(seed: UInt64(choices.below(1 << 30))))
+      var random = FuzzRandom(seed: UInt64(choices.below(1 << 30)))
       process.fileSystem.intervene = { _ in
         defer { call += 1 }
-        guard call == cutCall else { return nil }
-        if dies { return .die }
-        nested = disk.afterPowerCut(&cut)
+        if call == callOfDeath { return .die }
+        // Any of the calls, each with the same chance, though it is not known how many there are.
+        if callOfDeath < 0, random.once(in: call + 1) {
+          var cut = RandomCut(random.split())
+          nested = disk.afterPowerCut(&cut)
+        }
         return nil
       }
     }
     var found: ModelState?
     do {
       let store = try process.open(configuration)
+      process.fileSystem.intervene = nil
+      if isNesting { callCount = max(1, call) }
       let state = try Self.match(store, legal, now: now, "depth \(depth)")
       try checkReads(store, state)
       found = state
@@ -65,15 +71,36 @@ package struct RecoveryCheck {
     try goOn(process, found, &choices)
     if let nested {
       tally["nested cuts"] += 1
+      if depth > 0 { tally["of these \(depth + 1) deep"] += 1 }
       try check(nested, legal: afterCut ?? [found], &choices, depth: depth + 1)
     }
     return found
   }
 
-  /// Matches the contents of a store with the states that may be there.
+  /// A reader finds a legal state too, and changes nothing.
+  private func readOnly(_ disk: SimulatedDisk, _ legal: [ModelState]) throws {
+    let files = disk.names(at: SimulatedProcess.path)
+    // A store whose making was cut is none for a reader.
+    guard files.contains("MANIFEST"), files.contains("LOCK") else { return }
+    let unsettledCount = disk.unsettledCount
+    let process = SimulatedProcess.start(on: disk, seed: 1)
+    _ = try Self.match(
+      try process.open(configuration, readOnly: true), legal, now: now, "opened for reading")
+    process.kill()
+    guard disk.names(at: SimulatedProcess.path) == files, disk.unsettledCount == unsettledCount
+    else {
+      throw FuzzFailure("a store opened for reading was written to")
+    }
+  }
+
+  /// Matches the contents of a store with the states that may be there, and what the open reports
+  /// with what a crash can do.
   static func match(
     _ store: Store, _ legal: [ModelState], now: Timestamp, _ place: String
   ) throws -> ModelState {
+    let report = try store.statistics().recovery
+    guard report.quarantinedFiles.isEmpty, report.damagedValues.isEmpty, !report.clockWentBack
+    else { throw FuzzFailure("(\(place)) no crash does what the open reports: \(report)") }
     let contents = try StoreContents(of: store, now: now)
     guard let state = contents.match(legal) else {
       throw FuzzFailure(
@@ -122,8 +149,10 @@ package struct RecoveryCheck {
       state[key] = entry
     }
     if choices.once(in: 2) { process.queue.runAll() }
-    if choices.once(in: 3) { process.kill() } else { try process.close() }
+    let isClosed = !choices.once(in: 3)
+    if isClosed { try process.close() } else { process.kill() }
     let disk = process.fileSystem.disk
+    if isClosed { try checkFiles(of: disk) }
     let checker = SimulatedProcess.start(on: disk, seed: 1)
     let report = try Store.verify(path: SimulatedProcess.path, environment: checker.environment)
     guard report.errors.isEmpty else {
@@ -134,5 +163,23 @@ package struct RecoveryCheck {
     _ = try Self.match(
       try again.open(configuration), [state], now: now, "opened again after a recovery")
     again.kill()
+  }
+
+  /// After a close there are the files that the manifest lists, and no others.
+  private func checkFiles(of disk: SimulatedDisk) throws {
+    let path = SimulatedProcess.path
+    let bytes = disk.contents(of: "\(path)/MANIFEST") ?? []
+    let manifest = try bytes.withSpan { (bytes) throws(StoreError) in
+      try Manifest(decoding: bytes)
+    }
+    let listed =
+      (manifest.openSegments.map(\.id) + manifest.sealedSegments.map(\.id)).map {
+        FileName.segment($0)
+      }
+    let expected = Set(listed + ["LOCK", "MANIFEST"])
+    let names = disk.names(at: path).filter { $0 != "MANIFEST.new" }
+    if Set(names) != expected {
+      throw FuzzFailure("after a close there is \(names) instead of \(expected.sorted())")
+    }
   }
 }

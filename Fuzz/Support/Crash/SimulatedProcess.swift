@@ -7,6 +7,8 @@ package final class SimulatedProcess {
   package let fileSystem: SimulatedFileSystem
   package let queue = ManualBackgroundQueue()
   package private(set) var store: Store?
+  /// Stores that were closed and that somebody still refers to.
+  private var closedStores: [Store] = []
 
   private init(disk: SimulatedDisk, seed: UInt64) {
     fileSystem = SimulatedFileSystem(disk: disk, seed: seed)
@@ -30,12 +32,23 @@ package final class SimulatedProcess {
     return store
   }
 
+  /// Closes the store, whatever comes of it, and opens it again while the old one still lives, and
+  /// its mappings with it.
+  package func reopen(_ configuration: StoreConfiguration) throws(StoreError) -> Store {
+    if let store {
+      try? store.close()
+      closedStores.append(store)
+    }
+    return try open(configuration)
+  }
+
   /// Ends the process at once; the page cache stays.
   package func kill() {
     fileSystem.kill()
     fileSystem.intervene = nil
     queue.discardAll()
     store = nil
+    closedStores = []
   }
 
   /// Closes the store, runs what is left in the background, and ends the process.
@@ -45,6 +58,7 @@ package final class SimulatedProcess {
     let result = Result { try store?.close() }
     queue.runAll()
     store = nil
+    closedStores = []
     fileSystem.intervene = nil
     if !fileSystem.isDead, fileSystem.openCount > 0 {
       throw FuzzFailure("\(fileSystem.openCount) descriptors or mappings are left after a close")

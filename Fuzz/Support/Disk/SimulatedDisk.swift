@@ -60,7 +60,7 @@ package final class SimulatedDisk: @unchecked Sendable {
 
   /// A file lost its last name.
   func bury(_ file: SimulatedFile) {
-    guard !file.isDirectory, file.byteCount > 4096 else { return }
+    guard !file.isDirectory, file.byteCount > 0 else { return }
     gone.append(file.contents)
     if gone.count > 3 { gone.removeFirst() }
   }
@@ -128,7 +128,11 @@ package final class SimulatedDisk: @unchecked Sendable {
         $0.value.isDirectory ? files($0.value) : [$0.value.contents]
       }
     }
-    return gone + files(root).filter { $0.count > 4096 }
+    return (gone + files(root).filter { !$0.isEmpty }).map { contents in
+      let rest = contents.count % sectorByteCount
+      return rest == 0
+        ? contents : contents + [UInt8](repeating: 0, count: sectorByteCount - rest)
+    }
   }
 
   /// How many sectors and names are not settled.

@@ -24,8 +24,8 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
     case transferAtMost(Int)
     /// A read or write transfers half of the bytes, and at least one.
     case transferHalf
-    /// The process dies before the call; a write into a mapping is under way then, and any of its
-    /// words may have arrived.
+    /// The process dies before the call, or in the course of a write: any pages from its start on may
+    /// have arrived then, or any words where it is one into a mapping.
     case die
   }
 
@@ -36,7 +36,7 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
   package private(set) var isDead = false
   private var random: FuzzRandom
   private var files: [Int32: SimulatedFile] = [:]
-  private var mappings: [UInt: SimulatedFile] = [:]
+  private var mappings: [UInt: (file: SimulatedFile, count: Int)] = [:]
 
   package init(disk: SimulatedDisk, seed: UInt64) {
     self.disk = disk
@@ -47,7 +47,7 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
   package func kill() {
     isDead = true
     for (descriptor, file) in files { release(file, descriptor) }
-    for file in mappings.values { file.mappingCount = 0 }
+    for (file, count) in mappings.values { file.mappingCount -= count }
     mappings = [:]
   }
 
@@ -259,7 +259,12 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
   package func write(
     _ descriptor: Int32, from buffer: UnsafeRawBufferPointer, at offset: Int
   ) throws(SystemError) -> Int {
-    let limit = try announce(.write)
+    let wasDead = isDead
+    let limit: Int
+    do throws(SystemError) { limit = try announce(.write) } catch {
+      if isDead && !wasDead { unsafe writeSomePages(descriptor, from: buffer, at: offset) }
+      throw error
+    }
     let file = try file(descriptor, .write)
     // SAFETY: a prefix of the caller's buffer.
     let part = unsafe UnsafeRawBufferPointer(
@@ -267,6 +272,18 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
     try checkSpace(((offset + part.count + 4095) & ~4095) - file.allocatedByteCount, .write)
     unsafe file.write(part, at: offset)
     return part.count
+  }
+
+  /// What a kill leaves of a write: the kernel looks for signals between two pages.
+  private func writeSomePages(
+    _ descriptor: Int32, from buffer: UnsafeRawBufferPointer, at offset: Int
+  ) {
+    guard disk.capacity == nil, let file = files[descriptor] else { return }
+    let pageCount = (offset + buffer.count) / 4096 - offset / 4096
+    let end = (offset / 4096 + random.below(pageCount + 1)) * 4096
+    if end <= offset { return }
+    // SAFETY: a prefix of the caller's buffer.
+    unsafe file.write(UnsafeRawBufferPointer(rebasing: buffer.prefix(end - offset)), at: offset)
   }
 
   package func allocate(
@@ -321,15 +338,15 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
     let address = unsafe file.memory(capacity: byteCount)
     file.mappingCount += 1
     // A file may be mapped more than once, at what is one address here.
-    mappings[UInt(bitPattern: address)] = file
+    mappings[UInt(bitPattern: address), default: (file, 0)].count += 1
     return unsafe address
   }
 
   package func unmap(_ address: UnsafeMutableRawPointer, byteCount: Int) {
     let key = UInt(bitPattern: address)
-    guard let file = mappings[key] else { return }
+    guard let (file, count) = mappings[key] else { return }
     file.mappingCount -= 1
-    if file.mappingCount == 0 { mappings[key] = nil }
+    mappings[key] = count == 1 ? nil : (file, count - 1)
   }
 
   package func protect(_ address: UnsafeMutableRawPointer, byteCount: Int) throws(SystemError) {

@@ -6,10 +6,20 @@ package struct ModelEntry: Equatable {
   package var metadata: [UInt8] = []
   package var cost: UInt64?
   package var expires: Timestamp?
+  /// When it was written; `nil` where that is not known.
+  package var written: Timestamp?
   /// `nil` where the write was not acknowledged.
   package var version: UInt64?
 
   package init(value: [UInt8]) { self.value = value }
+
+  /// The entry as it is when it was written at a time, which a record holds in seconds.
+  package func written(at now: Timestamp) -> ModelEntry {
+    var entry = self
+    let seconds = now.millisecondsSinceEpoch / 1000
+    entry.written = Timestamp(millisecondsSinceEpoch: seconds * 1000)
+    return entry
+  }
 
   package func hasExpired(_ now: Timestamp) -> Bool { expires.map { $0 <= now } ?? false }
 }
@@ -109,6 +119,7 @@ package struct StoreContents {
     found.value == expected.value && found.metadata == expected.metadata
       && found.info.cost == expected.cost && found.info.expires == expected.expires
       && (expected.version.map { $0 == found.info.version } ?? true)
+      && (expected.written.map { $0 == found.info.written } ?? true)
   }
 
   /// The state with the versions that were found, for going on from here.

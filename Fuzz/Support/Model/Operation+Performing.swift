@@ -4,25 +4,28 @@ extension Operation {
   /// Does it with a store that holds `state`, and checks what the store answers. What concerns the
   /// process, a reopening or time that passes, is the caller's to do.
   ///
+  /// - Parameter storeDurability: that of the store's configuration, which is then left to the store.
   /// - Returns: the versions of what was put.
   /// - Throws: what the store throws; `FuzzFailure` where it answers wrongly.
   package func perform(
-    on store: Store, holding state: ModelState, now: Timestamp
+    on store: Store, holding state: ModelState, now: Timestamp,
+    storeDurability: Durability? = nil
   ) throws -> [[UInt8]: UInt64] {
+    let given = durability == storeDurability ? nil : durability
     switch self {
-    case .put(let key, let entry, let durability):
+    case .put(let key, let entry, _):
       return [
         key: try store.setValue(
           entry.value, forKey: key, lifetime: entry.lifetime(now), cost: entry.cost,
-          metadata: entry.metadata, durability: durability)
+          metadata: entry.metadata, durability: given)
       ]
-    case .remove(let key, let durability):
-      let isThere = try store.removeValue(forKey: key, durability: durability)
+    case .remove(let key, _):
+      let isThere = try store.removeValue(forKey: key, durability: given)
       if isThere != (applied(to: state, now: now) != nil) {
         throw FuzzFailure("a removal says \(isThere)")
       }
-    case .batch(let changes, let durability):
-      try store.write(durability: durability) { batch in
+    case .batch(let changes, _):
+      try store.write(durability: given) { batch in
         for (key, entry) in changes {
           if let entry {
             try batch.setValue(
@@ -33,7 +36,7 @@ extension Operation {
           }
         }
       }
-    case .compareAndSet(let key, let entry, let isRight, let durability):
+    case .compareAndSet(let key, let entry, let isRight, _):
       // The versions of a batch are not told, so the store is asked.
       let current = try store.info(forKey: key)?.version
       let expected = isRight ? current : (current == nil ? 1 : nil)
@@ -41,7 +44,7 @@ extension Operation {
         entry.value, forKey: key, expecting: expected,
         attributes: EntryAttributes(
           lifetime: entry.lifetime(now), cost: entry.cost, metadata: entry.metadata),
-        durability: durability)
+        durability: given)
       switch result {
       case .stored(let version) where isRight: return [key: version]
       case .mismatch(current) where !isRight: break

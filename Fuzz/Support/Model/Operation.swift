@@ -24,13 +24,13 @@ package enum Operation {
     var next = state
     switch self {
     case .put(let key, let entry, _), .compareAndSet(let key, let entry, true, _):
-      next[key] = entry
+      next[key] = entry.written(at: now)
     case .remove(let key, _):
       guard let entry = state[key], !entry.hasExpired(now) else { return nil }
       next[key] = nil
     case .batch(let changes, _):
       if changes.isEmpty { return nil }
-      for change in changes { next[change.key] = change.entry }
+      for change in changes { next[change.key] = change.entry?.written(at: now) }
     case .removeAll:
       next = [:]
     case .compareAndSet, .sync, .wait, .runJobs, .get, .reopen:
@@ -109,7 +109,7 @@ package struct OperationGenerator {
   private func durability(_ choices: inout some ChoiceSource) -> Durability {
     switch choices.below(8) {
     case 0..<2: .durable
-    case 2: .interval(.milliseconds(50))
+    case 2: .interval(.milliseconds([20, 50, 200][choices.below(3)]))
     default: .process
     }
   }

@@ -38,6 +38,8 @@ extension OpenedStore {
     // Only here, since nothing is changed in a store that is refused.
     try sweep()
     if !manifest.isClean { try sealRecovered() }
+    // Also after a clean close: the recovery that the mark was for may have died before this.
+    SyncFailureMark(lockFile: lockFile).clear()
   }
 
   private mutating func open(
@@ -65,22 +67,26 @@ extension OpenedStore {
   /// After a crash the end of the log is found by reading it.
   private mutating func openUncleanSegments() throws(StoreError) {
     let failureMark = SyncFailureMark(lockFile: lockFile)
-    let hasLostPages = try failureMark.isSet()
+    hasLostPages = try failureMark.isSet()
     var tail = LogTail()
     for entry in manifest.openSegments {
       let (file, header, byteCount) = try files.check(
         id: entry.id, salt: entry.salt, readOnly: isReadOnly)
       if !isReadOnly {
         // DURABILITY: what a dead process left in the page cache is not yet on disk, and after a
-        // failed sync it may never get there although the cache shows it. Written out and
-        // dropped first, what is read next is what the disk holds.
+        // failed sync it never gets there by itself although the cache shows it. Written out and
+        // dropped first, what is read next is what the disk holds. Dropping does not help where a
+        // mapping holds the pages, as that of a poisoned store in this process may.
         do throws(StoreError) {
+          if hasLostPages && !planted(.noRewriteAtRecovery) {
+            try file.rewrite(byteCount: byteCount)
+          }
           if !planted(.noSyncAtRecovery) { try file.synchronizeData() }
         } catch {
           failureMark.set()
           throw error
         }
-        if !planted(.noDropAtRecovery) { try file.dropCache() }
+        try file.dropCache()
       }
       try tail.scan(file: file, header: header, byteCount: byteCount, durable: entry.byteCount)
     }
@@ -119,9 +125,9 @@ extension OpenedStore {
     try file.install()
     manifest = next
     // The order matters on a full disk: what is cut off makes room for the next manifest.
-    for segment in recovered { try? segment.trim(to: segment.usage.end) }
+    // Not beside a poisoned store whose readers may still look at what is cut off.
+    if !hasLostPages { for segment in recovered { try? segment.trim(to: segment.usage.end) } }
     file.reserve(next)
     for id in emptySegments { try directory.unlink(FileName.segment(id)) }
-    SyncFailureMark(lockFile: lockFile).clear()
   }
 }

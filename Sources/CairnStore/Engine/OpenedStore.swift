@@ -17,6 +17,8 @@ struct OpenedStore {
   var recovery = RecoveryReport()
   /// Where the records of each segment end.
   var ends: [SegmentID: Int] = [:]
+  /// Whether the page cache may show what is not on disk, or may have lost it.
+  var hasLostPages = false
   /// Segments that hold nothing, to be removed.
   var emptySegments: [SegmentID] = []
   /// The highest sequence number in a part of the log that was discarded; it is not used again.

@@ -14,5 +14,5 @@ struct SyncFailureMark {
   func set() { try? lockFile.truncate(to: 1) }
 
   /// Where this fails, a later recovery takes damage in what was not durable for a torn tail.
-  func clear() { try? lockFile.truncate(to: 0) }
+  func clear() { if (try? isSet()) != false { try? lockFile.truncate(to: 0) } }
 }

@@ -119,6 +119,21 @@ package final class File: Sendable {
     try named { () throws(SystemError) in try fileSystem.truncate(descriptor, to: byteCount) }
   }
 
+  /// Writes what the file shows over itself, so that the next sync writes out all of it, also what
+  /// the kernel takes for clean after a sync that failed. Pages of zeros are left as they are.
+  package func rewrite(byteCount: Int) throws(StoreError) {
+    let pageByteCount = 4096
+    var page = [UInt8](repeating: 0, count: pageByteCount)
+    for offset in stride(from: 0, to: byteCount, by: pageByteCount) {
+      let count = try read(
+        into: &page, bufferOffset: 0, byteCount: min(pageByteCount, byteCount - offset), at: offset)
+      try page.withSpan { (page) throws(StoreError) in
+        let bytes = page.extracting(0..<count)
+        if !bytes.isZero { try write(bytes, at: offset) }
+      }
+    }
+  }
+
   /// fdatasync. Never retried: after a failure the kernel may forget what it could not write.
   package func synchronizeData() throws(StoreError) {
     try named { () throws(SystemError) in try fileSystem.synchronizeData(descriptor) }

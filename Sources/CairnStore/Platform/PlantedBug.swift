@@ -11,7 +11,7 @@
 package enum PlantedBug: String, CaseIterable, Sendable {
   // Syncs left out.
   case noDataSync, noManifestSync, noDirectorySync, noSegmentHeaderSync, noSegmentNameSync
-  case noParentSync, noSyncAtRecovery, noDropAtRecovery, noSyncAtClose, noSyncBeforeSealing
+  case noParentSync, noSyncAtRecovery, noRewriteAtRecovery, noSyncAtClose, noSyncBeforeSealing
   /// Only the last segment is synced where the log has gone on in another.
   case onlyActiveSegmentSynced
   /// A sync that failed is tried again, which reports success.
