@@ -51,6 +51,9 @@ let package = Package(
       name: "DamageFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/DamageFuzzer",
       swiftSettings: settings),
     .executableTarget(
+      name: "ExhaustiveFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/ExhaustiveFuzzer",
+      swiftSettings: settings),
+    .executableTarget(
       name: "FormatFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/FormatFuzzer",
       swiftSettings: settings),
     // Entries for libFuzzer, which Fuzz/libfuzzer links in; without it they replay inputs.
@@ -59,7 +62,7 @@ let package = Package(
       name: "LibFuzzer", dependencies: ["FuzzSupport", "LibFuzzerDriver"], path: "Fuzz/LibFuzzer",
       swiftSettings: settings),
     .testTarget(
-      name: "CairnStoreTests", dependencies: ["CairnStore", "KillWriter"],
+      name: "CairnStoreTests", dependencies: ["CairnStore", "FuzzSupport", "KillWriter"],
       swiftSettings: settings),
     .testTarget(name: "CairnTests", dependencies: ["Cairn"], swiftSettings: settings),
     .testTarget(

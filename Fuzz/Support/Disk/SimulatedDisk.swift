@@ -200,6 +200,14 @@ package final class SimulatedDisk: @unchecked Sendable {
     return SimulatedDisk(self, root: root, boot: bootIdentifier[0])
   }
 
+  /// The kernel needs memory, and forgets all clean pages that no mapping holds.
+  package func dropCaches() {
+    func drop(_ directory: SimulatedFile) {
+      for file in directory.names.values { file.isDirectory ? drop(file) : file.dropCache() }
+    }
+    drop(root)
+  }
+
   /// A copy in which everything is on disk as the running system sees it, and no process runs.
   package func settled() -> SimulatedDisk {
     var newest = Newest()

@@ -15,7 +15,9 @@ package struct FuzzTarget: Sendable {
     FuzzTarget(name: "segment-header") { try SegmentHeaderCheck.check($0) },
     FuzzTarget(name: "record") { try RecordCheck.check($0) },
     FuzzTarget(name: "segment") { try SegmentCheck.check($0) },
-    FuzzTarget(name: "operations") { try CrashRun(ByteChoices($0)).run(operationCount: 60) },
+    FuzzTarget(name: "operations") {
+      try CrashRun(ByteChoices($0), cutInterval: 30).run(operationCount: 60)
+    },
   ]
 
   package static func named(_ name: String) -> FuzzTarget? { all.first { $0.name == name } }

@@ -1,4 +1,5 @@
 import CairnStore
+import FuzzSupport
 import Testing
 
 /// Damage to a store that was closed: each key gives its value or an error that names file and

@@ -1,4 +1,5 @@
 import CairnStore
+import FuzzSupport
 import Testing
 
 /// Damage that no crash explains, in a store that was not closed.

@@ -1,5 +1,6 @@
 import CairnStore
 import Foundation
+import FuzzSupport
 import Testing
 
 /// Stores made by someone who knows the format: every checksum is right, the numbers are not.

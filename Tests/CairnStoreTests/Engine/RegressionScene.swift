@@ -147,9 +147,9 @@ final class RegressionThread: Sendable {
     }
   }
 
-  /// Waits until the thread waits for something, or has ended; a second at most.
+  /// Waits until the thread waits for something, or has ended; ten seconds at most.
   func waitUntilBlocked() {
-    let limit = ContinuousClock.now + .seconds(1)
+    let limit = ContinuousClock.now + .seconds(10)
     while ContinuousClock.now < limit {
       if let file = status.withLock({ $0 }) {
         guard let text = try? String(contentsOfFile: file, encoding: .utf8) else { return }
@@ -160,7 +160,7 @@ final class RegressionThread: Sendable {
   }
 
   /// Whether the thread ends, within a time that no working code needs.
-  func finishes() -> Bool { done.wait(timeout: .now() + .seconds(20)) == .success }
+  func finishes() -> Bool { done.wait(timeout: .now() + .seconds(100)) == .success }
 }
 
 /// Holds the first thread up that comes, until it is told to go on.
@@ -177,12 +177,12 @@ final class RegressionStop: Sendable {
     }
     if isFirst {
       arrived.signal()
-      _ = released.wait(timeout: .now() + .seconds(20))
+      _ = released.wait(timeout: .now() + .seconds(100))
     }
     return isFirst
   }
 
-  func waitForArrival() { #expect(arrived.wait(timeout: .now() + .seconds(20)) == .success) }
+  func waitForArrival() { #expect(arrived.wait(timeout: .now() + .seconds(100)) == .success) }
   func release() { released.signal() }
 }
 

@@ -1,5 +1,6 @@
 import CairnStore
 import Foundation
+import FuzzSupport
 import Testing
 
 @Suite("Removing everything")
@@ -117,7 +118,7 @@ struct RemoveAllTests {
     try store.removeAll()
     gate.open()
     #expect(syncer.finishes())
-    #expect(sealer.finishes(within: 10))
+    #expect(sealer.finishes())
     #expect(syncer.error == nil)
   }
 }

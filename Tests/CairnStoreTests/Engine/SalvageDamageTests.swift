@@ -1,4 +1,5 @@
 import CairnStore
+import FuzzSupport
 import Testing
 
 /// Random damage to stores whose whole history is known, against an oracle that goes by the history

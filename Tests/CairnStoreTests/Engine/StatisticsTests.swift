@@ -1,5 +1,6 @@
 import CairnStore
 import Foundation
+import FuzzSupport
 import Testing
 
 @Suite("Statistics")

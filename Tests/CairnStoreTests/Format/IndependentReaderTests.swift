@@ -1,5 +1,6 @@
 import CairnStore
 import Foundation
+import FuzzSupport
 import Testing
 
 /// Holds Docs/FileFormat.md against the library: Tests/FormatReader/read_store.py was written from

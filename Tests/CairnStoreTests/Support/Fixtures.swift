@@ -105,7 +105,7 @@ final class Background: Sendable {
   }
 
   /// Whether the thread ended within a time that no working code needs.
-  func finishes(within seconds: Int = 30) -> Bool {
+  func finishes(within seconds: Int = 100) -> Bool {
     group.wait(timeout: .now() + .seconds(seconds)) == .success
   }
 
@@ -115,7 +115,7 @@ final class Background: Sendable {
 
 /// Waits until something holds that another thread brings about, but not for ever.
 func waitUntil(_ holds: () throws -> Bool) throws {
-  let limit = ContinuousClock.now + .seconds(30)
+  let limit = ContinuousClock.now + .seconds(100)
   while try !holds() {
     if ContinuousClock.now > limit { throw SupportError(call: "waited in vain", number: 0) }
     Thread.sleep(forTimeInterval: 0)

@@ -11,12 +11,12 @@ final class Gate: Sendable {
   func passOnce() {
     if isUsed.exchange(true, ordering: .sequentiallyConsistent) { return }
     arrived.signal()
-    _ = opened.wait(timeout: .now() + .seconds(60))
+    _ = opened.wait(timeout: .now() + .seconds(100))
   }
 
   /// Waits until a thread is held up, but not for ever.
   func waitForArrival() throws {
-    guard arrived.wait(timeout: .now() + .seconds(30)) == .success else {
+    guard arrived.wait(timeout: .now() + .seconds(100)) == .success else {
       throw SupportError(call: "nobody came to the gate", number: 0)
     }
   }

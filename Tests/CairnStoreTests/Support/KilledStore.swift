@@ -1,4 +1,5 @@
 import CairnStore
+import FuzzSupport
 import Testing
 
 /// A store whose process died at some point: the image of its directory then, and what it held.

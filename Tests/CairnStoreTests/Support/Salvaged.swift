@@ -1,4 +1,5 @@
 import CairnStore
+import FuzzSupport
 import Testing
 
 /// What a salvage of an image made: the report, and all that the copy holds.

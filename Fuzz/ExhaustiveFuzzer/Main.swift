@@ -1,0 +1,15 @@
+import FuzzSupport
+
+/// All workloads of two operations on a tiny store, cut at every call, with six decisions of a cut
+/// free; with `--three` all of three operations, with ten. Iteration `i` is workload `i`.
+@main
+enum ExhaustiveFuzzer {
+  static func main() {
+    var fuzzer = Fuzzer(name: "ExhaustiveFuzzer", iterations: 0, options: ["--three"])
+    let isLong = !fuzzer.arguments.isEmpty
+    let exhaustive = ExhaustiveRun(
+      operationCount: isLong ? 3 : 2, freeDecisionCount: isLong ? 10 : 6)
+    fuzzer.enumerate(exhaustive.workloadCount)
+    fuzzer.run { try exhaustive.run(Int($0)) }
+  }
+}

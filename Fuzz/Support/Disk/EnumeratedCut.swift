@@ -1,0 +1,63 @@
+/// Every cut in turn, of those in which only some decisions are free: all combinations of what
+/// these may be, while all others are as old as can be, or as new.
+///
+/// A cut makes its decisions in a fixed order: which names are there, then for each file its
+/// sectors and its length. Sectors are not torn and unwritten space is empty.
+struct EnumeratedCut: CutChooser {
+  /// What is chosen where no choice is free.
+  enum Rest: CaseIterable {
+    case oldest, newest
+  }
+
+  private let free: [Int]
+  private let rest: Rest
+  /// What the free decisions are in this cut.
+  private var chosen: [Int]
+  /// How many choices each had when it was last made; 1 where it was not.
+  private var freeCounts: [Int]
+  /// How many decisions this cut made so far.
+  private(set) var decisionCount = 0
+
+  /// - Parameter free: the numbers of the free decisions, in rising order.
+  init(free: [Int], rest: Rest) {
+    self.free = free
+    self.rest = rest
+    chosen = [Int](repeating: 0, count: free.count)
+    freeCounts = [Int](repeating: 1, count: free.count)
+  }
+
+  /// Goes on to the next cut.
+  ///
+  /// - Returns: `false` where that was the last.
+  mutating func advance() -> Bool {
+    decisionCount = 0
+    // Like an odometer, the last decision the fastest; what was decided before may change how
+    // many choices there are behind it, so the counts are those of the cut that was just made.
+    for index in free.indices.reversed() {
+      if chosen[index] + 1 < freeCounts[index] {
+        chosen[index] += 1
+        for later in (index + 1)..<free.endIndex { (chosen[later], freeCounts[later]) = (0, 1) }
+        return true
+      }
+    }
+    return false
+  }
+
+  private mutating func choose(_ count: Int) -> Int {
+    defer { decisionCount += 1 }
+    guard let index = free.firstIndex(of: decisionCount) else {
+      return rest == .oldest ? 0 : count - 1
+    }
+    freeCounts[index] = count
+    return min(chosen[index], count - 1)
+  }
+
+  mutating func version(of count: Int) -> Int { choose(count) }
+  mutating func length(of count: Int) -> Int { choose(count) }
+  mutating func persistsName() -> Bool { choose(2) == 1 }
+  mutating func tearsSector() -> Bool { false }
+  mutating func keepsOldWord() -> Bool { false }
+  mutating func fillsUnwritten() -> Bool { false }
+  mutating func junk(of count: Int) -> Int { 0 }
+  mutating func isHostile() -> Bool { false }
+}
