@@ -218,7 +218,7 @@ private struct ExhaustiveWorkload {
       var check = RecoveryCheck(configuration: configuration, now: clock.now())
       check.depthLimit = 0
       do {
-        try check.check(image, legal: model.afterPowerCut, isSettled: true, &choices)
+        try check.check(image, legal: model.afterPowerCut, &choices)
       } catch {
         throw FuzzFailure("after a power cut \(place) that left \(cut): \(error)")
       }
