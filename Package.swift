@@ -45,13 +45,13 @@ let package = Package(
       name: "CrashFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/CrashFuzzer",
       swiftSettings: settings),
     .executableTarget(
+      name: "ExhaustiveFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/ExhaustiveFuzzer",
+      swiftSettings: settings),
+    .executableTarget(
       name: "FaultFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/FaultFuzzer",
       swiftSettings: settings),
     .executableTarget(
       name: "DamageFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/DamageFuzzer",
-      swiftSettings: settings),
-    .executableTarget(
-      name: "ExhaustiveFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/ExhaustiveFuzzer",
       swiftSettings: settings),
     .executableTarget(
       name: "FormatFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/FormatFuzzer",

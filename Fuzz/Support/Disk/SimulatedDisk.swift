@@ -194,18 +194,18 @@ package final class SimulatedDisk: @unchecked Sendable {
     directory.diskNames[name] = new
   }
 
-  /// A disk of the same kind, in the same run of the kernel, with nothing on it.
-  func emptyCopy() -> SimulatedDisk {
-    let root = SimulatedFile(isDirectory: true, sectorByteCount: sectorByteCount)
-    return SimulatedDisk(self, root: root, boot: bootIdentifier[0])
-  }
-
   /// The kernel needs memory, and forgets all clean pages that no mapping holds.
   package func dropCaches() {
     func drop(_ directory: SimulatedFile) {
       for file in directory.names.values { file.isDirectory ? drop(file) : file.dropCache() }
     }
     drop(root)
+  }
+
+  /// A disk of the same kind, in the same run of the kernel, with nothing on it.
+  func emptyCopy() -> SimulatedDisk {
+    let root = SimulatedFile(isDirectory: true, sectorByteCount: sectorByteCount)
+    return SimulatedDisk(self, root: root, boot: bootIdentifier[0])
   }
 
   /// A copy in which everything is on disk as the running system sees it, and no process runs.
