@@ -189,7 +189,8 @@ struct Appender: ~Copyable {
   ) {
     header.sequenceDelta = UInt32(sequence - segment.header.baseSequence)
     let seconds = written.millisecondsSinceEpoch / 1000
-    header.writtenDelta = UInt32(clamping: seconds - segment.header.baseTime)
+    header.writtenDelta =
+      planted(.writtenForgotten) ? 0 : UInt32(clamping: seconds - segment.header.baseTime)
   }
 
   private mutating func appendByCalls(

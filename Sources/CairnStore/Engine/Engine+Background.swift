@@ -73,7 +73,8 @@ extension Engine {
   /// Syncs the log after at most `interval`.
   func requestSync(within interval: Duration) {
     let delay = interval.milliseconds
-    guard backgroundFlags.syncDelay.min(delay, ordering: .relaxed).oldValue > delay else { return }
+    let bound = planted(.shorterIntervalIgnored) ? Int64.max - 1 : delay
+    guard backgroundFlags.syncDelay.min(delay, ordering: .relaxed).oldValue > bound else { return }
     handle.hold(self)
     background.run(after: interval) { [handle] in
       guard let engine = handle.engine else { return }

@@ -65,7 +65,7 @@ extension Engine {
     var failure: StoreError?
     do {
       // In the order of the log, so that a segment's sync mark vouches for those before it.
-      for (segment, end) in targets {
+      for (segment, end) in planted(.syncedInReverse) ? targets.reversed() : targets {
         // DURABILITY: records reach the disk here, and only then are they acknowledged as
         // durable. A crash before leaves a torn tail that nobody was promised.
         if planted(.syncMarkBeforeSync) { segment.didSync(through: end) }

@@ -26,7 +26,7 @@ extension Engine {
         do throws(StoreError) {
           try replaceManifest(&state, lastSequence: floor) { manifest in
             manifest.floorSequence = floor
-            manifest.retiredIDs += segments.map(\.id.rawValue)
+            manifest.retiredIDs += planted(.retiredForgotten) ? [] : segments.map(\.id.rawValue)
             manifest.openSegments = []
             manifest.sealedSegments = []
             // The next write makes a segment and says so in the manifest.

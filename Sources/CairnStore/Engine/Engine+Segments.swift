@@ -187,7 +187,7 @@ extension Engine {
       try changingManifest { (state) throws(StoreError) in
         // A removal of all may have taken it meanwhile.
         let isThere = appender.withLock { $0.rolled.first === segment }
-        guard isThere else { return }
+        guard isThere || planted(.sealsWhatWasRemoved) else { return }
         // DURABILITY: its bytes are on disk, so that a damaged record in a segment that is listed
         // as sealed is damage and never a torn write.
         try replaceManifest(&state) { manifest in
@@ -247,7 +247,7 @@ extension Engine {
     change(&next)
     next.generation &+= 1
     next.lastSequence = lastSequence ?? appender.withLock { $0.nextSequence - 1 }
-    next.lastTime = clock.now()
+    if !planted(.lastTimeForgotten) { next.lastTime = clock.now() }
     next.bootIdentifier = bootIdentifier
     let file = ManifestFile(directory: directory)
     let prepared = try file.prepare(next)

@@ -49,7 +49,8 @@ extension Engine {
     expecting expectation: Expectation
   ) throws(StoreError) -> CompareAndSetResult {
     try checkWritable()
-    let durability = durability ?? configuration.durability
+    let durability =
+      durability ?? (planted(.defaultDurabilityIgnored) ? .process : configuration.durability)
     let now = clock.now()
     if index.recency.needs(now) { noteTime(now) }
     let template = try limits.putHeader(key: key, value: value, attributes: attributes, now: now)
@@ -97,7 +98,8 @@ extension Engine {
     }
     // Removing what is not there writes nothing.
     guard try isThere(locate(hash, key: key, now: now)) else { return false }
-    let durability = durability ?? configuration.durability
+    let durability =
+      durability ?? (planted(.defaultDurabilityIgnored) ? .process : configuration.durability)
     var event: RemovalEvent?
     let sequence = try withRoom(
       byteCount: template.byteCount + Appender.syncMarkByteCount, isRemoval: true
@@ -135,7 +137,8 @@ extension Engine {
   ) throws(StoreError) -> Int {
     try checkWritable()
     if batch.operations.isEmpty { return 0 }
-    let durability = durability ?? configuration.durability
+    let durability =
+      durability ?? (planted(.defaultDurabilityIgnored) ? .process : configuration.durability)
     let now = clock.now()
     if index.recency.needs(now) { noteTime(now) }
     var batch = batch

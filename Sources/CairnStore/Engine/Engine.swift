@@ -94,7 +94,7 @@ package final class Engine: Sendable {
   /// appender's lock held by the caller's own closure.
   func poison(_ failure: SystemFailure) {
     appender.withLock { appender in
-      if appender.failure == nil { appender.failure = failure }
+      if appender.failure == nil, !planted(.poisonForgotten) { appender.failure = failure }
     }
     commits.withLock { state in
       if state.failure == nil { state.failure = failure }

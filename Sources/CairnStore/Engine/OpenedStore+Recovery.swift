@@ -81,7 +81,9 @@ extension OpenedStore {
           if hasLostPages && !planted(.noRewriteAtRecovery) {
             try file.rewrite(byteCount: byteCount)
           }
-          if !planted(.noSyncAtRecovery) { try file.synchronizeData() }
+          if !planted(.noSyncAtRecovery), !planted(.recoverySyncAfterSwitch) {
+            try file.synchronizeData()
+          }
         } catch {
           failureMark.set()
           throw error
@@ -112,18 +114,22 @@ extension OpenedStore {
     var next = manifest
     next.sealedSegments += recovered.map(\.sealedEntry)
     next.openSegments = []
-    next.retiredIDs = emptySegments.map(\.rawValue)
+    next.retiredIDs = planted(.emptyNotRetired) ? [] : emptySegments.map(\.rawValue)
     next.isClean = true
     next.generation &+= 1
     next.lastSequence = nextSequence - 1
     next.lastTime = clock.now()
     next.bootIdentifier = bootIdentifier
+    if planted(.markClearedFirst) { SyncFailureMark(lockFile: lockFile).clear() }
     // DURABILITY: before the switch, the next open finds the same tail and decides the same;
     // after it, the discarded bytes are beyond the end of a sealed segment and never read.
     let file = ManifestFile(directory: directory)
     try file.write(try file.prepare(next))
     try file.install()
     manifest = next
+    for segment in recovered where planted(.recoverySyncAfterSwitch) {
+      try segment.file.synchronizeData()
+    }
     // The order matters on a full disk: what is cut off makes room for the next manifest.
     // Not beside a poisoned store whose readers may still look at what is cut off.
     if !hasLostPages { for segment in recovered { try? segment.trim(to: segment.usage.end) } }

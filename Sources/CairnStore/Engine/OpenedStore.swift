@@ -132,7 +132,7 @@ struct OpenedStore {
   mutating func sweep() throws(StoreError) {
     // DURABILITY: the process before may have died between the exchange of the manifests and the
     // sync of the directory. What the manifest allows is done only once it is there for good.
-    try ManifestFile(directory: directory).settle()
+    if !planted(.noSettleAtOpen) { try ManifestFile(directory: directory).settle() }
     let segments = manifest.openSegments.map(\.id) + manifest.sealedSegments.map(\.id)
     let listed = Set(
       segments.map { FileName.segment($0) } + [FileName.checkpoint(manifest.checkpointID)])

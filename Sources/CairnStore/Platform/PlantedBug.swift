@@ -19,10 +19,25 @@ package enum PlantedBug: String, CaseIterable, Sendable {
 
   // Orders turned round.
   case manifestWrittenInPlace, segmentsUnlinkedFirst, appendBeforeUnclean, syncMarkBeforeSync
+  /// What was found is synced only when the manifest already says that it is there.
+  case recoverySyncAfterSwitch
+  /// A recovery goes on as if the manifest that it read were on disk for good.
+  case noSettleAtOpen
+  case syncedInReverse, markClearedFirst
 
   // Checks left out.
   case headerChecksumIgnored, valueChecksumIgnored, checksumUnseeded, batchEndIgnored
   case laterSegmentsKept, lengthTrusted, expiryIgnored, expectationIgnored
+  /// A segment is sealed although a removal of all took it meanwhile.
+  case sealsWhatWasRemoved
+  /// The store takes writes although a failure left open what is on disk.
+  case poisonForgotten
+
+  // Notes left out: of files to be removed, of times.
+  case retiredForgotten, emptyNotRetired, lastTimeForgotten, writtenForgotten
+
+  // Promises of durability that are taken for weaker ones.
+  case defaultDurabilityIgnored, shorterIntervalIgnored
 
   // Rules of replay.
   case oldestWins, tombstonesIgnored, sequenceStartsAtManifest
