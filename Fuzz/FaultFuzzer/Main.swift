@@ -5,7 +5,7 @@ import FuzzSupport
 /// seed decides and which visits every call; with `--full-disk` stores that fill a small disk.
 @main
 enum FaultFuzzer {
-  static func main() throws {
+  static func main() {
     var fuzzer = Fuzzer(
       name: "FaultFuzzer", iterations: 200,
       options: ["--sweep", "--sampled", "--full-disk", "--trace"])
@@ -20,11 +20,11 @@ enum FaultFuzzer {
         return run.tally
       }
     case ["--sweep"]:
-      let sweep = try scripted()
+      let sweep = scripted()
       fuzzer.enumerate(sweep.cases.count)
       fuzzer.run { try sweep.run(Int($0), trace: trace) }
     case ["--sweep", "--sampled"]:
-      let sweep = try scripted()
+      let sweep = scripted()
       let sampleCount = 8 * sweep.callCount
       fuzzer.sample(sampleCount)
       fuzzer.run { seed in
@@ -36,9 +36,11 @@ enum FaultFuzzer {
     }
   }
 
-  private static func scripted() throws -> FaultSweep {
-    let sweep = try FaultSweep.scripted()
-    print("FaultFuzzer: \(sweep.cases.count) cases at \(sweep.callCount) calls")
-    return sweep
+  private static func scripted() -> FaultSweep {
+    do {
+      let sweep = try FaultSweep.scripted()
+      print("FaultFuzzer: \(sweep.cases.count) cases at \(sweep.callCount) calls")
+      return sweep
+    } catch { Fuzzer.end(with: 1, "FaultFuzzer: FAILED without a fault: \(error)") }
   }
 }

@@ -72,7 +72,7 @@ package final class CrashRun<Choices: ChoiceSource> {
           hasFailedSync = true
           return .fail(SystemError.inputOutput)
         }
-        if !isAlone { writeMeanwhile() }
+        if !isAlone { writeMeanwhile(during: operation) }
       }
       untilCut -= 1
       if untilCut == 0 {
@@ -140,7 +140,7 @@ package final class CrashRun<Choices: ChoiceSource> {
   }
 
   /// Another thread writes while a sync runs, and is done before it.
-  private func writeMeanwhile() {
+  private func writeMeanwhile(during other: Operation) {
     guard let store = process.store else { return }
     let key = choices.element(of: OperationGenerator.keys)
     let now = clock.now()
@@ -150,8 +150,9 @@ package final class CrashRun<Choices: ChoiceSource> {
     switch choices.below(6) {
     case 0: operation = .remove(key: key, .process)
     case 1:
-      let other = choices.element(of: OperationGenerator.keys)
-      operation = .batch([(key, entry()), (other, nil)], .process)
+      let second = choices.element(of: OperationGenerator.keys)
+      operation = .batch([(key, entry()), (second, nil)], .process)
+    case 2 where other.allowsRemovalOfAllMeanwhile: operation = .removeAll
     default: operation = .put(key: key, entry(), .process)
     }
     guard let next = operation.applied(to: state, now: now) else { return }
@@ -159,7 +160,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     model.candidates.append(next)
     do {
       _ = try operation.perform(on: store, holding: state, now: now)
-      if !process.fileSystem.isDead { model.isLastCandidateAcknowledged = true }
+      if !process.fileSystem.isDead { model.acknowledgedCandidateCount = model.candidates.count }
     } catch {
       // Closed by now, or dead.
       if !process.fileSystem.isDead { model.candidates.removeLast() }
@@ -188,10 +189,10 @@ package final class CrashRun<Choices: ChoiceSource> {
     _ next: ModelState?, _ versions: [[UInt8]: UInt64], _ operation: Operation
   ) {
     if let next { model.acknowledge(next, versions, operation, now: clock.now()) }
-    if model.isLastCandidateAcknowledged {
+    if model.acknowledgedCandidateCount > 0 {
       for state in model.candidates.dropFirst(next == nil ? 0 : 1) { model.acknowledge(state) }
     }
-    model.isLastCandidateAcknowledged = false
+    model.acknowledgedCandidateCount = 0
     model.candidates = []
   }
 
@@ -226,6 +227,8 @@ package final class CrashRun<Choices: ChoiceSource> {
       return try reopen(model.afterPowerCut)
     }
     tally["kills"] += 1
+    // Clean pages may go at any time, and what a failed sync left clean goes with them.
+    if afterFailedSync, choices.once(in: 2) { disk.dropCaches() }
     try reopen(
       afterFailedSync ? model.afterPowerCut : model.afterDeath, afterPowerCut: model.afterPowerCut)
   }
@@ -292,5 +295,15 @@ package final class CrashRun<Choices: ChoiceSource> {
       tally.add(check.tally)
     }
     images = []
+  }
+}
+
+extension Operation {
+  /// Whether its syncs are made with none of the locks that a removal of all needs.
+  fileprivate var allowsRemovalOfAllMeanwhile: Bool {
+    switch self {
+    case .sync, .wait, .runJobs: true
+    default: false
+    }
   }
 }

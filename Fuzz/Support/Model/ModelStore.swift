@@ -36,8 +36,9 @@ package struct ModelStore {
   package private(set) var states: [ModelState]
   /// The states that writes which are under way lead to, in order.
   package var candidates: [ModelState] = []
-  /// Whether the last of them was acknowledged, as may be where another thread's write waits.
-  package var isLastCandidateAcknowledged = false
+  /// How many of them count as acknowledged, as may be where another thread's write waits: up to
+  /// and including the last one that was.
+  package var acknowledgedCandidateCount = 0
 
   package init(_ state: ModelState = [:]) { states = [state] }
 
@@ -76,7 +77,7 @@ package struct ModelStore {
   package var afterPowerCut: [ModelState] { states + candidates }
   /// What may be found when the process dies now.
   package var afterDeath: [ModelState] {
-    isLastCandidateAcknowledged ? Array(candidates.suffix(1)) : [current] + candidates
+    Array(([current] + candidates).dropFirst(acknowledgedCandidateCount))
   }
 }
 

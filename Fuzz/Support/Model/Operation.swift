@@ -133,7 +133,7 @@ package struct OperationGenerator {
         key: key, entry(&choices, now: now), isRight: !choices.once(in: 3), durability(&choices))
     case 78..<80: return .removeAll
     case 80..<84: return .sync
-    case 84..<88: return .wait(.milliseconds(choices.below(200)))
+    case 84..<88: return .wait(.milliseconds(choices.below(choices.once(in: 4) ? 4000 : 200)))
     case 88..<93: return .runJobs
     case 93..<96: return .get(key: key)
     default: return .reopen
