@@ -59,7 +59,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     // Death comes to one operation in thirty.
     var callsToDeath = choices.once(in: 30) ? choices.below(30) : -1
     var untilCut = 1 + choices.below(2 * cutInterval)
-    var fails = choices.once(in: 40)
+    var fails = choices.once(in: 25)
     hasFailedSync = false
     let isAlone = choices.once(in: 2)
     var diesAfterSwitch = choices.once(in: 60)
@@ -254,7 +254,9 @@ package final class CrashRun<Choices: ChoiceSource> {
     let imageCount = images.count
     var untilCut = 1 + choices.below(2 * cutInterval)
     var callsToDeath = deathLimit > 0 && choices.once(in: 6) ? choices.below(60) : -1
+    let diesBeforeSwitch = deathLimit > 0 && choices.once(in: 8)
     process.fileSystem.intervene = { [unowned self] call in
+      if diesBeforeSwitch, call == .exchange || call == .rename { return .die }
       untilCut -= 1
       if untilCut == 0 {
         untilCut = 1 + choices.below(2 * cutInterval)
