@@ -1,5 +1,5 @@
 /// Every cut in turn, of those in which only some decisions are free: all combinations of what
-/// these may be, while all others are as old as can be, or as new.
+/// these may be, while the others follow a rule.
 ///
 /// A cut makes its decisions in a fixed order: which names are there, then for each file its
 /// sectors and its length. Sectors are not torn and unwritten space is empty.
@@ -7,6 +7,20 @@ struct EnumeratedCut: CutChooser {
   /// What is chosen where no choice is free.
   enum Rest: CaseIterable {
     case oldest, newest
+    /// In turn, beginning with either.
+    case oldestAndNewest, newestAndOldest
+
+    /// Those that the free decisions are combined with.
+    static let uniform: [Rest] = [.oldest, .newest]
+
+    fileprivate func choice(_ number: Int, of count: Int) -> Int {
+      switch self {
+      case .oldest: 0
+      case .newest: count - 1
+      case .oldestAndNewest: number.isMultiple(of: 2) ? 0 : count - 1
+      case .newestAndOldest: number.isMultiple(of: 2) ? count - 1 : 0
+      }
+    }
   }
 
   private let free: [Int]
@@ -46,7 +60,7 @@ struct EnumeratedCut: CutChooser {
   private mutating func choose(_ count: Int) -> Int {
     defer { decisionCount += 1 }
     guard let index = free.firstIndex(of: decisionCount) else {
-      return rest == .oldest ? 0 : count - 1
+      return rest.choice(decisionCount, of: count)
     }
     freeCounts[index] = count
     return min(chosen[index], count - 1)
@@ -60,4 +74,8 @@ struct EnumeratedCut: CutChooser {
   mutating func fillsUnwritten() -> Bool { false }
   mutating func junk(of count: Int) -> Int { 0 }
   mutating func isHostile() -> Bool { false }
+}
+
+extension EnumeratedCut: CustomStringConvertible {
+  var description: String { "decisions \(free) as \(chosen), the rest \(rest)" }
 }

@@ -330,6 +330,9 @@ final class SimulatedFile {
   /// How many sectors have more than one possible state.
   var dirtySectorCount: Int { versions.count }
 
+  /// How many states of sectors, and lengths, there may be besides those that are there for good.
+  var stateCount: Int { versions.values.reduce(lengths.count) { $0 + $1.count } }
+
   /// What the running system reads.
   var contents: [UInt8] {
     var bytes = [UInt8](repeating: 0, count: byteCount)

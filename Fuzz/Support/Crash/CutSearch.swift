@@ -1,0 +1,207 @@
+import CairnStore
+
+/// Makes the cuts of an exhaustive search, and checks that the store recovers from each.
+///
+/// An image of a disk decides alone what is found in it, so none is opened twice.
+final class CutSearch {
+  /// What is known of images.
+  final class Memory {
+    fileprivate var found: [DiskDigest: ModelState] = [:]
+    /// Those whose recovery was cut.
+    fileprivate var cutInRecovery: Set<DiskDigest> = []
+
+    /// What is forgotten is looked at again.
+    private static let limit = 200_000
+
+    fileprivate func add(_ state: ModelState, _ digest: DiskDigest) {
+      if found.count >= Self.limit { found = [:] }
+      found[digest] = state
+    }
+  }
+
+  private(set) var tally = Tally()
+  let configuration: StoreConfiguration
+  private let now: Timestamp
+  private let freeDecisionCount: Int
+  private let memory: Memory
+
+  init(
+    _ configuration: StoreConfiguration, now: Timestamp, freeDecisionCount: Int, memory: Memory
+  ) {
+    self.configuration = configuration
+    self.now = now
+    self.freeDecisionCount = freeDecisionCount
+    self.memory = memory
+    // In this order.
+    for name in ["moments", "whole moments", "cuts", "kills"] { tally[name] = 0 }
+  }
+
+  // MARK: Moments
+
+  /// Does something in a process, and looks at each of its calls before which the disk may hold
+  /// something that it could not hold when the call before was looked at. Others may leave less,
+  /// but nothing else.
+  func watching<Result>(
+    _ process: SimulatedProcess,
+    _ look:
+      @escaping (_ call: SimulatedFileSystem.Call, _ number: Int, _ isNew: Bool) throws ->
+      Void,
+    while body: () throws -> Result
+  ) throws -> Result {
+    var last = SimulatedDisk.Unsettled()
+    var number = 0
+    var failure: (any Error)?
+    process.fileSystem.intervene = { call in
+      if failure != nil { return nil }
+      let unsettled = process.fileSystem.disk.unsettled
+      do { try look(call, number, unsettled.exceeds(last)) } catch { failure = error }
+      last = unsettled
+      number += 1
+      return nil
+    }
+    defer { process.fileSystem.intervene = nil }
+    let result = Swift.Result { try body() }
+    if let failure { throw failure }
+    return try result.get()
+  }
+
+  // MARK: Cuts
+
+  /// Checks what a cut at this moment may leave, within the bound of the search.
+  ///
+  /// - Parameter name: what the cuts are counted as.
+  func checkCuts(
+    _ disk: SimulatedDisk, legal: [ModelState], as name: String = "cuts", _ place: String
+  ) throws {
+    let limit = freeDecisionCount
+    let decisionCount = decisionCount(disk)
+    if name == "cuts" {
+      tally["moments"] += 1
+      tally["whole moments"] += decisionCount <= limit ? 1 : 0
+    }
+    func check(_ free: [Int], _ rest: EnumeratedCut.Rest) throws {
+      var cut = EnumeratedCut(free: free, rest: rest)
+      repeat {
+        let image = disk.afterPowerCut(&cut)
+        tally[name] += 1
+        do { try find(in: image, legal: legal) } catch {
+          throw FuzzFailure("after a power cut \(place) that left \(cut): \(error)")
+        }
+      } while cut.advance()
+    }
+    if decisionCount <= limit { return try check(Array(0..<limit), .oldest) }
+    for rest in EnumeratedCut.Rest.uniform {
+      for first in 0...(decisionCount - limit) {
+        try check(Array(first..<(first + limit)), rest)
+        // Any two that no window has both of.
+        for second in min(first + limit, decisionCount)..<decisionCount {
+          try check([first, second], rest)
+        }
+      }
+    }
+  }
+
+  /// How many decisions there are may depend on the decisions; the most are taken for all.
+  private func decisionCount(_ disk: SimulatedDisk) -> Int {
+    EnumeratedCut.Rest.uniform.map { rest in
+      var cut = EnumeratedCut(free: [], rest: rest)
+      _ = disk.afterPowerCut(&cut)
+      return cut.decisionCount
+    }.max() ?? 0
+  }
+
+  /// Cuts the recoveries from some of the cuts at this moment.
+  ///
+  /// What a cut left settles what is found: whatever happens in the recovery, it must stay.
+  func checkCutsInRecovery(_ disk: SimulatedDisk, legal: [ModelState], _ place: String) throws {
+    for rest in EnumeratedCut.Rest.allCases {
+      func image() -> SimulatedDisk {
+        var cut = EnumeratedCut(free: [], rest: rest)
+        return disk.afterPowerCut(&cut)
+      }
+      let first = image()
+      guard memory.cutInRecovery.insert(first.digest).inserted else { continue }
+      let place = "\(place) that left the \(rest)"
+      let state = try find(in: first, legal: legal)
+      try checkRecovery(
+        on: image(), legal: [state], cutLegal: [state], as: "cuts in recovery after a cut",
+        "from a cut \(place)")
+    }
+  }
+
+  /// Recovers a disk as it is, with its page cache, and cuts the power at each call of that, and
+  /// once more when it is done.
+  ///
+  /// - Parameters:
+  ///   - legal: what the recovery may find.
+  ///   - cutLegal: what may be found after a cut in its course.
+  func checkRecovery(
+    on disk: SimulatedDisk, legal: [ModelState], cutLegal: [ModelState], as name: String,
+    _ place: String
+  ) throws {
+    let process = SimulatedProcess.start(on: disk, seed: 2)
+    defer { process.kill() }
+    let state: ModelState
+    do {
+      let store = try watching(process) { [self] call, _, isNew in
+        guard isNew else { return }
+        try checkCuts(disk, legal: cutLegal, as: name, "at a \(call.rawValue) of that")
+      } while: {
+        try process.open(configuration)
+      }
+      state = try check(store, legal: legal)
+      try checkCuts(disk, legal: [state], as: name, "after that")
+    } catch {
+      throw FuzzFailure("in a recovery \(place): \(error)")
+    }
+  }
+
+  // MARK: Images
+
+  /// Opens an image, unless it is known what that finds.
+  @discardableResult
+  private func find(in image: SimulatedDisk, legal: [ModelState]) throws -> ModelState {
+    let digest = image.digest
+    if let state = memory.found[digest],
+      legal.contains(where: { Self.isEqual(state, $0) })
+    {
+      return state
+    }
+    tally["recoveries"] += 1
+    // Of equal images the same becomes, so that a failure comes again in a run of its own.
+    var choices = FuzzRandom(seed: digest.first)
+    if choices.once(in: 2) {
+      var check = RecoveryCheck(configuration: configuration, now: now)
+      check.depthLimit = 0
+      try check.check(image.settled(), legal: legal, &choices)
+    }
+    let process = SimulatedProcess.start(on: image, seed: 3)
+    defer { process.kill() }
+    let state = try check(try process.open(configuration), legal: legal)
+    memory.add(state, digest)
+    return state
+  }
+
+  private static func isEqual(_ found: ModelState, _ expected: ModelState) -> Bool {
+    guard found.count == expected.count else { return false }
+    for (key, entry) in expected {
+      guard var other = found[key] else { return false }
+      // Of a write that was not acknowledged no version is known.
+      if entry.version == nil { other.version = nil }
+      if other != entry { return false }
+    }
+    return true
+  }
+
+  private func check(_ store: Store, legal: [ModelState]) throws -> ModelState {
+    let state = try RecoveryCheck.match(store, legal, now: now, "after an open")
+    let quarantined = try store.statistics().recovery.quarantinedFiles
+    if !quarantined.isEmpty {
+      throw FuzzFailure("a crash alone brought \(quarantined) into quarantine")
+    }
+    return state
+  }
+
+  /// Counts a death of the process.
+  func countKill() { tally["kills"] += 1 }
+}
