@@ -25,7 +25,7 @@ enum FaultFuzzer {
       fuzzer.run { try sweep.run(Int($0), trace: trace) }
     case ["--sweep", "--sampled"]:
       let sweep = scripted()
-      let sampleCount = 8 * sweep.callCount
+      let sampleCount = 2 * sweep.callCount
       fuzzer.sample(sampleCount)
       fuzzer.run { seed in
         let number = Fuzzer.sampledCase(
