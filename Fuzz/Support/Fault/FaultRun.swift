@@ -147,7 +147,10 @@ package final class FaultRun {
       clock.advance(by: duration)
       process.queue.runAll(dueAfter: duration)
       noteFailedCalls()
-      if !isPoisoned { model.settle(at: clock.now()) }
+      // A directory or manifest that could not be synced poisons too, and nobody was told.
+      if !isPoisoned, !injector.failedCalls.contains(.synchronize) {
+        model.settle(at: clock.now())
+      }
     default: break
     }
   }
