@@ -138,7 +138,10 @@ package struct SalvageRun {
     let hasManifest =
       history.disk.contents(of: "/store/MANIFEST") == disk.contents(of: "/store/MANIFEST")
     for (key, records) in history.records {
-      let readable = records.filter { isIntact($0.head, of: $0.file) }
+      // Of a segment whose header is gone, only the manifest still has the salt.
+      let readable = records.filter {
+        isIntact($0.head, of: $0.file) && (hasManifest || isIntact(0..<72, of: $0.file))
+      }
       // In the tail of a store that was not closed, it is for recovery to say what counts.
       guard let newest = readable.last(where: { $0.isSettled }) else { continue }
       // Newer values may lie where recovery does not look, and come back without a manifest.
