@@ -97,7 +97,9 @@ struct SalvagePlaceTests {
         }
         if error != nil {
           let left = (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
-          #expect(left == [], "\(call.rawValue) \(index): \(left)")
+          // Where the lock could not be had, its file may be another's by now.
+          let mayStay = [.lock, .status, .names].contains(call)
+          #expect(left == [] || mayStay && left == ["LOCK"], "\(call.rawValue) \(index): \(left)")
         } else {
           // Only what is done ahead for later may fail unseen.
           #expect([.allocate, .open, .status].contains(call), "\(call.rawValue) \(index)")
