@@ -78,6 +78,23 @@ struct SalvageLockTests {
     #expect(try store.text("key") == "value")
     try store.close()
   }
+
+  @Test("The note that a salvage is not finished is gone before the copy is a store")
+  func note() throws {
+    let copy = copy
+    let seen = Mutex((note: false, both: false))
+    let fileSystem = FaultyFileSystem()
+    fileSystem.setHook { _ in
+      let names = (try? FileManager.default.contentsOfDirectory(atPath: copy)) ?? []
+      seen.withLock {
+        let hasNote = names.contains("UNFINISHED-SALVAGE")
+        if hasNote { $0.note = true }
+        if hasNote && names.contains("MANIFEST") { $0.both = true }
+      }
+    }
+    try salvage(fileSystem)
+    #expect(seen.withLock { $0.note && !$0.both })
+  }
 }
 
 /// Opens a store while another thread is in the middle of something.

@@ -80,7 +80,7 @@ struct SalvagePlaceTests {
   func failures() throws {
     let before = try DirectoryListing(of: directory.store)
     let calls: [FaultyFileSystem.Call] = [
-      .open, .write, .truncate, .synchronize, .randomBytes, .rename, .allocate,
+      .open, .write, .truncate, .synchronize, .randomBytes, .rename, .unlink, .allocate,
       .makeDirectoryAtPath,
       .bootIdentifier, .lock, .names, .status,
     ]

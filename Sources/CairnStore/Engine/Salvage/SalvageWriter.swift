@@ -1,5 +1,5 @@
 /// Writes a new store from front to back: sealed segments, and at the very end the manifest. Until
-/// then the directory is no store, and a file in it says why.
+/// then the directory is no store, and until shortly before a file in it says why.
 struct SalvageWriter: ~Copyable {
   private static let bufferByteCount = 1 << 20
 
@@ -206,17 +206,18 @@ struct SalvageWriter: ~Copyable {
     manifest.lastSequence = lastSequence
     manifest.lastTime = lastTime
     manifest.sealedSegments = sealed
-    // DURABILITY: the names of the segments before the manifest that lists them, and the name of
-    // the directory before the call returns.
+    // It is no store without a manifest either, and once it is one nothing may fail any more for
+    // which it would be removed again, nor may a crash leave a store beside a note that says so.
+    try directory.unlink(FileName.unfinishedSalvage)
+    // DURABILITY: the names of the segments, and that of the note, before the manifest; and the
+    // name of the directory before the call returns.
     try directory.synchronize()
     try Directory.synchronizeParent(of: directory.path, fileSystem: directory.fileSystem)
     let file = ManifestFile(directory: directory)
     names += [FileName.newManifest, FileName.manifest]
     try file.write(try file.prepare(manifest))
     try file.install()
-    // From here on it is a store, whatever becomes of the rest.
-    try directory.unlink(FileName.unfinishedSalvage)
-    try directory.synchronize()
+    // From here on it is a store, durably, and nothing can fail any more.
     file.reserve(manifest)
     lockFile.unlock()
   }
