@@ -198,6 +198,11 @@ package final class SimulatedDisk: @unchecked Sendable {
     directory.diskNames[name] = new
   }
 
+  /// Makes reads of these bytes of a file fail; mapped ones do not see it. Gone with a power cut.
+  package func setUnreadable(_ range: Range<Int>, of path: String) {
+    file(path)?.unreadable = range
+  }
+
   /// The kernel needs memory, and forgets all clean pages that no mapping holds.
   package func dropCaches() {
     func drop(_ directory: SimulatedFile) {

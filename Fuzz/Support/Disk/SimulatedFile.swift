@@ -31,6 +31,8 @@ final class SimulatedFile {
 
   // MARK: What the running system sees
 
+  /// Bytes that the device does not give back.
+  var unreadable: Range<Int>?
   private(set) var byteCount = 0
   private(set) var allocatedByteCount = 0
   var mappingCount = 0

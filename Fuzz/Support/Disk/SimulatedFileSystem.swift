@@ -253,7 +253,11 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
     // SAFETY: a prefix of the caller's buffer.
     let part = unsafe UnsafeMutableRawBufferPointer(
       rebasing: buffer.prefix(Self.transferCount(buffer.count, limit: limit)))
-    return unsafe try file(descriptor, .read).read(into: part, at: offset)
+    let file = try file(descriptor, .read)
+    if let unreadable = file.unreadable, unreadable.overlaps(offset..<(offset + part.count)) {
+      throw fail(.read, SystemError.inputOutput)
+    }
+    return unsafe file.read(into: part, at: offset)
   }
 
   package func write(

@@ -25,7 +25,7 @@ struct SalvageHistory {
   /// The records of each key that the store's files hold, oldest first.
   var records: [[UInt8]: [Written]] = [:]
   /// Everything that was ever a value of the key, by version.
-  var values: [[UInt8]: [UInt64: [UInt8]]] = [:]
+  var values: [[UInt8]: [UInt64: SalvageValue]] = [:]
 
   init(_ random: inout FuzzRandom) throws {
     end = End.allCases[random.below(3)]
@@ -41,7 +41,7 @@ struct SalvageHistory {
         clock.advance(by: .milliseconds(random.below(5000)))
       }
       // No batch is at the end of the log.
-      try put([1], key: Array("end".utf8), to: store)
+      try put([1], key: Array("end".utf8), to: store, &random)
       if end == .closed || session < sessions && random.once(in: 2) {
         try store.close()
         process.queue.runAll()
@@ -55,9 +55,19 @@ struct SalvageHistory {
     findRecords()
   }
 
-  private mutating func put(_ value: [UInt8], key: [UInt8], to store: Store) throws {
-    let version = try store.setValue(value, forKey: key, metadata: [1, 2, 3])
-    values[key, default: [:]][version] = value
+  private mutating func put(
+    _ value: [UInt8], key: [UInt8], to store: Store, _ random: inout FuzzRandom
+  ) throws {
+    // None ends while the history is made and looked at.
+    _ = try store.setValue(
+      value, forKey: key,
+      lifetime: random.once(in: 3) ? .seconds(100_000 + random.below(1000)) : nil,
+      idleLimit: random.once(in: 5) ? .seconds(50_000 + random.below(1000)) : nil,
+      cost: random.once(in: 4) ? random.next() >> 8 : nil, metadata: [1, 2, 3])
+    guard let entry = try store.entry(forKey: key), entry.value == value else {
+      throw FuzzFailure("a value is not what was just written")
+    }
+    values[key, default: [:]][entry.info.version] = SalvageValue(entry)
   }
 
   private mutating func write(to store: Store, _ random: inout FuzzRandom) throws {
@@ -82,13 +92,14 @@ struct SalvageHistory {
       let last = try store.statistics().lastVersion
       for (index, write) in writes.enumerated() {
         if let value = write.value {
-          values[write.key, default: [:]][last - UInt64(writes.count - 1 - index)] = value
+          values[write.key, default: [:]][last - UInt64(writes.count - 1 - index)] =
+            SalvageValue(value)
         }
       }
     case 4 where random.once(in: 8): try store.removeAll()
     default:
       let limit = random.once(in: 20) ? 30_000 : 150
-      try put(random.bytes(count: random.below(limit)), key: key, to: store)
+      try put(random.bytes(count: random.below(limit)), key: key, to: store, &random)
     }
   }
 

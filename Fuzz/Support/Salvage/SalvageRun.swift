@@ -10,6 +10,8 @@ package struct SalvageRun {
 
   package private(set) var tally = Tally()
   private var random: FuzzRandom
+  /// What the disk does not give of the damaged store's files.
+  private var unreadable: [String: Range<Int>] = [:]
 
   package init(_ random: FuzzRandom) { self.random = random }
 
@@ -19,13 +21,10 @@ package struct SalvageRun {
     for round in 0..<8 {
       let disk = try copy(of: history)
       let names = disk.names(at: SimulatedProcess.path).filter { $0 != FileName.lock }
-      var changed: Set<String> = []
+      unreadable = [:]
       if round > 0 {
-        for _ in 0...random.below(4) {
-          let name = random.element(of: names)
-          damage(name, on: disk)
-          changed.insert(name)
-        }
+        for _ in 0...random.below(4) { damage(random.element(of: names), on: disk) }
+        if random.once(in: 3) { makeUnreadable(random.element(of: names), on: disk) }
       }
       try check(history, disk, isDamaged: round > 0)
     }
@@ -75,14 +74,29 @@ package struct SalvageRun {
     disk.setContents(bytes, of: path)
   }
 
+  /// Some pages of a file are lost with the medium.
+  private mutating func makeUnreadable(_ name: String, on disk: SimulatedDisk) {
+    let path = "\(SimulatedProcess.path)/\(name)"
+    guard let count = disk.contents(of: path)?.count, count > 0 else { return }
+    let start = random.below(count) & ~4095
+    let range = start..<(start + 4096 * (1 + random.below(3)))
+    disk.setUnreadable(range, of: path)
+    unreadable[name] = range
+  }
+
   // MARK: The check
 
   private mutating func check(
     _ history: SalvageHistory, _ disk: SimulatedDisk, isDamaged: Bool
   ) throws {
-    let opened = contents(of: SimulatedProcess.path, on: disk)
+    let opened = SalvageContents(of: SimulatedProcess.path, on: disk, seed: random.next())
     let before = image(disk)
     let process = SimulatedProcess.start(on: disk, seed: random.next())
+    let watch = SalvageWatch(Self.copyPath, on: disk, random: random.split())
+    process.fileSystem.intervene = { _ in
+      watch.look()
+      return nil
+    }
     let report: SalvageReport
     do throws(StoreError) {
       report = try Store.salvage(
@@ -97,87 +111,139 @@ package struct SalvageRun {
       default: throw FuzzFailure("salvage failed: \(error)")
       }
     }
+    process.fileSystem.intervene = nil
     if process.fileSystem.openCount > 0 { throw FuzzFailure("descriptors are left") }
+    process.kill()
     tally["salvages"] += 1
     if image(disk) != before { throw FuzzFailure("the original was changed") }
-    let errors = try Store.verify(path: Self.copyPath, environment: process.environment).errors
-    if let first = errors.first { throw FuzzFailure("the copy is damaged: \(first)") }
-    guard let copy = contents(of: Self.copyPath, on: disk) else {
-      throw FuzzFailure("the copy cannot be opened")
-    }
-    process.kill()
-    tally["entries"] += copy.count
+    let copy = try checkSound(disk)
+    tally["entries"] += copy.entries.count
+    try check(copy, after: watch)
     if let opened {
       tally["openable"] += 1
-      if copy != opened.filter({ $0.value != nil }) {
+      if copy.copied(report) != opened.copied(report) {
         throw FuzzFailure("the copy is not what opening gives")
       }
     }
     if !isDamaged, history.end != .powerCut, opened == nil || !report.isComplete {
       throw FuzzFailure("a sound store was not copied whole")
     }
-    for (key, value) in copy {
-      guard let value, history.values[key]?.values.contains(value) ?? false else {
-        throw FuzzFailure("a key has a value that it never had")
+    try checkEntries(history, copy, report)
+    try checkNewest(history, disk, copy, report, opened)
+  }
+
+  /// The contents of a copy that has to be without fault.
+  private mutating func checkSound(_ disk: SimulatedDisk) throws -> SalvageContents {
+    let process = SimulatedProcess.start(on: disk, seed: random.next())
+    defer { process.kill() }
+    let errors = try Store.verify(path: Self.copyPath, environment: process.environment).errors
+    if let first = errors.first { throw FuzzFailure("the copy is damaged: \(first)") }
+    guard let copy = SalvageContents(of: Self.copyPath, on: disk, seed: random.next()) else {
+      throw FuzzFailure("the copy cannot be opened")
+    }
+    return copy
+  }
+
+  /// Looks at what power cuts and kills leave: nothing that is taken for a store while the salvage
+  /// was under way, or all of it; and once it has returned, all of it.
+  private mutating func check(_ copy: SalvageContents, after watch: SalvageWatch) throws {
+    for (image, isFinished) in watch.images.map({ ($0, false) }) + [(watch.cut(), true)] {
+      let names = image.names(at: Self.copyPath)
+      guard isFinished || names.contains(FileName.manifest) else {
+        tally["unfinished copies"] += 1
+        continue
+      }
+      tally["finished copies"] += 1
+      if names.contains(FileName.unfinishedSalvage) {
+        throw FuzzFailure("a finished copy is called unfinished")
+      }
+      if try checkSound(image) != copy {
+        throw FuzzFailure("a power cut or a kill left something else than what was copied")
       }
     }
-    try checkNewest(history, disk, copy)
+  }
+
+  /// Compares each entry with what was written.
+  private func checkEntries(
+    _ history: SalvageHistory, _ copy: SalvageContents, _ report: SalvageReport
+  ) throws {
+    for (key, entry) in copy.entries {
+      let known = history.values[key] ?? [:]
+      guard let entry else { throw FuzzFailure("the copy has a damaged value") }
+      let value = SalvageValue(entry)
+      guard known.values.contains(value) else {
+        throw FuzzFailure("a key has a value or attributes that it never had")
+      }
+      if !report.warnings.contains(.versionsChanged), known[entry.info.version] != value {
+        throw FuzzFailure("an entry has another version than it had, without a warning")
+      }
+    }
   }
 
   /// Compares each key with its newest record whose head is undamaged.
   private func checkNewest(
-    _ history: SalvageHistory, _ disk: SimulatedDisk, _ copy: [[UInt8]: [UInt8]?]
+    _ history: SalvageHistory, _ disk: SimulatedDisk, _ copy: SalvageContents,
+    _ report: SalvageReport, _ opened: SalvageContents?
   ) throws {
     func isIntact(_ range: Range<Int>, of file: String) -> Bool {
       let path = "\(SimulatedProcess.path)/\(file)"
       guard let old = history.disk.contents(of: path), let new = disk.contents(of: path) else {
         return false
       }
+      if let unreadable = unreadable[file], unreadable.overlaps(range) { return false }
       return new.count >= range.upperBound && old[range] == new[range]
+    }
+    func isMissing(_ file: String) -> Bool {
+      disk.contents(of: "\(SimulatedProcess.path)/\(file)") == nil
     }
     let hasManifest =
       history.disk.contents(of: "/store/MANIFEST") == disk.contents(of: "/store/MANIFEST")
+      && unreadable[FileName.manifest] == nil
+    let keepsVersions = !report.warnings.contains(.versionsChanged)
+    let warns =
+      report.warnings.contains(.olderValuesMayBeBack)
+      || report.warnings.contains(.removedDataMayBeBack)
+    // In the tail of a store that was not closed, it is for recovery to say what counts. Where that
+    // refuses, all does that a process wrote which was killed.
+    let allCount = history.end == .killed && opened == nil
+    var highest = opened?.lastVersion ?? 0
     for (key, records) in history.records {
-      let readable = records.filter { isIntact($0.head, of: $0.file) }
-      // In the tail of a store that was not closed, it is for recovery to say what counts.
-      guard let newest = readable.last(where: { $0.isSettled }) else { continue }
+      // Of a segment whose header is gone, only the manifest still has the salt.
+      let readable = records.filter {
+        isIntact($0.head, of: $0.file) && (hasManifest || isIntact(0..<72, of: $0.file))
+      }
+      guard let newest = readable.last(where: { $0.isSettled || allCount }) else { continue }
       // Newer values may lie where recovery does not look, and come back without a manifest.
       let newer = (history.values[key] ?? [:]).filter { $0.key > newest.version }
       let allowed = readable.filter { $0.version >= newest.version }
       let isSound = isIntact(newest.value, of: newest.file)
-      if let value = copy[key] ?? nil {
-        guard newest.bytes == value && isSound || newer.values.contains(value) else {
+      // Damage to the last write of a process that was killed looks like a write that the kill cut
+      // short, and that is dropped.
+      guard newest.isSettled || isSound && !newest.isInBatch else { continue }
+      highest = max(highest, newest.version)
+      if let entry = copy.entries[key] ?? nil {
+        let isNewest = newest.bytes == entry.value && isSound
+        guard isNewest || newer.values.contains(SalvageValue(entry)) else {
           throw FuzzFailure("a key has a value that is older than its newest record, or damaged")
+        }
+        // What is lost at the end of a log that nobody closed leaves no trace.
+        if opened == nil, !warns, let last = records.last, last.isSettled || !hasManifest,
+          keepsVersions ? entry.info.version < last.version : entry.value != last.bytes
+        {
+          throw FuzzFailure("an older value is back without a warning")
         }
       } else if hasManifest || history.end != .powerCut,
         // Without a manifest, a removal that a power cut had put behind a hole counts again.
         allowed.count == 1, newest.bytes != nil, isSound,
-        readable.allSatisfy({ isIntact(0..<72, of: $0.file) }), hasManifest || !newest.isInBatch
+        // Nor is it known whether what a segment without its header holds is newer.
+        records.allSatisfy({ isMissing($0.file) || isIntact(0..<72, of: $0.file) }),
+        hasManifest && newest.isSettled || !newest.isInBatch
       {
         throw FuzzFailure("a key is missing though its newest record is sound")
       }
     }
-  }
-
-  /// What opening gives for each key, `nil` where its value is damaged; or `nil` where it is
-  /// refused.
-  private mutating func contents(of path: String, on disk: SimulatedDisk) -> [[UInt8]: [UInt8]?]? {
-    let process = SimulatedProcess.start(on: disk, seed: random.next())
-    defer { process.kill() }
-    do {
-      let store = try Store(
-        path: path, configuration: .simulated(ManualClock()), environment: process.environment,
-        readOnly: true)
-      var contents: [[UInt8]: [UInt8]?] = [:]
-      var keys: [[UInt8]] = []
-      try store.forEachKey { key in
-        keys.append([UInt8](copying: key))
-        return .next
-      }
-      for key in keys { contents[key] = .some(try? store.value(forKey: key)) }
-      return contents
-    } catch {
-      return nil
+    if keepsVersions, copy.lastVersion < highest {
+      throw FuzzFailure("the copy gives versions anew: \(copy.lastVersion), not \(highest)")
     }
   }
 

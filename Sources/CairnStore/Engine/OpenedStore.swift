@@ -110,6 +110,17 @@ struct OpenedStore {
       throw .notAStore(path: directory.path, reason: "it has no file LOCK")
     }
     guard try file.lock(exclusively: !readOnly) else { throw .locked(path: directory.path) }
+    // A salvage that fails removes the file while it holds the lock. Whoever had it open by then
+    // would hold a lock that keeps nobody away.
+    let isNamed: Bool
+    do throws(StoreError) { isNamed = try file.status().linkCount == 1 } catch {
+      file.unlock()
+      throw error
+    }
+    guard isNamed else {
+      file.unlock()
+      throw .locked(path: directory.path)
+    }
     return file
   }
 

@@ -25,7 +25,8 @@ enum SalvageTail {
       case .end: break loop
       case .hole: continue
       case .record(let record, let offset):
-        summary.syncMark = max(summary.syncMark, Int(clamping: record.syncMark))
+        // No record speaks of what comes after it; a forged one may say so.
+        summary.syncMark = max(summary.syncMark, min(Int(clamping: record.syncMark), offset))
         summary.highestNumber = max(
           summary.highestNumber, segment.sequence(of: record).lowerBound)
         if record.kind != .roll { _ = units.add(record, at: offset) }

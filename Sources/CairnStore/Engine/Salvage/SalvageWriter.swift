@@ -1,5 +1,5 @@
 /// Writes a new store from front to back: sealed segments, and at the very end the manifest. Until
-/// then the directory is no store, and a file in it says why.
+/// then the directory is no store, and until shortly before a file in it says why.
 struct SalvageWriter: ~Copyable {
   private static let bufferByteCount = 1 << 20
 
@@ -39,26 +39,32 @@ struct SalvageWriter: ~Copyable {
     do { identifier = try directory.fileSystem.randomBytes(count: 16) } catch {
       throw error.storeError(path: directory.path)
     }
-    // Whoever makes this file first has the directory.
+    // Whoever makes this file first has the directory, unless a store is made in it at the same
+    // moment: then that has the lock.
     let lockFile: File
     do { lockFile = try directory.createFile(FileName.lock) } catch {
       if case .system(let failure) = error, failure.errorNumber == SystemError.exists {
         throw .unusableDestination(path: directory.path, reason: "it is not empty")
       }
-      try? directory.unlink(FileName.lock)
       throw error
     }
+    var isOurs = false
     do throws(StoreError) {
       guard try lockFile.lock(exclusively: true) else { throw .locked(path: directory.path) }
       guard try directory.names() == [FileName.lock] else {
         throw .unusableDestination(path: directory.path, reason: "it is not empty")
       }
+      isOurs = true
       let mark = try directory.createFile(FileName.unfinishedSalvage)
       let text = "A salvage of a store into this directory has not finished. Remove it all.\n"
       try Array(text.utf8).withSpan { (bytes) throws(StoreError) in try mark.write(bytes, at: 0) }
     } catch {
-      try? directory.unlink(FileName.unfinishedSalvage)
-      try? directory.unlink(FileName.lock)
+      // Without the lock the file may be that of a store by now.
+      if isOurs {
+        try? directory.unlink(FileName.unfinishedSalvage)
+        try? directory.unlink(FileName.lock)
+      }
+      lockFile.unlock()
       throw error
     }
     return SalvageWriter(
@@ -200,17 +206,18 @@ struct SalvageWriter: ~Copyable {
     manifest.lastSequence = lastSequence
     manifest.lastTime = lastTime
     manifest.sealedSegments = sealed
-    // DURABILITY: the names of the segments before the manifest that lists them, and the name of
-    // the directory before the call returns.
+    // It is no store without a manifest either, and once it is one nothing may fail any more for
+    // which it would be removed again, nor may a crash leave a store beside a note that says so.
+    try directory.unlink(FileName.unfinishedSalvage)
+    // DURABILITY: the names of the segments, and that of the note, before the manifest; and the
+    // name of the directory before the call returns.
     try directory.synchronize()
     try Directory.synchronizeParent(of: directory.path, fileSystem: directory.fileSystem)
     let file = ManifestFile(directory: directory)
     names += [FileName.newManifest, FileName.manifest]
     try file.write(try file.prepare(manifest))
     try file.install()
-    // From here on it is a store, whatever becomes of the rest.
-    try directory.unlink(FileName.unfinishedSalvage)
-    try directory.synchronize()
+    // From here on it is a store, durably, and nothing can fail any more.
     file.reserve(manifest)
     lockFile.unlock()
   }
@@ -218,7 +225,8 @@ struct SalvageWriter: ~Copyable {
   /// Removes what was written: the directory is left empty, as far as that is possible.
   mutating func discard() {
     segment = nil
-    // The manifest goes first, and what says that this is no store last.
+    // The manifest goes first, then the segments, then the note, and last the lock file, while its
+    // lock is held: who has that file open already finds that it has no name any more.
     for name in names.reversed() { try? directory.unlink(name) }
     try? directory.synchronize()
     lockFile.unlock()

@@ -107,7 +107,8 @@ struct Salvager: ~Copyable {
 
   private mutating func lose(_ file: String, _ range: Range<Int>, _ cause: Corruption.Cause) {
     report.lossCount += 1
-    report.lostByteCount += range.count
+    let sum = report.lostByteCount.addingReportingOverflow(range.count)
+    report.lostByteCount = sum.overflow ? .max : sum.partialValue
     if report.losses.count < Self.lossLimit {
       report.losses.append(SalvageReport.Loss(file: file, range: range, cause: cause))
     }

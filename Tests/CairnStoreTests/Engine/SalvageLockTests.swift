@@ -1,0 +1,110 @@
+import CairnStore
+import Foundation
+import FuzzSupport
+import Synchronization
+import Testing
+
+/// Who has the destination of a salvage, and from when on it is a store.
+@Suite("Salvage: the destination's lock")
+struct SalvageLockTests {
+  let directory: TemporaryDirectory
+  let copy: String
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    copy = directory("copy")
+    let store = try Store(directory.store, background: ManualBackgroundQueue())
+    try store.setValue("value", forKey: "key")
+    try store.close()
+  }
+
+  private func salvage(_ fileSystem: any FileSystem) throws(StoreError) {
+    _ = try Store.salvage(
+      path: directory.store, to: copy,
+      environment: Environment(fileSystem: fileSystem, background: ManualBackgroundQueue()))
+  }
+
+  /// Runs `body` between the making of the destination's file LOCK and its locking.
+  private func beforeLock(_ body: @escaping @Sendable () -> Void) -> FaultyFileSystem {
+    let fileSystem = FaultyFileSystem()
+    let copy = copy
+    let isDone = Atomic(false)
+    fileSystem.setHook { call in
+      guard call == .lock, FileManager.default.fileExists(atPath: copy + "/LOCK") else { return }
+      if !isDone.exchange(true, ordering: .sequentiallyConsistent) { body() }
+    }
+    return fileSystem
+  }
+
+  @Test("A store that gets the lock first keeps it, and its file")
+  func overtaken() throws {
+    let overtaking = Overtaking(path: copy)
+    let fileSystem = beforeLock { overtaking.open() }
+    #expect(storeError { try salvage(fileSystem) } == .locked(path: copy))
+    let other = try #require(overtaking.store)
+    #expect(FileManager.default.fileExists(atPath: copy + "/LOCK"))
+    #expect(storeError { _ = try Store(copy) } == .locked(path: copy))
+    try other.setValue("mine", forKey: "key")
+    try other.close()
+    let again = try Store(copy)
+    #expect(try again.text("key") == "mine")
+    try again.close()
+  }
+
+  @Test("A store that was made and closed meanwhile keeps its file LOCK too")
+  func overtakenAndClosed() throws {
+    let overtaking = Overtaking(path: copy)
+    let fileSystem = beforeLock {
+      overtaking.open()
+      try? overtaking.store?.close()
+    }
+    #expect(
+      storeError { try salvage(fileSystem) }
+        == .unusableDestination(path: copy, reason: "it is not empty"))
+    let reader = try Store(copy, readOnly: true)
+    try reader.close()
+  }
+
+  @Test("A lock on a file that a failed salvage removed is none", arguments: [true, false])
+  func removed(readOnly: Bool) throws {
+    try salvage(FaultyFileSystem())
+    let copy = copy
+    let fileSystem = beforeLock { try? FileManager.default.removeItem(atPath: copy + "/LOCK") }
+    #expect(
+      storeError { _ = try Store(copy, fileSystem: fileSystem, readOnly: readOnly) }
+        == .locked(path: copy))
+    #expect(fileSystem.openDescriptorCount == 0)
+    let store = try Store(copy)
+    #expect(try store.text("key") == "value")
+    try store.close()
+  }
+
+  @Test("The note that a salvage is not finished is gone before the copy is a store")
+  func note() throws {
+    let copy = copy
+    let seen = Mutex((note: false, both: false))
+    let fileSystem = FaultyFileSystem()
+    fileSystem.setHook { _ in
+      let names = (try? FileManager.default.contentsOfDirectory(atPath: copy)) ?? []
+      seen.withLock {
+        let hasNote = names.contains("UNFINISHED-SALVAGE")
+        if hasNote { $0.note = true }
+        if hasNote && names.contains("MANIFEST") { $0.both = true }
+      }
+    }
+    try salvage(fileSystem)
+    #expect(seen.withLock { $0.note && !$0.both })
+  }
+}
+
+/// Opens a store while another thread is in the middle of something.
+private final class Overtaking: Sendable {
+  private let path: String
+  private let opened = Mutex<Store?>(nil)
+
+  init(path: String) { self.path = path }
+
+  var store: Store? { opened.withLock { $0 } }
+
+  func open() { opened.withLock { $0 = try? Store(path) } }
+}
