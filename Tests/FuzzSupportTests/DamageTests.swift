@@ -7,8 +7,10 @@ struct DamageTests {
   @Test("Flipped bits, a sample of all")
   func bits() throws {
     var sweep = try DamageSweep.allBits()
-    // Three stores of at least 64 KiB.
-    #expect(sweep.caseCount >= 3 * 8 * (64 << 10))
+    // Every bit of every file of three stores, and those of a byte in each LOCK, which is empty.
+    let byteCount = try DamagedStore.Kind.allCases.reduce(0) { try $0 + DamagedStore($1).byteCount }
+    #expect(byteCount >= 3 * (64 << 10))
+    #expect(sweep.caseCount == 8 * (byteCount + 3))
     var tally = Tally()
     for seed in 0..<100 as Range<UInt64> {
       tally.add(

@@ -65,24 +65,19 @@ package struct DamageSweep {
 
   // MARK: Bits
 
-  /// Every bit of stores of 64 KiB and more: one that was closed, one whose process was killed, one
-  /// whose machine lost power. Of the space that is allocated beyond the log, the first and the last
-  /// 4 KiB.
+  /// Every bit of every file of stores of 64 KiB and more: one that was closed, one whose process
+  /// was killed, one whose machine lost power. The allocated space beyond the log is no exception.
+  /// An empty file, which LOCK is, gets a byte with one bit.
   package static func allBits() throws -> DamageSweep {
     var sweep = DamageSweep()
     for kind in DamagedStore.Kind.allCases {
       let store = try DamagedStore(kind)
       let map = DamageMap(store)
-      var places: [(name: String, first: Int, offset: Int)] = []
+      var places: [(name: String, first: Int)] = []
       var count = 0
       for name in store.names {
-        let bytes = store.files[name] ?? []
-        let used = min(bytes.count, (bytes.lastIndex { $0 != 0 } ?? 0) + 4096)
-        places.append((name, count, 0))
-        count += 8 * used
-        let last = max(used, bytes.count - 4096)
-        places.append((name, count, last))
-        count += 8 * (bytes.count - last)
+        places.append((name, count))
+        count += 8 * max(1, store.files[name]?.count ?? 0)
       }
       // After the death of a process the last write alone may be missing.
       let oldest =
@@ -96,8 +91,9 @@ package struct DamageSweep {
           guard let place = places.last(where: { $0.first <= number }) else {
             preconditionFailure("no such bit")
           }
-          let bit = number - place.first + 8 * place.offset
+          let bit = number - place.first
           var files = store.files
+          if files[place.name]?.isEmpty == true { files[place.name] = [0] }
           files[place.name]?[bit / 8] ^= 1 << UInt8(bit % 8)
           return Damage(
             files: files, oldest: oldest, file: place.name,
