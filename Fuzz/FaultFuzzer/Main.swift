@@ -1,8 +1,8 @@
 import FuzzSupport
 
 /// Calls that fail, disks that are full: random workloads with some faults each, or with `--sweep`
-/// every fault at every call of scripted workloads, with `--sampled` a sample of these, which the
-/// seed decides and which visits every call; with `--full-disk` stores that fill a small disk.
+/// every fault at every call of scripted workloads, also in pairs: a sync that fails, and a call of
+/// the recovery after it; with `--sampled` two of each call, which the seed decides; with `--full-disk` stores that fill a small disk.
 @main
 enum FaultFuzzer {
   static func main() {
@@ -25,13 +25,8 @@ enum FaultFuzzer {
       fuzzer.run { try sweep.run(Int($0), trace: trace) }
     case ["--sweep", "--sampled"]:
       let sweep = scripted()
-      let sampleCount = 2 * sweep.callCount
-      fuzzer.sample(sampleCount)
-      fuzzer.run { seed in
-        let number = Fuzzer.sampledCase(
-          seed: seed, sampleCount: sampleCount, caseCount: sweep.cases.count)
-        return try sweep.run(number, trace: trace)
-      }
+      fuzzer.sample(2 * sweep.places.count)
+      fuzzer.run { try sweep.run(sweep.sampledCase(seed: $0), trace: trace) }
     default: Fuzzer.end(with: 2, "FaultFuzzer: --sweep [--sampled] or --full-disk")
     }
   }

@@ -7,16 +7,48 @@ struct DamageTests {
   @Test("Flipped bits, a sample of all")
   func bits() throws {
     var sweep = try DamageSweep.allBits()
-    // Three stores of at least 64 KiB.
-    #expect(sweep.caseCount >= 3 * 8 * (64 << 10))
+    // Every bit of every file of three stores, and those of a byte in each LOCK, which is empty.
+    let byteCount = try DamagedStore.Kind.allCases.reduce(0) { try $0 + DamagedStore($1).byteCount }
+    #expect(byteCount >= 3 * (64 << 10))
+    #expect(sweep.caseCount == 8 * (byteCount + 3))
     var tally = Tally()
     for seed in 0..<100 as Range<UInt64> {
       tally.add(
         try sweep.run(
           Fuzzer.sampledCase(seed: seed, sampleCount: 100, caseCount: sweep.caseCount)))
     }
-    for name in ["right", "values refused", "opens refused", "found by verify"] {
-      #expect(tally[name] > 0, "\(name)")
+    let names = [
+      "right", "values refused", "opens refused", "found by verify", "cost nothing",
+      "cost one key",
+    ]
+    for name in names { #expect(tally[name] > 0, "\(name)") }
+  }
+
+  @Test("What a bit costs besides what it may is noticed")
+  func dearBits() throws {
+    let store = try DamagedStore(.closed)
+    let map = DamageMap(store)
+    let newest = store.history.count - 1
+    let name = try #require(store.names.first { FileName.isSegment($0) })
+    let count = try #require(store.files[name]?.count)
+    var outcomes: [[UInt8]: Int] = [:]
+    for offset in 0..<count {
+      if case .key(let key) = map.outcome(of: name, at: offset) { outcomes[key] = offset }
+    }
+    let (key, offset) = try #require(outcomes.first)
+    var files = store.files
+    files[name]?[offset] ^= 1
+    var check = DamageCheck(store)
+    try check.check(files, oldest: newest, damagedFile: name, outcome: .key(key))
+    let other = try #require(outcomes.keys.first { $0 != key })
+    for wrong in [.nothing, .key(other), .state(newest - 1)] as [DamageOutcome] {
+      #expect(throws: FuzzFailure.self) { try check.check(files, oldest: 0, outcome: wrong) }
+    }
+    // A store that is refused as a whole.
+    files[FileName.manifest]?[20] ^= 1
+    try check.check(files, oldest: newest)
+    for wrong in [.nothing, .key(key)] as [DamageOutcome] {
+      #expect(throws: FuzzFailure.self) { try check.check(files, oldest: newest, outcome: wrong) }
     }
   }
 

@@ -11,10 +11,9 @@ struct FaultTests {
     var tally = Tally()
     let sampleCount = 40
     for seed in 0..<UInt64(sampleCount) {
-      tally.add(
-        try sweep.run(
-          Fuzzer.sampledCase(
-            seed: seed, sampleCount: sampleCount, caseCount: sweep.cases.count)))
+      // Places all over the sweep.
+      let place = seed * UInt64(sweep.places.count) / UInt64(sampleCount)
+      tally.add(try sweep.run(sweep.sampledCase(seed: place)))
     }
     #expect(tally["runs"] == sampleCount)
     for name in ["errors", "recoveries", "salvages"] {
@@ -42,6 +41,52 @@ struct FaultTests {
     }
     for name in ["refusals", "disks filled", "opened while full", "removals of all", "recoveries"] {
       #expect(tally[name] > 0, "\(name)")
+    }
+  }
+
+  @Test("A sample of a sweep visits every call")
+  func sampledPlaces() throws {
+    let sweep = try FaultSweep.scripted()
+    #expect(sweep.places.count > sweep.callCount)
+    #expect(sweep.places.first?.lowerBound == 0)
+    #expect(sweep.places.last?.upperBound == sweep.cases.count)
+    var visits = [Int](repeating: 0, count: sweep.places.count)
+    for seed in 5..<(5 + 2 * UInt64(sweep.places.count)) {
+      let number = sweep.sampledCase(seed: seed)
+      let place = try #require(sweep.places.firstIndex { $0.contains(number) })
+      visits[place] += 1
+    }
+    #expect(visits.allSatisfy { $0 == 2 })
+  }
+
+  @Test("An error with a wrong number or path is noticed, and one that is kept quiet")
+  func wrongErrors() throws {
+    let fault = Fault(index: 0, effect: .error(SystemError.inputOutput), extent: .once)
+    let run = FaultRun(.scripted(), fault: fault)
+    // Its first call, the making of the directory, fails.
+    try run.run()
+    let path = SimulatedProcess.path
+    let noSpace = SystemError.noSpace
+    func failure(_ number: Int32, _ path: String) -> SystemFailure {
+      SystemFailure(call: "mkdir", path: path, errorNumber: number, reason: "")
+    }
+    run.injector.forgetFailures()
+    try run.judge(.system(failure(SystemError.inputOutput, path)), since: 0, wasPoisoned: false)
+    let wrong: [StoreError] = [
+      .system(failure(SystemError.noMemory, path)), .system(failure(noSpace, path)),
+      .system(failure(SystemError.inputOutput, "/")),
+      .system(failure(SystemError.inputOutput, "\(path)/LOCK")),
+      .noSpace(path: path, neededByteCount: 1, limit: .disk),
+      .poisoned(cause: failure(SystemError.inputOutput, path)),
+    ]
+    for error in wrong {
+      #expect(throws: FuzzFailure.self, "\(error)") {
+        try run.judge(error, since: 0, wasPoisoned: false)
+      }
+    }
+    #expect(throws: FuzzFailure.self) { try run.checkHidden(since: 0) }
+    #expect(throws: FuzzFailure.self) {
+      try run.checkVerified(VerificationReport(), since: 0)
     }
   }
 

@@ -9,6 +9,8 @@ package struct RecoveryCheck {
   package var depthLimit = 3
   /// One recovery in so many is cut itself.
   package var nestingInterval = 8
+  /// Files that an open has to set aside.
+  package var strayFiles: Set<String> = []
   package private(set) var tally = Tally()
   /// How many calls the last recovery made that was looked at.
   private var callCount = 40
@@ -54,7 +56,8 @@ package struct RecoveryCheck {
       let store = try process.open(configuration)
       process.fileSystem.intervene = nil
       if isNesting { callCount = max(1, call) }
-      let state = try Self.match(store, legal, now: now, "depth \(depth)")
+      let state = try Self.match(
+        store, legal, now: now, strayFiles: strayFiles, "depth \(depth)")
       try checkReads(store, state)
       found = state
     } catch {
@@ -96,10 +99,12 @@ package struct RecoveryCheck {
   /// Matches the contents of a store with the states that may be there, and what the open reports
   /// with what a crash can do.
   static func match(
-    _ store: Store, _ legal: [ModelState], now: Timestamp, _ place: String
+    _ store: Store, _ legal: [ModelState], now: Timestamp, strayFiles: Set<String> = [],
+    _ place: String
   ) throws -> ModelState {
     let report = try store.statistics().recovery
-    guard report.quarantinedFiles.isEmpty, report.damagedValues.isEmpty, !report.clockWentBack
+    guard strayFiles.isSuperset(of: report.quarantinedFiles), report.damagedValues.isEmpty,
+      !report.clockWentBack
     else { throw FuzzFailure("(\(place)) no crash does what the open reports: \(report)") }
     let contents = try StoreContents(of: store, now: now)
     guard let state = contents.match(legal) else {
@@ -181,7 +186,9 @@ package struct RecoveryCheck {
         FileName.segment($0)
       }
     let expected = Set(listed + ["LOCK", "MANIFEST"])
-    let names = disk.names(at: path).filter { $0 != "MANIFEST.new" }
+    let names = disk.names(at: path).filter {
+      $0 != FileName.newManifest && ($0 != FileName.quarantine || strayFiles.isEmpty)
+    }
     if Set(names) != expected {
       throw FuzzFailure("after a close there is \(names) instead of \(expected.sorted())")
     }

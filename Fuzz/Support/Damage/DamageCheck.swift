@@ -16,12 +16,13 @@ package struct DamageCheck {
   /// - Parameters:
   ///   - oldest: the oldest state of the history that may be found.
   ///   - damagedFile: the one file that is damaged, where that is known: errors must name it.
+  ///   - outcome: what may become of the store, where that is known more closely.
   ///   - isOneBit: whether one bit is flipped, so that one key at most may be refused.
   ///   - alwaysVerifies: whether the store is also verified where nothing was refused, and its keys
   ///     are iterated.
   package mutating func check(
-    _ files: [String: [UInt8]], oldest: Int, damagedFile: String? = nil, isOneBit: Bool = false,
-    alwaysVerifies: Bool = true
+    _ files: [String: [UInt8]], oldest: Int, damagedFile: String? = nil,
+    outcome: DamageOutcome = .any, isOneBit: Bool = false, alwaysVerifies: Bool = true
   ) throws {
     let disk = store.disk(with: files)
     let process = SimulatedProcess.start(on: disk, seed: 3)
@@ -37,12 +38,14 @@ package struct DamageCheck {
       for error in errors { try checkName(error, damagedFile) }
       if isOneBit, errors.count > 1 { throw FuzzFailure("one bit costs \(errors.count) keys") }
       try match(found, oldest: oldest)
+      try match(found, outcome)
       tally[hasFailed ? "values refused" : "right"] += 1
     } catch let error as StoreError {
       hasFailed = true
       try Self.judge(error)
       try checkName(error, damagedFile)
       try checkUnchanged(disk, files)
+      guard case .any = outcome else { throw FuzzFailure("the whole store is refused: \(error)") }
       tally["opens refused"] += 1
     }
     process.kill()
@@ -85,6 +88,33 @@ package struct DamageCheck {
       return "\(String(decoding: key, as: UTF8.self)): \(entry.map { "\($0.info)" } ?? "nothing")"
     }
     throw FuzzFailure("a state that never was, or one that must not come back: \(names)")
+  }
+
+  /// Whether just that was lost or refused which had to be.
+  private mutating func match(
+    _ found: [Result<Entry?, StoreError>], _ outcome: DamageOutcome
+  ) throws {
+    var refused: Set<[UInt8]> = []
+    for (key, result) in zip(keys, found) {
+      if case .failure = result { refused.insert(key) }
+    }
+    var expected: Set<[UInt8]> = []
+    var state = store.history.count - 1
+    switch outcome {
+    case .any: return
+    case .nothing: tally["cost nothing"] += 1
+    case .key(let key):
+      expected = [key]
+      tally["cost one key"] += 1
+    case .state(let number):
+      state = number
+      tally["cost the unfinished end"] += 1
+    }
+    if refused != expected {
+      let names = refused.symmetricDifference(expected).map { String(decoding: $0, as: UTF8.self) }
+      throw FuzzFailure("refused keys, or keys that are not: \(names.sorted())")
+    }
+    if !isEqual(found, store.history[state]) { throw FuzzFailure("not the state that is left") }
   }
 
   private func isEqual(

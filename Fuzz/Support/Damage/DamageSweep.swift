@@ -16,6 +16,8 @@ package struct DamageSweep {
     /// The one file with damage.
     var file: String
     var name: String
+    /// What may become of the store.
+    var outcome = DamageOutcome.any
     /// Whether it can touch one record at most.
     var isOneBit = false
   }
@@ -52,7 +54,7 @@ package struct DamageSweep {
       do {
         try check.check(
           damage.files, oldest: damage.oldest, damagedFile: damage.file,
-          isOneBit: damage.isOneBit, alwaysVerifies: number % 7 == 0)
+          outcome: damage.outcome, isOneBit: damage.isOneBit, alwaysVerifies: number % 7 == 0)
       } catch {
         throw FuzzFailure("\(parts[index].store.kind.rawValue) store, \(damage.name): \(error)")
       }
@@ -63,23 +65,19 @@ package struct DamageSweep {
 
   // MARK: Bits
 
-  /// Every bit of stores of 64 KiB and more: one that was closed, one whose process was killed, one
-  /// whose machine lost power. Of the space that is allocated beyond the log, the first and the last
-  /// 4 KiB.
+  /// Every bit of every file of stores of 64 KiB and more: one that was closed, one whose process
+  /// was killed, one whose machine lost power. The allocated space beyond the log is no exception.
+  /// An empty file, which LOCK is, gets a byte with one bit.
   package static func allBits() throws -> DamageSweep {
     var sweep = DamageSweep()
     for kind in DamagedStore.Kind.allCases {
       let store = try DamagedStore(kind)
-      var places: [(name: String, first: Int, offset: Int)] = []
+      let map = DamageMap(store)
+      var places: [(name: String, first: Int)] = []
       var count = 0
       for name in store.names {
-        let bytes = store.files[name] ?? []
-        let used = min(bytes.count, (bytes.lastIndex { $0 != 0 } ?? 0) + 4096)
-        places.append((name, count, 0))
-        count += 8 * used
-        let last = max(used, bytes.count - 4096)
-        places.append((name, count, last))
-        count += 8 * (bytes.count - last)
+        places.append((name, count))
+        count += 8 * max(1, store.files[name]?.count ?? 0)
       }
       // After the death of a process the last write alone may be missing.
       let oldest =
@@ -93,12 +91,14 @@ package struct DamageSweep {
           guard let place = places.last(where: { $0.first <= number }) else {
             preconditionFailure("no such bit")
           }
-          let bit = number - place.first + 8 * place.offset
+          let bit = number - place.first
           var files = store.files
+          if files[place.name]?.isEmpty == true { files[place.name] = [0] }
           files[place.name]?[bit / 8] ^= 1 << UInt8(bit % 8)
           return Damage(
             files: files, oldest: oldest, file: place.name,
-            name: "bit \(bit % 8) of byte \(bit / 8) of \(place.name)", isOneBit: true)
+            name: "bit \(bit % 8) of byte \(bit / 8) of \(place.name)",
+            outcome: map.outcome(of: place.name, at: bit / 8), isOneBit: true)
         })
     }
     return sweep
@@ -117,7 +117,7 @@ package struct DamageSweep {
       guard let name = store.names.last(where: { $0.hasPrefix("seg-") }),
         let bytes = store.files[name]
       else { preconditionFailure("a store without a log") }
-      let ends = recordEnds(of: bytes)
+      let ends = DamageMap(store).ends(in: name)
       guard let end = ends.last?.end else { preconditionFailure("a log without records") }
       let garbage = FuzzRandom(seed: 9)
       sweep.add(
@@ -147,21 +147,5 @@ package struct DamageSweep {
         })
     }
     return sweep
-  }
-
-  /// Where the records of a sound segment end, with their versions.
-  private static func recordEnds(of bytes: [UInt8]) -> [(end: Int, version: UInt64)] {
-    bytes.withSpan { bytes in
-      let base = bytes.load(UInt64.self, at: 48)
-      var ends: [(end: Int, version: UInt64)] = []
-      var offset = SegmentHeader.byteCount
-      while let header = RecordHeader(
-        decoding: bytes.extracting(offset..<bytes.byteCount), limit: bytes.byteCount - offset)
-      {
-        offset += header.byteCount
-        ends.append((offset, base + UInt64(header.sequenceDelta)))
-      }
-      return ends
-    }
   }
 }

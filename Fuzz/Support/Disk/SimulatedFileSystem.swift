@@ -36,6 +36,10 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
   package private(set) var isDead = false
   private var random: FuzzRandom
   private var files: [Int32: SimulatedFile] = [:]
+  /// What files and directories were opened by.
+  private var paths: [Int32: String] = [:]
+  /// What the last call was for: something open, and a name in it or a path.
+  private var place: (descriptor: Int32?, name: String) = (nil, "")
   private var mappings: [UInt: (file: SimulatedFile, count: Int)] = [:]
 
   package init(disk: SimulatedDisk, seed: UInt64) {
@@ -56,7 +60,10 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
 
   // MARK: The machinery
 
-  private func announce(_ call: Call) throws(SystemError) -> Int {
+  private func announce(
+    _ call: Call, _ descriptor: Int32? = nil, _ name: String = ""
+  ) throws(SystemError) -> Int {
+    place = (descriptor, name)
     if isDead { throw SystemError(call: call.rawValue, errorNumber: SystemError.inputOutput) }
     callCount += 1
     switch intervene?(call) {
@@ -68,6 +75,16 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
       kill()
       throw SystemError(call: call.rawValue, errorNumber: SystemError.inputOutput)
     }
+  }
+
+  /// The path of what the last call was for, or `nil` where it was for no file.
+  package var currentPath: String? {
+    guard let descriptor = place.descriptor else { return place.name.isEmpty ? nil : place.name }
+    return paths[descriptor].map { Self.join($0, place.name) }
+  }
+
+  private static func join(_ path: String, _ name: String) -> String {
+    name.isEmpty ? path : path == "/" ? path + name : path + "/" + name
   }
 
   /// In place of a limit: half of what is asked for.
@@ -88,8 +105,10 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
     SystemError(call: call.rawValue, errorNumber: number)
   }
 
+  /// A descriptor for what the call is for that goes on.
   private func descriptor(for file: SimulatedFile) -> Int32 {
     defer { disk.nextDescriptor += 1 }
+    paths[disk.nextDescriptor] = currentPath
     files[disk.nextDescriptor] = file
     return disk.nextDescriptor
   }
@@ -123,7 +142,7 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
   }
 
   package func makeDirectory(path: String) throws(SystemError) {
-    _ = try announce(.makeDirectory)
+    _ = try announce(.makeDirectory, nil, path)
     let components = path.split(separator: "/")
     guard let name = components.last else { throw fail(.makeDirectory, SystemError.exists) }
     let parent = try resolve(components.dropLast().joined(separator: "/"), .makeDirectory)
@@ -131,7 +150,7 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
   }
 
   package func makeDirectory(_ name: String, in directory: Int32) throws(SystemError) {
-    _ = try announce(.makeDirectory)
+    _ = try announce(.makeDirectory, directory, name)
     try make(name, in: try file(directory, .makeDirectory))
   }
 
@@ -142,12 +161,12 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
   }
 
   package func openDirectory(path: String) throws(SystemError) -> Int32 {
-    _ = try announce(.openDirectory)
+    _ = try announce(.openDirectory, nil, path)
     return descriptor(for: try resolve(path, .openDirectory))
   }
 
   package func openDirectory(_ name: String, in directory: Int32) throws(SystemError) -> Int32 {
-    _ = try announce(.openDirectory)
+    _ = try announce(.openDirectory, directory, name)
     guard let found = try file(directory, .openDirectory).names[name] else {
       throw fail(.openDirectory, SystemError.noEntry)
     }
@@ -156,14 +175,14 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
   }
 
   package func names(in directory: Int32) throws(SystemError) -> [String] {
-    _ = try announce(.names)
+    _ = try announce(.names, directory)
     return try file(directory, .names).names.keys.sorted()
   }
 
   package func rename(
     _ name: String, in source: Int32, to newName: String, in target: Int32
   ) throws(SystemError) {
-    _ = try announce(.rename)
+    _ = try announce(.rename, source, name)
     let from = try file(source, .rename)
     let to = try file(target, .rename)
     guard let found = from.names[name] else { throw fail(.rename, SystemError.noEntry) }
@@ -174,7 +193,7 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
   package func exchange(
     _ name: String, with other: String, in directory: Int32
   ) throws(SystemError) {
-    _ = try announce(.exchange)
+    _ = try announce(.exchange, directory, name)
     let parent = try file(directory, .exchange)
     if !disk.exchanges { throw fail(.exchange, SystemError.invalidArgument) }
     guard let first = parent.names[name], let second = parent.names[other] else {
@@ -184,7 +203,7 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
   }
 
   package func unlink(_ name: String, in directory: Int32) throws(SystemError) {
-    _ = try announce(.unlink)
+    _ = try announce(.unlink, directory, name)
     let parent = try file(directory, .unlink)
     guard let found = parent.names[name] else { throw fail(.unlink, SystemError.noEntry) }
     disk.bury(found)
@@ -192,7 +211,7 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
   }
 
   package func volume(of directory: Int32) throws(SystemError) -> VolumeStatus {
-    _ = try announce(.volume)
+    _ = try announce(.volume, directory)
     return VolumeStatus(unsupportedName: nil, reservesBlocks: disk.reservesBlocks)
   }
 
@@ -201,7 +220,7 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
   package func open(
     _ name: String, in directory: Int32, mode: OpenMode
   ) throws(SystemError) -> Int32 {
-    _ = try announce(.open)
+    _ = try announce(.open, directory, name)
     let parent = try file(directory, .open)
     if let found = parent.names[name] {
       if mode == .createNew { throw fail(.open, SystemError.exists) }
@@ -217,11 +236,12 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
 
   package func close(_ descriptor: Int32) {
     guard let file = files.removeValue(forKey: descriptor) else { return }
+    paths[descriptor] = nil
     if !isDead { release(file, descriptor) }
   }
 
   package func status(of descriptor: Int32) throws(SystemError) -> FileStatus {
-    _ = try announce(.status)
+    _ = try announce(.status, descriptor)
     let file = try file(descriptor, .status)
     return FileStatus(
       kind: file.isDirectory ? .directory : .regular, byteCount: file.byteCount,
@@ -229,7 +249,7 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
   }
 
   package func lock(_ descriptor: Int32, exclusively: Bool) throws(SystemError) -> Bool {
-    _ = try announce(.lock)
+    _ = try announce(.lock, descriptor)
     let file = try file(descriptor, .lock)
     guard file.exclusiveHolder == nil, !exclusively || file.sharedHolders.isEmpty else {
       return false
@@ -249,7 +269,7 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
   package func read(
     _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int
   ) throws(SystemError) -> Int {
-    let limit = try announce(.read)
+    let limit = try announce(.read, descriptor)
     // SAFETY: a prefix of the caller's buffer.
     let part = unsafe UnsafeMutableRawBufferPointer(
       rebasing: buffer.prefix(Self.transferCount(buffer.count, limit: limit)))
@@ -265,7 +285,7 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
   ) throws(SystemError) -> Int {
     let wasDead = isDead
     let limit: Int
-    do throws(SystemError) { limit = try announce(.write) } catch {
+    do throws(SystemError) { limit = try announce(.write, descriptor) } catch {
       if isDead && !wasDead { unsafe writeSomePages(descriptor, from: buffer, at: offset) }
       throw error
     }
@@ -293,7 +313,7 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
   package func allocate(
     _ descriptor: Int32, from offset: Int, byteCount: Int
   ) throws(SystemError) {
-    _ = try announce(.allocate)
+    _ = try announce(.allocate, descriptor)
     let file = try file(descriptor, .allocate)
     if !disk.reservesBlocks { throw fail(.allocate, SystemError.notSupported) }
     let end = offset + byteCount
@@ -302,7 +322,7 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
   }
 
   package func truncate(_ descriptor: Int32, to byteCount: Int) throws(SystemError) {
-    _ = try announce(.truncate)
+    _ = try announce(.truncate, descriptor)
     try file(descriptor, .truncate).truncate(to: byteCount)
   }
 
@@ -316,7 +336,7 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
 
   private func synchronize(_ descriptor: Int32, _ call: Call) throws(SystemError) {
     let mark = files[descriptor]?.syncMark
-    do throws(SystemError) { _ = try announce(call) } catch {
+    do throws(SystemError) { _ = try announce(call, descriptor) } catch {
       // Any part of it may have got there before the error.
       if !isDead, let file = files[descriptor], !file.isDirectory {
         file.failSync { random.below($0) }
@@ -328,7 +348,7 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
   }
 
   package func dropCache(_ descriptor: Int32) throws(SystemError) {
-    _ = try announce(.dropCache)
+    _ = try announce(.dropCache, descriptor)
     try file(descriptor, .dropCache).dropCache()
   }
 
@@ -337,7 +357,7 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
   package func map(
     _ descriptor: Int32, byteCount: Int, writable: Bool
   ) throws(SystemError) -> UnsafeMutableRawPointer {
-    _ = try announce(.map)
+    _ = try announce(.map, descriptor)
     let file = try file(descriptor, .map)
     let address = unsafe file.memory(capacity: byteCount)
     file.mappingCount += 1
@@ -385,7 +405,7 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
   // MARK: The process and the machine
 
   package func bootIdentifier() throws(SystemError) -> [UInt8] {
-    _ = try announce(.bootIdentifier)
+    _ = try announce(.bootIdentifier, nil, "/proc/sys/kernel/random/boot_id")
     return disk.bootIdentifier
   }
 

@@ -24,11 +24,21 @@ package struct Fault: Sendable, CustomStringConvertible {
   package var index: Int
   package var effect: Effect
   package var extent: Extent
+  /// What goes wrong besides, once, after a sync has failed.
+  package var second: Second?
+
+  /// A fault in the recovery that follows a failed sync.
+  package struct Second: Sendable {
+    /// The call, counted from the beginning of the opening.
+    package var index: Int
+    package var effect: Effect
+  }
 
   /// What a call may fail with: its number and name.
   package static let errors: [(number: Int32, name: String)] = [
     (SystemError.inputOutput, "EIO"), (SystemError.noSpace, "ENOSPC"),
-    (SystemError.quotaExceeded, "EDQUOT"), (SystemError.interrupted, "EINTR"),
+    (SystemError.quotaExceeded, "EDQUOT"), (SystemError.fileTooLarge, "EFBIG"),
+    (SystemError.interrupted, "EINTR"),
     (SystemError.tooManyOpenFiles, "EMFILE"), (SystemError.noMemory, "ENOMEM"),
     (SystemError.readOnlyFileSystem, "EROFS"), (SystemError.accessDenied, "EACCES"),
   ]
@@ -37,21 +47,26 @@ package struct Fault: Sendable, CustomStringConvertible {
     errors.first { $0.number == number }?.name ?? "\(number)"
   }
 
-  package var description: String {
-    let what =
-      switch effect {
-      case .error(let number): Self.name(number)
-      case .oneByte: "one byte"
-      case .half: "half of the bytes"
-      case .halfThenError(let number): "half of the bytes, then \(Self.name(number))"
-      }
-    return "call \(index): \(what), \(extent.rawValue)"
+  private static func name(_ effect: Effect) -> String {
+    switch effect {
+    case .error(let number): name(number)
+    case .oneByte: "one byte"
+    case .half: "half of the bytes"
+    case .halfThenError(let number): "half of the bytes, then \(name(number))"
+    }
   }
 
-  /// All faults that are worth trying with the calls of a workload that ran without one.
-  package static func all(of calls: [SimulatedFileSystem.Call]) -> [Fault] {
-    var faults: [Fault] = []
-    for (index, call) in calls.enumerated() where call != .mappedWrite {
+  package var description: String {
+    let then = second.map { ", in the recovery call \($0.index): \(Self.name($0.effect))" } ?? ""
+    return "call \(index): \(Self.name(effect)), \(extent.rawValue)\(then)"
+  }
+
+  /// All faults that are worth trying with the calls of a workload that ran without one, by call.
+  package static func all(
+    of calls: [SimulatedFileSystem.Call]
+  ) -> [(index: Int, faults: [Fault])] {
+    calls.enumerated().filter { $0.element != .mappedWrite }.map { index, call in
+      var faults: [Fault] = []
       for (number, _) in errors {
         for extent in [Extent.once, .kind] {
           faults.append(Fault(index: index, effect: .error(number), extent: extent))
@@ -59,97 +74,32 @@ package struct Fault: Sendable, CustomStringConvertible {
       }
       faults.append(
         Fault(index: index, effect: .error(SystemError.inputOutput), extent: .everything))
-      guard call == .read || call == .write else { continue }
+      guard call == .read || call == .write else { return (index, faults) }
       faults.append(Fault(index: index, effect: .oneByte, extent: .once))
       faults.append(Fault(index: index, effect: .half, extent: .once))
       faults.append(Fault(index: index, effect: .half, extent: .kind))
-      guard call == .write else { continue }
+      guard call == .write else { return (index, faults) }
       for number in [SystemError.inputOutput, SystemError.noSpace] {
         faults.append(Fault(index: index, effect: .halfThenError(number), extent: .once))
       }
+      return (index, faults)
     }
-    return faults
-  }
-}
-
-/// Brings a fault about, in all the processes of a run, and notes what it hit.
-package final class FaultInjector {
-  private let fault: Fault?
-  /// Every call so far.
-  package private(set) var calls: [SimulatedFileSystem.Call] = []
-  /// How many calls it made fail or cut short.
-  package private(set) var hitCount = 0
-  /// The kinds of calls that it made fail.
-  package private(set) var failedCalls: Set<SimulatedFileSystem.Call> = []
-  /// Calls are neither counted nor hit while this is set.
-  package var isPaused = false
-  private var interruptionCount = 0
-  private var owedError: Int32?
-
-  /// How often running an allocation is interrupted at most. It is the one call that the store
-  /// tries again itself, in smaller steps, for as long as signals come.
-  private static let interruptionLimit = 40
-
-  package init(_ fault: Fault?) { self.fault = fault }
-
-  /// Whether calls may go on failing to the end.
-  package var isLasting: Bool { fault.map { $0.extent != .once } ?? false }
-
-  /// Whether it is an error that a store takes from its directory's parent.
-  package var forbidsParent: Bool {
-    let errors = [SystemError.readOnlyFileSystem, SystemError.accessDenied]
-    return errors.contains { fault?.effect == .error($0) }
   }
 
-  package func install(on fileSystem: SimulatedFileSystem) {
-    fileSystem.intervene = { [unowned self] in intervene($0) }
-  }
-
-  private func intervene(_ call: SimulatedFileSystem.Call) -> SimulatedFileSystem.Intervention? {
-    if isPaused { return nil }
-    let index = calls.count
-    calls.append(call)
-    guard let fault, index >= fault.index, call != .mappedWrite else { return nil }
-    if let number = owedError, call == .write {
-      owedError = nil
-      return fail(call, number)
-    }
-    let kind = calls[fault.index]
-    let isHit =
-      switch fault.extent {
-      case .once: index == fault.index
-      case .kind: call == kind
-      case .everything: true
+  /// All faults that are worth trying in a recovery that makes these calls, after the sync at
+  /// `index` has failed.
+  package static func seconds(
+    after index: Int, calls: ArraySlice<SimulatedFileSystem.Call>
+  ) -> [[Fault]] {
+    calls.enumerated().filter { $0.element != .mappedWrite }.map { place, call in
+      var effects: [Effect] = [.error(SystemError.inputOutput), .error(SystemError.noSpace)]
+      if call == .read || call == .write { effects += [.oneByte, .half] }
+      if call == .write { effects.append(.halfThenError(SystemError.noSpace)) }
+      return effects.map {
+        Fault(
+          index: index, effect: .error(SystemError.inputOutput), extent: .once,
+          second: Second(index: place, effect: $0))
       }
-    guard isHit else { return nil }
-    switch fault.effect {
-    case .error(let number):
-      if number == SystemError.interrupted, call == .allocate {
-        interruptionCount += 1
-        if interruptionCount > Self.interruptionLimit { return nil }
-      }
-      return fail(call, number)
-    case .oneByte:
-      hitCount += 1
-      return .transferAtMost(1)
-    case .half:
-      hitCount += 1
-      return .transferHalf
-    case .halfThenError(let number):
-      hitCount += 1
-      owedError = number
-      return .transferHalf
     }
   }
-
-  private func fail(
-    _ call: SimulatedFileSystem.Call, _ number: Int32
-  ) -> SimulatedFileSystem.Intervention {
-    hitCount += 1
-    failedCalls.insert(call)
-    return .fail(number)
-  }
-
-  /// Starts a new account of the kinds of calls that failed.
-  package func forgetFailures() { failedCalls = [] }
 }

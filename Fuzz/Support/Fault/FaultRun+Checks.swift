@@ -8,14 +8,15 @@ extension FaultRun {
     let checker = SimulatedProcess.start(on: disk, seed: 1)
     injector.install(on: checker.fileSystem)
     defer { checker.kill() }
-    let before = injector.hitCount
+    let first = injector.failures.count
     do {
       let report = try Store.verify(path: SimulatedProcess.path, environment: checker.environment)
       if !report.errors.isEmpty, !hasFailedSync {
         throw FuzzFailure("verify finds \(report.errors)")
       }
+      try checkVerified(report, since: first)
     } catch let error as StoreError {
-      try judge(error, hits: injector.hitCount - before, wasPoisoned: false)
+      try judge(error, since: first, wasPoisoned: false)
     }
     if checker.fileSystem.openCount > 0 { throw FuzzFailure("verify leaves files open") }
   }
@@ -29,6 +30,7 @@ extension FaultRun {
       disk.setContents(nil, of: Self.copyPath)
     }
     let before = injector.hitCount
+    let first = injector.failures.count
     do {
       let report = try Store.salvage(
         path: SimulatedProcess.path, to: Self.copyPath, environment: worker.environment,
@@ -37,10 +39,11 @@ extension FaultRun {
       if !wasHit, !hasFailedSync, !report.isComplete {
         throw FuzzFailure("a salvage of a sound store finds \(report.losses)")
       }
+      try checkSalvaged(since: first)
       try pausing { try checkCopy(isComplete: report.isComplete) }
       tally["salvages"] += 1
     } catch let error as StoreError {
-      try judge(error, hits: injector.hitCount - before, wasPoisoned: false)
+      try judge(error, since: first, wasPoisoned: false)
       // One fault is not in the way of taking everything away again, unless it was that.
       let left = disk.names(at: Self.copyPath)
       if !injector.isLasting, !injector.failedCalls.contains(.unlink), !left.isEmpty {

@@ -13,11 +13,13 @@ package final class FaultRun {
     case dies
     /// It goes on to the end of the workload and closes.
     case goesOn
+    /// It dies at the end of that step, and the store is opened anew, where a second fault waits.
+    case diesAndReopens
   }
 
   private let workload: FaultWorkload
   private let ending: Ending
-  let injector: FaultInjector
+  package let injector: FaultInjector
   /// What the disk has room for from a step on, beyond what is taken.
   package var room: (step: Int, byteCount: Int)?
   let clock = ManualClock()
@@ -28,11 +30,11 @@ package final class FaultRun {
   /// What reads find now. An operation whose outcome is open may have led to it.
   private var live: ModelState = [:]
   /// Whether an error was thrown after which the store must take no more writes.
-  private var isPoisoned = false
+  var isPoisoned = false
   private var images: [(disk: SimulatedDisk, legal: [ModelState])] = []
   private var choices: FuzzRandom
   package internal(set) var tally = Tally()
-  private let trace: ((String) -> Void)?
+  let trace: ((String) -> Void)?
 
   package init(
     _ workload: FaultWorkload, fault: Fault?, ending: Ending = .goesOn, seed: UInt64 = 0,
@@ -57,6 +59,15 @@ package final class FaultRun {
   /// What keys held at any time.
   var writtenValues: [[UInt8]: Set<[UInt8]>] = [:]
 
+  static let strayName = FileName.segment(SegmentID(rawValue: 0))
+  /// Files that the store has to set aside.
+  private var strayFiles: Set<String> = []
+
+  /// The calls of the opening that followed a failed sync.
+  package var recoveryCalls: ArraySlice<SimulatedFileSystem.Call> {
+    injector.calls[injector.recoveryCalls ?? 0..<0]
+  }
+
   /// The calls that it made, by kind.
   package var calls: [SimulatedFileSystem.Call] { injector.calls }
 
@@ -76,6 +87,11 @@ package final class FaultRun {
       if injector.hitCount > before, before == 0 {
         takeImage()
         if ending == .dies { break }
+        if ending == .diesAndReopens {
+          process.kill()
+          isOpen = try open(legal: legalAfterDeath)
+          break
+        }
       }
     }
     disk.capacity = nil
@@ -96,6 +112,10 @@ package final class FaultRun {
     case .kill:
       process.kill()
       return try open(legal: legalAfterDeath)
+    case .strayFile:
+      process.kill()
+      addStrayFile()
+      return try open(legal: legalAfterDeath)
     case .readOnly:
       process.kill()
       let legal = legalAfterDeath
@@ -114,14 +134,24 @@ package final class FaultRun {
     }
   }
 
+  /// A segment that no manifest lists, as of a store that was put together by hand.
+  private func addStrayFile() {
+    let path = SimulatedProcess.path
+    guard let name = disk.names(at: path).first(where: { FileName.isSegment($0) }) else { return }
+    disk.setContents(disk.contents(of: "\(path)/\(name)"), of: "\(path)/\(Self.strayName)")
+    strayFiles = [Self.strayName]
+  }
+
   private func perform(_ operation: Operation) throws {
     guard let store = process.store else { preconditionFailure("no store is open") }
     let before = injector.hitCount
+    let first = injector.failures.count
     let wasPoisoned = isPoisoned
     let next = operation.applied(to: live, now: clock.now())
     for (key, entry) in next ?? [:] { writtenValues[key, default: []].insert(entry.value) }
     do {
       let versions = try operation.perform(on: store, holding: live, now: clock.now())
+      try checkHidden(since: first, in: operation)
       if let next {
         if wasPoisoned { throw FuzzFailure("a write is acknowledged after a failed sync") }
         model.acknowledge(next, versions, operation, now: clock.now())
@@ -129,9 +159,8 @@ package final class FaultRun {
       }
       if case .sync = operation { model.settle() }
     } catch let error as StoreError {
-      let hits = injector.hitCount - before
-      try judge(error, hits: hits, wasPoisoned: wasPoisoned)
-      let isOpen = isDoubtful(error) && !wasPoisoned && hits > 0
+      try judge(error, since: first, wasPoisoned: wasPoisoned)
+      let isOpen = isDoubtful(error) && !wasPoisoned && injector.hitCount > before
       try settleLive(store, next: isOpen ? next : nil)
     }
     passTime(operation)
@@ -162,48 +191,7 @@ package final class FaultRun {
     }
   }
 
-  // MARK: Errors
-
-  /// Whether an error leaves it open whether the write will be found.
-  private func isDoubtful(_ error: StoreError) -> Bool {
-    switch error {
-    case .durabilityUnknown, .poisoned:
-      isPoisoned = true
-      return true
-    default: return false
-    }
-  }
-
-  /// Whether an error may have been thrown now, and says enough.
-  func judge(_ error: StoreError, hits: Int, wasPoisoned: Bool) throws {
-    trace?("  \(error)")
-    tally["errors"] += 1
-    var isAllowed = hits > 0
-    let path: String
-    switch error {
-    case .noSpace(let place, _, _):
-      path = place
-      if disk.capacity != nil { isAllowed = true }
-    case .system(let failure): path = failure.path
-    case .poisoned(let failure), .durabilityUnknown(let failure):
-      path = failure.path
-      // What failed may have failed in the background.
-      if wasPoisoned || !injector.failedCalls.isEmpty { isAllowed = true }
-    default: throw FuzzFailure("an error that does not fit: \(error)")
-    }
-    if wasPoisoned, hits == 0 {
-      switch error {
-      case .poisoned, .durabilityUnknown: break
-      default: throw FuzzFailure("not poisoned: \(error)")
-      }
-    }
-    if !isAllowed { throw FuzzFailure("an error though nothing failed: \(error)") }
-    let places = [SimulatedProcess.path, Self.copyPath, "/proc/sys/kernel/random/boot_id"]
-    // The store's parent is the root.
-    guard path == "/" || places.contains(where: { path.hasPrefix($0) }) else {
-      throw FuzzFailure("an error that does not name its path: \(error)")
-    }
-  }
+  // MARK: Reads
 
   /// Finds out what reads give after an error, of what they may.
   private func settleLive(_ store: Store, next: ModelState?) throws {
@@ -257,11 +245,16 @@ package final class FaultRun {
       process = SimulatedProcess.start(on: disk, seed: UInt64(choices.below(1 << 30)))
       injector.install(on: process.fileSystem)
       let before = injector.hitCount
+      let first = injector.failures.count
+      injector.noteOpening()
+      defer { injector.noteOpening(isEnd: true) }
       do {
         let store = try process.open(configuration, readOnly: readOnly)
         let state = try pausing {
-          try RecoveryCheck.match(store, legal, now: clock.now(), "at an opening")
+          try RecoveryCheck.match(
+            store, legal, now: clock.now(), strayFiles: strayFiles, "at an opening")
         }
+        try checkHidden(since: first)
         live = state
         isPoisoned = false
         if !readOnly {
@@ -271,12 +264,11 @@ package final class FaultRun {
         }
         return true
       } catch let error as StoreError {
-        let hits = injector.hitCount - before
-        try judge(error, hits: hits, wasPoisoned: false)
+        try judge(error, since: first, wasPoisoned: false)
         try checkLeaks("an open that failed")
         process.kill()
         if hasFailedSync { legal = model.afterPowerCut }
-        if hits == 0 { return false }
+        if injector.hitCount == before { return false }
       }
     }
     return false
@@ -291,16 +283,17 @@ package final class FaultRun {
 
   /// Closes the store and ends the process, whatever the close says.
   private func close(readOnly: Bool = false) throws {
-    let before = injector.hitCount
+    let first = injector.failures.count
     let wasPoisoned = isPoisoned
     do {
       try process.close()
       if wasPoisoned, !injector.failedCalls.isEmpty {
         throw FuzzFailure("a close after a failed sync finds nothing wrong")
       }
+      try checkHidden(since: first)
       if !readOnly { model.settle() }
     } catch let error as StoreError {
-      try judge(error, hits: injector.hitCount - before, wasPoisoned: wasPoisoned)
+      try judge(error, since: first, wasPoisoned: wasPoisoned)
     }
     process.kill()
   }
@@ -321,7 +314,7 @@ package final class FaultRun {
   private func finish(isOpen: Bool) throws {
     takeImage()
     if isOpen, let store = process.store { try checkReads(store) }
-    if isOpen, ending == .goesOn {
+    if isOpen, ending != .dies {
       let isLasting = injector.isLasting
       if !isLasting { try checkGoesOn() }
       try close()
@@ -354,6 +347,7 @@ package final class FaultRun {
     _ disk: SimulatedDisk, _ legal: [ModelState], afterCut: [ModelState]? = nil, _ place: String
   ) throws {
     var check = RecoveryCheck(configuration: configuration, now: clock.now())
+    check.strayFiles = strayFiles
     do {
       try check.check(disk, legal: legal, afterCut: afterCut, &choices)
     } catch let error as StoreError {

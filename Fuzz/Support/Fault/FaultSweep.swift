@@ -13,12 +13,15 @@ package struct FaultSweep {
     package var description: String {
       let room = room.map { "full from step \($0.step) on but for \($0.byteCount) bytes" }
       let what = fault.map { "\(call?.rawValue ?? "") \($0)" } ?? room ?? "nothing"
-      return "workload \(workload), \(what), the process \(ending == .dies ? "dies" : "goes on")"
+      return "workload \(workload), \(what), the process \(ending)"
     }
   }
 
   private let workloads: [FaultWorkload]
   package private(set) var cases: [Case] = []
+  /// The cases of each call that can fail, of each call of a recovery that follows a failed sync, of
+  /// each step that a disk may be full from on.
+  package private(set) var places: [Range<Int>] = []
   /// How many calls the workloads make that can fail.
   package private(set) var callCount = 0
 
@@ -37,19 +40,53 @@ package struct FaultSweep {
       try run.run()
       let calls = run.calls
       callCount += calls.count { $0 != .mappedWrite }
-      for fault in Fault.all(of: calls) {
-        // What lasts is there at the end as well, so that one ending tells enough.
-        for ending in FaultRun.Ending.allCases where ending == .goesOn || fault.extent == .once {
-          cases.append(
-            Case(workload: number, fault: fault, ending: ending, call: calls[fault.index]))
-        }
+      for (index, faults) in Fault.all(of: calls) {
+        add(
+          faults.flatMap { fault in
+            // What lasts is there at the end as well, so that one ending tells enough.
+            let endings = fault.extent == .once ? [FaultRun.Ending.dies, .goesOn] : [.goesOn]
+            return endings.map {
+              Case(workload: number, fault: fault, ending: $0, call: calls[index])
+            }
+          })
+      }
+      for index in calls.indices where calls[index] == .synchronizeData {
+        try addSeconds(after: index, workload: number)
       }
       for step in workload.steps.indices {
-        for byteCount in [0, 4096, 8192, 16 << 10, 32 << 10, 72 << 10, 100 << 10, 160 << 10] {
-          cases.append(Case(workload: number, ending: .goesOn, room: (step, byteCount)))
-        }
+        let rooms = [0, 4096, 8192, 16 << 10, 32 << 10, 72 << 10, 100 << 10, 160 << 10]
+        add(rooms.map { Case(workload: number, ending: .goesOn, room: (step, $0)) })
       }
     }
+  }
+
+  /// The cases of one place.
+  private mutating func add(_ new: [Case]) {
+    places.append(cases.count..<(cases.count + new.count))
+    cases += new
+  }
+
+  /// A sync that fails, and then something in the recovery.
+  private mutating func addSeconds(after index: Int, workload: Int) throws {
+    let first = Fault(index: index, effect: .error(SystemError.inputOutput), extent: .once)
+    let run = FaultRun(workloads[workload], fault: first, ending: .diesAndReopens)
+    do { try run.run() } catch {
+      throw FuzzFailure("workload \(workload), \(first), and an open: \(error)")
+    }
+    for faults in Fault.seconds(after: index, calls: run.recoveryCalls) {
+      add(
+        faults.map {
+          Case(workload: workload, fault: $0, ending: .diesAndReopens, call: .synchronizeData)
+        })
+    }
+  }
+
+  /// The case that a seed decides of a sample: seeds one after the other go from place to place, so
+  /// that as many of them as there are places visit every one.
+  package func sampledCase(seed: UInt64) -> Int {
+    let place = places[Int(seed % UInt64(places.count))]
+    var random = FuzzRandom(seed: seed)
+    return place.lowerBound + random.below(place.count)
   }
 
   package func run(_ number: Int, trace: ((String) -> Void)? = nil) throws -> Tally {

@@ -7,6 +7,8 @@ package struct FaultWorkload: Sendable {
     case operation(Operation)
     /// The process dies, and the store is opened anew.
     case kill
+    /// The process dies, a segment appears that no manifest lists, and the store is opened anew.
+    case strayFile
     /// The process dies, and the store is read through a read-only opening.
     case readOnly
     /// The store is closed and every byte checked.
@@ -18,6 +20,7 @@ package struct FaultWorkload: Sendable {
       switch self {
       case .operation(let operation): operation.name
       case .kill: "a kill and an open"
+      case .strayFile: "a kill, a stray file and an open"
       case .readOnly: "a read-only opening"
       case .verify: "a check of all bytes"
       case .salvage: "a salvage"
@@ -67,8 +70,14 @@ package struct FaultWorkload: Sendable {
     script.put(1, 100, .process)
     script.add(.wait(.milliseconds(5000)))
     script.put(2, 90, .durable)
+    // Of these a sync that fails in the recovery may leave any part.
+    for (key, byteCount) in [(3, 700), (4, 1500), (5, 600), (0, 900)] {
+      script.put(key, byteCount, .process)
+    }
     script.steps.append(.kill)
     script.put(3, 80, .process)
+    script.steps.append(.strayFile)
+    script.put(3, 85, .process)
     script.steps.append(.readOnly)
     script.put(0, 20_000, .process)
     script.add(.removeAll)
@@ -133,7 +142,7 @@ package struct FaultWorkload: Sendable {
     var steps: [Step] = []
     for _ in 0..<operationCount {
       if choices.once(in: 20) {
-        steps.append(choices.element(of: [.kill, .kill, .readOnly, .verify, .salvage]))
+        steps.append(choices.element(of: [.kill, .kill, .strayFile, .readOnly, .verify, .salvage]))
         continue
       }
       let operation = generator.next(&choices, now: now)

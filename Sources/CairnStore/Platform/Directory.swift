@@ -171,8 +171,12 @@ package final class Directory: Sendable {
   /// Whether this directory is `other` or lies below it, found by climbing to the root; `false`
   /// where the file system does not tell files apart.
   package func isInside(_ other: Directory) throws(StoreError) -> Bool {
+    let status: FileStatus
+    do { status = try fileSystem.status(of: other.descriptor) } catch {
+      throw error.storeError(path: other.path)
+    }
+    guard let target = status.identity else { return false }
     do {
-      guard let target = try fileSystem.status(of: other.descriptor).identity else { return false }
       var current = try fileSystem.openDirectory(".", in: descriptor)
       defer { fileSystem.close(current) }
       var identity = try fileSystem.status(of: current).identity

@@ -86,4 +86,26 @@ struct RegressionFaultTests {
     #expect(try store.value(forKey: "more") == nil)
     #expect(try scene.killed().open().count() == 1)
   }
+
+  @Test(
+    "Where it cannot be told whether a directory lies in another, the error names the right one")
+  func insideNamesPath() throws {
+    // Before a salvage it is found out whether the copy would lie in the damaged store. Where the
+    // look at the store failed, the error named the directory of the copy, which was sound. The
+    // sweep over all calls found it once it compared the paths of errors with those of the calls.
+    let directory = try TemporaryDirectory()
+    // The first look is that of opening the store's directory.
+    let fileSystem = FaultyFileSystem(
+      fault: FaultyFileSystem.Fault(call: .status, index: 1, errorNumber: EIO))
+    try FileManager.default.createDirectory(
+      atPath: directory.store, withIntermediateDirectories: true)
+    let source = try Directory(path: directory.store, fileSystem: fileSystem, readOnly: true)
+    let place = try Directory(readingOnly: "/", fileSystem: fileSystem)
+    let error = storeError { _ = try place.isInside(source) }
+    guard case .system(let failure) = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    #expect(failure.path == directory.store)
+  }
 }

@@ -1,0 +1,127 @@
+import CairnStore
+
+/// Brings a fault about, in all the processes of a run, and notes what it hit.
+package final class FaultInjector {
+  /// A call that was made to fail.
+  package struct Failure: CustomStringConvertible {
+    package var call: SimulatedFileSystem.Call
+    package var number: Int32
+    /// What it was for; `nil` where that is no file.
+    package var path: String?
+
+    package var description: String { "\(call) \(path ?? "") with \(number)" }
+    /// The last name in the path.
+    package var name: Substring { path?.split(separator: "/").last ?? "" }
+  }
+
+  private let fault: Fault?
+  /// Every call so far.
+  package private(set) var calls: [SimulatedFileSystem.Call] = []
+  /// How many calls it made fail or cut short.
+  package private(set) var hitCount = 0
+  /// All calls that it made fail.
+  package private(set) var failures: [Failure] = []
+  /// How many of them came before the account that is kept now.
+  private var forgottenCount = 0
+  /// Calls are neither counted nor hit while this is set.
+  package var isPaused = false
+  private var interruptionCount = 0
+  private var owedError: Int32?
+  /// The calls of the opening that followed a failed sync, as far as it has come.
+  package private(set) var recoveryCalls: Range<Int>?
+
+  /// How often running an allocation is interrupted at most. It is the one call that the store
+  /// tries again itself, in smaller steps, for as long as signals come.
+  private static let interruptionLimit = 40
+
+  package init(_ fault: Fault?) { self.fault = fault }
+
+  /// Whether calls may go on failing to the end.
+  package var isLasting: Bool { fault.map { $0.extent != .once } ?? false }
+
+  /// Whether it is an error that a store takes from its directory's parent.
+  package var forbidsParent: Bool {
+    let errors = [SystemError.readOnlyFileSystem, SystemError.accessDenied]
+    return errors.contains { fault?.effect == .error($0) }
+  }
+
+  /// The calls that failed in the account that is kept now.
+  package var currentFailures: ArraySlice<Failure> { failures[forgottenCount...] }
+  /// Their kinds.
+  package var failedCalls: Set<SimulatedFileSystem.Call> { Set(currentFailures.map(\.call)) }
+
+  package func install(on fileSystem: SimulatedFileSystem) {
+    fileSystem.intervene = { [unowned self, unowned fileSystem] call in
+      intervene(call, fileSystem)
+    }
+  }
+
+  /// An opening begins or ends. The first after a failed sync is the one for the second fault.
+  package func noteOpening(isEnd: Bool = false) {
+    if let range = recoveryCalls {
+      if isEnd, range.isEmpty { recoveryCalls = range.lowerBound..<calls.count }
+    } else if !isEnd, failedCalls.contains(.synchronizeData) {
+      recoveryCalls = calls.count..<calls.count
+    }
+  }
+
+  private func intervene(
+    _ call: SimulatedFileSystem.Call, _ fileSystem: SimulatedFileSystem
+  ) -> SimulatedFileSystem.Intervention? {
+    if isPaused { return nil }
+    let index = calls.count
+    calls.append(call)
+    guard let fault, index >= fault.index, call != .mappedWrite else { return nil }
+    if let number = owedError, call == .write {
+      owedError = nil
+      return fail(call, number, fileSystem)
+    }
+    if let second = fault.second, let start = recoveryCalls?.lowerBound,
+      index == start + second.index
+    {
+      return bringAbout(second.effect, call, fileSystem)
+    }
+    let kind = calls[fault.index]
+    let isHit =
+      switch fault.extent {
+      case .once: index == fault.index
+      case .kind: call == kind
+      case .everything: true
+      }
+    return isHit ? bringAbout(fault.effect, call, fileSystem) : nil
+  }
+
+  private func bringAbout(
+    _ effect: Fault.Effect, _ call: SimulatedFileSystem.Call, _ fileSystem: SimulatedFileSystem
+  ) -> SimulatedFileSystem.Intervention? {
+    switch effect {
+    case .error(let number):
+      if number == SystemError.interrupted, call == .allocate {
+        interruptionCount += 1
+        if interruptionCount > Self.interruptionLimit { return nil }
+      }
+      return fail(call, number, fileSystem)
+    case .oneByte:
+      hitCount += 1
+      return .transferAtMost(1)
+    case .half:
+      hitCount += 1
+      return .transferHalf
+    case .halfThenError(let number):
+      hitCount += 1
+      owedError = number
+      return .transferHalf
+    }
+  }
+
+  private func fail(
+    _ call: SimulatedFileSystem.Call, _ number: Int32, _ fileSystem: SimulatedFileSystem
+  ) -> SimulatedFileSystem.Intervention {
+    hitCount += 1
+    failures.append(Failure(call: call, number: number, path: fileSystem.currentPath))
+    return .fail(number)
+  }
+
+  /// Starts a new account of the calls that failed.
+  package func forgetFailures() { forgottenCount = failures.count }
+}
