@@ -68,7 +68,7 @@ package struct SegmentScanner: ~Copyable {
     var done = 0
     while done < count {
       let pageEnd = ((offset + done) | 4095) + 1 - offset
-      let wanted = min(count, pageEnd) - done
+      let wanted = min(count, planted(.salvageWindowBlanked) ? count : pageEnd) - done
       do {
         let got = try file.read(
           into: &window, bufferOffset: done, byteCount: wanted, at: offset + done)

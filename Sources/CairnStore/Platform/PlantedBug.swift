@@ -41,6 +41,16 @@ package enum PlantedBug: String, CaseIterable, Sendable {
 
   // Rules of replay.
   case oldestWins, tombstonesIgnored, sequenceStartsAtManifest
+
+  // Salvage.
+  case salvageNotSynced, salvageDirectoryNotSynced, salvageExpiryDropped
+  /// The copy gives numbers anew that lost records had.
+  case salvageReusesVersions
+  /// One page that cannot be read takes along all that was read with it.
+  case salvageWindowBlanked
+  /// The log of a process that was killed ends at the first damage.
+  case salvageCutAtHole
+  case salvageNoWarning
 }
 
 #if CAIRN_PLANTED_BUGS

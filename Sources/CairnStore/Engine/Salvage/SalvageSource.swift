@@ -240,7 +240,7 @@ struct SalvageSource {
   ) throws(StoreError) {
     if try recover(open, sameBoot: sameBoot) { return }
     try SalvageTail.markFollowed(open)
-    if sameBoot {
+    if sameBoot && !planted(.salvageCutAtHole) {
       highestSequence = try SalvageTail.markUnproven(in: open.compactMap { $0 })
     } else {
       let (highest, torn) = try SalvageTail.cut(open)

@@ -86,6 +86,7 @@ struct SalvageWriter: ~Copyable {
     // Both speak of the place where the record was.
     header.flags.subtract([.batch, .syncMark])
     if header.metadataByteCount == 0 { header.flags.remove(.metadata) }
+    if planted(.salvageExpiryDropped) { header.flags.remove(.expiry) }
     try makeRoom(for: header, sequence: sequence)
     guard let (file, segmentHeader) = segment else { preconditionFailure("room was made") }
     header.sequenceDelta = UInt32(sequence - segmentHeader.baseSequence)
@@ -179,7 +180,7 @@ struct SalvageWriter: ~Copyable {
     // A value that turned out to be damaged may have left something behind the last record.
     try file.truncate(to: offset)
     // DURABILITY: before the manifest that lists it as sealed.
-    try file.synchronize()
+    if !planted(.salvageNotSynced) { try file.synchronize() }
     if offset > SegmentHeader.byteCount {
       sealed.append(
         Manifest.SealedSegment(
@@ -211,7 +212,7 @@ struct SalvageWriter: ~Copyable {
     try directory.unlink(FileName.unfinishedSalvage)
     // DURABILITY: the names of the segments, and that of the note, before the manifest; and the
     // name of the directory before the call returns.
-    try directory.synchronize()
+    if !planted(.salvageDirectoryNotSynced) { try directory.synchronize() }
     try Directory.synchronizeParent(of: directory.path, fileSystem: directory.fileSystem)
     let file = ManifestFile(directory: directory)
     names += [FileName.newManifest, FileName.manifest]

@@ -115,6 +115,7 @@ struct Salvager: ~Copyable {
   }
 
   private mutating func warn(_ warning: SalvageReport.Warning) {
+    if planted(.salvageNoWarning) && warning == .olderValuesMayBeBack { return }
     if !report.warnings.contains(warning) { report.warnings.append(warning) }
   }
 
@@ -244,7 +245,8 @@ struct Salvager: ~Copyable {
         if isCopied { last = sequence }
       }
       try writer.finish(
-        lastSequence: keepsVersions ? max(last, UInt64(max(0, highest))) : last,
+        lastSequence: keepsVersions && !planted(.salvageReusesVersions)
+          ? max(last, UInt64(max(0, highest))) : last,
         lastTime: now, bootIdentifier: bootIdentifier)
     } catch {
       writer.discard()
