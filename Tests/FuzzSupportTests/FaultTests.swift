@@ -1,3 +1,4 @@
+import CairnStore
 import FuzzSupport
 import Testing
 
@@ -50,10 +51,12 @@ struct FaultTests {
     #expect(sweep.places.count > sweep.callCount)
     #expect(sweep.places.first?.lowerBound == 0)
     #expect(sweep.places.last?.upperBound == sweep.cases.count)
+    #expect(
+      zip(sweep.places, sweep.places.dropFirst()).allSatisfy { $0.upperBound == $1.lowerBound })
     var visits = [Int](repeating: 0, count: sweep.places.count)
     for seed in 5..<(5 + 2 * UInt64(sweep.places.count)) {
-      let number = sweep.sampledCase(seed: seed)
-      let place = try #require(sweep.places.firstIndex { $0.contains(number) })
+      let place = Int(seed % UInt64(sweep.places.count))
+      #expect(sweep.places[place].contains(sweep.sampledCase(seed: seed)))
       visits[place] += 1
     }
     #expect(visits.allSatisfy { $0 == 2 })

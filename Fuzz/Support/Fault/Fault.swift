@@ -34,6 +34,13 @@ package struct Fault: Sendable, CustomStringConvertible {
     package var effect: Effect
   }
 
+  package init(index: Int, effect: Effect, extent: Extent, second: Second? = nil) {
+    self.index = index
+    self.effect = effect
+    self.extent = extent
+    self.second = second
+  }
+
   /// What a call may fail with: its number and name.
   package static let errors: [(number: Int32, name: String)] = [
     (SystemError.inputOutput, "EIO"), (SystemError.noSpace, "ENOSPC"),
