@@ -12,10 +12,10 @@ struct DamageTests {
     #expect(byteCount >= 3 * (64 << 10))
     #expect(sweep.caseCount == 8 * (byteCount + 3))
     var tally = Tally()
-    for seed in 0..<100 as Range<UInt64> {
+    for seed in 0..<400 as Range<UInt64> {
       tally.add(
         try sweep.run(
-          Fuzzer.sampledCase(seed: seed, sampleCount: 100, caseCount: sweep.caseCount)))
+          Fuzzer.sampledCase(seed: seed, sampleCount: 400, caseCount: sweep.caseCount)))
     }
     let names = [
       "right", "values refused", "opens refused", "found by verify", "cost nothing",
