@@ -78,6 +78,8 @@ struct SalvagePlaceTests {
 
   @Test("A failure of any call leaves an empty destination, and the original as it was")
   func failures() throws {
+    // A salvage that failed left files in its destination, which the next attempt then refused for
+    // not being empty.
     let before = try DirectoryListing(of: directory.store)
     let calls: [FaultyFileSystem.Call] = [
       .open, .write, .truncate, .synchronize, .randomBytes, .rename, .unlink, .allocate,
