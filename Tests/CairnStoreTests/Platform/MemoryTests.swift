@@ -52,15 +52,15 @@ struct MemoryTests {
     return count() - before
   }
 
-  @Test("A table of references takes memory for what is in it, also when it is given up")
+  @Test("Giving a table of references up touches only what is in it")
   func referenceTable() {
     // FormatFuzzer and CrashFuzzer, by their rates: the table of a million segments was walked
     // when its store was closed, 16 MiB of zeros that had never been touched before.
-    let faults = pageFaults {
-      let table = ReferenceTable<Fixture>(slotCount: 1 << 20)
-      table.set(3, to: Fixture())
-      #expect(table[3] != nil)
-    }
+    var table: ReferenceTable<Fixture>? = ReferenceTable(slotCount: 1 << 20)
+    table?.set(3, to: Fixture())
+    #expect(table?[3] != nil)
+    // Only this: the allocator may have to clear memory that was in use before.
+    let faults = pageFaults { table = nil }
     #expect(faults < 500)
   }
 
