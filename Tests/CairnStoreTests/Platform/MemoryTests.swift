@@ -54,8 +54,8 @@ struct MemoryTests {
 
   @Test("Giving a table of references up touches only what is in it")
   func referenceTable() {
-    // FormatFuzzer and CrashFuzzer, by their rates: the table of a million segments was walked
-    // when its store was closed, 16 MiB of zeros that had never been touched before.
+    // FormatFuzzer and CrashFuzzer, by their rates: the whole table of segments was walked
+    // when its store was closed, 1 MiB of zeros that had never been touched before.
     var table: ReferenceTable<Fixture>? = ReferenceTable(slotCount: 1 << 20)
     table?.set(3, to: Fixture())
     #expect(table?[3] != nil)
