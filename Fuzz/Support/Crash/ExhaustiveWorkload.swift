@@ -130,8 +130,7 @@ private struct Session {
 
   /// The operation begins: from now on a crash may leave what it leads to.
   mutating func announce(_ operation: Operation) {
-    let next = operation.applied(to: model.current, now: configuration.clock.now())
-    model.candidates = next.map { [$0] } ?? []
+    model.candidates = operation.steps(from: model.current, now: configuration.clock.now())
   }
 
   /// Does it. What a process that dies was told nobody knows.
@@ -139,6 +138,7 @@ private struct Session {
     let versions = try apply(operation)
     if process.fileSystem.isDead { return }
     if let next = model.candidates.last {
+      for step in model.candidates.dropLast() { model.acknowledge(step) }
       model.acknowledge(next, versions, operation, now: configuration.clock.now())
     }
     model.candidates = []
