@@ -1,8 +1,8 @@
 import FuzzSupport
 
-/// All workloads of two operations on a tiny store on two disks, cut and killed at every call, with
+/// All workloads of two operations on a tiny store, cut and killed at every call, with
 /// six decisions of a cut free; with `--three` all of three operations, with ten. Iteration `i` is
-/// workload `i / 2` on disk `i % 2`.
+/// workload `i`.
 @main
 enum ExhaustiveFuzzer {
   static func main() {
@@ -10,7 +10,7 @@ enum ExhaustiveFuzzer {
     let isLong = !fuzzer.arguments.isEmpty
     let exhaustive = ExhaustiveRun(
       operationCount: isLong ? 3 : 2, freeDecisionCount: isLong ? 10 : 6)
-    fuzzer.enumerate(exhaustive.caseCount)
+    fuzzer.enumerate(exhaustive.workloadCount)
     fuzzer.run { try exhaustive.run(Int($0)) }
   }
 }

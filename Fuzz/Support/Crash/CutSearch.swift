@@ -54,9 +54,10 @@ final class CutSearch {
     process.fileSystem.intervene = { call in
       if failure != nil { return nil }
       let unsettled = process.fileSystem.disk.unsettled
-      do { try look(call, number, unsettled.exceeds(last)) } catch { failure = error }
-      last = unsettled
-      number += 1
+      let (current, isNew) = (number, unsettled.exceeds(last))
+      // First, since there may be calls in the course of a look.
+      (number, last) = (number + 1, unsettled)
+      do { try look(call, current, isNew) } catch { failure = error }
       return nil
     }
     defer { process.fileSystem.intervene = nil }

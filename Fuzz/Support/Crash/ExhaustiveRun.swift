@@ -1,8 +1,12 @@
 import CairnStore
 
-/// All short workloads on a tiny store, on two disks, with a power cut and a death of the process at
-/// every call of their last operation, and with power cuts at every call of the recoveries from
+/// All short workloads on a tiny store, on two disks, with a power cut and a death of the process
+/// at every call of their last operation, and with power cuts at every call of the recoveries from
 /// these; within a bound, with everything that such a cut may leave.
+///
+/// Where the last operation syncs the log of a store whose segment is nearly full, another thread
+/// may write or remove all just before each sync, too late for it. Such stores are on one of the
+/// disks only.
 ///
 /// The bound of a cut: it decides for itself which names, lengths and versions of sectors are there.
 /// So many decisions as are free, which follow each other in the order of `EnumeratedCut` and begin
@@ -22,6 +26,9 @@ package struct ExhaustiveRun {
     case closed
     /// Two keys, and a segment so full that the next write rolls.
     case fullSegment
+    /// Two keys, and a segment with room for small writes only: a large one leaves it behind with
+    /// something in it that is not synced.
+    case nearlyFullSegment
   }
 
   enum Disk: CaseIterable {
@@ -57,11 +64,23 @@ package struct ExhaustiveRun {
     ModelEntry(value: [UInt8](repeating: number, count: byteCount))
   }
 
+  /// What another thread does while the last operation syncs the log, if anything.
+  private static let meanwhile: [Operation] = [
+    .put(key: keys[0], entry(8, byteCount: 20), .process),
+    .removeAll,
+  ]
+
+  struct Workload {
+    var base: Base
+    var disk: Disk
+    var operations: [Operation]
+    var meanwhile: Operation?
+  }
+
   private let freeDecisionCount: Int
-  private let workloads: [(base: Base, operations: [Operation])]
+  private let workloads: [Workload]
   private let memory = CutSearch.Memory()
-  /// Each workload on each disk.
-  package var caseCount: Int { workloads.count * Disk.allCases.count }
+  package var workloadCount: Int { workloads.count }
 
   /// All workloads of up to so many operations.
   package init(operationCount: Int, freeDecisionCount: Int) {
@@ -72,24 +91,45 @@ package struct ExhaustiveRun {
       last = last.flatMap { sequence in Self.operations.map { sequence + [$0] } }
       sequences += last
     }
-    workloads = Base.allCases.flatMap { base in sequences.map { (base, $0) } }
+    workloads = Base.allCases.flatMap { base in
+      sequences.flatMap { Self.workloads(base, $0) }
+    }
   }
 
-  /// Runs the case of this number: a workload on one of the disks.
+  private static func workloads(_ base: Base, _ operations: [Operation]) -> [Workload] {
+    if base != .nearlyFullSegment {
+      return Disk.allCases.map { Workload(base: base, disk: $0, operations: operations) }
+    }
+    let others: [Operation?] = operations.last?.syncs == true ? meanwhile : []
+    return ([nil] + others).map {
+      Workload(base: base, disk: .usual, operations: operations, meanwhile: $0)
+    }
+  }
+
+  /// Runs the workload of this number.
   package func run(_ number: Int) throws -> Tally {
-    let (base, operations) = workloads[number / Disk.allCases.count]
-    let disk = Disk.allCases[number % Disk.allCases.count]
+    let workload = workloads[number]
     let clock = ManualClock()
     let search = CutSearch(
       .simulated(clock), now: clock.now(), freeDecisionCount: freeDecisionCount, memory: memory)
     do {
-      let workload = try ExhaustiveWorkload(
-        base: base, disk: disk.make(), operations: operations, search: search)
-      try workload.run()
+      try ExhaustiveWorkload(workload, on: workload.disk.make(), search: search).run()
     } catch {
-      let names = operations.map(\.name).joined(separator: ", ")
-      throw FuzzFailure("disk \(disk), base \(base), workload [\(names)]: \(error)")
+      let names = workload.operations.map(\.name).joined(separator: ", ")
+      let meanwhile = workload.meanwhile.map { ", meanwhile \($0.name)" } ?? ""
+      throw FuzzFailure(
+        "disk \(workload.disk), base \(workload.base), workload [\(names)\(meanwhile)]: \(error)")
     }
     return search.tally
+  }
+}
+
+extension Operation {
+  /// Whether it may sync the log, and another thread may write while it does.
+  fileprivate var syncs: Bool {
+    switch self {
+    case .sync, .runJobs: true
+    default: durability == .durable
+    }
   }
 }

@@ -3,26 +3,34 @@ import CairnStore
 /// One workload of an exhaustive search.
 struct ExhaustiveWorkload {
   private let operations: [Operation]
+  private let meanwhile: Operation?
   private let search: CutSearch
   /// What it begins with: everything is there for good.
   private let disk: SimulatedDisk
   private let state: ModelState
 
   init(
-    base: ExhaustiveRun.Base, disk: SimulatedDisk, operations: [Operation], search: CutSearch
+    _ workload: ExhaustiveRun.Workload, on disk: SimulatedDisk, search: CutSearch
   ) throws {
-    self.operations = operations
+    operations = workload.operations
+    meanwhile = workload.meanwhile
     self.search = search
-    var session = Session(on: disk, ModelStore(), search.configuration)
+    let session = Session(on: disk, ModelStore(), search.configuration)
     defer { session.process.kill() }
-    if base != .nothing {
+    if workload.base != .nothing {
       try session.open()
       for (number, key) in [Array("key 0".utf8), Array("key 1".utf8)].enumerated() {
         let entry = ModelEntry(value: [UInt8](repeating: 0xB0 + UInt8(number), count: 25))
         try session.perform(.put(key: key, entry, .durable))
       }
-      if base == .fullSegment {
-        let filler = ModelEntry(value: [UInt8](repeating: 0xF1, count: 64_600))
+      let fillerByteCount: Int? =
+        switch workload.base {
+        case .nothing, .closed: nil
+        case .fullSegment: 64_600
+        case .nearlyFullSegment: 64_100
+        }
+      if let fillerByteCount {
+        let filler = ModelEntry(value: [UInt8](repeating: 0xF1, count: fillerByteCount))
         try session.perform(.put(key: Array("key 2".utf8), filler, .durable))
       }
       try session.process.close()
@@ -41,9 +49,10 @@ struct ExhaustiveWorkload {
 
   /// All but the last operation, in a new process on a new disk.
   ///
-  /// Processes of workloads that begin alike do the same, so that what they leave is looked at once.
+  /// Processes of workloads that begin alike do the same, so that what they leave is looked at
+  /// once.
   private func begin() throws -> Session {
-    var session = Session(on: disk.settled(), ModelStore(state), search.configuration)
+    let session = Session(on: disk.settled(), ModelStore(state), search.configuration)
     if operations.isEmpty { return session }
     try session.open()
     for operation in operations.dropLast() { try session.perform(operation) }
@@ -51,7 +60,7 @@ struct ExhaustiveWorkload {
     return session
   }
 
-  private func finish(_ session: inout Session) throws {
+  private func finish(_ session: Session) throws {
     if let last = operations.last { try session.finish(last) } else { try session.open() }
   }
 
@@ -59,44 +68,54 @@ struct ExhaustiveWorkload {
 
   /// Cuts the power at each call of the last operation, and after it.
   ///
-  /// - Returns: the calls at which a process may leave something else behind than at the one before.
+  /// - Returns: the calls at which a process may leave something else than at the one before.
   private func cutPower() throws -> [Int?] {
-    var session = try begin()
+    let session = try begin()
     defer { session.process.kill() }
-    let disk = session.process.fileSystem.disk
-    let legal = session.model.afterPowerCut
     var kills: [Int?] = []
-    let place = "of \(name)"
-    try search.watching(session.process) { [search] call, number, isNew in
+    func check(_ place: String) throws {
+      let (disk, legal) = (session.process.fileSystem.disk, session.model.afterPowerCut)
+      try search.checkCuts(disk, legal: legal, "\(place) \(name)")
+      try search.checkCutsInRecovery(disk, legal: legal, "\(place) \(name)")
+    }
+    try search.watching(session.process) { [meanwhile] call, number, isNew in
       // A process may also die in the middle of a write into a mapping.
       if isNew || call == .mappedWrite { kills.append(number) }
-      guard isNew else { return }
-      let place = "at a \(call.rawValue) \(place)"
-      try search.checkCuts(disk, legal: legal, place)
-      try search.checkCutsInRecovery(disk, legal: legal, place)
+      if isNew { try check("at a \(call.rawValue) of") }
+      if call == .synchronizeData, let meanwhile {
+        try session.performMeanwhile(meanwhile)
+        try check("after \(meanwhile.name) at a \(call.rawValue) of")
+      }
     } while: {
-      try finish(&session)
+      try finish(session)
     }
-    try search.checkCuts(disk, legal: session.model.afterPowerCut, "after \(name)")
-    try search.checkCutsInRecovery(disk, legal: session.model.afterPowerCut, "after \(name)")
+    try check("after")
     return kills + [nil]
   }
 
-  /// Ends the process at a call of the last operation, or after it, and cuts the power in the course
-  /// of the recovery from that.
+  /// Ends the process at a call of the last operation, or after it, and cuts the power in the
+  /// course of the recovery from that.
   private func kill(atCall number: Int?) throws {
-    var session = try begin()
+    let session = try begin()
     var call = 0
     var place = "after \(name)"
-    session.process.fileSystem.intervene = { [name] kind in
-      defer { call += 1 }
-      guard call == number else { return nil }
-      place = "at a \(kind.rawValue) of \(name)"
-      return .die
+    var failure: (any Error)?
+    session.process.fileSystem.intervene = { [name, meanwhile] kind in
+      let current = call
+      call += 1
+      if current == number {
+        place = "at a \(kind.rawValue) of \(name)"
+        return .die
+      }
+      if kind == .synchronizeData, let meanwhile {
+        do { try session.performMeanwhile(meanwhile) } catch { failure = error }
+      }
+      return nil
     }
-    do { try finish(&session) } catch {
+    do { try finish(session) } catch {
       guard session.process.fileSystem.isDead else { throw error }
     }
+    if let failure { throw failure }
     guard session.process.fileSystem.isDead == (number != nil) else {
       throw FuzzFailure("a workload makes other calls when it is done again")
     }
@@ -110,10 +129,12 @@ struct ExhaustiveWorkload {
 }
 
 /// A process that does a workload, and the model that goes with it.
-private struct Session {
+private final class Session {
   let process: SimulatedProcess
   private(set) var model: ModelStore
   private let configuration: StoreConfiguration
+  /// Which of the model's states the last operation leads to, where others came while it ran.
+  private var stateBeforeOthers: Int?
 
   init(on disk: SimulatedDisk, _ model: ModelStore, _ configuration: StoreConfiguration) {
     process = SimulatedProcess.start(on: disk, seed: 1)
@@ -121,30 +142,58 @@ private struct Session {
     self.configuration = configuration
   }
 
+  private var now: Timestamp { configuration.clock.now() }
+
   func open() throws { _ = try process.open(configuration) }
 
-  mutating func perform(_ operation: Operation) throws {
+  func perform(_ operation: Operation) throws {
     announce(operation)
     try finish(operation)
   }
 
   /// The operation begins: from now on a crash may leave what it leads to.
-  mutating func announce(_ operation: Operation) {
-    model.candidates = operation.steps(from: model.current, now: configuration.clock.now())
+  func announce(_ operation: Operation) {
+    model.candidates += operation.steps(from: model.current, now: now)
   }
 
   /// Does it. What a process that dies was told nobody knows.
-  mutating func finish(_ operation: Operation) throws {
+  func finish(_ operation: Operation) throws {
     let versions = try apply(operation)
     if process.fileSystem.isDead { return }
-    if let next = model.candidates.last {
+    defer { model.candidates = [] }
+    if let number = stateBeforeOthers {
+      // It was acknowledged when the others were; only what came before them is durable.
+      if operation.makesDurable { model = model.settled(through: number) }
+    } else if let next = model.candidates.last {
       for step in model.candidates.dropLast() { model.acknowledge(step) }
-      model.acknowledge(next, versions, operation, now: configuration.clock.now())
+      model.acknowledge(next, versions, operation, now: now)
+    } else if operation.durability == nil, operation.makesDurable {
+      // A removal of nothing writes nothing, and promises nothing of what was written before.
+      model.settle()
     }
+  }
+
+  /// Another thread does something, and is done before the operation that is under way, which has
+  /// appended all that it writes.
+  func performMeanwhile(_ operation: Operation) throws {
+    guard let store = process.store else { return }
+    let before = model.candidates.last ?? model.current
+    let next = operation.applied(to: before, now: now) ?? before
+    model.candidates.append(next)
+    do {
+      _ = try operation.perform(on: store, holding: before, now: now)
+    } catch {
+      guard process.fileSystem.isDead else { throw error }
+    }
+    if process.fileSystem.isDead { return }
+    // What came first is in the log before it.
+    for state in model.candidates.dropLast() { model.acknowledge(state) }
+    if stateBeforeOthers == nil { stateBeforeOthers = model.states.count - 1 }
+    model.acknowledge(next)
     model.candidates = []
-    switch operation {
-    case .sync, .reopen: model.settle()
-    default: break
+    if case .removeAll = operation {
+      model.settle()
+      stateBeforeOthers = 0
     }
   }
 
@@ -156,10 +205,27 @@ private struct Session {
       process.queue.runAll()
       try open()
     case .runJobs: process.queue.runAll()
-    default:
-      return try operation.perform(
-        on: store, holding: model.current, now: configuration.clock.now())
+    default: return try operation.perform(on: store, holding: model.current, now: now)
     }
     return [:]
+  }
+}
+
+extension Operation {
+  /// Whether all that was written before is durable when it is done.
+  fileprivate var makesDurable: Bool {
+    switch self {
+    case .sync, .reopen: true
+    default: durability == .durable
+    }
+  }
+}
+
+extension ModelStore {
+  /// The states from one on, which is durable.
+  fileprivate func settled(through number: Int) -> ModelStore {
+    var model = ModelStore(states[number])
+    for state in states[(number + 1)...] { model.acknowledge(state) }
+    return model
   }
 }

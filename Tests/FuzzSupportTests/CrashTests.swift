@@ -1,0 +1,118 @@
+import CairnStore
+import FuzzSupport
+import Testing
+
+@Suite("The fuzzers of crashes")
+struct CrashTests {
+  @Test("Random workloads with crashes find nothing, and try all there is")
+  func random() throws {
+    var tally = Tally()
+    for seed in 0..<10 as Range<UInt64> {
+      let run = CrashRun(FuzzRandom(seed: seed))
+      try run.run(operationCount: 40)
+      tally.add(run.tally)
+    }
+    for name in [
+      "cuts", "kills", "nested cuts", "nested kills", "failed syncs", "kills in a recovery",
+      "cuts in a recovery from a kill",
+    ] {
+      #expect(tally[name] > 0, "\(name)")
+    }
+  }
+
+  @Test("The same seed gives the same run")
+  func deterministic() throws {
+    func tally() throws -> String {
+      let run = CrashRun(FuzzRandom(seed: 7))
+      try run.run(operationCount: 40)
+      return run.tally.description
+    }
+    #expect(try tally() == tally())
+  }
+
+  @Test("Some of all short workloads find nothing")
+  func exhaustive() throws {
+    let exhaustive = ExhaustiveRun(operationCount: 1, freeDecisionCount: 4)
+    #expect(exhaustive.workloadCount > 40)
+    var tally = Tally()
+    for number in stride(from: 0, to: exhaustive.workloadCount, by: 40) {
+      tally.add(try exhaustive.run(number))
+    }
+    #expect(tally["cuts"] > 0)
+  }
+
+  @Test("A state that never was is noticed, and one that was is not")
+  func oracle() throws {
+    let clock = ManualClock()
+    let disk = SimulatedDisk()
+    let process = SimulatedProcess.start(on: disk, seed: 1)
+    let store = try process.open(.simulated(clock))
+    try store.setValue("1", forKey: "a")
+    try store.setValue("2", forKey: "b")
+    let (a, b) = (Array("a".utf8), Array("b".utf8))
+    func state(_ values: [[UInt8]: String]) -> ModelState {
+      values.mapValues { ModelEntry(value: Array($0.utf8)) }
+    }
+    let contents = try StoreContents(of: store, now: clock.now())
+    #expect(contents.match([state([a: "1"]), state([a: "1", b: "2"])]) != nil)
+    // Lost, never written, another value, and back from the dead.
+    for wrong in [[a: "1", b: "2", [0]: "3"], [a: "1"], [a: "1", b: "3"], [:]] {
+      #expect(contents.match([state(wrong)]) == nil)
+    }
+    process.kill()
+  }
+}
+
+@Suite("The simulated disk")
+struct SimulatedDiskTests {
+  /// A file of two sectors, of which the first was synced and both were written to since.
+  private func disk() throws -> SimulatedDisk {
+    let disk = SimulatedDisk(sectorByteCount: 512)
+    disk.setContents([UInt8](repeating: 1, count: 1024), of: "/file")
+    let fileSystem = SimulatedFileSystem(disk: disk, seed: 1)
+    let directory = try Directory(path: "/", fileSystem: fileSystem, readOnly: false)
+    let file = try #require(try directory.openFile("file", mode: .readWrite))
+    try [UInt8](repeating: 2, count: 1024).withSpan { (bytes) throws(StoreError) in
+      try file.write(bytes, at: 0)
+    }
+    return disk
+  }
+
+  @Test("What was not synced is there or not, each sector for itself; what was is there")
+  func sectors() throws {
+    let disk = try disk()
+    var found: Set<[UInt8]> = []
+    for seed in 0..<200 as Range<UInt64> {
+      var cut = RandomCut(FuzzRandom(seed: seed))
+      let bytes = try #require(disk.afterPowerCut(&cut).contents(of: "/file"))
+      #expect(bytes.count == 1024)
+      found.insert([bytes[0], bytes[512]])
+    }
+    #expect(found.isSuperset(of: [[1, 1], [1, 2], [2, 1], [2, 2]]))
+    // The running system sees what was written.
+    #expect(disk.contents(of: "/file") == [UInt8](repeating: 2, count: 1024))
+  }
+
+  @Test("After a sync no cut takes anything away, after one that failed only the cache has it")
+  func syncs() throws {
+    for fails in [false, true] {
+      let disk = try disk()
+      let fileSystem = SimulatedFileSystem(disk: disk, seed: 4)
+      let directory = try Directory(path: "/", fileSystem: fileSystem, readOnly: false)
+      let file = try #require(try directory.openFile("file", mode: .readWrite))
+      if fails { fileSystem.intervene = { $0 == .synchronizeData ? .fail(5) : nil } }
+      let error = (try? file.synchronizeData()) == nil
+      #expect(error == fails)
+      fileSystem.intervene = nil
+      // The second sync has nothing to write and reports success.
+      try file.synchronizeData()
+      #expect(disk.contents(of: "/file") == [UInt8](repeating: 2, count: 1024))
+      var losses = 0
+      for seed in 0..<20 as Range<UInt64> {
+        var cut = RandomCut(FuzzRandom(seed: seed))
+        if disk.afterPowerCut(&cut).contents(of: "/file")?.contains(1) == true { losses += 1 }
+      }
+      #expect(fails == (losses > 0))
+    }
+  }
+}
