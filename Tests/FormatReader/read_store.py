@@ -330,7 +330,9 @@ def read_store(path, same_boot=None):
     with open(os.path.join(path, "MANIFEST"), "rb") as file:
         manifest = Manifest(file.read())
     if same_boot is None:
-        same_boot = is_same_boot(manifest)
+        # After a sync that failed, LOCK is not empty.
+        lost_pages = os.path.getsize(os.path.join(path, "LOCK")) > 0
+        same_boot = is_same_boot(manifest) and not lost_pages
     sealed = [Segment(path, entry, manifest.uuid) for entry in manifest.sealed]
     opened = [Segment(path, entry, manifest.uuid) for entry in manifest.open]
     ends = [segment.entry.length for segment in sealed]

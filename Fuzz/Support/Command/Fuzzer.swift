@@ -73,6 +73,9 @@ package struct Fuzzer {
   /// Runs all iterations, prints what was counted, and ends the process: with 0, or with 1 at the
   /// first failure.
   package func run(_ iteration: (UInt64) throws -> Tally) -> Never {
+    guard iterationCount > 0, seconds ?? 1 > 0 else {
+      Self.end(with: 2, "\(name): there is nothing to run: no iterations, or no time")
+    }
     Replay.install()
     let limit = seconds.map { ", at most \($0) s" } ?? ""
     print("\(name): seed \(seed), \(iterationCount) iterations\(limit)")

@@ -46,6 +46,8 @@ package final class CrashRun<Choices: ChoiceSource> {
     try reopen()
     for _ in 0..<operationCount where !choices.isAtEnd {
       try perform(generator.next(&choices, now: clock.now()))
+      // Not all at the end: each holds a disk.
+      if images.count >= 8 { try checkImages() }
     }
     if choices.once(in: 2) { try crash() } else { try process.close() }
     process.kill()

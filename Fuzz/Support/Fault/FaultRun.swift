@@ -158,7 +158,7 @@ package final class FaultRun {
       clock.advance(by: duration)
       process.queue.runAll(dueAfter: duration)
       noteFailedCalls()
-      // Where a job in the background could not sync the directory, the sync that was due is refused.
+      // A directory or manifest that could not be synced poisons too, and nobody was told.
       if !isPoisoned, !injector.failedCalls.contains(.synchronize) {
         model.settle(at: clock.now())
       }

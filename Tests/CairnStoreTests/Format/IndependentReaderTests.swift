@@ -113,6 +113,22 @@ struct IndependentReaderTests {
     }
   }
 
+  /// A lock file of one byte says that a sync failed: holes at the end of the log are then no damage.
+  @Test func flippedBitsAfterFailedSync() throws {
+    let original = try makeWornStore(.killed)
+    try scratch.write([0], to: "LOCK", in: original)
+    let name = try #require(try scratch.files(in: original).first { $0.hasPrefix("seg-") })
+    let bytes = try scratch.bytes(of: name, in: original)
+    let end = try #require(bytes.lastIndex { $0 != 0 })
+    for (round, offset) in stride(from: 80, to: end, by: max(1, end / 16)).enumerated() {
+      var bytes = bytes
+      bytes[offset] ^= 4
+      let copy = try scratch.copy(original, as: "flip\(round)")
+      try scratch.write(bytes, to: name, in: copy)
+      try expectSameVerdict(copy, "a bit of byte \(offset) of \(name), after a failed sync")
+    }
+  }
+
   @Test(arguments: [Wear.killed, .powerless])
   func cutTails(wear: Wear) throws {
     let original = try makeWornStore(wear)
