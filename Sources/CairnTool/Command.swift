@@ -1,6 +1,6 @@
 /// What `cairn` can be told to do.
 enum Command: String, CaseIterable {
-  case put, get, delete, keys, stats, verify, salvage
+  case put, get, delete, keys, stats, verify, salvage, trim
   case `import`, export
   case help
 
@@ -10,7 +10,7 @@ enum Command: String, CaseIterable {
     case .put: 2...3
     case .get, .salvage, .import, .export: 2...2
     case .delete: 2...Int.max
-    case .keys, .stats, .verify: 1...1
+    case .keys, .stats, .verify, .trim: 1...1
     case .help: 0...1
     }
   }
@@ -20,7 +20,7 @@ enum Command: String, CaseIterable {
     switch self {
     case .put: ["STORE", "KEY", "VALUE"]
     case .get, .delete: ["STORE", "KEY"]
-    case .keys, .stats, .verify: ["STORE"]
+    case .keys, .stats, .verify, .trim: ["STORE"]
     case .salvage: ["STORE", "DESTINATION"]
     case .import, .export: ["STORE", "DIRECTORY"]
     case .help: ["COMMAND"]
@@ -34,6 +34,7 @@ enum Command: String, CaseIterable {
     case .get, .delete, .help: []
     case .keys: [.prefix, .long, .json]
     case .stats, .verify, .salvage, .export: [.json]
+    case .trim: [.count, .bytes, .olderThan, .expired, .json]
     case .import: [.decode, .json]
     }
   }
@@ -41,12 +42,13 @@ enum Command: String, CaseIterable {
 
 /// What can be said with two dashes.
 enum Option: String, CaseIterable {
-  case ttl, prefix, long, json, decode, help, version
+  case ttl, prefix, long, json, decode, count, bytes, expired, help, version
+  case olderThan = "older-than"
 
   var takesValue: Bool {
     switch self {
-    case .ttl, .prefix, .decode: true
-    case .long, .json, .help, .version: false
+    case .ttl, .prefix, .decode, .count, .bytes, .olderThan: true
+    case .long, .json, .expired, .help, .version: false
     }
   }
 }

@@ -10,6 +10,7 @@ enum Help {
       cairn stats   STORE               show the state of the store
       cairn verify  STORE               check every byte of every file
       cairn salvage STORE DESTINATION   copy what is sound in a damaged store into a new one
+      cairn trim    STORE               remove keys by count, size, age or expiry
       cairn import  STORE DIRECTORY     store the files of a tree
       cairn export  STORE DIRECTORY     write the values as the files of a new tree
       cairn help    [COMMAND]           explain a command
@@ -84,6 +85,7 @@ enum Help {
                  with "file", "offset" and "cause"
       """
     case .salvage: salvageText
+    case .trim: trimText
     case .import: importText
     case .export: exportText
     case .help:
@@ -113,6 +115,22 @@ enum Help {
       --json   one object with "entries", "bytes", "lostKeys", "lostBytes", "lostPlaces",
                "tornBytes", "manifest" (used, missing or damaged), "complete", "losses", each of
                these with "file", "offset", "end" and "cause", and "warnings"
+    """
+
+  private static let trimText = """
+    usage: cairn trim STORE (--count N | --bytes N | --older-than SECONDS | --expired) [--json]
+
+    Removes keys. When the command returns, the removals survive power loss. The space on disk is
+    not given back yet.
+
+      --count N              until at most N keys are left; those written longest ago go first
+      --bytes N              until the live bytes are at most N, in the same order; cairn stats
+                             shows how many there are
+      --older-than SECONDS   those written longer ago than that
+      --expired              those that have expired; with --count and --bytes they go first
+      --json                 one object with "removed", "removedBytes" and "damaged"
+
+    A key whose record is damaged stays; the exit status is then 3.
     """
 
   private static let importText = """

@@ -46,6 +46,7 @@ enum Main {
     case .stats: try StatsCommand.run(invocation, on: console)
     case .verify: try VerifyCommand.run(invocation, on: console)
     case .salvage: try SalvageCommand.run(invocation, on: console)
+    case .trim: try TrimCommand.run(invocation, on: console)
     case .import: try ImportCommand.run(invocation, on: console)
     case .export: try ExportCommand.run(invocation, on: console)
     case .help: try help(invocation, on: console)

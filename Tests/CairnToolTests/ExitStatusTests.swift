@@ -10,6 +10,7 @@ struct ExitStatusTests {
 
   @Test(arguments: [
     ["get", "key"], ["keys"], ["stats"], ["verify"], ["delete", "key"], ["export"], ["salvage"],
+    ["trim", "--expired"],
   ])
   func `a command that makes no store exits 5 where there is none`(words: [String]) throws {
     var arguments = [words[0], store] + words.dropFirst()
@@ -23,7 +24,7 @@ struct ExitStatusTests {
 
   @Test(arguments: [
     ["get", "key"], ["keys"], ["stats"], ["verify"], ["delete", "key"], ["put", "key", "v"],
-    ["import"], ["export"], ["salvage"],
+    ["import"], ["export"], ["salvage"], ["trim", "--count", "1"],
   ])
   func `a store that is open elsewhere exits 4`(words: [String]) throws {
     try directory.makeDirectory("tree")

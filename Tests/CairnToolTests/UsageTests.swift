@@ -15,7 +15,10 @@ struct UsageTests {
     ["put", "S", "k", "v", "--ttl="], ["put", "S", "k", "v", "--ttl"],
     ["put", "S", "k", "v", "--frob"], ["put", "S", "k", "-5"], ["get", "S", "k", "--json"],
     ["keys", "S", "--json=yes"], ["import", "S", "D", "--decode", "rot13"], ["help", "frobnicate"],
-    ["--frob"], ["--json"],
+    ["--frob"], ["--json"], ["trim", "S"], ["trim", "S", "--count", "1", "--bytes", "1"],
+    ["trim", "S", "--count", "-1"], ["trim", "S", "--bytes", "1e3"], ["trim", "S", "--count="],
+    ["trim", "S", "--count", "99999999999999999999"], ["trim", "S", "--older-than", "0"],
+    ["trim", "S", "--expired=1"], ["trim", "--expired"], ["trim", "S", "T", "--expired"],
   ])
   func `a wrong command line exits 2 with one line`(arguments: [String]) throws {
     let directory = try TemporaryDirectory()
@@ -49,7 +52,8 @@ struct UsageTests {
   }
 
   @Test(arguments: [
-    "put", "get", "delete", "keys", "stats", "verify", "salvage", "import", "export", "help",
+    "put", "get", "delete", "keys", "stats", "verify", "salvage", "trim", "import", "export",
+    "help",
   ])
   func `every command explains itself`(command: String) throws {
     let outcome = try cairn("help", command)

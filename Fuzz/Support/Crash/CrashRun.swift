@@ -93,15 +93,15 @@ package final class CrashRun<Choices: ChoiceSource> {
       return callsToDeath == 0 ? .die : nil
     }
     trace?(operation.name)
-    let next = operation.applied(to: model.current, now: clock.now())
-    model.candidates = next.map { [$0] } ?? []
+    let steps = operation.steps(from: model.current, now: clock.now())
+    model.candidates = steps
     do {
       let versions = try apply(operation)
       process.fileSystem.intervene = nil
       if process.fileSystem.isDead { return try crash(afterFailedSync: hasFailedSync) }
       // In the background nobody is told.
       if hasFailedSync { return try crash(afterFailedSync: true) }
-      acknowledge(next, versions, operation)
+      acknowledge(steps, versions, operation)
     } catch {
       if process.fileSystem.isDead { return try crash(afterFailedSync: hasFailedSync) }
       // After a failed sync it is open what is on disk, whatever the cache shows.
@@ -136,6 +136,7 @@ package final class CrashRun<Choices: ChoiceSource> {
       process.queue.runAll(dueAfter: duration)
       if !process.fileSystem.isDead, !hasFailedSync { model.settle(at: clock.now()) }
     case .runJobs: process.queue.runAll(dueAfter: .zero)
+    case .get(let key): model.noteRead(of: key, now: clock.now())
     default: break
     }
     return versions
@@ -188,11 +189,12 @@ package final class CrashRun<Choices: ChoiceSource> {
   }
 
   private func acknowledge(
-    _ next: ModelState?, _ versions: [[UInt8]: UInt64], _ operation: Operation
+    _ steps: [ModelState], _ versions: [[UInt8]: UInt64], _ operation: Operation
   ) {
-    if let next { model.acknowledge(next, versions, operation, now: clock.now()) }
+    for step in steps.dropLast() { model.acknowledge(step) }
+    if let next = steps.last { model.acknowledge(next, versions, operation, now: clock.now()) }
     if model.acknowledgedCandidateCount > 0 {
-      for state in model.candidates.dropFirst(next == nil ? 0 : 1) { model.acknowledge(state) }
+      for state in model.candidates.dropFirst(steps.count) { model.acknowledge(state) }
     }
     model.acknowledgedCandidateCount = 0
     model.candidates = []

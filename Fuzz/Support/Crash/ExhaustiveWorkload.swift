@@ -153,7 +153,7 @@ private final class Session {
 
   /// The operation begins: from now on a crash may leave what it leads to.
   func announce(_ operation: Operation) {
-    model.candidates += operation.applied(to: model.current, now: now).map { [$0] } ?? []
+    model.candidates += operation.steps(from: model.current, now: now)
   }
 
   /// Does it. What a process that dies was told nobody knows.
@@ -165,6 +165,7 @@ private final class Session {
       // It was acknowledged when the others were; only what came before them is durable.
       if operation.makesDurable { model = model.settled(through: number) }
     } else if let next = model.candidates.last {
+      for step in model.candidates.dropLast() { model.acknowledge(step) }
       model.acknowledge(next, versions, operation, now: now)
     } else if operation.durability == nil, operation.makesDurable {
       // A removal of nothing writes nothing, and promises nothing of what was written before.

@@ -147,21 +147,32 @@ package final class FaultRun {
     let before = injector.hitCount
     let first = injector.failures.count
     let wasPoisoned = isPoisoned
-    let next = operation.applied(to: live, now: clock.now())
+    let steps = operation.steps(from: live, now: clock.now())
+    let next = steps.last
     for (key, entry) in next ?? [:] { writtenValues[key, default: []].insert(entry.value) }
     do {
       let versions = try operation.perform(on: store, holding: live, now: clock.now())
       try checkHidden(since: first, in: operation)
       if let next {
         if wasPoisoned { throw FuzzFailure("a write is acknowledged after a failed sync") }
+        for step in steps.dropLast() { model.acknowledge(step) }
         model.acknowledge(next, versions, operation, now: clock.now())
         live = model.current
       }
+      if case .get(let key) = operation { live.read(key, at: clock.now()) }
       if case .sync = operation { model.settle() }
     } catch let error as StoreError {
       try judge(error, since: first, wasPoisoned: wasPoisoned)
+      // A read of what cannot expire counts before the record is there.
+      if case .get(let key) = operation, live[key]?.expires == nil {
+        live.read(key, at: clock.now())
+      }
       let isOpen = isDoubtful(error) && !wasPoisoned && injector.hitCount > before
-      try settleLive(store, next: isOpen ? next : nil)
+      if steps.count > 1, !isOpen {
+        try settlePart(store, of: steps)
+      } else {
+        try settleLive(store, steps: isOpen ? steps : [])
+      }
     }
     passTime(operation)
     noteFailedCalls()
@@ -193,12 +204,26 @@ package final class FaultRun {
 
   // MARK: Reads
 
-  /// Finds out what reads give after an error, of what they may.
-  private func settleLive(_ store: Store, next: ModelState?) throws {
-    if let next { model.candidates = [next] }
+  /// Finds out how far an operation of many steps came before an error.
+  private func settlePart(_ store: Store, of steps: [ModelState]) throws {
     try pausing {
       let contents = try StoreContents(of: store, now: clock.now())
-      guard let state = contents.match([live] + (next.map { [$0] } ?? [])) else {
+      if contents.match([live]) != nil { return }
+      for step in steps {
+        model.acknowledge(step)
+        live = step
+        if contents.match([step]) != nil { return }
+      }
+      throw FuzzFailure("after a part: \(contents.differences(from: live))")
+    }
+  }
+
+  /// Finds out what reads give after an error, of what they may.
+  private func settleLive(_ store: Store, steps: [ModelState]) throws {
+    if !steps.isEmpty { model.candidates = steps }
+    try pausing {
+      let contents = try StoreContents(of: store, now: clock.now())
+      guard let state = contents.match([live] + steps) else {
         throw FuzzFailure("after an error: \(contents.differences(from: live))")
       }
       live = state

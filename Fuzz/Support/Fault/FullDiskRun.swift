@@ -77,7 +77,7 @@ package struct FullDiskRun {
     for _ in 0..<400 where refusals < 8 {
       var operation = generator.next(&choices, now: clock.now())
       switch operation {
-      case .reopen, .removeAll: continue
+      case .reopen, .removeAll, .trim, .removeExpired: continue
       case .remove: if !hasReserve { continue }
       default: break
       }
@@ -95,15 +95,17 @@ package struct FullDiskRun {
   private mutating func perform(_ operation: Operation, mustFit: Bool = false) throws -> Bool {
     guard let store = process.store else { preconditionFailure("no store is open") }
     trace?(operation.name)
-    let next = operation.applied(to: model.current, now: clock.now())
+    let steps = operation.steps(from: model.current, now: clock.now())
     do {
       let versions = try operation.perform(on: store, holding: model.current, now: clock.now())
-      if let next {
+      if let next = steps.last {
+        for step in steps.dropLast() { model.acknowledge(step) }
         model.acknowledge(next, versions, operation, now: clock.now())
         hasReserve = true
       }
       if case .sync = operation { model.settle() }
       switch operation {
+      case .get(let key): model.noteRead(of: key, now: clock.now())
       case .runJobs: process.queue.runAll(dueAfter: .zero)
       case .wait(let duration):
         clock.advance(by: duration)
@@ -146,6 +148,10 @@ package struct FullDiskRun {
         let durability: Durability = choices.once(in: 2) ? .durable : .process
         try perform(.remove(key: key, durability), mustFit: true)
         count += 1
+      }
+      if choices.once(in: 2) {
+        let durability: Durability = choices.once(in: 2) ? .durable : .process
+        try perform(.trim(toCount: choices.below(9), durability), mustFit: true)
       }
     }
     if choices.once(in: 3) {

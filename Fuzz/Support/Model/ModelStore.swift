@@ -10,6 +10,8 @@ package struct ModelEntry: Equatable {
   package var written: Timestamp?
   /// `nil` where the write was not acknowledged.
   package var version: UInt64?
+  /// Grows with each read and write of the store: the order of recency.
+  package var access: UInt64 = 0
 
   package init(value: [UInt8]) { self.value = value }
 
@@ -26,6 +28,31 @@ package struct ModelEntry: Equatable {
 
 /// What a store holds, by key.
 package typealias ModelState = [[UInt8]: ModelEntry]
+
+extension ModelState {
+  /// A later access than all before.
+  package var nextAccess: UInt64 { (values.map(\.access).max() ?? 0) + 1 }
+
+  /// A write of the key, the latest access of all.
+  package mutating func write(_ entry: ModelEntry?, to key: [UInt8], at now: Timestamp) {
+    let access = nextAccess
+    self[key] = entry?.written(at: now)
+    self[key]?.access = access
+  }
+
+  /// A read of the key, which is no write: a crash forgets it.
+  package mutating func read(_ key: [UInt8], at now: Timestamp) {
+    guard let entry = self[key], !entry.hasExpired(now) else { return }
+    let access = nextAccess
+    self[key]?.access = access
+  }
+
+  /// The keys that a trim to so many removes, in order, of those that have not expired.
+  package func victims(trimmingTo count: Int, now: Timestamp) -> [[UInt8]] {
+    let alive = filter { !$0.value.hasExpired(now) }.sorted { $0.value.access < $1.value.access }
+    return alive.prefix(Swift.max(0, alive.count - count)).map(\.key)
+  }
+}
 
 /// The model of a store: all the states it went through, and which of them a crash may bring back.
 ///
@@ -56,6 +83,11 @@ package struct ModelStore {
   package mutating func acknowledge(_ state: ModelState, durableBy time: Timestamp? = nil) {
     states.append(state)
     if let time { due.append((droppedCount + states.count - 1, time)) }
+  }
+
+  /// What was read is the most recently used.
+  package mutating func noteRead(of key: [UInt8], now: Timestamp) {
+    states[states.count - 1].read(key, at: now)
   }
 
   /// Everything acknowledged so far is durable.
@@ -123,10 +155,15 @@ package struct StoreContents {
       && (expected.written.map { $0 == found.info.written } ?? true)
   }
 
-  /// The state with the versions that were found, for going on from here.
+  /// The state with the versions that were found, for going on from here: where a store was just
+  /// opened, the order of writes is that of recency.
   package func completing(_ state: ModelState) -> ModelState {
     var state = state
-    for (key, entry) in entries { state[key]?.version = entry.info.version }
+    for key in state.keys { state[key]?.access = 0 }
+    for (key, entry) in entries {
+      state[key]?.version = entry.info.version
+      state[key]?.access = entry.info.version
+    }
     return state
   }
 

@@ -51,6 +51,22 @@ extension Operation {
       default: throw FuzzFailure("a compare-and-set says \(result)")
       }
     case .removeAll: try store.removeAll()
+    case .trim(let count, _):
+      let victims = state.victims(trimmingTo: count, now: now)
+      let expiredCount = state.values.count { $0.hasExpired(now) }
+      let removed = try store.trim(toCount: count, durability: given).count
+      // What has expired may have gone before.
+      guard (victims.count...victims.count + expiredCount).contains(removed) else {
+        throw FuzzFailure("a trim to \(count) removes \(removed) instead of \(victims.count)")
+      }
+    case .removeExpired:
+      let removed = try store.removeExpired(durability: given).count
+      if removed > state.values.count(where: { $0.hasExpired(now) }) {
+        throw FuzzFailure("a removal of the expired removes \(removed)")
+      }
+      guard try store.statistics().indexedKeyCount == store.count() else {
+        throw FuzzFailure("a removal of the expired leaves some")
+      }
     case .sync: try store.sync()
     case .get(let key):
       let entry = state[key].flatMap { $0.hasExpired(now) ? nil : $0 }

@@ -11,6 +11,8 @@ package enum Operation {
   /// A compare-and-set that expects what is there, or something else.
   case compareAndSet(key: [UInt8], ModelEntry, isRight: Bool, Durability)
   case removeAll
+  case trim(toCount: Int, Durability)
+  case removeExpired(Durability)
   case sync
   /// Time passes, and what waits for it is done.
   case wait(Duration)
@@ -21,19 +23,36 @@ package enum Operation {
 
   /// The state that this leads to, or `nil` where it writes nothing.
   package func applied(to state: ModelState, now: Timestamp) -> ModelState? {
+    steps(from: state, now: now).last
+  }
+
+  /// The states that this leads to one after the other, any of which a crash may leave.
+  package func steps(from state: ModelState, now: Timestamp) -> [ModelState] {
+    if case .trim(let count, _) = self {
+      // Each removal is a write of its own. What has expired goes too, which nobody can see.
+      var next = state
+      return state.victims(trimmingTo: count, now: now).map { key in
+        next[key] = nil
+        return next
+      }
+    }
+    return step(from: state, now: now).map { [$0] } ?? []
+  }
+
+  private func step(from state: ModelState, now: Timestamp) -> ModelState? {
     var next = state
     switch self {
     case .put(let key, let entry, _), .compareAndSet(let key, let entry, true, _):
-      next[key] = entry.written(at: now)
+      next.write(entry, to: key, at: now)
     case .remove(let key, _):
       guard let entry = state[key], !entry.hasExpired(now) else { return nil }
       next[key] = nil
     case .batch(let changes, _):
       if changes.isEmpty { return nil }
-      for change in changes { next[change.key] = change.entry?.written(at: now) }
+      for change in changes { next.write(change.entry, to: change.key, at: now) }
     case .removeAll:
       next = [:]
-    case .compareAndSet, .sync, .wait, .runJobs, .get, .reopen:
+    case .compareAndSet, .trim, .removeExpired, .sync, .wait, .runJobs, .get, .reopen:
       return nil
     }
     return next
@@ -48,6 +67,8 @@ package enum Operation {
       case .batch(let changes, _): "a batch of \(changes.count)"
       case .compareAndSet: "a compare-and-set"
       case .removeAll: "a removal of all"
+      case .trim(let count, _): "a trim to \(count)"
+      case .removeExpired: "a removal of the expired"
       case .sync: "a sync"
       case .wait(let duration): "a wait of \(duration)"
       case .runJobs: "background work"
@@ -60,7 +81,8 @@ package enum Operation {
   package var durability: Durability? {
     switch self {
     case .put(_, _, let durability), .remove(_, let durability), .batch(_, let durability),
-      .compareAndSet(_, _, _, let durability):
+      .compareAndSet(_, _, _, let durability), .trim(_, let durability),
+      .removeExpired(let durability):
       durability
     default: nil
     }
@@ -134,7 +156,10 @@ package struct OperationGenerator {
     case 78..<80: return .removeAll
     case 80..<84: return .sync
     case 84..<88: return .wait(.milliseconds(choices.below(choices.once(in: 4) ? 4000 : 200)))
-    case 88..<93: return .runJobs
+    case 88..<91: return .runJobs
+    case 91..<93:
+      if choices.once(in: 3) { return .removeExpired(durability(&choices)) }
+      return .trim(toCount: choices.below(10), durability(&choices))
     case 93..<96: return .get(key: key)
     default: return .reopen
     }

@@ -88,11 +88,13 @@ public enum Visit: Sendable, Hashable {
 
 /// Why an entry went.
 public enum RemovalCause: Sendable, Hashable {
-  /// `removeValue`, a batch or a compare-and-remove removed it.
+  /// Somebody removed it: `removeValue`, `remove`, a batch or a compare-and-remove.
   case removed
+  /// A trim took it, to keep within a count, a size or an age.
+  case evicted
   /// A newer value took its place.
   case replaced
-  /// It had expired when a write to its key found it.
+  /// It had expired when a write to its key, a trim or `removeExpired` found it.
   case expired
 }
 

@@ -90,7 +90,7 @@ extension Engine {
       metadata: found.record.metadata.copied(), info: info(of: found))
   }
 
-  private func info(of found: borrowing FoundRecord) -> EntryInfo {
+  func info(of found: borrowing FoundRecord) -> EntryInfo {
     let header = found.record.header
     let written = found.record.segment.written(header)
     return EntryInfo(

@@ -87,6 +87,19 @@ extension Engine {
   package func removeValue(
     forKey key: RawSpan, expecting version: SequenceNumber?, durability: Durability?
   ) throws(StoreError) -> Bool {
+    let durability =
+      durability ?? (planted(.defaultDurabilityIgnored) ? .process : configuration.durability)
+    let removed = try remove(key, expecting: version, forSync: durability == .durable)
+    guard let removed else { return false }
+    try commit(removed.sequence, durability)
+    return true
+  }
+
+  /// Removes the key's value if it is as expected, and returns the tombstone's version and the bytes
+  /// of the record that died.
+  func remove(
+    _ key: RawSpan, expecting version: SequenceNumber?, forSync: Bool
+  ) throws(StoreError) -> (sequence: SequenceNumber, byteCount: Int)? {
     try checkWritable()
     let template = try limits.tombstoneHeader(key: key)
     let expectation = version.map { Expectation.version($0) } ?? .anything
@@ -97,28 +110,23 @@ extension Engine {
       return try Optional(existing).mismatch(expectation) == nil
     }
     // Removing what is not there writes nothing.
-    guard try isThere(locate(hash, key: key, now: now)) else { return false }
-    let durability =
-      durability ?? (planted(.defaultDurabilityIgnored) ? .process : configuration.durability)
+    guard try isThere(locate(hash, key: key, now: now)) else { return nil }
     var event: RemovalEvent?
-    let sequence = try withRoom(
+    let removed = try withRoom(
       byteCount: template.byteCount + Appender.syncMarkByteCount, isRemoval: true
-    ) { (appender: inout Appender) throws(StoreError) -> SequenceNumber? in
+    ) { (appender: inout Appender) throws(StoreError) -> (SequenceNumber, Int)? in
       guard let existing = locate(hash, key: key, now: now), try isThere(existing) else {
         return nil
       }
       var header = template
       let (_, _, sequence) = try appender.append(
-        &header, key: key, metadata: RawSpan(), value: RawSpan(), written: now,
-        forSync: durability == .durable)
+        &header, key: key, metadata: RawSpan(), value: RawSpan(), written: now, forSync: forSync)
       unpublish(existing)
       event = removalEvent(existing, key: key, cause: .removed)
-      return sequence
+      return (sequence, existing.byteCount ?? 0)
     }
-    guard let sequence else { return false }
     if let event { removalObserver?(event) }
-    try commit(sequence, durability)
-    return true
+    return removed
   }
 
   // MARK: Batches

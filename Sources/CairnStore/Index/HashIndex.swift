@@ -52,6 +52,19 @@ package final class HashIndex: Sendable {
     }
   }
 
+  /// Calls `body` under the shard's lock with the entry that has this hash and location; returns
+  /// whether it is still there. This is no access.
+  @inline(__always)
+  package func find(
+    _ hash: UInt64, at location: Location, _ body: (IndexEntry) -> Void
+  ) -> Bool {
+    shards[Self.shard(of: hash)].withLock { shard in
+      guard let slot = shard.slot(of: Self.stored(hash), location: location) else { return false }
+      body(shard[slot])
+      return true
+    }
+  }
+
   /// Makes an entry the most recently read.
   package func touch(_ hash: UInt64, location: Location) {
     shards[Self.shard(of: hash)].withLock { shard in
@@ -100,13 +113,23 @@ package final class HashIndex: Sendable {
     for shard in 0..<Self.shardCount { shards[shard].withLock { $0.removeTombstones() } }
   }
 
-  /// The entries of one shard, and what `resolve` makes of each under the shard's lock.
+  /// The entries of one shard that have these flags, and what `resolve` makes of each under the
+  /// shard's lock.
   package func entries<Value>(
-    inShard shard: Int, _ resolve: (Location) -> Value?
+    inShard shard: Int, with flags: IndexEntry.Flags = [], _ resolve: (Location) -> Value?
   ) -> [(entry: IndexEntry, value: Value?)] {
     shards[shard].withLock { shard in
-      shard.allEntries().map { ($0, resolve($0.location)) }
+      if flags.contains(.canExpire), shard.expirableCount == 0 { return [] }
+      let entries = shard.allEntries()
+      if flags.isEmpty { return entries.map { ($0, resolve($0.location)) } }
+      return entries.filter { $0.flags.isSuperset(of: flags) }.map { ($0, resolve($0.location)) }
     }
+  }
+
+  /// The entries of one shard, copied into an array that is used again and again.
+  package func copyEntries(ofShard shard: Int, into entries: inout [IndexEntry]) {
+    entries.removeAll(keepingCapacity: true)
+    shards[shard].withLock { $0.appendEntries(to: &entries) }
   }
 
   /// How many entries there are, and how many of them can expire.

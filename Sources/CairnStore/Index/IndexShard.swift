@@ -166,8 +166,13 @@ struct IndexShard: ~Copyable {
   /// All entries, in the order of their hashes.
   func allEntries() -> [IndexEntry] {
     var result: [IndexEntry] = []
-    result.reserveCapacity(count)
-    for slot in 0..<entries.count where !entries[slot].isEmpty { result.append(entries[slot]) }
+    appendEntries(to: &result)
     return result
+  }
+
+  /// Appends all entries, in the order of their hashes.
+  func appendEntries(to result: inout [IndexEntry]) {
+    result.reserveCapacity(result.count + count)
+    for slot in 0..<entries.count where !entries[slot].isEmpty { result.append(entries[slot]) }
   }
 }

@@ -84,6 +84,11 @@ package final class Segment: Sendable {
       millisecondsSinceEpoch: (self.header.baseTime + Int64(header.writtenDelta)) * 1000)
   }
 
+  /// No record was written earlier.
+  package var created: Timestamp {
+    Timestamp(millisecondsSinceEpoch: header.baseTime * 1000)
+  }
+
   package func corruption(at offset: Int, _ cause: Corruption.Cause) -> StoreError {
     .corrupt(Corruption(file: name, offset: offset, cause: cause))
   }
@@ -133,6 +138,9 @@ package final class SegmentUsage: Sendable {
   private let endOffset = Atomic(SegmentHeader.byteCount)
   private let lowest = Atomic(UInt64.max)
   private let highest = Atomic(UInt64(0))
+  /// The earliest end of a lifetime and the shortest idle limit of any record, in milliseconds.
+  private let earliestExpiry = Atomic(Int64.max)
+  private let shortestIdleLimit = Atomic(UInt64.max)
 
   /// Bytes of records that hold a key's newest value.
   package var liveByteCount: Int { liveBytes.load(ordering: .relaxed) }
@@ -158,6 +166,29 @@ package final class SegmentUsage: Sendable {
     if header.kind == .tombstone { tombstones.wrappingAdd(1, ordering: .relaxed) }
     if sequence < lowest.load(ordering: .relaxed) { lowest.store(sequence, ordering: .relaxed) }
     if sequence > highest.load(ordering: .relaxed) { highest.store(sequence, ordering: .relaxed) }
+    if header.canExpire { noteExpiry(header) }
+  }
+
+  @inline(never)
+  private func noteExpiry(_ header: RecordHeader) {
+    if header.flags.contains(.expiry), header.expires < earliestExpiry.load(ordering: .relaxed) {
+      earliestExpiry.store(header.expires, ordering: .relaxed)
+    }
+    if header.flags.contains(.idleLimit),
+      header.idleLimit < shortestIdleLimit.load(ordering: .relaxed)
+    {
+      shortestIdleLimit.store(header.idleLimit, ordering: .relaxed)
+    }
+  }
+
+  /// Whether a record of this segment that was last accessed at a time can have expired: `false`
+  /// saves a look at the record.
+  package func mayHaveExpired(accessed: Timestamp, now: Timestamp) -> Bool {
+    if earliestExpiry.load(ordering: .relaxed) <= now.millisecondsSinceEpoch { return true }
+    let limit = shortestIdleLimit.load(ordering: .relaxed)
+    let idle = now.millisecondsSinceEpoch.subtractingReportingOverflow(
+      accessed.millisecondsSinceEpoch)
+    return limit < .max && (idle.overflow || idle.partialValue >= Int64(clamping: limit))
   }
 
   /// A record that was live is not any more.

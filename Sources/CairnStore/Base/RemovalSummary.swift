@@ -1,0 +1,33 @@
+/// Which entries a trim takes first.
+public enum TrimOrder: Sendable, Hashable {
+  /// Those whose last read or write is longest ago.
+  case leastRecentlyUsed
+  /// Those that take the most bytes in the log. Among entries of equal size, the least recently
+  /// used goes first.
+  case largestFirst
+}
+
+/// What the age of an entry is counted from.
+public enum AgeBasis: Sendable, Hashable {
+  /// Its last read or write.
+  case access
+  /// The write that made it.
+  case write
+}
+
+/// What a call removed that removes many entries.
+public struct RemovalSummary: Sendable, Hashable {
+  /// How many entries went.
+  public var count: Int = 0
+  /// How many live bytes they took in the log, with their keys and metadata.
+  public var byteCount: Int = 0
+  /// Entries that were looked at and stay because the head of their record is damaged: their keys
+  /// are not known. Reads of them throw `corrupt`.
+  public var damagedCount: Int = 0
+
+  public init(count: Int = 0, byteCount: Int = 0, damagedCount: Int = 0) {
+    self.count = count
+    self.byteCount = byteCount
+    self.damagedCount = damagedCount
+  }
+}

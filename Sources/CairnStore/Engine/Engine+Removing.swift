@@ -1,0 +1,192 @@
+/// Removing many entries, a few at a time: the way that all trims go.
+///
+/// Victims are chosen with no lock but that of one shard at a time, and looked at once more when
+/// their turn comes. Each gets a tombstone of its own, so what a crash leaves has lost the first
+/// some of them.
+extension Engine {
+  // MARK: By name
+
+  @usableFromInline
+  package func makeKeyRemoval() throws(StoreError) -> KeyRemoval {
+    try checkWritable()
+    return KeyRemoval()
+  }
+
+  /// Removes a key, as one write; `finish` waits for all of them.
+  @usableFromInline
+  package func remove(_ key: RawSpan, in removal: inout KeyRemoval) throws(StoreError) {
+    guard let removed = try remove(key, expecting: nil, forSync: false) else { return }
+    removal.noteRemoved(byteCount: removed.byteCount, sequence: removed.sequence)
+  }
+
+  @usableFromInline
+  package func finish(
+    _ removal: KeyRemoval, durability: Durability?
+  ) throws(StoreError) -> RemovalSummary {
+    try commit(removalThrough: removal.lastSequence, durability)
+    return removal.summary
+  }
+
+  private func commit(
+    removalThrough sequence: SequenceNumber, _ durability: Durability?
+  ) throws(StoreError) {
+    if sequence == 0 { return }
+    try commit(
+      sequence,
+      durability ?? (planted(.defaultDurabilityIgnored) ? .process : configuration.durability))
+  }
+
+  // MARK: By choice
+
+  func beginRemoval(_ cause: RemovalCause, sparesRead: Bool) throws(StoreError) -> Removal {
+    try checkWritable()
+    let now = clock.now()
+    if index.recency.needs(now) { noteTime(now) }
+    return Removal(cause, now: now, sparesRead: sparesRead)
+  }
+
+  /// Gives what was removed the durability it was promised, and says what it was.
+  func finish(_ removal: Removal, _ durability: Durability?) throws(StoreError) -> RemovalSummary {
+    try commit(removalThrough: removal.lastSequence, durability)
+    return removal.summary
+  }
+
+  /// Removes entries in the order given, as long as they are what they were, until `byteTarget`
+  /// bytes of records have gone.
+  func remove(
+    _ candidates: [RemovalCandidate], byteTarget: Int = .max, in removal: inout Removal
+  ) throws(StoreError) {
+    var group = VictimGroup()
+    let start = removal.summary.byteCount
+    var next = 0
+    while next < candidates.count {
+      group.removeAll()
+      while next < candidates.count, !group.isFull {
+        let gone = removal.summary.byteCount - start + group.recordByteCount
+        if gone >= byteTarget { break }
+        try prepare(candidates[next], for: &group, in: &removal)
+        next += 1
+      }
+      if group.victims.isEmpty { break }
+      do throws(StoreError) { try take(group.victims[...], keys: group.keys, in: &removal) } catch {
+        // What is kept on a full disk for a removal may not be enough for many.
+        guard case .noSpace = error, group.victims.count > 1 else { throw error }
+        for victim in group.victims {
+          try take([victim], keys: group.keys, in: &removal)
+        }
+      }
+    }
+  }
+
+  /// Reads what the tombstone of an entry needs, with no lock held: the record may have to come
+  /// from the disk.
+  private func prepare(
+    _ candidate: RemovalCandidate, for group: inout VictimGroup, in removal: inout Removal
+  ) throws(StoreError) {
+    var segment: Segment?
+    var tick: UInt64 = 0
+    let location = candidate.entry.location
+    let isThere = index.find(candidate.hash, at: location) {
+      tick = $0.tick
+      segment = table.segment(at: location)
+    }
+    guard isThere, let segment, !removal.sparesRead || tick == candidate.entry.tick,
+      let record = try head(in: segment, at: location, in: &removal),
+      candidate.sequence == 0 || candidate.sequence == record.sequence
+    else { return }
+    let hasExpired =
+      candidate.entry.flags.contains(.canExpire)
+      && hasExpired(record.header, tick: tick, now: removal.now)
+    group.add(candidate, record, hasExpired: hasExpired)
+  }
+
+  /// The head of a record, or `nil` where it is damaged, which is noted.
+  func head(
+    in segment: Segment, at location: Location, in removal: inout Removal
+  ) throws(StoreError) -> Record? {
+    do {
+      return try Record(in: segment, at: segment.offset(of: location), part: .head)
+    } catch {
+      guard case .corrupt = error else { throw error }
+      removal.noteDamaged(location)
+      return nil
+    }
+  }
+
+  /// Appends the tombstones of those victims that are still what they were.
+  private func take(
+    _ victims: ArraySlice<VictimGroup.Victim>, keys: [UInt8], in removal: inout Removal
+  ) throws(StoreError) {
+    var events: [RemovalEvent] = []
+    defer { for event in events { removalObserver?(event) } }
+    let byteCount = victims.reduce(0) { $0 + $1.header.byteCount + Appender.syncMarkByteCount }
+    try withRoom(byteCount: byteCount, isRemoval: true) {
+      (appender: inout Appender) throws(StoreError) in
+      for victim in victims {
+        guard isUnchanged(victim, sparesRead: removal.sparesRead) else { continue }
+        var header = victim.header
+        let sequence = try keys.withSpan { (keys) throws(StoreError) in
+          // Where these are to be durable, one sync follows all of them.
+          try appender.append(
+            &header, key: keys.extracting(victim.key), metadata: RawSpan(), value: RawSpan(),
+            written: removal.now, forSync: false
+          ).sequence
+        }
+        _ = index.remove(victim.candidate.hash, location: victim.candidate.entry.location)
+        victim.segment.usage.kill(byteCount: victim.recordByteCount)
+        removal.noteRemoved(byteCount: victim.recordByteCount, sequence: sequence)
+        if removalObserver != nil {
+          events.append(
+            .entry(
+              key: Array(keys[victim.key]), version: victim.sequence,
+              cause: victim.hasExpired ? .expired : removal.cause))
+        }
+      }
+    }
+  }
+
+  /// Whether an entry names the record that it did; only writers change that, and they are kept
+  /// out by the appender's lock.
+  private func isUnchanged(_ victim: VictimGroup.Victim, sparesRead: Bool) -> Bool {
+    let location = victim.candidate.entry.location
+    var isUnchanged = false
+    _ = index.find(victim.candidate.hash, at: location) { entry in
+      // After a removal of all, another segment may lie at the same place.
+      isUnchanged =
+        table.segment(at: location) === victim.segment
+        && (!sparesRead || entry.tick == victim.candidate.entry.tick)
+    }
+    return isUnchanged
+  }
+
+  // MARK: Looking for victims
+
+  /// Calls `body` with each entry of a shard that has these flags and that `mayMatter` lets
+  /// through, and the head of its record; under no lock.
+  func forEachHead(
+    inShard shard: Int, with flags: IndexEntry.Flags = [], in removal: inout Removal,
+    where mayMatter: (IndexEntry, Segment) -> Bool = { _, _ in true },
+    _ body: (IndexEntry, borrowing FoundRecord) -> Void
+  ) throws(StoreError) {
+    try checkUsable()
+    let entries = index.entries(inShard: shard, with: flags) { table.segment(at: $0) }
+    for (entry, segment) in entries {
+      guard let segment, mayMatter(entry, segment) else { continue }
+      guard let record = try head(in: segment, at: entry.location, in: &removal) else { continue }
+      body(entry, FoundRecord(record: record, tick: entry.tick))
+    }
+  }
+
+  /// Removes those entries of each shard, one shard after the other, that `choose` picks, the
+  /// lowest ranks first.
+  func removeShardByShard(
+    in removal: inout Removal,
+    _ choose: (_ shard: Int, inout Removal) throws(StoreError) -> [RemovalCandidate]
+  ) throws(StoreError) {
+    for shard in 0..<HashIndex.shardCount {
+      try checkUsable()
+      let candidates = try choose(shard, &removal)
+      try remove(candidates.sorted { $0.goesBefore($1) }, in: &removal)
+    }
+  }
+}

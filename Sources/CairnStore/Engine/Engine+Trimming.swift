@@ -1,0 +1,205 @@
+extension Engine {
+  // MARK: To a limit
+
+  @usableFromInline
+  package func trim(
+    toCount limit: Int, order: TrimOrder, durability: Durability?
+  ) throws(StoreError) -> RemovalSummary {
+    var removal = try beginRemoval(.evicted, sparesRead: order == .leastRecentlyUsed)
+    let limit = max(0, limit)
+    try removeExpired(in: &removal) { index.counts.all > limit }
+    var wanted = index.counts.all - limit
+    try trim(in: &removal, order) { done in
+      wanted -= done.count
+      // What others remove meanwhile need not go; what they add is not this call's.
+      return (min(wanted, index.counts.all - limit), .max)
+    }
+    return try finish(removal, durability)
+  }
+
+  @usableFromInline
+  package func trim(
+    toBytes limit: Int, order: TrimOrder, durability: Durability?
+  ) throws(StoreError) -> RemovalSummary {
+    var removal = try beginRemoval(.evicted, sparesRead: order == .leastRecentlyUsed)
+    let limit = max(0, limit)
+    try removeExpired(in: &removal) { liveByteCount > limit }
+    var wanted = liveByteCount - limit
+    var guess = 0
+    try trim(in: &removal, order) { done in
+      wanted -= done.byteCount
+      let live = liveByteCount
+      let bytes = min(wanted, live - limit)
+      let count = index.counts.all
+      if bytes <= 0 || count == 0 { return (0, 0) }
+      // Sizes are not in the index: as many as it takes in the mean, and more if these were small.
+      guess = min(count, max(bytes / max(1, live / count) + 1, guess * 2))
+      return (guess, bytes)
+    }
+    return try finish(removal, durability)
+  }
+
+  /// Removes entries round by round until `remaining` says that none are left to remove.
+  ///
+  /// - Parameter remaining: told what the last round removed; says how many entries the next is to
+  ///   take at most, and how many bytes at least.
+  private func trim(
+    in removal: inout Removal, _ order: TrimOrder,
+    remaining: (RemovalSummary) -> (count: Int, byteCount: Int)
+  ) throws(StoreError) {
+    var done = RemovalSummary()
+    // Where all that was chosen is read or rewritten again and again, others win.
+    var idleRounds = 0
+    while idleRounds < 3 {
+      let (count, byteCount) = remaining(done)
+      if count <= 0 { return }
+      // Not all at once, so that little memory is taken.
+      let bound = max(1 << 16, index.counts.all / 8)
+      let victims = try select(min(count, bound), order, in: &removal)
+      if victims.isEmpty { return }
+      let before = removal.summary
+      try remove(victims, byteTarget: byteCount, in: &removal)
+      done.count = removal.summary.count - before.count
+      done.byteCount = removal.summary.byteCount - before.byteCount
+      idleRounds = done.count == 0 ? idleRounds + 1 : 0
+    }
+  }
+
+  /// The entries that go first, in order.
+  private func select(
+    _ count: Int, _ order: TrimOrder, in removal: inout Removal
+  ) throws(StoreError) -> [RemovalCandidate] {
+    var selection = CandidateSelection(limit: count)
+    let damaged = removal.damaged
+    switch order {
+    case .leastRecentlyUsed:
+      var entries: [IndexEntry] = []
+      for shard in 0..<HashIndex.shardCount {
+        try checkUsable()
+        index.copyEntries(ofShard: shard, into: &entries)
+        for entry in entries where damaged.isEmpty || !damaged.contains(entry.location) {
+          selection.add(RemovalCandidate(entry, inShard: shard, rank: entry.tick))
+        }
+      }
+    case .largestFirst:
+      for shard in 0..<HashIndex.shardCount {
+        try forEachHead(inShard: shard, in: &removal) { entry, found in
+          selection.add(
+            RemovalCandidate(
+              entry, inShard: shard, rank: .max - UInt64(found.record.header.byteCount),
+              sequence: found.record.sequence))
+        }
+      }
+    }
+    return selection.sorted()
+  }
+
+  /// Bytes of the records that hold a key's newest value.
+  private var liveByteCount: Int {
+    appender.withLock { $0.segments }.reduce(0) { $0 + $1.usage.liveByteCount }
+  }
+
+  // MARK: By age
+
+  @usableFromInline
+  package func trim(
+    olderThan age: Duration, by basis: AgeBasis, durability: Durability?
+  ) throws(StoreError) -> RemovalSummary {
+    var removal = try beginRemoval(.evicted, sparesRead: basis == .access)
+    let oldest = removal.now.advanced(by: .zero - max(.zero, age))
+    switch basis {
+    case .access:
+      let times = index.recency.times
+      var entries: [IndexEntry] = []
+      try removeShardByShard(in: &removal) { (shard, _) in
+        index.copyEntries(ofShard: shard, into: &entries)
+        return entries.filter { times.time(of: $0.tick) < oldest }
+          .map { RemovalCandidate($0, inShard: shard, rank: $0.tick) }
+      }
+    case .write:
+      try removeShardByShard(in: &removal) { (shard, removal) throws(StoreError) in
+        var victims: [RemovalCandidate] = []
+        // No record is older than its segment.
+        try forEachHead(inShard: shard, in: &removal, where: { $1.created < oldest }) {
+          entry, found in
+          if found.record.segment.written(found.record.header) < oldest {
+            let sequence = found.record.sequence
+            victims.append(
+              RemovalCandidate(entry, inShard: shard, rank: sequence, sequence: sequence))
+          }
+        }
+        return victims
+      }
+    }
+    return try finish(removal, durability)
+  }
+
+  @usableFromInline
+  package func removeExpired(durability: Durability?) throws(StoreError) -> RemovalSummary {
+    var removal = try beginRemoval(.expired, sparesRead: true)
+    try removeExpired(in: &removal)
+    return try finish(removal, durability)
+  }
+
+  /// Removes what has expired, as long as that is needed.
+  private func removeExpired(
+    in removal: inout Removal, while isNeeded: () -> Bool = { true }
+  ) throws(StoreError) {
+    if index.counts.expirable == 0 || !isNeeded() { return }
+    // A read in between that found an entry alive by an earlier time keeps it alive.
+    var expired = Removal(.expired, now: removal.now, sparesRead: true)
+    let now = removal.now
+    let times = index.recency.times
+    try removeShardByShard(in: &expired) { (shard, expired) throws(StoreError) in
+      var victims: [RemovalCandidate] = []
+      try forEachHead(
+        inShard: shard, with: .canExpire, in: &expired,
+        where: { $1.usage.mayHaveExpired(accessed: times.time(of: $0.tick), now: now) }
+      ) { entry, found in
+        if hasExpired(found.record.header, tick: entry.tick, now: now) {
+          victims.append(
+            RemovalCandidate(
+              entry, inShard: shard, rank: entry.tick, sequence: found.record.sequence))
+        }
+      }
+      return victims
+    }
+    removal.add(expired)
+  }
+
+  // MARK: By predicate
+
+  /// Removes the entries that `isVictim` wants removed; it is called under no lock.
+  @usableFromInline
+  package func remove(
+    where isVictim: (RawSpan, EntryInfo) throws -> Bool, durability: Durability?
+  ) throws -> RemovalSummary {
+    var removal = try beginRemoval(.removed, sparesRead: false)
+    var victims: [RemovalCandidate] = []
+    var failure: (any Error)?
+    let now = removal.now
+    for shard in 0..<HashIndex.shardCount where failure == nil {
+      try forEachHead(inShard: shard, in: &removal) { entry, found in
+        if failure != nil { return }
+        if entry.flags.contains(.canExpire),
+          hasExpired(found.record.header, tick: entry.tick, now: now)
+        {
+          return
+        }
+        do {
+          if try isVictim(found.record.key, info(of: found)) {
+            victims.append(
+              RemovalCandidate(
+                entry, inShard: shard, rank: entry.tick, sequence: found.record.sequence))
+          }
+        } catch {
+          failure = error
+        }
+      }
+    }
+    if let failure { throw failure }
+    victims.sort { $0.goesBefore($1) }
+    try remove(victims, in: &removal)
+    return try finish(removal, durability)
+  }
+}

@@ -1,0 +1,106 @@
+/// One call that removes many entries: why it does, and what it has done so far.
+struct Removal {
+  let cause: RemovalCause
+  let now: Timestamp
+  /// Whether an entry that was read since it was chosen stays.
+  let sparesRead: Bool
+  private(set) var summary = RemovalSummary()
+  /// The version of the last tombstone, or 0.
+  private(set) var lastSequence: SequenceNumber = 0
+  /// Where records lie whose head is damaged.
+  private(set) var damaged: Set<Location> = []
+
+  init(_ cause: RemovalCause, now: Timestamp, sparesRead: Bool) {
+    self.cause = cause
+    self.now = now
+    self.sparesRead = sparesRead
+  }
+
+  mutating func noteRemoved(byteCount: Int, sequence: SequenceNumber) {
+    summary.count += 1
+    summary.byteCount += byteCount
+    lastSequence = sequence
+  }
+
+  mutating func noteDamaged(_ location: Location) {
+    damaged.insert(location)
+    summary.damagedCount = damaged.count
+  }
+
+  /// Goes on from what another call has done.
+  mutating func add(_ other: Removal) {
+    summary.count += other.summary.count
+    summary.byteCount += other.summary.byteCount
+    damaged.formUnion(other.damaged)
+    summary.damagedCount = damaged.count
+    lastSequence = max(lastSequence, other.lastSequence)
+  }
+}
+
+/// A removal of many keys by name.
+@usableFromInline
+package struct KeyRemoval {
+  @usableFromInline package private(set) var summary = RemovalSummary()
+  private(set) var lastSequence: SequenceNumber = 0
+
+  @usableFromInline
+  init() {}
+
+  mutating func noteRemoved(byteCount: Int, sequence: SequenceNumber) {
+    summary.count += 1
+    summary.byteCount += byteCount
+    lastSequence = sequence
+  }
+}
+
+/// Some entries that are removed under one hold of the appender's lock.
+struct VictimGroup {
+  /// So few, and so few bytes of tombstones, that the lock is held for far less than a
+  /// millisecond.
+  static let victimLimit = 64
+  static let byteLimit = 8 << 10
+
+  struct Victim {
+    var candidate: RemovalCandidate
+    var segment: Segment
+    /// The tombstone.
+    var header: RecordHeader
+    /// Where its key lies among all keys of the group.
+    var key: Range<Int>
+    var recordByteCount: Int
+    var sequence: SequenceNumber
+    var hasExpired: Bool
+  }
+
+  private(set) var victims: [Victim] = []
+  private(set) var keys: [UInt8] = []
+  /// The most bytes that the tombstones take.
+  private(set) var byteCount = 0
+  /// Bytes of the records that die.
+  private(set) var recordByteCount = 0
+
+  var isFull: Bool { victims.count >= Self.victimLimit || byteCount >= Self.byteLimit }
+
+  mutating func removeAll() {
+    victims.removeAll(keepingCapacity: true)
+    keys.removeAll(keepingCapacity: true)
+    byteCount = 0
+    recordByteCount = 0
+  }
+
+  mutating func add(
+    _ candidate: RemovalCandidate, _ record: borrowing Record, hasExpired: Bool
+  ) {
+    var header = RecordHeader(kind: .tombstone)
+    header.keyByteCount = record.header.keyByteCount
+    let start = keys.count
+    keys.append(contentsOf: record.key.copied())
+    victims.append(
+      Victim(
+        candidate: candidate, segment: record.segment, header: header, key: start..<keys.count,
+        recordByteCount: record.header.byteCount, sequence: record.sequence,
+        hasExpired: hasExpired))
+    byteCount += header.byteCount + Appender.syncMarkByteCount
+    recordByteCount += record.header.byteCount
+  }
+}

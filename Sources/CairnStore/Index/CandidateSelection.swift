@@ -1,0 +1,96 @@
+/// An entry of the index that may be removed, as it was when it was looked at.
+package struct RemovalCandidate: Sendable {
+  package let entry: IndexEntry
+  /// The lower the rank, the sooner it goes. Among equals, the one accessed longest ago goes first.
+  package let rank: UInt64
+  /// The version it has, or 0 where the record was not read.
+  package let sequence: SequenceNumber
+  private let shard: UInt8
+
+  package init(_ entry: IndexEntry, inShard shard: Int, rank: UInt64, sequence: SequenceNumber = 0)
+  {
+    self.entry = entry
+    self.rank = rank
+    self.sequence = sequence
+    self.shard = UInt8(shard)
+  }
+
+  /// The key's hash, as far as the index keeps it.
+  package var hash: UInt64 { entry.hash << 24 | UInt64(shard) }
+
+  @inline(__always)
+  package func goesBefore(_ other: RemovalCandidate) -> Bool {
+    rank == other.rank ? entry.tick < other.entry.tick : rank < other.rank
+  }
+}
+
+/// Picks those of many candidates that go first, without keeping or sorting all of them.
+///
+/// - Complexity: O(1) a candidate in the mean; memory for twice as many as are picked.
+package struct CandidateSelection {
+  private let limit: Int
+  private var candidates: [RemovalCandidate] = []
+  /// The last that is picked so far, once there are enough: later ones that go after it are none.
+  private var bound: RemovalCandidate?
+
+  /// - Parameter limit: how many are picked at most.
+  package init(limit: Int) {
+    precondition(limit > 0)
+    self.limit = limit
+  }
+
+  @inline(__always)
+  package mutating func add(_ candidate: RemovalCandidate) {
+    if let bound, !candidate.goesBefore(bound) { return }
+    candidates.append(candidate)
+    if candidates.count >= max(4096, limit * 2) { cut() }
+  }
+
+  /// The picked ones, in the order in which they go.
+  package consuming func sorted() -> [RemovalCandidate] {
+    cut()
+    candidates.sort { $0.goesBefore($1) }
+    return candidates
+  }
+
+  /// Lets all go that are not among the first.
+  private mutating func cut() {
+    guard candidates.count > limit else { return }
+    // Quickselect: afterwards the first `limit` stand before the others.
+    var low = 0
+    var high = candidates.count - 1
+    while low < high {
+      let pivot = candidates[median(low, low + (high - low) / 2, high)]
+      var left = low
+      var right = high
+      while left <= right {
+        while candidates[left].goesBefore(pivot) { left += 1 }
+        while pivot.goesBefore(candidates[right]) { right -= 1 }
+        if left <= right {
+          candidates.swapAt(left, right)
+          left += 1
+          right -= 1
+        }
+      }
+      if limit - 1 <= right {
+        high = right
+      } else if limit - 1 >= left {
+        low = left
+      } else {
+        break
+      }
+    }
+    bound = candidates[limit - 1]
+    candidates.removeSubrange(limit...)
+  }
+
+  /// Which of three places holds the one in the middle.
+  private func median(_ a: Int, _ b: Int, _ c: Int) -> Int {
+    if candidates[a].goesBefore(candidates[b]) {
+      if candidates[b].goesBefore(candidates[c]) { return b }
+      return candidates[a].goesBefore(candidates[c]) ? c : a
+    }
+    if candidates[a].goesBefore(candidates[c]) { return a }
+    return candidates[b].goesBefore(candidates[c]) ? c : b
+  }
+}

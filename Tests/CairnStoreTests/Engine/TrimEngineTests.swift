@@ -1,0 +1,334 @@
+import CairnStore
+import Foundation
+import FuzzSupport
+import Glibc
+import Synchronization
+import Testing
+
+@Suite("Trimming beside others, and what is left of it")
+struct TrimEngineTests {
+  let directory: TemporaryDirectory
+  let clock = ManualClock()
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  func makeStore(
+    _ change: (inout StoreConfiguration) -> Void = { _ in },
+    fileSystem: any FileSystem = SystemFileSystem()
+  ) throws -> Store {
+    try Store(
+      directory.store, .small(clock: clock, change), fileSystem: fileSystem,
+      background: ManualBackgroundQueue())
+  }
+
+  func fill(_ store: Store, _ count: Int, byteCount: Int = 20) throws {
+    for number in 0..<count {
+      try store.setValue([UInt8](repeating: 1, count: byteCount), forKey: "key\(number)")
+    }
+  }
+
+  // MARK: Persistence
+
+  @Test(
+    "After a kill and after a close, what was removed stays away",
+    arguments: [true, false], [StoreConfiguration.Access.mapped, .systemCalls])
+  func reopened(clean: Bool, access: StoreConfiguration.Access) throws {
+    let store = try makeStore { $0.access = access }
+    try fill(store, 500, byteCount: 300)
+    try store.trim(toCount: 200)
+    try store.remove(keys: ["key400", "key401"])
+    try store.remove { key, _ in key.byteCount == 6 && key.copied().last == UInt8(ascii: "9") }
+    let contents = try store.contents()
+    #expect(contents.count == 200 - 2 - 20)
+    if clean { try store.close() }
+    try Image(of: directory.store).write(to: directory("copy"))
+    let again = try Store(directory("copy"))
+    #expect(try again.statistics().recovery.wasClean == clean)
+    #expect(try again.contents() == contents)
+    try again.close()
+    #expect(try Store.verify(path: directory("copy")).errors == [])
+  }
+
+  @Test("A durable trim makes one sync, whatever it removes")
+  func oneSync() throws {
+    let system = FaultyFileSystem()
+    let store = try makeStore(fileSystem: system)
+    try fill(store, 300)
+    let before = system.counts[.synchronizeData, default: 0]
+    #expect(try store.trim(toCount: 100, durability: .durable).count == 200)
+    #expect(system.counts[.synchronizeData, default: 0] == before + 1)
+    #expect(try store.trim(toCount: 100, durability: .durable).count == 0)
+    #expect(system.counts[.synchronizeData, default: 0] == before + 1)
+  }
+
+  @Test("A failed sync is durabilityUnknown, and the removals are seen")
+  func failedSync() throws {
+    let system = FaultyFileSystem()
+    let store = try makeStore(fileSystem: system)
+    try fill(store, 30)
+    system.arm(.init(call: .synchronizeData, index: 0, errorNumber: EIO, isLasting: true))
+    guard case .durabilityUnknown = storeError({ try store.trim(toCount: 3, durability: .durable) })
+    else {
+      Issue.record("no error")
+      return
+    }
+    #expect(try store.count() == 3)
+    guard case .poisoned = storeError({ try store.trim(toCount: 1) }) else {
+      Issue.record("not poisoned")
+      return
+    }
+  }
+
+  // MARK: Observers
+
+  @Test("Every way to remove tells its cause, with key and version, in order")
+  func causes() throws {
+    let events = Mutex<[RemovalEvent]>([])
+    let store = try makeStore {
+      $0.removalObserver = { event in events.withLock { $0.append(event) } }
+    }
+    func told(_ body: () throws -> Void) throws -> [RemovalEvent] {
+      events.withLock { $0 = [] }
+      try body()
+      return events.withLock { $0 }
+    }
+    func event(_ number: Int, _ cause: RemovalCause) -> RemovalEvent {
+      .entry(key: Array("key\(number)".utf8), version: UInt64(number + 1), cause: cause)
+    }
+    for number in 0..<10 {
+      try store.setValue("v", forKey: "key\(number)", lifetime: number == 5 ? .seconds(50) : nil)
+    }
+    #expect(
+      try told { try store.trim(toCount: 8) } == [event(0, .evicted), event(1, .evicted)])
+    let live = try store.statistics().liveByteCount
+    #expect(try told { try store.trim(toBytes: live - 1) } == [event(2, .evicted)])
+    #expect(
+      try told { try store.remove(keys: ["key4", "key3"]) }
+        == [event(4, .removed), event(3, .removed)])
+    #expect(
+      try told { try store.remove { key, _ in key.copied().last == UInt8(ascii: "6") } }
+        == [event(6, .removed)])
+    clock.advance(by: .seconds(50))
+    #expect(try told { try store.trim(toCount: 2) } == [event(5, .expired), event(7, .evicted)])
+    #expect(
+      Set(try told { try store.trim(olderThan: .seconds(10)) })
+        == [event(8, .evicted), event(9, .evicted)])
+    let version = try store.setValue("v", forKey: "key", lifetime: .seconds(1))
+    clock.advance(by: .seconds(1))
+    #expect(
+      try told { try store.removeExpired() }
+        == [.entry(key: Array("key".utf8), version: version, cause: .expired)])
+  }
+
+  @Test("An observer may use the store")
+  func observerUsesStore() throws {
+    let place = Mutex<Store?>(nil)
+    let store = try makeStore {
+      $0.removalObserver = { _ in
+        #expect(throws: Never.self) {
+          guard let store = place.withLock({ $0 }) else { return }
+          if try store.count() < 50, try !store.contains("observer") {
+            try store.setValue("v", forKey: "observer")
+          }
+          _ = try store.value(forKey: "key99")
+        }
+      }
+    }
+    place.withLock { $0 = store }
+    defer { place.withLock { $0 = nil } }
+    try fill(store, 100)
+    #expect(try store.trim(toCount: 10).count == 90)
+    #expect(try store.contains("observer"))
+  }
+
+  // MARK: Beside others
+
+  /// Lets another thread in when a trim has chosen its victims and before it takes them: at the
+  /// first of its calls of the observer.
+  func interrupting(
+    _ trim: (Store) throws -> Int, by action: @escaping @Sendable (Store) throws -> Void
+  ) throws -> (count: Int, store: Store) {
+    let place = Mutex<Store?>(nil)
+    let isFirst = Atomic(true)
+    let store = try makeStore {
+      $0.removalObserver = { _ in
+        guard isFirst.exchange(false, ordering: .relaxed), let store = place.withLock({ $0 }) else {
+          return
+        }
+        #expect(throws: Never.self) { try action(store) }
+      }
+    }
+    try fill(store, 300)
+    place.withLock { $0 = store }
+    defer { place.withLock { $0 = nil } }
+    return (try trim(store), store)
+  }
+
+  @Test("What is written or read after it was chosen stays")
+  func rechecked() throws {
+    // The first 64 have gone when the observer is told of the first.
+    let (_, store) = try interrupting {
+      try $0.trim(toCount: 100).count
+    } by: { other in
+      try other.setValue("new", forKey: "key150")
+      _ = try other.value(forKey: "key151")
+      try other.removeValue(forKey: "key152")
+      _ = try other.contains("key153")
+    }
+    #expect(try store.text("key150") == "new")
+    #expect(try store.contains("key151"))
+    #expect(!(try store.contains("key152")))
+    // Others go in their place.
+    #expect(try store.count() == 100)
+    #expect(!(try store.contains("key153")))
+    #expect(!(try store.contains("key201")))
+    #expect(try store.contains("key203"))
+  }
+
+  @Test("Largest first, a read does not save an entry, a write does")
+  func recheckedLargest() throws {
+    let (_, store) = try interrupting {
+      try $0.trim(toCount: 100, order: .largestFirst).count
+    } by: { other in
+      try other.setValue("", forKey: "key150")
+      _ = try other.value(forKey: "key151")
+    }
+    #expect(try store.text("key150") == "")
+    #expect(!(try store.contains("key151")))
+    #expect(try store.count() == 100)
+  }
+
+  @Test("After a removal of all in between, what is new is trimmed by its own recency")
+  func removeAllMeanwhile() throws {
+    let (_, store) = try interrupting {
+      try $0.trim(toCount: 10).count
+    } by: { other in
+      try other.removeAll()
+      for number in 0..<100 { try other.setValue("new", forKey: "key\(number)") }
+    }
+    #expect(try store.count() == 10)
+    for number in 90..<100 { #expect(try store.text("key\(number)") == "new") }
+  }
+
+  @Test("Readers, writers and trims at once: nobody sees what is not so")
+  func concurrent() throws {
+    let store = try Store(directory.store, .small())
+    let isDone = Atomic(false)
+    let rounds = 300
+    try onThreads(5) { thread in
+      switch thread {
+      case 0:
+        defer { isDone.store(true, ordering: .relaxed) }
+        for round in 0..<rounds {
+          switch round % 6 {
+          case 0: try store.trim(toCount: 150)
+          case 1: try store.trim(toBytes: 8000)
+          case 2: try store.trim(toCount: 100, order: .largestFirst)
+          case 3: try store.removeExpired()
+          case 4: try store.remove { key, info in info.valueByteCount > 50 && key.byteCount == 6 }
+          default: try store.trim(olderThan: .zero)
+          }
+        }
+      case 1:
+        while !isDone.load(ordering: .relaxed) {
+          for number in 0..<200 {
+            if let value = try store.value(forKey: "k\(number)") {
+              #expect(value.allSatisfy { $0 == UInt8(number) })
+            }
+          }
+        }
+      case 2:
+        // Nobody else writes this key: it has this version, or it was trimmed.
+        while !isDone.load(ordering: .relaxed) {
+          let version = try store.setValue([], forKey: "own")
+          if let info = try store.info(forKey: "own") { #expect(info.version == version) }
+        }
+      default:
+        while !isDone.load(ordering: .relaxed) {
+          for number in 0..<200 where number % 2 == thread % 2 {
+            try store.setValue(
+              [UInt8](repeating: UInt8(number), count: number / 2), forKey: "k\(number)",
+              lifetime: number % 10 == 0 ? .zero : nil)
+          }
+        }
+      }
+    }
+    let contents = try store.contents()
+    #expect(try store.count() == contents.count)
+    try store.close()
+    let again = try Store(directory.store)
+    #expect(try again.contents() == contents)
+    try again.close()
+    #expect(try Store.verify(path: directory.store).errors == [])
+  }
+
+  // MARK: A full disk, damage
+
+  @Test("Without room for a write, a trim has the reserve", arguments: [true, false])
+  func fullDisk(durable: Bool) throws {
+    let system = FaultyFileSystem()
+    let store = try makeStore(fileSystem: system)
+    try store.setValue("v", forKey: "first")
+    system.arm(.init(call: .allocate, index: 0, errorNumber: ENOSPC, isLasting: true))
+    var count = 0
+    for byteCount in [3000, 300, 30, 1] {
+      let value = [UInt8](repeating: 1, count: byteCount)
+      while storeError({ try store.setValue(value, forKey: "\(count)") }) == nil { count += 1 }
+    }
+    #expect(count > 12)
+    let summary = try store.trim(
+      toCount: count - 11, durability: durable ? .durable : .process)
+    #expect(summary.count == 12)
+    #expect(try store.remove(keys: ["11", "12"]).count == 2)
+    #expect(try store.count() == count - 13)
+    // Until the reserve is used up; what was removed stays so.
+    let error = storeError {
+      while try store.count() > 1 { try store.trim(toCount: 1) }
+    }
+    if let error {
+      guard case .noSpace = error else {
+        Issue.record("\(error)")
+        return
+      }
+    }
+    let contents = try store.contents()
+    #expect(contents.count < count - 13)
+    system.arm(nil)
+    try store.setValue("v", forKey: "after")
+    try store.close()
+    #expect(try Store(directory.store).count() == contents.count + 1)
+  }
+
+  @Test("A damaged value does not keep an entry, a damaged head does, and is counted")
+  func damaged() throws {
+    let store = try makeStore()
+    try fill(store, 20, byteCount: 300)
+    let image = try Image(of: directory.store)
+    let name = try #require(image.segmentNames.first)
+    let records = try image.records(in: name)
+    // In place, while the store is open.
+    let path = directory.store + "/" + name
+    let head = records[2].offset + 24
+    let value = records[4].valueRange.lowerBound
+    let bytes = try #require(image.files[name])
+    try overwriteFile(path, [bytes[head] ^ 1], at: head)
+    try overwriteFile(path, [bytes[value] ^ 1], at: value)
+    let summary = try store.trim(toCount: 10)
+    #expect(summary.count == 10)
+    #expect(summary.damagedCount == 1)
+    #expect(try store.statistics().indexedKeyCount == 10)
+    #expect(storeError { _ = try store.value(forKey: "key2") }?.corruption != nil)
+    #expect(!(try store.contains("key4")))
+    #expect(!(try store.contains("key10")))
+    #expect(try store.contains("key11"))
+    #expect(try store.trim(toCount: 9, order: .largestFirst).damagedCount == 1)
+    #expect(!(try store.contains("key11")))
+    #expect(try store.remove { _, _ in false }.damagedCount == 1)
+    clock.advance(by: .seconds(5))
+    #expect(try store.trim(olderThan: .zero, by: .write).damagedCount == 1)
+    #expect(try store.statistics().indexedKeyCount == 1)
+    // Whoever knows the key can remove it.
+    #expect(try store.remove(keys: ["key2"]).count == 1)
+    #expect(try store.count() == 0)
+  }
+}

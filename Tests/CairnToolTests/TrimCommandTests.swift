@@ -1,0 +1,66 @@
+import FoundationEssentials
+import Testing
+
+@Suite("trim")
+struct TrimCommandTests {
+  let directory: TemporaryDirectory
+  var store: String { directory("store") }
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    for key in ["c", "a", "b"] { try cairn("put", store, key, "value") }
+  }
+
+  // The records: 32 bytes, and 8 more after a sync.
+  private struct Report: Decodable, Equatable {
+    let removed, removedBytes, damaged: Int
+  }
+
+  private func report(_ outcome: ChildProcess.Outcome) throws -> Report {
+    #expect(outcome.status == 0)
+    #expect(outcome.errors.isEmpty)
+    return try JSONDecoder().decode(Report.self, from: Data(outcome.output))
+  }
+
+  @Test func `to a count, the first written go`() throws {
+    let outcome = try cairn("trim", store, "--count", "2", "--json")
+    #expect(try report(outcome) == Report(removed: 1, removedBytes: 32, damaged: 0))
+    #expect(try cairn("keys", store).lines == ["a", "b"])
+  }
+
+  @Test func `to a size`() throws {
+    #expect(try cairn("trim", store, "--bytes=40").text == "removed 2 keys, 72 bytes\n")
+    #expect(try cairn("keys", store).lines == ["b"])
+    #expect(try report(cairn("trim", store, "--bytes", "0", "--json")).removed == 1)
+    #expect(try report(cairn("trim", store, "--bytes", "0", "--json")).removed == 0)
+  }
+
+  @Test func `by age`() throws {
+    #expect(try report(cairn("trim", store, "--older-than", "1000", "--json")).removed == 0)
+    // Times of writing are known to the second.
+    var removed = 0
+    for _ in 0..<10_000 where removed == 0 {
+      removed = try report(cairn("trim", store, "--older-than=0.5", "--json")).removed
+    }
+    #expect(removed > 0)
+  }
+
+  @Test func `what has expired`() throws {
+    #expect(try report(cairn("trim", store, "--expired", "--json")).removed == 0)
+    try cairn("put", store, "short", "value", "--ttl", "0.001")
+    #expect(try report(cairn("trim", store, "--expired", "--json")).removed == 1)
+    #expect(try cairn("keys", store).lines == ["a", "b", "c"])
+  }
+
+  @Test func `a damaged value goes as any other`() throws {
+    let names = try ChildProcess.run("/bin/ls", [Array(store.utf8)]).lines
+    for name in names where name.hasPrefix("seg-") {
+      var bytes = try directory.contents("store/" + name)
+      guard let place = bytes.firstRange(of: Array("avalue".utf8)) else { continue }
+      bytes[place.lowerBound + 1] ^= 1
+      try directory.makeFile("store/" + name, bytes)
+    }
+    let outcome = try cairn("trim", store, "--count", "0", "--json")
+    #expect(try report(outcome) == Report(removed: 3, removedBytes: 112, damaged: 0))
+  }
+}
