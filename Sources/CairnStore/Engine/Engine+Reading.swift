@@ -142,8 +142,8 @@ extension Engine {
   /// How many keys a read would find.
   package func count() throws(StoreError) -> Int {
     try checkUsable()
-    let counts = index.counts
-    if counts.expirable == 0 { return counts.all }
+    let count = index.count
+    if index.expirableCount == 0 { return count }
     let now = clock.now()
     var expired = 0
     for shard in 0..<HashIndex.shardCount {
@@ -155,7 +155,7 @@ extension Engine {
         if hasExpired(record.header, tick: entry.tick, now: now) { expired += 1 }
       }
     }
-    return counts.all - expired
+    return count - expired
   }
 }
 

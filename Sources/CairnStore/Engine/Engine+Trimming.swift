@@ -7,12 +7,12 @@ extension Engine {
   ) throws(StoreError) -> RemovalSummary {
     var removal = try beginRemoval(.evicted, sparesRead: order == .leastRecentlyUsed)
     let limit = max(0, limit)
-    try removeExpired(in: &removal) { index.counts.all > limit }
-    var wanted = index.counts.all - limit
+    try removeExpired(in: &removal) { index.count > limit }
+    var wanted = index.count - limit
     try trim(in: &removal, order) { done in
       wanted -= done.count
       // What others remove meanwhile need not go; what they add is not this call's.
-      return (min(wanted, index.counts.all - limit), .max)
+      return (min(wanted, index.count - limit), .max)
     }
     return try finish(removal, durability)
   }
@@ -23,14 +23,14 @@ extension Engine {
   ) throws(StoreError) -> RemovalSummary {
     var removal = try beginRemoval(.evicted, sparesRead: order == .leastRecentlyUsed)
     let limit = max(0, limit)
-    try removeExpired(in: &removal) { liveByteCount > limit }
-    var wanted = liveByteCount - limit
+    try removeExpired(in: &removal) { table.total.liveByteCount > limit }
+    var wanted = table.total.liveByteCount - limit
     var guess = 0
     try trim(in: &removal, order) { done in
       wanted -= done.byteCount
-      let live = liveByteCount
+      let live = table.total.liveByteCount
       let bytes = min(wanted, live - limit)
-      let count = index.counts.all
+      let count = index.count
       if bytes <= 0 || count == 0 { return (0, 0) }
       // Sizes are not in the index: as many as it takes in the mean, and more if these were small.
       guess = min(count, max(bytes / max(1, live / count) + 1, guess * 2))
@@ -54,7 +54,7 @@ extension Engine {
       let (count, byteCount) = remaining(done)
       if count <= 0 { return }
       // Not all at once, so that little memory is taken.
-      let bound = max(1 << 16, index.counts.all / 8)
+      let bound = max(1 << 16, index.count / 8)
       let victims = try select(min(count, bound), order, in: &removal)
       if victims.isEmpty { return }
       let before = removal.summary
@@ -92,11 +92,6 @@ extension Engine {
       }
     }
     return selection.sorted()
-  }
-
-  /// Bytes of the records that hold a key's newest value.
-  private var liveByteCount: Int {
-    appender.withLock { $0.segments }.reduce(0) { $0 + $1.usage.liveByteCount }
   }
 
   // MARK: By age
@@ -145,7 +140,7 @@ extension Engine {
   private func removeExpired(
     in removal: inout Removal, while isNeeded: () -> Bool = { true }
   ) throws(StoreError) {
-    if index.counts.expirable == 0 || !isNeeded() { return }
+    if index.expirableCount == 0 || !isNeeded() { return }
     // A read in between that found an entry alive by an earlier time keeps it alive.
     var expired = Removal(.expired, now: removal.now, sparesRead: true)
     let now = removal.now

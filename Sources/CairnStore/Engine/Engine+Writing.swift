@@ -239,13 +239,13 @@ extension Engine {
     if !index.replace(hash, old: existing.location, new: location, flags: flags) {
       index.insert(hash, location: location, flags: flags)
     }
-    if let byteCount = existing.byteCount { existing.segment.usage.kill(byteCount: byteCount) }
+    existing.segment.usage.kill(byteCount: existing.byteCount ?? 0)
   }
 
   /// Makes reads of a key find nothing.
   private func unpublish(_ existing: Existing) {
     _ = index.remove(existing.hash, location: existing.location)
-    if let byteCount = existing.byteCount { existing.segment.usage.kill(byteCount: byteCount) }
+    existing.segment.usage.kill(byteCount: existing.byteCount ?? 0)
   }
 
   private func removalEvent(

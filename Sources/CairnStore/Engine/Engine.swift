@@ -2,9 +2,9 @@ internal import Synchronization
 
 /// An open store: what holds the parts together. `Store` is its public face.
 ///
-/// Locks, in the order in which they may be taken: `manifest`, `appender`, then those inside the
-/// index, the segment table and the recency clock. `commits` is held alone and briefly. System
-/// calls happen under `manifest` and `appender`, never under a lock of the index.
+/// Locks, in the order in which they may be taken: `maintenance`, `manifest`, `appender`, then those
+/// inside the index, the segment table and the recency clock. `commits` is held alone and briefly.
+/// System calls happen under the first three, never under a lock of the index.
 @usableFromInline
 package final class Engine: Sendable {
   let path: String
@@ -13,6 +13,8 @@ package final class Engine: Sendable {
   let isReadOnly: Bool
   let verifiesValues: Bool
   let background: any BackgroundQueue
+  /// Where maintenance runs, one job at a time.
+  let maintenanceQueue: any BackgroundQueue
   let directory: Directory
   let files: SegmentFiles
   let table: SegmentTable
@@ -23,6 +25,8 @@ package final class Engine: Sendable {
   let recovery: RecoveryReport
   let removalObserver: (@Sendable (RemovalEvent) -> Void)?
 
+  /// Held through a compaction or a checkpoint, of which there is only one at a time.
+  let maintenance = Lock(MaintenanceState())
   let manifest: Lock<ManifestState>
   let appender: Lock<Appender>
   let commits: Lock<CommitState>
@@ -43,6 +47,19 @@ package final class Engine: Sendable {
     var failure: SystemFailure?
     /// The open lock file, whose descriptor holds the lock.
     var lockFile: File?
+
+    /// Takes an id for a file that is long in the making. A manifest that is written meanwhile lists
+    /// the id as pending, so that the next open removes what a crash leaves; before there is such a
+    /// manifest, the id is beyond the highest that the one on disk knows, which says the same.
+    ///
+    /// Whoever takes it removes it from `pendingIDs` again: with the manifest that lists the file, or
+    /// after the file was unlinked.
+    mutating func reserveID() -> UInt64 {
+      let id = manifest.nextID
+      manifest.nextID += 1
+      manifest.pendingIDs.append(id)
+      return id
+    }
   }
 
   init(_ parts: OpenedStore, configuration: StoreConfiguration, environment: Environment) {
@@ -52,6 +69,7 @@ package final class Engine: Sendable {
     isReadOnly = parts.isReadOnly
     verifiesValues = configuration.verifiesValues
     background = environment.background
+    maintenanceQueue = environment.maintenance
     directory = parts.directory
     files = parts.files
     table = parts.files.table
@@ -116,7 +134,7 @@ package final class Engine: Sendable {
     var allocated = 0
     for segment in all + prepared { allocated += try segment.file.status().allocatedByteCount }
     return StoreStatistics(
-      indexedKeyCount: index.counts.all,
+      indexedKeyCount: index.count,
       liveByteCount: all.reduce(0) { $0 + $1.usage.liveByteCount },
       deadByteCount: all.reduce(0) { $0 + $1.usage.deadByteCount },
       allocatedByteCount: allocated, segmentCount: all.count,

@@ -2,7 +2,9 @@ extension OpenedStore {
   /// Opens the segments that the manifest lists and builds the index.
   mutating func recover(segmentByteLimit: Int) throws(StoreError) {
     for entry in manifest.sealedSegments {
-      try open(id: entry.id, salt: entry.salt, end: entry.byteCount, capacity: nil)
+      try open(
+        id: entry.id, salt: entry.salt, end: entry.byteCount, capacity: nil,
+        compactedAt: entry.compactedAt)
     }
     if manifest.isClean {
       try openCleanSegments(segmentByteLimit: segmentByteLimit)
@@ -43,10 +45,12 @@ extension OpenedStore {
   }
 
   private mutating func open(
-    id: SegmentID, salt: UInt64, end: Int, capacity: Int?
+    id: SegmentID, salt: UInt64, end: Int, capacity: Int?, compactedAt: SequenceNumber = 0
   ) throws(StoreError) {
     segments.append(
-      try files.open(id: id, salt: salt, byteCount: end, capacity: capacity, readOnly: isReadOnly))
+      try files.open(
+        id: id, salt: salt, byteCount: end, capacity: capacity, readOnly: isReadOnly,
+        compactedAt: compactedAt))
     ends[id] = end
   }
 

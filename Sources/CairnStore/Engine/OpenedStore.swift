@@ -163,6 +163,7 @@ struct OpenedStore {
     }
     // DURABILITY: before a manifest forgets the ids.
     if hasChanged { try directory.synchronize() }
+    manifest.pendingIDs = []
   }
 
   private func report(to log: (@Sendable (String) -> Void)?) {

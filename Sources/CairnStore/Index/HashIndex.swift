@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// The index: for every key the location of its newest record. Sharded, so that threads seldom
 /// meet and growing one shard stalls nobody else.
 ///
@@ -8,6 +10,8 @@ package final class HashIndex: Sendable {
 
   private let shards: InlineArray<256, Lock<IndexShard>>
   package let recency: RecencyClock
+  private let entryCount = Atomic(0)
+  private let expirableEntryCount = Atomic(0)
 
   package init(recency: RecencyClock) {
     self.recency = recency
@@ -75,7 +79,7 @@ package final class HashIndex: Sendable {
 
   /// Adds an entry for a key that has none.
   package func insert(_ hash: UInt64, location: Location, flags: IndexEntry.Flags) {
-    shards[Self.shard(of: hash)].withLock { shard in
+    change(Self.shard(of: hash)) { shard in
       shard.insert(
         IndexEntry(
           hash: Self.stored(hash), location: location, tick: recency.advance(), flags: flags))
@@ -86,7 +90,7 @@ package final class HashIndex: Sendable {
   package func replace(
     _ hash: UInt64, old: Location, new: Location, flags: IndexEntry.Flags
   ) -> Bool {
-    shards[Self.shard(of: hash)].withLock { shard in
+    change(Self.shard(of: hash)) { shard in
       let stored = Self.stored(hash)
       guard let slot = shard.slot(of: stored, location: old) else { return false }
       shard.replace(
@@ -98,7 +102,7 @@ package final class HashIndex: Sendable {
 
   /// Removes an entry; `false` where it is gone.
   package func remove(_ hash: UInt64, location: Location) -> Bool {
-    shards[Self.shard(of: hash)].withLock { shard in
+    change(Self.shard(of: hash)) { shard in
       guard let slot = shard.slot(of: Self.stored(hash), location: location) else { return false }
       shard.remove(at: slot)
       return true
@@ -106,11 +110,11 @@ package final class HashIndex: Sendable {
   }
 
   package func removeAll() {
-    for shard in 0..<Self.shardCount { shards[shard].withLock { $0.removeAll() } }
+    for shard in 0..<Self.shardCount { change(shard) { $0.removeAll() } }
   }
 
   package func removeTombstones() {
-    for shard in 0..<Self.shardCount { shards[shard].withLock { $0.removeTombstones() } }
+    for shard in 0..<Self.shardCount { change(shard) { $0.removeTombstones() } }
   }
 
   /// The entries of one shard that have these flags, and what `resolve` makes of each under the
@@ -132,17 +136,26 @@ package final class HashIndex: Sendable {
     shards[shard].withLock { $0.appendEntries(to: &entries) }
   }
 
-  /// How many entries there are, and how many of them can expire.
-  package var counts: (all: Int, expirable: Int) {
-    var all = 0
-    var expirable = 0
-    for shard in 0..<Self.shardCount {
-      shards[shard].withLock {
-        all += $0.count
-        expirable += $0.expirableCount
+  /// How many entries there are.
+  package var count: Int { entryCount.load(ordering: .relaxed) }
+  /// How many of them can expire.
+  package var expirableCount: Int { expirableEntryCount.load(ordering: .relaxed) }
+
+  /// Changes a shard under its lock.
+  @inline(__always)
+  private func change<Value>(_ shard: Int, _ body: (inout IndexShard) -> Value) -> Value {
+    shards[shard].withLock { shard in
+      let (count, expirableCount) = (shard.count, shard.expirableCount)
+      let value = body(&shard)
+      if shard.count != count {
+        entryCount.wrappingAdd(shard.count - count, ordering: .relaxed)
       }
+      if shard.expirableCount != expirableCount {
+        expirableEntryCount.wrappingAdd(
+          shard.expirableCount - expirableCount, ordering: .relaxed)
+      }
+      return value
     }
-    return (all, expirable)
   }
 
   /// Bytes of memory that the tables take.

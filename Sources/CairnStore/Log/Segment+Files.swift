@@ -19,7 +19,7 @@ package struct SegmentFiles: Sendable {
   /// throws, no file is left.
   package func create(
     id: SegmentID, salt: UInt64, baseSequence: SequenceNumber, baseTime: Int64, capacity: Int,
-    allocating byteCount: Int
+    allocating byteCount: Int, compactedAt: SequenceNumber = 0
   ) throws(StoreError) -> Segment {
     let header = SegmentHeader(
       storeIdentifier: storeIdentifier, id: id, salt: salt, baseSequence: baseSequence,
@@ -35,7 +35,8 @@ package struct SegmentFiles: Sendable {
       let segment = Segment(
         header: header, file: file,
         mapping: try map(file, byteCount: capacity, writable: true), capacity: capacity,
-        granule: granule, allocatedByteCount: byteCount, syncedByteCount: SegmentHeader.byteCount)
+        granule: granule, allocatedByteCount: byteCount, syncedByteCount: SegmentHeader.byteCount,
+        compactedAt: compactedAt, total: table.total)
       table.publish(segment)
       return segment
     } catch {
@@ -53,7 +54,8 @@ package struct SegmentFiles: Sendable {
   ///     mapping of its length.
   ///   - byteCount: where its records end, or `nil` where only the file's length is known.
   package func open(
-    id: SegmentID, salt: UInt64, byteCount: Int?, capacity: Int?, readOnly: Bool
+    id: SegmentID, salt: UInt64, byteCount: Int?, capacity: Int?, readOnly: Bool,
+    compactedAt: SequenceNumber = 0
   ) throws(StoreError) -> Segment {
     let (file, header, fileByteCount) = try check(id: id, salt: salt, readOnly: readOnly)
     let end = byteCount ?? fileByteCount
@@ -66,7 +68,8 @@ package struct SegmentFiles: Sendable {
       let segment = Segment(
         header: header, file: file,
         mapping: try map(file, byteCount: capacity, writable: capacity > end), capacity: capacity,
-        granule: granule, allocatedByteCount: end, syncedByteCount: end)
+        granule: granule, allocatedByteCount: end, syncedByteCount: end, compactedAt: compactedAt,
+        total: table.total)
       table.publish(segment)
       return segment
     } catch {

@@ -21,12 +21,14 @@ package final class Segment: Sendable {
   /// Bytes from the start that are known to be durable.
   private let synced: Atomic<Int>
   private let retired = Atomic(false)
+  /// 0, or the newest sequence number when the compaction that wrote it began.
+  package let compactedAt: SequenceNumber
   /// What its records amount to; changed under the appender's lock only.
-  package let usage = SegmentUsage()
+  package let usage: SegmentUsage
 
   package init(
     header: SegmentHeader, file: File, mapping: MappedMemory?, capacity: Int, granule: Int,
-    allocatedByteCount: Int, syncedByteCount: Int
+    allocatedByteCount: Int, syncedByteCount: Int, compactedAt: SequenceNumber, total: UsageTotal
   ) {
     self.header = header
     self.file = file
@@ -36,6 +38,8 @@ package final class Segment: Sendable {
     seed = header.recordSeed
     allocated = Atomic(allocatedByteCount)
     synced = Atomic(syncedByteCount)
+    self.compactedAt = compactedAt
+    usage = SegmentUsage(total: total)
   }
 
   package var id: SegmentID { header.id }
@@ -45,7 +49,7 @@ package final class Segment: Sendable {
   package var sealedEntry: Manifest.SealedSegment {
     Manifest.SealedSegment(
       id: id, salt: header.salt, byteCount: usage.end, lowestSequence: usage.lowestSequence,
-      highestSequence: usage.highestSequence, compactedAt: 0)
+      highestSequence: usage.highestSequence, compactedAt: compactedAt)
   }
 
   package var allocatedByteCount: Int {
@@ -124,15 +128,32 @@ package final class Segment: Sendable {
     try file.truncate(to: byteCount)
   }
 
-  /// Whether a removal of all took the segment out of the log.
+  /// Whether a removal of all or a compaction took the segment out of the log.
   package var isRetired: Bool { retired.load(ordering: .acquiring) }
-  package func retire() { retired.store(true, ordering: .releasing) }
+
+  /// It is out of the log, and nothing in it is live any more.
+  package func retire() {
+    retired.store(true, ordering: .releasing)
+    usage.killAll()
+  }
+}
+
+/// Bytes of the records of all segments that hold a key's newest value.
+package final class UsageTotal: Sendable {
+  fileprivate let liveBytes = Atomic(0)
+
+  package init() {}
+
+  package var liveByteCount: Int { liveBytes.load(ordering: .relaxed) }
 }
 
 /// What the records of a segment amount to. Atomics, so that statistics need no lock; only the
 /// holder of the appender's lock changes them.
 package final class SegmentUsage: Sendable {
+  private let total: UsageTotal
   private let liveBytes = Atomic(0)
+  private let puts = Atomic(0)
+  private let livePuts = Atomic(0)
   private let tombstones = Atomic(0)
   private let records = Atomic(0)
   private let endOffset = Atomic(SegmentHeader.byteCount)
@@ -142,8 +163,15 @@ package final class SegmentUsage: Sendable {
   private let earliestExpiry = Atomic(Int64.max)
   private let shortestIdleLimit = Atomic(UInt64.max)
 
+  package init(total: UsageTotal) { self.total = total }
+
   /// Bytes of records that hold a key's newest value.
   package var liveByteCount: Int { liveBytes.load(ordering: .relaxed) }
+  /// Puts that are not their key's newest record, exactly: a tombstone of one of their keys must be
+  /// kept.
+  package var deadPutCount: Int {
+    puts.load(ordering: .relaxed) - livePuts.load(ordering: .relaxed)
+  }
   package var tombstoneCount: Int { tombstones.load(ordering: .relaxed) }
   package var recordCount: Int { records.load(ordering: .relaxed) }
   /// Where the records end.
@@ -162,7 +190,8 @@ package final class SegmentUsage: Sendable {
     endOffset.store(end, ordering: .relaxed)
     if header.kind == .roll { return }
     records.wrappingAdd(1, ordering: .relaxed)
-    if isLive { liveBytes.wrappingAdd(header.byteCount, ordering: .relaxed) }
+    if header.kind == .put { puts.wrappingAdd(1, ordering: .relaxed) }
+    if isLive { revive(byteCount: header.byteCount) }
     if header.kind == .tombstone { tombstones.wrappingAdd(1, ordering: .relaxed) }
     if sequence < lowest.load(ordering: .relaxed) { lowest.store(sequence, ordering: .relaxed) }
     if sequence > highest.load(ordering: .relaxed) { highest.store(sequence, ordering: .relaxed) }
@@ -191,8 +220,26 @@ package final class SegmentUsage: Sendable {
     return limit < .max && (idle.overflow || idle.partialValue >= Int64(clamping: limit))
   }
 
-  /// A record that was live is not any more.
+  /// A put is its key's newest record.
+  @inline(__always)
+  package func revive(byteCount: Int) {
+    livePuts.wrappingAdd(1, ordering: .relaxed)
+    liveBytes.wrappingAdd(byteCount, ordering: .relaxed)
+    total.liveBytes.wrappingAdd(byteCount, ordering: .relaxed)
+  }
+
+  /// A put that was live is not any more.
+  ///
+  /// - Parameter byteCount: the record's size; where it cannot be read, 0.
   package func kill(byteCount: Int) {
+    livePuts.wrappingSubtract(1, ordering: .relaxed)
     liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)
+    total.liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)
+  }
+
+  fileprivate func killAll() {
+    livePuts.store(0, ordering: .relaxed)
+    let byteCount = liveBytes.exchange(0, ordering: .relaxed)
+    total.liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)
   }
 }

@@ -14,6 +14,8 @@ package final class SegmentTable: Sendable {
 
   private let segments = ReferenceTable<Segment>(slotCount: Location.granuleCount)
   private let granules = Lock(Granules())
+  /// What all segments hold.
+  package let total = UsageTotal()
 
   package init() {}
 

@@ -1,0 +1,2 @@
+/// What the lock of maintenance guards.
+struct MaintenanceState: ~Copyable {}
