@@ -42,6 +42,9 @@ package enum PlantedBug: String, CaseIterable, Sendable {
   // Rules of replay.
   case oldestWins, tombstonesIgnored, sequenceStartsAtManifest
 
+  // Limits.
+  case limitsForgotten
+
   // Salvage.
   case salvageNotSynced, salvageDirectoryNotSynced, salvageExpiryDropped
   /// The copy gives numbers anew that lost records had.
