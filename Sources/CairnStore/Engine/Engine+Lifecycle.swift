@@ -48,7 +48,7 @@ extension Engine {
       for segment in segments {
         // Readers that hold a segment go on; its file goes at once.
         table.remove(segment)
-        unlink(segment, in: &state)
+        unlink(segment.id, in: &state)
       }
       return segments.isEmpty ? nil : floor
     }
@@ -57,12 +57,13 @@ extension Engine {
 
   /// Removes the file of a retired segment. Where that fails, the manifest goes on listing it, and
   /// the next open tries again.
-  private func unlink(_ segment: Segment, in state: inout ManifestState) {
+  func unlink(_ id: SegmentID, in state: inout ManifestState) {
+    let name = FileName.segment(id)
     do {
-      try directory.unlink(segment.name)
-      state.unlinkedIDs.insert(segment.id.rawValue)
+      try directory.unlink(name)
+      state.unlinkedIDs.insert(id.rawValue)
     } catch {
-      configuration.log?("removing \(segment.name): \(error)")
+      configuration.log?("removing \(name): \(error)")
     }
   }
 
@@ -94,6 +95,11 @@ extension Engine {
       let (active, prepared, failure) = appender.withLock { ($0.active, $0.prepared, $0.failure) }
       // After a failure that came meanwhile nothing was sealed, and what was left is not listed.
       if let failure { throw .poisoned(cause: failure) }
+      // What a compaction has begun, which comes to no end any more. The ids stay pending, so that the
+      // next open does the same where a crash undoes it.
+      for id in state.manifest.pendingIDs {
+        try? directory.unlink(FileName.segment(SegmentID(rawValue: id)))
+      }
       guard let active else { return }
       let end = active.usage.end
       // DURABILITY: all records were synced above; a crash before the switch leaves an unclean
@@ -105,7 +111,7 @@ extension Engine {
         if let prepared { manifest.retiredIDs.append(prepared.id.rawValue) }
         manifest.isClean = true
       }
-      if let prepared { unlink(prepared, in: &state) }
+      if let prepared { unlink(prepared.id, in: &state) }
       // What is left allocated lets the next session remove something on a full disk.
       if active.allocatedByteCount > end + Appender.slack {
         try? active.trim(to: end + Appender.slack)

@@ -47,6 +47,7 @@ extension Engine {
 
   /// Gives what was removed the durability it was promised, and says what it was.
   func finish(_ removal: Removal, _ durability: Durability?) throws(StoreError) -> RemovalSummary {
+    if removal.summary.count > 0 { requestCompaction() }
     try commit(removalThrough: removal.lastSequence, durability)
     return removal.summary
   }

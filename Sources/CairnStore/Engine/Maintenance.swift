@@ -1,2 +1,4 @@
 /// What the lock of maintenance guards.
-struct MaintenanceState: ~Copyable {}
+struct MaintenanceState: ~Copyable {
+  var compaction = CompactionState()
+}
