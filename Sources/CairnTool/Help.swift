@@ -11,6 +11,7 @@ enum Help {
       cairn verify  STORE               check every byte of every file
       cairn salvage STORE DESTINATION   copy what is sound in a damaged store into a new one
       cairn trim    STORE               remove keys by count, size, age or expiry
+      cairn compact STORE               give back the space of what was removed or replaced
       cairn import  STORE DIRECTORY     store the files of a tree
       cairn export  STORE DIRECTORY     write the values as the files of a new tree
       cairn help    [COMMAND]           explain a command
@@ -69,10 +70,13 @@ enum Help {
       """
       usage: cairn stats STORE [--json]
 
-      Shows what the store holds and takes, and what opening it found.
+      Shows what the store holds and takes, what opening it found, and for each segment how much
+      of it is live and dead.
 
         --json   one object with "keys", "liveBytes", "deadBytes", "allocatedBytes", "segments",
-                 "tombstones", "indexBytes", "formatVersion" and "recovery"
+                 "segmentList", "tombstones", "pinnedBytes", "indexBytes", "formatVersion" and
+                 "recovery"; in the list, objects with "id", "liveBytes", "deadBytes",
+                 "tombstones", "bytes", "allocatedBytes" and "sealed"
       """
     case .verify:
       """
@@ -86,6 +90,7 @@ enum Help {
       """
     case .salvage: salvageText
     case .trim: trimText
+    case .compact: compactText
     case .import: importText
     case .export: exportText
     case .help:
@@ -121,7 +126,7 @@ enum Help {
     usage: cairn trim STORE (--count N | --bytes N | --older-than SECONDS | --expired) [--json]
 
     Removes keys. When the command returns, the removals survive power loss. The space on disk is
-    not given back yet.
+    given back by and by while the store is in use, or by cairn compact.
 
       --count N              until at most N keys are left; those written longest ago go first
       --bytes N              until the live bytes are at most N, in the same order; cairn stats
@@ -131,6 +136,19 @@ enum Help {
       --json                 one object with "removed", "removedBytes" and "damaged"
 
     A key whose record is damaged stays; the exit status is then 3.
+    """
+
+  private static let compactText = """
+    usage: cairn compact STORE [--json]
+
+    Writes what is live in files with dead records anew and removes the old files, so that the
+    space of what was removed or replaced is given back. It needs some free space, about as much
+    as one segment takes. It may be broken off at any time.
+
+      --json   one object with "bytesBefore", "bytesAfter", "removedSegments", "writtenSegments",
+               "copiedRecords", "droppedTombstones" and "unreadableSegments"
+
+    A file that is damaged stays as it is; the exit status is then 3.
     """
 
   private static let importText = """

@@ -25,7 +25,23 @@ enum StatsCommand {
       ("deadBytes", .integer(statistics.deadByteCount)),
       ("allocatedBytes", .integer(statistics.allocatedByteCount)),
       ("segments", .integer(statistics.segmentCount)),
+      (
+        "segmentList",
+        .array(
+          statistics.segments.sorted { $0.id < $1.id }.map { segment in
+            .object([
+              ("id", .integer(Int(clamping: segment.id))),
+              ("liveBytes", .integer(segment.liveByteCount)),
+              ("deadBytes", .integer(segment.deadByteCount)),
+              ("tombstones", .integer(segment.tombstoneCount)),
+              ("bytes", .integer(segment.byteCount)),
+              ("allocatedBytes", .integer(segment.allocatedByteCount)),
+              ("sealed", .bool(segment.isSealed)),
+            ])
+          })
+      ),
       ("tombstones", .integer(statistics.tombstoneCount)),
+      ("pinnedBytes", .integer(statistics.pinnedByteCount)),
       ("indexBytes", .integer(statistics.indexByteCount)),
       ("formatVersion", .string(statistics.formatVersion)),
       (
@@ -69,9 +85,25 @@ enum StatsCommand {
     if recovery.clockWentBack {
       rows.append(("clock", "stands more than a day before the last time in the store"))
     }
+    if statistics.pinnedByteCount > 0 {
+      rows.append(("pinned", DisplayText.exactSize(statistics.pinnedByteCount) + " still read"))
+    }
+    rows += statistics.segments.sorted { $0.id < $1.id }.map(row)
     rows += recovery.damagedValues.map { ("damaged", $0.description) }
     rows += recovery.quarantinedFiles.map { ("quarantined", DisplayText.line(Array($0.utf8))) }
     return rows
+  }
+
+  /// How much of a segment is live and dead.
+  private static func row(_ segment: SegmentStatistics) -> (label: String, value: String) {
+    let total = segment.liveByteCount + segment.deadByteCount
+    // Rounded down, so that nothing counts as whole that is not.
+    let share = total > 0 ? segment.liveByteCount * 100 / total : 0
+    let value =
+      "\(DisplayText.exactSize(segment.byteCount)), \(share) % live, "
+      + "\(total > 0 ? 100 - share : 0) % dead, "
+      + DisplayText.count(segment.tombstoneCount, "tombstone")
+    return ("segment \(segment.id)", segment.isSealed ? value : value + ", open")
   }
 }
 

@@ -308,7 +308,7 @@ extension Operation {
   /// Whether its syncs are made with none of the locks that a removal of all needs.
   fileprivate var allowsRemovalOfAllMeanwhile: Bool {
     switch self {
-    case .sync, .wait, .runJobs: true
+    case .sync, .compact, .wait, .runJobs: true
     default: false
     }
   }

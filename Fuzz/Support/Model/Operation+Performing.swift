@@ -67,6 +67,9 @@ extension Operation {
       guard try store.statistics().indexedKeyCount == store.count() else {
         throw FuzzFailure("a removal of the expired leaves some")
       }
+    case .compact:
+      let report = try store.compact()
+      if report.unreadableSegmentCount > 0 { throw FuzzFailure("a compaction finds damage") }
     case .sync: try store.sync()
     case .get(let key):
       let entry = state[key].flatMap { $0.hasExpired(now) ? nil : $0 }

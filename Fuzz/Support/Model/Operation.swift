@@ -13,6 +13,8 @@ package enum Operation {
   case removeAll
   case trim(toCount: Int, Durability)
   case removeExpired(Durability)
+  /// Gives back space, which nobody can see.
+  case compact
   case sync
   /// Time passes, and what waits for it is done.
   case wait(Duration)
@@ -52,7 +54,7 @@ package enum Operation {
       for change in changes { next.write(change.entry, to: change.key, at: now) }
     case .removeAll:
       next = [:]
-    case .compareAndSet, .trim, .removeExpired, .sync, .wait, .runJobs, .get, .reopen:
+    case .compareAndSet, .trim, .removeExpired, .compact, .sync, .wait, .runJobs, .get, .reopen:
       return nil
     }
     return next
@@ -69,6 +71,7 @@ package enum Operation {
       case .removeAll: "a removal of all"
       case .trim(let count, _): "a trim to \(count)"
       case .removeExpired: "a removal of the expired"
+      case .compact: "a compaction"
       case .sync: "a sync"
       case .wait(let duration): "a wait of \(duration)"
       case .runJobs: "background work"
@@ -160,7 +163,8 @@ package struct OperationGenerator {
     case 91..<93:
       if choices.once(in: 3) { return .removeExpired(durability(&choices)) }
       return .trim(toCount: choices.below(10), durability(&choices))
-    case 93..<96: return .get(key: key)
+    case 93..<95: return .get(key: key)
+    case 95..<97: return .compact
     default: return .reopen
     }
   }

@@ -1,4 +1,25 @@
+/// Giving space back.
+///
+/// The space of values that were overwritten or removed is given back in the background, by compaction,
+/// as ``StoreConfiguration/spaceBound`` wants it.
 extension Store {
+  /// Gives back all space that can be given back: every segment with a dead record is written anew,
+  /// the live records only, and removed.
+  ///
+  /// May be called from any thread, beside readers and writers, and lets them go on. It works in rounds
+  /// of about a segment's size, needs that much free space, and makes the log durable with each. When
+  /// it throws, what the rounds before gave back stays so, and nothing is lost.
+  ///
+  /// A segment that is damaged is left as it is; the report says so.
+  ///
+  /// - Returns: what was done.
+  /// - Throws: `noSpace` where there is no room for a round even of one segment; `durabilityUnknown`,
+  ///   `poisoned`, `readOnly`, `closed`, also when the store is closed meanwhile, `usedAfterFork`,
+  ///   `system`.
+  /// - Complexity: O(bytes in segments with dead records). Takes memory for 32 bytes a record of a round.
+  @discardableResult
+  public func compact() throws(StoreError) -> CompactionReport { try engine.compact() }
+
   /// Does at once all that the store does for itself now and then: removes what has expired.
   ///
   /// Safe from any thread, beside readers and writers; they go on.

@@ -11,8 +11,13 @@ public struct StoreStatistics: Sendable, Hashable {
   public var allocatedByteCount: Int
   /// Segments of the log.
   public var segmentCount: Int
+  /// Each of them, in no order that means anything.
+  public var segments: [SegmentStatistics]
   /// Tombstones in the log.
   public var tombstoneCount: Int
+  /// Bytes of segments that are out of the log and whose space is given back when the last read of
+  /// them ends.
+  public var pinnedByteCount: Int
   /// Bytes of memory that the index takes.
   public var indexByteCount: Int
   /// The version of the newest write.
@@ -24,19 +29,51 @@ public struct StoreStatistics: Sendable, Hashable {
 
   package init(
     indexedKeyCount: Int, liveByteCount: Int, deadByteCount: Int, allocatedByteCount: Int,
-    segmentCount: Int, tombstoneCount: Int, indexByteCount: Int, lastVersion: UInt64,
-    formatVersion: String, recovery: RecoveryReport
+    segments: [SegmentStatistics], tombstoneCount: Int, pinnedByteCount: Int,
+    indexByteCount: Int, lastVersion: UInt64, formatVersion: String, recovery: RecoveryReport
   ) {
     self.indexedKeyCount = indexedKeyCount
     self.liveByteCount = liveByteCount
     self.deadByteCount = deadByteCount
     self.allocatedByteCount = allocatedByteCount
-    self.segmentCount = segmentCount
+    segmentCount = segments.count
+    self.segments = segments
     self.tombstoneCount = tombstoneCount
+    self.pinnedByteCount = pinnedByteCount
     self.indexByteCount = indexByteCount
     self.lastVersion = lastVersion
     self.formatVersion = formatVersion
     self.recovery = recovery
+  }
+}
+
+/// One segment of the log at one moment.
+public struct SegmentStatistics: Sendable, Hashable {
+  /// The number in the name of its file, which is never given twice.
+  public var id: UInt64
+  /// Bytes of records that hold a key's newest value.
+  public var liveByteCount: Int
+  /// Bytes of its other records.
+  public var deadByteCount: Int
+  public var tombstoneCount: Int
+  /// Bytes of its header and its records.
+  public var byteCount: Int
+  /// Bytes it takes on disk.
+  public var allocatedByteCount: Int
+  /// Whether it is complete and listed as such, so that compaction can give back its dead bytes.
+  public var isSealed: Bool
+
+  package init(
+    id: UInt64, liveByteCount: Int, deadByteCount: Int, tombstoneCount: Int, byteCount: Int,
+    allocatedByteCount: Int, isSealed: Bool
+  ) {
+    self.id = id
+    self.liveByteCount = liveByteCount
+    self.deadByteCount = deadByteCount
+    self.tombstoneCount = tombstoneCount
+    self.byteCount = byteCount
+    self.allocatedByteCount = allocatedByteCount
+    self.isSealed = isSealed
   }
 }
 

@@ -9,6 +9,7 @@ final class BackgroundFlags: Sendable {
   let prefaulting = Atomic(false)
   /// Whether rounds of maintenance are run.
   let maintaining = Atomic(false)
+  let compacting = Atomic(false)
 }
 
 /// What a job holds that waits for a long time, in place of the engine: a store that was closed is
@@ -47,10 +48,26 @@ extension Engine {
       let isDone = attempt("sealing a segment") { () throws(StoreError) in
         try sealRolledSegments()
       }
-      if isDone { return }
+      if isDone { return requestCompaction() }
       backgroundFlags.sealing.store(true, ordering: .relaxed)
       background.run(after: Self.pauseAfterFailure) { [self] in
         backgroundFlags.sealing.store(false, ordering: .relaxed)
+      }
+    }
+  }
+
+  /// Gives back space, soon, where there is enough to be given back.
+  func requestCompaction() {
+    if isClosed { return }
+    guard !backgroundFlags.compacting.exchange(true, ordering: .relaxed) else { return }
+    maintenanceQueue.run { [self] in
+      backgroundFlags.compacting.store(false, ordering: .relaxed)
+      let isDone = attempt("compacting") { () throws(StoreError) in try compactIfNeeded() }
+      if isDone { return }
+      backgroundFlags.compacting.store(true, ordering: .relaxed)
+      handle.hold(self)
+      maintenanceQueue.run(after: Self.pauseAfterFailure) { [handle] in
+        handle.engine?.backgroundFlags.compacting.store(false, ordering: .relaxed)
       }
     }
   }
@@ -119,6 +136,7 @@ extension Engine {
   private func attempt(_ what: String, _ job: () throws(StoreError) -> Void) -> Bool {
     if isClosed { return true }
     do { try job() } catch {
+      if isClosed { return true }
       configuration.log?("\(what): \(error)")
       return false
     }

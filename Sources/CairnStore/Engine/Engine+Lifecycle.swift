@@ -58,19 +58,20 @@ extension Engine {
     // Readers that hold a segment go on; its file goes at once. Where the store is closed meanwhile,
     // the next open removes the rest.
     for (count, segment) in segments.enumerated() {
-      manifest.withLock { if $0.lockFile != nil { unlink(segment, in: &$0) } }
+      manifest.withLock { if $0.lockFile != nil { unlink(segment.id, in: &$0) } }
       progress(RemoveAllProgress(fileCount: count + 1, totalFileCount: segments.count))
     }
   }
 
   /// Removes the file of a retired segment. Where that fails, the manifest goes on listing it, and
   /// the next open tries again.
-  private func unlink(_ segment: Segment, in state: inout ManifestState) {
+  func unlink(_ id: SegmentID, in state: inout ManifestState) {
+    let name = FileName.segment(id)
     do {
-      try directory.unlink(segment.name)
-      state.unlinkedIDs.insert(segment.id.rawValue)
+      try directory.unlink(name)
+      state.unlinkedIDs.insert(id.rawValue)
     } catch {
-      configuration.log?("removing \(segment.name): \(error)")
+      configuration.log?("removing \(name): \(error)")
     }
   }
 
@@ -102,6 +103,11 @@ extension Engine {
       let (active, prepared, failure) = appender.withLock { ($0.active, $0.prepared, $0.failure) }
       // After a failure that came meanwhile nothing was sealed, and what was left is not listed.
       if let failure { throw .poisoned(cause: failure) }
+      // What a compaction has begun, which comes to no end any more. The ids stay pending, so that the
+      // next open does the same where a crash undoes it.
+      for id in state.manifest.pendingIDs {
+        try? directory.unlink(FileName.segment(SegmentID(rawValue: id)))
+      }
       guard let active else { return }
       let end = active.usage.end
       // DURABILITY: all records were synced above; a crash before the switch leaves an unclean
@@ -113,7 +119,7 @@ extension Engine {
         if let prepared { manifest.retiredIDs.append(prepared.id.rawValue) }
         manifest.isClean = true
       }
-      if let prepared { unlink(prepared, in: &state) }
+      if let prepared { unlink(prepared.id, in: &state) }
       // What is left allocated lets the next session remove something on a full disk.
       if active.allocatedByteCount > end + Appender.slack {
         try? active.trim(to: end + Appender.slack)

@@ -29,7 +29,7 @@ extension Engine {
       guard record.hasKey(key), record.header.kind == .put else { continue }
       if entry.flags.contains(.canExpire) {
         if hasExpired(record.header, tick: entry.tick, now: now) { return nil }
-        if touch == .yes { index.touch(hash, location: entry.location) }
+        if touch == .yes { index.touch(hash, entry) }
       }
       return FoundRecord(record: record, tick: entry.tick)
     }

@@ -47,6 +47,7 @@ extension Engine {
 
   /// Gives what was removed the durability it was promised, and says what it was.
   func finish(_ removal: Removal, _ durability: Durability?) throws(StoreError) -> RemovalSummary {
+    if removal.summary.count > 0 { requestCompaction() }
     try commit(removalThrough: removal.lastSequence, durability)
     return removal.summary
   }
@@ -83,21 +84,51 @@ extension Engine {
   private func prepare(
     _ candidate: RemovalCandidate, for group: inout VictimGroup, in removal: inout Removal
   ) throws(StoreError) {
-    var segment: Segment?
-    var tick: UInt64 = 0
-    let location = candidate.entry.location
-    let isThere = index.find(candidate.hash, at: location) {
-      tick = $0.tick
-      segment = table.segment(at: location)
+    var found: Place?
+    _ = index.find(candidate.hash, at: candidate.entry.location) {
+      if let segment = table.segment(at: $0.location) { found = Place(entry: $0, segment: segment) }
     }
-    guard isThere, let segment, !removal.sparesRead || tick == candidate.entry.tick,
-      let record = try head(in: segment, at: location, in: &removal),
+    if found == nil {
+      // It may have been moved by a compaction, which keeps tick and version.
+      found = try movedEntry(candidate.hash) { (place) throws(StoreError) in
+        if candidate.sequence == 0 { return place.entry.tick == candidate.entry.tick }
+        return try head(in: place.segment, at: place.entry.location, in: &removal)?.sequence
+          == candidate.sequence
+      }
+    }
+    guard let found, !removal.sparesRead || found.entry.tick == candidate.entry.tick,
+      let record = try head(in: found.segment, at: found.entry.location, in: &removal),
       candidate.sequence == 0 || candidate.sequence == record.sequence
     else { return }
+    let tick = found.entry.tick
     let hasExpired =
       candidate.entry.flags.contains(.canExpire)
       && hasExpired(record.header, tick: tick, now: removal.now)
-    group.add(candidate, record, hasExpired: hasExpired)
+    group.add(candidate, record, at: found.entry.location, hasExpired: hasExpired)
+  }
+
+  /// An entry of the index and the segment that its record lies in.
+  struct Place {
+    var entry: IndexEntry
+    var segment: Segment
+  }
+
+  /// The first of the entries with this hash that `isSought` accepts, wherever it is by now.
+  private func movedEntry(
+    _ hash: UInt64, where isSought: (Place) throws(StoreError) -> Bool
+  ) throws(StoreError) -> Place? {
+    var entry = IndexEntry.empty
+    while true {
+      var segment: Segment?
+      let isFound = index.find(hash, after: entry.location, touch: .no) {
+        entry = $0
+        segment = table.segment(at: $0.location)
+      }
+      guard isFound else { return nil }
+      guard let segment else { continue }
+      let place = Place(entry: entry, segment: segment)
+      if try isSought(place) { return place }
+    }
   }
 
   /// The head of a record, or `nil` where it is damaged, which is noted.
@@ -122,7 +153,7 @@ extension Engine {
     try withRoom(byteCount: byteCount, isRemoval: true) {
       (appender: inout Appender) throws(StoreError) in
       for victim in victims {
-        guard isUnchanged(victim, sparesRead: removal.sparesRead) else { continue }
+        guard let place = unchanged(victim, sparesRead: removal.sparesRead) else { continue }
         var header = victim.header
         let sequence = try keys.withSpan { (keys) throws(StoreError) in
           // Where these are to be durable, one sync follows all of them.
@@ -131,8 +162,8 @@ extension Engine {
             written: removal.now, forSync: false
           ).sequence
         }
-        _ = index.remove(victim.candidate.hash, location: victim.candidate.entry.location)
-        victim.segment.usage.kill(byteCount: victim.recordByteCount)
+        _ = index.remove(victim.candidate.hash, location: place.location)
+        place.segment.usage.kill(byteCount: place.byteCount)
         removal.noteRemoved(byteCount: victim.recordByteCount, sequence: sequence)
         if removalObserver != nil {
           removal.note(
@@ -149,18 +180,32 @@ extension Engine {
     for event in removal.takeEvents() { removalObserver?(event) }
   }
 
-  /// Whether an entry names the record that it did; only writers change that, and they are kept
-  /// out by the appender's lock.
-  private func isUnchanged(_ victim: VictimGroup.Victim, sparesRead: Bool) -> Bool {
-    let location = victim.candidate.entry.location
-    var isUnchanged = false
-    _ = index.find(victim.candidate.hash, at: location) { entry in
+  /// Where the record lies that a victim's entry names, if it is still the same record; only writers
+  /// change that, and they are kept out by the appender's lock.
+  private func unchanged(
+    _ victim: VictimGroup.Victim, sparesRead: Bool
+  ) -> (location: Location, segment: Segment, byteCount: Int)? {
+    var found: Place?
+    _ = index.find(victim.candidate.hash, at: victim.location) { entry in
       // After a removal of all, another segment may lie at the same place.
-      isUnchanged =
-        table.segment(at: location) === victim.segment
-        && (!sparesRead || entry.tick == victim.candidate.entry.tick)
+      if table.segment(at: victim.location) === victim.segment {
+        found = Place(entry: entry, segment: victim.segment)
+      }
     }
-    return isUnchanged
+    var byteCount = victim.recordByteCount
+    if found == nil {
+      // A compaction may have moved it since, and made it shorter.
+      found = try? movedEntry(victim.candidate.hash) { (place) throws(StoreError) in
+        let record = try Record(
+          in: place.segment, at: place.segment.offset(of: place.entry.location), part: .head)
+        byteCount = record.header.byteCount
+        return record.sequence == victim.sequence
+      }
+    }
+    guard let found, !sparesRead || found.entry.tick == victim.candidate.entry.tick else {
+      return nil
+    }
+    return (found.entry.location, found.segment, byteCount)
   }
 
   // MARK: Looking for victims

@@ -129,20 +129,32 @@ package final class Engine: Sendable {
 
   package func statistics() throws(StoreError) -> StoreStatistics {
     try checkUsable()
-    let (segments, lastSequence) = appender.withLock { ($0.segments, $0.nextSequence - 1) }
-    let spare = manifest.withLock { state in
-      [state.resumable].compactMap { $0 }
+    let (resumable, sealed) = manifest.withLock { state in
+      (state.resumable, Set(state.manifest.sealedSegments.map(\.id)))
     }
-    let prepared = appender.withLock { [$0.prepared].compactMap { $0 } }
-    let all = segments + spare.filter { spare in !segments.contains { $0 === spare } }
-    var allocated = 0
-    for segment in all + prepared { allocated += try segment.file.status().allocatedByteCount }
+    let (segments, prepared, lastSequence) = appender.withLock {
+      ($0.segments, $0.prepared, $0.nextSequence - 1)
+    }
+    let known = Set(segments.map(\.id))
+    let all = segments + [resumable].compactMap { $0 }.filter { !known.contains($0.id) }
+    var allocated = try prepared?.file.status().allocatedByteCount ?? 0
+    var shares: [SegmentStatistics] = []
+    for segment in all {
+      let usage = segment.usage
+      let onDisk = try segment.file.status().allocatedByteCount
+      allocated += onDisk
+      shares.append(
+        SegmentStatistics(
+          id: segment.id.rawValue, liveByteCount: usage.liveByteCount,
+          deadByteCount: usage.deadByteCount, tombstoneCount: usage.tombstoneCount,
+          byteCount: usage.end, allocatedByteCount: onDisk, isSealed: sealed.contains(segment.id)))
+    }
     return StoreStatistics(
       indexedKeyCount: index.count,
-      liveByteCount: all.reduce(0) { $0 + $1.usage.liveByteCount },
-      deadByteCount: all.reduce(0) { $0 + $1.usage.deadByteCount },
-      allocatedByteCount: allocated, segmentCount: all.count,
-      tombstoneCount: all.reduce(0) { $0 + $1.usage.tombstoneCount },
+      liveByteCount: shares.reduce(0) { $0 + $1.liveByteCount },
+      deadByteCount: shares.reduce(0) { $0 + $1.deadByteCount }, allocatedByteCount: allocated,
+      segments: shares, tombstoneCount: shares.reduce(0) { $0 + $1.tombstoneCount },
+      pinnedByteCount: table.total.pinnedByteCount,
       indexByteCount: index.byteCount, lastVersion: lastSequence,
       formatVersion: FormatVersion.text, recovery: recovery)
   }

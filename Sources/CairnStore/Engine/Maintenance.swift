@@ -1,7 +1,9 @@
 internal import Synchronization
 
 /// What the lock of maintenance guards.
-struct MaintenanceState: ~Copyable {}
+struct MaintenanceState: ~Copyable {
+  var compaction = CompactionState()
+}
 
 /// What a store does for itself, on a thread of its own, so that it can go on for years: what has
 /// expired is removed, the free space that the configuration asks for is kept. All of it can also be
@@ -19,6 +21,7 @@ extension Engine {
     if index.expirableCount > 0 {
       attempt { () throws(StoreError) in _ = try removeExpired(durability: .process) }
     }
+    attempt { () throws(StoreError) in try compactIfNeeded() }
     if let failure { throw failure }
   }
 

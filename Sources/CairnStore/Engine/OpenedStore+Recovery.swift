@@ -12,10 +12,12 @@ extension OpenedStore {
       try openUncleanSegments()
     }
     var replay = Replay(
-      index: index, hash: hash, table: files.table, floor: manifest.floorSequence)
+      index: index, hash: hash, table: files.table, floor: manifest.floorSequence,
+      segments: segments)
     for segment in segments {
       try replay.replay(segment, to: ends[segment.id] ?? SegmentHeader.byteCount)
     }
+    replay.finish()
     index.removeTombstones()
     recovery.replayedRecordCount = replay.recordCount
     nextSequence =

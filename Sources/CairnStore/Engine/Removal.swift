@@ -74,6 +74,7 @@ struct VictimGroup {
 
   struct Victim {
     var candidate: RemovalCandidate
+    var location: Location
     var segment: Segment
     /// The tombstone.
     var header: RecordHeader
@@ -101,7 +102,8 @@ struct VictimGroup {
   }
 
   mutating func add(
-    _ candidate: RemovalCandidate, _ record: borrowing Record, hasExpired: Bool
+    _ candidate: RemovalCandidate, _ record: borrowing Record, at location: Location,
+    hasExpired: Bool
   ) {
     var header = RecordHeader(kind: .tombstone)
     header.keyByteCount = record.header.keyByteCount
@@ -109,7 +111,8 @@ struct VictimGroup {
     keys.append(contentsOf: record.key.copied())
     victims.append(
       Victim(
-        candidate: candidate, segment: record.segment, header: header, key: start..<keys.count,
+        candidate: candidate, location: location, segment: record.segment, header: header,
+        key: start..<keys.count,
         recordByteCount: record.header.byteCount, sequence: record.sequence,
         hasExpired: hasExpired))
     byteCount += header.byteCount + Appender.syncMarkByteCount

@@ -6,10 +6,16 @@ struct Replay: ~Copyable {
   let table: SegmentTable
   /// Records with this sequence number or a lower one do not count.
   let floor: SequenceNumber
+  /// At most the sequence number of any record.
+  private let lowestSequence: SequenceNumber
   private(set) var recordCount = 0
   private(set) var highestSequence: SequenceNumber = 0
 
-  init(index: HashIndex, hash: SipHash, table: SegmentTable, floor: SequenceNumber) {
+  init(
+    index: HashIndex, hash: SipHash, table: SegmentTable, floor: SequenceNumber,
+    segments: [Segment]
+  ) {
+    lowestSequence = segments.map(\.header.baseSequence).min() ?? 1
     self.index = index
     self.hash = hash
     self.table = table
@@ -68,6 +74,7 @@ struct Replay: ~Copyable {
     var flags: IndexEntry.Flags = header.canExpire ? .canExpire : []
     if header.kind == .tombstone { flags.insert(.tombstone) }
     var entry = IndexEntry.empty
+    let tick = tick(of: sequence)
     var segment: Segment?
     while index.find(
       hash, after: entry.location, touch: .no,
@@ -81,14 +88,27 @@ struct Replay: ~Copyable {
         in: segment, at: segment.offset(of: entry.location), part: .head, byCalls: true)
       guard record.hasKey(key) else { continue }
       if record.sequence >= sequence || planted(.oldestWins) { return false }
-      _ = index.replace(hash, old: entry.location, new: location, flags: flags)
+      _ = index.replace(hash, old: entry.location, new: location, flags: flags, tick: tick)
       if !entry.flags.contains(.tombstone) {
         segment.usage.kill(byteCount: record.header.byteCount)
       }
       return true
     }
-    index.insert(hash, location: location, flags: flags)
+    index.insert(hash, location: location, flags: flags, tick: tick)
     return true
+  }
+
+  /// The tick of a record's entry: the order of writes is that of recency, in whatever order a
+  /// compaction left the records. In a store with more writes than there are ticks it is that of
+  /// reading.
+  private func tick(of sequence: SequenceNumber) -> UInt64? {
+    let tick = sequence - min(sequence, lowestSequence) + 1
+    return tick < IndexEntry.tickLimit / 2 ? tick : nil
+  }
+
+  /// All has been read: what is accessed from now on is later.
+  func finish() {
+    if let tick = tick(of: highestSequence) { index.recency.skip(past: tick) }
   }
 }
 

@@ -13,6 +13,15 @@ public struct StoreConfiguration: Sendable {
   /// value that is larger than a segment gets a segment of its own.
   public var segmentByteLimit: Int = 64 << 20
 
+  /// How many bytes the segments may take for each byte that is live, from 1.1 to 1,000, before
+  /// compaction gives space back. Default 1.5.
+  ///
+  /// A lower bound takes less space, and more of what was written is written again: at 1.5 about
+  /// two bytes for each that is given back, at 1.1 ten. Dead bytes of less than the size of two
+  /// segments are left alone, unless a whole segment is dead. While writers are faster than the disk,
+  /// or a round of a compaction is under way, the segments may take more for a time.
+  public var spaceBound: Double = 1.5
+
   /// The longest key, in bytes, from 1 to 65,535. Default 65,535.
   public var keyByteLimit: Int = 65_535
 
@@ -107,6 +116,8 @@ extension StoreConfiguration {
     try require(
       (64 << 10...1 << 30).contains(segmentByteLimit), "segmentByteLimit",
       "\(segmentByteLimit) is not from 64 KiB to 1 GiB")
+    try require(
+      (1.1...1000).contains(spaceBound), "spaceBound", "\(spaceBound) is not from 1.1 to 1,000")
     try require(
       (1...65_535).contains(keyByteLimit), "keyByteLimit", "\(keyByteLimit) is not from 1 to 65,535"
     )

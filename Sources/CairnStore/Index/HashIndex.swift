@@ -69,33 +69,57 @@ package final class HashIndex: Sendable {
     }
   }
 
-  /// Makes an entry the most recently read.
-  package func touch(_ hash: UInt64, location: Location) {
+  /// Makes an entry the most recently read, also where a compaction has moved its record meanwhile.
+  package func touch(_ hash: UInt64, _ entry: IndexEntry) {
     shards[Self.shard(of: hash)].withLock { shard in
-      guard let slot = shard.slot(of: Self.stored(hash), location: location) else { return }
+      let stored = Self.stored(hash)
+      guard
+        let slot = shard.slot(of: stored, location: entry.location)
+          ?? shard.slot(of: stored, tick: entry.tick)
+      else { return }
       if recency.isNewer(than: shard[slot].tick) { shard.setTick(recency.advance(), at: slot) }
     }
   }
 
   /// Adds an entry for a key that has none.
-  package func insert(_ hash: UInt64, location: Location, flags: IndexEntry.Flags) {
+  ///
+  /// - Parameter tick: when it was accessed; `nil`: now.
+  package func insert(
+    _ hash: UInt64, location: Location, flags: IndexEntry.Flags, tick: UInt64? = nil
+  ) {
     change(Self.shard(of: hash)) { shard in
       shard.insert(
         IndexEntry(
-          hash: Self.stored(hash), location: location, tick: recency.advance(), flags: flags))
+          hash: Self.stored(hash), location: location, tick: tick ?? recency.advance(),
+          flags: flags))
     }
   }
 
   /// Puts a new location in the place of an old one; `false` where the old one is gone.
   package func replace(
-    _ hash: UInt64, old: Location, new: Location, flags: IndexEntry.Flags
+    _ hash: UInt64, old: Location, new: Location, flags: IndexEntry.Flags, tick: UInt64? = nil
   ) -> Bool {
     change(Self.shard(of: hash)) { shard in
       let stored = Self.stored(hash)
       guard let slot = shard.slot(of: stored, location: old) else { return false }
       shard.replace(
         at: slot,
-        with: IndexEntry(hash: stored, location: new, tick: recency.advance(), flags: flags))
+        with: IndexEntry(
+          hash: stored, location: new, tick: tick ?? recency.advance(), flags: flags))
+      return true
+    }
+  }
+
+  /// Gives an entry another location, where the same record now lies, and leaves all else as it is;
+  /// `false` where the entry does not name the old location any more.
+  package func relocate(_ hash: UInt64, from old: Location, to new: Location) -> Bool {
+    change(Self.shard(of: hash)) { shard in
+      let stored = Self.stored(hash)
+      guard let slot = shard.slot(of: stored, location: old) else { return false }
+      let entry = shard[slot]
+      shard.replace(
+        at: slot,
+        with: IndexEntry(hash: stored, location: new, tick: entry.tick, flags: entry.flags))
       return true
     }
   }

@@ -52,6 +52,16 @@ struct IndexShard: ~Copyable {
     return nil
   }
 
+  /// The slot of the entry with this hash that was accessed at a tick.
+  func slot(of hash: UInt64, tick: UInt64) -> Int? {
+    var slot = slot(of: hash)
+    while let found = slot {
+      if entries[found].tick == tick { return found }
+      slot = self.slot(of: hash, after: found)
+    }
+    return nil
+  }
+
   subscript(slot: Int) -> IndexEntry {
     @inline(__always) get { entries[slot] }
   }

@@ -30,6 +30,9 @@ package final class RecencyClock: Sendable {
     min(tick.wrappingAdd(1, ordering: .relaxed).newValue, IndexEntry.tickLimit - 1)
   }
 
+  /// Makes later accesses get later ticks than this one.
+  package func skip(past other: UInt64) { tick.max(other, ordering: .relaxed) }
+
   /// Whether `note` has to be told the time. To be asked with each access.
   @inline(__always)
   package func needs(_ now: Timestamp) -> Bool {

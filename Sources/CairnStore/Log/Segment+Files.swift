@@ -36,7 +36,7 @@ package struct SegmentFiles: Sendable {
         header: header, file: file,
         mapping: try map(file, byteCount: capacity, writable: true), capacity: capacity,
         granule: granule, allocatedByteCount: byteCount, syncedByteCount: SegmentHeader.byteCount,
-        compactedAt: compactedAt, total: table.total)
+        compactedAt: compactedAt, usage: SegmentUsage(total: table.total))
       table.publish(segment)
       return segment
     } catch {
@@ -53,9 +53,10 @@ package struct SegmentFiles: Sendable {
   ///   - capacity: its capacity if it is to be appended to, else `nil`: it gets a read-only
   ///     mapping of its length.
   ///   - byteCount: where its records end, or `nil` where only the file's length is known.
+  ///   - usage: what its records amount to, where that is known.
   package func open(
     id: SegmentID, salt: UInt64, byteCount: Int?, capacity: Int?, readOnly: Bool,
-    compactedAt: SequenceNumber = 0
+    compactedAt: SequenceNumber = 0, usage: SegmentUsage? = nil
   ) throws(StoreError) -> Segment {
     let (file, header, fileByteCount) = try check(id: id, salt: salt, readOnly: readOnly)
     let end = byteCount ?? fileByteCount
@@ -69,7 +70,7 @@ package struct SegmentFiles: Sendable {
         header: header, file: file,
         mapping: try map(file, byteCount: capacity, writable: capacity > end), capacity: capacity,
         granule: granule, allocatedByteCount: end, syncedByteCount: end, compactedAt: compactedAt,
-        total: table.total)
+        usage: usage ?? SegmentUsage(total: table.total))
       table.publish(segment)
       return segment
     } catch {

@@ -28,7 +28,8 @@ package final class Segment: Sendable {
 
   package init(
     header: SegmentHeader, file: File, mapping: MappedMemory?, capacity: Int, granule: Int,
-    allocatedByteCount: Int, syncedByteCount: Int, compactedAt: SequenceNumber, total: UsageTotal
+    allocatedByteCount: Int, syncedByteCount: Int, compactedAt: SequenceNumber,
+    usage: SegmentUsage
   ) {
     self.header = header
     self.file = file
@@ -39,7 +40,7 @@ package final class Segment: Sendable {
     allocated = Atomic(allocatedByteCount)
     synced = Atomic(syncedByteCount)
     self.compactedAt = compactedAt
-    usage = SegmentUsage(total: total)
+    self.usage = usage
   }
 
   package var id: SegmentID { header.id }
@@ -135,26 +136,39 @@ package final class Segment: Sendable {
   package func retire() {
     retired.store(true, ordering: .releasing)
     usage.killAll()
+    usage.total.pinnedBytes.wrappingAdd(allocatedByteCount, ordering: .relaxed)
+  }
+
+  deinit {
+    // Nobody reads from it any more, so the system has its space back.
+    if isRetired {
+      usage.total.pinnedBytes.wrappingSubtract(allocatedByteCount, ordering: .relaxed)
+    }
   }
 }
 
 /// Bytes of the records of all segments that hold a key's newest value.
 package final class UsageTotal: Sendable {
   fileprivate let liveBytes = Atomic(0)
+  fileprivate let pinnedBytes = Atomic(0)
 
   package init() {}
 
   package var liveByteCount: Int { liveBytes.load(ordering: .relaxed) }
+  /// Bytes of segments that are out of the log and that somebody still reads from.
+  package var pinnedByteCount: Int { pinnedBytes.load(ordering: .relaxed) }
 }
 
 /// What the records of a segment amount to. Atomics, so that statistics need no lock; only the
 /// holder of the appender's lock changes them.
 package final class SegmentUsage: Sendable {
-  private let total: UsageTotal
+  fileprivate let total: UsageTotal
   private let liveBytes = Atomic(0)
   private let puts = Atomic(0)
   private let livePuts = Atomic(0)
   private let tombstones = Atomic(0)
+  private let tombstoneBytes = Atomic(0)
+  private let highestTombstone = Atomic(UInt64(0))
   private let records = Atomic(0)
   private let endOffset = Atomic(SegmentHeader.byteCount)
   private let lowest = Atomic(UInt64.max)
@@ -172,7 +186,11 @@ package final class SegmentUsage: Sendable {
   package var deadPutCount: Int {
     puts.load(ordering: .relaxed) - livePuts.load(ordering: .relaxed)
   }
+  package var livePutCount: Int { livePuts.load(ordering: .relaxed) }
   package var tombstoneCount: Int { tombstones.load(ordering: .relaxed) }
+  package var tombstoneByteCount: Int { tombstoneBytes.load(ordering: .relaxed) }
+  /// The sequence number of the newest tombstone, or 0.
+  package var highestTombstoneSequence: SequenceNumber { highestTombstone.load(ordering: .relaxed) }
   package var recordCount: Int { records.load(ordering: .relaxed) }
   /// Where the records end.
   package var end: Int { endOffset.load(ordering: .relaxed) }
@@ -192,10 +210,18 @@ package final class SegmentUsage: Sendable {
     records.wrappingAdd(1, ordering: .relaxed)
     if header.kind == .put { puts.wrappingAdd(1, ordering: .relaxed) }
     if isLive { revive(byteCount: header.byteCount) }
-    if header.kind == .tombstone { tombstones.wrappingAdd(1, ordering: .relaxed) }
+    if header.kind == .tombstone { noteTombstone(header, sequence: sequence) }
     if sequence < lowest.load(ordering: .relaxed) { lowest.store(sequence, ordering: .relaxed) }
     if sequence > highest.load(ordering: .relaxed) { highest.store(sequence, ordering: .relaxed) }
     if header.canExpire { noteExpiry(header) }
+  }
+
+  private func noteTombstone(_ header: RecordHeader, sequence: SequenceNumber) {
+    tombstones.wrappingAdd(1, ordering: .relaxed)
+    tombstoneBytes.wrappingAdd(header.byteCount, ordering: .relaxed)
+    if sequence > highestTombstone.load(ordering: .relaxed) {
+      highestTombstone.store(sequence, ordering: .relaxed)
+    }
   }
 
   @inline(never)

@@ -45,6 +45,16 @@ package enum PlantedBug: String, CaseIterable, Sendable {
   // Limits.
   case limitsForgotten
 
+  // Compaction: decision by decision.
+  /// What took the place of a dropped record may be lost with the power.
+  case headNotSynced
+  case compactedNotSynced, compactedNotNamed, inputsUnlinkedFirst, pendingForgotten
+  /// Tombstones go whatever they keep dead.
+  case tombstonesDropped
+  /// Each clause of the rule for tombstones, taken wrongly.
+  case highestForLowest, compactedAtEnd, deadPutsIgnored
+  case batchFieldsKept, sequenceRenewed, livenessByHash, movedBlindly
+
   // Salvage.
   case salvageNotSynced, salvageDirectoryNotSynced, salvageExpiryDropped
   /// The copy gives numbers anew that lost records had.

@@ -213,7 +213,9 @@ struct HashIndexTests {
     let expirable = try tick(2)
     _ = index.find(2, touch: .yes) { _ in }
     #expect(try tick(2) == expirable)
-    index.touch(2, location: Location(rawValue: 2))
+    var entry = IndexEntry.empty
+    _ = index.find(2, touch: .no) { entry = $0 }
+    index.touch(2, entry)
     #expect(try tick(2) > (try tick(1)))
   }
 

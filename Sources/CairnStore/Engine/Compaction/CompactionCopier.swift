@@ -1,0 +1,190 @@
+/// Copies what a round of a compaction keeps into new segments.
+///
+/// Inputs are read by system calls and checked in full: a record that is damaged ends the round, and
+/// the inputs stay as they are.
+struct CompactionCopier: ~Copyable {
+  /// The newest number when the round began.
+  let began: SequenceNumber
+  /// Tombstones below this number may go.
+  let barrier: SequenceNumber
+  private let engine: Engine
+  private let inputs: [Segment]
+  private let pace: CompactionPace?
+
+  /// The segment that is written.
+  private var output: CompactionOutput?
+  /// Those that are complete.
+  private(set) var finished: [Finished] = []
+  private(set) var moves: [Move] = []
+  private(set) var droppedTombstoneCount = 0
+  private var recordsSinceBreath = 0
+
+  /// A segment that is written and on disk.
+  struct Finished {
+    let header: SegmentHeader
+    let usage: SegmentUsage
+  }
+
+  /// Where a live record lay, and where its copy does; offsets in units of 8 bytes.
+  struct Move {
+    let hash: UInt64
+    let oldOffset: UInt32
+    let newOffset: UInt32
+    /// In units of 8 bytes.
+    let newSize: UInt32
+    let input: UInt16
+    let output: UInt16
+    /// By how much the copy is shorter than what it was copied from.
+    let shrinkage: UInt8
+
+    var newByteCount: Int { Int(newSize) << 3 }
+    var oldByteCount: Int { newByteCount + Int(shrinkage) }
+  }
+
+  init(
+    engine: Engine, inputs: [Segment], began: SequenceNumber, barrier: SequenceNumber,
+    pace: CompactionPace?
+  ) {
+    self.engine = engine
+    self.inputs = inputs
+    self.began = began
+    self.barrier = barrier
+    self.pace = pace
+  }
+
+  /// Ids of all segments that were begun.
+  private(set) var ids: [SegmentID] = []
+
+  /// Between pieces: ends the round where the store was closed, and lets others get on.
+  private func breathe() throws(StoreError) {
+    try engine.checkWritable()
+    pace?.rest()
+  }
+
+  mutating func copy(_ index: Int) throws(StoreError) {
+    let segment = inputs[index]
+    let end = segment.usage.end
+    var scanner = SegmentScanner(file: segment.file, header: segment.header, end: end)
+    var offset = SegmentHeader.byteCount
+    while offset < end {
+      guard let header = try scanner.header(at: offset) else {
+        throw segment.corruption(at: offset, .badRecordHeader)
+      }
+      switch header.kind {
+      case .roll: break
+      case .tombstone:
+        if try isNeeded(header, at: offset, in: segment, scanner: &scanner) {
+          try append(header, at: offset, from: index, hash: nil, scanner: &scanner)
+        } else {
+          droppedTombstoneCount += 1
+        }
+      case .put:
+        let hash = try scanner.withKey(of: header, at: offset) { engine.hash.hash($0) }
+        if isLive(hash, at: segment.location(at: offset), in: segment) {
+          try append(header, at: offset, from: index, hash: hash, scanner: &scanner)
+        }
+      }
+      offset += header.byteCount
+      recordsSinceBreath += 1
+      if recordsSinceBreath >= 4096 {
+        recordsSinceBreath = 0
+        try breathe()
+      }
+    }
+  }
+
+  /// Whether the index names this very record. A record that is not live now never is again.
+  private func isLive(_ hash: UInt64, at location: Location, in segment: Segment) -> Bool {
+    if planted(.livenessByHash) {
+      return engine.index.find(hash, touch: .no) { _ in }
+    }
+    var isSame = false
+    _ = engine.index.find(hash, at: location) { _ in
+      isSame = engine.table.segment(at: location) === segment
+    }
+    return isSame
+  }
+
+  /// Whether a tombstone has to be kept: where its key has no newer record and an older put of it may
+  /// lie in a segment that stays.
+  private func isNeeded(
+    _ header: RecordHeader, at offset: Int, in segment: Segment, scanner: inout SegmentScanner
+  ) throws(StoreError) -> Bool {
+    if planted(.tombstonesDropped) { return false }
+    if segment.sequence(of: header) < barrier { return false }
+    // A live put of the key is newer than its tombstone, since that took away all that was there
+    // before, and keeps the older puts dead in its stead. When the put goes, another record of the
+    // key, newer still, has taken its place. That the put is on disk before the tombstone goes is what
+    // the sync before the switch is for.
+    return try scanner.withKey(of: header, at: offset) { (key) throws(StoreError) in
+      try !engine.hasLivePut(of: key)
+    }
+  }
+
+  /// Copies a record with its number and time.
+  private mutating func append(
+    _ header: RecordHeader, at offset: Int, from index: Int, hash: UInt64?,
+    scanner: inout SegmentScanner
+  ) throws(StoreError) {
+    let segment = inputs[index]
+    guard let head = try scanner.head(of: header, at: offset) else {
+      throw segment.corruption(at: offset, .fileTooShort)
+    }
+    let sequence =
+      planted(.sequenceRenewed) ? began + 1 + UInt64(moves.count) : segment.sequence(of: header)
+    let second = segment.header.baseTime + Int64(header.writtenDelta)
+    let output = try outputWithRoom(
+      for: header.byteCount, sequence: sequence, writtenAt: second)
+    let place = output.offset
+    let copy = output.beginRecord(header, head: head, sequence: sequence, writtenAt: second)
+    let isSound = try scanner.readValue(header, at: offset) { (bytes) throws(StoreError) in
+      try output.append(bytes)
+      if bytes.byteCount > CompactionOutput.pieceByteCount / 2 { try breathe() }
+    }
+    guard isSound else {
+      throw segment.corruption(at: offset + header.headByteCount, .badValue)
+    }
+    try output.endRecord(copy, sequence: sequence)
+    if let hash {
+      moves.append(
+        Move(
+          hash: hash, oldOffset: UInt32(offset >> 3), newOffset: UInt32(place >> 3),
+          newSize: UInt32(copy.byteCount >> 3), input: UInt16(index),
+          output: UInt16(finished.count),
+          shrinkage: UInt8(header.byteCount - copy.byteCount)))
+    }
+  }
+
+  /// The segment that a record of so many bytes goes into.
+  private mutating func outputWithRoom(
+    for byteCount: Int, sequence: SequenceNumber, writtenAt second: Int64
+  ) throws(StoreError) -> CompactionOutput {
+    if let output {
+      let fits =
+        output.isEmpty || output.offset + byteCount <= engine.configuration.segmentByteLimit
+      if fits && output.reaches(sequence, writtenAt: second) { return output }
+    }
+    try finishOutput()
+    // As low as all that comes; where that is too far away, in the middle of what can be reached.
+    let reach = UInt64(1) << 31
+    var base = inputs.map(\.usage.lowestSequence).min() ?? 1
+    if sequence - min(base, sequence) > UInt64(UInt32.max) { base = sequence - reach }
+    base = min(base, sequence)
+    var baseTime = inputs.map(\.header.baseTime).min() ?? second
+    if second - baseTime > Int64(UInt32.max) { baseTime = second - Int64(reach) }
+    let (header, file) = try engine.createOutput(baseSequence: base, baseTime: baseTime)
+    ids.append(header.id)
+    let output = CompactionOutput(header: header, file: file, total: engine.table.total)
+    self.output = output
+    return output
+  }
+
+  /// Ends the segment that is written.
+  mutating func finishOutput() throws(StoreError) {
+    guard let output else { return }
+    self.output = nil
+    try breathe()
+    try output.finish()
+    finished.append(Finished(header: output.header, usage: output.usage))
+  }
+}

@@ -1,0 +1,97 @@
+/// A segment that a compaction writes. It belongs to nothing yet: where the compaction comes to no
+/// end, it is removed and nothing is lost.
+final class CompactionOutput {
+  /// How much is written at a time.
+  static let pieceByteCount = 1 << 20
+
+  let header: SegmentHeader
+  let file: File
+  /// What its records amount to; none is live before an entry of the index names it.
+  let usage: SegmentUsage
+  /// Where the next record goes.
+  private(set) var offset = SegmentHeader.byteCount
+  private let seed: CRC32C
+  /// What is not written yet, and where it goes.
+  private var buffer: [UInt8] = []
+  private var bufferOffset = 0
+  private var allocatedByteCount = 0
+
+  init(header: SegmentHeader, file: File, total: UsageTotal) {
+    self.header = header
+    self.file = file
+    usage = SegmentUsage(total: total)
+    seed = header.recordSeed
+    buffer = header.encoded()
+  }
+
+  var id: SegmentID { header.id }
+  var isEmpty: Bool { offset == SegmentHeader.byteCount }
+
+  /// Whether a record's number and time can be told relative to those of the header.
+  func reaches(_ sequence: SequenceNumber, writtenAt second: Int64) -> Bool {
+    sequence >= header.baseSequence && sequence - header.baseSequence <= UInt64(UInt32.max)
+      && second >= header.baseTime && second - header.baseTime <= Int64(UInt32.max)
+  }
+
+  /// Appends the head of a record; its value follows by `append`, then `endRecord`.
+  func beginRecord(
+    _ header: RecordHeader, head: [UInt8], sequence: SequenceNumber, writtenAt second: Int64
+  ) -> RecordHeader {
+    var copy = header
+    // The record is on disk before anything names it, and by itself: neither a batch nor a mark
+    // means anything here.
+    if !planted(.batchFieldsKept) {
+      copy.flags.remove(.batch)
+      copy.flags.remove(.syncMark)
+    }
+    copy.sequenceDelta = UInt32(sequence - self.header.baseSequence)
+    copy.writtenDelta = UInt32(second - self.header.baseTime)
+    let start = buffer.count
+    let (seed, offset) = (seed, offset)
+    buffer.append(contentsOf: repeatElement(0, count: copy.headByteCount))
+    buffer.withMutableSpan(in: start..<start + copy.headByteCount) { bytes in
+      head.withSpan { head in
+        copy.encodeHead(
+          key: head.extracting(header.keyRange), metadata: head.extracting(header.metadataRange),
+          into: &bytes)
+      }
+      copy.seal(&bytes, at: offset, seed: seed)
+    }
+    return copy
+  }
+
+  /// Appends a part of a record's value.
+  func append(_ bytes: RawSpan) throws(StoreError) {
+    buffer.append(contentsOf: bytes.copied())
+    if buffer.count >= Self.pieceByteCount { try flush() }
+  }
+
+  /// Pads the record whose value is complete.
+  func endRecord(_ header: RecordHeader, sequence: SequenceNumber) throws(StoreError) {
+    offset += header.byteCount
+    let padding = offset - bufferOffset - buffer.count
+    if padding > 0 { buffer.append(contentsOf: repeatElement(0, count: padding)) }
+    usage.add(header, sequence: sequence, end: offset, isLive: false)
+    if buffer.count >= Self.pieceByteCount { try flush() }
+  }
+
+  private func flush() throws(StoreError) {
+    let end = bufferOffset + buffer.count
+    // Before it is written, so that a full disk is told from a failing one.
+    try file.allocate(from: allocatedByteCount, to: end, orExtend: true)
+    allocatedByteCount = end
+    try buffer.withSpan { (bytes) throws(StoreError) in
+      try file.write(bytes, at: bufferOffset)
+    }
+    bufferOffset = end
+    buffer.removeAll(keepingCapacity: true)
+  }
+
+  /// Writes out all of it.
+  func finish() throws(StoreError) {
+    try flush()
+    // DURABILITY: all that the segment holds is on disk before the manifest lists it, and takes the
+    // records that it was copied from off the list.
+    if !planted(.compactedNotSynced) { try file.synchronize() }
+  }
+}

@@ -1,0 +1,153 @@
+/// Chooses what to compact next, from what is known of the segments alone.
+///
+/// Exact where it matters: a plan never counts a gain that is not there, so a compaction that follows
+/// it gets on with every round, and ends.
+struct CompactionPlanner: Sendable {
+  /// The segments of the log, in any order.
+  let segments: [SegmentFacts]
+  /// The size at which a segment is full.
+  let segmentByteLimit: Int
+  /// How many bytes a round may write, but for a segment that has more by itself.
+  let budget: Int
+  /// Those that keep tombstones from being dropped, the lowest barrier first.
+  private let blocking: [SegmentFacts]
+
+  /// So many small segments are worth a merge.
+  static let smallSegmentCount = 8
+  /// What is rewritten has to give back one byte for so many.
+  static let highestCost = 8
+
+  init(_ segments: [SegmentFacts], segmentByteLimit: Int, budget: Int) {
+    self.segments = segments
+    self.segmentByteLimit = segmentByteLimit
+    self.budget = budget
+    blocking = segments.filter { $0.barrier < .max }.sorted { $0.barrier < $1.barrier }
+  }
+
+  /// The barrier that the segments outside of a set make.
+  func barrier(without inputs: Set<SegmentID>) -> SequenceNumber {
+    blocking.first { !inputs.contains($0.id) }?.barrier ?? .max
+  }
+
+  /// Segments that hold nothing that is needed: they go without being read.
+  func wholeDeadSegments() -> Set<SegmentID> {
+    var dead = segments.filter { $0.isCandidate && $0.livePutCount == 0 }
+    while true {
+      let ids = Set(dead.map(\.id))
+      let barrier = barrier(without: ids)
+      let count = dead.count
+      // Those that have to stay may keep others from going.
+      dead.removeAll { !$0.canDropTombstones(barrier) }
+      if dead.count == count { return ids }
+    }
+  }
+
+  /// The segments that the next round compacts together, or none where that would not be worth it.
+  ///
+  /// - Parameter isOverBound: whether space has to be given back; if not, small segments are merged
+  ///   at most.
+  func nextRound(isOverBound: Bool) -> [SegmentID] {
+    if isOverBound {
+      let inputs = bestGain()
+      if !inputs.isEmpty { return inputs }
+    }
+    return smallSegments()
+  }
+
+  /// The victims with the most gain for what is copied, or those that keep so many tombstones from
+  /// being dropped that it is better to rewrite these.
+  private func bestGain() -> [SegmentID] {
+    let first = blocking.first?.id
+    let barrier = self.barrier(without: [])
+    let secondBarrier = self.barrier(without: Set([first].compactMap { $0 }))
+    let victims = segments.compactMap { facts -> (SegmentFacts, gain: Int, cost: Int)? in
+      guard facts.isCandidate else { return nil }
+      let own = facts.id == first ? secondBarrier : barrier
+      let gain = facts.gain(own)
+      let cost = facts.cost(own)
+      return gain > 0 && gain * Self.highestCost >= cost ? (facts, gain, cost) : nil
+    }.sorted { Double($0.gain) / Double($0.cost + 1) > Double($1.gain) / Double($1.cost + 1) }
+    if let blockers = worthwhileBlockers(
+      barrier, betterThan: victims.first.map { Double($0.gain) / Double($0.cost + 1) } ?? 0)
+    {
+      return blockers
+    }
+    var inputs: [SegmentID] = []
+    var cost = 0
+    for victim in victims {
+      if !inputs.isEmpty && cost + victim.cost > budget { continue }
+      inputs.append(victim.0.id)
+      cost += victim.cost
+      if cost >= budget { break }
+    }
+    return inputs
+  }
+
+  /// The segments with the lowest barriers, where more tombstones wait for them than a copy of what is
+  /// live in them costs.
+  ///
+  /// Once rewritten, a segment keeps only later tombstones from going. So each round of this kind
+  /// brings the tombstones nearer to where they can be dropped, and it is not repeated for ever.
+  private func worthwhileBlockers(
+    _ barrier: SequenceNumber, betterThan other: Double
+  ) -> [SegmentID]? {
+    let waiting = segments.filter { $0.isCandidate && !$0.canDropTombstones(barrier) }
+    guard let highest = waiting.map(\.highestTombstone).max() else { return nil }
+    let blockers = blocking.prefix { $0.barrier <= highest }
+    // What cannot be compacted itself keeps the tombstones anyway.
+    let reachable = blockers.prefix { $0.isCandidate }
+    let end = blockers.count > reachable.count ? blockers[reachable.count].barrier : .max
+    let freed = waiting.reduce(0) { $0 + ($1.highestTombstone < end ? $1.tombstoneByteCount : 0) }
+    let gain = reachable.reduce(freed) { $0 + $1.gain(0) }
+    let cost = reachable.reduce(0) { $0 + max(0, $1.liveByteCount) }
+    guard freed > 0, gain * Self.highestCost >= cost, Double(gain) / Double(cost + 1) > other
+    else { return nil }
+    var inputs: [SegmentID] = []
+    var taken = 0
+    for blocker in reachable {
+      if !inputs.isEmpty && taken + blocker.cost(0) > budget { break }
+      inputs.append(blocker.id)
+      taken += blocker.cost(0)
+    }
+    return inputs.isEmpty ? nil : inputs
+  }
+
+  /// The segment of which the least has to be copied, of those that give something back.
+  func leastLive() -> SegmentID? {
+    let barrier = barrier(without: [])
+    return segments.filter { $0.isCandidate && $0.gain(barrier) > 0 }
+      .min { $0.cost(barrier) < $1.cost(barrier) }?.id
+  }
+
+  /// Small segments, of which each end of a process leaves one, where many have piled up.
+  private func smallSegments() -> [SegmentID] {
+    let small = segments.filter { $0.isCandidate && $0.byteCount < segmentByteLimit / 4 }
+    guard small.count >= Self.smallSegmentCount else { return [] }
+    return small.prefix(2 * Self.smallSegmentCount).map(\.id)
+  }
+
+  /// Everything that holds a dead byte, in rounds. Each begins with the lowest barrier, so that the
+  /// tombstones of a round wait for no segment of a later one: those that come after hold higher
+  /// numbers, and those that came before were rewritten by then.
+  func allRounds() -> [[SegmentID]] {
+    let victims = segments.filter {
+      $0.isCandidate && ($0.deadPutCount > 0 || $0.tombstoneByteCount > 0)
+    }.sorted { Self.order($0) < Self.order($1) }
+    var rounds: [[SegmentID]] = []
+    var cost = 0
+    for victim in victims {
+      let own = max(0, victim.liveByteCount)
+      if rounds.isEmpty || cost + own > budget {
+        rounds.append([])
+        cost = 0
+      }
+      rounds[rounds.count - 1].append(victim.id)
+      cost += own
+    }
+    return rounds
+  }
+
+  private static func order(_ facts: SegmentFacts) -> SequenceNumber {
+    max(facts.lowestSequence, facts.compactedAt + 1)
+  }
+}

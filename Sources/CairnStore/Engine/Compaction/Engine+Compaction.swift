@@ -1,0 +1,219 @@
+/// Compaction: what is live in segments with dead records is copied into new segments, which take
+/// their place in the log, so that the space of the dead is given back.
+///
+/// It goes by rounds. A round copies some segments' worth, replaces the manifest once, and moves the
+/// entries of the index; whatever ends it early leaves the log as it was. Nobody waits for it but
+/// for the moments in which it moves entries, a few at a time.
+extension Engine {
+  /// Gives back space until what the segments take is within the bound again, or nothing is gained.
+  /// Slowly, so that others get on.
+  func compactIfNeeded() throws(StoreError) {
+    try checkWritable()
+    var report = CompactionReport()
+    let failure = maintenance.withLock { state -> StoreError? in
+      do throws(StoreError) {
+        try compactToBound(&state.compaction, &report)
+        return nil
+      } catch { return error }
+    }
+    if let failure { throw failure }
+  }
+
+  private func compactToBound(
+    _ state: inout CompactionState, _ report: inout CompactionReport
+  ) throws(StoreError) {
+    var budgetLimit = Int.max
+    // More rounds than this cannot all have gained something.
+    var roundsLeft = 64 + 2 * appender.withLock { $0.sealed.count }
+    while roundsLeft > 0 {
+      roundsLeft -= 1
+      let (planner, allocated, live) = plan(state, budgetLimit: budgetLimit)
+      let dead = planner.wholeDeadSegments()
+      if !dead.isEmpty {
+        try run(Array(dead), pace: nil, &state, &report)
+        continue
+      }
+      let allowed = allowedGarbage(live: live)
+      let garbage = allocated - live
+      let inputs = planner.nextRound(isOverBound: garbage > allowed - allowed / 4)
+      if inputs.isEmpty { return }
+      do throws(StoreError) {
+        // Once the bound is passed there is no time to lose.
+        try run(inputs, pace: garbage > allowed ? nil : CompactionPace(), &state, &report)
+      } catch {
+        guard case .noSpace = error else { throw error }
+        // A smaller round may fit; one that writes as little as one can is the last try.
+        guard let less = lessThan(planner, inputs, &budgetLimit) else { throw error }
+        giveBackAhead()
+        try run(less, pace: nil, &state, &report)
+      }
+    }
+  }
+
+  /// What has to be tried on a disk that is too full for a round.
+  private func lessThan(
+    _ planner: CompactionPlanner, _ inputs: [SegmentID], _ budgetLimit: inout Int
+  ) -> [SegmentID]? {
+    let least = planner.leastLive()
+    guard let least, inputs != [least] || budgetLimit > 0 else { return nil }
+    // From here on one at a time.
+    budgetLimit = 0
+    return [least]
+  }
+
+  /// Compacts every segment with a dead byte.
+  package func compact() throws(StoreError) -> CompactionReport {
+    try checkWritable()
+    var report = CompactionReport()
+    let failure = maintenance.withLock { state -> StoreError? in
+      do throws(StoreError) {
+        try compactAll(&state.compaction, &report)
+        return nil
+      } catch { return error }
+    }
+    if let failure { throw failure }
+    report.pinnedByteCount = table.total.pinnedByteCount
+    return report
+  }
+
+  private func compactAll(
+    _ state: inout CompactionState, _ report: inout CompactionReport
+  ) throws(StoreError) {
+    report.byteCountBefore = allocatedByteCount
+    // Asked for by a person: what could not be read before is tried again.
+    state.unreadable = []
+    try leaveActiveSegment()
+    try sealRolledSegments()
+    let (planner, _, _) = plan(state, budgetLimit: .max)
+    let dead = planner.wholeDeadSegments()
+    if !dead.isEmpty { try run(Array(dead), pace: nil, &state, &report) }
+    var failure: StoreError?
+    for inputs in planner.allRounds() {
+      let inputs = inputs.filter { !dead.contains($0) }
+      if inputs.isEmpty { continue }
+      do throws(StoreError) { try run(inputs, pace: nil, &state, &report) } catch {
+        guard case .noSpace = error else { throw error }
+        // One after the other, so that each gives back what the next needs.
+        giveBackAhead()
+        for input in inputs {
+          do throws(StoreError) { try run([input], pace: nil, &state, &report) } catch {
+            guard case .noSpace = error else { throw error }
+            failure = error
+          }
+        }
+      }
+    }
+    report.byteCountAfter = allocatedByteCount
+    report.unreadableSegmentCount = state.unreadable.count
+    if let failure { throw failure }
+  }
+
+  // MARK: What is there
+
+  /// Bytes that the segments of the log may take beside what is live.
+  ///
+  /// Below the size of two segments nothing is done: the active segment cannot be compacted, and one
+  /// is being written while others are still there.
+  private func allowedGarbage(live: Int) -> Int {
+    let share = Double(live) * (configuration.spaceBound - 1)
+    return max(2 * configuration.segmentByteLimit, Int(min(share, 1e18)))
+  }
+
+  private var allocatedByteCount: Int {
+    appender.withLock { appender in
+      appender.segments.reduce(appender.prepared?.allocatedByteCount ?? 0) {
+        $0 + $1.allocatedByteCount
+      }
+    }
+  }
+
+  private func plan(
+    _ state: CompactionState, budgetLimit: Int
+  ) -> (planner: CompactionPlanner, allocated: Int, live: Int) {
+    let sealed = manifest.withLock { Set($0.manifest.sealedSegments.map(\.id)) }
+    let segments = appender.withLock { $0.segments }
+    let live = table.total.liveByteCount
+    let facts = segments.map {
+      SegmentFacts(
+        $0, isCandidate: sealed.contains($0.id) && !state.unreadable.contains($0.id))
+    }
+    let limit = configuration.segmentByteLimit
+    return (
+      CompactionPlanner(
+        facts, segmentByteLimit: limit, budget: min(max(limit, live / 16), budgetLimit)),
+      allocatedByteCount, live
+    )
+  }
+
+  /// Leaves the active segment for the next where it holds dead records, so that it can be sealed.
+  private func leaveActiveSegment() throws(StoreError) {
+    let resumable = manifest.withLock { $0.resumable }
+    let hasDead = appender.withLock { ($0.active ?? resumable)?.usage.deadByteCount ?? 0 > 0 }
+    guard hasDead else { return }
+    // Begins a session where there is none.
+    try withRoom(byteCount: 0, isRemoval: true) { _ in }
+    var hasLeft = false
+    while !hasLeft {
+      try prepareNextSegment()
+      hasLeft = try appender.withLock { (appender) throws(StoreError) in
+        try appender.checkWritable(path: path)
+        guard let active = appender.active, active.usage.deadByteCount > 0 else { return true }
+        // A writer may have taken it meanwhile.
+        guard let next = appender.prepared else { return false }
+        try appender.roll(to: next)
+        appender.prepared = nil
+        return true
+      }
+    }
+  }
+
+  /// Gives back what is allocated ahead of the writers, on a disk that has no room.
+  private func giveBackAhead() {
+    appender.withLock { appender in
+      guard let active = appender.active, appender.failure == nil, !appender.isClosed else {
+        return
+      }
+      let needed = appender.offset + Appender.slack
+      if active.allocatedByteCount > needed { try? active.trim(to: needed) }
+    }
+  }
+
+  /// Whether the index has an entry of the key.
+  func hasLivePut(of key: RawSpan) throws(StoreError) -> Bool {
+    let hash = hash.hash(key)
+    var entry = IndexEntry.empty
+    while true {
+      var segment: Segment?
+      let isFound = index.find(hash, after: entry.location, touch: .no) {
+        entry = $0
+        segment = table.segment(at: $0.location)
+      }
+      guard isFound else { return false }
+      guard let segment else { continue }
+      do {
+        let record = try Record(
+          in: segment, at: segment.offset(of: entry.location), part: .head, byCalls: true)
+        if record.hasKey(key) { return true }
+      } catch {
+        // What cannot be read is no reason to drop anything.
+        return false
+      }
+    }
+  }
+}
+
+/// What the compactions of a session know.
+struct CompactionState: Sendable {
+  /// Segments that are damaged or could not be read: they are left as they are.
+  var unreadable: Set<SegmentID> = []
+}
+
+/// Rests after each piece for as long as it took.
+final class CompactionPace {
+  private var began = ContinuousClock.now
+
+  func rest() {
+    pause(for: min(began.duration(to: .now), .milliseconds(100)))
+    began = .now
+  }
+}

@@ -1,0 +1,257 @@
+/// One round of a compaction: copy, switch, move.
+extension Engine {
+  /// Compacts these segments, as far as they are still in the log. Where one cannot be read, that is
+  /// noted and nothing has changed.
+  func run(
+    _ ids: [SegmentID], pace: CompactionPace?, _ state: inout CompactionState,
+    _ report: inout CompactionReport
+  ) throws(StoreError) {
+    let wanted = Set(ids)
+    let (inputs, began, barrier) = try appender.withLock {
+      (appender) throws(StoreError) -> ([Segment], SequenceNumber, SequenceNumber) in
+      try appender.checkWritable(path: path)
+      let inputs = appender.sealed.filter { wanted.contains($0.id) }
+      return (inputs, appender.nextSequence - 1, Self.barrier(of: appender, without: wanted))
+    }
+    // Numbers of segments are kept in 16 bits.
+    guard !inputs.isEmpty, inputs.count < 1 << 15 else { return }
+    var copier = CompactionCopier(
+      engine: self, inputs: inputs, began: began, barrier: barrier, pace: pace)
+    var current = 0
+    do throws(StoreError) {
+      for index in inputs.indices {
+        current = index
+        // Without a live put, and where all tombstones may go, there is nothing to read it for.
+        let usage = inputs[index].usage
+        if usage.livePutCount == 0, usage.highestTombstoneSequence < barrier {
+          report.droppedTombstoneCount += usage.tombstoneCount
+          continue
+        }
+        try copier.copy(index)
+      }
+      current = -1
+      try copier.finishOutput()
+      guard let outputs = try switchOver(inputs, copier) else {
+        abandon(copier.ids)
+        return
+      }
+      move(copier.moves, from: inputs, to: outputs)
+      remove(inputs)
+      report.removedSegmentCount += inputs.count
+      report.writtenSegmentCount += outputs.count
+      report.copiedRecordCount += copier.moves.count
+      report.droppedTombstoneCount += copier.droppedTombstoneCount
+    } catch {
+      // Where it is not known which manifest is on disk, it may be one that lists them.
+      if case .poisoned = error { throw error }
+      abandon(copier.ids)
+      guard current >= 0, isUnreadable(error, inputs[current]) else { throw error }
+      state.unreadable.insert(inputs[current].id)
+      configuration.log?("\(inputs[current].name) is not compacted: \(error)")
+    }
+  }
+
+  /// Which tombstones must be kept for the segments that stay.
+  ///
+  /// Under the appender's lock, since the counts of a segment are exact only there.
+  private static func barrier(
+    of appender: borrowing Appender, without inputs: Set<SegmentID>
+  ) -> SequenceNumber {
+    var barrier = SequenceNumber.max
+    for segment in appender.segments where !inputs.contains(segment.id) {
+      let usage = segment.usage
+      barrier = min(
+        barrier,
+        TombstoneRule.barrier(
+          lowestSequence: planted(.highestForLowest)
+            ? usage.highestSequence : usage.lowestSequence,
+          compactedAt: segment.compactedAt, deadPutCount: usage.deadPutCount))
+    }
+    return barrier
+  }
+
+  /// Whether an error says that an input is damaged, or does not come from the disk.
+  private func isUnreadable(_ error: StoreError, _ input: Segment) -> Bool {
+    switch error {
+    case .corrupt: true
+    case .system(let failure): failure.path == input.file.path
+    default: false
+    }
+  }
+
+  /// Makes a file for a segment to come.
+  ///
+  /// Under the manifest's lock, and only while the store is open: a close removes the files of all ids
+  /// that are pending, and nobody makes another after it.
+  func createOutput(
+    baseSequence: SequenceNumber, baseTime: Int64
+  ) throws(StoreError) -> (SegmentHeader, File) {
+    try changingManifest { (state) throws(StoreError) in
+      try appender.withLock { (appender) throws(StoreError) in
+        try appender.checkWritable(path: path)
+      }
+      let salt: UInt64
+      do throws(SystemError) {
+        let random = try directory.fileSystem.randomBytes(count: 8)
+        salt = random.withSpan { $0.load(UInt64.self, at: 0) }
+      } catch {
+        throw error.storeError(path: path)
+      }
+      let id = SegmentID(rawValue: state.reserveID())
+      if planted(.pendingForgotten) { state.manifest.pendingIDs.removeAll { $0 == id.rawValue } }
+      let name = FileName.segment(id)
+      let file: File
+      do throws(StoreError) {
+        // Of an earlier file that did not come to be listed.
+        try directory.unlink(name)
+        file = try directory.createFile(name)
+      } catch {
+        discard(id, in: &state)
+        throw error
+      }
+      let header = SegmentHeader(
+        storeIdentifier: files.storeIdentifier, id: id, salt: salt, baseSequence: baseSequence,
+        baseTime: baseTime)
+      return (header, file)
+    }
+  }
+
+  /// Removes the files of a round that came to no end.
+  private func abandon(_ ids: [SegmentID]) {
+    if ids.isEmpty { return }
+    // Where the store was closed meanwhile, the close has removed them.
+    try? changingManifest { (state) throws(StoreError) in
+      for id in ids { discard(id, in: &state) }
+    }
+  }
+
+  /// Removes the file of an id that was taken for nothing.
+  private func discard(_ id: SegmentID, in state: inout ManifestState) {
+    state.manifest.pendingIDs.removeAll { $0 == id.rawValue }
+    // DURABILITY: until its name is gone for good, manifests list the id as one to be removed.
+    state.manifest.retiredIDs.append(id.rawValue)
+    unlink(id, in: &state)
+  }
+
+  // MARK: Switch
+
+  /// Puts the new segments into the log in the place of the old ones; `nil` where a removal of all has
+  /// taken those meanwhile.
+  private func switchOver(
+    _ inputs: [Segment], _ copier: borrowing CompactionCopier
+  ) throws(StoreError) -> [Segment]? {
+    let finished = copier.finished
+    let head = appender.withLock { $0.nextSequence - 1 }
+    // DURABILITY: what took the place of a record that was not copied may be as new as this moment,
+    // and must be on disk before the record goes: else a crash would take both.
+    if !planted(.headNotSynced) { try waitForSync { $0.durableSequence >= head } }
+    let compactedAt = planted(.compactedAtEnd) ? head : copier.began
+    return try changingManifest { (state) throws(StoreError) -> [Segment]? in
+      let isThere = try appender.withLock { (appender) throws(StoreError) in
+        try appender.checkWritable(path: path)
+        let sealed = Set(appender.sealed.map(ObjectIdentifier.init))
+        return inputs.allSatisfy { sealed.contains(ObjectIdentifier($0)) }
+      }
+      if !isThere { return nil }
+      if !finished.isEmpty, !planted(.compactedNotNamed) {
+        // DURABILITY: the names of the new segments are on disk before a manifest that needs them.
+        do throws(StoreError) { try directory.synchronize() } catch {
+          state.failure = error.asFailure
+          throw StoreError.poisoned(cause: error.asFailure)
+        }
+      }
+      var outputs: [Segment] = []
+      do throws(StoreError) {
+        for part in finished {
+          outputs.append(
+            try files.open(
+              id: part.header.id, salt: part.header.salt, byteCount: part.usage.end,
+              capacity: nil, readOnly: false, compactedAt: compactedAt, usage: part.usage))
+        }
+        let written = Set(outputs.map(\.id.rawValue))
+        let replaced = Set(inputs.map(\.id))
+        if planted(.inputsUnlinkedFirst) {
+          for input in inputs { try directory.unlink(input.name) }
+        }
+        // DURABILITY: before the switch the old segments are the log, after it the new ones; the old
+        // files go only when the manifest without them is on disk.
+        try replaceManifest(&state) { manifest in
+          manifest.sealedSegments.removeAll { replaced.contains($0.id) }
+          manifest.sealedSegments += outputs.map(\.sealedEntry)
+          manifest.retiredIDs += inputs.map(\.id.rawValue)
+          manifest.pendingIDs.removeAll { written.contains($0) }
+        }
+      } catch {
+        // No entry of the index names them.
+        for output in outputs { table.remove(output) }
+        throw error
+      }
+      appender.withLock { appender in
+        let replaced = Set(inputs.map(ObjectIdentifier.init))
+        appender.sealed.removeAll { replaced.contains(ObjectIdentifier($0)) }
+        appender.sealed += outputs
+      }
+      return outputs
+    }
+  }
+
+  /// Lets the entries of what was copied name the copies.
+  ///
+  /// Without the manifest's lock: a removal of all in between empties the index, and then no entry is
+  /// found to be moved.
+  private func move(
+    _ moves: [CompactionCopier.Move], from inputs: [Segment], to outputs: [Segment]
+  ) {
+    var next = 0
+    var groups = 0
+    while next < moves.count {
+      let end = min(next + Self.moveLimit, moves.count)
+      // Under the appender's lock, so that writers find an entry's record where they saw it.
+      appender.withLock { _ in
+        for move in moves[next..<end] {
+          let (input, output) = (inputs[Int(move.input)], outputs[Int(move.output)])
+          let old = input.location(at: Int(move.oldOffset) << 3)
+          let new = output.location(at: Int(move.newOffset) << 3)
+          // An entry that names another record by now is newer.
+          if planted(.movedBlindly) { moveBlindly(move, old: old, new: new, output) }
+          guard index.relocate(move.hash, from: old, to: new) else { continue }
+          output.usage.revive(byteCount: move.newByteCount)
+          input.usage.kill(byteCount: move.oldByteCount)
+        }
+      }
+      next = end
+      groups += 1
+      // Whoever waits for the lock gets it.
+      if groups % 8 == 0 { pause(for: .microseconds(50)) }
+    }
+  }
+
+  private func moveBlindly(
+    _ move: CompactionCopier.Move, old: Location, new: Location, _ output: Segment
+  ) {
+    if index.find(move.hash, at: old, { _ in }) { return }
+    var entry = IndexEntry.empty
+    if index.find(move.hash, touch: .no, { entry = $0 }) {
+      _ = index.relocate(move.hash, from: entry.location, to: new)
+    } else {
+      index.insert(move.hash, location: new, flags: [])
+    }
+    output.usage.revive(byteCount: move.newByteCount)
+  }
+
+  /// Entries that are moved under one hold of the appender's lock.
+  private static let moveLimit = 64
+
+  /// Takes segments that no entry names any more out of memory, and removes their files. Readers that
+  /// hold one go on.
+  private func remove(_ inputs: [Segment]) {
+    for input in inputs {
+      input.retire()
+      table.remove(input)
+    }
+    // Where the store was closed meanwhile, the next open removes them.
+    try? changingManifest { (state) throws(StoreError) in
+      for input in inputs { unlink(input.id, in: &state) }
+    }
+  }
+}

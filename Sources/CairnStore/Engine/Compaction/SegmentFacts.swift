@@ -1,0 +1,88 @@
+/// What a compaction is planned by: a segment of the log as it is at one moment.
+struct SegmentFacts: Sendable {
+  let id: SegmentID
+  /// Whether the manifest lists it as sealed, and nothing in it was found damaged.
+  let isCandidate: Bool
+  /// Bytes of its records.
+  let byteCount: Int
+  let liveByteCount: Int
+  let livePutCount: Int
+  let deadPutCount: Int
+  let tombstoneByteCount: Int
+  let highestTombstone: SequenceNumber
+  let lowestSequence: SequenceNumber
+  let compactedAt: SequenceNumber
+
+  init(
+    id: SegmentID, isCandidate: Bool, byteCount: Int, liveByteCount: Int, livePutCount: Int,
+    deadPutCount: Int, tombstoneByteCount: Int = 0, highestTombstone: SequenceNumber = 0,
+    lowestSequence: SequenceNumber, compactedAt: SequenceNumber = 0
+  ) {
+    self.id = id
+    self.isCandidate = isCandidate
+    self.byteCount = byteCount
+    self.liveByteCount = liveByteCount
+    self.livePutCount = livePutCount
+    self.deadPutCount = deadPutCount
+    self.tombstoneByteCount = tombstoneByteCount
+    self.highestTombstone = highestTombstone
+    self.lowestSequence = lowestSequence
+    self.compactedAt = compactedAt
+  }
+
+  init(_ segment: Segment, isCandidate: Bool) {
+    let usage = segment.usage
+    self.init(
+      id: segment.id, isCandidate: isCandidate,
+      byteCount: usage.end - SegmentHeader.byteCount, liveByteCount: usage.liveByteCount,
+      livePutCount: usage.livePutCount, deadPutCount: usage.deadPutCount,
+      tombstoneByteCount: usage.tombstoneByteCount,
+      highestTombstone: usage.highestTombstoneSequence, lowestSequence: usage.lowestSequence,
+      compactedAt: segment.compactedAt)
+  }
+
+  /// Tombstones with this number or a higher one must be kept for as long as this segment stays.
+  var barrier: SequenceNumber {
+    TombstoneRule.barrier(
+      lowestSequence: lowestSequence, compactedAt: compactedAt, deadPutCount: deadPutCount)
+  }
+
+  /// Whether all its tombstones may go where the other segments that stay have this barrier.
+  func canDropTombstones(_ barrier: SequenceNumber) -> Bool { highestTombstone < barrier }
+
+  /// Bytes that a compaction gives back at least.
+  func gain(_ barrier: SequenceNumber) -> Int {
+    let deadBytes =
+      deadPutCount == 0 ? 0 : max(0, byteCount - max(0, liveByteCount) - tombstoneByteCount)
+    return deadBytes + (canDropTombstones(barrier) ? tombstoneByteCount : 0)
+  }
+
+  /// Bytes that a compaction has to write at most.
+  func cost(_ barrier: SequenceNumber) -> Int {
+    max(0, liveByteCount) + (canDropTombstones(barrier) ? 0 : tombstoneByteCount)
+  }
+}
+
+/// Which tombstones a compaction may drop.
+///
+/// A tombstone T with number s keeps the older puts of its key dead: were it dropped while one of
+/// them lies in a segment that stays, replay would bring that one back. A segment that stays holds no
+/// such put if
+///
+/// - its lowest number is above s: nothing in it is older than T; or
+/// - the compaction that wrote it began when T was there already (its `compactedAt` is s or more):
+///   the older puts of T's key were dead by then, and a compaction copies live ones only; or
+/// - none of its puts is dead: an older put of T's key is dead since T was written.
+///
+/// What writers do after this was judged changes none of it: a put that dies later is not older than
+/// T, for those were dead before; and a segment that begins later holds higher numbers only.
+///
+/// So each segment that stays sets a barrier, and what lies below all barriers may go.
+enum TombstoneRule {
+  static func barrier(
+    lowestSequence: SequenceNumber, compactedAt: SequenceNumber, deadPutCount: Int
+  ) -> SequenceNumber {
+    if deadPutCount == 0 || planted(.deadPutsIgnored) { return .max }
+    return max(lowestSequence, compactedAt + 1)
+  }
+}

@@ -1,0 +1,15 @@
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// Lets this thread rest for about so long, so that others get the processor and the disk.
+func pause(for duration: Duration) {
+  let (seconds, attoseconds) = duration.components
+  guard seconds >= 0, attoseconds >= 0 else { return }
+  var time = timespec(
+    tv_sec: Int(clamping: seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
+  // A signal may end it early, which does no harm.
+  _ = unsafe nanosleep(&time, nil)
+}
