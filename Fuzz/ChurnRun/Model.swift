@@ -50,9 +50,6 @@ struct Model {
   /// A crash forgets when entries were read.
   mutating func forgetReads() { accessed = written }
 
-  /// It is known that there is nothing.
-  mutating func noteAbsent(_ key: Int) { writer[key] = -1 }
-
   private func mayBeAbsent(_ key: Int) -> Bool {
     if writer[key] < 0 || isShortLived[key] { return true }
     guard let countLimit else { return false }
@@ -78,32 +75,18 @@ struct Model {
 
   /// Finds out whether the operation that was under way when the process died has happened: all of it
   /// or nothing.
-  mutating func settle(_ number: Int, in store: Store) throws {
-    let keys = plan[number].written
-    var outcomes: Set<Bool> = []
-    for key in keys {
-      guard let value = try store.value(forKey: plan.keyBytes(key)) else {
-        // A removal that happened, a value that has expired, or one that went for the limit.
-        let isRemoval = if case .remove = plan[number] { true } else { false }
-        if !isRemoval, writer[key] >= 0, !mayBeAbsent(key), !isShortLive(number) {
-          throw FuzzFailure("key \(key) is lost beside operation \(number)")
-        }
-        writer[key] = -1
-        continue
+  mutating func settle(_ number: Int, in store: Store) throws -> Bool {
+    let values = try plan[number].written.map { ($0, try store.value(forKey: plan.keyBytes($0))) }
+    // What a removal or a short life leaves looks the same where there was nothing before.
+    var hasHappened =
+      switch plan[number] {
+      case .remove, .putShortLived: values.allSatisfy { $0.1 == nil }
+      default: false
       }
-      if value == plan.value(of: number, for: key) {
-        outcomes.insert(true)
-        write(key, number, isShortLived: isShortLive(number))
-      } else {
-        try check(key, value)
-        outcomes.insert(false)
-      }
-    }
-    if outcomes.count > 1 { throw FuzzFailure("half of the batch of operation \(number)") }
-  }
-
-  private func isShortLive(_ number: Int) -> Bool {
-    if case .putShortLived = plan[number] { true } else { false }
+    if values.contains(where: { $0.1 == plan.value(of: number, for: $0.0) }) { hasHappened = true }
+    if hasHappened { apply(number) }
+    for (key, value) in values { try check(key, value) }
+    return hasHappened
   }
 
   /// Checks all that the store holds.

@@ -36,6 +36,15 @@ final class Progress {
     set { store(newValue, 1) }
   }
 
+  /// Operations that a kill kept from happening.
+  var skipped: Set<Int> { Set((0..<load(3)).map { load(4 + $0) }) }
+
+  func skip(_ number: Int) {
+    let count = load(3)
+    store(number, 4 + count)
+    store(count + 1, 3)
+  }
+
   /// Bytes of values that were written.
   var writtenByteCount: Int {
     get { load(2) }

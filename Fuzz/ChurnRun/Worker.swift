@@ -21,7 +21,8 @@ struct Worker {
 
   mutating func run() throws {
     let acknowledged = progress.acknowledged
-    for number in 0..<acknowledged { model.apply(number) }
+    let skipped = progress.skipped
+    for number in 0..<acknowledged where !skipped.contains(number) { model.apply(number) }
     model.forgetReads()
     var configuration = StoreConfiguration()
     configuration.durability = .process
@@ -32,7 +33,7 @@ struct Worker {
     let began = progress.begun
     var next = acknowledged
     if began > acknowledged {
-      try model.settle(acknowledged, in: store)
+      if try !model.settle(acknowledged, in: store) { progress.skip(acknowledged) }
       next += 1
       progress.acknowledged = next
     }
