@@ -87,7 +87,7 @@ package final class SimulatedDisk: @unchecked Sendable {
   }
 
   /// Bytes that all reachable files have allocated.
-  var allocatedByteCount: Int {
+  package var allocatedByteCount: Int {
     func sum(_ directory: SimulatedFile) -> Int {
       directory.names.values.reduce(0) {
         $0 + ($1.isDirectory ? sum($1) : $1.allocatedByteCount)

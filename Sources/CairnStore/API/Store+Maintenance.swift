@@ -20,7 +20,8 @@ extension Store {
   @discardableResult
   public func compact() throws(StoreError) -> CompactionReport { try engine.compact() }
 
-  /// Does at once all that the store does for itself now and then: removes what has expired.
+  /// Does at once all that the store does for itself now and then: removes what has expired, keeps the
+  /// free space that the configuration asks for, and compacts where the space bound wants it.
   ///
   /// Safe from any thread, beside readers and writers; they go on.
   ///

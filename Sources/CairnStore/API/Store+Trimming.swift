@@ -11,8 +11,8 @@
 /// by then stays removed, and survives the death of the process. On a full disk removals have a
 /// reserve.
 ///
-/// The space of what was removed is not given back yet: its bytes count as dead, and the tombstones
-/// take some more. `removeAll` alone gives space back.
+/// The space of what was removed counts as dead at first, and the tombstones take some more; compaction
+/// gives it back.
 ///
 /// Access times are not on disk yet: opening a store makes its entries as recently used as they were
 /// written, and counts as an access of all of them. A summary's `damagedCount` tells of entries that
@@ -56,6 +56,25 @@ extension Store {
     toBytes byteCount: Int, order: TrimOrder = .leastRecentlyUsed, durability: Durability? = nil
   ) throws(StoreError) -> RemovalSummary {
     try engine.trim(toBytes: byteCount, order: order, durability: durability)
+  }
+
+  /// Gives space back, and removes the least recently used entries, until so many bytes are free on
+  /// the filesystem, or nothing is left to be removed.
+  ///
+  /// Dead space is given back first, by compaction. What others write to the same filesystem counts
+  /// too: the store makes room for them, as a cache should.
+  ///
+  /// - Parameter byteCount: how many are to be free for a process without privileges. Bytes that
+  ///   readers still hold of what was given back count as free.
+  /// - Returns: what was removed.
+  /// - Throws: as `trim(toCount:order:durability:)`, and as `compact()`, but for `noSpace`.
+  /// - Complexity: that of compactions of the store, and of trims to a size.
+  @inlinable
+  @discardableResult
+  public func trim(
+    toFreeDiskSpace byteCount: Int, durability: Durability? = nil
+  ) throws(StoreError) -> RemovalSummary {
+    try engine.trim(toFreeDiskSpace: byteCount, durability: durability)
   }
 
   /// Removes the entries that were last accessed, or written, longer ago than `age`.

@@ -22,7 +22,13 @@ extension Engine {
     toBytes limit: Int, order: TrimOrder, durability: Durability?
   ) throws(StoreError) -> RemovalSummary {
     var removal = try beginRemoval(.evicted, sparesRead: order == .leastRecentlyUsed)
-    let limit = max(0, limit)
+    try trim(in: &removal, toBytes: max(0, limit), order)
+    return try finish(removal, durability)
+  }
+
+  private func trim(
+    in removal: inout Removal, toBytes limit: Int, _ order: TrimOrder
+  ) throws(StoreError) {
     try removeExpired(in: &removal) { table.total.liveByteCount > limit }
     var wanted = table.total.liveByteCount - limit
     var guess = 0
@@ -36,7 +42,6 @@ extension Engine {
       guess = min(count, max(bytes / max(1, live / count) + 1, guess * 2))
       return (guess, bytes)
     }
-    return try finish(removal, durability)
   }
 
   /// Removes entries round by round until `remaining` says that none are left to remove.
@@ -92,6 +97,41 @@ extension Engine {
       }
     }
     return selection.sorted()
+  }
+
+  // MARK: To free space on the disk
+
+  /// The most rounds of removing and compacting: each has seen less than it was to free, since others
+  /// fill the disk meanwhile.
+  private static let freeSpaceRoundLimit = 16
+
+  @usableFromInline
+  package func trim(
+    toFreeDiskSpace floor: Int, durability: Durability?
+  ) throws(StoreError) -> RemovalSummary {
+    var removal = try beginRemoval(.evicted, sparesRead: true)
+    for _ in 0..<Self.freeSpaceRoundLimit {
+      if try missingByteCount(floor) <= 0 { break }
+      // What is dead already costs nobody anything. On a full disk there may be no room to compact,
+      // but segments without anything live go all the same, and removals make more of them.
+      do throws(StoreError) { _ = try compact() } catch {
+        guard case .noSpace = error else { throw error }
+      }
+      let missing = try missingByteCount(floor)
+      if missing <= 0 || index.count == 0 { break }
+      let count = removal.summary.count
+      try trim(
+        in: &removal, toBytes: max(0, table.total.liveByteCount - missing), .leastRecentlyUsed)
+      // What is left cannot be removed, being damaged.
+      if removal.summary.count == count { break }
+    }
+    return try finish(removal, durability)
+  }
+
+  /// How many bytes more are to be free than are, or will be when readers let go of what they hold.
+  private func missingByteCount(_ floor: Int) throws(StoreError) -> Int {
+    let free = try directory.freeByteCount()
+    return max(0, floor) - free - min(table.total.pinnedByteCount, .max - free)
   }
 
   // MARK: By age

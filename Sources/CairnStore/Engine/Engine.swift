@@ -89,7 +89,7 @@ package final class Engine: Sendable {
     appender = Lock(Appender(sealed: parts.segments, nextSequence: parts.nextSequence))
     commits = Lock(CommitState(durableSequence: parts.nextSequence - 1), waits: true)
     processMark = ForkGuard.arm()
-    if index.expirableCount > 0 { startMaintenance() }
+    if index.expirableCount > 0 || configuration.freeDiskSpaceFloor != nil { startMaintenance() }
   }
 
   // MARK: Checks

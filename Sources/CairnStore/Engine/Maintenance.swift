@@ -21,6 +21,13 @@ extension Engine {
     if index.expirableCount > 0 {
       attempt { () throws(StoreError) in _ = try removeExpired(durability: .process) }
     }
+    if let floor = configuration.freeDiskSpaceFloor {
+      attempt { () throws(StoreError) in
+        if try directory.freeByteCount() < floor {
+          _ = try trim(toFreeDiskSpace: floor, durability: .process)
+        }
+      }
+    }
     attempt { () throws(StoreError) in try compactIfNeeded() }
     if let failure { throw failure }
   }

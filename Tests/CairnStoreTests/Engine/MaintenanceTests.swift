@@ -1,0 +1,151 @@
+import CairnStore
+import FuzzSupport
+import Testing
+
+@Suite("Maintenance")
+struct MaintenanceTests {
+  let clock = ManualClock()
+  let disk = SimulatedDisk()
+
+  func open(
+    capacity: Int? = nil, _ change: (inout StoreConfiguration) -> Void = { _ in }
+  ) throws -> (process: SimulatedProcess, store: Store) {
+    disk.capacity = capacity
+    let process = SimulatedProcess.start(on: disk, seed: 1)
+    return (process, try process.open(.small(clock: clock, change)))
+  }
+
+  func fill(_ store: Store, _ count: Int, byteCount: Int = 1000) throws {
+    for number in 0..<count {
+      try store.setValue([UInt8](repeating: 5, count: byteCount), forKey: "\(number)")
+    }
+  }
+
+  func numbers(_ store: Store) throws -> [Int] {
+    try store.contents().keys.compactMap { Int($0) }.sorted()
+  }
+
+  // MARK: Free space
+
+  @Test("Free space comes from the least recently used, and no more goes than is needed")
+  func freeSpace() throws {
+    let (process, store) = try open(capacity: 4 << 20)
+    defer { process.kill() }
+    try fill(store, 2500)
+    let free = 2 << 20
+    #expect(disk.capacity.map { $0 - disk.allocatedByteCount } ?? 0 < free)
+    let removed = try store.trim(toFreeDiskSpace: free)
+    #expect((4 << 20) - disk.allocatedByteCount >= free)
+    let left = try numbers(store)
+    #expect(left == Array(left[0]..<2500), "the newest are left")
+    #expect(removed.count == 2500 - left.count)
+    // The log takes some more than what is live: a segment that is being filled, and the next.
+    #expect(left.count > 1500, "\(left.count)")
+    #expect(try store.trim(toFreeDiskSpace: free).count == 0)
+  }
+
+  @Test("Dead space is given back before anything live goes")
+  func deadSpace() throws {
+    let (process, store) = try open(capacity: 4 << 20) { $0.spaceBound = 100 }
+    defer { process.kill() }
+    for _ in 0..<5 { try fill(store, 500) }
+    #expect((4 << 20) - disk.allocatedByteCount < 3 << 20)
+    #expect(try store.trim(toFreeDiskSpace: 3 << 20).count == 0)
+    #expect((4 << 20) - disk.allocatedByteCount >= 3 << 20)
+    #expect(try numbers(store) == Array(0..<500))
+  }
+
+  @Test("Where others have filled the disk, all goes, and the call ends")
+  func filledByOthers() throws {
+    let (process, store) = try open(capacity: 4 << 20)
+    defer { process.kill() }
+    try fill(store, 100)
+    #expect(try store.trim(toFreeDiskSpace: 5 << 20).count == 100)
+    #expect(try store.count() == 0)
+    try store.setValue("v", forKey: "goes on")
+  }
+
+  @Test("On a disk that is full to the last block a trim gets space back", arguments: [200, 4000])
+  func fullDisk(byteCount: Int) throws {
+    let (process, store) = try open(capacity: 2 << 20)
+    defer { process.kill() }
+    var count = 0
+    while storeError({
+      try store.setValue([UInt8](repeating: 5, count: byteCount), forKey: "\(count)")
+    }) == nil { count += 1 }
+    try store.trim(toFreeDiskSpace: 1 << 20)
+    #expect((2 << 20) - disk.allocatedByteCount >= 1 << 20)
+    let left = try numbers(store)
+    #expect(left == Array(left[0]..<count))
+    #expect(left.count > count / 4, "\(left.count) of \(count)")
+    try fill(store, 10)
+  }
+
+  // MARK: Rounds
+
+  @Test("Rounds remove what has expired, as long as the store is open")
+  func expired() throws {
+    let (process, store) = try open { $0.maintenanceInterval = .seconds(30) }
+    defer { process.kill() }
+    try fill(store, 10)
+    #expect(process.queue.delays == [], "nothing to wait for")
+    try store.setValue("v", forKey: "short", lifetime: .seconds(20))
+    #expect(process.queue.delays == [.seconds(30)])
+    clock.advance(by: .seconds(30))
+    #expect(try store.statistics().indexedKeyCount == 11)
+    process.queue.runAll(dueAfter: .seconds(30))
+    #expect(try store.statistics().indexedKeyCount == 10)
+    // And again, and for an entry of a batch.
+    try store.write { try $0.setValue("v", forKey: "short", lifetime: .seconds(20)) }
+    clock.advance(by: .seconds(30))
+    process.queue.runAll(dueAfter: .seconds(30))
+    #expect(try store.statistics().indexedKeyCount == 10)
+    try store.close()
+    process.queue.runAll(dueAfter: .seconds(30))
+    #expect(process.queue.delays == [])
+  }
+
+  @Test("Rounds begin with the opening where something can expire or space is to stay free")
+  func opening() throws {
+    do {
+      let (process, store) = try open()
+      try store.setValue("v", forKey: "short", lifetime: .seconds(20))
+      try store.close()
+      process.kill()
+    }
+    let (process, store) = try open()
+    defer { process.kill() }
+    #expect(process.queue.delays == [.seconds(60)])
+    clock.advance(by: .seconds(60))
+    process.queue.runAll(dueAfter: .seconds(60))
+    #expect(try store.statistics().indexedKeyCount == 0)
+  }
+
+  @Test("Rounds keep the floor of free space")
+  func floor() throws {
+    let (process, store) = try open(capacity: 4 << 20) {
+      $0.freeDiskSpaceFloor = 2 << 20
+      $0.maintenanceInterval = .seconds(1)
+    }
+    defer { process.kill() }
+    try fill(store, 2500)
+    process.queue.runAll(dueAfter: .seconds(1))
+    #expect((4 << 20) - disk.allocatedByteCount >= 2 << 20)
+    #expect(try store.count() > 1000)
+    #expect(try numbers(store).last == 2499)
+  }
+
+  @Test("Without an interval nothing runs by itself; by hand all of it does")
+  func byHand() throws {
+    let (process, store) = try open { $0.maintenanceInterval = nil }
+    defer { process.kill() }
+    try store.setValue("v", forKey: "short", lifetime: .seconds(20))
+    #expect(process.queue.delays == [])
+    clock.advance(by: .seconds(20))
+    try store.maintain()
+    #expect(try store.statistics().indexedKeyCount == 0)
+    try store.close()
+    let reader = try process.open(.small(clock: clock), readOnly: true)
+    #expect(throws: StoreError.readOnly(path: SimulatedProcess.path)) { try reader.maintain() }
+  }
+}
