@@ -49,7 +49,7 @@ package enum PlantedBug: String, CaseIterable, Sendable {
   /// Tombstones go whatever they keep dead.
   case tombstonesDropped
   /// Each clause of the rule for tombstones, taken wrongly.
-  case highestForLowest, compactedAtEnd, deadPutsIgnored
+  case lowestSequenceIgnored, compactedAtEnd, deadPutsIgnored
   case batchFieldsKept, sequenceRenewed, livenessByHash, movedBlindly
 
   // Salvage.
