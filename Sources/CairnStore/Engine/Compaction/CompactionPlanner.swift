@@ -17,7 +17,7 @@ package struct CompactionPlanner: Sendable {
   /// What is rewritten has to give back one byte for so many.
   package static let highestCost = 8
 
-  init(_ segments: [SegmentFacts], segmentByteLimit: Int, budget: Int) {
+  package init(_ segments: [SegmentFacts], segmentByteLimit: Int, budget: Int) {
     self.segments = segments
     self.segmentByteLimit = segmentByteLimit
     self.budget = budget

@@ -13,7 +13,7 @@ package struct SegmentFacts: Sendable {
   package let lowestSequence: SequenceNumber
   package let compactedAt: SequenceNumber
 
-  init(
+  package init(
     id: SegmentID, isCandidate: Bool, byteCount: Int, liveByteCount: Int, livePutCount: Int,
     deadPutCount: Int, tombstoneByteCount: Int = 0, highestTombstone: SequenceNumber = 0,
     lowestSequence: SequenceNumber, compactedAt: SequenceNumber = 0
