@@ -1,8 +1,17 @@
-/// Giving space back.
+/// What the store does for itself, now.
 ///
 /// The space of values that were overwritten or removed is given back in the background, by compaction,
 /// as ``StoreConfiguration/spaceBound`` wants it.
 extension Store {
+  /// Does at once all that the store does for itself now and then: removes what has expired.
+  ///
+  /// Safe from any thread, beside readers and writers; they go on.
+  ///
+  /// - Throws: `noSpace`, `poisoned`, `readOnly`, `closed`, `usedAfterFork`, `system`: the first
+  ///   error, after all was tried.
+  /// - Complexity: O(1) where nothing is due.
+  public func maintain() throws(StoreError) { try engine.maintain() }
+
   /// Gives back all space that can be given back: every segment with a dead record is written anew,
   /// the live records only, and removed.
   ///

@@ -8,6 +8,8 @@ final class BackgroundFlags: Sendable {
   let syncDelay = Atomic(Int64.max)
   let prefaulting = Atomic(false)
   let compacting = Atomic(false)
+  /// Whether rounds of maintenance are run.
+  let maintaining = Atomic(false)
 }
 
 /// What a job holds that waits for a long time, in place of the engine: a store that was closed is

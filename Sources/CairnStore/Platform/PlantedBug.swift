@@ -52,6 +52,9 @@ package enum PlantedBug: String, CaseIterable, Sendable {
   case lowestSequenceIgnored, compactedAtEnd, deadPutsIgnored
   case batchFieldsKept, sequenceRenewed, livenessByHash, movedBlindly
 
+  // Limits.
+  case limitsForgotten
+
   // Salvage.
   case salvageNotSynced, salvageDirectoryNotSynced, salvageExpiryDropped
   /// The copy gives numbers anew that lost records had.
