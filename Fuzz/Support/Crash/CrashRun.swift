@@ -35,6 +35,11 @@ package final class CrashRun<Choices: ChoiceSource> {
     configuration = .simulated(clock)
     if choices.once(in: 5) { configuration.access = .systemCalls }
     if choices.once(in: 3) { configuration.durability = .durable }
+    if choices.once(in: 2) {
+      // Background compaction has something to do all the time.
+      configuration.spaceBound = 1.1
+      configuration.deadByteFloor = 0
+    }
     self.cutInterval = cutInterval
     process = SimulatedProcess.start(on: disk, seed: UInt64(choices.below(1 << 30)))
     self.choices = choices
@@ -126,10 +131,20 @@ package final class CrashRun<Choices: ChoiceSource> {
       return [:]
     }
     guard let store = process.store else { preconditionFailure("no store is open") }
+    let lastVersion = try store.statistics().lastVersion
     let versions = try operation.perform(
       on: store, holding: model.current, now: clock.now(),
       storeDurability: configuration.durability)
     switch operation {
+    case .compact where !process.fileSystem.isDead:
+      tally["compactions"] += 1
+      let statistics = try store.statistics()
+      // Each segment that was left for the next ends with a record that counts as dead.
+      if statistics.lastVersion == lastVersion,
+        statistics.deadByteCount > statistics.segmentCount * RecordHeader.rollByteCount
+      {
+        throw FuzzFailure("a compaction leaves \(statistics.deadByteCount) dead bytes")
+      }
     case .sync: if !process.fileSystem.isDead { model.settle() }
     case .wait(let duration):
       clock.advance(by: duration)

@@ -55,6 +55,7 @@ package struct ExhaustiveRun {
     .batch([(keys[0], entry(5, byteCount: 30)), (keys[1], entry(6, byteCount: 500))], .durable),
     .compareAndSet(key: keys[1], entry(7, byteCount: 20), isRight: true, .process),
     .removeAll,
+    .compact,
     .sync,
     .runJobs,
     .reopen,
@@ -128,7 +129,7 @@ extension Operation {
   /// Whether it may sync the log, and another thread may write while it does.
   fileprivate var syncs: Bool {
     switch self {
-    case .sync, .runJobs: true
+    case .sync, .compact, .runJobs: true
     default: durability == .durable
     }
   }

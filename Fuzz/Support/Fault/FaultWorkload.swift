@@ -64,6 +64,7 @@ package struct FaultWorkload: Sendable {
     script.add(.remove(key: script.key(8), .durable))
     script.add(.sync)
     script.add(.get(key: script.key(6)))
+    script.add(.compact)
     script.add(.runJobs)
     script.add(.reopen)
     // Goes on in what the close left open.
@@ -76,6 +77,8 @@ package struct FaultWorkload: Sendable {
     }
     script.steps.append(.kill)
     script.put(3, 80, .process)
+    script.add(.remove(key: script.key(4), .process))
+    script.add(.compact)
     script.steps.append(.strayFile)
     script.put(3, 85, .process)
     script.steps.append(.readOnly)

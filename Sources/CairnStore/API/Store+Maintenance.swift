@@ -1,4 +1,4 @@
-/// Giving space back.
+/// What the store does for itself, now.
 ///
 /// The space of values that were overwritten or removed is given back in the background, by compaction,
 /// as ``StoreConfiguration/spaceBound`` wants it.

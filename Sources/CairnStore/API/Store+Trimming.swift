@@ -11,8 +11,8 @@
 /// by then stays removed, and survives the death of the process. On a full disk removals have a
 /// reserve.
 ///
-/// The space of what was removed counts as dead at first, and the tombstones take some more; compaction
-/// gives it back.
+/// The space of what was removed is given back by compaction, in the background or by `compact()`; until
+/// then its bytes count as dead, and the tombstones take some more. `removeAll` gives it back at once.
 ///
 /// Access times are not on disk yet: opening a store makes its entries as recently used as they were
 /// written, and counts as an access of all of them. A summary's `damagedCount` tells of entries that

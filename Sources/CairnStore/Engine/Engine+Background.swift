@@ -7,9 +7,9 @@ final class BackgroundFlags: Sendable {
   /// The shortest interval, in milliseconds, after which a sync that waits will be run.
   let syncDelay = Atomic(Int64.max)
   let prefaulting = Atomic(false)
+  let compacting = Atomic(false)
   /// Whether rounds of maintenance are run.
   let maintaining = Atomic(false)
-  let compacting = Atomic(false)
 }
 
 /// What a job holds that waits for a long time, in place of the engine: a store that was closed is

@@ -22,6 +22,9 @@ public struct StoreConfiguration: Sendable {
   /// or a round of a compaction is under way, the segments may take more for a time.
   public var spaceBound: Double = 1.5
 
+  /// Dead bytes that are left alone; `nil`: the size of two segments. For simulations.
+  package var deadByteFloor: Int?
+
   /// The longest key, in bytes, from 1 to 65,535. Default 65,535.
   public var keyByteLimit: Int = 65_535
 

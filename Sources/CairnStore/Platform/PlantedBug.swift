@@ -42,9 +42,6 @@ package enum PlantedBug: String, CaseIterable, Sendable {
   // Rules of replay.
   case oldestWins, tombstonesIgnored, sequenceStartsAtManifest
 
-  // Limits.
-  case limitsForgotten
-
   // Compaction: decision by decision.
   /// What took the place of a dropped record may be lost with the power.
   case headNotSynced
@@ -52,8 +49,11 @@ package enum PlantedBug: String, CaseIterable, Sendable {
   /// Tombstones go whatever they keep dead.
   case tombstonesDropped
   /// Each clause of the rule for tombstones, taken wrongly.
-  case highestForLowest, compactedAtEnd, deadPutsIgnored
+  case lowestSequenceIgnored, compactedAtEnd, deadPutsIgnored
   case batchFieldsKept, sequenceRenewed, livenessByHash, movedBlindly
+
+  // Limits.
+  case limitsForgotten
 
   // Salvage.
   case salvageNotSynced, salvageDirectoryNotSynced, salvageExpiryDropped

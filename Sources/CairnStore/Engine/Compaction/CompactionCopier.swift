@@ -55,9 +55,17 @@ struct CompactionCopier: ~Copyable {
   /// Ids of all segments that were begun.
   private(set) var ids: [SegmentID] = []
 
-  /// Between pieces: ends the round where the store was closed, and lets others get on.
-  private func breathe() throws(StoreError) {
+  /// Why a round ends early: a removal of all took its segments.
+  private(set) var isOvertaken = false
+
+  /// Between pieces: ends the round where the store was closed or emptied, and lets others get on.
+  private mutating func breathe() throws(StoreError) {
     try engine.checkWritable()
+    if inputs.contains(where: \.isRetired) {
+      // What it reads and writes takes space that others count on.
+      isOvertaken = true
+      throw .closed(path: engine.path)
+    }
     pace?.rest()
   }
 

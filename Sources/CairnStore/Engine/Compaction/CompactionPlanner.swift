@@ -2,22 +2,22 @@
 ///
 /// Exact where it matters: a plan never counts a gain that is not there, so a compaction that follows
 /// it gets on with every round, and ends.
-struct CompactionPlanner: Sendable {
+package struct CompactionPlanner: Sendable {
   /// The segments of the log, in any order.
-  let segments: [SegmentFacts]
+  package let segments: [SegmentFacts]
   /// The size at which a segment is full.
-  let segmentByteLimit: Int
+  package let segmentByteLimit: Int
   /// How many bytes a round may write, but for a segment that has more by itself.
-  let budget: Int
+  package let budget: Int
   /// Those that keep tombstones from being dropped, the lowest barrier first.
   private let blocking: [SegmentFacts]
 
   /// So many small segments are worth a merge.
-  static let smallSegmentCount = 8
+  package static let smallSegmentCount = 8
   /// What is rewritten has to give back one byte for so many.
-  static let highestCost = 8
+  package static let highestCost = 8
 
-  init(_ segments: [SegmentFacts], segmentByteLimit: Int, budget: Int) {
+  package init(_ segments: [SegmentFacts], segmentByteLimit: Int, budget: Int) {
     self.segments = segments
     self.segmentByteLimit = segmentByteLimit
     self.budget = budget
@@ -25,12 +25,12 @@ struct CompactionPlanner: Sendable {
   }
 
   /// The barrier that the segments outside of a set make.
-  func barrier(without inputs: Set<SegmentID>) -> SequenceNumber {
+  package func barrier(without inputs: Set<SegmentID>) -> SequenceNumber {
     blocking.first { !inputs.contains($0.id) }?.barrier ?? .max
   }
 
   /// Segments that hold nothing that is needed: they go without being read.
-  func wholeDeadSegments() -> Set<SegmentID> {
+  package func wholeDeadSegments() -> Set<SegmentID> {
     var dead = segments.filter { $0.isCandidate && $0.livePutCount == 0 }
     while true {
       let ids = Set(dead.map(\.id))
@@ -46,7 +46,7 @@ struct CompactionPlanner: Sendable {
   ///
   /// - Parameter isOverBound: whether space has to be given back; if not, small segments are merged
   ///   at most.
-  func nextRound(isOverBound: Bool) -> [SegmentID] {
+  package func nextRound(isOverBound: Bool) -> [SegmentID] {
     if isOverBound {
       let inputs = bestGain()
       if !inputs.isEmpty { return inputs }
@@ -113,10 +113,10 @@ struct CompactionPlanner: Sendable {
   }
 
   /// The segment of which the least has to be copied, of those that give something back.
-  func leastLive() -> SegmentID? {
+  package func leastLive() -> [SegmentID] {
     let barrier = barrier(without: [])
     return segments.filter { $0.isCandidate && $0.gain(barrier) > 0 }
-      .min { $0.cost(barrier) < $1.cost(barrier) }?.id
+      .min { $0.cost(barrier) < $1.cost(barrier) }.map { [$0.id] } ?? []
   }
 
   /// Small segments, of which each end of a process leaves one, where many have piled up.
@@ -129,7 +129,7 @@ struct CompactionPlanner: Sendable {
   /// Everything that holds a dead byte, in rounds. Each begins with the lowest barrier, so that the
   /// tombstones of a round wait for no segment of a later one: those that come after hold higher
   /// numbers, and those that came before were rewritten by then.
-  func allRounds() -> [[SegmentID]] {
+  package func allRounds() -> [[SegmentID]] {
     let victims = segments.filter {
       $0.isCandidate && ($0.deadPutCount > 0 || $0.tombstoneByteCount > 0)
     }.sorted { Self.order($0) < Self.order($1) }

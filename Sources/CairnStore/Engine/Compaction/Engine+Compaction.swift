@@ -22,12 +22,12 @@ extension Engine {
   private func compactToBound(
     _ state: inout CompactionState, _ report: inout CompactionReport
   ) throws(StoreError) {
-    var budgetLimit = Int.max
+    var isTight = false
     // More rounds than this cannot all have gained something.
     var roundsLeft = 64 + 2 * appender.withLock { $0.sealed.count }
     while roundsLeft > 0 {
       roundsLeft -= 1
-      let (planner, allocated, live) = plan(state, budgetLimit: budgetLimit)
+      let (planner, allocated, live) = plan(state)
       let dead = planner.wholeDeadSegments()
       if !dead.isEmpty {
         try run(Array(dead), pace: nil, &state, &report)
@@ -35,30 +35,33 @@ extension Engine {
       }
       let allowed = allowedGarbage(live: live)
       let garbage = allocated - live
-      let inputs = planner.nextRound(isOverBound: garbage > allowed - allowed / 4)
+      let isOverBound = garbage > allowed - allowed / 4
+      let inputs =
+        isTight && isOverBound
+        ? planner.leastLive() : planner.nextRound(isOverBound: isOverBound)
       if inputs.isEmpty { return }
       do throws(StoreError) {
         // Once the bound is passed there is no time to lose.
         try run(inputs, pace: garbage > allowed ? nil : CompactionPace(), &state, &report)
       } catch {
-        guard case .noSpace = error else { throw error }
-        // A smaller round may fit; one that writes as little as one can is the last try.
-        guard let less = lessThan(planner, inputs, &budgetLimit) else { throw error }
+        guard case .noSpace = error, !isTight else { throw error }
+        isTight = true
         giveBackAhead()
-        try run(less, pace: nil, &state, &report)
       }
     }
   }
 
-  /// What has to be tried on a disk that is too full for a round.
-  private func lessThan(
-    _ planner: CompactionPlanner, _ inputs: [SegmentID], _ budgetLimit: inout Int
-  ) -> [SegmentID]? {
-    let least = planner.leastLive()
-    guard let least, inputs != [least] || budgetLimit > 0 else { return nil }
-    // From here on one at a time.
-    budgetLimit = 0
-    return [least]
+  /// On a disk without room for a usual round: one segment after the other, that of which the least
+  /// has to be copied first, so that each gives back more than it took.
+  private func compactOneByOne(
+    _ state: inout CompactionState, _ report: inout CompactionReport
+  ) throws(StoreError) {
+    giveBackAhead()
+    while true {
+      let least = plan(state).planner.leastLive()
+      if least.isEmpty { return }
+      try run(least, pace: nil, &state, &report)
+    }
   }
 
   /// Compacts every segment with a dead byte.
@@ -84,28 +87,19 @@ extension Engine {
     state.unreadable = []
     try leaveActiveSegment()
     try sealRolledSegments()
-    let (planner, _, _) = plan(state, budgetLimit: .max)
-    let dead = planner.wholeDeadSegments()
-    if !dead.isEmpty { try run(Array(dead), pace: nil, &state, &report) }
-    var failure: StoreError?
-    for inputs in planner.allRounds() {
-      let inputs = inputs.filter { !dead.contains($0) }
-      if inputs.isEmpty { continue }
-      do throws(StoreError) { try run(inputs, pace: nil, &state, &report) } catch {
-        guard case .noSpace = error else { throw error }
-        // One after the other, so that each gives back what the next needs.
-        giveBackAhead()
-        for input in inputs {
-          do throws(StoreError) { try run([input], pace: nil, &state, &report) } catch {
-            guard case .noSpace = error else { throw error }
-            failure = error
-          }
-        }
+    let planner = plan(state).planner
+    do throws(StoreError) {
+      let dead = planner.wholeDeadSegments()
+      if !dead.isEmpty { try run(Array(dead), pace: nil, &state, &report) }
+      for inputs in planner.allRounds() {
+        try run(inputs.filter { !dead.contains($0) }, pace: nil, &state, &report)
       }
+    } catch {
+      guard case .noSpace = error else { throw error }
+      try compactOneByOne(&state, &report)
     }
     report.byteCountAfter = allocatedByteCount
     report.unreadableSegmentCount = state.unreadable.count
-    if let failure { throw failure }
   }
 
   // MARK: What is there
@@ -116,7 +110,8 @@ extension Engine {
   /// is being written while others are still there.
   private func allowedGarbage(live: Int) -> Int {
     let share = Double(live) * (configuration.spaceBound - 1)
-    return max(2 * configuration.segmentByteLimit, Int(min(share, 1e18)))
+    return max(
+      configuration.deadByteFloor ?? 2 * configuration.segmentByteLimit, Int(min(share, 1e18)))
   }
 
   private var allocatedByteCount: Int {
@@ -128,29 +123,37 @@ extension Engine {
   }
 
   private func plan(
-    _ state: CompactionState, budgetLimit: Int
+    _ state: CompactionState
   ) -> (planner: CompactionPlanner, allocated: Int, live: Int) {
     let sealed = manifest.withLock { Set($0.manifest.sealedSegments.map(\.id)) }
-    let segments = appender.withLock { $0.segments }
     let live = table.total.liveByteCount
-    let facts = segments.map {
-      SegmentFacts(
-        $0, isCandidate: sealed.contains($0.id) && !state.unreadable.contains($0.id))
+    // Under the lock: a segment that is held for longer would keep its space in a removal of all.
+    let facts = appender.withLock { appender in
+      appender.segments.map {
+        SegmentFacts(
+          $0, isCandidate: sealed.contains($0.id) && !state.unreadable.contains($0.id))
+      }
     }
     let limit = configuration.segmentByteLimit
+    let allocated = allocatedByteCount
+    // What a round costs beside its bytes, the syncs above all, weighs less where it is large; it is
+    // so where writers are faster than compaction.
+    let excess = allocated - live - allowedGarbage(live: live)
     return (
       CompactionPlanner(
-        facts, segmentByteLimit: limit, budget: min(max(limit, live / 16), budgetLimit)),
-      allocatedByteCount, live
+        facts, segmentByteLimit: limit, budget: max(limit, live / 16, excess / 2)),
+      allocated, live
     )
   }
 
   /// Leaves the active segment for the next where it holds dead records, so that it can be sealed.
   private func leaveActiveSegment() throws(StoreError) {
-    let resumable = manifest.withLock { $0.resumable }
-    let hasDead = appender.withLock { ($0.active ?? resumable)?.usage.deadByteCount ?? 0 > 0 }
+    let sealed = manifest.withLock { Set($0.manifest.sealedSegments.map(\.id)) }
+    let hasDead = appender.withLock { appender in
+      appender.segments.contains { !sealed.contains($0.id) && $0.usage.deadByteCount > 0 }
+    }
     guard hasDead else { return }
-    // Begins a session where there is none.
+    // Begins a session where there is none, and with it seals what a close left open and full.
     try withRoom(byteCount: 0, isRemoval: true) { _ in }
     var hasLeft = false
     while !hasLeft {

@@ -45,6 +45,7 @@ extension Engine {
       // Where it is not known which manifest is on disk, it may be one that lists them.
       if case .poisoned = error { throw error }
       abandon(copier.ids)
+      if copier.isOvertaken { return }
       guard current >= 0, isUnreadable(error, inputs[current]) else { throw error }
       state.unreadable.insert(inputs[current].id)
       configuration.log?("\(inputs[current].name) is not compacted: \(error)")
@@ -63,9 +64,8 @@ extension Engine {
       barrier = min(
         barrier,
         TombstoneRule.barrier(
-          lowestSequence: planted(.highestForLowest)
-            ? usage.highestSequence : usage.lowestSequence,
-          compactedAt: segment.compactedAt, deadPutCount: usage.deadPutCount))
+          lowestSequence: usage.lowestSequence, compactedAt: segment.compactedAt,
+          deadPutCount: usage.deadPutCount))
     }
     return barrier
   }

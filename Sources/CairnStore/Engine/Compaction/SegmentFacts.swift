@@ -1,19 +1,19 @@
 /// What a compaction is planned by: a segment of the log as it is at one moment.
-struct SegmentFacts: Sendable {
-  let id: SegmentID
+package struct SegmentFacts: Sendable {
+  package let id: SegmentID
   /// Whether the manifest lists it as sealed, and nothing in it was found damaged.
-  let isCandidate: Bool
+  package let isCandidate: Bool
   /// Bytes of its records.
-  let byteCount: Int
-  let liveByteCount: Int
-  let livePutCount: Int
-  let deadPutCount: Int
-  let tombstoneByteCount: Int
-  let highestTombstone: SequenceNumber
-  let lowestSequence: SequenceNumber
-  let compactedAt: SequenceNumber
+  package let byteCount: Int
+  package let liveByteCount: Int
+  package let livePutCount: Int
+  package let deadPutCount: Int
+  package let tombstoneByteCount: Int
+  package let highestTombstone: SequenceNumber
+  package let lowestSequence: SequenceNumber
+  package let compactedAt: SequenceNumber
 
-  init(
+  package init(
     id: SegmentID, isCandidate: Bool, byteCount: Int, liveByteCount: Int, livePutCount: Int,
     deadPutCount: Int, tombstoneByteCount: Int = 0, highestTombstone: SequenceNumber = 0,
     lowestSequence: SequenceNumber, compactedAt: SequenceNumber = 0
@@ -42,23 +42,23 @@ struct SegmentFacts: Sendable {
   }
 
   /// Tombstones with this number or a higher one must be kept for as long as this segment stays.
-  var barrier: SequenceNumber {
+  package var barrier: SequenceNumber {
     TombstoneRule.barrier(
       lowestSequence: lowestSequence, compactedAt: compactedAt, deadPutCount: deadPutCount)
   }
 
   /// Whether all its tombstones may go where the other segments that stay have this barrier.
-  func canDropTombstones(_ barrier: SequenceNumber) -> Bool { highestTombstone < barrier }
+  package func canDropTombstones(_ barrier: SequenceNumber) -> Bool { highestTombstone < barrier }
 
   /// Bytes that a compaction gives back at least.
-  func gain(_ barrier: SequenceNumber) -> Int {
+  package func gain(_ barrier: SequenceNumber) -> Int {
     let deadBytes =
       deadPutCount == 0 ? 0 : max(0, byteCount - max(0, liveByteCount) - tombstoneByteCount)
     return deadBytes + (canDropTombstones(barrier) ? tombstoneByteCount : 0)
   }
 
   /// Bytes that a compaction has to write at most.
-  func cost(_ barrier: SequenceNumber) -> Int {
+  package func cost(_ barrier: SequenceNumber) -> Int {
     max(0, liveByteCount) + (canDropTombstones(barrier) ? 0 : tombstoneByteCount)
   }
 }
@@ -78,11 +78,12 @@ struct SegmentFacts: Sendable {
 /// T, for those were dead before; and a segment that begins later holds higher numbers only.
 ///
 /// So each segment that stays sets a barrier, and what lies below all barriers may go.
-enum TombstoneRule {
-  static func barrier(
+package enum TombstoneRule {
+  package static func barrier(
     lowestSequence: SequenceNumber, compactedAt: SequenceNumber, deadPutCount: Int
   ) -> SequenceNumber {
     if deadPutCount == 0 || planted(.deadPutsIgnored) { return .max }
+    if planted(.lowestSequenceIgnored), compactedAt == 0 { return .max }
     return max(lowestSequence, compactedAt + 1)
   }
 }

@@ -1,0 +1,96 @@
+import CairnStore
+import Testing
+
+@Suite("What is compacted next")
+struct CompactionPlannerTests {
+  /// A segment of 1,000 bytes, half of them dead.
+  private func facts(
+    _ id: UInt64, candidate: Bool = true, byteCount: Int = 1000, live: Int = 500,
+    livePuts: Int = 5, deadPuts: Int = 5, tombstones: Int = 0, highestTombstone: UInt64 = 0,
+    lowest: UInt64, compactedAt: UInt64 = 0
+  ) -> SegmentFacts {
+    SegmentFacts(
+      id: SegmentID(rawValue: id), isCandidate: candidate, byteCount: byteCount,
+      liveByteCount: live, livePutCount: livePuts, deadPutCount: deadPuts,
+      tombstoneByteCount: tombstones, highestTombstone: highestTombstone, lowestSequence: lowest,
+      compactedAt: compactedAt)
+  }
+
+  private func planner(_ segments: [SegmentFacts], budget: Int = 1000) -> CompactionPlanner {
+    CompactionPlanner(segments, segmentByteLimit: 1000, budget: budget)
+  }
+
+  private func ids(_ numbers: UInt64...) -> [SegmentID] { numbers.map { SegmentID(rawValue: $0) } }
+
+  @Test("The barrier is the first number whose tombstones a segment needs")
+  func barrier() {
+    func barrier(_ lowest: UInt64, _ compactedAt: UInt64, _ dead: Int) -> UInt64 {
+      TombstoneRule.barrier(lowestSequence: lowest, compactedAt: compactedAt, deadPutCount: dead)
+    }
+    #expect(barrier(10, 0, 1) == 10)
+    #expect(barrier(10, 50, 1) == 51)
+    #expect(barrier(10, 5, 1) == 10)
+    #expect(barrier(10, 0, 0) == .max)
+  }
+
+  @Test("Segments without a live put go at once, unless their tombstones are needed")
+  func wholeDead() {
+    let dead = facts(1, live: 0, livePuts: 0, lowest: 1)
+    let laterTombstones = facts(
+      2, live: 0, livePuts: 0, deadPuts: 0, tombstones: 900, highestTombstone: 40, lowest: 20)
+    let blocker = facts(3, lowest: 10)
+    let open = facts(4, candidate: false, live: 0, livePuts: 0, lowest: 60)
+    #expect(planner([dead, laterTombstones, blocker, open]).wholeDeadSegments() == Set(ids(1)))
+    #expect(planner([dead, laterTombstones, open]).wholeDeadSegments() == Set(ids(1, 2)))
+    // One that has to stay keeps another's tombstones.
+    let both = facts(
+      5, live: 0, livePuts: 0, deadPuts: 1, tombstones: 500, highestTombstone: 39, lowest: 30)
+    let needsBoth = facts(
+      6, live: 0, livePuts: 0, deadPuts: 0, tombstones: 500, highestTombstone: 31, lowest: 31)
+    #expect(planner([both, needsBoth, blocker]).wholeDeadSegments() == [])
+  }
+
+  @Test("The most gain for what is copied comes first, within the budget")
+  func gain() {
+    let little = facts(1, live: 900, lowest: 1)
+    let much = facts(2, live: 100, lowest: 20)
+    let middle = facts(3, live: 500, lowest: 40)
+    let none = facts(4, live: 1000, deadPuts: 0, lowest: 60)
+    let all = [little, much, middle, none]
+    #expect(planner(all, budget: 600).nextRound(isOverBound: true) == ids(2, 3))
+    #expect(planner(all, budget: 1).nextRound(isOverBound: true) == ids(2))
+    #expect(planner(all, budget: 600).nextRound(isOverBound: false) == [])
+    #expect(planner([little, none]).nextRound(isOverBound: true) == [], "not worth it")
+  }
+
+  @Test("Tombstones that must stay are no gain; what keeps them is compacted instead")
+  func blockers() {
+    let blocker = facts(1, live: 990, deadPuts: 1, lowest: 1)
+    let waiting = facts(
+      2, live: 100, deadPuts: 0, tombstones: 900, highestTombstone: 90, lowest: 50)
+    #expect(planner([blocker, waiting]).nextRound(isOverBound: true) == ids(1))
+    // Rewritten, it keeps no tombstone from going that was there by then.
+    let rewritten = facts(3, live: 990, deadPuts: 1, lowest: 1, compactedAt: 95)
+    #expect(planner([rewritten, waiting]).nextRound(isOverBound: true) == ids(2))
+    // What cannot be compacted keeps them for good.
+    let damaged = facts(1, candidate: false, live: 990, deadPuts: 1, lowest: 1)
+    #expect(planner([damaged, waiting]).nextRound(isOverBound: true) == [])
+  }
+
+  @Test("Small segments are merged where many have piled up")
+  func small() {
+    let few = (1...7).map { facts($0, byteCount: 100, live: 100, deadPuts: 0, lowest: $0) }
+    #expect(planner(few).nextRound(isOverBound: false) == [])
+    let many = few + [facts(8, byteCount: 100, live: 100, deadPuts: 0, lowest: 8)]
+    #expect(planner(many).nextRound(isOverBound: false).count == 8)
+  }
+
+  @Test("By hand, rounds begin with the lowest barriers")
+  func rounds() {
+    let segments = [
+      facts(1, live: 600, lowest: 1, compactedAt: 70), facts(2, live: 600, lowest: 40),
+      facts(3, live: 300, lowest: 20), facts(4, live: 900, deadPuts: 0, lowest: 80),
+    ]
+    #expect(planner(segments).allRounds() == [ids(3, 2), ids(1)])
+  }
+}

@@ -1,0 +1,313 @@
+import CairnStore
+import Foundation
+import FuzzSupport
+import Glibc
+import Synchronization
+import Testing
+
+@Suite("Compaction")
+struct CompactionTests {
+  let directory: TemporaryDirectory
+  let clock = ManualClock()
+  let queue = ManualBackgroundQueue()
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  func makeStore(
+    _ change: (inout StoreConfiguration) -> Void = { _ in },
+    fileSystem: any FileSystem = SystemFileSystem()
+  ) throws -> Store {
+    try Store(
+      directory.store, .small(clock: clock, change), fileSystem: fileSystem, background: queue)
+  }
+
+  /// Writes `count` values of 1,000 bytes, the second half of which replace every other.
+  func fill(_ store: Store, _ count: Int = 400) throws {
+    for number in 0..<count { try store.setValue(value(number), forKey: "key\(number)") }
+    for number in stride(from: 0, to: count, by: 2) {
+      try store.setValue(value(number + 7), forKey: "key\(number)")
+    }
+  }
+
+  func value(_ number: Int) -> [UInt8] { [UInt8](repeating: UInt8(number & 0xFF), count: 1000) }
+
+  /// Everything an entry has, by key.
+  func entries(_ store: Store) throws -> [[UInt8]: Entry] {
+    var entries: [[UInt8]: Entry] = [:]
+    try store.forEachEntry {
+      entries[$0.key] = $0
+      return .next
+    }
+    return entries
+  }
+
+  @Test(
+    "By hand, no dead byte is left, and no entry changes",
+    arguments: [StoreConfiguration.Access.mapped, .systemCalls])
+  func byHand(access: StoreConfiguration.Access) throws {
+    let store = try makeStore { $0.access = access }
+    try fill(store)
+    try store.write { batch in
+      for number in 0..<20 { try batch.setValue("in a batch", forKey: "batch\(number)") }
+      try batch.removeValue(forKey: "batch0")
+    }
+    try store.setValue(
+      "all", forKey: "attributes", lifetime: .seconds(60), cost: 5, metadata: [1, 2, 3])
+    try store.setValue([UInt8](repeating: 3, count: 100_000), forKey: "large")
+    try store.setValue([UInt8](repeating: 4, count: 90_000), forKey: "large")
+    for number in 100..<150 { try store.removeValue(forKey: "key\(number)") }
+    // A job that waits may hold a segment.
+    queue.runAll()
+    let before = try entries(store)
+    let old = try store.statistics()
+    let report = try store.compact()
+    let new = try store.statistics()
+    #expect(try entries(store) == before)
+    #expect(new.liveByteCount + new.deadByteCount < old.liveByteCount + old.deadByteCount)
+    #expect(new.liveByteCount <= old.liveByteCount)
+    #expect(new.tombstoneCount == 0)
+    #expect(new.deadByteCount <= 24 * new.segmentCount)
+    #expect(report.droppedTombstoneCount == old.tombstoneCount)
+    #expect(report.unreadableSegmentCount == 0)
+    #expect(report.byteCountAfter < report.byteCountBefore)
+    #expect(report.pinnedByteCount == 0)
+    // Killed and closed, it is the same.
+    try Image(of: directory.store).write(to: directory("killed"))
+    let killed = try Store(directory("killed"), .small(clock: clock))
+    #expect(try entries(killed).mapValues(\.value) == before.mapValues(\.value))
+    #expect(try entries(killed).mapValues(\.info.version) == before.mapValues(\.info.version))
+    #expect(try entries(killed).mapValues(\.info.written) == before.mapValues(\.info.written))
+    #expect(try killed.statistics().recovery.quarantinedFiles == [])
+    try killed.close()
+    try store.close()
+    #expect(try Store.verify(path: directory.store).errors == [])
+    // A second one finds nothing to do.
+    let again = try makeStore()
+    #expect(try again.compact().removedSegmentCount == 0)
+    try again.close()
+  }
+
+  @Test("What was read least recently stays so, also when the store is opened again")
+  func recency() throws {
+    let store = try makeStore()
+    try fill(store, 200)
+    #expect(try store.value(forKey: "key1") != nil)
+    try store.compact()
+    let copy = directory("copy")
+    try Image(of: directory.store).write(to: copy)
+    try store.trim(toCount: 101)
+    // The odd ones were written first; of these only the one that was read stays.
+    for number in stride(from: 0, to: 200, by: 2) { #expect(try store.contains("key\(number)")) }
+    #expect(try store.contains("key1"))
+    let opened = try Store(copy, .small(clock: clock))
+    try opened.trim(toCount: 100)
+    for number in stride(from: 0, to: 200, by: 2) { #expect(try opened.contains("key\(number)")) }
+    try opened.close()
+    try store.close()
+  }
+
+  @Test("Readers go on beside it, and what they hold is reported as pinned")
+  func pinned() throws {
+    let store = try makeStore()
+    try fill(store)
+    let expected = value(1)
+    try store.withValue(forKey: "key1") { bytes in
+      let report = try store.compact()
+      #expect(report.pinnedByteCount > 0)
+      #expect(try store.statistics().pinnedByteCount == report.pinnedByteCount)
+      #expect(bytes.copied() == expected)
+      #expect(try store.value(forKey: "key1") == expected)
+    }
+    queue.runAll()
+    #expect(try store.statistics().pinnedByteCount == 0)
+    try store.close()
+  }
+
+  @Test("A damaged value keeps its segment as it is, and the others are compacted")
+  func damaged() throws {
+    let store = try makeStore()
+    try fill(store)
+    queue.runAll()
+    try store.sync()
+    let image = try Image(of: directory.store)
+    let manifest = try image.manifest
+    let sealed = manifest.sealedSegments.map { FileName.segment($0.id) }
+    let (name, record) = try #require(
+      try sealed.compactMap { name in
+        try image.records(in: name).first { $0.key == Array("key1".utf8) }.map { (name, $0) }
+      }.first)
+    let file = try #require(FileHandle(forWritingAtPath: directory.store + "/" + name))
+    try file.seek(toOffset: UInt64(record.valueRange.lowerBound))
+    try file.write(contentsOf: [0xEE])
+    try file.close()
+    let report = try store.compact()
+    #expect(report.unreadableSegmentCount == 1)
+    #expect(report.removedSegmentCount > 0)
+    #expect(throws: StoreError.self) { try store.value(forKey: "key1") }
+    #expect(try store.value(forKey: "key3") == value(3))
+    #expect(try Image(of: directory.store).files[name] != nil)
+    try store.close()
+  }
+
+  @Test("Without room it is noSpace, nothing is lost, and no file is left")
+  func noRoom() throws {
+    let system = FaultyFileSystem()
+    let store = try makeStore(fileSystem: system)
+    try fill(store)
+    let before = try entries(store)
+    queue.runAll()
+    try store.sync()
+    let names = try Image(of: directory.store).segmentNames
+    system.arm(.init(call: .allocate, index: 0, errorNumber: ENOSPC, isLasting: true))
+    guard case .noSpace = storeError({ try store.compact() }) else {
+      Issue.record("no error")
+      return
+    }
+    system.arm(nil)
+    #expect(try entries(store) == before)
+    #expect(Set(try Image(of: directory.store).segmentNames).isSubset(of: Set(names)))
+    try store.compact()
+    #expect(try entries(store) == before)
+    try store.close()
+    #expect(try Store.verify(path: directory.store).errors == [])
+  }
+
+  @Test("On a full disk a trim is given back, by segments without a live value and by small rounds")
+  func fullDisk() throws {
+    let system = HookFileSystem()
+    let store = try makeStore({ $0.deadByteFloor = 0 }, fileSystem: system)
+    for number in 0..<1000 { try store.setValue(value(number), forKey: "key\(number)") }
+    queue.runAll()
+    let before = try store.statistics().allocatedByteCount
+    system.fillDisk()
+    // Some in each segment, and all of the first ones.
+    try store.remove { key, _ in key.copied().last != UInt8(ascii: "1") }
+    queue.runAll()
+    try store.compact()
+    let after = try store.statistics()
+    #expect(after.allocatedByteCount < before / 3)
+    #expect(try store.count() == 100)
+    for number in stride(from: 1, to: 1000, by: 10) {
+      #expect(try store.value(forKey: "key\(number)") == value(number))
+    }
+    try store.setValue(value(1), forKey: "new")
+    try store.close()
+    #expect(try Store.verify(path: directory.store).errors == [])
+  }
+
+  @Test("A removal that chose its victims before they were moved removes them")
+  func movedVictims() throws {
+    let store = try makeStore()
+    try fill(store)
+    let isFirst = Mutex(true)
+    // Asked about the first, it moves all, those asked about before included.
+    let removed = try store.remove { key, _ in
+      if isFirst.withLock({ first in
+        defer { first = false }; return first
+      }) {
+        try store.compact()
+      }
+      return key.copied().last == UInt8(ascii: "1")
+    }
+    #expect(removed.count == 40)
+    #expect(try store.count() == 360)
+    try store.close()
+    let again = try Store(directory.store)
+    #expect(try again.count() == 360)
+    try again.close()
+  }
+
+  @Test("A store that evicts for ever stays within its bound: tombstones do not pile up")
+  func evictsForEver() throws {
+    let keys = 2000
+    let count = 60_000
+    let store = try makeStore { $0.deadByteFloor = 0 }
+    let small = [UInt8](repeating: 7, count: 100)
+    var worst = 0.0
+    for number in 0..<count {
+      try store.setValue(small, forKey: "key number \(number)")
+      if number >= keys { try store.removeValue(forKey: "key number \(number - keys)") }
+      if number % 500 == 0 {
+        queue.runAll()
+        let statistics = try store.statistics()
+        let sealed = statistics.segments.filter(\.isSealed)
+        let taken = sealed.reduce(0) { $0 + $1.byteCount }
+        if number > keys { worst = max(worst, Double(taken) / Double(statistics.liveByteCount)) }
+      }
+    }
+    #expect(worst < 1.5, "\(worst)")
+    queue.runAll()
+    #expect(try store.statistics().tombstoneCount < keys)
+    #expect(try store.count() == keys)
+    try store.close()
+    let again = try Store(directory.store)
+    #expect(try again.count() == keys)
+    #expect(try again.contains("key number \(count - 1)"))
+    #expect(try !again.contains("key number \(count - keys - 1)"))
+    try again.close()
+  }
+
+  @Test("Readers and writers on other threads see nothing of it")
+  func beside() throws {
+    let store = try Store(directory.store, .small { $0.deadByteFloor = 0 })
+    for number in 0..<500 { try store.setValue(value(number), forKey: "fixed\(number)") }
+    let isDone = Atomic(false)
+    let others = Background {
+      var round = 0
+      repeat {
+        round += 1
+        for number in 0..<500 {
+          guard try store.value(forKey: "fixed\(number)") == self.value(number) else {
+            throw SupportError(call: "a read beside a compaction", number: Int32(number))
+          }
+          try store.setValue(self.value(round), forKey: "own\(number % 50)")
+          guard try store.value(forKey: "own\(number % 50)") == self.value(round) else {
+            throw SupportError(call: "a write beside a compaction", number: Int32(number))
+          }
+        }
+      } while !isDone.load(ordering: .relaxed)
+    }
+    for _ in 0..<20 { try store.compact() }
+    isDone.store(true, ordering: .relaxed)
+    #expect(others.finishes())
+    #expect(others.error == nil)
+    #expect(try store.count() == 550)
+    try store.close()
+    #expect(try Store.verify(path: directory.store).errors == [])
+  }
+
+  @Test("A close does not wait for it, and leaves no file of it")
+  func closedMeanwhile() throws {
+    let system = HookFileSystem()
+    let store = try makeStore(fileSystem: system)
+    try fill(store)
+    queue.runAll()
+    try store.sync()
+    let gate = Gate()
+    let known = Set(try Image(of: directory.store).segmentNames)
+    system.setHook { event in
+      if event.call == .synchronize, event.file.hasPrefix("seg-"), !known.contains(event.file) {
+        gate.passOnce()
+      }
+      return nil
+    }
+    let compaction = Background { try store.compact() }
+    try gate.waitForArrival()
+    try store.close()
+    gate.open()
+    #expect(compaction.finishes())
+    guard case .closed? = compaction.error as? StoreError else {
+      Issue.record("\(String(describing: compaction.error))")
+      return
+    }
+    let manifest = try Image(of: directory.store).manifest
+    let listed = Set(
+      (manifest.openSegments.map(\.id) + manifest.sealedSegments.map(\.id)).map {
+        FileName.segment($0)
+      })
+    #expect(Set(try Image(of: directory.store).segmentNames) == listed)
+    let again = try Store(directory.store)
+    #expect(try again.count() == 400)
+    try again.close()
+  }
+}
