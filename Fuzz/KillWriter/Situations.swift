@@ -31,7 +31,10 @@ enum Situations {
       { _ = try store.statistics() }, { try store.forEachKey { _ in .next } },
       { try store.setValue("child", forKey: "key") }, { try store.removeValue(forKey: "key") },
       { try store.write { try $0.setValue("child", forKey: "key") } }, { try store.removeAll() },
-      { try store.sync() },
+      { try store.sync() }, { try store.trim(toCount: 0) }, { try store.trim(toBytes: 0) },
+      { try store.trim(olderThan: .zero) }, { try store.removeExpired() },
+      { try store.remove(keys: ["key"]) }, { try store.remove { _, _ in true } },
+      { try store.maintain() },
     ]
     for (index, use) in uses.enumerated() {
       let error = storeError(use)
@@ -204,6 +207,36 @@ enum Situations {
     try require(try again.count() == written + 1 - 2 + 200, "\(try again.count()) keys after all")
     try again.close()
     require(try Store.verify(path: path).errors.isEmpty, "verify")
+  }
+
+  /// Uses a store that has something to maintain where no thread can be made.
+  static func threadLimit(path: String) throws {
+    var configuration = configuration()
+    configuration.maintenanceInterval = .milliseconds(1)
+    // The queue that a store has for it; and no other thread, whose stack could be used again.
+    let environment = Environment(
+      fileSystem: SystemFileSystem(), background: IdleQueue(),
+      maintenance: Environment.system().maintenance)
+    let store = try Store(
+      path: path, configuration: configuration, environment: environment, readOnly: false)
+    try store.setValue("before", forKey: "before")
+    var limit = rlimit()
+    let resource = __rlimit_resource_t(RLIMIT_AS.rawValue)
+    require(unsafe getrlimit(resource, &limit) == 0, "getrlimit")
+    let usual = limit.rlim_cur
+    // What is mapped already is more: a thread's stack is refused.
+    limit.rlim_cur = 1 << 20
+    require(unsafe setrlimit(resource, &limit) == 0, "setrlimit")
+    try store.setValue("value", forKey: "short", lifetime: .zero)
+    usleep(50_000)
+    let indexedKeyCount = try store.statistics().indexedKeyCount
+    limit.rlim_cur = usual
+    require(unsafe setrlimit(resource, &limit) == 0, "setrlimit")
+    require(indexedKeyCount == 2, "\(indexedKeyCount) keys are left without a thread")
+    try store.maintain()
+    require(try store.statistics().indexedKeyCount == 1, "what has expired is left")
+    require(try store.value(forKey: "before") != nil, "a value is lost")
+    try store.close()
   }
 
   /// Opens and uses a store with each limit on descriptors, from far too low to enough.

@@ -6,8 +6,9 @@ extension Store {
   /// - Parameters:
   ///   - value: may be empty, which is a value as any other.
   ///   - key: 1 to 65,535 bytes.
-  ///   - lifetime: how long the entry lives; `nil`: for ever; zero or less: it has expired at once.
-  ///   - idleLimit: how long it may go without being read or written; `nil`: for ever.
+  ///   - lifetime: how long the entry lives; `nil`: as the configuration says, which is for ever
+  ///     unless it says otherwise; zero or less: it has expired at once.
+  ///   - idleLimit: how long it may go without being read or written; `nil`: as with `lifetime`.
   ///   - cost: what it costs, in units of the caller's choice.
   ///   - metadata: bytes kept beside the value.
   ///   - durability: `nil`: the configuration's.

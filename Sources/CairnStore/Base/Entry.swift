@@ -52,10 +52,10 @@ public struct Entry: Sendable, Hashable {
 
 /// What may be stored beside a value. All of it is optional.
 public struct EntryAttributes: Sendable, Hashable {
-  /// How long the entry lives from its write. `nil`: for ever. Zero or less: it has expired at
-  /// once.
+  /// How long the entry lives from its write. `nil`: as the store's configuration says, which is for
+  /// ever unless it says otherwise. Zero or less: it has expired at once.
   public var lifetime: Duration?
-  /// How long the entry may go without being read or written, within 1 %. `nil`: for ever.
+  /// How long the entry may go without being read or written, within 1 %. `nil`: as with `lifetime`.
   public var idleLimit: Duration?
   /// What the entry costs, in units of the caller's choice.
   public var cost: UInt64?

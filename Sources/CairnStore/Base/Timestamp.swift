@@ -28,13 +28,13 @@ public struct Timestamp: Sendable, Hashable, Comparable {
 extension Duration {
   /// Whole milliseconds, rounded down, and the nearest `Int64` where they do not fit.
   package var milliseconds: Int64 {
+    // A duration can be so long that asking for its components traps.
+    if self >= .milliseconds(Int64.max) { return .max }
+    if self <= .milliseconds(Int64.min) { return .min }
     let (seconds, attoseconds) = components
-    let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1000)
     // Both parts have the same sign, and division cuts towards zero.
     let (quotient, remainder) = attoseconds.quotientAndRemainder(dividingBy: 1_000_000_000_000_000)
-    let (sum, carried) = scaled.addingReportingOverflow(remainder < 0 ? quotient - 1 : quotient)
-    if overflow || carried { return seconds < 0 ? .min : .max }
-    return sum
+    return seconds * 1000 + (remainder < 0 ? quotient - 1 : quotient)
   }
 }
 

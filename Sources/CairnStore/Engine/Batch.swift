@@ -30,8 +30,9 @@ public struct Batch: ~Copyable {
   /// Sets the value of a key.
   ///
   /// - Parameters:
-  ///   - lifetime: how long the entry lives; `nil`: for ever; zero or less: it has expired at once.
-  ///   - idleLimit: how long it may go unread and unwritten.
+  ///   - lifetime: how long the entry lives; `nil`: as the configuration says; zero or less: it has
+  ///     expired at once.
+  ///   - idleLimit: how long it may go unread and unwritten; `nil`: as the configuration says.
   ///   - cost: in units of the caller's choice.
   ///   - metadata: bytes kept beside the value.
   /// - Throws: `invalidKey`, `valueTooLarge`, `metadataTooLarge`, `batchTooLarge`. The batch is
@@ -80,6 +81,7 @@ public struct Batch: ~Copyable {
     // The first record always has a sync mark, so that its size does not depend on when it is
     // written.
     if operations.isEmpty { header.flags.insert(.syncMark) }
+    if value != nil { try limits.checkSize(of: header) }
     let offset = bytes.count
     let total = offset + header.byteCount
     guard total <= limits.batchByteLimit, operations.count < Int(Int32.max) else {

@@ -2,15 +2,19 @@ internal import Synchronization
 
 /// From how much on writes look for what might have to go.
 final class EvictionStart: Sendable {
-  let count: Atomic<Int>
-  let byteCount: Atomic<Int>
+  let count = Atomic(Int.max)
+  let byteCount = Atomic(Int.max)
+  /// Whether the limits could not be kept after a write.
+  let hasFailed = Atomic(false)
+
+  init(_ limits: WriteLimits) { restart(for: limits) }
 
   /// Some writes before the limits are reached.
-  init(_ limits: WriteLimits) {
-    let hasNone = limits.countLimit == .max
-    count = Atomic(hasNone ? .max : limits.countLimit - min(limits.countLimit / 2, 2048))
-    let hasNoSize = limits.liveByteLimit == .max
-    byteCount = Atomic(hasNoSize ? .max : limits.liveByteLimit - limits.liveByteLimit / 64)
+  func restart(for limits: WriteLimits) {
+    let (countLimit, byteLimit) = (limits.countLimit, limits.liveByteLimit)
+    let firstCount = countLimit == .max ? .max : countLimit - min(countLimit / 2, 2048)
+    count.store(firstCount, ordering: .relaxed)
+    byteCount.store(byteLimit == .max ? .max : byteLimit - byteLimit / 64, ordering: .relaxed)
   }
 
   /// The list is there, so nothing is left to do below the limits.
@@ -22,29 +26,52 @@ final class EvictionStart: Sendable {
 
 /// Keeping the limits of the configuration: no write returns before they hold.
 extension Engine {
-  /// The most entries that go under one hold of the appender's lock, and beyond what a limit needs:
-  /// so many writes have nothing to do then.
+  /// The most entries that go at a time.
   private static let groupLimit = 64
 
   private var isOverLimit: Bool {
     index.count > limits.countLimit || table.total.liveByteCount > limits.liveByteLimit
   }
 
+  /// Throws where the limits do not hold since they could not be kept after an earlier write, and
+  /// still cannot. To be called before each write, under no lock.
+  @inline(__always)
+  func checkLimits() throws(StoreError) {
+    if evictionStart.hasFailed.load(ordering: .relaxed) { try evictAgain() }
+  }
+
+  @inline(never)
+  private func evictAgain() throws(StoreError) {
+    try appender.withLock { (appender) throws(StoreError) in try appender.checkWritable(path: path)
+    }
+    try evict()
+    evictionStart.hasFailed.store(false, ordering: .relaxed)
+  }
+
   /// Removes the least recently used entries as long as there is more than the limits allow. To be
   /// called after each write, under no lock.
+  ///
+  /// Throws nothing: the write has happened, and who is told of an error takes it that nothing was
+  /// written. The next write fails in its place.
   @inline(__always)
-  func keepLimits() throws(StoreError) {
+  func keepLimits() {
     if index.count > evictionStart.count.load(ordering: .relaxed)
       || table.total.liveByteCount > evictionStart.byteCount.load(ordering: .relaxed)
     {
-      try comeCloseToLimits()
+      comeCloseToLimits()
     }
   }
 
   @inline(never)
-  private func comeCloseToLimits() throws(StoreError) {
+  private func comeCloseToLimits() {
     if planted(.limitsForgotten) { return }
-    if isOverLimit { return try evict() }
+    if isOverLimit {
+      do throws(StoreError) { try evict() } catch {
+        evictionStart.hasFailed.store(true, ordering: .relaxed)
+        if !isClosed { configuration.log?("keeping the limits: \(error)") }
+      }
+      return
+    }
     // The first list takes a look at all of the index: a part of it with each of the last writes
     // before there is something to evict.
     let isReady = eviction.withLock { $0.collectFirst(from: index) }
@@ -57,31 +84,37 @@ extension Engine {
     removal.holdsEvents = true
     defer { tell(&removal) }
     try eviction.withLock { (list) throws(StoreError) in
-      // Where all that was chosen is read again and again, somebody else's writes make room.
-      var idleRounds = 0
-      while isOverLimit, idleRounds < 100 {
-        let victims = list.take(victimCount, from: index)
+      // Where all that is chosen is read again and again, somebody else's writes make room.
+      var lastNumber = list.number + 3
+      while isOverLimit, list.number <= lastNumber {
+        let (count, byteCount) = excess
+        let victims = list.take(count, from: index)
         if victims.isEmpty { return }
-        let count = removal.summary.count
-        try remove(victims, in: &removal)
-        idleRounds = removal.summary.count == count ? idleRounds + 1 : 0
+        let removedCount = removal.summary.count
+        do throws(StoreError) {
+          let seenCount = try remove(victims, byteTarget: byteCount, in: &removal)
+          list.putBack(victims.count - seenCount)
+        } catch {
+          if case .noSpace = error { list.putBack(victims.count) }
+          throw error
+        }
+        if removal.summary.count > removedCount { lastNumber = list.number + 3 }
       }
     }
   }
 
-  /// How many entries are to go now: up to 1 % below the limits, so that not every write has to look
-  /// for one.
-  private var victimCount: Int {
+  /// How many entries are to go now at most, and how many bytes at least: up to 1 % below the
+  /// limits, so that not every write has to look for one.
+  private var excess: (count: Int, byteCount: Int) {
     let count = index.count
-    let overCount =
-      count > limits.countLimit ? count - limits.countLimit + limits.countLimit / 100 : 0
-    let live = table.total.liveByteCount
-    var overSize = 0
-    if live > limits.liveByteLimit {
-      let meanByteCount = max(1, live / max(1, count))
-      let excess = live - limits.liveByteLimit + min(limits.liveByteLimit / 100, 64 << 10)
-      overSize = excess / meanByteCount
+    if count > limits.countLimit {
+      let excess = count - limits.countLimit + limits.countLimit / 100
+      return (min(excess, Self.groupLimit), .max)
     }
-    return min(max(1, overCount, overSize), Self.groupLimit)
+    let live = table.total.liveByteCount
+    // Others may have made room meanwhile.
+    let excess = max(1, live - limits.liveByteLimit + min(limits.liveByteLimit / 100, 64 << 10))
+    let meanByteCount = max(1, live / max(1, count))
+    return (min(excess / meanByteCount + 1, Self.groupLimit), excess)
   }
 }

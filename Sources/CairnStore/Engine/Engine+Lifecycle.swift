@@ -54,24 +54,31 @@ extension Engine {
       return (segments, floor)
     }
     if segments.isEmpty { return }
+    // What was chosen to go is gone.
+    eviction.withLock { $0 = EvictionList() }
+    evictionStart.restart(for: limits)
     removalObserver?(.all(throughVersion: floor))
     // Readers that hold a segment go on; its file goes at once. Where the store is closed meanwhile,
     // the next open removes the rest.
     for (count, segment) in segments.enumerated() {
-      manifest.withLock { if $0.lockFile != nil { unlink(segment.id, in: &$0) } }
+      let message = manifest.withLock { $0.lockFile == nil ? nil : unlink(segment.id, in: &$0) }
+      if let message { configuration.log?(message) }
       progress(RemoveAllProgress(fileCount: count + 1, totalFileCount: segments.count))
     }
   }
 
   /// Removes the file of a retired segment. Where that fails, the manifest goes on listing it, and
   /// the next open tries again.
-  func unlink(_ id: SegmentID, in state: inout ManifestState) {
+  ///
+  /// - Returns: what is to be logged once the manifest's lock is given up.
+  func unlink(_ id: SegmentID, in state: inout ManifestState) -> String? {
     let name = FileName.segment(id)
     do {
       try directory.unlink(name)
       state.unlinkedIDs.insert(id.rawValue)
+      return nil
     } catch {
-      configuration.log?("removing \(name): \(error)")
+      return "removing \(name): \(error)"
     }
   }
 
@@ -99,6 +106,8 @@ extension Engine {
     if let failure { throw .poisoned(cause: failure) }
     if !planted(.noSyncAtClose) { try waitForSync { $0.durableSequence >= last } }
     try sealRolledSegments()
+    var message: String?
+    defer { if let message { configuration.log?(message) } }
     try changingManifest { (state) throws(StoreError) in
       let (active, prepared, failure) = appender.withLock { ($0.active, $0.prepared, $0.failure) }
       // After a failure that came meanwhile nothing was sealed, and what was left is not listed.
@@ -119,7 +128,7 @@ extension Engine {
         if let prepared { manifest.retiredIDs.append(prepared.id.rawValue) }
         manifest.isClean = true
       }
-      if let prepared { unlink(prepared.id, in: &state) }
+      if let prepared { message = unlink(prepared.id, in: &state) }
       // What is left allocated lets the next session remove something on a full disk.
       if active.allocatedByteCount > end + Appender.slack {
         try? active.trim(to: end + Appender.slack)

@@ -54,9 +54,12 @@ extension Engine {
 
   /// Removes entries in the order given, as long as they are what they were, until `byteTarget`
   /// bytes of records have gone.
+  ///
+  /// - Returns: how many of the candidates were looked at.
+  @discardableResult
   func remove(
     _ candidates: [RemovalCandidate], byteTarget: Int = .max, in removal: inout Removal
-  ) throws(StoreError) {
+  ) throws(StoreError) -> Int {
     var group = VictimGroup()
     let start = removal.summary.byteCount
     var next = 0
@@ -77,6 +80,7 @@ extension Engine {
         }
       }
     }
+    return next
   }
 
   /// Reads what the tombstone of an entry needs, with no lock held: the record may have to come

@@ -185,19 +185,25 @@ extension Engine {
     var expired = Removal(.expired, now: removal.now, sparesRead: true)
     let now = removal.now
     let times = index.recency.times
+    var look = ExpiryLook(at: appender.withLock { $0.segments }, now: now)
     try removeShardByShard(in: &expired) { (shard, expired) throws(StoreError) in
       var victims: [RemovalCandidate] = []
       try forEachHead(
         inShard: shard, with: .canExpire, in: &expired,
         where: { $1.usage.mayHaveExpired(accessed: times.time(of: $0.tick), now: now) }
       ) { entry, found in
-        if hasExpired(found.record.header, tick: entry.tick, now: now) {
+        let hasExpired = hasExpired(found.record.header, tick: entry.tick, now: now)
+        look.note(found.record, hasExpired: hasExpired)
+        if hasExpired {
           victims.append(
             RemovalCandidate(
               entry, inShard: shard, rank: entry.tick, sequence: found.record.sequence))
         }
       }
       return victims
+    }
+    if expired.summary.count == look.expiredCount, expired.summary.damagedCount == 0 {
+      appender.withLock { _ in look.finish() }
     }
     removal.add(expired)
   }

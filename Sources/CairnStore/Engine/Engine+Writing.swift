@@ -49,6 +49,7 @@ extension Engine {
     expecting expectation: Expectation
   ) throws(StoreError) -> CompareAndSetResult {
     try checkWritable()
+    try checkLimits()
     let durability =
       durability ?? (planted(.defaultDurabilityIgnored) ? .process : configuration.durability)
     let now = clock.now()
@@ -80,7 +81,7 @@ extension Engine {
     if let event { removalObserver?(event) }
     if case .stored(let version) = result {
       if template.canExpire { startMaintenance() }
-      try keepLimits()
+      keepLimits()
       try commit(version, durability)
     }
     return result
@@ -149,6 +150,7 @@ extension Engine {
   ) throws(StoreError) -> Int {
     try checkWritable()
     if batch.operations.isEmpty { return 0 }
+    try checkLimits()
     let durability =
       durability ?? (planted(.defaultDurabilityIgnored) ? .process : configuration.durability)
     let now = clock.now()
@@ -183,7 +185,7 @@ extension Engine {
     }
     for event in events { removalObserver?(event) }
     if index.expirableCount > 0 { startMaintenance() }
-    try keepLimits()
+    keepLimits()
     try commit(last, durability)
     return replacedCount
   }

@@ -4,7 +4,7 @@ internal import Synchronization
 ///
 /// Locks, in the order in which they may be taken: `maintenance`, `eviction`, `manifest`, `appender`, then those
 /// inside the index, the segment table and the recency clock. `commits` is held alone and briefly.
-/// System calls happen under the first three, never under a lock of the index.
+/// System calls happen under the first four, never under a lock of the index.
 @usableFromInline
 package final class Engine: Sendable {
   let path: String

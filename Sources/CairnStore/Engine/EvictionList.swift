@@ -17,6 +17,8 @@ struct EvictionList: ~Copyable {
   /// Whose ticks stand for all when a bound is chosen: one shard after the other.
   private var sampledShard = 0
   private var entries: [IndexEntry] = []
+  /// Grows with each list.
+  private(set) var number = 0
 
   private var remainingCount: Int { candidates.count - next }
   private var isCollecting: Bool { shard < HashIndex.shardCount }
@@ -36,18 +38,25 @@ struct EvictionList: ~Copyable {
       collect((left * count + lead - 1) / lead, of: index)
     }
     if remainingCount == 0 {
-      // All was used since the list was made: one that is as long may be too.
       if !isCollecting { begin(in: index) }
       collect(HashIndex.shardCount, of: index)
-      if remainingCount == 0 {
-        begin(in: index, all: true)
-        collect(HashIndex.shardCount, of: index)
-      }
+    }
+    if remainingCount == 0 {
+      // All that is below the bound was used since that was chosen.
+      begin(in: index)
+      collect(HashIndex.shardCount, of: index)
+    }
+    if remainingCount == 0 {
+      begin(in: index, all: true)
+      collect(HashIndex.shardCount, of: index)
     }
     let end = min(next + count, candidates.count)
     defer { next = end }
     return Array(candidates[next..<end])
   }
+
+  /// The last so many of those that were just taken go next after all.
+  mutating func putBack(_ count: Int) { next -= count }
 
   /// Collects a part of the first list; `true` where it is there.
   mutating func collectFirst(from index: HashIndex) -> Bool {
@@ -91,5 +100,6 @@ struct EvictionList: ~Copyable {
     swap(&candidates, &collected)
     collected.removeAll(keepingCapacity: true)
     next = 0
+    number += 1
   }
 }

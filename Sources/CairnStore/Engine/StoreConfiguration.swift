@@ -43,6 +43,9 @@ public struct StoreConfiguration: Sendable {
   ///
   /// A write returns only when the limit holds: the least recently used entries go, to the very
   /// order of accesses. Entries that have expired count until they are removed.
+  ///
+  /// Where nothing can be removed, since a disk has no room even for that, the write that found it
+  /// so stands; those after it throw and write nothing until the limit holds again.
   public var countLimit: Int?
 
   /// How many bytes the entries may take in the log, as `statistics().liveByteCount` has them: keys,
@@ -53,7 +56,7 @@ public struct StoreConfiguration: Sendable {
   public var liveByteLimit: Int?
 
   /// How long an entry lives that is written without a lifetime of its own; `nil`, the default: for
-  /// ever. No read finds an entry after that.
+  /// ever. No read finds an entry after that. Zero or less: it has expired at once.
   public var lifetime: Duration?
 
   /// How long an entry may go unread and unwritten that has no idle limit of its own; `nil`, the

@@ -70,11 +70,17 @@ struct WriteLimits: Sendable {
       header.flags.insert(.metadata)
       header.metadataByteCount = metadataByteCount
     }
-    // Nothing could go to make room for it.
-    if header.byteCount + Appender.syncMarkByteCount > liveByteLimit {
-      let rest = header.headByteCount + Appender.syncMarkByteCount
-      throw .valueTooLarge(byteCount: value.byteCount, limit: max(0, liveByteLimit & ~7 - rest))
-    }
+    try checkSize(of: header)
     return header
+  }
+
+  /// Throws where nothing could go to make room for a record.
+  @inline(__always)
+  func checkSize(of header: RecordHeader) throws(StoreError) {
+    let markByteCount = header.flags.contains(.syncMark) ? 0 : Appender.syncMarkByteCount
+    guard header.byteCount + markByteCount > liveByteLimit else { return }
+    let rest = header.headByteCount + markByteCount
+    throw .valueTooLarge(
+      byteCount: header.valueByteCount, limit: max(0, liveByteLimit & ~7 - rest))
   }
 }

@@ -3,7 +3,9 @@ internal import Synchronization
 /// Counts accesses, so that their order is known exactly, and remembers enough (tick, time) pairs
 /// to tell when a tick was, within 1 % of its age.
 package final class RecencyClock: Sendable {
-  private static let sampleLimit = 4096
+  private static let sampleLimit = 8192
+  /// How far back the clock goes without notice, in milliseconds.
+  private static let lateness: Int64 = 1000
 
   private let tick: Atomic<UInt64>
   /// The time of the newest sample, in milliseconds.
@@ -43,7 +45,11 @@ package final class RecencyClock: Sendable {
   package func note(_ now: Timestamp) {
     let milliseconds = now.millisecondsSinceEpoch
     samples.withLock { samples in
-      guard lastTime.exchange(milliseconds, ordering: .relaxed) != milliseconds else { return }
+      let last = Timestamp(millisecondsSinceEpoch: lastTime.load(ordering: .relaxed))
+      // A thread may come late with a time that it was told before others. Only a clock that was set
+      // back by more counts as one: else each such thread would leave a pair that is never dropped.
+      if (0...Self.lateness).contains(now.milliseconds(until: last)) { return }
+      lastTime.store(milliseconds, ordering: .relaxed)
       // The tick is taken, so that no entry has it and the next access of any entry gets a later
       // one, also of the entry that was accessed last.
       let tick = tick.wrappingAdd(1, ordering: .relaxed).newValue
@@ -52,19 +58,29 @@ package final class RecencyClock: Sendable {
     }
   }
 
-  /// Drops samples that lie closer together than 1 % of their age.
+  /// Drops samples as long as no time that is told of a tick gets more than 1 % of its age too early
+  /// by it, however often that is done.
   private static func thin(_ samples: inout [RecencyTimes.Sample], now: Timestamp) {
     var kept: [RecencyTimes.Sample] = []
-    for sample in samples {
-      let age = now.millisecondsSinceEpoch - sample.time.millisecondsSinceEpoch
-      if let last = kept.last {
-        let step = sample.time.millisecondsSinceEpoch - last.time.millisecondsSinceEpoch
-        if step >= 0 && step < max(1, age / 100) { continue }
+    for (index, sample) in samples.enumerated() {
+      if let last = kept.last, last.time <= sample.time, index + 1 < samples.count {
+        // Without it, all ticks up to the next have the time of the last.
+        let next = samples[index + 1].time
+        let step = last.time.milliseconds(until: next)
+        if step >= 0 && step <= max(1, next.milliseconds(until: now) / 100) { continue }
       }
       kept.append(sample)
     }
+    // Where the clock is set back again and again, nothing lies close together, but memory is bounded.
+    while kept.count > sampleLimit * 3 / 4 {
+      let recentStart = kept.count - sampleLimit / 4
+      kept = kept.indices.filter { $0 >= recentStart || $0 % 2 == 0 }.map { kept[$0] }
+    }
     samples = kept
   }
+
+  /// How many pairs are kept.
+  package var sampleCount: Int { samples.withLock { $0.count } }
 
   /// When a tick was: at most 1 % of its age too early.
   package func time(of tick: UInt64) -> Timestamp {
@@ -73,6 +89,15 @@ package final class RecencyClock: Sendable {
 
   /// When all ticks so far were, for many questions without a lock.
   package var times: RecencyTimes { samples.withLock { RecencyTimes(samples: $0) } }
+}
+
+extension Timestamp {
+  /// Negative where the other is earlier; the nearest `Int64` where the distance does not fit.
+  fileprivate func milliseconds(until other: Timestamp) -> Int64 {
+    let (distance, overflow) = other.millisecondsSinceEpoch.subtractingReportingOverflow(
+      millisecondsSinceEpoch)
+    return overflow ? (other < self ? .min : .max) : distance
+  }
 }
 
 /// When ticks were, as it was known at one moment.

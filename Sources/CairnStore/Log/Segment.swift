@@ -173,7 +173,7 @@ package final class SegmentUsage: Sendable {
   private let endOffset = Atomic(SegmentHeader.byteCount)
   private let lowest = Atomic(UInt64.max)
   private let highest = Atomic(UInt64(0))
-  /// The earliest end of a lifetime and the shortest idle limit of any record, in milliseconds.
+  /// No lifetime of a live record ends earlier, and none has a shorter idle limit; in milliseconds.
   private let earliestExpiry = Atomic(Int64.max)
   private let shortestIdleLimit = Atomic(UInt64.max)
 
@@ -239,11 +239,21 @@ package final class SegmentUsage: Sendable {
   /// Whether a record of this segment that was last accessed at a time can have expired: `false`
   /// saves a look at the record.
   package func mayHaveExpired(accessed: Timestamp, now: Timestamp) -> Bool {
-    if earliestExpiry.load(ordering: .relaxed) <= now.millisecondsSinceEpoch { return true }
+    if mayHaveEnded(by: now) { return true }
     let limit = shortestIdleLimit.load(ordering: .relaxed)
     let idle = now.millisecondsSinceEpoch.subtractingReportingOverflow(
       accessed.millisecondsSinceEpoch)
     return limit < .max && (idle.overflow || idle.partialValue >= Int64(clamping: limit))
+  }
+
+  /// Whether the lifetime of a record of this segment can have ended.
+  package func mayHaveEnded(by now: Timestamp) -> Bool {
+    earliestExpiry.load(ordering: .relaxed) <= now.millisecondsSinceEpoch
+  }
+
+  /// No lifetime of a record that is live ends earlier.
+  package func setEarliestExpiry(_ expires: Int64) {
+    earliestExpiry.store(expires, ordering: .relaxed)
   }
 
   /// A put is its key's newest record.

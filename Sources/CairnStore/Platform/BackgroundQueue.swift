@@ -57,8 +57,13 @@ package final class ThreadBackgroundQueue: BackgroundQueue {
   }
 
   private let core = Core()
+  private let runsWithoutThread: Bool
 
-  package init() {}
+  /// - Parameter runsWithoutThread: whether jobs are run at once by who asks for them, also those
+  ///   that were to wait, where no thread can be made. Otherwise they stay until one can, when the
+  ///   next job comes: right where nobody waits for them, and needed where a job asks for itself
+  ///   again.
+  package init(runsWithoutThread: Bool = true) { self.runsWithoutThread = runsWithoutThread }
 
   deinit {
     core.state.withLock { $0.isEnding = true }
@@ -70,7 +75,8 @@ package final class ThreadBackgroundQueue: BackgroundQueue {
   }
 
   package func run(after delay: Duration, _ job: @escaping @Sendable () -> Void) {
-    let due = ContinuousClock.now.advanced(by: delay)
+    // The longest durations cannot be added to a time.
+    let due = ContinuousClock.now.advanced(by: min(delay, .seconds(1 << 32)))
     add { $0.delayed.append(Core.Delayed(due: due, job: job)) }
   }
 
@@ -97,11 +103,11 @@ package final class ThreadBackgroundQueue: BackgroundQueue {
     if result == 0 {
       pthread_detach(thread)
     } else {
-      // Without a thread whoever asks does the work, also what could wait.
       unsafe context.release()
-      let jobs = core.state.withLock { state in
+      let jobs = core.state.withLock { state -> [@Sendable () -> Void] in
+        state.hasThread = false
+        if !runsWithoutThread { return [] }
         defer {
-          state.hasThread = false
           state.jobs = []
           state.delayed = []
         }

@@ -20,6 +20,6 @@ package struct Environment: Sendable {
   package static func system() -> Environment {
     Environment(
       fileSystem: SystemFileSystem(), background: ThreadBackgroundQueue(),
-      maintenance: ThreadBackgroundQueue())
+      maintenance: ThreadBackgroundQueue(runsWithoutThread: false))
   }
 }

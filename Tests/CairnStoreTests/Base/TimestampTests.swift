@@ -13,6 +13,23 @@ struct TimestampTests {
     #expect(early.advanced(by: .seconds(Int64.min)).millisecondsSinceEpoch == .min)
   }
 
+  @Test("The longest durations there are stop at the ends too")
+  func longest() {
+    for second: Int64 in [.max, .max / 1000, .max / 1000 + 1] {
+      let duration = Duration.seconds(second)
+      #expect((duration * 18).milliseconds == .max)
+      #expect((duration * -18).milliseconds == .min)
+    }
+    let end = Duration.milliseconds(Int64.max)
+    #expect(end.milliseconds == .max)
+    #expect((end - .nanoseconds(1)).milliseconds == .max - 1)
+    #expect((end + .nanoseconds(1)).milliseconds == .max)
+    let start = Duration.milliseconds(Int64.min)
+    #expect(start.milliseconds == .min)
+    #expect((start + .nanoseconds(1)).milliseconds == .min)
+    #expect((start - .nanoseconds(1)).milliseconds == .min)
+  }
+
   @Test("A duration of milliseconds advances by as much")
   func milliseconds() {
     let time = Timestamp(millisecondsSinceEpoch: 1000)

@@ -1,0 +1,40 @@
+/// A look at all records that have expired or will, which tells each segment when the first of those
+/// that stay does. The next look then leaves the segments out in which none has by then.
+struct ExpiryLook {
+  private struct Seen {
+    var segment: Segment
+    /// Where its records ended when the look began.
+    var end: Int
+    /// The first end of a lifetime among the records that stay.
+    var earliestExpiry = Int64.max
+  }
+
+  /// Segments in which something has expired: all of their entries are looked at.
+  private var seen: [SegmentID: Seen] = [:]
+  private(set) var expiredCount = 0
+
+  init(at segments: [Segment], now: Timestamp) {
+    for segment in segments where segment.usage.mayHaveEnded(by: now) {
+      seen[segment.id] = Seen(segment: segment, end: segment.usage.end)
+    }
+  }
+
+  mutating func note(_ record: borrowing Record, hasExpired: Bool) {
+    if hasExpired {
+      expiredCount += 1
+    } else if record.header.flags.contains(.expiry) {
+      let expires = record.header.expires
+      if let known = seen[record.segment.id]?.earliestExpiry, expires < known {
+        seen[record.segment.id]?.earliestExpiry = expires
+      }
+    }
+  }
+
+  /// To be called where all that had expired is removed, under the appender's lock.
+  func finish() {
+    // Entries only ever leave a segment, but for those of records that are appended to it.
+    for seen in seen.values where seen.segment.usage.end == seen.end {
+      seen.segment.usage.setEarliestExpiry(seen.earliestExpiry)
+    }
+  }
+}
