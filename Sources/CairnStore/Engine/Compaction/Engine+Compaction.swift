@@ -85,6 +85,8 @@ extension Engine {
     report.byteCountBefore = allocatedByteCount
     // Asked for by a person: what could not be read before is tried again.
     state.unreadable = []
+    state.isByHand = true
+    defer { state.isByHand = false }
     try leaveActiveSegment()
     try sealRolledSegments()
     let planner = plan(state).planner
@@ -209,6 +211,8 @@ extension Engine {
 struct CompactionState: Sendable {
   /// Segments that are damaged or could not be read: they are left as they are.
   var unreadable: Set<SegmentID> = []
+  /// Whether somebody waits who is to be told of a disk that does not give its bytes.
+  var isByHand = false
 }
 
 /// Rests after each piece for as long as it took.

@@ -49,6 +49,7 @@ extension Engine {
       guard current >= 0, isUnreadable(error, inputs[current]) else { throw error }
       state.unreadable.insert(inputs[current].id)
       configuration.log?("\(inputs[current].name) is not compacted: \(error)")
+      if case .system = error, state.isByHand { throw error }
     }
   }
 
