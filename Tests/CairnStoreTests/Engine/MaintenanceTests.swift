@@ -37,7 +37,7 @@ struct MaintenanceTests {
     let removed = try store.trim(toFreeDiskSpace: free)
     #expect((4 << 20) - disk.allocatedByteCount >= free)
     let left = try numbers(store)
-    #expect(left == Array(left[0]..<2500), "the newest are left")
+    #expect(left == Array((2500 - left.count)..<2500), "the newest are left")
     #expect(removed.count == 2500 - left.count)
     // The log takes some more than what is live: a segment that is being filled, and the next.
     #expect(left.count > 1500, "\(left.count)")
@@ -76,7 +76,7 @@ struct MaintenanceTests {
     try store.trim(toFreeDiskSpace: 1 << 20)
     #expect((2 << 20) - disk.allocatedByteCount >= 1 << 20)
     let left = try numbers(store)
-    #expect(left == Array(left[0]..<count))
+    #expect(left == Array((count - left.count)..<count))
     #expect(left.count > count / 4, "\(left.count) of \(count)")
     try fill(store, 10)
   }
@@ -140,7 +140,7 @@ struct MaintenanceTests {
     let (process, store) = try open { $0.maintenanceInterval = nil }
     defer { process.kill() }
     try store.setValue("v", forKey: "short", lifetime: .seconds(20))
-    #expect(process.queue.delays == [])
+    #expect(process.queue.delays.allSatisfy { $0 == .zero })
     clock.advance(by: .seconds(20))
     try store.maintain()
     #expect(try store.statistics().indexedKeyCount == 0)

@@ -107,7 +107,7 @@ extension Engine {
         try directory.unlink(name)
         file = try directory.createFile(name)
       } catch {
-        discard(id, in: &state)
+        _ = discard(id, in: &state)
         throw error
       }
       let header = SegmentHeader(
@@ -121,17 +121,20 @@ extension Engine {
   private func abandon(_ ids: [SegmentID]) {
     if ids.isEmpty { return }
     // Where the store was closed meanwhile, the close has removed them.
-    try? changingManifest { (state) throws(StoreError) in
-      for id in ids { discard(id, in: &state) }
+    let messages = try? changingManifest { (state) throws(StoreError) in
+      ids.compactMap { discard($0, in: &state) }
     }
+    for message in messages ?? [] { configuration.log?(message) }
   }
 
   /// Removes the file of an id that was taken for nothing.
-  private func discard(_ id: SegmentID, in state: inout ManifestState) {
+  ///
+  /// - Returns: what is to be logged once the manifest's lock is given up.
+  private func discard(_ id: SegmentID, in state: inout ManifestState) -> String? {
     state.manifest.pendingIDs.removeAll { $0 == id.rawValue }
     // DURABILITY: until its name is gone for good, manifests list the id as one to be removed.
     state.manifest.retiredIDs.append(id.rawValue)
-    unlink(id, in: &state)
+    return unlink(id, in: &state)
   }
 
   // MARK: Switch
@@ -251,8 +254,9 @@ extension Engine {
       table.remove(input)
     }
     // Where the store was closed meanwhile, the next open removes them.
-    try? changingManifest { (state) throws(StoreError) in
-      for input in inputs { unlink(input.id, in: &state) }
+    let messages = try? changingManifest { (state) throws(StoreError) in
+      inputs.compactMap { unlink($0.id, in: &state) }
     }
+    for message in messages ?? [] { configuration.log?(message) }
   }
 }
