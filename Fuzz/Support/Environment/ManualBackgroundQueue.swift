@@ -34,15 +34,20 @@ package final class ManualBackgroundQueue: BackgroundQueue {
     runAll(dueAfter: .zero)
   }
 
-  /// Lets time pass: runs the jobs whose delay is over by then.
+  /// Lets time pass: runs the jobs whose delay is over by then, and those that they add to be run at
+  /// once. What they add for later waits from now on.
   package func runAll(dueAfter time: Duration) {
+    let due = waiting.withLock { jobs in
+      let due = jobs.filter { $0.delay <= time }
+      jobs.removeAll { $0.delay <= time }
+      for index in jobs.indices { jobs[index].delay -= time }
+      return due
+    }
+    for job in due { job.body() }
     while let job = waiting.withLock({ jobs in
-      jobs.firstIndex { $0.delay <= time }.map { jobs.remove(at: $0) }
+      jobs.firstIndex { $0.delay <= .zero }.map { jobs.remove(at: $0) }
     }) {
       job.body()
-    }
-    waiting.withLock { jobs in
-      for index in jobs.indices { jobs[index].delay -= time }
     }
   }
 

@@ -101,27 +101,27 @@ extension Engine {
 
   // MARK: To free space on the disk
 
-  /// The most rounds of removing and compacting: each has seen less than it was to free, since others
-  /// fill the disk meanwhile.
-  private static let freeSpaceRoundLimit = 16
-
   @usableFromInline
   package func trim(
     toFreeDiskSpace floor: Int, durability: Durability?
   ) throws(StoreError) -> RemovalSummary {
     var removal = try beginRemoval(.evicted, sparesRead: true)
-    for _ in 0..<Self.freeSpaceRoundLimit {
-      if try missingByteCount(floor) <= 0 { break }
-      // What is dead already costs nobody anything. On a full disk there may be no room to compact,
-      // but segments without anything live go all the same, and removals make more of them.
+    // Removals and compactions by turns: on a full disk each makes room for the other. Every round
+    // removes something, so there is an end.
+    while try missingByteCount(floor) > 0 {
+      // What is dead already costs nobody anything.
       do throws(StoreError) { _ = try compact() } catch {
         guard case .noSpace = error else { throw error }
       }
       let missing = try missingByteCount(floor)
       if missing <= 0 || index.count == 0 { break }
       let count = removal.summary.count
-      try trim(
-        in: &removal, toBytes: max(0, table.total.liveByteCount - missing), .leastRecentlyUsed)
+      do throws(StoreError) {
+        let limit = max(0, table.total.liveByteCount - missing)
+        try trim(in: &removal, toBytes: limit, .leastRecentlyUsed)
+      } catch {
+        guard case .noSpace = error, removal.summary.count > count else { throw error }
+      }
       // What is left cannot be removed, being damaged.
       if removal.summary.count == count { break }
     }

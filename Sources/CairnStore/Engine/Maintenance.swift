@@ -24,7 +24,10 @@ extension Engine {
     if let floor = configuration.freeDiskSpaceFloor {
       attempt { () throws(StoreError) in
         if try directory.freeByteCount() < floor {
-          _ = try trim(toFreeDiskSpace: floor, durability: .process)
+          // And some more, so that not every round has to: the log allocates ahead.
+          let more = max(floor / 64, 2 * Appender.firstAllocation)
+          let (target, isTooLarge) = floor.addingReportingOverflow(more)
+          _ = try trim(toFreeDiskSpace: isTooLarge ? floor : target, durability: .process)
         }
       }
     }

@@ -87,7 +87,10 @@ extension Engine {
     state.unreadable = []
     state.isByHand = true
     defer { state.isByHand = false }
-    try leaveActiveSegment()
+    do throws(StoreError) { try leaveActiveSegment() } catch {
+      // On a full disk it stays, and others may go.
+      guard case .noSpace = error else { throw error }
+    }
     try sealRolledSegments()
     let planner = plan(state).planner
     do throws(StoreError) {
