@@ -68,6 +68,7 @@ extension Operation {
         throw FuzzFailure("a removal of the expired leaves some")
       }
     case .sync: try store.sync()
+    case .checkpoint: try store.checkpoint()
     case .get(let key):
       let entry = state[key].flatMap { $0.hasExpired(now) ? nil : $0 }
       guard try store.value(forKey: key) == entry?.value else {

@@ -16,6 +16,7 @@ extension Engine {
         (appender) throws(StoreError) -> ([Segment], SequenceNumber) in
         try appender.checkWritable(path: path)
         let floor = appender.nextSequence - 1
+        let checkpoint = state.manifest.checkpointID
         let segments = appender.segments + (appender.prepared.map { [$0] } ?? [])
         if segments.isEmpty { return ([], floor) }
         if planted(.segmentsUnlinkedFirst) {
@@ -29,6 +30,9 @@ extension Engine {
             manifest.retiredIDs += planted(.retiredForgotten) ? [] : segments.map(\.id.rawValue)
             manifest.openSegments = []
             manifest.sealedSegments = []
+            if manifest.checkpointID != 0 { manifest.retiredIDs.append(manifest.checkpointID) }
+            manifest.checkpointID = 0
+            manifest.checkpointChecksum = 0
             // The next write makes a segment and says so in the manifest.
             manifest.isClean = true
           }
@@ -42,6 +46,7 @@ extension Engine {
         appender.prepared = nil
         appender.rolled = []
         appender.sealed = []
+        unlinkCheckpoint(checkpoint, in: &state)
         return (segments, floor)
       }
       state.resumable = nil
@@ -57,7 +62,7 @@ extension Engine {
 
   /// Removes the file of a retired segment. Where that fails, the manifest goes on listing it, and
   /// the next open tries again.
-  private func unlink(_ segment: Segment, in state: inout ManifestState) {
+  func unlink(_ segment: Segment, in state: inout ManifestState) {
     do {
       try directory.unlink(segment.name)
       state.unlinkedIDs.insert(segment.id.rawValue)
@@ -90,12 +95,23 @@ extension Engine {
     if let failure { throw .poisoned(cause: failure) }
     if !planted(.noSyncAtClose) { try waitForSync { $0.durableSequence >= last } }
     try sealRolledSegments()
+    try maintenance.withLock { (_) throws(StoreError) in
+      try markClean(try writeClosingCheckpoint())
+    }
+  }
+
+  /// Writes the manifest of a store that is closed, in which all is durable.
+  private func markClean(_ written: WrittenCheckpoint?) throws(StoreError) {
+    var isListed = false
+    defer { if let written, !isListed { discard(written.basis) } }
     try changingManifest { (state) throws(StoreError) in
       let (active, prepared, failure) = appender.withLock { ($0.active, $0.prepared, $0.failure) }
       // After a failure that came meanwhile nothing was sealed, and what was left is not listed.
       if let failure { throw .poisoned(cause: failure) }
       guard let active else { return }
       let end = active.usage.end
+      let written = written?.basis.floor == state.manifest.floorSequence ? written : nil
+      let oldCheckpoint = written == nil ? 0 : state.manifest.checkpointID
       // DURABILITY: all records were synced above; a crash before the switch leaves an unclean
       // store that is scanned.
       try replaceManifest(&state) { manifest in
@@ -103,8 +119,11 @@ extension Engine {
           Manifest.OpenSegment(id: active.id, salt: active.header.salt, byteCount: end)
         ]
         if let prepared { manifest.retiredIDs.append(prepared.id.rawValue) }
+        if let written { list(written, in: &manifest) }
         manifest.isClean = true
       }
+      isListed = written != nil
+      unlinkCheckpoint(oldCheckpoint, in: &state)
       if let prepared { unlink(prepared, in: &state) }
       // What is left allocated lets the next session remove something on a full disk.
       if active.allocatedByteCount > end + Appender.slack {

@@ -16,7 +16,7 @@ extension Engine {
     var entry = IndexEntry.empty
     while true {
       var segment: Segment?
-      let isFound = index.find(hash, after: entry.location, touch: touch) {
+      let isFound = try index.find(hash, after: entry.location, touch: touch) {
         entry = $0
         segment = table.segment(at: $0.location)
       }
@@ -114,7 +114,7 @@ extension Engine {
     let now = clock.now()
     for shard in 0..<HashIndex.shardCount {
       try checkUsable()
-      for (entry, segment) in index.entries(inShard: shard, { table.segment(at: $0) }) {
+      for (entry, segment) in try index.entries(inShard: shard, { table.segment(at: $0) }) {
         guard let segment else { continue }
         let record = try Record(
           in: segment, at: segment.offset(of: entry.location), part: part)
@@ -147,7 +147,7 @@ extension Engine {
     let now = clock.now()
     var expired = 0
     for shard in 0..<HashIndex.shardCount {
-      for (entry, segment) in index.entries(inShard: shard, { table.segment(at: $0) })
+      for (entry, segment) in try index.entries(inShard: shard, { table.segment(at: $0) })
       where entry.flags.contains(.canExpire) {
         guard let segment else { continue }
         let record = try Record(

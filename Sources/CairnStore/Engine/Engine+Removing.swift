@@ -169,7 +169,7 @@ extension Engine {
     _ body: (IndexEntry, borrowing FoundRecord) -> Void
   ) throws(StoreError) {
     try checkUsable()
-    let entries = index.entries(inShard: shard, with: flags) { table.segment(at: $0) }
+    let entries = try index.entries(inShard: shard, with: flags) { table.segment(at: $0) }
     for (entry, segment) in entries {
       guard let segment, mayMatter(entry, segment) else { continue }
       guard let record = try head(in: segment, at: entry.location, in: &removal) else { continue }

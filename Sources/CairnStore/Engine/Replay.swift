@@ -6,22 +6,42 @@ struct Replay: ~Copyable {
   let table: SegmentTable
   /// Records with this sequence number or a lower one do not count.
   let floor: SequenceNumber
+  /// What the index was made of before, and when its entries were accessed that are left out.
+  private let checkpoint: Checkpoint?
+  private let source: CheckpointSource?
+  /// The shards that have tombstones.
+  private var hasTombstones = [Bool](repeating: false, count: HashIndex.shardCount)
   private(set) var recordCount = 0
   private(set) var highestSequence: SequenceNumber = 0
 
-  init(index: HashIndex, hash: SipHash, table: SegmentTable, floor: SequenceNumber) {
+  init(
+    index: HashIndex, hash: SipHash, table: SegmentTable, floor: SequenceNumber,
+    checkpoint: Checkpoint? = nil, source: CheckpointSource? = nil
+  ) {
+    self.checkpoint = checkpoint
+    self.source = source
     self.index = index
     self.hash = hash
     self.table = table
     self.floor = floor
   }
 
-  /// Reads all records of a segment, which must be sound up to `end`: a record that is not is
+  /// All records have been read.
+  func finish() {
+    for (shard, hasTombstones) in hasTombstones.enumerated() where hasTombstones {
+      index.removeTombstones(inShard: shard)
+    }
+  }
+
+  /// Reads the records of a segment, which must be sound up to `end`: a record that is not is
   /// corruption.
-  mutating func replay(_ segment: Segment, to end: Int) throws(StoreError) {
+  mutating func replay(
+    _ segment: Segment, from start: Int = SegmentHeader.byteCount, to end: Int
+  ) throws(StoreError) {
+    if start >= end { return }
     var scanner = SegmentScanner(file: segment.file, header: segment.header, end: end)
     var batch = BatchProgress()
-    var offset = SegmentHeader.byteCount
+    var offset = start
     while offset < end {
       guard let header = try scanner.header(at: offset) else {
         throw segment.corruption(at: offset, .badRecordHeader)
@@ -50,7 +70,11 @@ struct Replay: ~Copyable {
     let sequence = segment.sequence(of: header)
     highestSequence = max(highestSequence, sequence)
     var isNewest = false
-    if sequence > floor && !(header.kind == .tombstone && planted(.tombstonesIgnored)) {
+    let isIgnored =
+      header.kind == .tombstone
+      && (planted(.tombstonesIgnored)
+        || checkpoint != nil && planted(.tombstonesAfterCheckpointIgnored))
+    if sequence > floor && !isIgnored {
       isNewest = try scanner.withKey(of: header, at: offset) { (key) throws(StoreError) in
         try publish(header, key: key, sequence: sequence, at: segment.location(at: offset))
       }
@@ -61,15 +85,18 @@ struct Replay: ~Copyable {
   }
 
   /// Enters a record in the index unless it knows a newer one of the same key.
-  private func publish(
+  private mutating func publish(
     _ header: RecordHeader, key: RawSpan, sequence: SequenceNumber, at location: Location
   ) throws(StoreError) -> Bool {
     let hash = hash.hash(key)
     var flags: IndexEntry.Flags = header.canExpire ? .canExpire : []
-    if header.kind == .tombstone { flags.insert(.tombstone) }
+    if header.kind == .tombstone {
+      flags.insert(.tombstone)
+      hasTombstones[HashIndex.shard(of: hash)] = true
+    }
     var entry = IndexEntry.empty
     var segment: Segment?
-    while index.find(
+    while try index.find(
       hash, after: entry.location, touch: .no,
       {
         entry = $0
@@ -87,7 +114,14 @@ struct Replay: ~Copyable {
       }
       return true
     }
-    index.insert(hash, location: location, flags: flags)
+    if let checkpoint, sequence <= checkpoint.lastSequence,
+      let tick = source?.droppedTick(of: hash)
+    {
+      // It was there already, in a segment that has been compacted since.
+      index.insert(hash, location: location, flags: flags, tick: tick)
+    } else {
+      index.insert(hash, location: location, flags: flags)
+    }
     return true
   }
 }

@@ -210,6 +210,35 @@ package final class SegmentUsage: Sendable {
     }
   }
 
+  /// What a checkpoint says of it goes on from here, before anything was added.
+  package func restore(_ covered: Checkpoint.CoveredSegment) {
+    if planted(.usageForgotten) { return endOffset.store(covered.end, ordering: .relaxed) }
+    endOffset.store(covered.end, ordering: .relaxed)
+    puts.store(covered.putCount, ordering: .relaxed)
+    livePuts.store(covered.livePutCount, ordering: .relaxed)
+    tombstones.store(covered.tombstoneCount, ordering: .relaxed)
+    records.store(covered.putCount + covered.tombstoneCount, ordering: .relaxed)
+    liveBytes.store(covered.liveByteCount, ordering: .relaxed)
+    total.liveBytes.wrappingAdd(covered.liveByteCount, ordering: .relaxed)
+    highest.store(covered.highestSequence, ordering: .relaxed)
+    lowest.store(
+      covered.lowestSequence == 0 ? .max : covered.lowestSequence, ordering: .relaxed)
+    earliestExpiry.store(covered.earliestExpiry, ordering: .relaxed)
+    shortestIdleLimit.store(covered.shortestIdleLimit, ordering: .relaxed)
+  }
+
+  /// Puts it into what a checkpoint says of a segment.
+  package func save(to covered: inout Checkpoint.CoveredSegment) {
+    covered.putCount = puts.load(ordering: .relaxed)
+    covered.livePutCount = livePuts.load(ordering: .relaxed)
+    covered.tombstoneCount = tombstoneCount
+    covered.liveByteCount = liveByteCount
+    covered.lowestSequence = lowestSequence
+    covered.highestSequence = highestSequence
+    covered.earliestExpiry = earliestExpiry.load(ordering: .relaxed)
+    covered.shortestIdleLimit = shortestIdleLimit.load(ordering: .relaxed)
+  }
+
   /// Whether a record of this segment that was last accessed at a time can have expired: `false`
   /// saves a look at the record.
   package func mayHaveExpired(accessed: Timestamp, now: Timestamp) -> Bool {
@@ -218,6 +247,11 @@ package final class SegmentUsage: Sendable {
     let idle = now.millisecondsSinceEpoch.subtractingReportingOverflow(
       accessed.millisecondsSinceEpoch)
     return limit < .max && (idle.overflow || idle.partialValue >= Int64(clamping: limit))
+  }
+
+  /// Whether both amount to the same.
+  package func hasSameCounts(as other: SegmentUsage) -> Bool {
+    description == other.description
   }
 
   /// A put is its key's newest record.
@@ -241,5 +275,15 @@ package final class SegmentUsage: Sendable {
     livePuts.store(0, ordering: .relaxed)
     let byteCount = liveBytes.exchange(0, ordering: .relaxed)
     total.liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)
+  }
+}
+
+extension SegmentUsage: CustomStringConvertible {
+  package var description: String {
+    "live \(livePuts.load(ordering: .relaxed)) of \(puts.load(ordering: .relaxed)) puts, "
+      + "\(liveByteCount) bytes, \(tombstoneCount) tombstones, \(recordCount) records to \(end), "
+      + "numbers \(lowestSequence)...\(highestSequence), "
+      + "expiry \(earliestExpiry.load(ordering: .relaxed)), "
+      + "idle \(shortestIdleLimit.load(ordering: .relaxed))"
   }
 }

@@ -49,7 +49,7 @@ struct CandidateSelectionTests {
     let hash: UInt64 = 0x1234_5678_9ABC_DEF0
     index.insert(hash, location: Location(rawValue: 77), flags: .canExpire)
     var entries: [IndexEntry] = []
-    index.copyEntries(ofShard: 0xF0, into: &entries)
+    try! index.copyEntries(ofShard: 0xF0, into: &entries)
     #expect(entries.count == 1)
     let candidate = RemovalCandidate(entries[0], inShard: 0xF0, rank: 1)
     var tick: UInt64 = 0
