@@ -75,7 +75,10 @@ extension Engine {
   func writeClosingCheckpoint() throws(StoreError) -> WrittenCheckpoint? {
     let (last, isAppended) = appender.withLock { ($0.nextSequence - 1, $0.active != nil) }
     let covered = checkpoints.lastSequence.load(ordering: .relaxed)
-    guard isAppended, last > covered + UInt64(configuration.checkpointRecordThreshold) else {
+    // A session that wrote nothing leaves the files as they are, unless the next open would have to
+    // read as much as this one.
+    let isWorthwhile = isAppended || !recovery.wasClean || recovery.source == .scan
+    guard isWorthwhile, last > covered + UInt64(configuration.checkpointRecordThreshold) else {
       return nil
     }
     return try writeCheckpoint(isCancelled: { false })

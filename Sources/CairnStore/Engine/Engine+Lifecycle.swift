@@ -108,16 +108,18 @@ extension Engine {
       let (active, prepared, failure) = appender.withLock { ($0.active, $0.prepared, $0.failure) }
       // After a failure that came meanwhile nothing was sealed, and what was left is not listed.
       if let failure { throw .poisoned(cause: failure) }
-      guard let active else { return }
-      let end = active.usage.end
       let written = written?.basis.floor == state.manifest.floorSequence ? written : nil
+      if active == nil, written == nil { return }
       let oldCheckpoint = written == nil ? 0 : state.manifest.checkpointID
       // DURABILITY: all records were synced above; a crash before the switch leaves an unclean
       // store that is scanned.
       try replaceManifest(&state) { manifest in
-        manifest.openSegments = [
-          Manifest.OpenSegment(id: active.id, salt: active.header.salt, byteCount: end)
-        ]
+        if let active {
+          manifest.openSegments = [
+            Manifest.OpenSegment(
+              id: active.id, salt: active.header.salt, byteCount: active.usage.end)
+          ]
+        }
         if let prepared { manifest.retiredIDs.append(prepared.id.rawValue) }
         if let written { list(written, in: &manifest) }
         manifest.isClean = true
@@ -126,8 +128,8 @@ extension Engine {
       unlinkCheckpoint(oldCheckpoint, in: &state)
       if let prepared { unlink(prepared, in: &state) }
       // What is left allocated lets the next session remove something on a full disk.
-      if active.allocatedByteCount > end + Appender.slack {
-        try? active.trim(to: end + Appender.slack)
+      if let active, active.allocatedByteCount > active.usage.end + Appender.slack {
+        try? active.trim(to: active.usage.end + Appender.slack)
       }
     }
   }

@@ -54,7 +54,7 @@ struct RegressionRecoveryTests {
   func intactPrefix() throws {
     // The counterpart of the above: losing what was not durable is no damage.
     let (scene, _) = try resumedAndLost(reboot: true)
-    #expect(try scene.open().count() == 20)
+    #expect(try scene.open().count() == 16)
   }
 
   @Test("A batch over a record that cannot be read is published as a whole")
