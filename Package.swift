@@ -56,6 +56,10 @@ let package = Package(
     .executableTarget(
       name: "FormatFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/FormatFuzzer",
       swiftSettings: settings),
+    // A store under churn on the real disk, with kills in between.
+    .executableTarget(
+      name: "ChurnRun", dependencies: ["FuzzSupport", "CairnStore"], path: "Fuzz/ChurnRun",
+      swiftSettings: settings),
     // Entries for libFuzzer, which Fuzz/libfuzzer links in; without it they replay inputs.
     .target(name: "LibFuzzerDriver", path: "Fuzz/LibFuzzerDriver"),
     .executableTarget(

@@ -215,6 +215,11 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
     return VolumeStatus(unsupportedName: nil, reservesBlocks: disk.reservesBlocks)
   }
 
+  package func freeByteCount(of directory: Int32) throws(SystemError) -> Int {
+    _ = try announce(.volume, directory)
+    return disk.capacity.map { max(0, $0 - disk.allocatedByteCount) } ?? .max
+  }
+
   // MARK: Files
 
   package func open(

@@ -23,9 +23,15 @@ package final class ManualBackgroundQueue: BackgroundQueue {
   /// The delays of the jobs that wait.
   package var delays: [Duration] { waiting.withLock { $0.map(\.delay) } }
 
-  /// Runs the jobs that wait and those that they add, on this thread, whatever their delays.
+  /// Runs the jobs that wait, whatever their delays, and those that they add to be run at once, on
+  /// this thread.
   package func runAll() {
-    while let job = waiting.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) { job.body() }
+    let jobs = waiting.withLock { jobs in
+      defer { jobs = [] }
+      return jobs
+    }
+    for job in jobs { job.body() }
+    runAll(dueAfter: .zero)
   }
 
   /// Lets time pass: runs the jobs whose delay is over by then.

@@ -38,6 +38,8 @@ package final class FixedFileSystem: FileSystem {
     VolumeStatus(unsupportedName: nil, reservesBlocks: true)
   }
 
+  package func freeByteCount(of directory: Int32) throws(SystemError) -> Int { .max }
+
   package func open(
     _ name: String, in directory: Int32, mode: OpenMode
   ) throws(SystemError) -> Int32 {

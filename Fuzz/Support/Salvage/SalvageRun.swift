@@ -154,7 +154,7 @@ package struct SalvageRun {
         continue
       }
       tally["finished copies"] += 1
-      if names.contains(FileName.unfinishedSalvage) {
+      if names.contains(FileName.unfinishedCopy) {
         throw FuzzFailure("a finished copy is called unfinished")
       }
       if try checkSound(image) != copy {

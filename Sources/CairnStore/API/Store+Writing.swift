@@ -129,8 +129,15 @@ extension Store {
 
   /// Removes everything, durably.
   ///
-  /// - Complexity: O(segments), whatever the number of keys: one change of the manifest. Space is
-  ///   given back at once, but for segments that zero-copy reads still hold.
+  /// - Parameter progress: told after each file that went, on this thread, under no lock. The entries
+  ///   are gone by then.
+  /// - Complexity: O(segments), whatever the number of keys: one change of the manifest, and the
+  ///   removal of the files. Space is given back at once, but for segments that zero-copy reads still
+  ///   hold.
   /// - Throws: as `setValue`.
-  public func removeAll() throws(StoreError) { try engine.removeAll() }
+  public func removeAll(
+    progress: (RemoveAllProgress) -> Void = { _ in }
+  ) throws(StoreError) {
+    try engine.removeAll(progress: progress)
+  }
 }

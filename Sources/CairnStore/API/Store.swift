@@ -135,7 +135,7 @@ public final class Store: Sendable {
   ///   - path: the store. It need not have a manifest, nor all of its files.
   ///   - destination: a path where nothing is, or an empty directory, outside the store. When the
   ///     call returns, the new store is durable there. When it throws, the directory is empty; after
-  ///     a crash it holds a file `UNFINISHED-SALVAGE`, and opening it is refused.
+  ///     a crash it holds a file `UNFINISHED-COPY`, and opening it is refused.
   ///   - progress: called now and then, on this thread.
   /// - Returns: what was copied and what was not; damage is in the report, not thrown.
   /// - Throws: `locked` where a process has the store open for writing; `noStore`, `notAStore`;

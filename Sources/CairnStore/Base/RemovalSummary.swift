@@ -15,6 +15,19 @@ public enum AgeBasis: Sendable, Hashable {
   case write
 }
 
+/// How far a removal of all has come. The entries are gone before the first file is.
+public struct RemoveAllProgress: Sendable, Hashable {
+  /// Files that are gone.
+  public var fileCount: Int
+  /// Files that will be.
+  public var totalFileCount: Int
+
+  package init(fileCount: Int, totalFileCount: Int) {
+    self.fileCount = fileCount
+    self.totalFileCount = totalFileCount
+  }
+}
+
 /// What a call removed that removes many entries.
 public struct RemovalSummary: Sendable, Hashable {
   /// How many entries went.

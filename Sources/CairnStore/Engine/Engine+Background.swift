@@ -7,6 +7,8 @@ final class BackgroundFlags: Sendable {
   /// The shortest interval, in milliseconds, after which a sync that waits will be run.
   let syncDelay = Atomic(Int64.max)
   let prefaulting = Atomic(false)
+  /// Whether rounds of maintenance are run.
+  let maintaining = Atomic(false)
 }
 
 /// What a job holds that waits for a long time, in place of the engine: a store that was closed is

@@ -9,14 +9,19 @@ extension Engine {
   }
 
   /// Removes everything at once, durably: one change of the manifest, whatever the number of keys.
-  package func removeAll() throws(StoreError) {
+  ///
+  /// - Parameter progress: told after each file that went; under no lock.
+  package func removeAll(
+    progress: (RemoveAllProgress) -> Void
+  ) throws(StoreError) {
     try checkWritable()
-    let removed = try changingManifest { (state) throws(StoreError) -> SequenceNumber? in
+    let (segments, floor) = try changingManifest {
+      (state) throws(StoreError) -> ([Segment], SequenceNumber) in
+      let checkpoint = state.manifest.checkpointID
       let (segments, floor) = try appender.withLock {
         (appender) throws(StoreError) -> ([Segment], SequenceNumber) in
         try appender.checkWritable(path: path)
         let floor = appender.nextSequence - 1
-        let checkpoint = state.manifest.checkpointID
         let segments = appender.segments + (appender.prepared.map { [$0] } ?? [])
         if segments.isEmpty { return ([], floor) }
         if planted(.segmentsUnlinkedFirst) {
@@ -46,18 +51,21 @@ extension Engine {
         appender.prepared = nil
         appender.rolled = []
         appender.sealed = []
-        unlinkCheckpoint(checkpoint, in: &state)
         return (segments, floor)
       }
       state.resumable = nil
-      for segment in segments {
-        // Readers that hold a segment go on; its file goes at once.
-        table.remove(segment)
-        unlink(segment, in: &state)
-      }
-      return segments.isEmpty ? nil : floor
+      if state.manifest.checkpointID != checkpoint { unlinkCheckpoint(checkpoint, in: &state) }
+      for segment in segments { table.remove(segment) }
+      return (segments, floor)
     }
-    if let removed { removalObserver?(.all(throughVersion: removed)) }
+    if segments.isEmpty { return }
+    removalObserver?(.all(throughVersion: floor))
+    // Readers that hold a segment go on; its file goes at once. Where the store is closed meanwhile,
+    // the next open removes the rest.
+    for (count, segment) in segments.enumerated() {
+      manifest.withLock { if $0.lockFile != nil { unlink(segment, in: &$0) } }
+      progress(RemoveAllProgress(fileCount: count + 1, totalFileCount: segments.count))
+    }
   }
 
   /// Removes the file of a retired segment. Where that fails, the manifest goes on listing it, and

@@ -117,8 +117,7 @@ extension Engine {
   private func take(
     _ victims: ArraySlice<VictimGroup.Victim>, keys: [UInt8], in removal: inout Removal
   ) throws(StoreError) {
-    var events: [RemovalEvent] = []
-    defer { for event in events { removalObserver?(event) } }
+    defer { if !removal.holdsEvents { tell(&removal) } }
     let byteCount = victims.reduce(0) { $0 + $1.header.byteCount + Appender.syncMarkByteCount }
     try withRoom(byteCount: byteCount, isRemoval: true) {
       (appender: inout Appender) throws(StoreError) in
@@ -136,13 +135,18 @@ extension Engine {
         victim.segment.usage.kill(byteCount: victim.recordByteCount)
         removal.noteRemoved(byteCount: victim.recordByteCount, sequence: sequence)
         if removalObserver != nil {
-          events.append(
+          removal.note(
             .entry(
               key: Array(keys[victim.key]), version: victim.sequence,
               cause: victim.hasExpired ? .expired : removal.cause))
         }
       }
     }
+  }
+
+  /// Tells the observer what went; under no lock.
+  func tell(_ removal: inout Removal) {
+    for event in removal.takeEvents() { removalObserver?(event) }
   }
 
   /// Whether an entry names the record that it did; only writers change that, and they are kept

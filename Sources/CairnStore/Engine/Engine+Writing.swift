@@ -78,7 +78,11 @@ extension Engine {
       return .stored(version: sequence)
     }
     if let event { removalObserver?(event) }
-    if case .stored(let version) = result { try commit(version, durability) }
+    if case .stored(let version) = result {
+      if template.canExpire { startMaintenance() }
+      try keepLimits()
+      try commit(version, durability)
+    }
     return result
   }
 
@@ -180,6 +184,8 @@ extension Engine {
       return first + UInt64(batch.operations.count) - 1
     }
     for event in events { removalObserver?(event) }
+    if index.expirableCount > 0 { startMaintenance() }
+    try keepLimits()
     try commit(last, durability)
     return replacedCount
   }

@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// An open store: what holds the parts together. `Store` is its public face.
 ///
-/// Locks, in the order in which they may be taken: `maintenance`, `manifest`, `appender`, then those
+/// Locks, in the order in which they may be taken: `maintenance`, `eviction`, `manifest`, `appender`, then those
 /// inside the index, the segment table and the recency clock. `commits` is held alone and briefly.
 /// System calls happen under the first three, never under a lock of the index.
 @usableFromInline
@@ -27,6 +27,8 @@ package final class Engine: Sendable {
 
   /// Held through a compaction or a checkpoint, of which there is only one at a time.
   let maintenance = Lock(MaintenanceState())
+  let eviction = Lock(EvictionList())
+  let evictionStart: EvictionStart
   let manifest: Lock<ManifestState>
   let appender: Lock<Appender>
   let commits: Lock<CommitState>
@@ -67,6 +69,7 @@ package final class Engine: Sendable {
     self.configuration = configuration
     path = parts.directory.path
     limits = WriteLimits(configuration)
+    evictionStart = EvictionStart(limits)
     isReadOnly = parts.isReadOnly
     verifiesValues = configuration.verifiesValues
     background = environment.background
@@ -90,6 +93,7 @@ package final class Engine: Sendable {
       lastSequence: parts.checkpoint?.lastSequence ?? 0,
       byteCount: parts.checkpoint?.byteCount ?? 0, appendedByteCount: parts.replayedByteCount)
     processMark = ForkGuard.arm()
+    if index.expirableCount > 0 { startMaintenance() }
   }
 
   // MARK: Checks

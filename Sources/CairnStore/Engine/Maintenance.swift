@@ -1,2 +1,50 @@
+internal import Synchronization
+
 /// What the lock of maintenance guards.
 struct MaintenanceState: ~Copyable {}
+
+/// What a store does for itself, on a thread of its own, so that it can go on for years: what has
+/// expired is removed, the free space that the configuration asks for is kept. All of it can also be
+/// asked for by hand.
+extension Engine {
+  /// One round of all that may be due.
+  ///
+  /// - Throws: the first error, after all was tried.
+  package func maintain() throws(StoreError) {
+    try checkWritable()
+    var failure: StoreError?
+    func attempt(_ job: () throws(StoreError) -> Void) {
+      do throws(StoreError) { try job() } catch { failure = failure ?? error }
+    }
+    if index.expirableCount > 0 {
+      attempt { () throws(StoreError) in _ = try removeExpired(durability: .process) }
+    }
+    if let failure { throw failure }
+  }
+
+  /// Has rounds of maintenance run from now on, where time alone can make something due. To be called
+  /// whenever that may have come to be so.
+  @inline(__always)
+  func startMaintenance() {
+    if !backgroundFlags.maintaining.load(ordering: .relaxed) { beginMaintenance() }
+  }
+
+  @inline(never)
+  private func beginMaintenance() {
+    guard let interval = configuration.maintenanceInterval, !isReadOnly,
+      !backgroundFlags.maintaining.exchange(true, ordering: .relaxed)
+    else { return }
+    handle.hold(self)
+    scheduleMaintenance(after: interval)
+  }
+
+  private func scheduleMaintenance(after interval: Duration) {
+    maintenanceQueue.run(after: interval) { [handle] in
+      guard let engine = handle.engine, !engine.isClosed else { return }
+      do throws(StoreError) { try engine.maintain() } catch {
+        if !engine.isClosed { engine.configuration.log?("maintenance: \(error)") }
+      }
+      engine.scheduleMaintenance(after: interval)
+    }
+  }
+}

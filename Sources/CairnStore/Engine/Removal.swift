@@ -7,6 +7,10 @@ struct Removal {
   private(set) var summary = RemovalSummary()
   /// The version of the last tombstone, or 0.
   private(set) var lastSequence: SequenceNumber = 0
+  /// What the observer is still to be told.
+  fileprivate(set) var events: [RemovalEvent] = []
+  /// Whether that waits until the caller has given a lock up.
+  var holdsEvents = false
   /// Where records lie whose head is damaged.
   private(set) var damaged: Set<Location> = []
 
@@ -20,6 +24,14 @@ struct Removal {
     summary.count += 1
     summary.byteCount += byteCount
     lastSequence = sequence
+  }
+
+  mutating func note(_ event: RemovalEvent) { events.append(event) }
+
+  /// What the observer is to be told now.
+  mutating func takeEvents() -> [RemovalEvent] {
+    defer { events = [] }
+    return events
   }
 
   mutating func noteDamaged(_ location: Location) {

@@ -27,6 +27,39 @@ public struct StoreConfiguration: Sendable {
   /// A batch is held in memory until it is committed.
   public var batchByteLimit: Int = 256 << 20
 
+  /// How many entries there may be; `nil`, the default: any number.
+  ///
+  /// A write returns only when the limit holds: the least recently used entries go, to the very
+  /// order of accesses. Entries that have expired count until they are removed.
+  public var countLimit: Int?
+
+  /// How many bytes the entries may take in the log, as `statistics().liveByteCount` has them: keys,
+  /// values, metadata and at least 24 for each. `nil`, the default: any number.
+  ///
+  /// Kept as `countLimit` is. An entry that is larger by itself is refused as `valueTooLarge`. On
+  /// disk the store takes up to `spaceBound` times as much, and some megabytes.
+  public var liveByteLimit: Int?
+
+  /// How long an entry lives that is written without a lifetime of its own; `nil`, the default: for
+  /// ever. No read finds an entry after that.
+  public var lifetime: Duration?
+
+  /// How long an entry may go unread and unwritten that has no idle limit of its own; `nil`, the
+  /// default: for ever. No read finds an entry after that.
+  public var idleLimit: Duration?
+
+  /// How many bytes of the filesystem are to stay free; `nil`, the default: none.
+  ///
+  /// Kept by maintenance, not with every write, since others fill the disk too: dead space is given
+  /// back first, then the least recently used entries go.
+  public var freeDiskSpaceFloor: Int?
+
+  /// How often the store looks after itself while it is open: removes what has expired, keeps
+  /// `freeDiskSpaceFloor`. `nil`: only when `Store.maintain` is called. Default 60 s.
+  ///
+  /// It runs on a thread that the store has only where there is something to wait for.
+  public var maintenanceInterval: Duration? = .seconds(60)
+
   /// Whether reads check a value against its checksum. Default `true`.
   ///
   /// Without it, reads of large values are faster, and a damaged value is handed out as it is.
@@ -94,6 +127,17 @@ extension StoreConfiguration {
     try require(
       (1...1 << 32).contains(batchByteLimit), "batchByteLimit",
       "\(batchByteLimit) is not from 1 to 4 GiB")
+    try require(
+      countLimit.map { $0 >= 1 } ?? true, "countLimit", "\(countLimit ?? 0) is not 1 or more")
+    try require(
+      liveByteLimit.map { $0 >= 1 } ?? true, "liveByteLimit",
+      "\(liveByteLimit ?? 0) is not 1 or more")
+    try require(
+      freeDiskSpaceFloor.map { $0 >= 1 } ?? true, "freeDiskSpaceFloor",
+      "\(freeDiskSpaceFloor ?? 0) is not 1 or more")
+    try require(
+      maintenanceInterval.map { $0 >= .milliseconds(1) } ?? true, "maintenanceInterval",
+      "an interval must be a millisecond or more")
     if case .interval(let interval) = durability {
       try require(interval > .zero, "durability", "an interval must be positive")
     }

@@ -4,12 +4,20 @@ struct WriteLimits: Sendable {
   let valueByteLimit: Int
   let metadataByteLimit: Int
   let batchByteLimit: Int
+  let countLimit: Int
+  let liveByteLimit: Int
+  private let lifetime: Duration?
+  private let idleLimit: Duration?
 
   init(_ configuration: StoreConfiguration) {
     keyByteLimit = configuration.keyByteLimit
     valueByteLimit = configuration.valueByteLimit
     metadataByteLimit = configuration.metadataByteLimit
     batchByteLimit = configuration.batchByteLimit
+    countLimit = configuration.countLimit ?? .max
+    liveByteLimit = configuration.liveByteLimit ?? .max
+    lifetime = configuration.lifetime
+    idleLimit = configuration.idleLimit
   }
 
   @inline(__always)
@@ -42,11 +50,11 @@ struct WriteLimits: Sendable {
     header.keyByteCount = key.byteCount
     header.valueByteCount = value.byteCount
     header.valueChecksum = CRC32C.checksum(of: value)
-    if let lifetime = attributes.lifetime {
+    if let lifetime = attributes.lifetime ?? lifetime {
       header.flags.insert(.expiry)
       header.expires = now.advanced(by: lifetime).millisecondsSinceEpoch
     }
-    if let idleLimit = attributes.idleLimit {
+    if let idleLimit = attributes.idleLimit ?? idleLimit {
       header.flags.insert(.idleLimit)
       header.idleLimit = UInt64(max(0, idleLimit.milliseconds))
     }
@@ -61,6 +69,11 @@ struct WriteLimits: Sendable {
       }
       header.flags.insert(.metadata)
       header.metadataByteCount = metadataByteCount
+    }
+    // Nothing could go to make room for it.
+    if header.byteCount + Appender.syncMarkByteCount > liveByteLimit {
+      let rest = header.headByteCount + Appender.syncMarkByteCount
+      throw .valueTooLarge(byteCount: value.byteCount, limit: max(0, liveByteLimit & ~7 - rest))
     }
     return header
   }

@@ -7,8 +7,8 @@ package enum FileName {
   /// The folder for files of the store's kind that the manifest does not know.
   package static let quarantine = "quarantine"
 
-  /// In a directory that a salvage has not finished; it says so.
-  package static let unfinishedSalvage = "UNFINISHED-SALVAGE"
+  /// In a directory that is to become a copy of a store, until it is one.
+  package static let unfinishedCopy = "UNFINISHED-COPY"
 
   /// Whether a name is that of a segment.
   package static func isSegment(_ name: String) -> Bool {

@@ -54,6 +54,9 @@ package final class RecencyClock: Sendable {
   @inline(__always)
   package func isNewer(than other: UInt64) -> Bool { tick.load(ordering: .relaxed) != other }
 
+  /// The newest tick.
+  package var now: UInt64 { tick.load(ordering: .relaxed) }
+
   /// The next tick.
   @inline(__always)
   package func advance() -> UInt64 {

@@ -64,6 +64,13 @@ package final class Directory: Sendable {
   /// Whether blocks that were allocated can be written to without running out of space.
   package var reservesBlocks: Bool { volume.reservesBlocks }
 
+  /// How many bytes may still be allocated where it lies.
+  package func freeByteCount() throws(StoreError) -> Int {
+    do { return try fileSystem.freeByteCount(of: descriptor) } catch {
+      throw error.storeError(path: path)
+    }
+  }
+
   private func named<Value>(
     _ name: String, _ body: () throws(SystemError) -> Value
   ) throws(StoreError) -> Value {

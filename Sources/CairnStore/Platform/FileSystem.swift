@@ -34,6 +34,9 @@ package protocol FileSystem: AnyObject, Sendable {
   /// The kind of filesystem a directory is on.
   func volume(of directory: Int32) throws(SystemError) -> VolumeStatus
 
+  /// fstatvfs(3): how many bytes this process may still allocate where a directory lies.
+  func freeByteCount(of directory: Int32) throws(SystemError) -> Int
+
   // Files.
 
   /// openat(2) with O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK; a new file has mode 0600 whatever the

@@ -58,6 +58,9 @@ package enum PlantedBug: String, CaseIterable, Sendable {
   /// Everything counts as accessed at the open.
   case recencyForgotten
 
+  // Limits.
+  case limitsForgotten
+
   // Salvage.
   case salvageNotSynced, salvageDirectoryNotSynced, salvageExpiryDropped
   /// The copy gives numbers anew that lost records had.

@@ -94,6 +94,14 @@ package final class SystemFileSystem: FileSystem {
     }
   }
 
+  package func freeByteCount(of directory: Int32) throws(SystemError) -> Int {
+    var status = statvfs()
+    _ = try systemCall("fstatvfs") { unsafe fstatvfs(directory, &status) }
+    let (count, isTooLarge) = UInt64(status.f_bavail).multipliedReportingOverflow(
+      by: UInt64(status.f_frsize))
+    return isTooLarge ? .max : Int(clamping: count)
+  }
+
   // MARK: Files
 
   package func open(

@@ -49,6 +49,25 @@ struct RemoveAllTests {
     #expect(statistics.liveByteCount + statistics.deadByteCount == 0)
   }
 
+  @Test("Progress is told file by file, when nothing is left to be found; the teller may write")
+  func progress() throws {
+    let fileCount = try Image(of: directory.store).segmentNames.count
+    var told: [RemoveAllProgress] = []
+    var counts: [Int] = []
+    try store.removeAll { progress in
+      told.append(progress)
+      counts.append((try? store.count()) ?? -1)
+      if progress.fileCount == 1 { _ = try? store.setValue("meanwhile", forKey: "new") }
+    }
+    #expect(told.map(\.fileCount) == Array(1...fileCount))
+    #expect(told.allSatisfy { $0.totalFileCount == fileCount })
+    #expect(counts == [0] + Array(repeating: 1, count: fileCount - 1))
+    #expect(try store.text("new") == "meanwhile")
+    #expect(try Image(of: directory.store).segmentNames.count == 1)
+    try store.close()
+    #expect(try Store(directory.store).text("new") == "meanwhile")
+  }
+
   @Test("Versions go on growing")
   func versions() throws {
     let last = try store.statistics().lastVersion

@@ -87,7 +87,7 @@ struct SalvageLockTests {
     fileSystem.setHook { _ in
       let names = (try? FileManager.default.contentsOfDirectory(atPath: copy)) ?? []
       seen.withLock {
-        let hasNote = names.contains("UNFINISHED-SALVAGE")
+        let hasNote = names.contains("UNFINISHED-COPY")
         if hasNote { $0.note = true }
         if hasNote && names.contains("MANIFEST") { $0.both = true }
       }

@@ -176,6 +176,12 @@ final class FaultyFileSystem: FileSystem {
     }
   }
 
+  func freeByteCount(of directory: Int32) throws(SystemError) -> Int {
+    try perform(.volume, on: directory) { () throws(SystemError) in
+      try system.freeByteCount(of: directory)
+    }
+  }
+
   func open(_ name: String, in directory: Int32, mode: OpenMode) throws(SystemError) -> Int32 {
     try perform(.open, on: directory) { () throws(SystemError) in
       opened(try system.open(name, in: directory, mode: mode))

@@ -120,6 +120,10 @@ final class HookFileSystem: FileSystem {
     try system.volume(of: directory)
   }
 
+  func freeByteCount(of directory: Int32) throws(SystemError) -> Int {
+    try system.freeByteCount(of: directory)
+  }
+
   func open(_ name: String, in directory: Int32, mode: OpenMode) throws(SystemError) -> Int32 {
     try announce(.open, name)
     return opened(try system.open(name, in: directory, mode: mode), name)

@@ -38,7 +38,7 @@ struct Salvaged {
       segmentByteLimit: segmentByteLimit, clock: clock)
     #expect(try Image(of: directory.store) == before, sourceLocation: sourceLocation)
     #expect(
-      try Image(of: directory("copy")).files["UNFINISHED-SALVAGE"] == nil,
+      try Image(of: directory("copy")).files["UNFINISHED-COPY"] == nil,
       sourceLocation: sourceLocation)
     #expect(
       try Store.verify(path: directory("copy")).errors == [], sourceLocation: sourceLocation)

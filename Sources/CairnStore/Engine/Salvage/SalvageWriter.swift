@@ -1,15 +1,12 @@
-/// Writes a new store from front to back: sealed segments, and at the very end the manifest. Until
-/// then the directory is no store, and until shortly before a file in it says why.
+/// Writes the segments of a new store from front to back.
 struct SalvageWriter: ~Copyable {
   private static let bufferByteCount = 1 << 20
 
-  private let directory: Directory
-  private let lockFile: File
+  private var copy: StoreCopy
   private let segmentByteLimit: Int
   private let baseTime: Int64
   private let storeIdentifier: [UInt8]
   private var sealed: [Manifest.SealedSegment] = []
-  private var names = [FileName.lock, FileName.unfinishedSalvage]
   private var segment: (file: File, header: SegmentHeader)?
   /// Where the next record goes.
   private var offset = 0
@@ -18,58 +15,14 @@ struct SalvageWriter: ~Copyable {
   /// Records that belong before `offset` and are not written yet.
   private var buffer: [UInt8] = []
 
-  private init(
-    directory: Directory, lockFile: File, segmentByteLimit: Int, baseTime: Int64,
-    storeIdentifier: [UInt8]
+  /// - Parameter baseTime: the earliest time of a write, in seconds.
+  init(
+    _ copy: consuming StoreCopy, segmentByteLimit: Int, baseTime: Int64, storeIdentifier: [UInt8]
   ) {
-    self.directory = directory
-    self.lockFile = lockFile
+    self.copy = copy
     self.segmentByteLimit = segmentByteLimit
     self.baseTime = baseTime
     self.storeIdentifier = storeIdentifier
-  }
-
-  /// Makes the directory ready, which must be empty.
-  ///
-  /// - Parameter baseTime: the earliest time of a write, in seconds.
-  static func begin(
-    in directory: Directory, segmentByteLimit: Int, baseTime: Int64
-  ) throws(StoreError) -> SalvageWriter {
-    let identifier: [UInt8]
-    do { identifier = try directory.fileSystem.randomBytes(count: 16) } catch {
-      throw error.storeError(path: directory.path)
-    }
-    // Whoever makes this file first has the directory, unless a store is made in it at the same
-    // moment: then that has the lock.
-    let lockFile: File
-    do { lockFile = try directory.createFile(FileName.lock) } catch {
-      if case .system(let failure) = error, failure.errorNumber == SystemError.exists {
-        throw .unusableDestination(path: directory.path, reason: "it is not empty")
-      }
-      throw error
-    }
-    var isOurs = false
-    do throws(StoreError) {
-      guard try lockFile.lock(exclusively: true) else { throw .locked(path: directory.path) }
-      guard try directory.names() == [FileName.lock] else {
-        throw .unusableDestination(path: directory.path, reason: "it is not empty")
-      }
-      isOurs = true
-      let mark = try directory.createFile(FileName.unfinishedSalvage)
-      let text = "A salvage of a store into this directory has not finished. Remove it all.\n"
-      try Array(text.utf8).withSpan { (bytes) throws(StoreError) in try mark.write(bytes, at: 0) }
-    } catch {
-      // Without the lock the file may be that of a store by now.
-      if isOurs {
-        try? directory.unlink(FileName.unfinishedSalvage)
-        try? directory.unlink(FileName.lock)
-      }
-      lockFile.unlock()
-      throw error
-    }
-    return SalvageWriter(
-      directory: directory, lockFile: lockFile, segmentByteLimit: segmentByteLimit,
-      baseTime: baseTime, storeIdentifier: identifier)
   }
 
   /// Appends a record that was read elsewhere, with a number above all before it.
@@ -155,17 +108,16 @@ struct SalvageWriter: ~Copyable {
     let id = SegmentID(rawValue: UInt64(sealed.count) + 1)
     let salt: UInt64
     do {
-      salt = try directory.fileSystem.randomBytes(count: 8).withSpan {
+      salt = try copy.directory.fileSystem.randomBytes(count: 8).withSpan {
         $0.load(UInt64.self, at: 0)
       }
     } catch {
-      throw error.storeError(path: directory.path)
+      throw error.storeError(path: copy.directory.path)
     }
     let segmentHeader = SegmentHeader(
       storeIdentifier: storeIdentifier, id: id, salt: salt, baseSequence: sequence,
       baseTime: baseTime)
-    names.append(FileName.segment(id))
-    let file = try directory.createFile(FileName.segment(id))
+    let file = try copy.createFile(FileName.segment(id))
     buffer = segmentHeader.encoded()
     offset = buffer.count
     segment = (file, segmentHeader)
@@ -187,7 +139,7 @@ struct SalvageWriter: ~Copyable {
           id: header.id, salt: header.salt, byteCount: offset, lowestSequence: lowest,
           highestSequence: highest, compactedAt: 0))
     } else {
-      try directory.unlink(file.name)
+      try copy.directory.unlink(file.name)
     }
     segment = nil
   }
@@ -198,8 +150,8 @@ struct SalvageWriter: ~Copyable {
   ) throws(StoreError) {
     try seal()
     let secret: [UInt8]
-    do { secret = try directory.fileSystem.randomBytes(count: 16) } catch {
-      throw error.storeError(path: directory.path)
+    do { secret = try copy.directory.fileSystem.randomBytes(count: 16) } catch {
+      throw error.storeError(path: copy.directory.path)
     }
     var manifest = Manifest(
       storeIdentifier: storeIdentifier, hashSecret: secret, bootIdentifier: bootIdentifier)
@@ -207,29 +159,12 @@ struct SalvageWriter: ~Copyable {
     manifest.lastSequence = lastSequence
     manifest.lastTime = lastTime
     manifest.sealedSegments = sealed
-    // It is no store without a manifest either, and once it is one nothing may fail any more for
-    // which it would be removed again, nor may a crash leave a store beside a note that says so.
-    try directory.unlink(FileName.unfinishedSalvage)
-    // DURABILITY: the names of the segments, and that of the note, before the manifest; and the
-    // name of the directory before the call returns.
-    if !planted(.salvageDirectoryNotSynced) { try directory.synchronize() }
-    try Directory.synchronizeParent(of: directory.path, fileSystem: directory.fileSystem)
-    let file = ManifestFile(directory: directory)
-    names += [FileName.newManifest, FileName.manifest]
-    try file.write(try file.prepare(manifest))
-    try file.install()
-    // From here on it is a store, durably, and nothing can fail any more.
-    file.reserve(manifest)
-    lockFile.unlock()
+    try copy.finish(manifest)
   }
 
-  /// Removes what was written: the directory is left empty, as far as that is possible.
+  /// Removes what was written.
   mutating func discard() {
     segment = nil
-    // The manifest goes first, then the segments, then the note, and last the lock file, while its
-    // lock is held: who has that file open already finds that it has no name any more.
-    for name in names.reversed() { try? directory.unlink(name) }
-    try? directory.synchronize()
-    lockFile.unlock()
+    copy.discard()
   }
 }

@@ -44,10 +44,9 @@ struct Salvager: ~Copyable {
         progress: progress)
       if lockFile == nil { salvager.report.warnings.append(.notLocked) }
       // Before the search, which may take long.
-      try checkDestination(destination, outside: directory)
+      try StoreCopy.checkDestination(destination, outside: directory)
       try salvager.search()
-      let target = try makeDestination(destination, outside: directory)
-      try salvager.copy(into: target, segmentByteLimit: segmentByteLimit)
+      try salvager.copy(to: destination, outside: directory, segmentByteLimit: segmentByteLimit)
       return salvager.report
     }
   }
@@ -68,39 +67,6 @@ struct Salvager: ~Copyable {
     self.clock = StoreClock(
       clock, lastRecorded: source.manifest?.lastTime ?? Timestamp(millisecondsSinceEpoch: .min))
     report = source.report
-  }
-
-  /// Throws unless the path is that of an empty directory, or one where nothing is, outside the
-  /// store.
-  private static func checkDestination(
-    _ path: String, outside source: Directory
-  ) throws(StoreError) {
-    let fileSystem = source.fileSystem
-    var place: Directory
-    do throws(StoreError) {
-      place = try Directory(path: path, fileSystem: fileSystem, readOnly: false)
-      guard try place.names().isEmpty else {
-        throw .unusableDestination(path: path, reason: "it is not empty")
-      }
-    } catch {
-      if case .notAStore(_, let reason) = error {
-        throw .unusableDestination(path: path, reason: reason)
-      }
-      guard case .noStore = error else { throw error }
-      // A new directory must not change the store's own: look before it is made.
-      place = try Directory(readingOnly: Directory.parentPath(of: path), fileSystem: fileSystem)
-    }
-    if try place.isInside(source) {
-      throw .unusableDestination(path: path, reason: "it lies inside the store")
-    }
-  }
-
-  private static func makeDestination(
-    _ path: String, outside source: Directory
-  ) throws(StoreError) -> Directory {
-    try Directory.create(path: path, fileSystem: source.fileSystem)
-    try checkDestination(path, outside: source)
-    return try Directory(path: path, fileSystem: source.fileSystem, readOnly: false)
   }
 
   // MARK: Losses
@@ -209,7 +175,7 @@ struct Salvager: ~Copyable {
 
   /// Copies the newest value of every key, in the order of the writes.
   private mutating func copy(
-    into target: Directory, segmentByteLimit: Int
+    to destination: String, outside directory: Directory, segmentByteLimit: Int
   ) throws(StoreError) {
     let found = index.entries.lazy.filter { $0.value.state == .value }
     let sorted = found.sorted { left, right in
@@ -232,10 +198,15 @@ struct Salvager: ~Copyable {
     }
     let keepsVersions = keepsVersions(sorted.map(\.value))
     if !keepsVersions { warn(.versionsChanged) }
-    var writer = try SalvageWriter.begin(
-      in: target, segmentByteLimit: segmentByteLimit,
+    let identifier: [UInt8]
+    do { identifier = try directory.fileSystem.randomBytes(count: 16) } catch {
+      throw error.storeError(path: destination)
+    }
+    var writer = SalvageWriter(
+      try StoreCopy.begin(at: destination, outside: directory),
+      segmentByteLimit: segmentByteLimit,
       // Times that no segment can hold side by side are clamped: they are for information.
-      baseTime: max(earliest, latest - Int64(UInt32.max)))
+      baseTime: max(earliest, latest - Int64(UInt32.max)), storeIdentifier: identifier)
     do throws(StoreError) {
       var last: SequenceNumber = 0
       for (key, entry) in sorted {

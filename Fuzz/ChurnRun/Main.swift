@@ -1,0 +1,129 @@
+import Foundation
+import FuzzSupport
+
+/// A store under churn on the real disk: overwrites and removals by Zipf's law, batches, short lives,
+/// a limit on the number of keys, many times its size written, processes killed in between. Whatever
+/// is read is compared with a model; at the end space, descriptors, mappings and memory are counted.
+@main
+enum ChurnRun {
+  static func main() {
+    do {
+      let options = try ChurnOptions(Array(CommandLine.arguments.dropFirst()))
+      if options.isWorker {
+        var worker = try Worker(options)
+        try worker.run()
+      } else {
+        try supervise(options)
+      }
+    } catch {
+      print("ChurnRun: FAILED: \(error)")
+      exit(1)
+    }
+  }
+
+  /// Starts one process after the other on the same store; all but the last are killed.
+  private static func supervise(_ options: ChurnOptions) throws {
+    let files = FileManager.default
+    let directory = options.directory
+    if files.fileExists(atPath: directory + "/store") {
+      throw FuzzFailure("there is a store in \(directory) already")
+    }
+    try files.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    print("ChurnRun: seed \(options.seed), in \(directory)")
+    fflush(nil)
+    let began = Date()
+    var random = FuzzRandom(seed: options.seed)
+    var killCount = 0
+    while true {
+      let process = Process()
+      process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+      process.arguments = ["--worker"] + options.words
+      try process.run()
+      if killCount < options.killCount {
+        let seconds = 0.2 + Double(random.below(1000)) / 1000 * options.secondsBetweenKills
+        let end = Date(timeIntervalSinceNow: seconds)
+        while process.isRunning, Date() < end { usleep(10_000) }
+        if process.isRunning {
+          kill(process.processIdentifier, SIGKILL)
+          killCount += 1
+          process.waitUntilExit()
+          continue
+        }
+      }
+      process.waitUntilExit()
+      guard process.terminationReason == .exit, process.terminationStatus == 0 else {
+        throw FuzzFailure(
+          "a worker ended with \(process.terminationStatus); the store is in \(directory)")
+      }
+      break
+    }
+    try files.removeItem(atPath: directory)
+    let seconds = (Date().timeIntervalSince(began) * 10).rounded() / 10
+    print("ChurnRun: \(killCount) kills, 0 failures in \(seconds) s")
+  }
+}
+
+/// What a churn run is asked for.
+struct ChurnOptions {
+  var seed = UInt64.random(in: 0..<1 << 48)
+  var directory = ""
+  var keyCount = 100_000
+  /// The limit on the number of keys, or `nil`.
+  var countLimit: Int? = 60_000
+  /// Bytes of values to be written in all.
+  var byteCount = 400 << 20
+  var killCount = 20
+  var secondsBetweenKills = 2.0
+  var segmentByteLimit = 4 << 20
+  var isWorker = false
+
+  let spaceBound = 1.5
+  /// The store allocates ahead, and gives nothing back below some segments.
+  var floorByteCount: Int { 6 * segmentByteLimit }
+  var sampleInterval: Int { 20_000 }
+
+  init(_ words: [String]) throws {
+    var words = words[...]
+    func number<Number: LosslessStringConvertible>(after word: String) throws -> Number {
+      guard let text = words.popFirst(), let number = Number(text) else {
+        throw FuzzFailure("\(word) needs a number")
+      }
+      return number
+    }
+    while let word = words.popFirst() {
+      switch word {
+      case "--worker": isWorker = true
+      case "--seed": seed = try number(after: word)
+      case "--keys": keyCount = try number(after: word)
+      case "--limit":
+        let limit: Int = try number(after: word)
+        countLimit = limit > 0 ? limit : nil
+      case "--mebibytes": byteCount = try number(after: word) << 20
+      case "--kills": killCount = try number(after: word)
+      case "--dir":
+        guard let path = words.popFirst() else { throw FuzzFailure("--dir needs a path") }
+        directory = path
+      default:
+        throw FuzzFailure(
+          """
+          what is \(word)?
+          ChurnRun [--seed S] [--keys N] [--limit N, 0: none] [--mebibytes N] [--kills N] [--dir DIR]
+          """)
+      }
+    }
+    guard keyCount > 1, byteCount > 0, killCount >= 0, countLimit ?? 100 >= 100 else {
+      throw FuzzFailure("there is nothing to run with these numbers")
+    }
+    if directory.isEmpty {
+      directory = NSTemporaryDirectory() + "cairn-churn-\(getpid())"
+    }
+  }
+
+  /// The options as words, for the processes that do the work.
+  var words: [String] {
+    [
+      "--seed", "\(seed)", "--keys", "\(keyCount)", "--limit", "\(countLimit ?? 0)",
+      "--mebibytes", "\(byteCount >> 20)", "--kills", "\(killCount)", "--dir", directory,
+    ]
+  }
+}

@@ -1,0 +1,132 @@
+import CairnStore
+import FuzzSupport
+
+/// What the store must hold: for each key the operation that wrote its value.
+///
+/// With a limit, entries go that were not used for long; which, is known from one side only: what was
+/// among the last 90 % of the limit to be accessed must be there.
+struct Model {
+  private let plan: Plan
+  private let countLimit: Int?
+  /// The number of the operation, or -1 where there must be nothing.
+  private(set) var writer: [Int]
+  private var written: [Int]
+  private var accessed: [Int]
+  private var accessCount = 0
+  private var isShortLived: [Bool]
+
+  init(_ plan: Plan, countLimit: Int?) {
+    self.plan = plan
+    self.countLimit = countLimit
+    writer = Array(repeating: -1, count: plan.keyCount)
+    written = Array(repeating: 0, count: plan.keyCount)
+    accessed = written
+    isShortLived = Array(repeating: false, count: plan.keyCount)
+  }
+
+  mutating func apply(_ number: Int) {
+    switch plan[number] {
+    case .put(let key): write(key, number, isShortLived: false)
+    case .putShortLived(let key): write(key, number, isShortLived: true)
+    case .remove(let key): writer[key] = -1
+    case .batch(let keys): for key in keys { write(key, number, isShortLived: false) }
+    case .get: break
+    }
+  }
+
+  private mutating func write(_ key: Int, _ number: Int, isShortLived: Bool) {
+    accessCount += 1
+    writer[key] = number
+    written[key] = accessCount
+    accessed[key] = accessCount
+    self.isShortLived[key] = isShortLived
+  }
+
+  mutating func noteRead(_ key: Int) {
+    accessCount += 1
+    accessed[key] = accessCount
+  }
+
+  /// A crash forgets when entries were read.
+  mutating func forgetReads() { accessed = written }
+
+  /// It is known that there is nothing.
+  mutating func noteAbsent(_ key: Int) { writer[key] = -1 }
+
+  private func mayBeAbsent(_ key: Int) -> Bool {
+    if writer[key] < 0 || isShortLived[key] { return true }
+    guard let countLimit else { return false }
+    return accessCount - accessed[key] >= countLimit * 9 / 10
+  }
+
+  /// Checks what a read of a key gave. What is not there once does not come back.
+  mutating func check(_ key: Int, _ value: [UInt8]?) throws {
+    guard let value else {
+      guard mayBeAbsent(key) else {
+        throw FuzzFailure("key \(key) is lost, written by operation \(writer[key])")
+      }
+      writer[key] = -1
+      return
+    }
+    guard writer[key] >= 0 else { throw FuzzFailure("key \(key) is back from the dead") }
+    guard value == plan.value(of: writer[key], for: key) else {
+      let number = value.prefix(8).reversed().reduce(0) { $0 << 8 | Int($1) }
+      throw FuzzFailure(
+        "key \(key) has the value of operation \(number) instead of that of \(writer[key])")
+    }
+  }
+
+  /// Finds out whether the operation that was under way when the process died has happened: all of it
+  /// or nothing.
+  mutating func settle(_ number: Int, in store: Store) throws {
+    let keys = plan[number].written
+    var outcomes: Set<Bool> = []
+    for key in keys {
+      guard let value = try store.value(forKey: plan.keyBytes(key)) else {
+        // A removal that happened, a value that has expired, or one that went for the limit.
+        let isRemoval = if case .remove = plan[number] { true } else { false }
+        if !isRemoval, writer[key] >= 0, !mayBeAbsent(key), !isShortLive(number) {
+          throw FuzzFailure("key \(key) is lost beside operation \(number)")
+        }
+        writer[key] = -1
+        continue
+      }
+      if value == plan.value(of: number, for: key) {
+        outcomes.insert(true)
+        write(key, number, isShortLived: isShortLive(number))
+      } else {
+        try check(key, value)
+        outcomes.insert(false)
+      }
+    }
+    if outcomes.count > 1 { throw FuzzFailure("half of the batch of operation \(number)") }
+  }
+
+  private func isShortLive(_ number: Int) -> Bool {
+    if case .putShortLived = plan[number] { true } else { false }
+  }
+
+  /// Checks all that the store holds.
+  mutating func checkAll(_ store: Store) throws {
+    var found = Set<Int>()
+    var values: [(Int, [UInt8])] = []
+    try store.forEachEntry { entry in
+      let name = String(decoding: entry.key, as: UTF8.self)
+      guard let key = Int(name.dropFirst("churn/key/".count)), key < plan.keyCount else {
+        throw FuzzFailure("a key that nobody wrote: \(name)")
+      }
+      guard found.insert(key).inserted else { throw FuzzFailure("key \(key) twice") }
+      values.append((key, entry.value))
+      if values.count == 1000 {
+        for (key, value) in values { try check(key, value) }
+        values = []
+      }
+      return .next
+    }
+    for (key, value) in values { try check(key, value) }
+    for key in 0..<plan.keyCount where !found.contains(key) { try check(key, nil) }
+    if let countLimit, found.count > countLimit {
+      throw FuzzFailure("\(found.count) entries, more than \(countLimit)")
+    }
+  }
+}

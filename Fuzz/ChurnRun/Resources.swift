@@ -1,0 +1,46 @@
+import FuzzSupport
+import Glibc
+
+/// What the process holds, as the kernel says.
+struct Resources {
+  var descriptorCount = 0
+  /// Mappings of files that lie in the store.
+  var mappingCount = 0
+  /// Of these, files that have no name any more.
+  var deletedMappingCount = 0
+  /// RssAnon: memory that is no file's, in bytes.
+  var anonymousByteCount = 0
+
+  static func current(store path: String) throws -> Resources {
+    var resources = Resources()
+    guard let directory = unsafe opendir("/proc/self/fd") else {
+      throw FuzzFailure("no /proc/self/fd")
+    }
+    defer { unsafe closedir(directory) }
+    while unsafe readdir(directory) != nil { resources.descriptorCount += 1 }
+    // ".", ".." and the directory itself.
+    resources.descriptorCount -= 3
+    for line in try lines(of: "/proc/self/maps") where line.contains(path) {
+      resources.mappingCount += 1
+      if line.hasSuffix("(deleted)") { resources.deletedMappingCount += 1 }
+    }
+    for line in try lines(of: "/proc/self/status") where line.hasPrefix("RssAnon:") {
+      let digits = line.filter(\.isNumber)
+      resources.anonymousByteCount = (Int(digits) ?? 0) << 10
+    }
+    return resources
+  }
+
+  private static func lines(of path: String) throws -> [Substring] {
+    guard let file = unsafe fopen(path, "r") else { throw FuzzFailure("no \(path)") }
+    defer { unsafe fclose(file) }
+    var bytes: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 1 << 16)
+    while true {
+      let count = unsafe fread(&buffer, 1, buffer.count, file)
+      if count == 0 { break }
+      bytes += buffer[..<count]
+    }
+    return String(decoding: bytes, as: UTF8.self).split(separator: "\n")
+  }
+}

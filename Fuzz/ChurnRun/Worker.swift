@@ -1,0 +1,149 @@
+import CairnStore
+import FuzzSupport
+import Glibc
+
+/// One process of a churn run: opens the store, checks all of it against the model, goes on where
+/// the last one died, and at the end says what it holds.
+struct Worker {
+  let options: ChurnOptions
+  private let plan: Plan
+  private let progress: Progress
+  private var model: Model
+
+  init(_ options: ChurnOptions) throws {
+    self.options = options
+    plan = Plan(seed: options.seed, keyCount: options.keyCount)
+    progress = try Progress(path: options.directory + "/progress")
+    model = Model(plan, countLimit: options.countLimit)
+  }
+
+  private var storePath: String { options.directory + "/store" }
+
+  mutating func run() throws {
+    let acknowledged = progress.acknowledged
+    for number in 0..<acknowledged { model.apply(number) }
+    model.forgetReads()
+    var configuration = StoreConfiguration()
+    configuration.durability = .process
+    configuration.segmentByteLimit = options.segmentByteLimit
+    configuration.countLimit = options.countLimit
+    configuration.maintenanceInterval = .milliseconds(200)
+    let store = try Store(path: storePath, configuration: configuration)
+    let began = progress.begun
+    var next = acknowledged
+    if began > acknowledged {
+      try model.settle(acknowledged, in: store)
+      next += 1
+      progress.acknowledged = next
+    }
+    // Whatever was to live shortly is gone by now.
+    usleep(50_000)
+    try model.checkAll(store)
+
+    var samples: [Resources] = []
+    var worstRatio = 0.0
+    var nextSample = next
+    var written = progress.writtenByteCount
+    while written < options.byteCount {
+      written += try perform(next, store)
+      next += 1
+      if next >= nextSample {
+        progress.writtenByteCount = written
+        nextSample += options.sampleInterval
+        samples.append(try Resources.current(store: storePath))
+        worstRatio = max(worstRatio, try ratio(store))
+      }
+    }
+    progress.writtenByteCount = written
+    try finish(store, samples, worstRatio)
+  }
+
+  /// Performs an operation and returns how many bytes of values it wrote.
+  private mutating func perform(_ number: Int, _ store: Store) throws -> Int {
+    var written = 0
+    progress.begun = number + 1
+    switch plan[number] {
+    case .put(let key):
+      let value = plan.value(of: number, for: key)
+      written = value.count
+      try store.setValue(value, forKey: plan.keyBytes(key))
+    case .putShortLived(let key):
+      let value = plan.value(of: number, for: key)
+      written = value.count
+      try store.setValue(value, forKey: plan.keyBytes(key), lifetime: Plan.shortLife)
+    case .remove(let key): try store.removeValue(forKey: plan.keyBytes(key))
+    case .batch(let keys):
+      try store.write { batch in
+        for key in keys {
+          let value = plan.value(of: number, for: key)
+          written += value.count
+          try batch.setValue(value, forKey: plan.keyBytes(key))
+        }
+      }
+    case .get(let key):
+      let value = try store.value(forKey: plan.keyBytes(key))
+      try model.check(key, value)
+      if value != nil { model.noteRead(key) }
+    }
+    model.apply(number)
+    progress.acknowledged = number + 1
+    return written
+  }
+
+  /// Bytes on disk for each live byte beyond the floor below which nothing is given back.
+  private func ratio(_ store: Store) throws -> Double {
+    let statistics = try store.statistics()
+    let excess = statistics.allocatedByteCount - options.floorByteCount
+    return max(0, Double(excess)) / Double(max(1, statistics.liveByteCount))
+  }
+
+  private mutating func finish(
+    _ store: Store, _ samples: [Resources], _ worstRatio: Double
+  ) throws {
+    try store.maintain()
+    usleep(50_000)
+    try model.checkAll(store)
+    let statistics = try store.statistics()
+    let ratio = try ratio(store)
+    let end = try Resources.current(store: storePath)
+    let middle = samples.isEmpty ? end : samples[samples.count / 2]
+    print(
+      """
+      operations \(progress.acknowledged), \(progress.writtenByteCount >> 20) MiB written, \
+      keys \(statistics.indexedKeyCount), live \(statistics.liveByteCount >> 20) MiB, \
+      allocated \(statistics.allocatedByteCount >> 20) MiB in \(statistics.segmentCount) segments, \
+      tombstones \(statistics.tombstoneCount)
+      allocated beyond \(options.floorByteCount >> 20) MiB / live: \(rounded(ratio)) at the end, \
+      \(rounded(worstRatio)) at worst
+      descriptors \(middle.descriptorCount) halfway, \(end.descriptorCount) at the end; mappings \
+      \(middle.mappingCount), \(end.mappingCount), of deleted files \(end.deletedMappingCount); \
+      anonymous memory \(middle.anonymousByteCount >> 10) KiB, \(end.anonymousByteCount >> 10) KiB
+      """)
+    try require(ratio <= options.spaceBound, "the space bound does not hold: \(ratio)")
+    // The segments, the one that comes next, the lock, the directory, this run's own.
+    try require(
+      end.descriptorCount <= statistics.segmentCount + 12,
+      "\(end.descriptorCount) descriptors for \(statistics.segmentCount) segments")
+    try require(
+      end.mappingCount <= statistics.segmentCount + 2,
+      "\(end.mappingCount) mappings for \(statistics.segmentCount) segments")
+    try require(end.deletedMappingCount == 0, "deleted files are mapped")
+    if samples.count >= 16 {
+      try require(
+        end.anonymousByteCount < middle.anonymousByteCount * 5 / 4 + (16 << 20),
+        "anonymous memory grows")
+    }
+    try store.close()
+    let reopened = try Store(path: storePath, configuration: StoreConfiguration())
+    try model.checkAll(reopened)
+    try reopened.close()
+    let report = try Store.verify(path: storePath)
+    try require(report.errors.isEmpty, "verify: \(report.errors)")
+  }
+
+  private func rounded(_ ratio: Double) -> Double { (ratio * 100).rounded() / 100 }
+
+  private func require(_ holds: Bool, _ message: String) throws {
+    if !holds { throw FuzzFailure(message) }
+  }
+}

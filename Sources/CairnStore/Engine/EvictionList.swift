@@ -1,0 +1,97 @@
+/// Who goes next, for limits that hold with every write: the least recently used, exactly, at a cost
+/// that is O(1) a removal.
+///
+/// A list of the entries used longest ago is taken from its beginning while the next list is
+/// collected, some shards with each removal: all entries with a tick below a bound. Ticks only grow,
+/// so whatever is not in the list, or was used since, was used later than all that is in it, and the
+/// order is exact.
+struct EvictionList: ~Copyable {
+  /// In the order in which they go; those before `next` are gone.
+  private var candidates: [RemovalCandidate] = []
+  private var next = 0
+  /// The list that is being collected: entries with a tick below `bound`, of the shards before
+  /// `shard`.
+  private var collected: [RemovalCandidate] = []
+  private var bound: UInt64 = 0
+  private var shard = HashIndex.shardCount
+  /// Whose ticks stand for all when a bound is chosen: one shard after the other.
+  private var sampledShard = 0
+  private var entries: [IndexEntry] = []
+
+  private var remainingCount: Int { candidates.count - next }
+  private var isCollecting: Bool { shard < HashIndex.shardCount }
+
+  /// How many entries a list is to hold, of so many in the index.
+  private static func length(count: Int) -> Int { min(max(1024, count / 64), 1 << 16) }
+
+  /// Takes up to `count` entries that go next; none only where the index is empty.
+  ///
+  /// What was taken and is not removed is found again only with a later list.
+  mutating func take(
+    _ count: Int, from index: HashIndex
+  ) throws(StoreError) -> [RemovalCandidate] {
+    if !isCollecting && remainingCount - count < candidates.count / 2 { try begin(in: index) }
+    if isCollecting {
+      // The next list is there when an eighth of this one is left.
+      let lead = max(count, remainingCount - candidates.count / 8)
+      let left = HashIndex.shardCount - shard
+      try collect((left * count + lead - 1) / lead, of: index)
+    }
+    if remainingCount == 0 {
+      // All was used since the list was made: one that is as long may be too.
+      if !isCollecting { try begin(in: index) }
+      try collect(HashIndex.shardCount, of: index)
+      if remainingCount == 0 {
+        try begin(in: index, all: true)
+        try collect(HashIndex.shardCount, of: index)
+      }
+    }
+    let end = min(next + count, candidates.count)
+    defer { next = end }
+    return Array(candidates[next..<end])
+  }
+
+  /// Collects a part of the first list; `true` where it is there.
+  mutating func collectFirst(from index: HashIndex) throws(StoreError) -> Bool {
+    if !isCollecting {
+      if remainingCount > 0 { return true }
+      try begin(in: index)
+    }
+    try collect(1, of: index)
+    return !isCollecting
+  }
+
+  private mutating func begin(in index: HashIndex, all: Bool = false) throws(StoreError) {
+    let count = index.count
+    let length = Self.length(count: count)
+    collected.removeAll(keepingCapacity: true)
+    shard = 0
+    bound = index.recency.now + 1
+    if all || count <= 4 * length { return }
+    // Hashes tell nothing of ticks, so one shard is a fair sample.
+    for _ in 0..<HashIndex.shardCount {
+      try index.copyEntries(ofShard: sampledShard, into: &entries)
+      sampledShard = (sampledShard + 1) % HashIndex.shardCount
+      if entries.isEmpty { continue }
+      let ticks = entries.map(\.tick).sorted()
+      bound = min(bound, ticks[ticks.count * length / count] + 1)
+      return
+    }
+  }
+
+  private mutating func collect(_ shardCount: Int, of index: HashIndex) throws(StoreError) {
+    let end = min(HashIndex.shardCount, shard + shardCount)
+    while shard < end {
+      try index.copyEntries(ofShard: shard, into: &entries)
+      for entry in entries where entry.tick < bound {
+        collected.append(RemovalCandidate(entry, inShard: shard, rank: entry.tick))
+      }
+      shard += 1
+    }
+    guard shard == HashIndex.shardCount else { return }
+    collected.sort { $0.goesBefore($1) }
+    swap(&candidates, &collected)
+    collected.removeAll(keepingCapacity: true)
+    next = 0
+  }
+}

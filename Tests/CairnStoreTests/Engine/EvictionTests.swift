@@ -1,0 +1,243 @@
+import CairnStore
+import FuzzSupport
+import Synchronization
+import Testing
+
+@Suite("Limits that hold with every write")
+struct EvictionTests {
+  let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  /// What is accessed when, as the least recently used order has it.
+  struct Order {
+    private var accesses: [Int: Int] = [:]
+    private var last = 0
+
+    mutating func access(_ key: Int) {
+      last += 1
+      accesses[key] = last
+    }
+
+    mutating func remove(_ key: Int) { accesses[key] = nil }
+
+    var count: Int { accesses.count }
+
+    /// Keeps only so many, those accessed last.
+    mutating func keep(_ count: Int) {
+      let sorted = accesses.sorted { $0.value > $1.value }
+      accesses = Dictionary(uniqueKeysWithValues: sorted.prefix(count).map { ($0.key, $0.value) })
+    }
+
+    var keys: [Int] { accesses.keys.sorted() }
+  }
+
+  func numbers(_ store: Store) throws -> [Int] {
+    try store.contents().keys.compactMap { Int($0) }.sorted()
+  }
+
+  @Test(
+    "The least recently used go, to the very access, and no write returns with more than the limit",
+    arguments: [1, 2, 7, 100, 3000])
+  func exactOrder(limit: Int) throws {
+    var random = Seed.generator("\(#function)\(limit)")
+    let store = try Store(directory.store, .small { $0.countLimit = limit })
+    var order = Order()
+    for step in 0..<max(2000, limit * 5) {
+      let key = Int.random(in: 0..<(limit * 3), using: &random)
+      switch Int.random(in: 0..<10, using: &random) {
+      case 0:
+        try store.removeValue(forKey: "\(key)")
+        order.remove(key)
+      case 1..<4:
+        if try store.value(forKey: "\(key)") != nil { order.access(key) }
+      default:
+        try store.setValue("v", forKey: "\(key)")
+        order.access(key)
+      }
+      let count = try store.count()
+      #expect(count <= limit, Seed.comment)
+      #expect(count >= min(order.count, limit - limit / 100), Seed.comment)
+      // What is there are the ones accessed last, whatever their number.
+      if order.count > count { order.keep(count) }
+      if step % max(50, limit / 2) == 0 {
+        #expect(try numbers(store) == order.keys, Seed.comment)
+      }
+    }
+    #expect(try numbers(store) == order.keys, Seed.comment)
+  }
+
+  @Test("The order stays exact where the next victims are looked for beside the eviction")
+  func exactOrderOfMany() throws {
+    // So many that a list holds a part of them only.
+    let limit = 20_000
+    var random = Seed.generator()
+    let store = try Store(
+      directory.store,
+      .small {
+        $0.countLimit = limit
+        $0.segmentByteLimit = 4 << 20
+      })
+    var order = Order()
+    for number in 0..<limit {
+      try store.setValue("v", forKey: "\(number)")
+      order.access(number)
+    }
+    for step in 0..<60_000 {
+      let key = Int.random(in: 0..<(limit * 2), using: &random)
+      if step % 3 == 0 {
+        if try store.value(forKey: "\(key)") != nil { order.access(key) }
+        continue
+      }
+      try store.setValue("v", forKey: "\(key)")
+      order.access(key)
+      if step % 5000 == 1 {
+        let count = try store.count()
+        #expect((limit - limit / 100...limit).contains(count), Seed.comment)
+        order.keep(count)
+        #expect(try numbers(store) == order.keys, Seed.comment)
+      }
+    }
+  }
+
+  @Test("Live bytes stay within their limit, with values of all sizes")
+  func byteLimit() throws {
+    var random = Seed.generator()
+    let limit = 200_000
+    let store = try Store(directory.store, .small { $0.liveByteLimit = limit })
+    for step in 0..<3000 {
+      let byteCount = step % 50 == 0 ? Int.random(in: 0..<100_000, using: &random) : step % 300
+      try store.setValue([UInt8](repeating: 7, count: byteCount), forKey: "\(step % 1000)")
+      let live = try store.statistics().liveByteCount
+      #expect(live <= limit, Seed.comment)
+      #expect(try store.contains("\(step % 1000)"), "the newest stays")
+    }
+    #expect(try store.count() > 100)
+  }
+
+  @Test("An entry that is larger than all may be is refused, and nothing goes for it")
+  func tooLarge() throws {
+    let store = try Store(directory.store, .small { $0.liveByteLimit = 10_000 })
+    try store.setValue("v", forKey: "stays")
+    let error = storeError {
+      try store.setValue([UInt8](repeating: 1, count: 10_000), forKey: "large")
+    }
+    guard case .valueTooLarge(10_000, let largest) = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    #expect(try store.contains("stays"))
+    // The limit that is told is the one that holds.
+    try store.setValue([UInt8](repeating: 1, count: largest), forKey: "large")
+    #expect(
+      storeError {
+        try store.setValue([UInt8](repeating: 1, count: largest + 1), forKey: "large")
+      } != nil)
+  }
+
+  @Test("A batch of more than the limit leaves its last ones")
+  func batch() throws {
+    let store = try Store(directory.store, .small { $0.countLimit = 10 })
+    try store.setValue("v", forKey: "before")
+    try store.setValues((0..<25).map { (key: "\($0)", value: "v") })
+    #expect(try numbers(store) == Array(15..<25))
+  }
+
+  @Test("Who is told of evictions may use the store, also to write")
+  func observer() throws {
+    let told = Mutex<[RemovalEvent]>([])
+    let reference = Mutex<Store?>(nil)
+    let store = try Store(
+      directory.store,
+      .small {
+        $0.countLimit = 5
+        $0.removalObserver = { event in
+          let isFirst = told.withLock {
+            $0.append(event)
+            return $0.count == 1
+          }
+          guard isFirst, let store = reference.withLock({ $0 }) else { return }
+          _ = try? store.setValue("v", forKey: "by the observer")
+        }
+      })
+    reference.withLock { $0 = store }
+    for number in 0..<7 { try store.setValue("v", forKey: "\(number)") }
+    reference.withLock { $0 = nil }
+    let keys = told.withLock { events in
+      events.map { event -> String in
+        guard case .entry(let key, _, .evicted) = event else { return "\(event)" }
+        return String(decoding: key, as: UTF8.self)
+      }
+    }
+    #expect(keys == ["0", "1", "2"])
+    #expect(try store.contains("by the observer"))
+    #expect(try store.count() == 5)
+  }
+
+  @Test("Evictions survive a close and a kill; a lower limit holds from the first write on")
+  func reopened() throws {
+    do {
+      let store = try Store(directory.store, .small { $0.countLimit = 3000 })
+      for number in 0..<5000 { try store.setValue("v", forKey: "\(number)") }
+      try store.close()
+    }
+    let store = try Store(directory.store, .small { $0.countLimit = 10 })
+    #expect((2970...3000).contains(try store.count()))
+    try store.setValue("v", forKey: "5000")
+    #expect(try numbers(store) == Array(4991...5000))
+  }
+
+  @Test("Threads that write at once keep the limits together")
+  func threads() throws {
+    let store = try Store(directory.store, .small { $0.countLimit = 300 })
+    try onThreads(4) { thread in
+      for number in 0..<3000 {
+        try store.setValue("v", forKey: "\(thread) \(number)")
+        // The others may each have one more than they are about to take away.
+        #expect(try store.count() <= 304)
+      }
+    }
+    #expect((297...300).contains(try store.count()))
+  }
+
+  @Test("A lifetime and an idle limit of the configuration are those of entries without their own")
+  func defaultLifetime() throws {
+    let clock = ManualClock()
+    let store = try Store(
+      directory.store,
+      .small(clock: clock) {
+        $0.lifetime = .seconds(100)
+        $0.idleLimit = .seconds(10)
+      })
+    try store.setValue("v", forKey: "default")
+    try store.setValue("v", forKey: "own", lifetime: .seconds(1000), idleLimit: .seconds(500))
+    try store.write { try $0.setValue("v", forKey: "of a batch") }
+    clock.advance(by: .seconds(9))
+    #expect(try store.value(forKey: "default") != nil)
+    clock.advance(by: .seconds(9))
+    #expect(try store.contains("default"))
+    #expect(try !store.contains("of a batch"), "idle for 18 s")
+    for _ in 0..<12 {
+      clock.advance(by: .seconds(8))
+      _ = try store.value(forKey: "default")
+    }
+    #expect(try !store.contains("default"), "read often, but 114 s old")
+    #expect(try store.contains("own"))
+  }
+
+  @Test("Limits of less than 1 are refused")
+  func configuration() throws {
+    for (name, change) in [
+      ("countLimit", { $0.countLimit = 0 } as (inout StoreConfiguration) -> Void),
+      ("liveByteLimit", { $0.liveByteLimit = -1 }),
+    ] {
+      var configuration = StoreConfiguration.small()
+      change(&configuration)
+      let error = storeError { _ = try Store(directory.store, configuration) }
+      guard case .invalidConfiguration(name, _) = error else {
+        Issue.record("\(String(describing: error))")
+        continue
+      }
+    }
+  }
+}
