@@ -4,8 +4,10 @@ import Testing
 
 @Suite("Snapshots")
 struct SnapshotTests {
-  let directory = try! TemporaryDirectory()
+  let directory: TemporaryDirectory
   let clock = ManualClock()
+
+  init() throws { directory = try TemporaryDirectory() }
 
   private func contents(_ snapshot: Snapshot) throws -> [String: [UInt8]] {
     var found: [String: [UInt8]] = [:]
