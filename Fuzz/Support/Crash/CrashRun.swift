@@ -18,6 +18,8 @@ package final class CrashRun<Choices: ChoiceSource> {
     [(disk: SimulatedDisk, model: ModelStore, call: SimulatedFileSystem.Call, Operation)] = []
   /// Whether a sync failed in the operation that is under way.
   private var hasFailedSync = false
+  /// Whether something was written since the store was opened.
+  private var hasWritten = false
   package private(set) var tally = Tally()
 
   /// One call in so many is looked at, in the mean.
@@ -40,6 +42,7 @@ package final class CrashRun<Choices: ChoiceSource> {
       configuration.spaceBound = 1.1
       configuration.deadByteFloor = 0
     }
+    if choices.once(in: 3) { configuration.checkpointRecordThreshold = 16 }
     self.cutInterval = cutInterval
     process = SimulatedProcess.start(on: disk, seed: UInt64(choices.below(1 << 30)))
     self.choices = choices
@@ -124,10 +127,13 @@ package final class CrashRun<Choices: ChoiceSource> {
   /// Does it, and returns the versions of what was put.
   private func apply(_ operation: Operation) throws -> [[UInt8]: UInt64] {
     if case .reopen = operation {
+      // Without a write there is no new checkpoint, and reads are forgotten.
+      let isKept = hasWritten && configuration.checkpointRecordThreshold == 0
+      let order = isKept ? model.current.keysByRecency(now: clock.now()) : nil
       try process.close()
       model.settle()
       model.candidates = []
-      try reopen()
+      try reopen(keysByRecency: order)
       return [:]
     }
     guard let store = process.store else { preconditionFailure("no store is open") }
@@ -145,7 +151,7 @@ package final class CrashRun<Choices: ChoiceSource> {
       {
         throw FuzzFailure("a compaction leaves \(statistics.deadByteCount) dead bytes")
       }
-    case .sync: if !process.fileSystem.isDead { model.settle() }
+    case .sync, .checkpoint: if !process.fileSystem.isDead { model.settle() }
     case .wait(let duration):
       clock.advance(by: duration)
       process.queue.runAll(dueAfter: duration)
@@ -206,6 +212,7 @@ package final class CrashRun<Choices: ChoiceSource> {
   private func acknowledge(
     _ steps: [ModelState], _ versions: [[UInt8]: UInt64], _ operation: Operation
   ) {
+    if !steps.isEmpty { hasWritten = true }
     for step in steps.dropLast() { model.acknowledge(step) }
     if let next = steps.last { model.acknowledge(next, versions, operation, now: clock.now()) }
     if model.acknowledgedCandidateCount > 0 {
@@ -261,8 +268,9 @@ package final class CrashRun<Choices: ChoiceSource> {
   ///     holds nothing that is not on disk.
   private func reopen(
     _ legal: [ModelState]? = nil, afterPowerCut: [ModelState]? = nil, sameProcess: Bool = false,
-    deathLimit: Int = 3
+    keysByRecency: [[UInt8]]? = nil, deathLimit: Int = 3
   ) throws {
+    hasWritten = false
     let legal = legal ?? [model.current]
     if !sameProcess {
       process.kill()
@@ -290,13 +298,17 @@ package final class CrashRun<Choices: ChoiceSource> {
       let store = try sameProcess ? process.reopen(configuration) : process.open(configuration)
       process.fileSystem.intervene = nil
       model = ModelStore(
-        try RecoveryCheck.match(store, legal, now: clock.now(), "in the course of a run"))
+        try RecoveryCheck.match(
+          store, legal, now: clock.now(), "in the course of a run",
+          keysByRecency: keysByRecency))
     } catch let error as StoreError {
       guard process.fileSystem.isDead else {
         throw FuzzFailure("the store does not open: \(error)")
       }
       tally["kills in a recovery"] += 1
-      return try reopen(legal, afterPowerCut: afterPowerCut, deathLimit: deathLimit - 1)
+      return try reopen(
+        legal, afterPowerCut: afterPowerCut, keysByRecency: keysByRecency,
+        deathLimit: deathLimit - 1)
     }
     // Every cut must have led to what was found.
     if afterPowerCut == nil {
@@ -323,7 +335,7 @@ extension Operation {
   /// Whether its syncs are made with none of the locks that a removal of all needs.
   fileprivate var allowsRemovalOfAllMeanwhile: Bool {
     switch self {
-    case .sync, .compact, .wait, .runJobs: true
+    case .sync, .compact, .wait, .runJobs, .checkpoint: true
     default: false
     }
   }

@@ -100,7 +100,7 @@ package struct RecoveryCheck {
   /// with what a crash can do.
   static func match(
     _ store: Store, _ legal: [ModelState], now: Timestamp, strayFiles: Set<String> = [],
-    _ place: String
+    _ place: String, keysByRecency: [[UInt8]]? = nil
   ) throws -> ModelState {
     let report = try store.statistics().recovery
     guard strayFiles.isSuperset(of: report.quarantinedFiles), report.damagedValues.isEmpty,
@@ -113,7 +113,15 @@ package struct RecoveryCheck {
           + "\(contents.differences(from: legal[legal.count - 1])). From the oldest: "
           + contents.differences(from: legal[0]))
     }
-    return contents.completing(state)
+    let order = try store.keysByRecency()
+    if let keysByRecency, keysByRecency != order {
+      throw FuzzFailure("(\(place)) a close and an open changed the order of recency")
+    }
+    let differences = try store.auditUsage()
+    if !differences.isEmpty {
+      throw FuzzFailure("(\(place)) counts are wrong: \(differences.joined(separator: "; "))")
+    }
+    return contents.completing(state, keysByRecency: order)
   }
 
   /// Single reads give the same as an iteration, and `count` counts what they find.
@@ -185,7 +193,9 @@ package struct RecoveryCheck {
       (manifest.openSegments.map(\.id) + manifest.sealedSegments.map(\.id)).map {
         FileName.segment($0)
       }
-    let expected = Set(listed + ["LOCK", "MANIFEST"])
+    let checkpoint =
+      manifest.checkpointID == 0 ? [] : [FileName.checkpoint(manifest.checkpointID)]
+    let expected = Set(listed + checkpoint + ["LOCK", "MANIFEST"])
     let names = disk.names(at: path).filter {
       $0 != FileName.newManifest && ($0 != FileName.quarantine || strayFiles.isEmpty)
     }

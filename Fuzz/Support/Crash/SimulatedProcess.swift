@@ -69,12 +69,14 @@ package final class SimulatedProcess {
 }
 
 extension StoreConfiguration {
-  /// Small segments, so that they roll often.
+  /// Small segments, so that they roll often, and many checkpoints.
   package static func simulated(_ clock: ManualClock) -> StoreConfiguration {
     var configuration = StoreConfiguration()
     configuration.segmentByteLimit = 64 << 10
     configuration.durability = .process
     configuration.clock = clock
+    configuration.checkpointByteThreshold = 64 << 10
+    configuration.checkpointRecordThreshold = 0
     return configuration
   }
 }

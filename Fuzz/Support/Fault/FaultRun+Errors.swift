@@ -110,6 +110,8 @@ extension FaultRun {
 
   private static func mayBeHidden(_ failure: FaultInjector.Failure) -> Bool {
     let name = String(failure.name)
+    // A store does without a checkpoint that cannot be written or read.
+    if FileName.isCheckpoint(name) { return true }
     switch failure.call {
     // A file that is not removed is logged, and removed by the next open.
     case .unlink: return true

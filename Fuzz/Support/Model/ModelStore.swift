@@ -47,10 +47,15 @@ extension ModelState {
     self[key]?.access = access
   }
 
+  /// The keys that have not expired, the least recently accessed first.
+  package func keysByRecency(now: Timestamp) -> [[UInt8]] {
+    filter { !$0.value.hasExpired(now) }.sorted { $0.value.access < $1.value.access }.map(\.key)
+  }
+
   /// The keys that a trim to so many removes, in order, of those that have not expired.
   package func victims(trimmingTo count: Int, now: Timestamp) -> [[UInt8]] {
-    let alive = filter { !$0.value.hasExpired(now) }.sorted { $0.value.access < $1.value.access }
-    return alive.prefix(Swift.max(0, alive.count - count)).map(\.key)
+    let alive = keysByRecency(now: now)
+    return Array(alive.prefix(Swift.max(0, alive.count - count)))
   }
 }
 
@@ -155,15 +160,15 @@ package struct StoreContents {
       && (expected.written.map { $0 == found.info.written } ?? true)
   }
 
-  /// The state with the versions that were found, for going on from here: where a store was just
-  /// opened, the order of writes is that of recency.
-  package func completing(_ state: ModelState) -> ModelState {
+  /// The state with the versions that were found, for going on from here. A crash may bring back the
+  /// order of recency of an earlier time, so that is taken from the store.
+  package func completing(_ state: ModelState, keysByRecency: [[UInt8]]) -> ModelState {
     var state = state
     for key in state.keys { state[key]?.access = 0 }
     for (key, entry) in entries {
       state[key]?.version = entry.info.version
-      state[key]?.access = entry.info.version
     }
+    for (rank, key) in keysByRecency.enumerated() { state[key]?.access = UInt64(rank + 1) }
     return state
   }
 

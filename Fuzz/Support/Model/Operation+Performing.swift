@@ -71,6 +71,7 @@ extension Operation {
       let report = try store.compact()
       if report.unreadableSegmentCount > 0 { throw FuzzFailure("a compaction finds damage") }
     case .sync: try store.sync()
+    case .checkpoint: try store.checkpoint()
     case .get(let key):
       let entry = state[key].flatMap { $0.hasExpired(now) ? nil : $0 }
       guard try store.value(forKey: key) == entry?.value else {

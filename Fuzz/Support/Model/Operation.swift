@@ -21,6 +21,7 @@ package enum Operation {
   /// The background catches up.
   case runJobs
   case get(key: [UInt8])
+  case checkpoint
   case reopen
 
   /// The state that this leads to, or `nil` where it writes nothing.
@@ -54,7 +55,8 @@ package enum Operation {
       for change in changes { next.write(change.entry, to: change.key, at: now) }
     case .removeAll:
       next = [:]
-    case .compareAndSet, .trim, .removeExpired, .compact, .sync, .wait, .runJobs, .get, .reopen:
+    case .compareAndSet, .trim, .removeExpired, .compact, .sync, .wait, .runJobs, .get, .checkpoint,
+      .reopen:
       return nil
     }
     return next
@@ -76,6 +78,7 @@ package enum Operation {
       case .wait(let duration): "a wait of \(duration)"
       case .runJobs: "background work"
       case .get: "a read"
+      case .checkpoint: "a checkpoint"
       case .reopen: "a close and an open"
       }
     return durability.map { "\(name) (\($0))" } ?? name
@@ -159,7 +162,8 @@ package struct OperationGenerator {
     case 78..<80: return .removeAll
     case 80..<84: return .sync
     case 84..<88: return .wait(.milliseconds(choices.below(choices.once(in: 4) ? 4000 : 200)))
-    case 88..<91: return .runJobs
+    case 88..<90: return .runJobs
+    case 90: return .checkpoint
     case 91..<93:
       if choices.once(in: 3) { return .removeExpired(durability(&choices)) }
       return .trim(toCount: choices.below(10), durability(&choices))

@@ -83,6 +83,15 @@ public final class Store: Sendable {
   ///   more writes, reads go on, and opening it anew recovers what is on disk.
   public func sync() throws(StoreError) { try engine.sync() }
 
+  /// Makes a checkpoint now. The store does so by itself.
+  package func checkpoint() throws(StoreError) { try engine.checkpoint() }
+
+  /// For tests: the keys, the least recently accessed first.
+  package func keysByRecency() throws -> [[UInt8]] { try engine.keysByRecency() }
+
+  /// For tests: what is counted wrongly of the segments.
+  package func auditUsage() throws(StoreError) -> [String] { try engine.auditUsage() }
+
   /// Makes every write durable, marks the store clean and gives its lock up. Every later call
   /// throws `closed`; a second `close` does nothing.
   ///

@@ -74,8 +74,11 @@ extension Engine {
     }
     // The first list takes a look at all of the index: a part of it with each of the last writes
     // before there is something to evict.
-    let isReady = eviction.withLock { $0.collectFirst(from: index) }
-    if isReady { evictionStart.wait(for: limits) }
+    let isReady = try? eviction.withLock { (list) throws(StoreError) in
+      try list.collectFirst(from: index)
+    }
+    // Where a part of the index cannot be read now, that comes out once something has to go.
+    if isReady ?? true { evictionStart.wait(for: limits) }
   }
 
   private func evict() throws(StoreError) {
@@ -88,7 +91,7 @@ extension Engine {
       var lastNumber = list.number + 3
       while isOverLimit, list.number <= lastNumber {
         let (count, byteCount) = excess
-        let victims = list.take(count, from: index)
+        let victims = try list.take(count, from: index)
         if victims.isEmpty { return }
         let removedCount = removal.summary.count
         do throws(StoreError) {

@@ -17,6 +17,7 @@ extension Engine {
     try checkWritable()
     let (segments, floor) = try changingManifest {
       (state) throws(StoreError) -> ([Segment], SequenceNumber) in
+      let checkpoint = state.manifest.checkpointID
       let (segments, floor) = try appender.withLock {
         (appender) throws(StoreError) -> ([Segment], SequenceNumber) in
         try appender.checkWritable(path: path)
@@ -34,6 +35,9 @@ extension Engine {
             manifest.retiredIDs += planted(.retiredForgotten) ? [] : segments.map(\.id.rawValue)
             manifest.openSegments = []
             manifest.sealedSegments = []
+            if manifest.checkpointID != 0 { manifest.retiredIDs.append(manifest.checkpointID) }
+            manifest.checkpointID = 0
+            manifest.checkpointChecksum = 0
             // The next write makes a segment and says so in the manifest.
             manifest.isClean = true
           }
@@ -50,6 +54,7 @@ extension Engine {
         return (segments, floor)
       }
       state.resumable = nil
+      if state.manifest.checkpointID != checkpoint { unlinkCheckpoint(checkpoint, in: &state) }
       for segment in segments { table.remove(segment) }
       return (segments, floor)
     }
@@ -108,31 +113,51 @@ extension Engine {
     try sealRolledSegments()
     var message: String?
     defer { if let message { configuration.log?(message) } }
-    try changingManifest { (state) throws(StoreError) in
+    // A compaction that is under way ends by itself, since the store is closed.
+    try maintenance.withLock { (_) throws(StoreError) in
+      message = try markClean(try writeClosingCheckpoint())
+    }
+  }
+
+  /// Writes the manifest of a store that is closed, in which all is durable.
+  ///
+  /// - Returns: what is to be logged.
+  private func markClean(_ written: WrittenCheckpoint?) throws(StoreError) -> String? {
+    var isListed = false
+    defer { if let written, !isListed { discard(written.basis) } }
+    return try changingManifest { (state) throws(StoreError) -> String? in
       let (active, prepared, failure) = appender.withLock { ($0.active, $0.prepared, $0.failure) }
       // After a failure that came meanwhile nothing was sealed, and what was left is not listed.
       if let failure { throw .poisoned(cause: failure) }
       // What a compaction has begun, which comes to no end any more. The ids stay pending, so that the
       // next open does the same where a crash undoes it.
-      for id in state.manifest.pendingIDs {
+      for id in state.manifest.pendingIDs where id != written?.basis.id {
         try? directory.unlink(FileName.segment(SegmentID(rawValue: id)))
       }
-      guard let active else { return }
-      let end = active.usage.end
+      let written = written?.basis.floor == state.manifest.floorSequence ? written : nil
+      if active == nil, written == nil { return nil }
+      let oldCheckpoint = written == nil ? 0 : state.manifest.checkpointID
       // DURABILITY: all records were synced above; a crash before the switch leaves an unclean
       // store that is scanned.
       try replaceManifest(&state) { manifest in
-        manifest.openSegments = [
-          Manifest.OpenSegment(id: active.id, salt: active.header.salt, byteCount: end)
-        ]
+        if let active {
+          manifest.openSegments = [
+            Manifest.OpenSegment(
+              id: active.id, salt: active.header.salt, byteCount: active.usage.end)
+          ]
+        }
         if let prepared { manifest.retiredIDs.append(prepared.id.rawValue) }
+        if let written { list(written, in: &manifest) }
         manifest.isClean = true
       }
-      if let prepared { message = unlink(prepared.id, in: &state) }
+      isListed = written != nil
+      unlinkCheckpoint(oldCheckpoint, in: &state)
+      let message = prepared.flatMap { unlink($0.id, in: &state) }
       // What is left allocated lets the next session remove something on a full disk.
-      if active.allocatedByteCount > end + Appender.slack {
-        try? active.trim(to: end + Appender.slack)
+      if let active, active.allocatedByteCount > active.usage.end + Appender.slack {
+        try? active.trim(to: active.usage.end + Appender.slack)
       }
+      return message
     }
   }
 }

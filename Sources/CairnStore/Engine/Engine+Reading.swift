@@ -16,7 +16,7 @@ extension Engine {
     var entry = IndexEntry.empty
     while true {
       var segment: Segment?
-      let isFound = index.find(hash, after: entry.location, touch: touch) {
+      let isFound = try index.find(hash, after: entry.location, touch: touch) {
         entry = $0
         segment = table.segment(at: $0.location)
       }
@@ -40,14 +40,7 @@ extension Engine {
   func noteTime(_ now: Timestamp) { index.recency.note(now) }
 
   func hasExpired(_ header: RecordHeader, tick: UInt64, now: Timestamp) -> Bool {
-    if planted(.expiryIgnored) { return false }
-    if header.flags.contains(.expiry), header.expires <= now.millisecondsSinceEpoch { return true }
-    if header.flags.contains(.idleLimit) {
-      let idle = now.millisecondsSinceEpoch.subtractingReportingOverflow(
-        index.recency.time(of: tick).millisecondsSinceEpoch)
-      if idle.overflow || idle.partialValue >= Int64(clamping: header.idleLimit) { return true }
-    }
-    return false
+    header.hasExpired(accessed: { index.recency.time(of: tick) }, now: now)
   }
 
   @usableFromInline
@@ -114,7 +107,7 @@ extension Engine {
     let now = clock.now()
     for shard in 0..<HashIndex.shardCount {
       try checkUsable()
-      for (entry, segment) in index.entries(inShard: shard, { table.segment(at: $0) }) {
+      for (entry, segment) in try index.entries(inShard: shard, { table.segment(at: $0) }) {
         guard let segment else { continue }
         let record = try Record(
           in: segment, at: segment.offset(of: entry.location), part: part)
@@ -147,7 +140,7 @@ extension Engine {
     let now = clock.now()
     var expired = 0
     for shard in 0..<HashIndex.shardCount {
-      for (entry, segment) in index.entries(inShard: shard, { table.segment(at: $0) })
+      for (entry, segment) in try index.entries(inShard: shard, { table.segment(at: $0) })
       where entry.flags.contains(.canExpire) {
         guard let segment else { continue }
         let record = try Record(
@@ -176,5 +169,20 @@ package struct PinnedValue: ~Copyable {
   @usableFromInline
   package var bytes: RawSpan {
     @_lifetime(borrow self) get { found.record.value }
+  }
+}
+
+extension RecordHeader {
+  /// Whether the record's lifetime has ended, or it has gone for too long without an access.
+  @inline(__always)
+  func hasExpired(accessed: () -> Timestamp, now: Timestamp) -> Bool {
+    if planted(.expiryIgnored) { return false }
+    if flags.contains(.expiry), expires <= now.millisecondsSinceEpoch { return true }
+    if flags.contains(.idleLimit) {
+      let idle = now.millisecondsSinceEpoch.subtractingReportingOverflow(
+        accessed().millisecondsSinceEpoch)
+      if idle.overflow || idle.partialValue >= Int64(clamping: idleLimit) { return true }
+    }
+    return false
   }
 }

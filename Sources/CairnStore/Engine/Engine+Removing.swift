@@ -124,7 +124,7 @@ extension Engine {
     var entry = IndexEntry.empty
     while true {
       var segment: Segment?
-      let isFound = index.find(hash, after: entry.location, touch: .no) {
+      let isFound = try index.find(hash, after: entry.location, touch: .no) {
         entry = $0
         segment = table.segment(at: $0.location)
       }
@@ -222,7 +222,7 @@ extension Engine {
     _ body: (IndexEntry, borrowing FoundRecord) -> Void
   ) throws(StoreError) {
     try checkUsable()
-    let entries = index.entries(inShard: shard, with: flags) { table.segment(at: $0) }
+    let entries = try index.entries(inShard: shard, with: flags) { table.segment(at: $0) }
     for (entry, segment) in entries {
       guard let segment, mayMatter(entry, segment) else { continue }
       guard let record = try head(in: segment, at: entry.location, in: &removal) else { continue }

@@ -203,6 +203,7 @@ extension Engine {
         try? segment.mapping?.makeReadOnly()
         try? segment.trim(to: end)
       }
+      noteSealed(segment)
     }
   }
 

@@ -81,7 +81,7 @@ extension Engine {
       var entries: [IndexEntry] = []
       for shard in 0..<HashIndex.shardCount {
         try checkUsable()
-        index.copyEntries(ofShard: shard, into: &entries)
+        try index.copyEntries(ofShard: shard, into: &entries)
         for entry in entries where damaged.isEmpty || !damaged.contains(entry.location) {
           selection.add(RemovalCandidate(entry, inShard: shard, rank: entry.tick))
         }
@@ -146,8 +146,8 @@ extension Engine {
     case .access:
       let times = index.recency.times
       var entries: [IndexEntry] = []
-      try removeShardByShard(in: &removal) { (shard, _) in
-        index.copyEntries(ofShard: shard, into: &entries)
+      try removeShardByShard(in: &removal) { (shard, _) throws(StoreError) in
+        try index.copyEntries(ofShard: shard, into: &entries)
         return entries.filter { times.time(of: $0.tick) < oldest }
           .map { RemovalCandidate($0, inShard: shard, rank: $0.tick) }
       }

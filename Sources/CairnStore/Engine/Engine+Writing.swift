@@ -64,7 +64,7 @@ extension Engine {
     let result = try withRoom(
       byteCount: template.byteCount + Appender.syncMarkByteCount, isRemoval: false
     ) { (appender: inout Appender) throws(StoreError) -> CompareAndSetResult in
-      let existing = locate(hash, key: key, now: now)
+      let existing = try locate(hash, key: key, now: now)
       if let mismatch = try existing.mismatch(expectation) { return mismatch }
       var header = template
       let (segment, offset, sequence) = try attributes.metadata.withSpan {
@@ -120,7 +120,7 @@ extension Engine {
     let removed = try withRoom(
       byteCount: template.byteCount + Appender.syncMarkByteCount, isRemoval: true
     ) { (appender: inout Appender) throws(StoreError) -> (SequenceNumber, Int)? in
-      guard let existing = locate(hash, key: key, now: now), try isThere(existing) else {
+      guard let existing = try locate(hash, key: key, now: now), try isThere(existing) else {
         return nil
       }
       var header = template
@@ -158,6 +158,7 @@ extension Engine {
     var batch = batch
     var events: [RemovalEvent] = []
     var replacedCount = 0
+    for operation in batch.operations { try index.load(shardOf: operation.hash) }
     let last = try withRoom(byteCount: batch.bytes.count, isRemoval: false) {
       (appender: inout Appender) throws(StoreError) -> SequenceNumber in
       let (segment, start, first) = try appender.append(
@@ -165,10 +166,11 @@ extension Engine {
       for operation in batch.operations {
         let offset = start + operation.offset
         let keyStart = operation.offset + operation.header.keyRange.lowerBound
-        batch.bytes.withSpan { bytes in
+        try batch.bytes.withSpan { (bytes) throws(StoreError) in
           let key = bytes.extracting(keyStart..<(keyStart + operation.header.keyByteCount))
-          // Nothing may throw from here on: the batch is in the log.
-          let existing = locate(operation.hash, key: key, now: now)
+          // Nothing may throw from here on: the batch is in the log. Looks into shards that are
+          // loaded do not.
+          let existing = try locate(operation.hash, key: key, now: now)
           if let existing, !existing.hasExpired { replacedCount += 1 }
           if operation.header.kind == .put {
             publish(
@@ -198,11 +200,13 @@ extension Engine {
   ///
   /// Called under the appender's lock, or without it where a stale answer does no harm.
   @inline(__always)
-  private func locate(_ hash: UInt64, key: RawSpan, now: Timestamp) -> Existing? {
+  private func locate(
+    _ hash: UInt64, key: RawSpan, now: Timestamp
+  ) throws(StoreError) -> Existing? {
     var entry = IndexEntry.empty
     while true {
       var segment: Segment?
-      let isFound = index.find(hash, after: entry.location, touch: .no) {
+      let isFound = try index.find(hash, after: entry.location, touch: .no) {
         entry = $0
         segment = table.segment(at: $0.location)
       }

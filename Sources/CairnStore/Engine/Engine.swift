@@ -33,6 +33,7 @@ package final class Engine: Sendable {
   let appender: Lock<Appender>
   let commits: Lock<CommitState>
   let backgroundFlags = BackgroundFlags()
+  let checkpoints: CheckpointProgress
   /// For jobs that wait; it holds this engine until `close`.
   let handle = EngineHandle()
   let processMark: ForkGuard.Mark
@@ -88,6 +89,9 @@ package final class Engine: Sendable {
         unlinkedIDs: Set(parts.manifest.retiredIDs), failure: nil, lockFile: parts.lockFile))
     appender = Lock(Appender(sealed: parts.segments, nextSequence: parts.nextSequence))
     commits = Lock(CommitState(durableSequence: parts.nextSequence - 1), waits: true)
+    checkpoints = CheckpointProgress(
+      lastSequence: parts.checkpoint?.lastSequence ?? 0,
+      byteCount: parts.checkpoint?.byteCount ?? 0, appendedByteCount: parts.replayedByteCount)
     processMark = ForkGuard.arm()
     if index.expirableCount > 0 || configuration.freeDiskSpaceFloor != nil { startMaintenance() }
   }

@@ -29,26 +29,28 @@ struct EvictionList: ~Copyable {
   /// Takes up to `count` entries that go next; none only where the index is empty.
   ///
   /// What was taken and is not removed is found again only with a later list.
-  mutating func take(_ count: Int, from index: HashIndex) -> [RemovalCandidate] {
-    if !isCollecting && remainingCount - count < candidates.count / 2 { begin(in: index) }
+  mutating func take(
+    _ count: Int, from index: HashIndex
+  ) throws(StoreError) -> [RemovalCandidate] {
+    if !isCollecting && remainingCount - count < candidates.count / 2 { try begin(in: index) }
     if isCollecting {
       // The next list is there when an eighth of this one is left.
       let lead = max(count, remainingCount - candidates.count / 8)
       let left = HashIndex.shardCount - shard
-      collect((left * count + lead - 1) / lead, of: index)
+      try collect((left * count + lead - 1) / lead, of: index)
     }
     if remainingCount == 0 {
-      if !isCollecting { begin(in: index) }
-      collect(HashIndex.shardCount, of: index)
+      if !isCollecting { try begin(in: index) }
+      try collect(HashIndex.shardCount, of: index)
     }
     if remainingCount == 0 {
       // All that is below the bound was used since that was chosen.
-      begin(in: index)
-      collect(HashIndex.shardCount, of: index)
+      try begin(in: index)
+      try collect(HashIndex.shardCount, of: index)
     }
     if remainingCount == 0 {
-      begin(in: index, all: true)
-      collect(HashIndex.shardCount, of: index)
+      try begin(in: index, all: true)
+      try collect(HashIndex.shardCount, of: index)
     }
     let end = min(next + count, candidates.count)
     defer { next = end }
@@ -59,16 +61,16 @@ struct EvictionList: ~Copyable {
   mutating func putBack(_ count: Int) { next -= count }
 
   /// Collects a part of the first list; `true` where it is there.
-  mutating func collectFirst(from index: HashIndex) -> Bool {
+  mutating func collectFirst(from index: HashIndex) throws(StoreError) -> Bool {
     if !isCollecting {
       if remainingCount > 0 { return true }
-      begin(in: index)
+      try begin(in: index)
     }
-    collect(1, of: index)
+    try collect(1, of: index)
     return !isCollecting
   }
 
-  private mutating func begin(in index: HashIndex, all: Bool = false) {
+  private mutating func begin(in index: HashIndex, all: Bool = false) throws(StoreError) {
     let count = index.count
     let length = Self.length(count: count)
     collected.removeAll(keepingCapacity: true)
@@ -77,7 +79,7 @@ struct EvictionList: ~Copyable {
     if all || count <= 4 * length { return }
     // Hashes tell nothing of ticks, so one shard is a fair sample.
     for _ in 0..<HashIndex.shardCount {
-      index.copyEntries(ofShard: sampledShard, into: &entries)
+      try index.copyEntries(ofShard: sampledShard, into: &entries)
       sampledShard = (sampledShard + 1) % HashIndex.shardCount
       if entries.isEmpty { continue }
       let ticks = entries.map(\.tick).sorted()
@@ -86,10 +88,10 @@ struct EvictionList: ~Copyable {
     }
   }
 
-  private mutating func collect(_ shardCount: Int, of index: HashIndex) {
+  private mutating func collect(_ shardCount: Int, of index: HashIndex) throws(StoreError) {
     let end = min(HashIndex.shardCount, shard + shardCount)
     while shard < end {
-      index.copyEntries(ofShard: shard, into: &entries)
+      try index.copyEntries(ofShard: shard, into: &entries)
       for entry in entries where entry.tick < bound {
         collected.append(RemovalCandidate(entry, inShard: shard, rank: entry.tick))
       }

@@ -24,7 +24,11 @@ package struct LogTail: ~Copyable {
     package var highestSequence: SequenceNumber = 0
     /// The highest in a complete record or batch before the end, here or in an earlier segment.
     package var highestSequenceBeforeEnd: SequenceNumber = 0
-    package var isEmpty: Bool { lastUnit == nil && !hasRolled }
+    /// Where reading began.
+    package var start = SegmentHeader.byteCount
+    package var isEmpty: Bool {
+      lastUnit == nil && !hasRolled && start == SegmentHeader.byteCount
+    }
   }
 
   package init() {}
@@ -39,20 +43,26 @@ package struct LogTail: ~Copyable {
 
   /// Reads one more open segment, in the order of the log.
   ///
-  /// - Parameter durable: what the manifest says was durable of it, and all before it; or 0.
+  /// - Parameters:
+  ///   - durable: what the manifest or a checkpoint says was durable of it, and all before it; or 0.
+  ///   - start: where to begin, if all before is known to be sound.
+  ///   - highestSequence: the highest number before that.
   package mutating func scan(
-    file: File, header: SegmentHeader, byteCount: Int, durable: Int
+    file: File, header: SegmentHeader, byteCount: Int, durable: Int, from start: Int? = nil,
+    highestSequence: SequenceNumber = 0
   ) throws(StoreError) {
     guard durable <= byteCount else {
       throw .corrupt(Corruption(file: file.name, offset: byteCount, cause: .fileTooShort))
     }
     var scanner = SegmentScanner(file: file, header: header, end: byteCount)
-    var extent = Extent(
-      name: file.name, end: SegmentHeader.byteCount, dataEnd: SegmentHeader.byteCount)
-    extent.highestSequenceBeforeEnd = extents.last?.highestSequenceBeforeEnd ?? 0
+    let start = start ?? SegmentHeader.byteCount
+    var extent = Extent(name: file.name, end: start, dataEnd: start, start: start)
+    extent.highestSequence = highestSequence
+    extent.highestSequenceBeforeEnd = max(
+      extents.last?.highestSequenceBeforeEnd ?? 0, highestSequence)
     if durable > SegmentHeader.byteCount { extent.syncMark = durable }
     var batch = BatchProgress()
-    var offset = SegmentHeader.byteCount
+    var offset = start
     var pendingDamage: [Int] = []
     while offset < byteCount, let record = try scanner.header(at: offset),
       batch.accept(record, at: offset)

@@ -1,6 +1,13 @@
 extension OpenedStore {
   /// Opens the segments that the manifest lists and builds the index.
-  mutating func recover(segmentByteLimit: Int) throws(StoreError) {
+  mutating func recover(
+    segmentByteLimit: Int, log: (@Sendable (String) -> Void)?
+  ) throws(StoreError) {
+    let found = usableCheckpoint(log: log)
+    let covered = found?.header.segments ?? []
+    places = Dictionary(covered.map { ($0.id, $0) }) { first, _ in first }
+    let placeEnd = covered.reduce(1) { max($0, $1.granules.upperBound) }
+    files.table.beginPlacing(below: placeEnd)
     for entry in manifest.sealedSegments {
       try open(
         id: entry.id, salt: entry.salt, end: entry.byteCount, capacity: nil,
@@ -11,20 +18,18 @@ extension OpenedStore {
     } else {
       try openUncleanSegments()
     }
-    var replay = Replay(
-      index: index, hash: hash, table: files.table, floor: manifest.floorSequence,
-      segments: segments)
-    for segment in segments {
-      try replay.replay(segment, to: ends[segment.id] ?? SegmentHeader.byteCount)
-    }
-    replay.finish()
-    index.removeTombstones()
-    recovery.replayedRecordCount = replay.recordCount
+    files.table.endPlacing(
+      segments.filter { places[$0.id] != nil }.map {
+        $0.granule..<($0.granule + SegmentTable.granuleCount(capacity: $0.capacity))
+      }, below: placeEnd)
+    if let found, apply(found, log: log) { recovery.source = .checkpoint }
+    try replayLog()
     nextSequence =
       1
       + max(
         manifest.highestSequence,
-        planted(.sequenceStartsAtManifest) ? 0 : max(replay.highestSequence, discardedSequence))
+        planted(.sequenceStartsAtManifest) ? 0 : max(replayedSequence, discardedSequence),
+        checkpoint?.lastSequence ?? 0)
     // Half of the numbers are kept for this session: what it writes the next open must accept.
     guard nextSequence <= FormatVersion.highestSequence / 2,
       manifest.nextID <= FormatVersion.highestSequence / 2
@@ -46,26 +51,49 @@ extension OpenedStore {
     SyncFailureMark(lockFile: lockFile).clear()
   }
 
+  /// Enters the records that no checkpoint holds.
+  private mutating func replayLog() throws(StoreError) {
+    var replay = Replay(
+      index: index, hash: hash, table: files.table, floor: manifest.floorSequence,
+      segments: segments, checkpoint: checkpoint, source: checkpointSource)
+    for segment in segments {
+      let end = ends[segment.id] ?? SegmentHeader.byteCount
+      var start = SegmentHeader.byteCount
+      if checkpoint != nil, let covered = places[segment.id] {
+        start = planted(.replayFromWrongOffset) ? end : covered.end
+      }
+      replayedByteCount += end - start
+      try replay.replay(segment, from: start, to: end)
+    }
+    replay.finish()
+    recovery.replayedRecordCount = replay.recordCount
+    replayedSequence = replay.highestSequence
+  }
+
   private mutating func open(
     id: SegmentID, salt: UInt64, end: Int, capacity: Int?, compactedAt: SequenceNumber = 0
   ) throws(StoreError) {
     segments.append(
       try files.open(
         id: id, salt: salt, byteCount: end, capacity: capacity, readOnly: isReadOnly,
-        compactedAt: compactedAt))
+        compactedAt: compactedAt, at: places[id]?.granule))
     ends[id] = end
   }
 
   /// After a close the manifest knows every length; anything else is corruption.
   private mutating func openCleanSegments(segmentByteLimit: Int) throws(StoreError) {
     for entry in manifest.openSegments {
+      // No more than its place has room for, where the limit is another now.
+      let capacity = min(
+        segmentByteLimit,
+        places[entry.id].map { $0.granuleCount * Location.granuleByteCount } ?? .max)
       // Appending goes on in the last one, unless there is no room in it.
       let isResumable =
         entry == manifest.openSegments.last && !isReadOnly
-        && entry.byteCount + 1024 <= segmentByteLimit
+        && entry.byteCount + 1024 <= capacity
       try open(
         id: entry.id, salt: entry.salt, end: entry.byteCount,
-        capacity: isResumable ? segmentByteLimit : nil)
+        capacity: isResumable ? capacity : nil)
       if isResumable { resumable = segments.last }
     }
   }
@@ -96,7 +124,12 @@ extension OpenedStore {
         }
         try file.dropCache()
       }
-      try tail.scan(file: file, header: header, byteCount: byteCount, durable: entry.byteCount)
+      // DURABILITY: a checkpoint is listed only when all that it covers is on disk.
+      let covered = places[entry.id]
+      try tail.scan(
+        file: file, header: header, byteCount: byteCount,
+        durable: max(entry.byteCount, covered?.end ?? 0), from: covered?.end,
+        highestSequence: covered?.highestSequence ?? 0)
     }
     try tail.resolve(
       sameBoot: manifest.bootIdentifier == bootIdentifier && !hasLostPages)

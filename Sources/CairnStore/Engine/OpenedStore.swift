@@ -17,6 +17,14 @@ struct OpenedStore {
   var recovery = RecoveryReport()
   /// Where the records of each segment end.
   var ends: [SegmentID: Int] = [:]
+  /// What the index was made of, if not of the whole log.
+  var checkpoint: Checkpoint?
+  var checkpointSource: CheckpointSource?
+  /// What the checkpoint that is tried says of its segments.
+  var places: [SegmentID: Checkpoint.CoveredSegment] = [:]
+  var replayedSequence: SequenceNumber = 0
+  /// Bytes of records that the checkpoint does not hold.
+  var replayedByteCount = 0
   /// Whether the page cache may show what is not on disk, or may have lost it.
   var hasLostPages = false
   /// Segments that hold nothing, to be removed.
@@ -82,7 +90,9 @@ struct OpenedStore {
       directory: directory, storeIdentifier: manifest.storeIdentifier,
       usesMappings: configuration.access == .mapped && directory.reservesBlocks,
       table: SegmentTable())
-    try recover(segmentByteLimit: configuration.segmentByteLimit)
+    try recover(segmentByteLimit: configuration.segmentByteLimit, log: configuration.log)
+    // Once the shards are loaded, nobody holds the source any more.
+    checkpointSource = nil
     report(to: configuration.log)
     isOpen = true
   }
@@ -153,7 +163,13 @@ struct OpenedStore {
       guard let id = FileName.identifier(in: name), !listed.contains(name) else { continue }
       if id >= manifest.nextID || deletable.contains(id) {
         // DURABILITY: where a crash undoes the removal, it is done again.
-        try directory.unlink(name)
+        do { try directory.unlink(name) } catch
+          where error.asFailure.errorNumber == SystemError.isADirectory
+        {
+          // Not a file, so not the store's.
+          try directory.move(name, intoFolder: FileName.quarantine)
+          recovery.quarantinedFiles.append(name)
+        }
         hasChanged = true
       } else {
         try directory.move(name, intoFolder: FileName.quarantine)

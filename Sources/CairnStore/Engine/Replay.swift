@@ -6,28 +6,49 @@ struct Replay: ~Copyable {
   let table: SegmentTable
   /// Records with this sequence number or a lower one do not count.
   let floor: SequenceNumber
-  /// At most the sequence number of any record.
-  private let lowestSequence: SequenceNumber
+  /// What the index was made of before, and when its entries were accessed that are left out.
+  private let checkpoint: Checkpoint?
+  private let source: CheckpointSource?
+  /// The shards that have tombstones.
+  private var hasTombstones = [Bool](repeating: false, count: HashIndex.shardCount)
+  /// The last record whose access is known, and the tick at which those after it begin.
+  private let lastKnownSequence: SequenceNumber
+  private let firstTick: UInt64
   private(set) var recordCount = 0
   private(set) var highestSequence: SequenceNumber = 0
 
   init(
     index: HashIndex, hash: SipHash, table: SegmentTable, floor: SequenceNumber,
-    segments: [Segment]
+    segments: [Segment], checkpoint: Checkpoint? = nil, source: CheckpointSource? = nil
   ) {
-    lowestSequence = segments.map(\.header.baseSequence).min() ?? 1
+    self.checkpoint = checkpoint
+    self.source = source
+    let lowestSequence = segments.map(\.header.baseSequence).min() ?? 1
+    lastKnownSequence = checkpoint?.lastSequence ?? (max(1, lowestSequence) - 1)
+    firstTick = index.recency.now
     self.index = index
     self.hash = hash
     self.table = table
     self.floor = floor
   }
 
-  /// Reads all records of a segment, which must be sound up to `end`: a record that is not is
+  /// All records have been read: what is accessed from now on is later.
+  func finish() {
+    if let tick = tick(of: highestSequence) { index.recency.skip(past: tick) }
+    for (shard, hasTombstones) in hasTombstones.enumerated() where hasTombstones {
+      index.removeTombstones(inShard: shard)
+    }
+  }
+
+  /// Reads the records of a segment, which must be sound up to `end`: a record that is not is
   /// corruption.
-  mutating func replay(_ segment: Segment, to end: Int) throws(StoreError) {
+  mutating func replay(
+    _ segment: Segment, from start: Int = SegmentHeader.byteCount, to end: Int
+  ) throws(StoreError) {
+    if start >= end { return }
     var scanner = SegmentScanner(file: segment.file, header: segment.header, end: end)
     var batch = BatchProgress()
-    var offset = SegmentHeader.byteCount
+    var offset = start
     while offset < end {
       guard let header = try scanner.header(at: offset) else {
         throw segment.corruption(at: offset, .badRecordHeader)
@@ -56,7 +77,11 @@ struct Replay: ~Copyable {
     let sequence = segment.sequence(of: header)
     highestSequence = max(highestSequence, sequence)
     var isNewest = false
-    if sequence > floor && !(header.kind == .tombstone && planted(.tombstonesIgnored)) {
+    let isIgnored =
+      header.kind == .tombstone
+      && (planted(.tombstonesIgnored)
+        || checkpoint != nil && planted(.tombstonesAfterCheckpointIgnored))
+    if sequence > floor && !isIgnored {
       isNewest = try scanner.withKey(of: header, at: offset) { (key) throws(StoreError) in
         try publish(header, key: key, sequence: sequence, at: segment.location(at: offset))
       }
@@ -67,16 +92,19 @@ struct Replay: ~Copyable {
   }
 
   /// Enters a record in the index unless it knows a newer one of the same key.
-  private func publish(
+  private mutating func publish(
     _ header: RecordHeader, key: RawSpan, sequence: SequenceNumber, at location: Location
   ) throws(StoreError) -> Bool {
     let hash = hash.hash(key)
     var flags: IndexEntry.Flags = header.canExpire ? .canExpire : []
-    if header.kind == .tombstone { flags.insert(.tombstone) }
+    if header.kind == .tombstone {
+      flags.insert(.tombstone)
+      hasTombstones[HashIndex.shard(of: hash)] = true
+    }
     var entry = IndexEntry.empty
     let tick = tick(of: sequence)
     var segment: Segment?
-    while index.find(
+    while try index.find(
       hash, after: entry.location, touch: .no,
       {
         entry = $0
@@ -94,7 +122,9 @@ struct Replay: ~Copyable {
       }
       return true
     }
-    index.insert(hash, location: location, flags: flags, tick: tick)
+    // What was there when the checkpoint was made has been compacted since.
+    let known = sequence <= lastKnownSequence ? source?.droppedTick(of: hash) ?? 1 : nil
+    index.insert(hash, location: location, flags: flags, tick: known ?? tick)
     return true
   }
 
@@ -102,14 +132,10 @@ struct Replay: ~Copyable {
   /// compaction left the records. In a store with more writes than there are ticks it is that of
   /// reading.
   private func tick(of sequence: SequenceNumber) -> UInt64? {
-    let tick = sequence - min(sequence, lowestSequence) + 1
-    return tick < IndexEntry.tickLimit / 2 ? tick : nil
+    let tick = firstTick + sequence - min(sequence, lastKnownSequence)
+    return tick < IndexEntry.tickLimit / 4 * 3 ? tick : nil
   }
 
-  /// All has been read: what is accessed from now on is later.
-  func finish() {
-    if let tick = tick(of: highestSequence) { index.recency.skip(past: tick) }
-  }
 }
 
 /// Follows the records of atomic batches: all of a batch, in order, side by side.

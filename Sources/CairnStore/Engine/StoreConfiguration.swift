@@ -100,6 +100,14 @@ public struct StoreConfiguration: Sendable {
   /// a background failure. Never of keys or values. Default `nil`.
   public var log: (@Sendable (String) -> Void)?
 
+  /// A checkpoint is made in the background when so many bytes were appended since the last one, or
+  /// four times its own size. Smaller in simulations.
+  package var checkpointByteThreshold: Int = 64 << 20
+
+  /// A close makes no checkpoint where at most so many records were written since the last one: the
+  /// next open reads them as fast.
+  package var checkpointRecordThreshold: Int = 16
+
   /// How a store's bytes are reached.
   public enum Access: Sendable, Hashable {
     /// Through memory mappings: the fastest. As with every mapped file, a failing disk or a

@@ -64,6 +64,7 @@ struct Verifier: ~Copyable {
           sequences: entry.lowestSequence...max(entry.lowestSequence, entry.highestSequence))
       }
     }
+    let covered = try checkCheckpoint(manifest)
     if manifest.isClean {
       for entry in manifest.openSegments {
         try noting { (verifier) throws(StoreError) in
@@ -74,7 +75,8 @@ struct Verifier: ~Copyable {
     } else {
       try noting { (verifier) throws(StoreError) in
         try verifier.checkUnclean(
-          manifest, files: files, hasLostPages: hasLostPages, environment: environment)
+          manifest, files: files, covered: covered, hasLostPages: hasLostPages,
+          environment: environment)
       }
     }
     let listed = Set(
@@ -87,15 +89,52 @@ struct Verifier: ~Copyable {
     }
   }
 
+  /// All of the checkpoint's file. Opening does without one that is damaged.
+  ///
+  /// - Returns: how much of each segment it covers, and so was durable.
+  private mutating func checkCheckpoint(_ manifest: Manifest) throws(StoreError) -> [SegmentID: Int]
+  {
+    if manifest.checkpointID == 0 { return [:] }
+    let name = FileName.checkpoint(manifest.checkpointID)
+    var covered: [SegmentID: Int] = [:]
+    try noting { (verifier) throws(StoreError) in
+      let file: CheckpointFile
+      do throws(StoreError) {
+        file = try CheckpointFile(
+          in: verifier.directory, id: manifest.checkpointID,
+          storeIdentifier: manifest.storeIdentifier, checksum: manifest.checkpointChecksum)
+      } catch {
+        switch error {
+        case .unsafeFile: throw .corrupt(Corruption(file: name, offset: 0, cause: .unsafeFile))
+        case .unsupportedVersion:
+          throw .corrupt(Corruption(file: name, offset: 8, cause: .badHeader))
+        default: throw error
+        }
+      }
+      verifier.report.byteCount += file.header.byteCount
+      let places = SegmentPlaces(file.header.segments)
+      for segment in file.header.segments { covered[segment.id] = segment.end }
+      for shard in 0..<Checkpoint.shardCount {
+        try verifier.noting { (_) throws(StoreError) in
+          _ = try file.entries(ofShard: shard, in: places)
+        }
+      }
+    }
+    return covered
+  }
+
   /// The segments of a store that was not closed: sound up to where a recovery would cut.
   private mutating func checkUnclean(
-    _ manifest: Manifest, files: SegmentFiles, hasLostPages: Bool, environment: Environment
+    _ manifest: Manifest, files: SegmentFiles, covered: [SegmentID: Int], hasLostPages: Bool,
+    environment: Environment
   ) throws(StoreError) {
     var tail = LogTail()
     for entry in manifest.openSegments {
       let (file, header, byteCount) = try files.check(
         id: entry.id, salt: entry.salt, readOnly: true)
-      try tail.scan(file: file, header: header, byteCount: byteCount, durable: entry.byteCount)
+      try tail.scan(
+        file: file, header: header, byteCount: byteCount,
+        durable: max(entry.byteCount, covered[entry.id] ?? 0))
     }
     let boot: [UInt8]
     do { boot = try environment.fileSystem.bootIdentifier() } catch {

@@ -15,6 +15,11 @@ package enum FileName {
     name.hasPrefix("seg-") && identifier(in: name) != nil
   }
 
+  /// Whether a name is that of a checkpoint.
+  package static func isCheckpoint(_ name: String) -> Bool {
+    name.hasPrefix("ckpt-") && identifier(in: name) != nil
+  }
+
   /// `seg-` and the id as 16 hexadecimal digits.
   package static func segment(_ id: SegmentID) -> String { "seg-" + digits(of: id.rawValue) }
 

@@ -36,7 +36,7 @@ extension Manifest {
     bytes.append(littleEndian: UInt32(sealedSegments.count))
     bytes.append(littleEndian: UInt32(pendingIDs.count))
     bytes.append(littleEndian: UInt32(retiredIDs.count))
-    bytes.append(littleEndian: UInt32(0))
+    bytes.append(littleEndian: checkpointChecksum)
     for segment in openSegments {
       bytes.append(littleEndian: segment.id.rawValue)
       bytes.append(littleEndian: segment.salt)
@@ -91,6 +91,7 @@ extension Manifest {
     checkpointID = bytes.load(UInt64.self, at: 80)
     lastTime = Timestamp(millisecondsSinceEpoch: bytes.load(Int64.self, at: 88))
     isClean = bytes.load(UInt32.self, at: 112) & 1 == 1
+    checkpointChecksum = bytes.load(UInt32.self, at: 132)
     let counts = (0..<4).map { Int(bytes.load(UInt32.self, at: 116 + 4 * $0)) }
     let expected =
       Self.fixedByteCount + counts[0] * Self.openByteCount + counts[1] * Self.sealedByteCount

@@ -55,6 +55,8 @@ package struct Manifest: Sendable, Hashable {
   package var lastSequence: SequenceNumber = 0
   /// The id of the newest checkpoint, or 0.
   package var checkpointID: UInt64 = 0
+  /// The checksum of that checkpoint's header: no other file can pass for it.
+  package var checkpointChecksum: UInt32 = 0
   /// The time of day when the manifest was written.
   package var lastTime = Timestamp(millisecondsSinceEpoch: 0)
   /// The run of the kernel in which it was written: 16 bytes.

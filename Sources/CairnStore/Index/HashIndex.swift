@@ -5,6 +5,9 @@ internal import Synchronization
 ///
 /// It knows hashes, not keys: whoever finds an entry compares the key in the record, outside the
 /// lock, and asks for the next entry where they differ.
+///
+/// A shard may be unloaded at first; whoever looks for something in it has it loaded. Changes need no
+/// loading: they name what a look has found, or follow one that found nothing.
 package final class HashIndex: Sendable {
   package static let shardCount = 256
 
@@ -12,6 +15,12 @@ package final class HashIndex: Sendable {
   package let recency: RecencyClock
   private let entryCount = Atomic(0)
   private let expirableEntryCount = Atomic(0)
+  /// Where unloaded shards come from, while there are any.
+  private let source = Lock<(any ShardSource)?>(nil)
+  private let unloadedShardCount = Atomic(0)
+  /// Grows with each snapshot.
+  private let epoch = Atomic(UInt64(0))
+  private let snapshots = Lock<[IndexSnapshot]>([])
 
   package init(recency: RecencyClock) {
     self.recency = recency
@@ -19,9 +28,9 @@ package final class HashIndex: Sendable {
   }
 
   @inline(__always)
-  private static func shard(of hash: UInt64) -> Int { Int(hash & 0xFF) }
+  static func shard(of hash: UInt64) -> Int { Int(hash & 0xFF) }
   @inline(__always)
-  private static func stored(_ hash: UInt64) -> UInt64 { hash >> 24 }
+  static func stored(_ hash: UInt64) -> UInt64 { hash >> 24 }
 
   /// Whether finding an entry counts as reading it.
   package enum Touch: Sendable {
@@ -36,23 +45,31 @@ package final class HashIndex: Sendable {
   @inline(__always)
   package func find(
     _ hash: UInt64, after location: Location = .none, touch: Touch, _ body: (IndexEntry) -> Void
-  ) -> Bool {
-    shards[Self.shard(of: hash)].withLock { shard in
+  ) throws(StoreError) -> Bool {
+    let number = Self.shard(of: hash)
+    return try shards[number].withLock { (shard) throws(StoreError) -> Bool in
       let stored = Self.stored(hash)
-      var slot = shard.slot(of: stored)
-      if location != .none {
-        // Where that entry went meanwhile, the caller looks at all of them again.
-        if let known = shard.slot(of: stored, location: location) {
-          slot = shard.slot(of: stored, after: known)
+      while true {
+        var slot = shard.slot(of: stored)
+        if location != .none {
+          // Where that entry went meanwhile, the caller looks at all of them again.
+          if let known = shard.slot(of: stored, location: location) {
+            slot = shard.slot(of: stored, after: known)
+          }
         }
+        guard let slot else {
+          // Nothing is found in an unloaded shard, so that a look that finds costs nothing more.
+          if !shard.isUnloaded { return false }
+          try load(&shard, number)
+          continue
+        }
+        let entry = shard[slot]
+        if touch == .yes, !entry.flags.contains(.canExpire), recency.isNewer(than: entry.tick) {
+          shard.setTick(recency.advance(), at: slot)
+        }
+        body(entry)
+        return true
       }
-      guard let slot else { return false }
-      let entry = shard[slot]
-      if touch == .yes, !entry.flags.contains(.canExpire), recency.isNewer(than: entry.tick) {
-        shard.setTick(recency.advance(), at: slot)
-      }
-      body(entry)
-      return true
     }
   }
 
@@ -83,7 +100,7 @@ package final class HashIndex: Sendable {
 
   /// Adds an entry for a key that has none.
   ///
-  /// - Parameter tick: when it was accessed; `nil`: now.
+  /// - Parameter tick: when it was last accessed; `nil`: now.
   package func insert(
     _ hash: UInt64, location: Location, flags: IndexEntry.Flags, tick: UInt64? = nil
   ) {
@@ -134,20 +151,21 @@ package final class HashIndex: Sendable {
   }
 
   package func removeAll() {
-    for shard in 0..<Self.shardCount { change(shard) { $0.removeAll() } }
+    for shard in 0..<Self.shardCount { change(shard, isRemovalOfAll: true) { $0.removeAll() } }
   }
 
-  package func removeTombstones() {
-    for shard in 0..<Self.shardCount { change(shard) { $0.removeTombstones() } }
+  package func removeTombstones(inShard shard: Int) {
+    change(shard) { $0.removeTombstones() }
   }
 
   /// The entries of one shard that have these flags, and what `resolve` makes of each under the
   /// shard's lock.
   package func entries<Value>(
-    inShard shard: Int, with flags: IndexEntry.Flags = [], _ resolve: (Location) -> Value?
-  ) -> [(entry: IndexEntry, value: Value?)] {
-    shards[shard].withLock { shard in
+    inShard number: Int, with flags: IndexEntry.Flags = [], _ resolve: (Location) -> Value?
+  ) throws(StoreError) -> [(entry: IndexEntry, value: Value?)] {
+    try shards[number].withLock { (shard) throws(StoreError) in
       if flags.contains(.canExpire), shard.expirableCount == 0 { return [] }
+      if shard.isUnloaded { try load(&shard, number) }
       let entries = shard.allEntries()
       if flags.isEmpty { return entries.map { ($0, resolve($0.location)) } }
       return entries.filter { $0.flags.isSuperset(of: flags) }.map { ($0, resolve($0.location)) }
@@ -155,9 +173,14 @@ package final class HashIndex: Sendable {
   }
 
   /// The entries of one shard, copied into an array that is used again and again.
-  package func copyEntries(ofShard shard: Int, into entries: inout [IndexEntry]) {
+  package func copyEntries(
+    ofShard number: Int, into entries: inout [IndexEntry]
+  ) throws(StoreError) {
     entries.removeAll(keepingCapacity: true)
-    shards[shard].withLock { $0.appendEntries(to: &entries) }
+    try shards[number].withLock { (shard) throws(StoreError) in
+      if shard.isUnloaded { try load(&shard, number) }
+      shard.appendEntries(to: &entries)
+    }
   }
 
   /// How many entries there are.
@@ -167,18 +190,30 @@ package final class HashIndex: Sendable {
 
   /// Changes a shard under its lock.
   @inline(__always)
-  private func change<Value>(_ shard: Int, _ body: (inout IndexShard) -> Value) -> Value {
-    shards[shard].withLock { shard in
+  private func change<Value>(
+    _ number: Int, isRemovalOfAll: Bool = false, _ body: (inout IndexShard) -> Value
+  ) -> Value {
+    shards[number].withLock { shard in
       let (count, expirableCount) = (shard.count, shard.expirableCount)
+      let wasUnloaded = shard.isUnloaded
+      if shard.epoch != epoch.load(ordering: .relaxed) {
+        preserve(&shard, number, handingOver: isRemovalOfAll)
+      }
       let value = body(&shard)
-      if shard.count != count {
-        entryCount.wrappingAdd(shard.count - count, ordering: .relaxed)
-      }
-      if shard.expirableCount != expirableCount {
-        expirableEntryCount.wrappingAdd(
-          shard.expirableCount - expirableCount, ordering: .relaxed)
-      }
+      note(count, expirableCount, before: shard)
+      if wasUnloaded != shard.isUnloaded { noteLoaded() }
       return value
+    }
+  }
+
+  @inline(__always)
+  private func note(_ count: Int, _ expirableCount: Int, before shard: borrowing IndexShard) {
+    if shard.count != count {
+      entryCount.wrappingAdd(shard.count - count, ordering: .relaxed)
+    }
+    if shard.expirableCount != expirableCount {
+      expirableEntryCount.wrappingAdd(
+        shard.expirableCount - expirableCount, ordering: .relaxed)
     }
   }
 
@@ -187,5 +222,141 @@ package final class HashIndex: Sendable {
     var total = 0
     for shard in 0..<Self.shardCount { shards[shard].withLock { total += $0.byteCount } }
     return total
+  }
+
+  // MARK: Loading
+
+  /// Has the entries of all shards come from `source`, each when it is first needed.
+  ///
+  /// - Parameter counts: of the entries of each shard, and of those that can expire.
+  package func attach(
+    _ source: any ShardSource, counts: [(entries: Int, expirable: Int)]
+  ) {
+    self.source.withLock { $0 = source }
+    // One more, so that the source is not given up in the course of this.
+    unloadedShardCount.store(1, ordering: .relaxed)
+    for (number, counts) in counts.enumerated() where counts.entries > 0 {
+      shards[number].withLock { shard in
+        let (count, expirableCount) = (shard.count, shard.expirableCount)
+        shard.unload(count: counts.entries, expirableCount: counts.expirable)
+        note(count, expirableCount, before: shard)
+      }
+      unloadedShardCount.wrappingAdd(1, ordering: .relaxed)
+    }
+    noteLoaded()
+  }
+
+  /// Loads what was not loaded yet.
+  package func loadAll() throws(StoreError) {
+    if unloadedShardCount.load(ordering: .relaxed) == 0 { return }
+    for number in 0..<Self.shardCount { try load(shard: number) }
+  }
+
+  /// Loads the shard of a hash, so that an entry may be added without a look.
+  package func load(shardOf hash: UInt64) throws(StoreError) {
+    if unloadedShardCount.load(ordering: .relaxed) == 0 { return }
+    try load(shard: Self.shard(of: hash))
+  }
+
+  private func load(shard number: Int) throws(StoreError) {
+    try shards[number].withLock { (shard) throws(StoreError) in
+      if shard.isUnloaded { try load(&shard, number) }
+    }
+  }
+
+  @inline(never)
+  private func load(_ shard: inout IndexShard, _ number: Int) throws(StoreError) {
+    guard let source = source.withLock({ $0 }) else {
+      preconditionFailure("an unloaded shard has a source")
+    }
+    let entries = try source.entries(ofShard: number)
+    let (count, expirableCount) = (shard.count, shard.expirableCount)
+    // No change: a snapshot sees what is loaded now.
+    shard.load(entries)
+    note(count, expirableCount, before: shard)
+    noteLoaded()
+  }
+
+  private func noteLoaded() {
+    guard unloadedShardCount.wrappingSubtract(1, ordering: .relaxed).newValue == 0 else { return }
+    let old = source.withLock { source in
+      defer { source = nil }
+      return source
+    }
+    withExtendedLifetime(old) {}
+  }
+
+  /// The entries of a shard that is not loaded, which it stays; `nil` where it is.
+  func peekUnloaded(_ number: Int) throws(StoreError) -> [IndexEntry]? {
+    try shards[number].withLock { (shard) throws(StoreError) -> [IndexEntry]? in
+      guard shard.isUnloaded, let source = source.withLock({ $0 }) else { return nil }
+      return try source.entries(ofShard: number)
+    }
+  }
+
+  /// Gives all entries new ticks in the same order, from 1 on. To be called before anything is
+  /// accessed.
+  ///
+  /// - Complexity: O(n log n), and it loads everything: once in 2^43 accesses.
+  package func compressTicks() throws(StoreError) {
+    try loadAll()
+    var ticks: [UInt64] = []
+    var entries: [IndexEntry] = []
+    for shard in 0..<Self.shardCount {
+      try copyEntries(ofShard: shard, into: &entries)
+      ticks += entries.map(\.tick)
+    }
+    ticks += recency.sampleTicks
+    ticks.sort()
+    let ranks = TickRanks(ticks)
+    for shard in 0..<Self.shardCount {
+      shards[shard].withLock { $0.updateTicks { ranks.rank(of: $0) } }
+    }
+    recency.update { ranks.rank(of: $0) }
+  }
+
+  // MARK: Snapshots
+
+  /// The index as it is now. Called where nothing changes it, under the appender's lock; whoever
+  /// gets it calls its `end` at last.
+  ///
+  /// - Complexity: O(1).
+  package func snapshot() -> IndexSnapshot {
+    let snapshot = IndexSnapshot(
+      of: self, epoch: epoch.wrappingAdd(1, ordering: .relaxed).newValue)
+    snapshots.withLock { $0.append(snapshot) }
+    return snapshot
+  }
+
+  func forget(_ snapshot: IndexSnapshot) {
+    snapshots.withLock { $0.removeAll { $0 === snapshot } }
+  }
+
+  /// Calls `body` with a shard that has not changed since an epoch began; `nil` where it has.
+  func withShard<Value>(
+    _ number: Int, before epoch: UInt64, _ body: (borrowing IndexShard) -> Value
+  ) throws(StoreError) -> Value? {
+    try shards[number].withLock { (shard) throws(StoreError) -> Value? in
+      if shard.epoch >= epoch { return nil }
+      if shard.isUnloaded { try load(&shard, number) }
+      return body(shard)
+    }
+  }
+
+  /// Keeps a shard that is about to change for the snapshots that see it as it is.
+  @inline(never)
+  private func preserve(_ shard: inout IndexShard, _ number: Int, handingOver: Bool) {
+    let seeing = snapshots.withLock { snapshots in
+      snapshots.filter { $0.epoch > shard.epoch && $0.needs(shard: number) }
+    }
+    if !seeing.isEmpty {
+      let source = source.withLock { $0 }
+      let copy =
+        handingOver && !shard.isUnloaded
+        ? IndexShard(emptying: &shard) : IndexShard(copying: shard)
+      let frozen = FrozenShard(copy, number: number, source: source)
+      for snapshot in seeing { snapshot.keep(frozen, shard: number) }
+    }
+    shard.epoch = epoch.load(ordering: .relaxed)
   }
 }

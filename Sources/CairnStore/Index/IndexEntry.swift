@@ -20,6 +20,16 @@ package struct IndexEntry: BitwiseCopyable, Sendable {
     second = location.rawValue << 24 | (tick >> 24) << 4 | UInt64(flags.rawValue)
   }
 
+  /// The entry as `words` gives it.
+  @inline(__always)
+  package init(decoding bytes: RawSpan, at offset: Int) {
+    first = bytes.load(UInt64.self, at: offset)
+    second = bytes.load(UInt64.self, at: offset + 8)
+  }
+
+  /// The entry as it stands in a checkpoint, each word little-endian.
+  package var words: (UInt64, UInt64) { (first, second) }
+
   /// An empty slot.
   package static let empty = IndexEntry(hash: 0, location: .none, tick: 0, flags: [])
 

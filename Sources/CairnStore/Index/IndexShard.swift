@@ -11,6 +11,11 @@ struct IndexShard: ~Copyable {
   private(set) var count = 0
   /// Entries whose record can expire.
   private(set) var expirableCount = 0
+  /// Whether the entries are still where they come from. `count` and `expirableCount` say then what
+  /// there will be; the table is empty.
+  private(set) var isUnloaded = false
+  /// The index's epoch when this last changed: a snapshot of a later one sees what is here.
+  var epoch: UInt64 = 0
   /// The capacity of the first allocation; others are this times powers of two.
   private let firstCapacity: Int
 
@@ -21,7 +26,64 @@ struct IndexShard: ~Copyable {
     firstCapacity = Int(8 * (1 + phase * (0.6565 + 0.3435 * phase)))
   }
 
+  /// A copy in as little memory as lets lookups stay fast: about 19 bytes an entry.
+  init(copying other: borrowing IndexShard) {
+    firstCapacity = other.firstCapacity
+    epoch = other.epoch
+    count = other.count
+    expirableCount = other.expirableCount
+    isUnloaded = other.isUnloaded
+    if count == 0 || isUnloaded { return }
+    resize(to: count * 20 / 17 + 1, from: other)
+  }
+
+  /// Takes over the entries of a shard, which is left empty.
+  init(emptying other: inout IndexShard) {
+    firstCapacity = other.firstCapacity
+    epoch = other.epoch
+    count = other.count
+    expirableCount = other.expirableCount
+    isUnloaded = other.isUnloaded
+    capacity = other.capacity
+    swap(&entries, &other.entries)
+    other.removeAll()
+  }
+
   var byteCount: Int { entries.byteCount }
+
+  /// From now on the entries are somewhere else, until `load` is given them.
+  mutating func unload(count: Int, expirableCount: Int) {
+    self.count = count
+    self.expirableCount = expirableCount
+    isUnloaded = count > 0
+  }
+
+  /// Fills the empty table with entries in the order of their hashes.
+  mutating func load(_ loaded: [IndexEntry]) {
+    precondition(capacity == 0)
+    isUnloaded = false
+    count = loaded.count
+    expirableCount = loaded.reduce(0) { $0 + ($1.flags.contains(.canExpire) ? 1 : 0) }
+    if count == 0 { return }
+    var newCapacity = capacity(for: count)
+    while true {
+      let new = table(ofCapacity: newCapacity)
+      var filling = Filling(capacity: newCapacity)
+      if loaded.allSatisfy({ filling.add($0, to: new) }) {
+        entries = new
+        capacity = newCapacity
+        return
+      }
+      newCapacity *= 2
+    }
+  }
+
+  /// The smallest capacity of this shard that so many entries do not make grow.
+  private func capacity(for count: Int) -> Int {
+    var smallest = firstCapacity
+    while (count + 1) * 20 > smallest * 17 { smallest *= 2 }
+    return smallest
+  }
 
   @inline(__always)
   private func home(of hash: UInt64) -> Int { Int((hash &* UInt64(capacity)) >> 40) }
@@ -71,6 +133,13 @@ struct IndexShard: ~Copyable {
     var entry = entries[slot]
     entry.tick = tick
     entries[slot] = entry
+  }
+
+  /// Gives all entries other ticks.
+  func updateTicks(_ newTick: (UInt64) -> UInt64) {
+    for slot in 0..<entries.count where !entries[slot].isEmpty {
+      setTick(newTick(entries[slot].tick), at: slot)
+    }
   }
 
   /// Puts another entry with the same hash into a slot.
@@ -125,6 +194,7 @@ struct IndexShard: ~Copyable {
     capacity = 0
     count = 0
     expirableCount = 0
+    isUnloaded = false
   }
 
   /// Removes the entries of tombstones.
@@ -135,21 +205,30 @@ struct IndexShard: ~Copyable {
     }
     if kept == count { return }
     count = kept
-    var smallest = firstCapacity
-    while (kept + 1) * 20 > smallest * 17 { smallest *= 2 }
-    resize(to: kept == 0 ? firstCapacity : smallest, keeping: { !$0.flags.contains(.tombstone) })
+    resize(to: capacity(for: kept), keeping: { !$0.flags.contains(.tombstone) })
   }
 
   private mutating func resize(
     to newCapacity: Int, keeping isKept: (IndexEntry) -> Bool = { _ in true }
   ) {
-    // 2^24 times 256 shards: four billion keys.
-    precondition(newCapacity <= 1 << 24, "the index is full")
     var newCapacity = newCapacity
     while true {
+      let new = table(ofCapacity: newCapacity)
+      if Self.fill(new, capacity: newCapacity, from: entries, keeping: isKept) {
+        entries = new
+        capacity = newCapacity
+        return
+      }
       // A run at the table's end longer than the slack is so unlikely that it may cost a doubling.
-      let new = FlatBuffer<IndexEntry>(zeroCount: newCapacity + 8 + newCapacity / 64)
-      if fill(new, capacity: newCapacity, keeping: isKept) {
+      newCapacity *= 2
+    }
+  }
+
+  private mutating func resize(to newCapacity: Int, from other: borrowing IndexShard) {
+    var newCapacity = newCapacity
+    while true {
+      let new = table(ofCapacity: newCapacity)
+      if Self.fill(new, capacity: newCapacity, from: other.entries, keeping: { _ in true }) {
         entries = new
         capacity = newCapacity
         return
@@ -158,19 +237,43 @@ struct IndexShard: ~Copyable {
     }
   }
 
-  private func fill(
-    _ new: borrowing FlatBuffer<IndexEntry>, capacity: Int, keeping isKept: (IndexEntry) -> Bool
+  private func table(ofCapacity capacity: Int) -> FlatBuffer<IndexEntry> {
+    // 2^24 times 256 shards: four billion keys.
+    precondition(capacity <= 1 << 24, "the index is full")
+    return FlatBuffer<IndexEntry>(zeroCount: capacity + 8 + capacity / 64)
+  }
+
+  private static func fill(
+    _ new: borrowing FlatBuffer<IndexEntry>, capacity: Int,
+    from old: borrowing FlatBuffer<IndexEntry>, keeping isKept: (IndexEntry) -> Bool
   ) -> Bool {
-    var next = 0
-    for slot in 0..<entries.count {
-      let entry = entries[slot]
+    var filling = Filling(capacity: capacity)
+    for slot in 0..<old.count {
+      let entry = old[slot]
       if entry.isEmpty || !isKept(entry) { continue }
-      let position = max(next, Int((entry.hash &* UInt64(capacity)) >> 40))
-      guard position < new.count else { return false }
-      new[position] = entry
-      next = position + 1
+      guard filling.add(entry, to: new) else { return false }
     }
     return true
+  }
+
+  /// Fills a table from front to back.
+  private struct Filling {
+    let capacity: Int
+    var next = 0
+
+    init(capacity: Int) { self.capacity = capacity }
+
+    /// Adds the entry that follows in the order of hashes; `false` where the table ends before.
+    @inline(__always)
+    mutating func add(
+      _ entry: IndexEntry, to table: borrowing FlatBuffer<IndexEntry>
+    ) -> Bool {
+      let position = max(next, Int((entry.hash &* UInt64(capacity)) >> 40))
+      guard position < table.count else { return false }
+      table[position] = entry
+      next = position + 1
+      return true
+    }
   }
 
   /// All entries, in the order of their hashes.

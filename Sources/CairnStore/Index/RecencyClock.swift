@@ -19,6 +19,39 @@ package final class RecencyClock: Sendable {
     samples = Lock([RecencyTimes.Sample(tick: 0, time: now)])
   }
 
+  /// Goes on from what an earlier session knew. To be called before anything is accessed.
+  package func restore(tick last: UInt64, samples old: [Checkpoint.Sample], now: Timestamp) {
+    samples.withLock { samples in
+      // Where the clock went back, nothing was accessed in the future.
+      samples =
+        old.map { Checkpoint.Sample(tick: $0.tick, time: min($0.time, now)) }
+        + [Checkpoint.Sample(tick: last + 1, time: now)]
+      tick.store(last + 1, ordering: .relaxed)
+      lastTime.store(now.millisecondsSinceEpoch, ordering: .relaxed)
+    }
+  }
+
+  /// The ticks at which the time is known.
+  var sampleTicks: [UInt64] { samples.withLock { $0.map(\.tick) } }
+
+  /// Gives all ticks other numbers in the same order.
+  func update(_ newTick: (UInt64) -> UInt64) {
+    samples.withLock { samples in
+      for index in samples.indices { samples[index].tick = newTick(samples[index].tick) }
+      tick.store(newTick(tick.load(ordering: .relaxed)), ordering: .relaxed)
+    }
+  }
+
+  /// The last tick, and the samples that are needed to tell when each was.
+  package func state(now: Timestamp) -> (tick: UInt64, samples: [Checkpoint.Sample]) {
+    samples.withLock { samples in
+      var kept = samples
+      Self.thin(&kept, now: now)
+      let last = min(tick.load(ordering: .relaxed), IndexEntry.tickLimit - 1)
+      return (last, kept)
+    }
+  }
+
   /// Whether anything was accessed since the tick.
   @inline(__always)
   package func isNewer(than other: UInt64) -> Bool { tick.load(ordering: .relaxed) != other }
@@ -102,10 +135,7 @@ extension Timestamp {
 
 /// When ticks were, as it was known at one moment.
 package struct RecencyTimes: Sendable {
-  struct Sample {
-    var tick: UInt64
-    var time: Timestamp
-  }
+  typealias Sample = Checkpoint.Sample
 
   fileprivate let samples: [Sample]
 
@@ -118,5 +148,29 @@ package struct RecencyTimes: Sendable {
       if samples[middle].tick <= tick { low = middle } else { high = middle }
     }
     return samples[low].time
+  }
+}
+
+/// Small numbers for ticks, in the same order.
+struct TickRanks {
+  /// Each tick once, in order.
+  private let ticks: [UInt64]
+
+  /// - Parameter sorted: in order; more than once where more than one has it.
+  init(_ sorted: [UInt64]) {
+    var ticks: [UInt64] = []
+    for tick in sorted where tick != ticks.last { ticks.append(tick) }
+    self.ticks = ticks
+  }
+
+  /// How many ticks there are up to and including this one.
+  func rank(of tick: UInt64) -> UInt64 {
+    var low = 0
+    var high = ticks.count
+    while low < high {
+      let middle = (low + high) / 2
+      if ticks[middle] <= tick { low = middle + 1 } else { high = middle }
+    }
+    return UInt64(low)
   }
 }

@@ -54,9 +54,10 @@ package struct SegmentFiles: Sendable {
   ///     mapping of its length.
   ///   - byteCount: where its records end, or `nil` where only the file's length is known.
   ///   - usage: what its records amount to, where that is known.
+  ///   - place: its first granule, if it has one already.
   package func open(
     id: SegmentID, salt: UInt64, byteCount: Int?, capacity: Int?, readOnly: Bool,
-    compactedAt: SequenceNumber = 0, usage: SegmentUsage? = nil
+    compactedAt: SequenceNumber = 0, usage: SegmentUsage? = nil, at place: Int? = nil
   ) throws(StoreError) -> Segment {
     let (file, header, fileByteCount) = try check(id: id, salt: salt, readOnly: readOnly)
     let end = byteCount ?? fileByteCount
@@ -64,7 +65,7 @@ package struct SegmentFiles: Sendable {
       throw .corrupt(Corruption(file: file.name, offset: fileByteCount, cause: .fileTooShort))
     }
     let capacity = max(capacity ?? 0, end)
-    let granule = try table.reserve(capacity: capacity)
+    let granule = if let place { place } else { try table.reserve(capacity: capacity) }
     do {
       let segment = Segment(
         header: header, file: file,

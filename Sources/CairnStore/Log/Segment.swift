@@ -236,6 +236,39 @@ package final class SegmentUsage: Sendable {
     }
   }
 
+  /// What a checkpoint says of it goes on from here, before anything was added.
+  package func restore(_ covered: Checkpoint.CoveredSegment) {
+    if planted(.usageForgotten) { return endOffset.store(covered.end, ordering: .relaxed) }
+    endOffset.store(covered.end, ordering: .relaxed)
+    puts.store(covered.putCount, ordering: .relaxed)
+    livePuts.store(covered.livePutCount, ordering: .relaxed)
+    tombstones.store(covered.tombstoneCount, ordering: .relaxed)
+    tombstoneBytes.store(covered.tombstoneByteCount, ordering: .relaxed)
+    highestTombstone.store(covered.highestTombstone, ordering: .relaxed)
+    records.store(covered.putCount + covered.tombstoneCount, ordering: .relaxed)
+    liveBytes.store(covered.liveByteCount, ordering: .relaxed)
+    total.liveBytes.wrappingAdd(covered.liveByteCount, ordering: .relaxed)
+    highest.store(covered.highestSequence, ordering: .relaxed)
+    lowest.store(
+      covered.lowestSequence == 0 ? .max : covered.lowestSequence, ordering: .relaxed)
+    earliestExpiry.store(covered.earliestExpiry, ordering: .relaxed)
+    shortestIdleLimit.store(covered.shortestIdleLimit, ordering: .relaxed)
+  }
+
+  /// Puts it into what a checkpoint says of a segment.
+  package func save(to covered: inout Checkpoint.CoveredSegment) {
+    covered.putCount = puts.load(ordering: .relaxed)
+    covered.livePutCount = livePuts.load(ordering: .relaxed)
+    covered.tombstoneCount = tombstoneCount
+    covered.tombstoneByteCount = tombstoneByteCount
+    covered.highestTombstone = highestTombstoneSequence
+    covered.liveByteCount = liveByteCount
+    covered.lowestSequence = lowestSequence
+    covered.highestSequence = highestSequence
+    covered.earliestExpiry = earliestExpiry.load(ordering: .relaxed)
+    covered.shortestIdleLimit = shortestIdleLimit.load(ordering: .relaxed)
+  }
+
   /// Whether a record of this segment that was last accessed at a time can have expired: `false`
   /// saves a look at the record.
   package func mayHaveExpired(accessed: Timestamp, now: Timestamp) -> Bool {
@@ -254,6 +287,11 @@ package final class SegmentUsage: Sendable {
   /// No lifetime of a record that is live ends earlier.
   package func setEarliestExpiry(_ expires: Int64) {
     earliestExpiry.store(expires, ordering: .relaxed)
+  }
+
+  /// Whether both amount to the same.
+  package func hasSameCounts(as other: SegmentUsage) -> Bool {
+    description == other.description
   }
 
   /// A put is its key's newest record.
@@ -277,5 +315,14 @@ package final class SegmentUsage: Sendable {
     livePuts.store(0, ordering: .relaxed)
     let byteCount = liveBytes.exchange(0, ordering: .relaxed)
     total.liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)
+  }
+}
+
+extension SegmentUsage: CustomStringConvertible {
+  package var description: String {
+    "live \(livePuts.load(ordering: .relaxed)) of \(puts.load(ordering: .relaxed)) puts, "
+      + "\(liveByteCount) bytes, \(tombstoneCount) tombstones of \(tombstoneByteCount) bytes to "
+      + "\(highestTombstoneSequence), \(recordCount) records to \(end), "
+      + "numbers \(lowestSequence)...\(highestSequence)"
   }
 }

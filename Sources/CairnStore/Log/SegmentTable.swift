@@ -10,6 +10,15 @@ package final class SegmentTable: Sendable {
     /// Starts of runs that were given back, by their length.
     var free: [Int: [Int]] = [:]
     var segmentCount = 0
+
+    /// The start of a run that was given back, which may be part of a longer one.
+    mutating func takeFree(_ length: Int) -> Int? {
+      if let start = free[length]?.popLast() { return start }
+      let longer = free.filter { $0.key > length && !$0.value.isEmpty }.keys.min()
+      guard let longer, let start = free[longer]?.popLast() else { return nil }
+      free[longer - length, default: []].append(start + length)
+      return start
+    }
   }
 
   private let segments = ReferenceTable<Segment>(slotCount: Location.granuleCount)
@@ -21,7 +30,8 @@ package final class SegmentTable: Sendable {
 
   package var segmentCount: Int { granules.withLock { $0.segmentCount } }
 
-  private static func granuleCount(capacity: Int) -> Int {
+  /// How many granules a segment of some capacity takes.
+  package static func granuleCount(capacity: Int) -> Int {
     max(1, (capacity + Location.granuleByteCount - 1) / Location.granuleByteCount)
   }
 
@@ -29,7 +39,7 @@ package final class SegmentTable: Sendable {
   package func reserve(capacity: Int) throws(StoreError) -> Int {
     let length = Self.granuleCount(capacity: capacity)
     let granule = granules.withLock { state -> Int? in
-      if let start = state.free[length]?.popLast() { return start }
+      if let start = state.takeFree(length) { return start }
       guard state.next + length <= Location.granuleCount else { return nil }
       defer { state.next += length }
       return state.next
@@ -40,6 +50,21 @@ package final class SegmentTable: Sendable {
           path: "8 TiB of segments"))
     }
     return granule
+  }
+
+  /// Keeps the granules below `end` for segments that get theirs back. What is reserved meanwhile
+  /// lies beyond.
+  package func beginPlacing(below end: Int) { granules.withLock { $0.next = max($0.next, end) } }
+
+  /// Every run that was to be given back has been; what lies between is free.
+  package func endPlacing(_ runs: [Range<Int>], below end: Int) {
+    granules.withLock { state in
+      var next = 1
+      for run in runs.sorted(by: { $0.lowerBound < $1.lowerBound }) + [end..<end] {
+        if run.lowerBound > next { state.free[run.lowerBound - next, default: []].append(next) }
+        next = max(next, run.upperBound)
+      }
+    }
   }
 
   package func release(granule: Int, capacity: Int) {

@@ -52,6 +52,22 @@ package enum PlantedBug: String, CaseIterable, Sendable {
   case lowestSequenceIgnored, compactedAtEnd, deadPutsIgnored
   case batchFieldsKept, sequenceRenewed, livenessByHash, movedBlindly
 
+  // Checkpoints.
+  /// One is listed before the log that it speaks of is on disk, or before it is itself.
+  case checkpointOfUnsyncedLog, checkpointNotSynced
+  case checkpointChecksumIgnored, checkpointShardChecksumIgnored
+  /// Any file under the checkpoint's name is taken for it.
+  case checkpointBindingIgnored
+  /// Entries stay that name segments which are gone.
+  case lostSegmentsKept
+  /// Replay begins at the end of a segment instead of where the checkpoint ends.
+  case replayFromWrongOffset
+  /// Replay takes no notice of removals after the checkpoint.
+  case tombstonesAfterCheckpointIgnored
+  case usageForgotten
+  /// Everything counts as accessed at the open.
+  case recencyForgotten
+
   // Limits.
   case limitsForgotten
 

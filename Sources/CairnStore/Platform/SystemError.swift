@@ -30,6 +30,7 @@ package struct SystemError: Error, Sendable, Hashable {
   package static let notImplemented = ENOSYS
   package static let accessDenied = EACCES
   package static let notADirectory = ENOTDIR
+  package static let isADirectory = EISDIR
 
   /// Whether an error number says that the medium cannot give the bytes, not that the process or
   /// the machine lacks something: trying other places may work.

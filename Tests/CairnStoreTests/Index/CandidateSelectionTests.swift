@@ -44,12 +44,12 @@ struct CandidateSelectionTests {
   }
 
   @Test("A candidate leads back to its entry")
-  func hash() {
+  func hash() throws {
     let index = HashIndex(recency: RecencyClock(now: .distantFuture))
     let hash: UInt64 = 0x1234_5678_9ABC_DEF0
     index.insert(hash, location: Location(rawValue: 77), flags: .canExpire)
     var entries: [IndexEntry] = []
-    index.copyEntries(ofShard: 0xF0, into: &entries)
+    try index.copyEntries(ofShard: 0xF0, into: &entries)
     #expect(entries.count == 1)
     let candidate = RemovalCandidate(entries[0], inShard: 0xF0, rank: 1)
     var tick: UInt64 = 0

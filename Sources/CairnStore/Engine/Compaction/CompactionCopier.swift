@@ -104,7 +104,7 @@ struct CompactionCopier: ~Copyable {
   /// Whether the index names this very record. A record that is not live now never is again.
   private func isLive(_ hash: UInt64, at location: Location, in segment: Segment) -> Bool {
     if planted(.livenessByHash) {
-      return engine.index.find(hash, touch: .no) { _ in }
+      return (try? engine.index.find(hash, touch: .no) { _ in }) == true
     }
     var isSame = false
     _ = engine.index.find(hash, at: location) { _ in

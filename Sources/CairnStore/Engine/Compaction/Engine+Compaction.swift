@@ -192,7 +192,7 @@ extension Engine {
     var entry = IndexEntry.empty
     while true {
       var segment: Segment?
-      let isFound = index.find(hash, after: entry.location, touch: .no) {
+      let isFound = try index.find(hash, after: entry.location, touch: .no) {
         entry = $0
         segment = table.segment(at: $0.location)
       }

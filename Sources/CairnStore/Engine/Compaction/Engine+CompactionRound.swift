@@ -6,6 +6,8 @@ extension Engine {
     _ ids: [SegmentID], pace: CompactionPace?, _ state: inout CompactionState,
     _ report: inout CompactionReport
   ) throws(StoreError) {
+    // What is live is told by entries, also by those that nobody has asked for yet.
+    try index.loadAll()
     let wanted = Set(ids)
     let (inputs, began, barrier) = try appender.withLock {
       (appender) throws(StoreError) -> ([Segment], SequenceNumber, SequenceNumber) in
@@ -235,7 +237,7 @@ extension Engine {
   ) {
     if index.find(move.hash, at: old, { _ in }) { return }
     var entry = IndexEntry.empty
-    if index.find(move.hash, touch: .no, { entry = $0 }) {
+    if (try? index.find(move.hash, touch: .no, { entry = $0 })) == true {
       _ = index.relocate(move.hash, from: entry.location, to: new)
     } else {
       index.insert(move.hash, location: new, flags: [])

@@ -1,0 +1,140 @@
+/// A store as it was at one moment, while writes go on.
+///
+///     let snapshot = try store.snapshot()
+///     defer { snapshot.close() }
+///     try snapshot.forEachEntry { entry in … }
+///
+/// It shows all of a batch or nothing, and what had expired by then as expired. Nothing that happens
+/// to the store changes what it shows: neither writes nor a removal of all, nor the store's close:
+/// it may be read after that, and is freed by itself. Reading it is no access. All methods may be called
+/// from any thread.
+///
+/// Making one takes no time; each part of the index that changes while it lives is copied once, for up
+/// to 19 bytes an entry, and the disk space of what was removed meanwhile is given back when it is
+/// closed.
+public final class Snapshot: Sendable {
+  private let engine: Engine
+  private let held: Lock<SnapshotState?>
+  /// The version of the newest write that it shows.
+  public let version: UInt64
+
+  init(of engine: Engine) throws(StoreError) {
+    self.engine = engine
+    let state = try engine.takeSnapshot()
+    held = Lock(state)
+    version = state.lastSequence
+  }
+
+  private func state() throws(StoreError) -> SnapshotState {
+    guard let state = held.withLock({ $0 }) else { throw .closed(path: engine.path) }
+    return state
+  }
+
+  /// Gives up what it holds. Every later call throws `closed`; reads under way go on. Called when the
+  /// last reference goes, if not before.
+  public func close() {
+    let state = held.withLock { held in
+      defer { held = nil }
+      return held
+    }
+    // Out of the lock, since it frees much memory.
+    withExtendedLifetime(state) {}
+  }
+
+  /// How many keys it shows.
+  ///
+  /// - Complexity: O(1) where no entry can expire, else O(keys).
+  public func count() throws(StoreError) -> Int { try engine.count(in: try state()) }
+
+  /// The value of a key, copied out, or `nil` where there was none or it had expired.
+  ///
+  /// - Throws: `corrupt` where the record or the value is damaged; `invalidKey`, `closed`,
+  ///   `usedAfterFork`, `system`.
+  public func value(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
+  ) throws(StoreError) -> [UInt8]? {
+    guard let pinned = try pinnedValue(forKey: key) else { return nil }
+    return pinned.bytes.copied()
+  }
+
+  /// Calls `body` with the value of a key where it lies; as `Store.withValue`.
+  public func withValue<Result>(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
+    _ body: (RawSpan) throws -> Result
+  ) throws -> Result? {
+    guard let pinned = try pinnedValue(forKey: key) else { return nil }
+    return try body(pinned.bytes)
+  }
+
+  private func pinnedValue(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
+  ) throws(StoreError) -> PinnedValue? {
+    let state = try state()
+    let found = try key.withBytes { (key) throws(StoreError) in
+      try engine.find(key, in: state, part: .all)
+    }
+    guard let found else { return nil }
+    if engine.verifiesValues { try found.record.checkValue() }
+    return PinnedValue(found)
+  }
+
+  /// The value of a key with all that the store knew of it.
+  public func entry(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
+  ) throws(StoreError) -> Entry? {
+    let state = try state()
+    let found = try key.withBytes { (key) throws(StoreError) in
+      try engine.find(key, in: state, part: .all)
+    }
+    guard let found else { return nil }
+    return try engine.entry(of: found)
+  }
+
+  /// What the store knew of a key. The value is not read.
+  public func info(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
+  ) throws(StoreError) -> EntryInfo? {
+    let state = try state()
+    let found = try key.withBytes { (key) throws(StoreError) in
+      try engine.find(key, in: state, part: .head)
+    }
+    guard let found else { return nil }
+    return engine.info(of: found)
+  }
+
+  /// Whether it shows a value of the key. The value is not read.
+  public func contains(
+    _ key: borrowing some ByteSource & ~Copyable & ~Escapable
+  ) throws(StoreError) -> Bool {
+    try info(forKey: key) != nil
+  }
+
+  /// Calls `body` with each key that begins with `prefix`, until it returns `.stop`, in no order: every
+  /// key once. `body` runs outside all locks and may use the store.
+  ///
+  /// - Complexity: O(keys), whatever the prefix.
+  public func forEachKey(prefix: [UInt8] = [], _ body: (RawSpan) throws -> Visit) throws {
+    let state = try state()
+    try prefix.withBytes { prefix in
+      try engine.forEach(in: state, keyPrefix: prefix, part: .head) { try body($0.record.key) }
+    }
+  }
+
+  /// Calls `body` with each entry whose key begins with `prefix`; otherwise as `forEachKey`.
+  public func forEachEntry(prefix: [UInt8] = [], _ body: (Entry) throws -> Visit) throws {
+    let state = try state()
+    try prefix.withBytes { prefix in
+      try engine.forEach(in: state, keyPrefix: prefix, part: .all) {
+        try body(engine.entry(of: $0))
+      }
+    }
+  }
+}
+
+extension Store {
+  /// The store as it is now, for reading while writes go on.
+  ///
+  /// - Throws: `closed`, `usedAfterFork`.
+  /// - Complexity: O(segments).
+  public func snapshot() throws(StoreError) -> Snapshot { try Snapshot(of: engine) }
+}

@@ -1,0 +1,112 @@
+/// The file of a checkpoint whose header was read and found right.
+struct CheckpointFile: Sendable {
+  let file: File
+  let header: Checkpoint
+
+  /// Opens the checkpoint that a manifest lists, or any other file of that kind.
+  ///
+  /// - Parameter checksum: what the manifest says of it; `nil`: not compared.
+  /// - Throws: `corrupt` where it is not what it must be, `unsafeFile`, `system`.
+  init(
+    in directory: Directory, id: UInt64, storeIdentifier: [UInt8], checksum: UInt32?
+  ) throws(StoreError) {
+    let name = FileName.checkpoint(id)
+    func corrupt(_ offset: Int, _ cause: Corruption.Cause) -> StoreError {
+      .corrupt(Corruption(file: name, offset: offset, cause: cause))
+    }
+    guard let file = try directory.openFile(name, mode: .readOnly) else {
+      throw corrupt(0, .missingFile)
+    }
+    let fileByteCount = try file.status().byteCount
+    guard fileByteCount <= FormatVersion.highestOffset else { throw corrupt(0, .badLength) }
+    var bytes = [UInt8](repeating: 0, count: Checkpoint.fixedByteCount)
+    guard try file.read(into: &bytes, at: 0) == bytes.count else {
+      throw corrupt(fileByteCount, .fileTooShort)
+    }
+    let byteCount = try bytes.withSpan { (bytes) throws(StoreError) in
+      try Checkpoint.headerByteCount(decoding: bytes, fileByteCount: fileByteCount, file: name)
+    }
+    bytes = [UInt8](repeating: 0, count: byteCount)
+    guard try file.read(into: &bytes, at: 0) == byteCount else {
+      throw corrupt(fileByteCount, .fileTooShort)
+    }
+    header = try bytes.withSpan { (bytes) throws(StoreError) in
+      try Checkpoint(
+        decoding: bytes, fileByteCount: fileByteCount, checksum: checksum, file: name)
+    }
+    guard header.storeIdentifier == storeIdentifier || planted(.checkpointBindingIgnored),
+      header.id == id || planted(.checkpointBindingIgnored)
+    else { throw corrupt(16, .badHeader) }
+    self.file = file
+  }
+
+  /// The entries of a shard, checked against all that the header says.
+  ///
+  /// - Throws: `corrupt` where they are not what was written; `system`.
+  func entries(ofShard number: Int, in places: SegmentPlaces) throws(StoreError) -> [IndexEntry] {
+    let shard = header.shards[number]
+    func corrupt(_ entry: Int, _ cause: Corruption.Cause) -> StoreError {
+      .corrupt(
+        Corruption(
+          file: file.name, offset: shard.offset + entry * Checkpoint.entryByteCount, cause: cause))
+    }
+    var bytes = [UInt8](repeating: 0, count: shard.count * Checkpoint.entryByteCount)
+    guard try file.read(into: &bytes, at: shard.offset) == bytes.count else {
+      throw corrupt(0, .fileTooShort)
+    }
+    return try bytes.withSpan { (bytes) throws(StoreError) in
+      guard
+        CRC32C.checksum(of: bytes) == shard.checksum || planted(.checkpointShardChecksumIgnored)
+      else { throw corrupt(0, .badChecksum) }
+      var entries: [IndexEntry] = []
+      entries.reserveCapacity(shard.count)
+      var lastHash: UInt64 = 0
+      var expirableCount = 0
+      for number in 0..<shard.count {
+        let entry = IndexEntry(decoding: bytes, at: number * Checkpoint.entryByteCount)
+        // A checksum does not make sense of the fields.
+        guard !entry.isEmpty, entry.hash >= lastHash, entry.tick <= header.tick,
+          entry.flags.isSubset(of: .canExpire), places.contains(entry.location)
+        else { throw corrupt(number, .badHeader) }
+        lastHash = entry.hash
+        if entry.flags.contains(.canExpire) { expirableCount += 1 }
+        entries.append(entry)
+      }
+      guard expirableCount == shard.expirableCount else { throw corrupt(0, .badHeader) }
+      return entries
+    }
+  }
+}
+
+/// Which segment of a checkpoint's table a location lies in.
+struct SegmentPlaces: Sendable {
+  private let segments: [Checkpoint.CoveredSegment]
+  /// The segment, by its number, that takes a granule; -1: none.
+  private let numbers: [Int32]
+
+  init(_ segments: [Checkpoint.CoveredSegment]) {
+    self.segments = segments
+    let end = segments.reduce(0) { max($0, $1.granules.upperBound) }
+    var numbers = [Int32](repeating: -1, count: end)
+    for (number, segment) in segments.enumerated() {
+      for granule in segment.granules { numbers[granule] = Int32(number) }
+    }
+    self.numbers = numbers
+  }
+
+  /// The number of the segment that has a record at the location.
+  @inline(__always)
+  func number(of location: Location) -> Int? {
+    let granule = location.granule
+    guard granule < numbers.count, numbers[granule] >= 0 else { return nil }
+    let number = Int(numbers[granule])
+    let offset = location.offset(fromGranule: segments[number].granule)
+    guard offset >= SegmentHeader.byteCount,
+      offset <= segments[number].end - RecordHeader.fixedByteCount
+    else { return nil }
+    return number
+  }
+
+  @inline(__always)
+  func contains(_ location: Location) -> Bool { number(of: location) != nil }
+}

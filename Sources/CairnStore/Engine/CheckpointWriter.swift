@@ -1,0 +1,109 @@
+/// What a checkpoint is made of: the state of a store at one moment.
+struct CheckpointBasis {
+  let id: UInt64
+  let floor: SequenceNumber
+  let lastSequence: SequenceNumber
+  let snapshot: IndexSnapshot
+  let segments: [Checkpoint.CoveredSegment]
+  /// The segments that may not be on disk yet, and how much of them has to be.
+  let unsynced: [(segment: Segment, end: Int)]
+  /// How much of what it covers lies in the active segment.
+  let activeByteCount: Int
+}
+
+/// A checkpoint whose file is on disk and which no manifest lists yet.
+struct WrittenCheckpoint {
+  let basis: CheckpointBasis
+  let checksum: UInt32
+  let byteCount: Int
+}
+
+/// Writes the file of a checkpoint.
+struct CheckpointWriter: ~Copyable {
+  /// Entries are gathered to pieces of this size.
+  private static let pieceByteCount = 1 << 20
+
+  private let file: File
+  private var header: Checkpoint
+  private var buffer: [UInt8] = []
+  /// Where the buffer goes.
+  private var offset: Int
+
+  /// Makes the file, with room for all of it.
+  ///
+  /// - Throws: `noSpace`, `system`; a file may be left.
+  init(_ basis: CheckpointBasis, samples: Int, in directory: Directory, storeIdentifier: [UInt8])
+    throws(StoreError)
+  {
+    var header = Checkpoint(storeIdentifier: storeIdentifier, id: basis.id)
+    header.floorSequence = basis.floor
+    header.lastSequence = basis.lastSequence
+    header.segments = basis.segments
+    header.samples = Array(
+      repeating: Checkpoint.Sample(tick: 0, time: Timestamp(millisecondsSinceEpoch: 0)),
+      count: samples)
+    let name = FileName.checkpoint(basis.id)
+    // An id that came to nothing before a crash is given out again.
+    try directory.unlink(name)
+    let file = try directory.createFile(name)
+    try file.allocate(
+      from: 0,
+      to: header.headerByteCount + basis.snapshot.count * Checkpoint.entryByteCount,
+      orExtend: true)
+    self.header = header
+    self.file = file
+    offset = header.headerByteCount
+  }
+
+  /// Adds the entries of the next shard, in the order of their hashes.
+  mutating func add(_ entries: [IndexEntry], shard number: Int) throws(StoreError) {
+    var shard = Checkpoint.Shard()
+    shard.offset = offset + buffer.count
+    shard.count = entries.count
+    let start = buffer.count
+    buffer.append(
+      contentsOf: repeatElement(0, count: entries.count * Checkpoint.entryByteCount))
+    buffer.withMutableSpan(in: start..<buffer.count) { bytes in
+      for (index, entry) in entries.enumerated() {
+        if entry.flags.contains(.canExpire) { shard.expirableCount += 1 }
+        bytes.store(entry.words.0, at: index * Checkpoint.entryByteCount)
+        bytes.store(entry.words.1, at: index * Checkpoint.entryByteCount + 8)
+      }
+    }
+    shard.checksum = buffer.withSpan {
+      CRC32C.checksum(of: $0.extracting(start..<$0.byteCount))
+    }
+    header.shards[number] = shard
+    if buffer.count >= Self.pieceByteCount { try flush() }
+  }
+
+  private mutating func flush() throws(StoreError) {
+    try buffer.withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: offset) }
+    offset += buffer.count
+    buffer.removeAll(keepingCapacity: true)
+  }
+
+  /// Writes the rest, and brings all of it to disk.
+  ///
+  /// - Parameters: the last tick and the times of ticks, as many as `init` was told.
+  /// - Returns: the checksum of the header, and the size of the file.
+  consuming func finish(
+    tick: UInt64, samples: [Checkpoint.Sample]
+  ) throws(StoreError) -> (checksum: UInt32, byteCount: Int) {
+    try flush()
+    // Ticks go on while the shards are written: only now none of them can have a higher one.
+    header.tick = tick
+    for index in header.samples.indices {
+      // Where there are fewer by now, the last one stands more than once, which says the same.
+      header.samples[index] = samples[min(index, samples.count - 1)]
+    }
+    let bytes = header.encodedHeader()
+    try bytes.withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: 0) }
+    if try file.status().byteCount != offset { try file.truncate(to: offset) }
+    // DURABILITY: the contents are on disk before a manifest lists the file. (One that does not
+    // validate would cost no more than a scan; but its checksum says nothing of a page that has yet
+    // to be written when the power goes.)
+    if !planted(.checkpointNotSynced) { try file.synchronize() }
+    return (bytes.withSpan { $0.load(UInt32.self, at: $0.byteCount - 4) }, offset)
+  }
+}

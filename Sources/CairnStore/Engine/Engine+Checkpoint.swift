@@ -1,0 +1,214 @@
+internal import Synchronization
+
+/// What is known of the newest checkpoint. Atomics, so that writers need no lock.
+final class CheckpointProgress: Sendable {
+  /// Every record with this number or a lower one is in it.
+  let lastSequence: Atomic<UInt64>
+  /// The size of its file.
+  let byteCount: Atomic<Int>
+  /// Bytes of records since, as far as they lie in segments that were left.
+  let appendedByteCount: Atomic<Int>
+  let isQueued = Atomic(false)
+
+  init(lastSequence: SequenceNumber, byteCount: Int, appendedByteCount: Int) {
+    self.lastSequence = Atomic(lastSequence)
+    self.byteCount = Atomic(byteCount)
+    self.appendedByteCount = Atomic(appendedByteCount)
+  }
+}
+
+extension Engine {
+  // MARK: When
+
+  /// A segment was left and sealed.
+  func noteSealed(_ segment: Segment) {
+    checkpoints.appendedByteCount.wrappingAdd(segment.usage.end, ordering: .relaxed)
+    requestCheckpoint()
+  }
+
+  private var needsCheckpoint: Bool {
+    checkpoints.appendedByteCount.load(ordering: .relaxed)
+      >= max(
+        configuration.checkpointByteThreshold,
+        4 * checkpoints.byteCount.load(ordering: .relaxed))
+  }
+
+  /// Has a checkpoint made in the background, where enough was appended since the last.
+  func requestCheckpoint() {
+    guard needsCheckpoint, !checkpoints.isQueued.exchange(true, ordering: .relaxed) else { return }
+    maintenanceQueue.run { [self] in
+      checkpoints.isQueued.store(false, ordering: .relaxed)
+      if isClosed { return }
+      do throws(StoreError) { try checkpointIfNeeded() } catch {
+        configuration.log?("a checkpoint: \(error)")
+      }
+    }
+  }
+
+  /// Makes a checkpoint where enough was appended since the last one.
+  package func checkpointIfNeeded() throws(StoreError) {
+    if needsCheckpoint { try checkpoint() }
+  }
+
+  /// Makes a checkpoint.
+  ///
+  /// - Throws: `durabilityUnknown`, `poisoned`; any other error has changed nothing.
+  package func checkpoint() throws(StoreError) {
+    try checkWritable()
+    try maintenance.withLock { (_) throws(StoreError) in
+      guard let written = try writeCheckpoint(isCancelled: { isClosed }) else { return }
+      var isListed = false
+      defer { if !isListed { discard(written.basis) } }
+      try changingManifest { (state) throws(StoreError) in
+        guard written.basis.floor == state.manifest.floorSequence else { return }
+        let old = state.manifest.checkpointID
+        try replaceManifest(&state) { list(written, in: &$0) }
+        isListed = true
+        unlinkCheckpoint(old, in: &state)
+      }
+      if isListed { note(written) }
+    }
+  }
+
+  /// Writes a checkpoint for a close, which lists it; `nil` where none is needed or it fails: the next
+  /// open does without.
+  func writeClosingCheckpoint() throws(StoreError) -> WrittenCheckpoint? {
+    let (last, isAppended) = appender.withLock { ($0.nextSequence - 1, $0.active != nil) }
+    let covered = checkpoints.lastSequence.load(ordering: .relaxed)
+    // A session that wrote nothing leaves the files as they are, unless the next open would have to
+    // read as much as this one.
+    let isWorthwhile = isAppended || !recovery.wasClean || recovery.source == .scan
+    guard isWorthwhile, last > covered + UInt64(configuration.checkpointRecordThreshold) else {
+      return nil
+    }
+    return try writeCheckpoint(isCancelled: { false })
+  }
+
+  // MARK: How
+
+  /// Writes the file of a checkpoint of the store as it is now, under the lock of maintenance. `nil`
+  /// where it was cancelled, or there is no room, or the file cannot be written: then there is none.
+  ///
+  /// - Throws: where the log or the directory cannot be synced: then the store is poisoned.
+  func writeCheckpoint(
+    isCancelled: () -> Bool
+  ) throws(StoreError) -> WrittenCheckpoint? {
+    let basis = try takeCheckpointBasis()
+    var isWritten = false
+    defer {
+      basis.snapshot.end()
+      if !isWritten { discard(basis) }
+    }
+    // DURABILITY: what a checkpoint covers is never looked for in the log again: every record that
+    // it speaks of is on disk before any manifest lists it.
+    if !planted(.checkpointOfUnsyncedLog) {
+      try waitForSync { _ in
+        basis.unsynced.allSatisfy { $0.segment.syncedByteCount >= $0.end || $0.segment.isRetired }
+      }
+    }
+    guard let file = writeFile(basis, isCancelled: isCancelled) else { return nil }
+    try changingManifest { (state) throws(StoreError) in
+      do throws(StoreError) {
+        // DURABILITY: the file's name is on disk before a manifest that lists it.
+        try directory.synchronize()
+      } catch {
+        // Other names may wait for this sync too, and it would succeed if it were tried again.
+        state.failure = error.asFailure
+        throw .poisoned(cause: error.asFailure)
+      }
+    }
+    isWritten = true
+    return WrittenCheckpoint(basis: basis, checksum: file.checksum, byteCount: file.byteCount)
+  }
+
+  private func takeCheckpointBasis() throws(StoreError) -> CheckpointBasis {
+    try changingManifest { (state) throws(StoreError) -> CheckpointBasis in
+      let floor = state.manifest.floorSequence
+      let basis = try appender.withLock { (appender) throws(StoreError) -> CheckpointBasis in
+        if let failure = appender.failure { throw .poisoned(cause: failure) }
+        // Nothing changes the index or the log meanwhile, so the two agree to the record.
+        let segments = appender.segments.map { segment in
+          // The end of a segment that was left is not synced for its own sake; it is read again.
+          let isRolled = appender.rolled.contains { $0 === segment }
+          var covered = Checkpoint.CoveredSegment(
+            id: segment.id, salt: segment.header.salt,
+            end: segment.usage.end - (isRolled ? RecordHeader.rollByteCount : 0))
+          covered.granule = segment.granule
+          covered.granuleCount = SegmentTable.granuleCount(capacity: segment.capacity)
+          segment.usage.save(to: &covered)
+          return covered
+        }
+        return CheckpointBasis(
+          id: state.manifest.nextID, floor: floor, lastSequence: appender.nextSequence - 1,
+          snapshot: index.snapshot(), segments: segments,
+          unsynced: (appender.rolled + (appender.active.map { [$0] } ?? [])).map {
+            ($0, $0.usage.end)
+          },
+          activeByteCount: appender.active?.usage.end ?? 0)
+      }
+      _ = state.reserveID()
+      return basis
+    }
+  }
+
+  /// Writes the file; `nil` where it does not work out, which is logged.
+  private func writeFile(
+    _ basis: CheckpointBasis, isCancelled: () -> Bool
+  ) -> (checksum: UInt32, byteCount: Int)? {
+    do throws(StoreError) {
+      // Some more may come while this goes on.
+      let sampleCount = index.recency.state(now: clock.now()).samples.count + 8
+      var writer = try CheckpointWriter(
+        basis, samples: sampleCount, in: directory, storeIdentifier: files.storeIdentifier)
+      var entries: [IndexEntry] = []
+      for shard in 0..<HashIndex.shardCount {
+        if isCancelled() { return nil }
+        try basis.snapshot.peekEntries(ofShard: shard, into: &entries)
+        basis.snapshot.release(shard: shard)
+        try writer.add(entries, shard: shard)
+      }
+      let (tick, samples) = index.recency.state(now: clock.now())
+      return try writer.finish(tick: tick, samples: samples)
+    } catch {
+      configuration.log?("no checkpoint is made: \(error)")
+      return nil
+    }
+  }
+
+  /// Removes the file of a checkpoint that came to nothing.
+  func discard(_ basis: CheckpointBasis) {
+    manifest.withLock { state in
+      // Where that fails the id goes on being pending, and the next open removes the file.
+      guard state.lockFile != nil, state.failure == nil,
+        (try? directory.unlink(FileName.checkpoint(basis.id))) != nil
+      else { return }
+      state.manifest.pendingIDs.removeAll { $0 == basis.id }
+    }
+  }
+
+  /// Makes a manifest list a checkpoint in place of the one before.
+  func list(_ written: WrittenCheckpoint, in manifest: inout Manifest) {
+    if manifest.checkpointID != 0 { manifest.retiredIDs.append(manifest.checkpointID) }
+    manifest.pendingIDs.removeAll { $0 == written.basis.id }
+    manifest.checkpointID = written.basis.id
+    manifest.checkpointChecksum = written.checksum
+  }
+
+  /// Removes the file of a checkpoint that the manifest lists as retired.
+  func unlinkCheckpoint(_ id: UInt64, in state: inout ManifestState) {
+    if id == 0 { return }
+    do {
+      try directory.unlink(FileName.checkpoint(id))
+      state.unlinkedIDs.insert(id)
+    } catch {
+      configuration.log?("removing \(FileName.checkpoint(id)): \(error)")
+    }
+  }
+
+  private func note(_ written: WrittenCheckpoint) {
+    checkpoints.lastSequence.store(written.basis.lastSequence, ordering: .relaxed)
+    checkpoints.byteCount.store(written.byteCount, ordering: .relaxed)
+    // The active segment counts as a whole when it is sealed.
+    checkpoints.appendedByteCount.store(-written.basis.activeByteCount, ordering: .relaxed)
+  }
+}

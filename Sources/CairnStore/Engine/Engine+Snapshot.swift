@@ -1,0 +1,113 @@
+/// What a snapshot of a store is made of.
+final class SnapshotState: Sendable {
+  let index: IndexSnapshot
+  /// The segments at that moment, each with the end of its records, in the order of the log.
+  let segments: [(segment: Segment, end: Int)]
+  let lastSequence: SequenceNumber
+  let now: Timestamp
+  /// When ticks were.
+  let times: RecencyTimes
+  /// By granule; the live table may give one to another segment meanwhile.
+  private let places: [Int: Segment]
+
+  init(
+    index: IndexSnapshot, segments: [(segment: Segment, end: Int)], lastSequence: SequenceNumber,
+    now: Timestamp, times: RecencyTimes
+  ) {
+    self.index = index
+    self.segments = segments
+    self.lastSequence = lastSequence
+    self.now = now
+    self.times = times
+    var places: [Int: Segment] = [:]
+    for (segment, _) in segments {
+      for slot in 0..<SegmentTable.granuleCount(capacity: segment.capacity) {
+        places[segment.granule + slot] = segment
+      }
+    }
+    self.places = places
+  }
+
+  deinit { index.end() }
+
+  func segment(at location: Location) -> Segment? { places[location.granule] }
+}
+
+extension Engine {
+  /// The store as it is now.
+  func takeSnapshot() throws(StoreError) -> SnapshotState {
+    try checkUsable()
+    let now = clock.now()
+    if index.recency.needs(now) { noteTime(now) }
+    // Under the lock of all changes: no batch is half applied, and the segments are those that the
+    // index names.
+    return appender.withLock { appender in
+      SnapshotState(
+        index: index.snapshot(), segments: appender.segments.map { ($0, $0.usage.end) },
+        lastSequence: appender.nextSequence - 1, now: now, times: index.recency.times)
+    }
+  }
+
+  func find(
+    _ key: RawSpan, in snapshot: SnapshotState, part: Record.Part
+  ) throws(StoreError) -> FoundRecord? {
+    if processMark.isForeign { throw .usedAfterFork(path: path) }
+    try limits.checkKey(key)
+    let hash = hash.hash(key)
+    var entry = IndexEntry.empty
+    while try snapshot.index.find(hash, after: entry.location, { entry = $0 }) {
+      guard let record = try record(of: entry, in: snapshot, part: part), record.hasKey(key) else {
+        continue
+      }
+      if hasExpired(record.header, entry, in: snapshot) { return nil }
+      return FoundRecord(record: record, tick: entry.tick)
+    }
+    return nil
+  }
+
+  private func record(
+    of entry: IndexEntry, in snapshot: SnapshotState, part: Record.Part
+  ) throws(StoreError) -> Record? {
+    guard let segment = snapshot.segment(at: entry.location) else { return nil }
+    return try Record(in: segment, at: segment.offset(of: entry.location), part: part)
+  }
+
+  private func hasExpired(
+    _ header: RecordHeader, _ entry: IndexEntry, in snapshot: SnapshotState
+  ) -> Bool {
+    entry.flags.contains(.canExpire)
+      && header.hasExpired(accessed: { snapshot.times.time(of: entry.tick) }, now: snapshot.now)
+  }
+
+  func forEach(
+    in snapshot: SnapshotState, keyPrefix prefix: RawSpan, part: Record.Part,
+    _ body: (borrowing FoundRecord) throws -> Visit
+  ) throws {
+    var entries: [IndexEntry] = []
+    for shard in 0..<HashIndex.shardCount {
+      if processMark.isForeign { throw StoreError.usedAfterFork(path: path) }
+      try snapshot.index.copyEntries(ofShard: shard, into: &entries)
+      for entry in entries {
+        guard let record = try record(of: entry, in: snapshot, part: part),
+          record.hasKey(prefix: prefix), !hasExpired(record.header, entry, in: snapshot)
+        else { continue }
+        if try body(FoundRecord(record: record, tick: entry.tick)) == .stop { return }
+      }
+    }
+  }
+
+  func count(in snapshot: SnapshotState) throws(StoreError) -> Int {
+    if processMark.isForeign { throw .usedAfterFork(path: path) }
+    if snapshot.index.expirableCount == 0 { return snapshot.index.count }
+    var expired = 0
+    var entries: [IndexEntry] = []
+    for shard in 0..<HashIndex.shardCount {
+      try snapshot.index.copyEntries(ofShard: shard, into: &entries)
+      for entry in entries where entry.flags.contains(.canExpire) {
+        guard let record = try record(of: entry, in: snapshot, part: .head) else { continue }
+        if hasExpired(record.header, entry, in: snapshot) { expired += 1 }
+      }
+    }
+    return snapshot.index.count - expired
+  }
+}

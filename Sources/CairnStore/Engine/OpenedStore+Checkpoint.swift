@@ -1,0 +1,69 @@
+extension OpenedStore {
+  /// The checkpoint that the manifest lists, if it can be used. Whatever is wrong with it costs the
+  /// reading of the log, and nothing else.
+  func usableCheckpoint(
+    log: (@Sendable (String) -> Void)?
+  ) -> CheckpointFile? {
+    if manifest.checkpointID == 0 { return nil }
+    do {
+      let file = try CheckpointFile(
+        in: directory, id: manifest.checkpointID, storeIdentifier: manifest.storeIdentifier,
+        checksum: manifest.checkpointChecksum)
+      guard agrees(file.header) else {
+        throw StoreError.corrupt(Corruption(file: file.file.name, offset: 40, cause: .badHeader))
+      }
+      return file
+    } catch {
+      log?("the log is read as a whole, since the checkpoint cannot be used: \(error)")
+      return nil
+    }
+  }
+
+  /// Whether what a checkpoint says can be true of the store that the manifest describes.
+  private func agrees(_ checkpoint: Checkpoint) -> Bool {
+    guard checkpoint.floorSequence == manifest.floorSequence else { return false }
+    var ends: [SegmentID: (salt: UInt64, end: Int)] = [:]
+    for entry in manifest.sealedSegments { ends[entry.id] = (entry.salt, entry.byteCount) }
+    for entry in manifest.openSegments {
+      // How long the file is of one that was not closed is seen when it is read.
+      ends[entry.id] = (entry.salt, manifest.isClean ? entry.byteCount : .max)
+    }
+    return checkpoint.segments.allSatisfy { covered in
+      guard covered.id.rawValue < manifest.nextID else { return false }
+      guard let listed = ends[covered.id] else { return true }
+      return listed.salt == covered.salt && covered.end <= listed.end
+    }
+  }
+
+  /// Has the index take what a checkpoint holds; `false` where it turns out to be of no use.
+  mutating func apply(
+    _ file: CheckpointFile, log: (@Sendable (String) -> Void)?
+  ) -> Bool {
+    var byID: [SegmentID: Segment] = [:]
+    for segment in segments { byID[segment.id] = segment }
+    let source = CheckpointSource(
+      file, segments: byID, hash: hash, floor: manifest.floorSequence, recency: index.recency,
+      log: log)
+    let header = file.header
+    if !planted(.recencyForgotten) {
+      index.recency.restore(tick: header.tick, samples: header.samples, now: clock.now())
+    }
+    index.attach(source, counts: header.shards.map { ($0.count, $0.expirableCount) })
+    if source.dropsEntries {
+      do throws(StoreError) { try index.loadAll() } catch {
+        log?("the log is read as a whole, since the checkpoint cannot be used: \(error)")
+        index.removeAll()
+        return false
+      }
+    }
+    for covered in header.segments { byID[covered.id]?.usage.restore(covered) }
+    if header.tick > IndexEntry.tickLimit / 2 {
+      do throws(StoreError) { try index.compressTicks() } catch {
+        log?("the order of accesses is lost: \(error)")
+      }
+    }
+    checkpoint = header
+    checkpointSource = source
+    return true
+  }
+}

@@ -1,0 +1,93 @@
+/// The first part of a checkpoint's file: all but the entries of the index, which follow it shard by
+/// shard.
+package struct Checkpoint: Sendable, Hashable {
+  /// The time at which a tick was given out.
+  package struct Sample: Sendable, Hashable {
+    package var tick: UInt64
+    package var time: Timestamp
+
+    package init(tick: UInt64, time: Timestamp) {
+      self.tick = tick
+      self.time = time
+    }
+  }
+
+  /// A segment, as far as the checkpoint takes its records into account.
+  package struct CoveredSegment: Sendable, Hashable {
+    package var id: SegmentID
+    package var salt: UInt64
+    /// The records before this offset are in the checkpoint; those from here on are not.
+    package var end: Int
+    /// Where the segment lies in the address space of locations.
+    package var granule = 0
+    package var granuleCount = 1
+    package var liveByteCount = 0
+    package var putCount = 0
+    package var livePutCount = 0
+    package var tombstoneCount = 0
+    package var tombstoneByteCount = 0
+    /// The sequence number of the newest tombstone; 0 where there is none.
+    package var highestTombstone: SequenceNumber = 0
+    /// 0 where there are no records.
+    package var lowestSequence: SequenceNumber = 0
+    package var highestSequence: SequenceNumber = 0
+    /// In milliseconds; `Int64.max` where no record expires.
+    package var earliestExpiry = Int64.max
+    /// In milliseconds; `UInt64.max` where no record has a limit.
+    package var shortestIdleLimit = UInt64.max
+
+    package init(id: SegmentID, salt: UInt64, end: Int) {
+      self.id = id
+      self.salt = salt
+      self.end = end
+    }
+
+    /// The granules it takes.
+    package var granules: Range<Int> { granule..<(granule + granuleCount) }
+  }
+
+  /// Where the entries of one part of the index are.
+  package struct Shard: Sendable, Hashable {
+    package var offset = 0
+    package var count = 0
+    /// How many of the entries can expire.
+    package var expirableCount = 0
+    package var checksum: UInt32 = 0
+
+    package init() {}
+  }
+
+  package static let magic: [UInt8] = [0x8B, 0x43, 0x52, 0x4E, 0x43, 0x0D, 0x0A, 0x1A]  // "CRNC"
+  package static let shardCount = 256
+  package static let entryByteCount = 16
+  /// Ticks are below this.
+  package static let tickLimit: UInt64 = 1 << 44
+
+  package var storeIdentifier: [UInt8]
+  package var id: UInt64
+  /// The floor when it was made. A store with another one has been emptied since.
+  package var floorSequence: SequenceNumber = 0
+  /// Every record with this number or a lower one is in it, and none with a higher one.
+  package var lastSequence: SequenceNumber = 0
+  /// No entry has a higher tick.
+  package var tick: UInt64 = 0
+  package var samples: [Sample] = []
+  package var segments: [CoveredSegment] = []
+  /// 256 of them.
+  package var shards = [Shard](repeating: Shard(), count: Checkpoint.shardCount)
+
+  package init(storeIdentifier: [UInt8], id: UInt64) {
+    self.storeIdentifier = storeIdentifier
+    self.id = id
+  }
+
+  package var entryCount: Int { shards.reduce(0) { $0 + $1.count } }
+
+  /// Where the entries begin: the size of what this describes.
+  package var headerByteCount: Int {
+    Self.headerByteCount(samples: samples.count, segments: segments.count)
+  }
+
+  /// The size of the whole file.
+  package var byteCount: Int { headerByteCount + Self.entryByteCount * entryCount }
+}

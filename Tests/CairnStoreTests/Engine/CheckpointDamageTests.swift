@@ -1,0 +1,283 @@
+import CairnStore
+import Foundation
+import FuzzSupport
+import Glibc
+import Testing
+
+@Suite("Damaged, stale and hostile checkpoints")
+struct CheckpointDamageTests {
+  @Test("A flipped bit in any byte costs nothing but time", arguments: [false, true])
+  func flips(afterKill: Bool) throws {
+    let fixture = try CheckpointFixture(
+      afterKill
+        ? { store in
+          try store.setValue("later", forKey: "key5")
+          try store.removeValue(forKey: "key7")
+        } : nil)
+    let bytes = try #require(fixture.image.files[fixture.name])
+    let entries = try fixture.header.headerByteCount
+    var scans = 0
+    for offset in bytes.indices where offset < 400 || offset % 5 == 0 || offset >= entries {
+      let report = try fixture.expectSound(
+        fixture.image.flipping(fixture.name, at: offset, bit: offset % 8), "byte \(offset)")
+      // A damaged header costs a scan, damaged entries their shard's rebuilding.
+      #expect((report.source == .scan) == (offset < entries), "byte \(offset)")
+      if report.source == .scan { scans += 1 }
+    }
+    #expect(scans > 500)
+  }
+
+  @Test("A file that is cut, longer, empty, missing, or no file costs a scan")
+  func otherFiles() throws {
+    let fixture = try CheckpointFixture()
+    let bytes = try #require(fixture.image.files[fixture.name])
+    for count in [0, 1, 79, 80, 500, bytes.count - 1] {
+      let report = try fixture.expectSound(
+        fixture.image.changing(fixture.name) { $0.removeLast($0.count - count) }, "\(count) bytes")
+      #expect(report.source == .scan)
+    }
+    try fixture.expectSound(fixture.image.changing(fixture.name) { $0.append(0) }, "longer")
+    var image = fixture.image
+    image.files[fixture.name] = nil
+    try fixture.expectSound(image, "missing")
+    for makesDirectory in [true, false] {
+      let directory = try TemporaryDirectory()
+      try image.write(to: directory.store)
+      let path = "\(directory.store)/\(fixture.name)"
+      if makesDirectory {
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+      } else {
+        try check("mkfifo", unsafe mkfifo(path, 0o600))
+      }
+      #expect(
+        try Store.verify(path: directory.store).errors.map(\.file) == [fixture.name])
+      try fixture.expectSound(at: directory.store, makesDirectory ? "directory" : "FIFO")
+      // Another checkpoint takes its place, and then it is in the way of nothing.
+      for _ in 0..<2 {
+        let store = try Store(directory.store, .small())
+        for number in 0..<20 { try store.setValue("x", forKey: "x\(number)") }
+        try store.close()
+      }
+      let store = try Store(directory.store, .small())
+      #expect(try store.statistics().recovery.source == .checkpoint)
+      #expect(try store.count() == fixture.contents.count + 21)
+    }
+  }
+
+  @Test("An older checkpoint of the same store under the newest one's name is not taken for it")
+  func stale() throws {
+    let fixture = try CheckpointFixture()
+    let directory = try TemporaryDirectory()
+    try fixture.image.write(to: directory.store)
+    let store = try Store(directory.store, .small())
+    for number in 0..<20 { try store.setValue("x", forKey: "x\(number)") }
+    try store.removeValue(forKey: "key1")
+    try store.close()
+    var image = try Image(of: directory.store)
+    let name = FileName.checkpoint(try image.manifest.checkpointID)
+    image.files[name] = fixture.image.files[fixture.name]
+    try image.write(to: directory.store)
+    let again = try Store(directory.store, .small())
+    #expect(try again.statistics().recovery.source == .scan)
+    #expect(try again.count() == fixture.contents.count + 19)
+    #expect(try again.value(forKey: "key1") == nil)
+  }
+
+  @Test("The checkpoint of a twin, a copy that went another way, is not taken for the store's own")
+  func twin() throws {
+    let fixture = try CheckpointFixture()
+    var images: [Image] = []
+    for value in ["a", "b"] {
+      let directory = try TemporaryDirectory()
+      try fixture.image.write(to: directory.store)
+      let store = try Store(directory.store, .small())
+      for number in 0..<20 { try store.setValue(value, forKey: "\(value)\(number)") }
+      try store.close()
+      images.append(try Image(of: directory.store))
+    }
+    let name = FileName.checkpoint(try images[0].manifest.checkpointID)
+    #expect(try images[1].manifest.checkpointID == images[0].manifest.checkpointID)
+    images[0].files[name] = images[1].files[name]
+    let directory = try TemporaryDirectory()
+    try images[0].write(to: directory.store)
+    let store = try Store(directory.store, .small())
+    #expect(try store.statistics().recovery.source == .scan)
+    #expect(try store.value(forKey: "a3") == Array("a".utf8))
+    #expect(try store.value(forKey: "b3") == nil)
+  }
+
+  @Test("Lengths and counts of any size, vouched for by the manifest, trap nowhere")
+  func hostileFields() throws {
+    let fixture = try CheckpointFixture()
+    let bytes = try #require(fixture.image.files[fixture.name])
+    let header = try fixture.header
+    let segments = 80 + 16 * header.samples.count
+    let shards = segments + 96 * header.segments.count
+    // Offset and size of each field.
+    var fields = [(12, 4), (32, 8), (40, 8), (48, 8), (56, 8), (64, 8), (72, 4), (76, 4), (80, 8)]
+    fields += [(0, 8), (8, 8), (16, 8), (24, 4), (28, 4)].map { (segments + $0.0, $0.1) }
+    fields += (0..<8).map { (segments + 32 + 8 * $0, 8) }
+    fields += [(0, 8), (8, 4), (12, 4), (24, 8), (32, 4)].map { (shards + $0.0, $0.1) }
+    for (offset, size) in fields {
+      let old = (0..<size).reduce(UInt64(0)) { $0 | UInt64(bytes[offset + $1]) << UInt64(8 * $1) }
+      for value in [0, 1, old &+ 1, old &- 1, 1 << 31, .max, .max >> 1, 1 << 40] as [UInt64]
+      where value != old {
+        var changed = bytes
+        for byte in 0..<size {
+          changed[offset + byte] = UInt8(truncatingIfNeeded: value >> UInt64(8 * byte))
+        }
+        if changed == bytes { continue }
+        let image = try fixture.binding(changed)
+        let directory = try TemporaryDirectory()
+        try image.write(to: directory.store)
+        // A forged checkpoint may lie about what it does not prove, such as times and byte counts.
+        let store = try Store(directory.store, .small())
+        let contents = try? store.contents()
+        #expect(contents == fixture.contents, "\(value) at \(offset)")
+        try? store.close()
+        _ = try Store.verify(path: directory.store)
+      }
+    }
+  }
+
+  @Test("Entries that make no sense, vouched for by their checksums, cost the shard's rebuilding")
+  func hostileEntries() throws {
+    let fixture = try CheckpointFixture()
+    let bytes = try #require(fixture.image.files[fixture.name])
+    let header = try fixture.header
+    let number = try #require(header.shards.firstIndex { $0.count > 0 })
+    let shard = header.shards[number]
+    let good = bytes.withSpan { IndexEntry(decoding: $0, at: shard.offset) }
+    func location(_ raw: UInt64) -> IndexEntry {
+      IndexEntry(
+        hash: good.hash, location: Location(rawValue: raw), tick: good.tick, flags: good.flags)
+    }
+    let bad = [
+      IndexEntry.empty, location(1), location(1 << 39), location(UInt64.max >> 24),
+      location(good.location.rawValue + (1 << 23)),
+      IndexEntry(
+        hash: good.hash, location: good.location, tick: header.tick + 1, flags: good.flags),
+      IndexEntry(
+        hash: good.hash, location: good.location, tick: good.tick,
+        flags: IndexEntry.Flags(rawValue: good.flags.rawValue ^ 1)),
+      IndexEntry(
+        hash: good.hash, location: good.location, tick: good.tick, flags: .tombstone),
+    ]
+    for entry in bad {
+      var changed = bytes
+      changed.withMutableSpan {
+        $0.store(entry.words.0, at: shard.offset)
+        $0.store(entry.words.1, at: shard.offset + 8)
+      }
+      var forged = header
+      forged.shards[number].checksum = changed.withSpan {
+        CRC32C.checksum(of: $0.extracting(shard.offset..<(shard.offset + shard.count * 16)))
+      }
+      changed.replaceSubrange(0..<header.headerByteCount, with: forged.encodedHeader())
+      let report = try fixture.expectSound(try fixture.binding(changed), "\(entry)")
+      #expect(report.source == .checkpoint)
+    }
+  }
+
+  @Test(
+    "A shard damaged after the open is rebuilt; one that cannot be read is an error, not absence")
+  func whileOpen() throws {
+    let fixture = try CheckpointFixture()
+    let bytes = try #require(fixture.image.files[fixture.name])
+    let start = try fixture.header.headerByteCount
+    let directory = try TemporaryDirectory()
+    try fixture.image.write(to: directory.store)
+    let fileSystem = FaultyFileSystem()
+    let store = try Store(directory.store, .small(), fileSystem: fileSystem)
+    fileSystem.arm(.init(call: .read, index: 0, errorNumber: SystemError.inputOutput))
+    guard case .system(let failure)? = storeError({ _ = try store.value(forKey: "key1") }) else {
+      Issue.record("no error")
+      return
+    }
+    #expect(failure.errorNumber == SystemError.inputOutput)
+    fileSystem.arm(nil)
+    #expect(try store.value(forKey: "key1") == fixture.contents["key1"])
+    try overwriteFile(
+      "\(directory.store)/\(fixture.name)", [UInt8](repeating: 0xA5, count: bytes.count - start),
+      at: start)
+    try store.setValue("changed", forKey: "key2")
+    try store.write { batch in
+      try batch.removeValue(forKey: "key4")
+      try batch.setValue("new", forKey: "new")
+    }
+    var expected = fixture.contents
+    expected["key2"] = Array("changed".utf8)
+    expected["key4"] = nil
+    expected["new"] = Array("new".utf8)
+    #expect(try store.contents() == expected)
+    #expect(try store.auditUsage() == [])
+    try store.close()
+    let again = try Store(directory.store, .small())
+    #expect(try again.contents() == expected)
+  }
+
+  @Test("Entries of segments that are gone are dropped, and the records that replaced them found")
+  func lostSegments() throws {
+    // As a compaction would leave it: a segment's live records stand in another one.
+    let directory = try TemporaryDirectory()
+    let store = try Store(directory.store, .small())
+    for number in 0..<150 {
+      try store.setValue(
+        [UInt8](repeating: UInt8(number), count: 1000), forKey: "key\(number)",
+        durability: .process)
+    }
+    let order = try store.keysByRecency()
+    try store.close()
+    var image = try Image(of: directory.store)
+    let victim = try #require(try image.manifest.sealedSegments.first)
+    let oldName = FileName.segment(victim.id)
+    let newID = SegmentID(rawValue: try image.manifest.nextID)
+    let old = try #require(image.files[oldName])
+    // The same bytes under another id and salt: headers are sealed anew.
+    var segmentHeader = try old.withSpan { (bytes) throws(StoreError) in
+      try SegmentHeader(decoding: bytes.extracting(0..<SegmentHeader.byteCount), file: oldName)
+    }
+    segmentHeader.id = newID
+    segmentHeader.salt = 77
+    var bytes = old
+    bytes.replaceSubrange(0..<SegmentHeader.byteCount, with: segmentHeader.encoded())
+    for record in try image.records(in: oldName) {
+      bytes.withMutableSpan(in: record.range) { span in
+        record.header.seal(&span, at: record.offset, seed: segmentHeader.recordSeed)
+      }
+    }
+    let last = try image.manifest.lastSequence
+    image.files[oldName] = nil
+    image.files[FileName.segment(newID)] = bytes
+    image = try image.changingManifest { manifest in
+      manifest.nextID += 1
+      manifest.sealedSegments.removeAll { $0.id == victim.id }
+      manifest.sealedSegments.append(
+        Manifest.SealedSegment(
+          id: newID, salt: 77, byteCount: victim.byteCount, lowestSequence: victim.lowestSequence,
+          highestSequence: victim.highestSequence, compactedAt: last))
+    }
+    let copy = try TemporaryDirectory()
+    try image.write(to: copy.store)
+    let again = try Store(copy.store, .small())
+    #expect(try again.statistics().recovery.source == .checkpoint)
+    #expect(try again.count() == 150)
+    for number in 0..<150 {
+      #expect(
+        try again.value(forKey: "key\(number)") == [UInt8](repeating: UInt8(number), count: 1000))
+    }
+    #expect(try again.auditUsage() == [])
+    try again.close()
+    let reader = try Store(copy.store, .small())
+    #expect(try reader.keysByRecency() == order, "a compaction is no access")
+    // With a damaged shard beside, the whole log is read.
+    let name = FileName.checkpoint(try image.manifest.checkpointID)
+    let damaged = image.flipping(name, at: try #require(image.files[name]).count - 3)
+    let third = try TemporaryDirectory()
+    try damaged.write(to: third.store)
+    let scanned = try Store(third.store, .small())
+    #expect(try scanned.statistics().recovery.source == .scan)
+    #expect(try scanned.count() == 150)
+    #expect(try scanned.auditUsage() == [])
+  }
+}

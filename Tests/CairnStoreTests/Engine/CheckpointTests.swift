@@ -1,0 +1,215 @@
+import CairnStore
+import Foundation
+import FuzzSupport
+import Testing
+
+@Suite("Opening with a checkpoint")
+struct CheckpointTests {
+  @Test("A clean open reads no record")
+  func cleanOpen() throws {
+    let fixture = try CheckpointFixture()
+    let report = try fixture.expectSound(fixture.image)
+    #expect(report.source == .checkpoint)
+    #expect(report.replayedRecordCount == 0)
+    #expect(report.wasClean)
+  }
+
+  @Test("After a kill only what followed the checkpoint is replayed")
+  func killedOpen() throws {
+    let fixture = try CheckpointFixture { store in
+      try store.setValue("later", forKey: "key5")
+      try store.removeValue(forKey: "key7")
+      try store.write { batch in
+        try batch.setValue("a", forKey: "batch a")
+        try batch.removeValue(forKey: "key8")
+      }
+      try store.setValue("back", forKey: "key0")
+    }
+    let report = try fixture.expectSound(fixture.image)
+    #expect(report.source == .checkpoint)
+    #expect(report.replayedRecordCount == 5)
+    #expect(!report.wasClean)
+  }
+
+  @Test("A session that writes nothing leaves every file as it was, also one that reads")
+  func readingSession() throws {
+    let fixture = try CheckpointFixture()
+    let directory = try TemporaryDirectory()
+    try fixture.image.write(to: directory.store)
+    let store = try Store(directory.store, .small())
+    _ = try store.contents()
+    _ = try store.value(forKey: "key1")
+    try store.close()
+    #expect(try Image(of: directory.store) == fixture.image)
+  }
+
+  @Test("A close after few records makes no checkpoint, and one after more replaces the last")
+  func threshold() throws {
+    let fixture = try CheckpointFixture()
+    let directory = try TemporaryDirectory()
+    try fixture.image.write(to: directory.store)
+    for (count, isNew) in [(16, false), (1, true)] {
+      let store = try Store(directory.store, .small())
+      for number in 0..<count { try store.setValue("x", forKey: "more\(number)") }
+      try store.close()
+      let image = try Image(of: directory.store)
+      #expect((image.files[fixture.name] == nil) == isNew)
+      #expect(image.files.keys.count { $0.hasPrefix("ckpt-") } == 1)
+      #expect(try Store.verify(path: directory.store).errors == [])
+    }
+  }
+
+  @Test("A checkpoint is made in the background when enough was appended")
+  func background() throws {
+    let directory = try TemporaryDirectory()
+    let queue = ManualBackgroundQueue()
+    let store = try Store(
+      directory.store, .small { $0.checkpointByteThreshold = 100 << 10 }, background: queue)
+    for number in 0..<300 {
+      try store.setValue(
+        [UInt8](repeating: 1, count: 1000), forKey: "key\(number)", durability: .process)
+      queue.runAll()
+    }
+    let contents = try store.contents()
+    let image = try Image(of: directory.store)
+    let name = FileName.checkpoint(try image.manifest.checkpointID)
+    let header = try CheckpointFixture.header(of: try #require(image.files[name]), name)
+    #expect(header.lastSequence > 150)
+    let copy = try TemporaryDirectory()
+    try image.write(to: copy.store)
+    let again = try Store(copy.store, .small())
+    #expect(try again.contents() == contents)
+    #expect(try again.statistics().recovery.replayedRecordCount == 300 - Int(header.lastSequence))
+    #expect(try again.statistics().recovery.quarantinedFiles == [])
+    queue.discardAll()
+  }
+
+  @Test("A removal of all takes the checkpoint along")
+  func removalOfAll() throws {
+    let fixture = try CheckpointFixture()
+    let directory = try TemporaryDirectory()
+    try fixture.image.write(to: directory.store)
+    let store = try Store(directory.store, .small())
+    try store.removeAll()
+    try store.setValue("1", forKey: "one")
+    try store.close()
+    let image = try Image(of: directory.store)
+    #expect(try image.manifest.checkpointID == 0)
+    #expect(image.files[fixture.name] == nil)
+    let again = try Store(directory.store, .small())
+    #expect(try again.contents() == ["one": Array("1".utf8)])
+  }
+
+  @Test("Without room for a checkpoint a store closes, and opens without one")
+  func fullDisk() throws {
+    let directory = try TemporaryDirectory()
+    let fileSystem = HookFileSystem()
+    let store = try Store(directory.store, .small(), fileSystem: fileSystem)
+    for number in 0..<200 { try store.setValue("value", forKey: "key\(number)") }
+    let contents = try store.contents()
+    fileSystem.fillDisk()
+    try store.close()
+    let image = try Image(of: directory.store)
+    #expect(try image.manifest.checkpointID == 0)
+    #expect(image.files.keys.allSatisfy { !$0.hasPrefix("ckpt-") })
+    let again = try Store(directory.store, .small())
+    #expect(try again.contents() == contents)
+    #expect(try again.statistics().recovery.source == .scan)
+  }
+
+  @Test("The order of accesses and their times outlive a close")
+  func recency() throws {
+    let directory = try TemporaryDirectory()
+    let clock = ManualClock()
+    let store = try Store(directory.store, .small(clock: clock))
+    for number in 0..<50 {
+      try store.setValue("v", forKey: "key\(number)", idleLimit: .seconds(1000))
+    }
+    clock.advance(by: .seconds(600))
+    for number in stride(from: 48, through: 0, by: -2) {
+      _ = try store.value(forKey: "key\(number)")
+    }
+    let order = try store.keysByRecency()
+    try store.close()
+    clock.advance(by: .seconds(390))
+    let again = try Store(directory.store, .small(clock: clock))
+    #expect(try again.keysByRecency() == order)
+    #expect(try again.count() == 50)
+    let accessed = try #require(try again.info(forKey: "key48")?.accessed)
+    #expect(accessed.millisecondsSinceEpoch == ManualClock.start.millisecondsSinceEpoch + 600_000)
+    // Those that were only written have been idle for 990 s.
+    clock.advance(by: .seconds(30))
+    #expect(try again.count() == 25)
+  }
+
+  @Test("Ticks that run out are given anew in the same order")
+  func tickCompression() throws {
+    let fixture = try CheckpointFixture()
+    let base: UInt64 = (1 << 43) + 12345
+    var bytes = try #require(fixture.image.files[fixture.name])
+    var header = try fixture.header
+    // The tick of every entry, of every sample and of the clock is moved up.
+    for number in header.shards.indices {
+      let shard = header.shards[number]
+      for offset in stride(from: shard.offset, to: shard.offset + shard.count * 16, by: 16) {
+        let old = bytes.withSpan { IndexEntry(decoding: $0, at: offset) }
+        let entry = IndexEntry(
+          hash: old.hash, location: old.location, tick: old.tick + base, flags: old.flags)
+        bytes.withMutableSpan {
+          $0.store(entry.words.0, at: offset)
+          $0.store(entry.words.1, at: offset + 8)
+        }
+      }
+      header.shards[number].checksum = bytes.withSpan {
+        CRC32C.checksum(of: $0.extracting(shard.offset..<(shard.offset + shard.count * 16)))
+      }
+    }
+    header.tick += base
+    for index in header.samples.indices { header.samples[index].tick += base }
+    bytes.replaceSubrange(0..<header.headerByteCount, with: header.encodedHeader())
+    func order(of image: Image) throws -> [[UInt8]] {
+      let directory = try TemporaryDirectory()
+      try image.write(to: directory.store)
+      let store = try Store(directory.store, .small())
+      #expect(try store.statistics().recovery.source == .checkpoint)
+      defer { try? store.close() }
+      return try store.keysByRecency()
+    }
+    let forged = try fixture.binding(bytes)
+    #expect(try order(of: forged) == order(of: fixture.image))
+    // The next checkpoint has small ticks again.
+    let directory = try TemporaryDirectory()
+    try forged.write(to: directory.store)
+    let store = try Store(directory.store, .small())
+    for number in 0..<20 { try store.setValue("x", forKey: "x\(number)") }
+    try store.close()
+    let image = try Image(of: directory.store)
+    let name = FileName.checkpoint(try image.manifest.checkpointID)
+    let next = try CheckpointFixture.header(of: try #require(image.files[name]), name)
+    #expect(next.tick < 1000)
+  }
+
+  @Test("Segments keep their places from session to session, and free places are used again")
+  func places() throws {
+    let directory = try TemporaryDirectory()
+    var numbers: Set<Int> = []
+    for session in 0..<6 {
+      let store = try Store(directory.store, .small())
+      if session == 3 { try store.removeAll() }
+      for number in 0..<120 {
+        try store.setValue(
+          [UInt8](repeating: UInt8(session), count: 1000), forKey: "\(session) \(number)",
+          durability: .process)
+      }
+      try store.close()
+      let image = try Image(of: directory.store)
+      let name = FileName.checkpoint(try image.manifest.checkpointID)
+      let header = try CheckpointFixture.header(of: try #require(image.files[name]), name)
+      numbers.formUnion(header.segments.map(\.granule))
+    }
+    #expect(numbers.count < 12)
+    let store = try Store(directory.store, .small())
+    #expect(try store.count() == 360)
+    #expect(try store.auditUsage() == [])
+  }
+}

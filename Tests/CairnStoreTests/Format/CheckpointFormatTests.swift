@@ -1,0 +1,106 @@
+import CairnStore
+import Testing
+
+@Suite("The header of a checkpoint")
+struct CheckpointFormatTests {
+  private func sample() -> Checkpoint {
+    var checkpoint = Checkpoint(storeIdentifier: Array(1...16), id: 0x0102)
+    checkpoint.floorSequence = 3
+    checkpoint.lastSequence = 0x0506
+    checkpoint.tick = 0x0708
+    checkpoint.samples = [
+      Checkpoint.Sample(tick: 1, time: Timestamp(millisecondsSinceEpoch: 0x1122_3344_5566))
+    ]
+    var segment = Checkpoint.CoveredSegment(
+      id: SegmentID(rawValue: 9), salt: 0x0A0B_0C0D_0E0F_1011, end: 72 + 240)
+    segment.granule = 2
+    segment.granuleCount = 1
+    segment.liveByteCount = 80
+    segment.putCount = 3
+    segment.livePutCount = 2
+    segment.tombstoneCount = 1
+    segment.tombstoneByteCount = 32
+    segment.highestTombstone = 5
+    segment.lowestSequence = 4
+    segment.highestSequence = 0x0506
+    segment.earliestExpiry = 0x7766
+    segment.shortestIdleLimit = 0x5544
+    checkpoint.segments = [segment]
+    var offset = checkpoint.headerByteCount
+    for index in checkpoint.shards.indices {
+      checkpoint.shards[index].offset = offset
+      if index == 1 {
+        checkpoint.shards[index].count = 2
+        checkpoint.shards[index].expirableCount = 1
+        checkpoint.shards[index].checksum = 0xCAFE_F00D
+        offset += 32
+      }
+    }
+    return checkpoint
+  }
+
+  private func decode(_ bytes: [UInt8], fileByteCount: Int) throws(StoreError) -> Checkpoint {
+    try bytes.withSpan { (bytes) throws(StoreError) in
+      try Checkpoint(
+        decoding: bytes, fileByteCount: fileByteCount, checksum: nil, file: "ckpt")
+    }
+  }
+
+  @Test("Its bytes are those that the format says")
+  func golden() throws {
+    let checkpoint = sample()
+    let bytes = checkpoint.encodedHeader()
+    #expect(bytes.count == 80 + 16 + 112 + 256 * 24 + 8)
+    func hex(_ range: Range<Int>) -> String {
+      bytes[range].map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+    #expect(hex(0..<16) == "8b43524e430d0a1a01000000d8180000")
+    #expect(hex(16..<32) == "0102030405060708090a0b0c0d0e0f10")
+    #expect(hex(32..<56) == "020100000000000003000000000000000605000000000000")
+    #expect(hex(56..<80) == "080700000000000002000000000000000100000001000000")
+    #expect(hex(80..<96) == "01000000000000006655443322110000")
+    #expect(hex(96..<120) == "090000000000000011100f0e0d0c0b0a3801000000000000")
+    #expect(hex(120..<144) == "020000000100000050000000000000000300000000000000")
+    #expect(hex(144..<168) == "020000000000000001000000000000002000000000000000")
+    #expect(hex(168..<184) == "05000000000000000400000000000000")
+    #expect(hex(184..<208) == "060500000000000066770000000000004455000000000000")
+    #expect(hex(208..<232) == "d81800000000000000000000000000000000000000000000")
+    #expect(hex(232..<256) == "d81800000000000002000000010000000df0feca00000000")
+    #expect(hex(256..<264) == "f818000000000000")
+    let checksum = bytes.withSpan { CRC32C.checksum(of: $0.extracting(0..<(bytes.count - 4))) }
+    #expect(bytes.withSpan { $0.load(UInt32.self, at: bytes.count - 4) } == checksum)
+    #expect(try decode(bytes, fileByteCount: checkpoint.byteCount) == checkpoint)
+  }
+
+  @Test("What contradicts itself is refused although its checksum is right")
+  func contradictions() throws {
+    let good = sample()
+    let changes: [(inout Checkpoint) -> Void] = [
+      { $0.tick = 1 << 44 }, { $0.tick = 0 }, { $0.lastSequence = 5 },
+      { $0.lastSequence = (1 << 62) + 1 }, { $0.segments[0].end = 71 },
+      { $0.segments[0].end += 4 }, { $0.segments[0].putCount = 11 },
+      { $0.segments[0].tombstoneByteCount = 161 }, { $0.segments[0].highestTombstone = 0 },
+      { $0.segments[0].highestTombstone = 0x0507 }, { $0.segments[0].livePutCount = 3 },
+      { $0.segments[0].livePutCount = 1 },
+      { $0.segments[0].liveByteCount = 241 }, { $0.segments[0].granule = 0 },
+      { $0.segments[0].granule = 1 << 17 }, { $0.segments[0].granuleCount = 0 },
+      { $0.segments[0].lowestSequence = 0x0507 }, { $0.segments.append($0.segments[0]) },
+      { checkpoint in
+        var other = checkpoint.segments[0]
+        other.id = SegmentID(rawValue: 10)
+        other.livePutCount = 0
+        checkpoint.segments.append(other)
+      },
+      { $0.shards[1].expirableCount = 3 }, { $0.shards[1].count = 3 },
+      { $0.shards[7].offset += 16 }, { $0.samples[0].tick = 0x0709 },
+    ]
+    for (number, change) in changes.enumerated() {
+      var checkpoint = good
+      change(&checkpoint)
+      let bytes = checkpoint.encodedHeader()
+      #expect(throws: StoreError.self, "change \(number)") {
+        _ = try decode(bytes, fileByteCount: good.byteCount + bytes.count - good.headerByteCount)
+      }
+    }
+  }
+}

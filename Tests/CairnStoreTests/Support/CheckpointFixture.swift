@@ -1,0 +1,100 @@
+import CairnStore
+import FuzzSupport
+import Testing
+
+/// A small store that was closed with a checkpoint, as the image of its directory.
+struct CheckpointFixture {
+  let image: Image
+  let contents: [String: [UInt8]]
+  let usage: StoreStatistics
+  /// The name of the checkpoint's file.
+  let name: String
+
+  /// - Parameter later: writes of a second session that was killed.
+  init(_ later: ((Store) throws -> Void)? = nil) throws {
+    let directory = try TemporaryDirectory()
+    let store = try Store(directory.store, .small())
+    for number in 0..<60 {
+      try store.setValue(
+        [UInt8](repeating: UInt8(number), count: 20), forKey: "key\(number)",
+        lifetime: number % 7 == 0 ? .seconds(1 << 30) : nil)
+    }
+    for number in 0..<10 { try store.removeValue(forKey: "key\(number * 3)") }
+    try store.setValue("again", forKey: "key50")
+    try store.close()
+    let queue = ManualBackgroundQueue()
+    let again = try Store(directory.store, .small(), background: queue)
+    try later?(again)
+    contents = try again.contents()
+    usage = try again.statistics()
+    image = try Image(of: directory.store)
+    queue.discardAll()
+    name = FileName.checkpoint(try image.manifest.checkpointID)
+    try #require(image.files[name] != nil)
+  }
+
+  /// The header of the checkpoint.
+  var header: Checkpoint {
+    get throws {
+      let bytes = try #require(image.files[name])
+      return try Self.header(of: bytes, name)
+    }
+  }
+
+  static func header(of bytes: [UInt8], _ name: String) throws -> Checkpoint {
+    try bytes.withSpan { (bytes) throws(StoreError) in
+      let byteCount = try Checkpoint.headerByteCount(
+        decoding: bytes, fileByteCount: bytes.byteCount, file: name)
+      return try Checkpoint(
+        decoding: bytes.extracting(0..<byteCount), fileByteCount: bytes.byteCount, checksum: nil,
+        file: name)
+    }
+  }
+
+  /// The image with other bytes in the checkpoint, which the manifest vouches for.
+  func binding(_ bytes: [UInt8]) throws -> Image {
+    var image = image
+    image.files[name] = bytes
+    let size = Int(bytes.withSpan { $0.load(UInt32.self, at: 12) })
+    guard size >= 4, size <= bytes.count else { return image }
+    var sealed = bytes
+    let checksum = bytes.withSpan { CRC32C.checksum(of: $0.extracting(0..<(size - 4))) }
+    sealed.withMutableSpan { $0.store(checksum, at: size - 4) }
+    image.files[name] = sealed
+    return try image.changingManifest { $0.checkpointChecksum = checksum }
+  }
+
+  /// Opens an image and compares what is found with what must be there.
+  @discardableResult
+  func expectSound(
+    _ image: Image, _ place: String = "", sourceLocation: SourceLocation = #_sourceLocation
+  ) throws -> RecoveryReport {
+    let directory = try TemporaryDirectory()
+    try image.write(to: directory.store)
+    return try expectSound(at: directory.store, place, sourceLocation: sourceLocation)
+  }
+
+  @discardableResult
+  func expectSound(
+    at path: String, _ place: String = "", sourceLocation: SourceLocation = #_sourceLocation
+  ) throws -> RecoveryReport {
+    let store = try Store(path, .small())
+    #expect(try store.contents() == contents, "\(place)", sourceLocation: sourceLocation)
+    #expect(try store.count() == contents.count, "\(place)", sourceLocation: sourceLocation)
+    let statistics = try store.statistics()
+    #expect(
+      statistics.liveByteCount == usage.liveByteCount, "\(place)", sourceLocation: sourceLocation)
+    #expect(
+      statistics.deadByteCount == usage.deadByteCount, "\(place)", sourceLocation: sourceLocation)
+    #expect(try store.auditUsage() == [], "\(place)", sourceLocation: sourceLocation)
+    let report = statistics.recovery
+    try store.setValue("new", forKey: "new", durability: .process)
+    try store.close()
+    let again = try Store(path, .small())
+    #expect(
+      try again.contents() == contents.merging(["new": Array("new".utf8)]) { $1 }, "\(place)",
+      sourceLocation: sourceLocation)
+    try again.close()
+    return report
+  }
+}
