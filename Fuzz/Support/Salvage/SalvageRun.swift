@@ -121,7 +121,10 @@ package struct SalvageRun {
     try check(copy, after: watch)
     if let opened {
       tally["openable"] += 1
-      if copy.copied(report) != opened.copied(report) {
+      // A checkpoint lets an open go on although records are lost, of which a salvage knows nothing.
+      if !report.warnings.contains(.olderValuesMayBeBack),
+        copy.copied(report) != opened.copied(report)
+      {
         throw FuzzFailure("the copy is not what opening gives")
       }
     }

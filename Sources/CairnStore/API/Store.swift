@@ -123,9 +123,10 @@ public final class Store: Sendable {
   /// limits, times of writing and, as long as they are known, versions. What is copied has passed
   /// its checksums, which tell also where a record belongs. Where the newest record of a key is
   /// damaged, the key is left out: an older value is not put in its place. Where opening the
-  /// store works, the copy holds exactly what opening gives, except that values of which opening
-  /// says only when they are read that they are damaged are left out. Docs/Durability.md tells what is
-  /// decided in which case.
+  /// store works and no record is lost, the copy holds exactly what opening gives, except that values of
+  /// which opening says only when they are read that they are damaged are left out. A checkpoint may
+  /// let a store be opened although records are lost; a salvage does without. Docs/Durability.md tells
+  /// what is decided in which case.
   ///
   /// A record that is lost with its key may have been a newer value or a removal, so an older
   /// value of a key may be back; `warnings` in the report says so. Check it before the copy is

@@ -8,6 +8,8 @@ final class CheckpointProgress: Sendable {
   let byteCount: Atomic<Int>
   /// Bytes of records since, as far as they lie in segments that were left.
   let appendedByteCount: Atomic<Int>
+  /// Whether segments that it speaks of have been compacted since.
+  let isOvertaken = Atomic(false)
   let isQueued = Atomic(false)
 
   init(lastSequence: SequenceNumber, byteCount: Int, appendedByteCount: Int) {
@@ -23,6 +25,13 @@ extension Engine {
   /// A segment was left and sealed.
   func noteSealed(_ segment: Segment) {
     checkpoints.appendedByteCount.wrappingAdd(segment.usage.end, ordering: .relaxed)
+    requestCheckpoint()
+  }
+
+  /// Segments were replaced by others, which an open has to read until there is a new checkpoint.
+  func noteCompacted(byteCount: Int) {
+    checkpoints.isOvertaken.store(true, ordering: .relaxed)
+    checkpoints.appendedByteCount.wrappingAdd(byteCount, ordering: .relaxed)
     requestCheckpoint()
   }
 
@@ -78,7 +87,8 @@ extension Engine {
     // A session that wrote nothing leaves the files as they are, unless the next open would have to
     // read as much as this one.
     let isWorthwhile = isAppended || !recovery.wasClean || recovery.source == .scan
-    guard isWorthwhile, last > covered + UInt64(configuration.checkpointRecordThreshold) else {
+    let isBehind = last > covered + UInt64(configuration.checkpointRecordThreshold)
+    guard isWorthwhile && isBehind || checkpoints.isOvertaken.load(ordering: .relaxed) else {
       return nil
     }
     return try writeCheckpoint(isCancelled: { false })
@@ -183,6 +193,9 @@ extension Engine {
         (try? directory.unlink(FileName.checkpoint(basis.id))) != nil
       else { return }
       state.manifest.pendingIDs.removeAll { $0 == basis.id }
+      // DURABILITY: until its name is gone for good, manifests list the id as one to be removed.
+      state.manifest.retiredIDs.append(basis.id)
+      state.unlinkedIDs.insert(basis.id)
     }
   }
 
@@ -206,6 +219,8 @@ extension Engine {
   }
 
   private func note(_ written: WrittenCheckpoint) {
+    // Compactions are kept out by the lock of maintenance, which is held.
+    checkpoints.isOvertaken.store(false, ordering: .relaxed)
     checkpoints.lastSequence.store(written.basis.lastSequence, ordering: .relaxed)
     checkpoints.byteCount.store(written.byteCount, ordering: .relaxed)
     // The active segment counts as a whole when it is sealed.

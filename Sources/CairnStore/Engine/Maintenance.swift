@@ -32,6 +32,7 @@ extension Engine {
       }
     }
     attempt { () throws(StoreError) in try compactIfNeeded() }
+    attempt { () throws(StoreError) in try checkpointIfNeeded() }
     if let failure { throw failure }
   }
 

@@ -76,7 +76,9 @@ struct MaintenanceTests {
     // A job that waits holds a segment, whose space is free only then.
     process.queue.runAll(dueAfter: .zero)
     try store.trim(toFreeDiskSpace: 1 << 20)
-    #expect((2 << 20) - disk.allocatedByteCount >= 1 << 20)
+    process.queue.runAll(dueAfter: .zero)
+    // The log allocates the next segment ahead.
+    #expect((2 << 20) - disk.allocatedByteCount >= (1 << 20) - (128 << 10))
     let left = try numbers(store)
     #expect(left == Array((count - left.count)..<count))
     #expect(left.count > count / 4, "\(left.count) of \(count)")

@@ -213,8 +213,10 @@ struct SalvageDamageTests {
     }
     let fault = Self.fault(history, damaged, salvaged.values)
     #expect(fault == nil, Seed.comment)
-    // Where an open works, a salvage gives the same.
+    // Where an open works, a salvage gives the same; but where a checkpoint lets it work although records
+    // are lost, of which a salvage knows nothing.
     guard let opened = try damaged.opened(boot: boot) else { return }
+    if salvaged.report.warnings.contains(.olderValuesMayBeBack) { return }
     #expect(salvaged.versions == opened.compactMapValues { $0?.info.version }, Seed.comment)
     #expect(salvaged.values == opened.compactMapValues { $0?.value }, Seed.comment)
   }

@@ -39,6 +39,7 @@ extension Engine {
       }
       move(copier.moves, from: inputs, to: outputs)
       remove(inputs)
+      noteCompacted(byteCount: outputs.reduce(0) { $0 + $1.usage.end })
       report.removedSegmentCount += inputs.count
       report.writtenSegmentCount += outputs.count
       report.copiedRecordCount += copier.moves.count
