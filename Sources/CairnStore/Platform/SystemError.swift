@@ -29,6 +29,7 @@ package struct SystemError: Error, Sendable, Hashable {
   package static let notSupported = EOPNOTSUPP
   package static let notImplemented = ENOSYS
   package static let accessDenied = EACCES
+  package static let otherDevice = EXDEV
   package static let notADirectory = ENOTDIR
 
   /// Whether an error number says that the medium cannot give the bytes, not that the process or
