@@ -10,7 +10,7 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
   package enum Call: String, CaseIterable, Sendable {
     case makeDirectory, openDirectory, names, rename, exchange, unlink, volume, open, status, lock,
       read
-    case write, allocate, truncate, synchronizeData, synchronize, dropCache, map, protect
+    case write, copy, allocate, truncate, synchronizeData, synchronize, dropCache, map, protect
     case bootIdentifier, randomBytes
     /// A write into a mapping: no call, but a moment at which something can happen.
     case mappedWrite
@@ -313,6 +313,24 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
     if end <= offset { return }
     // SAFETY: a prefix of the caller's buffer.
     unsafe file.write(UnsafeRawBufferPointer(rebasing: buffer.prefix(end - offset)), at: offset)
+  }
+
+  package func copy(
+    _ source: Int32, to target: Int32, at offset: Int, byteCount: Int
+  ) throws(SystemError) -> Int {
+    let limit = try announce(.copy, target)
+    let from = try file(source, .copy)
+    let to = try file(target, .copy)
+    if !disk.exchanges { throw fail(.copy, SystemError.otherDevice) }
+    let available = max(0, min(byteCount, from.byteCount - offset))
+    let count = Self.transferCount(available, limit: limit)
+    try checkSpace(((offset + count + 4095) & ~4095) - to.allocatedByteCount, .copy)
+    var bytes = [UInt8](repeating: 0, count: count)
+    unsafe bytes.withUnsafeMutableBytes { buffer in
+      let read = unsafe from.read(into: buffer, at: offset)
+      unsafe to.write(UnsafeRawBufferPointer(rebasing: buffer.prefix(read)), at: offset)
+    }
+    return count
   }
 
   package func allocate(

@@ -130,6 +130,9 @@ package final class FixedFileSystem: FileSystem {
   }
 
   package func synchronize(_ descriptor: Int32) throws(SystemError) { throw refused("fsync") }
+  package func copy(
+    _ source: Int32, to target: Int32, at offset: Int, byteCount: Int
+  ) throws(SystemError) -> Int { throw refused("copy_file_range") }
   package func dropCache(_ descriptor: Int32) throws(SystemError) { throw refused("fadvise") }
 
   package func map(

@@ -23,8 +23,8 @@ int cairn_fallocate(int descriptor, int64_t offset, int64_t count);
 /// The magic number of the filesystem that the descriptor is on (statfs(2)), or -1 with `errno`.
 int64_t cairn_filesystem_magic(int descriptor);
 
-/// Prefaults `count` bytes at `address` for writing (MADV_POPULATE_WRITE). Returns 0, or -1.
-int cairn_populate_for_writing(void *address, size_t count);
+/// copy_file_range(2), to the same offset. Returns how many bytes, or -1 with `errno`.
+int64_t cairn_copy_range(int source, int target, int64_t offset, size_t count);
 
 /// renameat2(2) with RENAME_EXCHANGE (2) in one directory. Returns 0, or -1 with `errno`.
 int cairn_exchange(int directory, const char *name, const char *other);

@@ -82,6 +82,46 @@ package final class File: Sendable {
     }
   }
 
+  /// Copies the first `byteCount` bytes of another file to the same place in this one: by sharing
+  /// blocks or in the kernel where that can be done.
+  ///
+  /// - Throws: `corrupt` where the other file is shorter.
+  package func copy(from source: File, byteCount: Int) throws(StoreError) {
+    guard byteCount <= fileSystem.fileSizeLimit() else {
+      throw .noSpace(path: path, neededByteCount: byteCount, limit: .fileSize)
+    }
+    var done = 0
+    do {
+      while done < byteCount {
+        let count = try fileSystem.copy(
+          source.descriptor, to: descriptor, at: done, byteCount: byteCount - done)
+        if count == 0 { break }
+        done += count
+      }
+    } catch {
+      let cannot = [
+        SystemError.invalidArgument, SystemError.notImplemented, SystemError.notSupported,
+        SystemError.otherDevice,
+      ]
+      guard cannot.contains(error.errorNumber) else {
+        throw error.storeError(path: path, neededByteCount: byteCount - done)
+      }
+    }
+    if done == byteCount { return }
+    var buffer = [UInt8](repeating: 0, count: min(1 << 20, byteCount - done))
+    while done < byteCount {
+      let wanted = min(buffer.count, byteCount - done)
+      let count = try source.read(into: &buffer, bufferOffset: 0, byteCount: wanted, at: done)
+      guard count == wanted else {
+        throw .corrupt(Corruption(file: source.name, offset: done + count, cause: .fileTooShort))
+      }
+      try buffer.withSpan { (bytes) throws(StoreError) in
+        try write(bytes.extracting(0..<count), at: done)
+      }
+      done += count
+    }
+  }
+
   /// Reserves blocks for `from..<to` and extends the file to `to`. Fails with `noSpace`, not with
   /// a signal, also where RLIMIT_FSIZE is in the way.
   ///

@@ -57,6 +57,11 @@ package protocol FileSystem: AnyObject, Sendable {
   func write(
     _ descriptor: Int32, from buffer: UnsafeRawBufferPointer, at offset: Int
   ) throws(SystemError) -> Int
+  /// copy_file_range(2), to the same offset of another file: shares blocks where the filesystem can.
+  /// May copy fewer bytes than asked; EINVAL, ENOSYS, EOPNOTSUPP or EXDEV where it cannot be done.
+  func copy(
+    _ source: Int32, to target: Int32, at offset: Int, byteCount: Int
+  ) throws(SystemError) -> Int
   /// fallocate(2): reserves blocks and extends the file, so that later writes cannot fail for
   /// want of space. EINTR means that a signal came first; it is not tried again here.
   func allocate(_ descriptor: Int32, from offset: Int, byteCount: Int) throws(SystemError)

@@ -179,6 +179,15 @@ package final class SystemFileSystem: FileSystem {
     try systemCall("pwrite") { unsafe pwrite(descriptor, buffer.baseAddress, buffer.count, offset) }
   }
 
+  package func copy(
+    _ source: Int32, to target: Int32, at offset: Int, byteCount: Int
+  ) throws(SystemError) -> Int {
+    Int(
+      try systemCall("copy_file_range") {
+        cairn_copy_range(source, target, Int64(offset), byteCount)
+      })
+  }
+
   package func allocate(
     _ descriptor: Int32, from offset: Int, byteCount: Int
   ) throws(SystemError) {
@@ -229,7 +238,8 @@ package final class SystemFileSystem: FileSystem {
   }
 
   package func prefault(_ address: UnsafeMutableRawPointer, byteCount: Int) {
-    _ = unsafe cairn_populate_for_writing(address, byteCount)
+    let populateForWriting: Int32 = 23  // MADV_POPULATE_WRITE: Linux 5.14, not in older headers.
+    _ = unsafe madvise(address, byteCount, populateForWriting)
   }
 
   // MARK: The process and the machine

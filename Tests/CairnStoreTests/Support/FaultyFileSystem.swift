@@ -8,7 +8,7 @@ final class FaultyFileSystem: FileSystem {
   /// The kinds of calls.
   enum Call: String, CaseIterable, Sendable {
     case makeDirectoryAtPath, makeDirectory, openDirectoryAtPath, openDirectory, names, rename
-    case exchange, unlink, volume, open, status, lock, read, write, allocate, truncate
+    case exchange, unlink, volume, open, status, lock, read, write, copy, allocate, truncate
     case synchronizeData, synchronize, dropCache, map, protect, prefault, bootIdentifier
     case randomBytes
 
@@ -252,6 +252,14 @@ final class FaultyFileSystem: FileSystem {
   func synchronize(_ descriptor: Int32) throws(SystemError) {
     try perform(.synchronize, on: descriptor) { () throws(SystemError) in
       try system.synchronize(descriptor)
+    }
+  }
+
+  func copy(
+    _ source: Int32, to target: Int32, at offset: Int, byteCount: Int
+  ) throws(SystemError) -> Int {
+    try perform(.copy, on: target) { () throws(SystemError) in
+      try system.copy(source, to: target, at: offset, byteCount: byteCount)
     }
   }
 

@@ -192,6 +192,12 @@ final class HookFileSystem: FileSystem {
     try system.synchronize(descriptor)
   }
 
+  func copy(
+    _ source: Int32, to target: Int32, at offset: Int, byteCount: Int
+  ) throws(SystemError) -> Int {
+    try system.copy(source, to: target, at: offset, byteCount: byteCount)
+  }
+
   func dropCache(_ descriptor: Int32) throws(SystemError) { try system.dropCache(descriptor) }
 
   func map(
