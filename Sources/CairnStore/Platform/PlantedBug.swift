@@ -68,6 +68,9 @@ package enum PlantedBug: String, CaseIterable, Sendable {
   /// Everything counts as accessed at the open.
   case recencyForgotten
 
+  // Backup.
+  case backupNotSynced
+
   // Limits.
   case limitsForgotten
 
