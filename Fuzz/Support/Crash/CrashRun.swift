@@ -22,6 +22,9 @@ package final class CrashRun<Choices: ChoiceSource> {
   private var hasWritten = false
   package private(set) var tally = Tally()
 
+  /// The files of checkpoints that were listed once, the newest last.
+  private var checkpoints: [[UInt8]] = []
+
   /// One call in so many is looked at, in the mean.
   private let cutInterval: Int
 
@@ -84,6 +87,9 @@ package final class CrashRun<Choices: ChoiceSource> {
         }
         if !isAlone { writeMeanwhile(during: operation) }
       }
+      if call == .synchronize, !isAlone, isOutputOfCompaction {
+        writeMeanwhile(during: operation)
+      }
       untilCut -= 1
       if untilCut == 0 {
         untilCut = 1 + choices.below(2 * cutInterval)
@@ -121,6 +127,7 @@ package final class CrashRun<Choices: ChoiceSource> {
       }
     }
     if choices.once(in: 8) { process.queue.runAll(dueAfter: .zero) }
+    noteCheckpoint()
     if choices.once(in: 60) { try crash() }
   }
 
@@ -161,6 +168,15 @@ package final class CrashRun<Choices: ChoiceSource> {
     default: break
     }
     return versions
+  }
+
+  /// Whether the call that is about to be made is for a segment that a compaction wrote: a new one of
+  /// the log has no records yet when it is synced as a whole.
+  private var isOutputOfCompaction: Bool {
+    guard let path = process.fileSystem.currentPath, let bytes = disk.contents(of: path),
+      let name = path.split(separator: "/").last, FileName.isSegment(String(name))
+    else { return false }
+    return bytes.dropFirst(SegmentHeader.byteCount).contains { $0 != 0 }
   }
 
   /// Another thread writes while a sync runs, and is done before it.
@@ -220,6 +236,13 @@ package final class CrashRun<Choices: ChoiceSource> {
     }
     model.acknowledgedCandidateCount = 0
     model.candidates = []
+  }
+
+  /// Remembers the file of the newest checkpoint.
+  private func noteCheckpoint() {
+    guard let bytes = disk.listedCheckpoint?.bytes, bytes != checkpoints.last else { return }
+    checkpoints.append(bytes)
+    if checkpoints.count > 3 { checkpoints.removeFirst() }
   }
 
   // MARK: Crashes
@@ -319,6 +342,7 @@ package final class CrashRun<Choices: ChoiceSource> {
   private func checkImages() throws {
     for (index, (image, model, call, operation)) in images.enumerated() {
       var check = RecoveryCheck(configuration: configuration, now: clock.now())
+      check.otherCheckpoints = checkpoints
       do {
         try check.check(image, legal: model.afterPowerCut, &choices)
       } catch {
