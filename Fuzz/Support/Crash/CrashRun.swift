@@ -88,7 +88,7 @@ package final class CrashRun<Choices: ChoiceSource> {
         if !isAlone { writeMeanwhile(during: operation) }
       }
       if call == .synchronize, !isAlone, isOutputOfCompaction {
-        writeMeanwhile(during: operation)
+        for _ in 0..<(1 + choices.below(3)) { writeMeanwhile(during: operation, removes: true) }
       }
       untilCut -= 1
       if untilCut == 0 {
@@ -180,14 +180,18 @@ package final class CrashRun<Choices: ChoiceSource> {
   }
 
   /// Another thread writes while a sync runs, and is done before it.
-  private func writeMeanwhile(during other: Operation) {
+  ///
+  /// - Parameter removes: whether most of it are removals of what is there.
+  private func writeMeanwhile(during other: Operation, removes: Bool = false) {
     guard let store = process.store else { return }
-    let key = choices.element(of: OperationGenerator.keys)
     let now = clock.now()
     let state = model.candidates.last ?? model.current
+    let prefersRemoval = removes && choices.once(in: 2)
+    let present = prefersRemoval ? OperationGenerator.keys.filter { state[$0] != nil } : []
+    let key = choices.element(of: present.isEmpty ? OperationGenerator.keys : present)
     func entry() -> ModelEntry { generator.entry(&choices, now: now, mayBeLarge: false) }
     let operation: Operation
-    switch choices.below(6) {
+    switch prefersRemoval ? 0 : choices.below(6) {
     case 0: operation = .remove(key: key, .process)
     case 1:
       let second = choices.element(of: OperationGenerator.keys)
