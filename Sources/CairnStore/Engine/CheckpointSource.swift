@@ -24,7 +24,10 @@ final class CheckpointSource: ShardSource {
     self.file = file
     places = SegmentPlaces(file.header.segments)
     self.segments = file.header.segments.map { segments[$0.id] }
-    dropsEntries = self.segments.contains { $0 == nil }
+    // One that had neither live puts nor tombstones tells nothing of any entry.
+    dropsEntries = zip(file.header.segments, self.segments).contains { covered, segment in
+      segment == nil && (covered.livePutCount > 0 || covered.tombstoneCount > 0)
+    }
     self.hash = hash
     self.floor = floor
     self.recency = recency
