@@ -93,8 +93,14 @@ extension FaultRun {
 
   /// What was done in the foreground without an error met no failure but those that the store may
   /// keep to itself.
-  package func checkHidden(since first: Int, in operation: Operation? = nil) throws {
+  ///
+  /// - Parameter isOpening: whether a replay may have read more than the heads that it needed. That
+  ///   nothing is missing is checked besides.
+  package func checkHidden(
+    since first: Int, in operation: Operation? = nil, isOpening: Bool = false
+  ) throws {
     for failure in injector.failures[first...] where !Self.mayBeHidden(failure) {
+      if isOpening, failure.call == .read, failure.number == SystemError.inputOutput { continue }
       if let operation, failure.call == .read, Self.readsAgain(operation) { continue }
       // A compaction that finds no room goes on in smaller rounds.
       if case .compact = operation, Self.isOfSpace(failure.number) { continue }

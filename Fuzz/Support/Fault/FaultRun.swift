@@ -279,7 +279,7 @@ package final class FaultRun {
           try RecoveryCheck.match(
             store, legal, now: clock.now(), strayFiles: strayFiles, "at an opening")
         }
-        try checkHidden(since: first)
+        try checkHidden(since: first, isOpening: true)
         live = state
         isPoisoned = false
         if !readOnly {

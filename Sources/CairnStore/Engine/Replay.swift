@@ -9,11 +9,15 @@ struct Replay: ~Copyable {
   /// What the index was made of before, and when its entries were accessed that are left out.
   private let checkpoint: Checkpoint?
   private let source: CheckpointSource?
+  /// So many records are looked at before they are entered: it bounds the memory that takes.
+  private static let stretchRecordCount = 1 << 16
   /// The shards that have tombstones.
   private var hasTombstones = [Bool](repeating: false, count: HashIndex.shardCount)
   /// The last record whose access is known, and the tick at which those after it begin.
   private let lastKnownSequence: SequenceNumber
   private let firstTick: UInt64
+  /// The heads of the records that are next, and of those that they may replace.
+  private var heads = HeadCache()
   private(set) var recordCount = 0
   private(set) var highestSequence: SequenceNumber = 0
 
@@ -49,7 +53,11 @@ struct Replay: ~Copyable {
     var scanner = SegmentScanner(file: segment.file, header: segment.header, end: end)
     var batch = BatchProgress()
     var offset = start
+    var knownEnd = start
     while offset < end {
+      if offset == knownEnd, index.count > 0 {
+        knownEnd = try lookAhead(in: segment, from: offset, to: end)
+      }
       guard let header = try scanner.header(at: offset) else {
         throw segment.corruption(at: offset, .badRecordHeader)
       }
@@ -69,6 +77,44 @@ struct Replay: ~Copyable {
     if let start = batch.start, !planted(.batchEndIgnored) {
       throw segment.corruption(at: start, .incompleteBatch)
     }
+  }
+
+  /// Reads the heads that a stretch of a segment needs.
+  ///
+  /// What is wrong with the records is found when it is their turn.
+  ///
+  /// - Returns: where the stretch ends.
+  private mutating func lookAhead(
+    in segment: Segment, from start: Int, to end: Int
+  ) throws(StoreError) -> Int {
+    heads.removeAll()
+    var scanner = SegmentScanner(file: segment.file, header: segment.header, end: end)
+    var locations: [Location] = []
+    var offset = start
+    for _ in 0..<Self.stretchRecordCount where offset < end {
+      guard let header = try scanner.header(at: offset), header.kind != .roll,
+        let head = try scanner.head(of: header, at: offset)
+      else { break }
+      let hash = head.withSpan { [hash] in hash.hash($0.extracting(header.keyRange)) }
+      var location = Location.none
+      while try index.find(hash, after: location, touch: .no, { location = $0.location }) {
+        locations.append(location)
+      }
+      // A later record may replace this one.
+      heads.add(head, at: segment.location(at: offset))
+      offset += header.byteCount
+    }
+    try heads.read(locations, of: table)
+    return offset
+  }
+
+  /// The head of a record that is there already.
+  private func knownRecord(
+    in segment: Segment, at location: Location
+  ) throws(StoreError) -> Record {
+    if let record = try heads.record(in: segment, at: location) { return record }
+    return try Record(
+      in: segment, at: segment.offset(of: location), part: .head, byCalls: true)
   }
 
   private mutating func apply(
@@ -112,8 +158,7 @@ struct Replay: ~Copyable {
       })
     {
       guard let segment else { continue }
-      let record = try Record(
-        in: segment, at: segment.offset(of: entry.location), part: .head, byCalls: true)
+      let record = try knownRecord(in: segment, at: entry.location)
       guard record.hasKey(key) else { continue }
       if record.sequence >= sequence || planted(.oldestWins) { return false }
       _ = index.replace(hash, old: entry.location, new: location, flags: flags, tick: tick)
