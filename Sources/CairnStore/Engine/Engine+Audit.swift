@@ -26,12 +26,15 @@ extension Engine {
         let location = segment.location(at: offset)
         let isLive = try scanner.withKey(of: header, at: offset) { (key) throws(StoreError) in
           try index.load(shardOf: hash.hash(key))
+          if header.kind == .extension {
+            return index.location(hash.hash(key), extendedBy: location) != nil
+          }
           return index.find(hash.hash(key), at: location) { _ in }
         }
         offset += header.byteCount
         actual.add(
           header, sequence: segment.sequence(of: header), end: offset,
-          isLive: isLive && header.kind == .put)
+          isLive: isLive && header.kind != .tombstone)
       }
       if !actual.hasSameCounts(as: counted) {
         differences.append("\(segment.name): \(counted) is counted instead of \(actual)")

@@ -105,9 +105,10 @@ extension Engine {
       candidate.sequence == 0 || candidate.sequence == record.sequence
     else { return }
     let tick = found.entry.tick
+    let end = index.lifetimeExtension(candidate.hash, at: found.entry.location)?.expires ?? .min
     let hasExpired =
       candidate.entry.flags.contains(.canExpire)
-      && hasExpired(record.header, tick: tick, now: removal.now)
+      && hasExpired(record.header.extended(to: end), tick: tick, now: removal.now)
     group.add(candidate, record, at: found.entry.location, hasExpired: hasExpired)
   }
 
@@ -157,7 +158,7 @@ extension Engine {
     try withRoom(byteCount: byteCount, isRemoval: true) {
       (appender: inout Appender) throws(StoreError) in
       for victim in victims {
-        guard let place = unchanged(victim, sparesRead: removal.sparesRead) else { continue }
+        guard let place = unchanged(victim, in: removal) else { continue }
         var header = victim.header
         let sequence = try keys.withSpan { (keys) throws(StoreError) in
           // Where these are to be durable, one sync follows all of them.
@@ -187,7 +188,7 @@ extension Engine {
   /// Where the record lies that a victim's entry names, if it is still the same record; only writers
   /// change that, and they are kept out by the appender's lock.
   private func unchanged(
-    _ victim: VictimGroup.Victim, sparesRead: Bool
+    _ victim: VictimGroup.Victim, in removal: borrowing Removal
   ) -> (location: Location, segment: Segment, byteCount: Int)? {
     var found: Place?
     _ = index.find(victim.candidate.hash, at: victim.location) { entry in
@@ -206,7 +207,14 @@ extension Engine {
         return record.sequence == victim.sequence
       }
     }
-    guard let found, !sparesRead || found.entry.tick == victim.candidate.entry.tick else {
+    guard let found, !removal.sparesRead || found.entry.tick == victim.candidate.entry.tick else {
+      return nil
+    }
+    // An extension in between that found it alive by an earlier time keeps it alive.
+    if victim.hasExpired,
+      let known = index.lifetimeExtension(victim.candidate.hash, at: found.entry.location),
+      known.expires > removal.now.millisecondsSinceEpoch
+    {
       return nil
     }
     return (found.entry.location, found.segment, byteCount)
@@ -223,10 +231,10 @@ extension Engine {
   ) throws(StoreError) {
     try checkUsable()
     let entries = try index.entries(inShard: shard, with: flags) { table.segment(at: $0) }
-    for (entry, segment) in entries {
+    for (entry, segment, end) in entries {
       guard let segment, mayMatter(entry, segment) else { continue }
       guard let record = try head(in: segment, at: entry.location, in: &removal) else { continue }
-      body(entry, FoundRecord(record: record, tick: entry.tick))
+      body(entry, FoundRecord(record: record, tick: entry.tick, end: end))
     }
   }
 

@@ -31,7 +31,7 @@ package struct CompactionPlanner: Sendable {
 
   /// Segments that hold nothing that is needed: they go without being read.
   package func wholeDeadSegments() -> Set<SegmentID> {
-    var dead = segments.filter { $0.isCandidate && $0.livePutCount == 0 }
+    var dead = segments.filter { $0.isCandidate && !$0.hasLiveRecords }
     while true {
       let ids = Set(dead.map(\.id))
       let barrier = barrier(without: ids)
@@ -131,7 +131,8 @@ package struct CompactionPlanner: Sendable {
   /// numbers, and those that came before were rewritten by then.
   package func allRounds() -> [[SegmentID]] {
     let victims = segments.filter {
-      $0.isCandidate && ($0.deadPutCount > 0 || $0.tombstoneByteCount > 0)
+      $0.isCandidate
+        && ($0.deadPutCount > 0 || $0.deadExtensionCount > 0 || $0.tombstoneByteCount > 0)
     }.sorted { Self.order($0) < Self.order($1) }
     var rounds: [[SegmentID]] = []
     var cost = 0
