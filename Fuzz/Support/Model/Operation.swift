@@ -95,7 +95,8 @@ package enum Operation {
   package var durability: Durability? {
     switch self {
     case .put(_, _, let durability), .remove(_, let durability), .batch(_, let durability),
-      .compareAndSet(_, _, _, let durability), .extend(_, _, let durability), .trim(_, let durability),
+      .compareAndSet(_, _, _, let durability), .extend(_, _, let durability),
+      .trim(_, let durability),
       .removeExpired(let durability):
       durability
     default: nil

@@ -1,0 +1,402 @@
+import CairnStore
+import Foundation
+import FuzzSupport
+import Testing
+
+/// A power cut that leaves only what was synced.
+private struct OldestCut: CutChooser {
+  mutating func version(of count: Int) -> Int { 0 }
+  mutating func tearsSector() -> Bool { false }
+  mutating func keepsOldWord() -> Bool { true }
+  mutating func length(of count: Int) -> Int { 0 }
+  mutating func persistsName() -> Bool { false }
+  mutating func fillsUnwritten() -> Bool { false }
+  mutating func junk(of count: Int) -> Int { 0 }
+  mutating func isHostile() -> Bool { false }
+}
+
+@Suite("Extended lifetimes")
+struct ExtensionTests {
+  let directory: TemporaryDirectory
+  let clock = ManualClock()
+  let queue = ManualBackgroundQueue()
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  func makeStore(_ change: (inout StoreConfiguration) -> Void = { _ in }) throws -> Store {
+    try Store(directory.store, .small(clock: clock, change), background: queue)
+  }
+
+  /// When a value ends, in seconds from the start of the clock.
+  func end(_ store: Store, _ key: String) throws -> Int64? {
+    try store.info(forKey: key)?.expires.map {
+      ($0.millisecondsSinceEpoch - ManualClock.start.millisecondsSinceEpoch) / 1000
+    }
+  }
+
+  /// The store as the death of the process leaves it, opened.
+  func reopenedAfterKill(_ name: String, boot: [UInt8]? = nil) throws -> Store {
+    try Image(of: directory.store).write(to: directory(name))
+    return try Store(
+      directory(name), .small(clock: clock), fileSystem: FaultyFileSystem(bootIdentifier: boot),
+      background: queue)
+  }
+
+  // MARK: What a call does
+
+  @Test("It lives for so long from now on, with the same value, version and attributes")
+  func extends() throws {
+    let store = try makeStore()
+    let version = try store.setValue(
+      "v", forKey: "key", lifetime: .seconds(10), cost: 5, metadata: [1])
+    clock.advance(by: .seconds(9))
+    let before = try #require(try store.entry(forKey: "key"))
+    #expect(try store.extendLifetime(forKey: "key", to: .seconds(10)))
+    var after = try #require(try store.entry(forKey: "key"))
+    #expect(after.info.version == version)
+    #expect(try end(store, "key") == 19)
+    after.info.expires = before.info.expires
+    after.info.accessed = before.info.accessed
+    #expect(after == before)
+    clock.advance(by: .milliseconds(9999))
+    #expect(try store.text("key") == "v")
+    #expect(try store.count() == 1)
+    clock.advance(by: .milliseconds(1))
+    #expect(try store.text("key") == nil)
+    #expect(try store.contents() == [:])
+    #expect(try store.count() == 0)
+    #expect(try store.removeExpired().count == 1)
+    #expect(try store.statistics().liveByteCount == 0)
+    #expect(try store.auditUsage() == [])
+  }
+
+  @Test("Where nothing would change nothing is written")
+  func writesNothing() throws {
+    let store = try makeStore()
+    try store.setValue("v", forKey: "endless")
+    try store.setValue("v", forKey: "long", lifetime: .seconds(100))
+    try store.setValue("v", forKey: "short", lifetime: .seconds(1))
+    try store.setValue("v", forKey: "idle", idleLimit: .seconds(50))
+    clock.advance(by: .seconds(2))
+    let last = try store.statistics().lastVersion
+    #expect(try store.extendLifetime(forKey: "endless", to: .seconds(5)))
+    #expect(try end(store, "endless") == nil)
+    #expect(try store.extendLifetime(forKey: "long", to: .seconds(98)))
+    #expect(try store.extendLifetime(forKey: "long", to: .seconds(-5)))
+    #expect(try end(store, "long") == 100)
+    #expect(try store.extendLifetime(forKey: "idle", to: .seconds(5)))
+    #expect(try store.extendLifetime(forKey: "short", to: .seconds(5)) == false)
+    #expect(try store.extendLifetime(forKey: "absent", to: .seconds(5)) == false)
+    #expect(try store.statistics().lastVersion == last)
+    #expect(throws: StoreError.invalidKey(byteCount: 0, limit: 65535)) {
+      try store.extendLifetime(forKey: "", to: .seconds(5))
+    }
+  }
+
+  @Test("Many keys in one call; some of them are there")
+  func manyKeys() throws {
+    let store = try makeStore()
+    for number in 0..<10 {
+      try store.setValue("v", forKey: "key\(number)", lifetime: .seconds(Int64(10 + number)))
+    }
+    try store.setValue("v", forKey: "endless")
+    let keys = (5..<15).map { "key\($0)" } + ["endless"]
+    #expect(try store.extendLifetimes(forKeys: keys, to: .seconds(17), durability: .durable) == 6)
+    for number in 0..<10 {
+      let expected = number < 5 ? 10 + number : max(17, 10 + number)
+      #expect(try end(store, "key\(number)") == Int64(expected))
+    }
+  }
+
+  @Test("It is for the value that is there, not for one that comes after")
+  func otherValue() throws {
+    let store = try makeStore()
+    for key in ["overwritten", "removed", "batch"] {
+      try store.setValue("v", forKey: key, lifetime: .seconds(10))
+      #expect(try store.extendLifetime(forKey: key, to: .seconds(100)))
+    }
+    try store.setValue("w", forKey: "overwritten", lifetime: .seconds(20))
+    try store.removeValue(forKey: "removed")
+    try store.setValue("w", forKey: "removed", lifetime: .seconds(30))
+    try store.write { batch in
+      try batch.setValue("w", forKey: "batch", lifetime: .seconds(40))
+    }
+    func check(_ store: Store) throws {
+      #expect(try end(store, "overwritten") == 20)
+      #expect(try end(store, "removed") == 30)
+      #expect(try end(store, "batch") == 40)
+      #expect(try store.auditUsage() == [])
+    }
+    try check(store)
+    try check(reopenedAfterKill("killed"))
+    try store.close()
+    try check(makeStore())
+  }
+
+  @Test("An entry that was found to have expired and is extended by then stays")
+  func removalOfExpired() throws {
+    let store = try makeStore()
+    try store.setValue("v", forKey: "a", lifetime: .seconds(10))
+    try store.setValue("v", forKey: "b", lifetime: .seconds(10))
+    try store.extendLifetime(forKey: "a", to: .seconds(20))
+    clock.advance(by: .seconds(15))
+    #expect(try store.removeExpired().count == 1)
+    #expect(try store.contents().keys.sorted() == ["a"])
+    clock.advance(by: .seconds(5))
+    #expect(try store.removeExpired().count == 1)
+    #expect(try store.statistics().indexedKeyCount == 0)
+  }
+
+  @Test("A snapshot shows the ends that were, whatever comes after")
+  func snapshot() throws {
+    let store = try makeStore()
+    for key in ["a", "b"] { try store.setValue("v", forKey: key, lifetime: .seconds(10)) }
+    try store.extendLifetime(forKey: "a", to: .seconds(50))
+    clock.advance(by: .seconds(5))
+    let snapshot = try store.snapshot()
+    defer { snapshot.close() }
+    let ends = try ["a", "b"].map { try snapshot.info(forKey: $0)?.expires }
+    try store.extendLifetime(forKey: "a", to: .seconds(500))
+    try store.extendLifetime(forKey: "b", to: .seconds(500))
+    try store.removeValue(forKey: "a")
+    #expect(try ["a", "b"].map { try snapshot.info(forKey: $0)?.expires } == ends)
+    clock.advance(by: .seconds(20))
+    let later = try store.snapshot()
+    defer { later.close() }
+    #expect(try later.count() == 1)
+    var seen: [Timestamp?] = []
+    try later.forEachEntry {
+      seen.append($0.info.expires)
+      return .next
+    }
+    #expect(seen == [try store.info(forKey: "b")?.expires])
+    #expect(try snapshot.count() == 2)
+  }
+
+  // MARK: What is found again
+
+  @Test("It is there after a kill, a close, with a checkpoint and without")
+  func reopened() throws {
+    var store = try makeStore()
+    for number in 0..<40 {
+      try store.setValue("v", forKey: "key\(number)", lifetime: .seconds(10))
+    }
+    for number in stride(from: 0, to: 40, by: 2) {
+      try store.extendLifetime(forKey: "key\(number)", to: .seconds(Int64(100 + number)))
+    }
+    try store.extendLifetime(forKey: "key4", to: .seconds(300))
+    try store.extendLifetime(forKey: "key4", to: .seconds(200))
+    let ends = try store.ends()
+    #expect(Set(ends.values).count == 21)
+    func check(_ store: Store, _ source: RecoveryReport.Source) throws {
+      #expect(try store.ends() == ends)
+      #expect(try store.auditUsage() == [])
+      #expect(try store.statistics().recovery.source == source)
+      try store.close()
+    }
+    try check(reopenedAfterKill("killed"), .scan)
+    try store.checkpoint()
+    try check(reopenedAfterKill("with checkpoint"), .checkpoint)
+    try store.close()
+    store = try makeStore()
+    #expect(try store.ends() == ends)
+    try store.close()
+    let image = try Image(of: directory.store)
+    let name = FileName.checkpoint(try image.manifest.checkpointID)
+    try image.flipping(name, at: 40).write(to: directory("damaged"))
+    try check(Store(directory("damaged"), .small(clock: clock)), .scan)
+    #expect(try Store.verify(path: directory.store).errors == [])
+  }
+
+  @Test("What is not durable a power cut takes back; what is, it does not")
+  func powerCut() throws {
+    let disk = SimulatedDisk()
+    let process = SimulatedProcess.start(on: disk, seed: 1)
+    let store = try process.open(.simulated(clock))
+    for key in ["a", "b"] {
+      try store.setValue("v", forKey: key, lifetime: .seconds(10), durability: .durable)
+    }
+    #expect(try store.extendLifetime(forKey: "a", to: .seconds(60), durability: .durable))
+    #expect(try store.extendLifetime(forKey: "b", to: .seconds(60), durability: .process))
+    process.kill()
+    var chooser = OldestCut()
+    let cut = disk.afterPowerCut(&chooser)
+    let again = try SimulatedProcess.start(on: cut, seed: 2).open(.simulated(clock))
+    #expect(try end(again, "a") == 60)
+    #expect(try end(again, "b") == 10)
+  }
+
+  // MARK: Compaction
+
+  /// Fills segments with values of which every other one dies, so that they are compacted.
+  private func fillAround(_ store: Store, _ body: () throws -> Void) throws {
+    for number in 0..<200 {
+      try store.setValue([UInt8](repeating: 1, count: 1000), forKey: "filler\(number)")
+      if number == 100 { try body() }
+    }
+    for number in stride(from: 0, to: 200, by: 2) {
+      try store.removeValue(forKey: "filler\(number)")
+    }
+  }
+
+  @Test("The copy of a value takes its end along, and the record of the extension goes")
+  func folded() throws {
+    let store = try makeStore()
+    try fillAround(store) {
+      for number in 0..<30 {
+        try store.setValue("v", forKey: "key\(number)", lifetime: .seconds(10))
+        try store.extendLifetime(forKey: "key\(number)", to: .seconds(Int64(20 + number)))
+        try store.extendLifetime(forKey: "key\(number)", to: .seconds(Int64(200 + number)))
+      }
+    }
+    queue.runAll()
+    let ends = try store.ends()
+    try store.compact()
+    #expect(try store.ends() == ends)
+    #expect(try store.auditUsage() == [])
+    let image = try Image(of: directory.store)
+    let listed = try image.manifest.sealedSegments.map { FileName.segment($0.id) }
+    let records = try listed.flatMap { try image.records(in: $0) }
+    #expect(records.filter { $0.header.kind == .extension }.isEmpty)
+    #expect(records.filter { $0.key.starts(with: Array("key".utf8)) }.count == 30)
+    let killed = try reopenedAfterKill("killed")
+    #expect(try killed.ends() == ends)
+    #expect(try killed.auditUsage() == [])
+    try killed.close()
+    try store.close()
+    #expect(try makeStore().ends() == ends)
+  }
+
+  @Test(
+    "An extension is copied while its value stays where it is, and dropped when it is not in force")
+  func copied() throws {
+    let store = try makeStore { $0.checkpointRecordThreshold = 1 << 30 }
+    for number in 0..<30 {
+      try store.setValue(
+        [UInt8](repeating: 7, count: 2500), forKey: "key\(number)", lifetime: .seconds(10))
+    }
+    // In segments of their own, beside values that die.
+    try fillAround(store) {
+      for number in 0..<20 {
+        try store.extendLifetime(forKey: "key\(number)", to: .seconds(Int64(100 + number)))
+      }
+    }
+    for number in 0..<5 {
+      try store.extendLifetime(forKey: "key\(number)", to: .seconds(Int64(400 + number)))
+    }
+    try store.removeValue(forKey: "key5")
+    queue.runAll()
+    let ends = try store.ends()
+    for _ in 0..<3 {
+      try store.compact()
+      #expect(try store.ends() == ends)
+      #expect(try store.auditUsage() == [])
+      let killed = try reopenedAfterKill("killed")
+      #expect(try killed.ends() == ends)
+      #expect(try killed.auditUsage() == [])
+      try killed.close()
+      try FileManager.default.removeItem(atPath: directory("killed"))
+      try store.checkpoint()
+    }
+  }
+
+  @Test("Extending for ever keeps space within its bound")
+  func forEver() throws {
+    let store = try makeStore {
+      $0.deadByteFloor = 0
+      $0.spaceBound = 1.5
+    }
+    for number in 0..<100 {
+      try store.setValue(
+        [UInt8](repeating: 7, count: 2000), forKey: "key\(number)", lifetime: .seconds(100))
+    }
+    for _ in 0..<400 {
+      clock.advance(by: .milliseconds(500))
+      for number in 0..<100 {
+        try store.extendLifetime(forKey: "key\(number)", to: .seconds(100))
+      }
+      queue.runAll()
+    }
+    let statistics = try store.statistics()
+    #expect(try store.count() == 100)
+    #expect(statistics.allocatedByteCount < 4 * 200_000)
+    #expect(try store.auditUsage() == [])
+    let ends = try store.ends()
+    #expect(try reopenedAfterKill("killed").ends() == ends)
+  }
+
+  // MARK: Salvage and hostile records
+
+  @Test("A salvage copies the later end; one that is damaged leaves the one before")
+  func salvage() throws {
+    let store = try makeStore()
+    try store.setValue("v", forKey: "a", lifetime: .seconds(100))
+    try store.extendLifetime(forKey: "a", to: .seconds(200))
+    try store.extendLifetime(forKey: "a", to: .seconds(300))
+    try store.setValue("v", forKey: "b", lifetime: .seconds(100))
+    try store.extendLifetime(forKey: "b", to: .seconds(400))
+    try store.setValue("w", forKey: "b", lifetime: .seconds(50))
+    try store.close()
+    func ends(_ salvaged: Salvaged) -> [String: Timestamp?] {
+      salvaged.entries.mapValues(\.info.expires)
+    }
+    func time(_ seconds: Int64) -> Timestamp { ManualClock.start.advanced(by: .seconds(seconds)) }
+    let image = try Image(of: directory.store)
+    let whole = try Salvaged(image, clock: clock)
+    #expect(ends(whole) == ["a": time(300), "b": time(50)])
+    #expect(whole.report.isComplete)
+    let records = try image.records(in: image.segmentNames[0])
+    #expect(records.map(\.header.kind) == [.put, .extension, .extension, .put, .extension, .put])
+    let damaged = try Salvaged(
+      image.flipping(image.segmentNames[0], at: records[2].offset + 9), clock: clock)
+    #expect(ends(damaged) == ["a": time(200), "b": time(50)])
+    #expect(damaged.report.warnings.contains(.olderValuesMayBeBack))
+  }
+
+  @Test("Extensions of what is not there, or of records to come, mean nothing")
+  func hostile() throws {
+    let store = try makeStore()
+    try store.setValue("v", forKey: "mortal", lifetime: .seconds(100))
+    try store.setValue("v", forKey: "lasts!")
+    try store.setValue("v", forKey: "mortal", lifetime: .seconds(90))
+    for _ in 0..<4 {
+      try store.setValue("v", forKey: "filler", lifetime: .seconds(10))
+      try store.extendLifetime(forKey: "filler", to: .seconds(20))
+    }
+    try store.close()
+    var image = try Image(of: directory.store).withoutReserves()
+    let name = image.segmentNames[0]
+    let records = try image.records(in: name).filter { $0.header.kind == .extension }
+    let seed = try #require(image.files[name]).withSpan {
+      try SegmentHeader(decoding: $0, file: name)
+    }.recordSeed
+    // Each extension is made to be of something else.
+    let targets: [(key: String, version: UInt64)] = [
+      ("lasts!", 2), ("mortal", 1), ("mortal", .max), ("mortal", 2),
+    ]
+    #expect(records.count == targets.count)
+    for (record, target) in zip(records, targets) {
+      var header = record.header
+      let key = Array(target.key.utf8)
+      header.target = target.version
+      header.expires = .max
+      image = image.changing(name) { bytes in
+        bytes.withMutableSpan(in: record.range) { bytes in
+          key.withSpan {
+            header.encode(key: $0, metadata: RawSpan(), value: RawSpan(), into: &bytes)
+          }
+          header.seal(&bytes, at: record.offset, seed: seed)
+        }
+      }
+    }
+    image.files = image.files.filter { !$0.key.hasPrefix("ckpt-") }
+    try image.write(to: directory("hostile"))
+    let hostile = try Store(directory("hostile"), .small(clock: clock), background: queue)
+    #expect(try end(hostile, "mortal") == 90)
+    #expect(try end(hostile, "lasts!") == nil)
+    #expect(try hostile.count() == 3)
+    #expect(try hostile.auditUsage() == [])
+    try hostile.compact()
+    #expect(try hostile.count() == 3)
+  }
+}
