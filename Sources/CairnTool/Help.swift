@@ -12,13 +12,14 @@ enum Help {
       cairn salvage STORE DESTINATION   copy what is sound in a damaged store into a new one
       cairn trim    STORE               remove keys by count, size, age or expiry
       cairn compact STORE               give back the space of what was removed or replaced
+      cairn backup  STORE DESTINATION   copy a store into a new one, and check the copy
       cairn import  STORE DIRECTORY     store the files of a tree
       cairn export  STORE DIRECTORY     write the values as the files of a new tree
       cairn help    [COMMAND]           explain a command
 
     Options may stand anywhere; -- ends them. --json has every report as JSON.
-    put and import make the store if there is none. get, keys, stats, verify, salvage and
-    export write nothing to the store.
+    put and import make the store if there is none. get, keys, stats, verify, salvage,
+    backup and export write nothing to the store.
 
     exit status: 0 done, 1 key not found, 2 usage, 3 the store is corrupt, 4 the store is open
     elsewhere, 5 any other error
@@ -91,6 +92,7 @@ enum Help {
     case .salvage: salvageText
     case .trim: trimText
     case .compact: compactText
+    case .backup: backupText
     case .import: importText
     case .export: exportText
     case .help:
@@ -149,6 +151,19 @@ enum Help {
                "copiedRecords", "droppedTombstones" and "unreadableSegments"
 
     A file that is damaged stays as it is; the exit status is then 3.
+    """
+
+  private static let backupText = """
+    usage: cairn backup STORE DESTINATION [--json]
+
+    Copies STORE into a new store at DESTINATION, where nothing or an empty directory must be, and
+    reads every byte of the copy again before it becomes a store. Blocks are shared where the
+    filesystem can. A program that has STORE open can make a backup itself, while it writes.
+
+      --json   one object with "entries", "segments", "bytes", "version" and "damagedValues"
+
+    A value that is damaged in STORE is so in the copy; the exit status is then 3. Where more than
+    values is damaged there is no copy: see cairn salvage.
     """
 
   private static let importText = """

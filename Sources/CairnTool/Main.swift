@@ -48,6 +48,7 @@ enum Main {
     case .salvage: try SalvageCommand.run(invocation, on: console)
     case .trim: try TrimCommand.run(invocation, on: console)
     case .compact: try CompactCommand.run(invocation, on: console)
+    case .backup: try BackupCommand.run(invocation, on: console)
     case .import: try ImportCommand.run(invocation, on: console)
     case .export: try ExportCommand.run(invocation, on: console)
     case .help: try help(invocation, on: console)

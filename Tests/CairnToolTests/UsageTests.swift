@@ -20,6 +20,7 @@ struct UsageTests {
     ["trim", "S", "--count", "99999999999999999999"], ["trim", "S", "--older-than", "0"],
     ["trim", "S", "--expired=1"], ["trim", "--expired"], ["trim", "S", "T", "--expired"],
     ["compact"], ["compact", "S", "T"], ["compact", "S", "--count", "1"],
+    ["backup", "S"], ["backup", "S", "D", "E"], ["backup", "S", ""],
   ])
   func `a wrong command line exits 2 with one line`(arguments: [String]) throws {
     let directory = try TemporaryDirectory()
@@ -53,8 +54,8 @@ struct UsageTests {
   }
 
   @Test(arguments: [
-    "put", "get", "delete", "keys", "stats", "verify", "salvage", "trim", "compact", "import",
-    "export", "help",
+    "put", "get", "delete", "keys", "stats", "verify", "salvage", "trim", "compact", "backup",
+    "import", "export", "help",
   ])
   func `every command explains itself`(command: String) throws {
     let outcome = try cairn("help", command)

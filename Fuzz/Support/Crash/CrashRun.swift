@@ -22,6 +22,9 @@ package final class CrashRun<Choices: ChoiceSource> {
   private var hasWritten = false
   package private(set) var tally = Tally()
 
+  /// A snapshot that is held, and what it must show.
+  private var held: (snapshot: Snapshot, state: ModelState, now: Timestamp)?
+
   /// One call in so many is looked at, in the mean.
   private let cutInterval: Int
 
@@ -43,6 +46,10 @@ package final class CrashRun<Choices: ChoiceSource> {
       configuration.deadByteFloor = 0
     }
     if choices.once(in: 3) { configuration.checkpointRecordThreshold = 16 }
+    if choices.once(in: 4) {
+      configuration.countLimit = 2 + choices.below(8)
+      generator.mayExpire = false
+    }
     self.cutInterval = cutInterval
     process = SimulatedProcess.start(on: disk, seed: UInt64(choices.below(1 << 30)))
     self.choices = choices
@@ -57,7 +64,12 @@ package final class CrashRun<Choices: ChoiceSource> {
       // Not all at the end: each holds a disk.
       if images.count >= 8 { try checkImages() }
     }
-    if choices.once(in: 2) { try crash() } else { try process.close() }
+    if choices.once(in: 2) {
+      try crash()
+    } else {
+      try checkSnapshot()
+      try process.close()
+    }
     process.kill()
     try checkImages()
   }
@@ -101,7 +113,8 @@ package final class CrashRun<Choices: ChoiceSource> {
       return callsToDeath == 0 ? .die : nil
     }
     trace?(operation.name)
-    let steps = operation.steps(from: model.current, now: clock.now())
+    let steps = operation.steps(
+      from: model.current, now: clock.now(), countLimit: configuration.countLimit)
     model.candidates = steps
     do {
       let versions = try apply(operation)
@@ -130,6 +143,7 @@ package final class CrashRun<Choices: ChoiceSource> {
       // Without a write there is no new checkpoint, and reads are forgotten.
       let isKept = hasWritten && configuration.checkpointRecordThreshold == 0
       let order = isKept ? model.current.keysByRecency(now: clock.now()) : nil
+      try checkSnapshot()
       try process.close()
       model.settle()
       model.candidates = []
@@ -138,6 +152,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     }
     guard let store = process.store else { preconditionFailure("no store is open") }
     let lastVersion = try store.statistics().lastVersion
+    let before = model.current
     let versions = try operation.perform(
       on: store, holding: model.current, now: clock.now(),
       storeDurability: configuration.durability)
@@ -152,6 +167,14 @@ package final class CrashRun<Choices: ChoiceSource> {
         throw FuzzFailure("a compaction leaves \(statistics.deadByteCount) dead bytes")
       }
     case .sync, .checkpoint: if !process.fileSystem.isDead { model.settle() }
+    case .snapshot:
+      try checkSnapshot()
+      held = (try store.snapshot(), before, clock.now())
+    case .backup(let path):
+      if process.fileSystem.isDead { break }
+      tally["backups"] += 1
+      try checkBackup(path, on: process.environment, legal: [before])
+      disk.setContents(nil, of: path)
     case .wait(let duration):
       clock.advance(by: duration)
       process.queue.runAll(dueAfter: duration)
@@ -179,15 +202,16 @@ package final class CrashRun<Choices: ChoiceSource> {
     case 2 where other.allowsRemovalOfAllMeanwhile: operation = .removeAll
     default: operation = .put(key: key, entry(), .process)
     }
-    guard let next = operation.applied(to: state, now: now) else { return }
+    let steps = operation.steps(from: state, now: now, countLimit: configuration.countLimit)
+    if steps.isEmpty { return }
     trace?("    meanwhile \(operation.name)")
-    model.candidates.append(next)
+    model.candidates += steps
     do {
       _ = try operation.perform(on: store, holding: state, now: now)
       if !process.fileSystem.isDead { model.acknowledgedCandidateCount = model.candidates.count }
     } catch {
       // Closed by now, or dead.
-      if !process.fileSystem.isDead { model.candidates.removeLast() }
+      if !process.fileSystem.isDead { model.candidates.removeLast(steps.count) }
     }
   }
 
@@ -222,6 +246,42 @@ package final class CrashRun<Choices: ChoiceSource> {
     model.candidates = []
   }
 
+  // MARK: Snapshots and backups
+
+  /// A snapshot shows what it did when it was taken, whatever has happened since.
+  private func checkSnapshot() throws {
+    guard let (snapshot, state, now) = held else { return }
+    held = nil
+    defer { snapshot.close() }
+    if process.fileSystem.isDead { return }
+    let intervene = process.fileSystem.intervene
+    process.fileSystem.intervene = nil
+    defer { process.fileSystem.intervene = intervene }
+    let contents = try StoreContents(of: snapshot, now: now)
+    if contents.match([state]) == nil {
+      throw FuzzFailure("a snapshot shows something else: \(contents.differences(from: state))")
+    }
+    tally["snapshots"] += 1
+  }
+
+  /// What is a store where a backup was made is the store that it was made of.
+  private func checkBackup(
+    _ path: String, on environment: Environment, legal: [ModelState]
+  ) throws {
+    let intervene = process.fileSystem.intervene
+    process.fileSystem.intervene = nil
+    defer { process.fileSystem.intervene = intervene }
+    let copy = try Store(
+      path: path, configuration: .simulated(clock), environment: environment, readOnly: true)
+    let contents = try StoreContents(of: copy, now: clock.now())
+    if contents.match(legal) == nil {
+      throw FuzzFailure("a backup differs: \(contents.differences(from: legal[0]))")
+    }
+    try copy.close()
+    let report = try Store.verify(path: path, environment: environment)
+    if !report.errors.isEmpty { throw FuzzFailure("a backup is damaged: \(report.errors)") }
+  }
+
   // MARK: Crashes
 
   private func takeImage(
@@ -237,6 +297,8 @@ package final class CrashRun<Choices: ChoiceSource> {
   /// a failed sync the process may also go on by itself, and open the store again.
   private func crash(afterFailedSync: Bool = false) throws {
     process.fileSystem.intervene = nil
+    if !process.fileSystem.isDead { try checkSnapshot() }
+    held = nil
     if afterFailedSync { tally["failed syncs"] += 1 }
     if afterFailedSync, !process.fileSystem.isDead, choices.once(in: 3) {
       trace?("  closed and opened again")
@@ -319,7 +381,15 @@ package final class CrashRun<Choices: ChoiceSource> {
   private func checkImages() throws {
     for (index, (image, model, call, operation)) in images.enumerated() {
       var check = RecoveryCheck(configuration: configuration, now: clock.now())
+      // What is written to what was recovered evicts nothing.
+      check.configuration.countLimit = nil
       do {
+        if case .backup(let path) = operation, image.contents(of: path + "/MANIFEST") != nil {
+          let process = SimulatedProcess.start(on: image, seed: 1)
+          try checkBackup(path, on: process.environment, legal: model.states)
+          process.kill()
+          tally["backups at a cut"] += 1
+        }
         try check.check(image, legal: model.afterPowerCut, &choices)
       } catch {
         throw FuzzFailure(

@@ -89,6 +89,7 @@ package struct FaultWorkload: Sendable {
     script.put(1, 55, .durable)
     script.batch([(2, 50), (3, 60)], .interval(.milliseconds(50)))
     script.steps.append(.verify)
+    script.add(.backup(to: "/backup"))
     script.put(7, 3000, .process)
     script.steps.append(.salvage)
     script.put(4, 50, .process)

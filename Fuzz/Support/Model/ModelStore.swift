@@ -135,6 +135,19 @@ package struct StoreContents {
     self.entries = entries
   }
 
+  package init(of snapshot: Snapshot, now: Timestamp) throws {
+    self.now = now
+    var entries: [[UInt8]: Entry] = [:]
+    try snapshot.forEachEntry { entry in
+      entries[entry.key] = entry
+      return .next
+    }
+    self.entries = entries
+    guard try snapshot.count() == entries.count else {
+      throw FuzzFailure("a snapshot counts \(try snapshot.count()) instead of \(entries.count)")
+    }
+  }
+
   /// The state among `states` that this is, the newest first.
   package func match(_ states: [ModelState]) -> ModelState? {
     states.last { matches($0) }

@@ -76,12 +76,15 @@ extension Operation {
       if report.unreadableSegmentCount > 0 { throw FuzzFailure("a compaction finds damage") }
     case .sync: try store.sync()
     case .checkpoint: try store.checkpoint()
+    case .backup(let path):
+      let report = try store.backup(to: path)
+      if !report.damagedValues.isEmpty { throw FuzzFailure("a backup finds damage") }
     case .get(let key):
       let entry = state[key].flatMap { $0.hasExpired(now) ? nil : $0 }
       guard try store.value(forKey: key) == entry?.value else {
         throw FuzzFailure("a read finds something else than was written")
       }
-    case .wait, .runJobs, .reopen: break
+    case .wait, .runJobs, .snapshot, .reopen: break
     }
     return [:]
   }

@@ -24,15 +24,26 @@ package enum Operation {
   case runJobs
   case get(key: [UInt8])
   case checkpoint
+  /// A snapshot is taken, to be looked at later.
+  case snapshot
+  /// A copy is made at the path.
+  case backup(to: String)
   case reopen
 
   /// The state that this leads to, or `nil` where it writes nothing.
-  package func applied(to state: ModelState, now: Timestamp) -> ModelState? {
-    steps(from: state, now: now).last
+  package func applied(
+    to state: ModelState, now: Timestamp, countLimit: Int? = nil
+  ) -> ModelState? {
+    steps(from: state, now: now, countLimit: countLimit).last
   }
 
   /// The states that this leads to one after the other, any of which a crash may leave.
-  package func steps(from state: ModelState, now: Timestamp) -> [ModelState] {
+  ///
+  /// - Parameter countLimit: that of the configuration; then nothing may have a lifetime, since it is
+  ///   not known whether what has expired still counts.
+  package func steps(
+    from state: ModelState, now: Timestamp, countLimit: Int? = nil
+  ) -> [ModelState] {
     if case .trim(let count, _) = self {
       // Each removal is a write of its own. What has expired goes too, which nobody can see.
       var next = state
@@ -41,7 +52,14 @@ package enum Operation {
         return next
       }
     }
-    return step(from: state, now: now).map { [$0] } ?? []
+    guard var next = step(from: state, now: now) else { return [] }
+    var steps = [next]
+    // Each eviction is a write of its own.
+    for key in next.victims(trimmingTo: countLimit ?? .max, now: now) {
+      next[key] = nil
+      steps.append(next)
+    }
+    return steps
   }
 
   private func step(from state: ModelState, now: Timestamp) -> ModelState? {
@@ -63,7 +81,7 @@ package enum Operation {
     case .removeAll:
       next = [:]
     case .compareAndSet, .trim, .removeExpired, .compact, .sync, .wait, .runJobs, .get, .checkpoint,
-      .reopen:
+      .snapshot, .backup, .reopen:
       return nil
     }
     return next
@@ -87,6 +105,8 @@ package enum Operation {
       case .runJobs: "background work"
       case .get: "a read"
       case .checkpoint: "a checkpoint"
+      case .snapshot: "a snapshot"
+      case .backup: "a backup"
       case .reopen: "a close and an open"
       }
     return durability.map { "\(name) (\($0))" } ?? name
@@ -112,6 +132,9 @@ package struct OperationGenerator {
     + [Array("key".utf8), [UInt8](repeating: 0x6B, count: 300), [0]]
 
   private var valueCount = 0
+  private var backupCount = 0
+  /// Whether entries may have lifetimes.
+  package var mayExpire = true
 
   package init() {}
 
@@ -137,7 +160,7 @@ package struct OperationGenerator {
       entry.metadata = Array("metadata \(valueCount)".utf8)
       entry.cost = UInt64(choices.below(1000))
     }
-    if choices.once(in: 5) {
+    if choices.once(in: 5), mayExpire {
       entry.expires = now.advanced(by: .milliseconds(1 + choices.below(5000)))
     }
     return entry
@@ -181,6 +204,10 @@ package struct OperationGenerator {
       return .trim(toCount: choices.below(10), durability(&choices))
     case 93..<95: return .get(key: key)
     case 95..<97: return .compact
+    case 97:
+      if choices.once(in: 2) { return .snapshot }
+      backupCount += 1
+      return .backup(to: "/backup-\(backupCount)")
     default: return .reopen
     }
   }

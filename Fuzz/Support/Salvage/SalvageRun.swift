@@ -84,6 +84,14 @@ package struct SalvageRun {
     unreadable[name] = range
   }
 
+  private static func difference(_ copy: [[UInt8]: Entry], _ opened: [[UInt8]: Entry]) -> String {
+    Set(copy.keys).union(opened.keys).filter { copy[$0] != opened[$0] }.map { key in
+      "\(String(decoding: key.prefix(20), as: UTF8.self)) has "
+        + "\(copy[key].map { "\($0.info)" } ?? "nothing") instead of "
+        + "\(opened[key].map { "\($0.info)" } ?? "nothing")"
+    }.joined(separator: "; ")
+  }
+
   // MARK: The check
 
   private mutating func check(
@@ -125,7 +133,9 @@ package struct SalvageRun {
       if !report.warnings.contains(.olderValuesMayBeBack),
         copy.copied(report) != opened.copied(report)
       {
-        throw FuzzFailure("the copy is not what opening gives")
+        throw FuzzFailure(
+          "the copy is not what opening gives: "
+            + Self.difference(copy.copied(report), opened.copied(report)) + " \(report)")
       }
     }
     if !isDamaged, history.end != .powerCut, opened == nil || !report.isComplete {

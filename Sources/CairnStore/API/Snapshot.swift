@@ -41,6 +41,31 @@ public final class Snapshot: Sendable {
     withExtendedLifetime(state) {}
   }
 
+  /// Copies all that it shows into a new store, while the store goes on.
+  ///
+  /// The copy is a store in its own right: with the same keys, values, versions, lifetimes and order of
+  /// accesses, which opens at once. Every byte of it was read again before it becomes one. Blocks are
+  /// shared with the store where the filesystem can (XFS, btrfs).
+  ///
+  /// - Parameters:
+  ///   - destination: a path where nothing is, or an empty directory, outside the store. When the call
+  ///     returns, the copy is durable there, whatever the durability of the store's writes. When it
+  ///     throws, the directory is empty; after a crash it may hold a file `UNFINISHED-COPY`, and
+  ///     opening it is refused.
+  ///   - progress: called now and then, on this thread.
+  /// - Returns: what was copied. A value that is damaged in the store is so in the copy; the report
+  ///   names it.
+  /// - Throws: `corrupt` where a record's head is damaged: the store needs `Store.salvage`;
+  ///   `unusableDestination`, `noSpace`, `unsafeFile`, `unsupportedFileSystem`, `closed`,
+  ///   `usedAfterFork`, `system`.
+  /// - Complexity: O(bytes of the log), dead ones too: `Store.compact` before makes it smaller.
+  @discardableResult
+  public func backup(
+    to destination: String, progress: (BackupProgress) -> Void = { _ in }
+  ) throws(StoreError) -> BackupReport {
+    try engine.backup(try state(), to: destination, progress: progress)
+  }
+
   /// How many keys it shows.
   ///
   /// - Complexity: O(1) where no entry can expire, else O(keys).

@@ -20,6 +20,16 @@ extension Store {
   @discardableResult
   public func compact() throws(StoreError) -> CompactionReport { try engine.compact() }
 
+  /// Copies the store as it is now into a new one, while it goes on; as `Snapshot.backup`.
+  @discardableResult
+  public func backup(
+    to destination: String, progress: (BackupProgress) -> Void = { _ in }
+  ) throws(StoreError) -> BackupReport {
+    let snapshot = try snapshot()
+    defer { snapshot.close() }
+    return try snapshot.backup(to: destination, progress: progress)
+  }
+
   /// Does at once all that the store does for itself now and then: removes what has expired, keeps the
   /// free space that the configuration asks for, and compacts where the space bound wants it.
   ///

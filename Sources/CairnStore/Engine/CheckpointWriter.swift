@@ -32,9 +32,21 @@ struct CheckpointWriter: ~Copyable {
   /// Makes the file, with room for all of it.
   ///
   /// - Throws: `noSpace`, `system`; a file may be left.
-  init(_ basis: CheckpointBasis, samples: Int, in directory: Directory, storeIdentifier: [UInt8])
-    throws(StoreError)
-  {
+  init(
+    _ basis: CheckpointBasis, samples: Int, in directory: Directory, storeIdentifier: [UInt8]
+  ) throws(StoreError) {
+    let name = FileName.checkpoint(basis.id)
+    // An id that came to nothing before a crash is given out again.
+    try directory.unlink(name)
+    try self.init(
+      basis, samples: samples, file: try directory.createFile(name),
+      storeIdentifier: storeIdentifier)
+  }
+
+  /// Writes to a file that is empty.
+  init(
+    _ basis: CheckpointBasis, samples: Int, file: File, storeIdentifier: [UInt8]
+  ) throws(StoreError) {
     var header = Checkpoint(storeIdentifier: storeIdentifier, id: basis.id)
     header.floorSequence = basis.floor
     header.lastSequence = basis.lastSequence
@@ -42,10 +54,6 @@ struct CheckpointWriter: ~Copyable {
     header.samples = Array(
       repeating: Checkpoint.Sample(tick: 0, time: Timestamp(millisecondsSinceEpoch: 0)),
       count: samples)
-    let name = FileName.checkpoint(basis.id)
-    // An id that came to nothing before a crash is given out again.
-    try directory.unlink(name)
-    let file = try directory.createFile(name)
     try file.allocate(
       from: 0,
       to: header.headerByteCount + basis.snapshot.count * Checkpoint.entryByteCount

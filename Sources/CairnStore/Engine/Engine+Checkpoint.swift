@@ -140,12 +140,8 @@ extension Engine {
         let segments = appender.segments.map { segment in
           // The end of a segment that was left is not synced for its own sake; it is read again.
           let isRolled = appender.rolled.contains { $0 === segment }
-          var covered = Checkpoint.CoveredSegment(
-            id: segment.id, salt: segment.header.salt,
-            end: segment.usage.end - (isRolled ? RecordHeader.rollByteCount : 0))
-          covered.granule = segment.granule
-          covered.granuleCount = SegmentTable.granuleCount(capacity: segment.capacity)
-          segment.usage.save(to: &covered)
+          var covered = segment.covered
+          if isRolled { covered.end -= RecordHeader.rollByteCount }
           return covered
         }
         return CheckpointBasis(

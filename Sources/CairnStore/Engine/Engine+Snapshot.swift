@@ -3,6 +3,8 @@ final class SnapshotState: Sendable {
   let index: IndexSnapshot
   /// The segments at that moment, each with the end of its records, in the order of the log.
   let segments: [(segment: Segment, end: Int)]
+  /// What they amount to.
+  let covered: [Checkpoint.CoveredSegment]
   let lastSequence: SequenceNumber
   let now: Timestamp
   /// When ticks were.
@@ -11,10 +13,12 @@ final class SnapshotState: Sendable {
   private let places: [Int: Segment]
 
   init(
-    index: IndexSnapshot, segments: [(segment: Segment, end: Int)], lastSequence: SequenceNumber,
-    now: Timestamp, times: RecencyTimes
+    index: IndexSnapshot, segments: [(segment: Segment, end: Int)],
+    covered: [Checkpoint.CoveredSegment], lastSequence: SequenceNumber, now: Timestamp,
+    times: RecencyTimes
   ) {
     self.index = index
+    self.covered = covered
     self.segments = segments
     self.lastSequence = lastSequence
     self.now = now
@@ -44,7 +48,8 @@ extension Engine {
     return appender.withLock { appender in
       SnapshotState(
         index: index.snapshot(), segments: appender.segments.map { ($0, $0.usage.end) },
-        lastSequence: appender.nextSequence - 1, now: now, times: index.recency.times)
+        covered: appender.segments.map(\.covered), lastSequence: appender.nextSequence - 1,
+        now: now, times: index.recency.times)
     }
   }
 

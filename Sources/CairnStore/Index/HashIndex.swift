@@ -11,7 +11,7 @@ internal import Synchronization
 package final class HashIndex: Sendable {
   package static let shardCount = 256
 
-  private let shards: InlineArray<256, Lock<IndexShard>>
+  let shards: InlineArray<256, Lock<IndexShard>>
   package let recency: RecencyClock
   private let entryCount = Atomic(0)
   private let expirableEntryCount = Atomic(0)
@@ -24,7 +24,7 @@ package final class HashIndex: Sendable {
 
   /// Told of each extension that is not in force any more, under the lock of its shard; not of those
   /// that a removal of all takes.
-  private let didForget: @Sendable (LifetimeExtension) -> Void
+  let didForget: @Sendable (LifetimeExtension) -> Void
 
   package init(
     recency: RecencyClock, didForget: @escaping @Sendable (LifetimeExtension) -> Void = { _ in }
@@ -190,55 +190,10 @@ package final class HashIndex: Sendable {
     change(shard) { $0.removeTombstones() }
   }
 
-  // MARK: Extended lifetimes
-
   @inline(__always)
   private func forgetExtension(of shard: inout IndexShard, at slot: Int) {
     guard shard[slot].flags.contains(.extended) else { return }
     if let known = shard.setExtension(nil, at: slot) { didForget(known) }
-  }
-
-  /// The lifetime of an entry's record ends later than the record says; `false` where the entry is
-  /// gone.
-  package func extend(_ hash: UInt64, at location: Location, _ new: LifetimeExtension) -> Bool {
-    change(Self.shard(of: hash)) { shard in
-      guard let slot = shard.slot(of: Self.stored(hash), location: location) else { return false }
-      if let known = shard.setExtension(new, at: slot) { didForget(known) }
-      return true
-    }
-  }
-
-  /// The extension of an entry.
-  package func lifetimeExtension(
-    _ hash: UInt64, at location: Location
-  ) -> LifetimeExtension? {
-    shards[Self.shard(of: hash)].withLock { shard in
-      shard.slot(of: Self.stored(hash), location: location).flatMap {
-        shard.extensionOfEntry(at: $0)
-      }
-    }
-  }
-
-  /// Where the put lies that the record at a location extends; `nil` where that is not in force.
-  package func location(_ hash: UInt64, extendedBy location: Location) -> Location? {
-    shards[Self.shard(of: hash)].withLock { shard in
-      shard.slot(of: Self.stored(hash), extendedBy: location).map { shard[$0].location }
-    }
-  }
-
-  /// The record of an extension that is in force now lies somewhere else; `false` where it is not in
-  /// force any more.
-  package func relocateExtension(
-    _ hash: UInt64, from old: Location, to new: Location, byteCount: Int
-  ) -> Bool {
-    change(Self.shard(of: hash)) { shard in
-      guard let slot = shard.slot(of: Self.stored(hash), extendedBy: old),
-        let known = shard.extensionOfEntry(at: slot)
-      else { return false }
-      shard.setExtension(
-        LifetimeExtension(expires: known.expires, location: new, byteCount: byteCount), at: slot)
-      return true
-    }
   }
 
   /// The entries of one shard that have these flags, to when their lifetimes were extended
@@ -277,7 +232,7 @@ package final class HashIndex: Sendable {
 
   /// Changes a shard under its lock.
   @inline(__always)
-  private func change<Value>(
+  func change<Value>(
     _ number: Int, isRemovalOfAll: Bool = false, _ body: (inout IndexShard) -> Value
   ) -> Value {
     shards[number].withLock { shard in

@@ -31,7 +31,8 @@ package struct Record: ~Copyable {
       if !byCalls, let mapping = segment.mapping {
         mapping.pinned(at: offset, count: limit, by: segment)
       } else {
-        try Self.readByCalls(in: segment, at: offset, limit: limit, part: part)
+        try Self.readByCalls(
+          in: segment, at: offset, limit: limit, part: part, mayTryLess: !byCalls)
       }
     guard let header = Self.header(in: pinned, limit: limit, at: offset, part: part) else {
       throw pinned.owner.corruption(at: offset, .badRecordHeader)
@@ -56,9 +57,12 @@ package struct Record: ~Copyable {
   /// The first bytes of the record at an offset, all that were asked for, perhaps some more.
   ///
   /// A length is believed only after the header's checksum was found right.
+  ///
+  /// - Parameter mayTryLess: whether an error of the medium may come from bytes behind the record.
+  ///   Not in a recovery, which goes no further at an error.
   @inline(never)
   private static func readByCalls(
-    in segment: Segment, at offset: Int, limit: Int, part: Part
+    in segment: Segment, at offset: Int, limit: Int, part: Part, mayTryLess: Bool
   ) throws(StoreError) -> PinnedBytes<Segment> {
     var buffer: [UInt8] = []
     func read(to end: Int) throws(StoreError) {
@@ -71,8 +75,20 @@ package struct Record: ~Copyable {
       // is missed only where the record needs it.
       buffer.removeLast(end - start - count)
     }
-    // One call is enough for a small record.
-    try read(to: min(limit, part == .all ? 4096 : 512))
+    do throws(StoreError) {
+      // One call is enough for a small record.
+      try read(to: min(limit, part == .all ? 4096 : 512))
+    } catch {
+      // The record may end before the bytes that the medium does not give.
+      guard mayTryLess, error.isOfMedium else { throw error }
+      buffer = []
+      try read(to: RecordHeader.fixedByteCount)
+      if buffer.count == RecordHeader.fixedByteCount {
+        let flags = RecordFlags(rawValue: buffer[RecordHeader.fixedByteCount - 1])
+        try read(
+          to: min(limit, RecordHeader.fixedByteCount + RecordHeader.optionalByteCount(flags)))
+      }
+    }
     guard let header = buffer.withSpan({ RecordHeader(decoding: $0, limit: limit) }) else {
       throw segment.corruption(at: offset, .badRecordHeader)
     }

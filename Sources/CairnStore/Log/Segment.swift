@@ -53,6 +53,17 @@ package final class Segment: Sendable {
       highestSequence: usage.highestSequence, compactedAt: compactedAt)
   }
 
+  /// What a checkpoint says of it: all that it holds.
+  package var covered: Checkpoint.CoveredSegment {
+    var covered = Checkpoint.CoveredSegment(id: id, salt: header.salt, end: usage.end)
+    covered.granule = granule
+    covered.granuleCount = SegmentTable.granuleCount(capacity: capacity)
+    usage.save(to: &covered)
+    return covered
+  }
+
+  package var storeIdentifier: [UInt8] { header.storeIdentifier }
+
   package var allocatedByteCount: Int {
     @inline(__always) get { allocated.load(ordering: .acquiring) }
   }

@@ -75,6 +75,9 @@ package enum PlantedBug: String, CaseIterable, Sendable {
   /// The copy of a put has the end that it was written with.
   case extensionNotFolded
 
+  // Backup.
+  case backupNotSynced
+
   // Limits.
   case limitsForgotten
 

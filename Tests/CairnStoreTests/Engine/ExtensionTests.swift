@@ -226,6 +226,27 @@ struct ExtensionTests {
     #expect(try end(again, "b") == 10)
   }
 
+  @Test("A backup has the later ends")
+  func backup() throws {
+    let store = try makeStore()
+    for number in 0..<40 {
+      try store.setValue("v", forKey: "key\(number)", lifetime: .seconds(10))
+    }
+    try store.extendLifetimes(forKeys: (0..<30).map { "key\($0)" }, to: .seconds(50))
+    let ends = try store.ends()
+    try store.snapshot().backup(to: directory("copy"))
+    let copy = try Store(directory("copy"), .small(clock: clock), background: queue)
+    #expect(try copy.statistics().recovery.source == .checkpoint)
+    #expect(try copy.ends() == ends)
+    #expect(try copy.auditUsage() == [])
+    try copy.close()
+    // Without its checkpoint, by the log alone.
+    var image = try Image(of: directory("copy"))
+    image.files = image.files.filter { !$0.key.hasPrefix("ckpt-") }
+    try image.write(to: directory("other"))
+    #expect(try Store(directory("other"), .small(clock: clock), background: queue).ends() == ends)
+  }
+
   // MARK: Compaction
 
   /// Fills segments with values of which every other one dies, so that they are compacted.

@@ -110,6 +110,7 @@ struct FaultSweepTests {
       else { continue }
       work(store, round: round, ledger: &ledger, queue: queue)
       ledger.check(store, mayFail: true)
+      _ = try? store.backup(to: directory("backup \(round)"))
       try? store.close()
       queue.runAll()
     }
@@ -132,6 +133,13 @@ struct FaultSweepTests {
       run.faults += ledger.faults + report.errors.map { "verify: \($0)" }
       let recovery = try Store(directory.store, readOnly: true).statistics().recovery
       run.faults += recovery.damagedValues.map { "damaged: \($0)" }
+      // A backup is a store or none.
+      for round in 0..<2 {
+        let path = directory("backup \(round)")
+        guard let image = try? Image(of: path), image.files["MANIFEST"] != nil else { continue }
+        run.faults += try Store.verify(path: path).errors.map { "backup: \($0)" }
+        _ = try Store(path, readOnly: true).count()
+      }
     } catch {
       run.faults.append("healthy opening: \(error)")
     }

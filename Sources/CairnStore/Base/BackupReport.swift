@@ -1,0 +1,38 @@
+/// What a backup made.
+public struct BackupReport: Sendable, Hashable {
+  /// The version of the newest write that is in it.
+  public var version: UInt64 = 0
+  /// Entries, those that have expired among them.
+  public var entryCount: Int = 0
+  /// Segments of the log.
+  public var segmentCount: Int = 0
+  /// Bytes of the segments.
+  public var byteCount: Int = 0
+  /// Values that are damaged in the store, and in the backup too: reading one of them throws. All other
+  /// bytes of the backup were read again and found right.
+  public var damagedValues: [Corruption] = []
+
+  package init() {}
+}
+
+/// How far a backup has come.
+public struct BackupProgress: Sendable, Hashable {
+  public enum Phase: Sendable, Hashable {
+    /// The files are copied.
+    case copying
+    /// The copies are read again.
+    case verifying
+  }
+
+  public var phase: Phase
+  /// Bytes that are done in this phase.
+  public var byteCount: Int
+  /// Bytes that each phase has.
+  public var totalByteCount: Int
+
+  package init(phase: Phase, byteCount: Int, totalByteCount: Int) {
+    self.phase = phase
+    self.byteCount = byteCount
+    self.totalByteCount = totalByteCount
+  }
+}

@@ -1,0 +1,131 @@
+/// Copying a snapshot to a directory, as a store in its own right.
+///
+/// A segment never changes before its end at the moment of the snapshot, so files are copied as they
+/// are: by sharing blocks where the filesystem can, and while writers go on. Then all of the copy is
+/// read again by system calls, and only then a manifest makes it a store.
+extension Engine {
+  func backup(
+    _ snapshot: SnapshotState, to destination: String, progress: (BackupProgress) -> Void
+  ) throws(StoreError) -> BackupReport {
+    if processMark.isForeign { throw .usedAfterFork(path: path) }
+    try StoreCopy.checkDestination(destination, outside: directory)
+    var copy = try StoreCopy.begin(at: destination, outside: directory)
+    do throws(StoreError) {
+      var report = BackupReport()
+      report.version = snapshot.lastSequence
+      report.entryCount = snapshot.index.count
+      let files = try copySegments(of: snapshot, to: &copy, &report, progress)
+      // DURABILITY: the copies are on disk before the manifest lists them; and what is checked is what
+      // the disk has.
+      for file in files where !planted(.backupNotSynced) { try file.file.synchronize() }
+      try verify(files, &report, progress)
+      var manifest = self.manifest.withLock { state in
+        Manifest(
+          storeIdentifier: state.manifest.storeIdentifier, hashSecret: state.manifest.hashSecret,
+          bootIdentifier: bootIdentifier)
+      }
+      manifest.lastSequence = snapshot.lastSequence
+      manifest.lastTime = clock.now()
+      manifest.sealedSegments = files.map(\.entry)
+      let highestID = files.reduce(0) { max($0, $1.entry.id.rawValue) }
+      manifest.nextID = highestID + 2
+      if let checksum = try copyIndex(of: snapshot, files, id: highestID + 1, to: &copy) {
+        manifest.checkpointID = highestID + 1
+        manifest.checkpointChecksum = checksum
+      }
+      try copy.finish(manifest)
+      return report
+    } catch {
+      copy.discard()
+      throw error
+    }
+  }
+
+  /// A segment of the copy.
+  private struct CopiedSegment {
+    var source: Segment
+    var file: File
+    var entry: Manifest.SealedSegment
+    var covered: Checkpoint.CoveredSegment
+  }
+
+  private func copySegments(
+    of snapshot: SnapshotState, to copy: inout StoreCopy, _ report: inout BackupReport,
+    _ progress: (BackupProgress) -> Void
+  ) throws(StoreError) -> [CopiedSegment] {
+    // One that holds nothing is not needed.
+    let parts = zip(snapshot.segments, snapshot.covered).filter {
+      $0.0.end > SegmentHeader.byteCount && $0.1.highestSequence > 0
+    }
+    let total = parts.reduce(0) { $0 + $1.0.end }
+    var files: [CopiedSegment] = []
+    for ((segment, end), covered) in parts {
+      let file = try copy.createFile(segment.name)
+      try file.copy(from: segment.file, byteCount: end)
+      let entry = Manifest.SealedSegment(
+        id: segment.id, salt: segment.header.salt, byteCount: end,
+        lowestSequence: covered.lowestSequence, highestSequence: covered.highestSequence,
+        compactedAt: segment.compactedAt)
+      files.append(CopiedSegment(source: segment, file: file, entry: entry, covered: covered))
+      report.segmentCount += 1
+      report.byteCount += end
+      progress(
+        BackupProgress(phase: .copying, byteCount: report.byteCount, totalByteCount: total))
+    }
+    return files
+  }
+
+  /// Reads every byte of the copy.
+  ///
+  /// - Throws: `corrupt` where a record is damaged: an open would refuse it, or miss a key.
+  private func verify(
+    _ files: [CopiedSegment], _ report: inout BackupReport, _ progress: (BackupProgress) -> Void
+  ) throws(StoreError) {
+    var done = 0
+    for copied in files {
+      try copied.file.dropCache()
+      let end = copied.entry.byteCount
+      var scanner = SegmentScanner(
+        file: copied.file, header: copied.source.header, end: end)
+      var batch = BatchProgress()
+      var offset = SegmentHeader.byteCount
+      while offset < end {
+        guard let header = try scanner.header(at: offset) else {
+          throw copied.source.corruption(at: offset, .badRecordHeader)
+        }
+        guard batch.accept(header, at: offset) else {
+          throw copied.source.corruption(at: batch.start ?? offset, .incompleteBatch)
+        }
+        if header.kind != .roll, try !scanner.hasValidValue(header, at: offset) {
+          report.damagedValues.append(
+            Corruption(
+              file: copied.file.name, offset: offset + header.headByteCount, cause: .badValue))
+        }
+        offset += header.byteCount
+      }
+      done += end
+      progress(
+        BackupProgress(phase: .verifying, byteCount: done, totalByteCount: report.byteCount))
+    }
+  }
+
+  /// Writes a checkpoint for the copy, so that it opens at once and knows when entries were accessed;
+  /// `nil` where that does not work out: then an open reads the log.
+  private func copyIndex(
+    of snapshot: SnapshotState, _ files: [CopiedSegment], id: UInt64, to copy: inout StoreCopy
+  ) throws(StoreError) -> UInt32? {
+    if files.isEmpty { return nil }
+    let basis = CheckpointBasis(
+      id: id, floor: 0, lastSequence: snapshot.lastSequence, snapshot: snapshot.index,
+      segments: files.map(\.covered), unsynced: [], activeByteCount: 0)
+    let file = try copy.createFile(FileName.checkpoint(id))
+    let sampleCount = index.recency.state(now: clock.now()).samples.count + 8
+    var writer = try CheckpointWriter(
+      basis, samples: sampleCount, file: file, storeIdentifier: files[0].source.storeIdentifier)
+    for shard in 0..<HashIndex.shardCount {
+      try writer.add(try snapshot.index.peekContents(ofShard: shard), shard: shard)
+    }
+    let (tick, samples) = index.recency.state(now: clock.now())
+    return try writer.finish(tick: tick, samples: samples).checksum
+  }
+}

@@ -1,0 +1,40 @@
+import Cairn
+
+/// `backup`: a copy of a store, checked.
+enum BackupCommand {
+  static func run(_ invocation: Invocation, on console: Console) throws {
+    let location = try StoreLocation(argument: invocation.operands[0])
+    let destination = try StoreLocation(argument: invocation.operands[1], named: "DESTINATION")
+    let report = try location.read { store in
+      try store.backup(to: destination.path) { progress in
+        guard console.errorsAreTerminal else { return }
+        let verb = progress.phase == .copying ? "copied" : "checked"
+        console.showProgress(
+          "\(verb) \(DisplayText.size(progress.byteCount)) of "
+            + DisplayText.size(progress.totalByteCount))
+      }
+    }
+    console.clearProgress()
+    if invocation.has(.json) {
+      try console.print(
+        JSON.object([
+          ("entries", .integer(report.entryCount)),
+          ("segments", .integer(report.segmentCount)),
+          ("bytes", .integer(report.byteCount)),
+          ("version", .integer(Int(clamping: report.version))),
+          ("damagedValues", .integer(report.damagedValues.count)),
+        ]).text)
+    } else {
+      for value in report.damagedValues { try console.print("damaged: \(value)") }
+      try console.print(
+        "copied \(DisplayText.count(report.entryCount, "entry", "entries")) in "
+          + "\(DisplayText.count(report.segmentCount, "segment")), "
+          + DisplayText.exactSize(report.byteCount))
+    }
+    if !report.damagedValues.isEmpty {
+      throw CommandFailure(
+        .corrupt,
+        "\(DisplayText.count(report.damagedValues.count, "value")) damaged in the store too")
+    }
+  }
+}

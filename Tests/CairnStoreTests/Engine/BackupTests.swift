@@ -1,0 +1,185 @@
+import CairnStore
+import FuzzSupport
+import Synchronization
+import Testing
+
+@Suite("Backup")
+struct BackupTests {
+  let directory: TemporaryDirectory
+  let clock = ManualClock()
+  var copyPath: String { directory("copy") }
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  func fill(_ store: Store, _ count: Int) throws {
+    for number in 0..<count {
+      try store.setValue(
+        [UInt8](repeating: UInt8(number % 251), count: 100 + number % 900),
+        forKey: "key\(number)", cost: UInt64(number), metadata: [UInt8(number % 256)])
+    }
+  }
+
+  func entries(_ store: Store) throws -> [[UInt8]: Entry] {
+    var entries: [[UInt8]: Entry] = [:]
+    try store.forEachEntry { entry in
+      entries[entry.key] = entry
+      return .next
+    }
+    return entries
+  }
+
+  @Test("A backup is a store with the same entries, which opens at once and goes on by itself")
+  func whole() throws {
+    let store = try Store(directory.store, .small(clock: clock))
+    try fill(store, 400)
+    for number in stride(from: 0, to: 400, by: 3) { try store.removeValue(forKey: "key\(number)") }
+    try store.setValue("v", forKey: "short", lifetime: .seconds(60))
+    let before = try entries(store)
+    var phases: [BackupProgress] = []
+    let report = try store.backup(to: copyPath) { phases.append($0) }
+    #expect(report.entryCount == before.count)
+    #expect(report.damagedValues == [])
+    #expect(report.version == (try store.statistics().lastVersion))
+    #expect(phases.last?.phase == .verifying)
+    #expect(phases.last?.byteCount == report.byteCount)
+    #expect(try Store.verify(path: copyPath).errors == [])
+    let copy = try Store(copyPath, .small(clock: clock))
+    let recovery = try copy.statistics().recovery
+    #expect(recovery.wasClean)
+    #expect(recovery.source == .checkpoint)
+    #expect(recovery.replayedRecordCount == 0)
+    #expect(try entries(copy).mapValues(\.value) == before.mapValues(\.value))
+    #expect(try entries(copy).mapValues(\.info.version) == before.mapValues(\.info.version))
+    #expect(try entries(copy).mapValues(\.metadata) == before.mapValues(\.metadata))
+    // Each goes its own way.
+    try copy.setValue("only here", forKey: "key1")
+    #expect(try copy.setValue("w", forKey: "new") > report.version)
+    try store.removeAll()
+    #expect(try copy.text("key1") == "only here")
+    try copy.compact()
+    try copy.close()
+    #expect(try Store(copyPath, .small(clock: clock)).count() == before.count + 1)
+  }
+
+  @Test("It holds what there was at its moment, and what was written meanwhile not")
+  func moment() throws {
+    let store = try Store(directory.store)
+    try fill(store, 200)
+    let before = try entries(store)
+    let snapshot = try store.snapshot()
+    try store.setValue("later", forKey: "key1")
+    try store.removeValue(forKey: "key2")
+    try store.setValue("later", forKey: "new")
+    try store.compact()
+    try snapshot.backup(to: copyPath)
+    snapshot.close()
+    let copy = try Store(copyPath)
+    #expect(try entries(copy).mapValues(\.value) == before.mapValues(\.value))
+    #expect(throws: StoreError.closed(path: directory.store)) {
+      try snapshot.backup(to: directory("another"))
+    }
+  }
+
+  @Test("Writers go on while a backup is made, and no batch is in it by half")
+  func writers() throws {
+    let store = try Store(directory.store)
+    try fill(store, 100)
+    let isDone = Atomic(false)
+    let writer = Background {
+      var round = 0
+      while !isDone.load(ordering: .relaxed) {
+        round += 1
+        let text = "\(round)"
+        try store.setValues((0..<20).map { (key: "batch\($0)", value: text) })
+        if round % 50 == 0 { try store.compact() }
+      }
+    }
+    for number in 0..<5 {
+      try store.backup(to: directory("copy\(number)"))
+      let copy = try Store(directory("copy\(number)"))
+      let values = try Set((0..<20).map { try copy.text("batch\($0)") })
+      #expect(values.count == 1)
+      #expect(try copy.contents().keys.filter { $0.hasPrefix("key") }.count == 100)
+    }
+    isDone.store(true, ordering: .relaxed)
+    #expect(writer.finishes())
+    #expect(writer.error == nil)
+  }
+
+  @Test("The order of accesses is in it")
+  func recency() throws {
+    let store = try Store(directory.store)
+    try fill(store, 50)
+    _ = try store.value(forKey: "key3")
+    try store.backup(to: copyPath)
+    let copy = try Store(copyPath)
+    try copy.trim(toCount: 2)
+    #expect(try Set(copy.contents().keys) == ["key3", "key49"])
+  }
+
+  @Test("An empty store, one opened for reading and one that was killed can be backed up")
+  func kinds() throws {
+    do {
+      let store = try Store(directory.store)
+      try store.backup(to: directory("empty"))
+      #expect(try Store(directory("empty")).count() == 0)
+      try fill(store, 100)
+      try Image(of: directory.store).write(to: directory("killed"))
+      try store.close()
+    }
+    for name in ["store", "killed"] {
+      let path = name == "store" ? directory.store : directory(name)
+      let before = try Image(of: path)
+      let store = try Store(path, readOnly: true)
+      try store.backup(to: directory("copy of \(name)"))
+      try store.close()
+      #expect(try Image(of: path).files == before.files)
+      #expect(try Store(directory("copy of \(name)")).count() == 100)
+    }
+  }
+
+  @Test("A damaged value is named and copied; a damaged head is refused, and leaves nothing")
+  func damaged() throws {
+    let store = try Store(directory.store)
+    // So many that the close makes a checkpoint, with which a damaged head refuses no open.
+    try fill(store, 20)
+    try store.setValue("first value", forKey: "a")
+    try store.setValue("second value", forKey: "b")
+    try store.close()
+    for (text, isHead) in [("first value", false), ("second value", true)] {
+      var image = try Image(of: directory.store)
+      let name = try #require(image.segmentNames.first)
+      let bytes = try #require(image.files[name])
+      let value = try #require(bytes.firstRange(of: Array(text.utf8)))
+      // The key comes before the value.
+      image.files[name]?[value.lowerBound - (isHead ? 1 : 0)] ^= 1
+      let path = directory("damaged \(text)")
+      try image.write(to: path)
+      let damaged = try Store(path)
+      let copy = directory("copy of \(text)")
+      if isHead {
+        let error = storeError { try damaged.backup(to: copy) }
+        #expect(error?.corruption?.file == name)
+        #expect(try Image(of: copy).files.isEmpty)
+      } else {
+        #expect(try damaged.backup(to: copy).damagedValues.map(\.file) == [name])
+        #expect(storeError { _ = try Store(copy).value(forKey: "a") }?.corruption != nil)
+        #expect(try Store(copy).text("b") == "second value")
+      }
+    }
+  }
+
+  @Test("A destination that is in use, or lies inside the store, is refused")
+  func destinations() throws {
+    let store = try Store(directory.store)
+    try fill(store, 3)
+    try store.backup(to: copyPath)
+    for path in [copyPath, directory.store, directory.store + "/inside"] {
+      guard case .unusableDestination = storeError({ try store.backup(to: path) }) else {
+        Issue.record("\(path) is taken")
+        continue
+      }
+    }
+    #expect(try Store(copyPath).count() == 3)
+  }
+}
