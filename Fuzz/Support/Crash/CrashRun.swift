@@ -24,6 +24,8 @@ package final class CrashRun<Choices: ChoiceSource> {
 
   /// A snapshot that is held, and what it must show.
   private var held: (snapshot: Snapshot, state: ModelState, now: Timestamp)?
+  /// The files of checkpoints that were listed once, the newest last.
+  private var checkpoints: [[UInt8]] = []
 
   /// One call in so many is looked at, in the mean.
   private let cutInterval: Int
@@ -96,6 +98,9 @@ package final class CrashRun<Choices: ChoiceSource> {
         }
         if !isAlone { writeMeanwhile(during: operation) }
       }
+      if call == .synchronize, !isAlone, isOutputOfCompaction {
+        for _ in 0..<(1 + choices.below(3)) { writeMeanwhile(during: operation, removes: true) }
+      }
       untilCut -= 1
       if untilCut == 0 {
         untilCut = 1 + choices.below(2 * cutInterval)
@@ -134,6 +139,7 @@ package final class CrashRun<Choices: ChoiceSource> {
       }
     }
     if choices.once(in: 8) { process.queue.runAll(dueAfter: .zero) }
+    noteCheckpoint()
     if choices.once(in: 60) { try crash() }
   }
 
@@ -186,15 +192,28 @@ package final class CrashRun<Choices: ChoiceSource> {
     return versions
   }
 
+  /// Whether the call that is about to be made is for a segment that a compaction wrote: a new one of
+  /// the log has no records yet when it is synced as a whole.
+  private var isOutputOfCompaction: Bool {
+    guard let path = process.fileSystem.currentPath, let bytes = disk.contents(of: path),
+      let name = path.split(separator: "/").last, FileName.isSegment(String(name))
+    else { return false }
+    return bytes.dropFirst(SegmentHeader.byteCount).contains { $0 != 0 }
+  }
+
   /// Another thread writes while a sync runs, and is done before it.
-  private func writeMeanwhile(during other: Operation) {
+  ///
+  /// - Parameter removes: whether most of it are removals of what is there.
+  private func writeMeanwhile(during other: Operation, removes: Bool = false) {
     guard let store = process.store else { return }
-    let key = choices.element(of: OperationGenerator.keys)
     let now = clock.now()
     let state = model.candidates.last ?? model.current
+    let prefersRemoval = removes && choices.once(in: 2)
+    let present = prefersRemoval ? OperationGenerator.keys.filter { state[$0] != nil } : []
+    let key = choices.element(of: present.isEmpty ? OperationGenerator.keys : present)
     func entry() -> ModelEntry { generator.entry(&choices, now: now, mayBeLarge: false) }
     let operation: Operation
-    switch choices.below(6) {
+    switch prefersRemoval ? 0 : choices.below(6) {
     case 0: operation = .remove(key: key, .process)
     case 1:
       let second = choices.element(of: OperationGenerator.keys)
@@ -280,6 +299,13 @@ package final class CrashRun<Choices: ChoiceSource> {
     try copy.close()
     let report = try Store.verify(path: path, environment: environment)
     if !report.errors.isEmpty { throw FuzzFailure("a backup is damaged: \(report.errors)") }
+  }
+
+  /// Remembers the file of the newest checkpoint.
+  private func noteCheckpoint() {
+    guard let bytes = disk.listedCheckpoint?.bytes, bytes != checkpoints.last else { return }
+    checkpoints.append(bytes)
+    if checkpoints.count > 3 { checkpoints.removeFirst() }
   }
 
   // MARK: Crashes
@@ -383,6 +409,7 @@ package final class CrashRun<Choices: ChoiceSource> {
       var check = RecoveryCheck(configuration: configuration, now: clock.now())
       // What is written to what was recovered evicts nothing.
       check.configuration.countLimit = nil
+      check.otherCheckpoints = checkpoints
       do {
         if case .backup(let path) = operation, image.contents(of: path + "/MANIFEST") != nil {
           let process = SimulatedProcess.start(on: image, seed: 1)

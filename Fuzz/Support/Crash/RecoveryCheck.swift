@@ -11,6 +11,8 @@ package struct RecoveryCheck {
   package var nestingInterval = 8
   /// Files that an open has to set aside.
   package var strayFiles: Set<String> = []
+  /// The files of checkpoints that may be found in the place of the one that is listed.
+  package var otherCheckpoints: [[UInt8]] = []
   package private(set) var tally = Tally()
   /// How many calls the last recovery made that was looked at.
   private var callCount = 40
@@ -34,6 +36,9 @@ package struct RecoveryCheck {
   ) throws -> ModelState {
     let process = SimulatedProcess.start(on: disk, seed: UInt64(choices.below(1 << 30)))
     if depth == 0, choices.once(in: 6) { try readOnly(disk, legal) }
+    if depth == 0, choices.once(in: 3) {
+      try checkWithoutCheckpoint(disk.settled(), legal, &choices)
+    }
     let isNesting = depth < depthLimit && choices.once(in: nestingInterval)
     let callOfDeath = isNesting && choices.once(in: 4) ? choices.below(callCount) : -1
     var call = 0
@@ -80,6 +85,8 @@ package struct RecoveryCheck {
     return found
   }
 
+  mutating func noteChangedCheckpoint() { tally["checkpoints taken away"] += 1 }
+
   /// A reader finds a legal state too, and changes nothing.
   private func readOnly(_ disk: SimulatedDisk, _ legal: [ModelState]) throws {
     let files = disk.names(at: SimulatedProcess.path)
@@ -125,7 +132,7 @@ package struct RecoveryCheck {
   }
 
   /// Single reads give the same as an iteration, and `count` counts what they find.
-  private func checkReads(_ store: Store, _ state: ModelState) throws {
+  func checkReads(_ store: Store, _ state: ModelState) throws {
     var count = 0
     for key in OperationGenerator.keys {
       let entry = state[key].flatMap { $0.hasExpired(now) ? nil : $0 }
@@ -177,8 +184,11 @@ package struct RecoveryCheck {
     var later = configuration
     // What had expired stays so where the clock goes back, since the close noted the time.
     if writes, isClosed { later.clock = ManualClock(now.advanced(by: .seconds(-3600))) }
-    _ = try Self.match(
-      try again.open(later), [state], now: now, "opened again after a recovery")
+    let hasLimit = choices.once(in: 4)
+    if hasLimit { later.countLimit = 1 + choices.below(state.count + 1) }
+    let store = try again.open(later)
+    _ = try Self.match(store, [state], now: now, "opened again after a recovery")
+    if let limit = later.countLimit { try checkLimit(limit, of: store) }
     again.kill()
   }
 

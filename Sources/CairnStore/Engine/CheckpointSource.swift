@@ -16,8 +16,8 @@ final class CheckpointSource: ShardSource {
   private let log: (@Sendable (String) -> Void)?
   /// When entries that were left out were last accessed, by their hashes.
   private let droppedTicks = Lock<[UInt64: UInt64]>([:])
-  /// Extensions of entries that were left out, whose records are there.
-  private let droppedExtensions = Lock<[LifetimeExtension]>([])
+  /// Extensions of entries that were left out, by their hashes.
+  private let droppedExtensions = Lock<[UInt64: LifetimeExtension]>([:])
 
   init(
     _ file: CheckpointFile, segments: [SegmentID: Segment], hash: SipHash, floor: SequenceNumber,
@@ -26,7 +26,10 @@ final class CheckpointSource: ShardSource {
     self.file = file
     places = SegmentPlaces(file.header.segments)
     self.segments = file.header.segments.map { segments[$0.id] }
-    dropsEntries = self.segments.contains { $0 == nil }
+    // One that had neither live puts nor tombstones tells nothing of any entry.
+    dropsEntries = zip(file.header.segments, self.segments).contains { covered, segment in
+      segment == nil && (covered.livePutCount > 0 || covered.tombstoneCount > 0)
+    }
     self.hash = hash
     self.floor = floor
     self.recency = recency
@@ -42,16 +45,19 @@ final class CheckpointSource: ShardSource {
       return try rebuild(number)
     }
     if !dropsEntries || planted(.lostSegmentsKept) { return contents }
+    let extensions = contents.extensions
     contents.entries.removeAll { entry in
       if isThere(entry.location) { return false }
-      droppedTicks.withLock { $0[entry.hash << 24 | UInt64(number)] = entry.tick }
+      let hash = entry.hash << 24 | UInt64(number)
+      droppedTicks.withLock { $0[hash] = entry.tick }
+      if let known = extensions[entry.location] {
+        droppedExtensions.withLock { $0[hash] = known }
+      }
       return true
     }
     for (put, known) in contents.extensions {
       if !isThere(put) {
-        // The copy of the put ends as late.
         contents.extensions[put] = nil
-        if isThere(known.location) { droppedExtensions.withLock { $0.append(known) } }
       } else if !isThere(known.location) {
         // Replay comes upon it in its new place.
         contents.extensions[put]?.location = .none
@@ -64,13 +70,18 @@ final class CheckpointSource: ShardSource {
     places.number(of: location).map { segments[$0] != nil } ?? false
   }
 
-  /// Extensions that the checkpoint counts as being in force and that are not, their puts having been
-  /// copied since.
-  func takeDroppedExtensions() -> [LifetimeExtension] {
-    droppedExtensions.withLock { dropped in
-      defer { dropped = [] }
-      return dropped
-    }
+  /// Extensions of entries that were left out, whose records are there: the checkpoint counts them as
+  /// being in force.
+  var droppedExtensionsInPlace: [LifetimeExtension] {
+    droppedExtensions.withLock { Array($0.values) }.filter { isThere($0.location) }
+  }
+
+  /// To when the lifetime of an entry was extended that was left out, since its record lies somewhere
+  /// else now. The copy may have been made before the extension was, and the checkpoint after it.
+  func droppedExtension(of hash: UInt64) -> LifetimeExtension? {
+    guard var known = droppedExtensions.withLock({ $0[hash & ~0xFF_FF00] }) else { return nil }
+    if !isThere(known.location) { known.location = .none }
+    return known
   }
 
   /// When an entry that was left out, since its record lies somewhere else now, was last accessed.

@@ -29,24 +29,12 @@ struct CheckpointWriter: ~Copyable {
   /// Where the buffer goes.
   private var offset: Int
 
-  /// Makes the file, with room for all of it.
+  /// Takes room for all of it in a new file.
   ///
-  /// - Throws: `noSpace`, `system`; a file may be left.
-  init(
-    _ basis: CheckpointBasis, samples: Int, in directory: Directory, storeIdentifier: [UInt8]
-  ) throws(StoreError) {
-    let name = FileName.checkpoint(basis.id)
-    // An id that came to nothing before a crash is given out again.
-    try directory.unlink(name)
-    try self.init(
-      basis, samples: samples, file: try directory.createFile(name),
-      storeIdentifier: storeIdentifier)
-  }
-
-  /// Writes to a file that is empty.
-  init(
-    _ basis: CheckpointBasis, samples: Int, file: File, storeIdentifier: [UInt8]
-  ) throws(StoreError) {
+  /// - Throws: `noSpace`, `system`.
+  init(_ basis: CheckpointBasis, samples: Int, file: File, storeIdentifier: [UInt8])
+    throws(StoreError)
+  {
     var header = Checkpoint(storeIdentifier: storeIdentifier, id: basis.id)
     header.floorSequence = basis.floor
     header.lastSequence = basis.lastSequence
@@ -117,9 +105,13 @@ struct CheckpointWriter: ~Copyable {
     try flush()
     // Ticks go on while the shards are written: only now none of them can have a higher one.
     header.tick = tick
-    for index in header.samples.indices {
-      // Where there are fewer by now, the last one stands more than once, which says the same.
-      header.samples[index] = samples[min(index, samples.count - 1)]
+    let (room, count) = (header.samples.count, samples.count)
+    for index in 0..<room {
+      // Where there are fewer by now, the last one stands more than once, which says the same. Of
+      // more, those go that lie between others: without the last ones, what was read last would
+      // seem to be as old as this checkpoint's beginning.
+      let chosen = count > room ? index * (count - 1) / (room - 1) : min(index, count - 1)
+      header.samples[index] = samples[chosen]
     }
     let bytes = header.encodedHeader()
     try bytes.withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: 0) }

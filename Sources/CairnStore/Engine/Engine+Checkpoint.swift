@@ -64,7 +64,7 @@ extension Engine {
   /// - Throws: `durabilityUnknown`, `poisoned`; any other error has changed nothing.
   package func checkpoint() throws(StoreError) {
     try checkWritable()
-    try maintenance.withLock { (_) throws(StoreError) in
+    try switching.withLock { (_) throws(StoreError) in
       guard let written = try writeCheckpoint(isCancelled: { isClosed }) else { return }
       var isListed = false
       defer { if !isListed { discard(written.basis) } }
@@ -96,7 +96,7 @@ extension Engine {
 
   // MARK: How
 
-  /// Writes the file of a checkpoint of the store as it is now, under the lock of maintenance. `nil`
+  /// Writes the file of a checkpoint of the store as it is now, while no compaction switches. `nil`
   /// where it was cancelled, or there is no room, or the file cannot be written: then there is none.
   ///
   /// - Throws: where the log or the directory cannot be synced: then the store is poisoned.
@@ -164,8 +164,16 @@ extension Engine {
     do throws(StoreError) {
       // Some more may come while this goes on.
       let sampleCount = index.recency.state(now: clock.now()).samples.count + 8
+      // Under the manifest's lock, and only while the store's own lock is held: a close that fails
+      // waits for nobody, and the name may be another session's then.
+      let file = try changingManifest { (_) throws(StoreError) -> File in
+        // An id that came to nothing before a crash is given out again.
+        let name = FileName.checkpoint(basis.id)
+        try directory.unlink(name)
+        return try directory.createFile(name)
+      }
       var writer = try CheckpointWriter(
-        basis, samples: sampleCount, in: directory, storeIdentifier: files.storeIdentifier)
+        basis, samples: sampleCount, file: file, storeIdentifier: files.storeIdentifier)
       for shard in 0..<HashIndex.shardCount {
         if isCancelled() { return nil }
         let contents = try basis.snapshot.peekContents(ofShard: shard)
@@ -175,7 +183,9 @@ extension Engine {
       let (tick, samples) = index.recency.state(now: clock.now())
       return try writer.finish(tick: tick, samples: samples)
     } catch {
-      configuration.log?("no checkpoint is made: \(error)")
+      // Of a close that did not wait, whoever closed it was told why.
+      if case .closed = error { return nil }
+      tell("no checkpoint is made: \(error)")
       return nil
     }
   }
@@ -209,12 +219,12 @@ extension Engine {
       try directory.unlink(FileName.checkpoint(id))
       state.unlinkedIDs.insert(id)
     } catch {
-      configuration.log?("removing \(FileName.checkpoint(id)): \(error)")
+      tell("removing \(FileName.checkpoint(id)): \(error)")
     }
   }
 
   private func note(_ written: WrittenCheckpoint) {
-    // Compactions are kept out by the lock of maintenance, which is held.
+    // No compaction has switched meanwhile, since that lock is held.
     checkpoints.isOvertaken.store(false, ordering: .relaxed)
     checkpoints.lastSequence.store(written.basis.lastSequence, ordering: .relaxed)
     checkpoints.byteCount.store(written.byteCount, ordering: .relaxed)

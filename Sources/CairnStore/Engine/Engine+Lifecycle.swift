@@ -113,8 +113,9 @@ extension Engine {
     try sealRolledSegments()
     var message: String?
     defer { if let message { configuration.log?(message) } }
-    // A compaction that is under way ends by itself, since the store is closed.
-    try maintenance.withLock { (_) throws(StoreError) in
+    // A compaction that copies ends by itself, since the store is closed; one that has switched
+    // brings the index up to date first.
+    try switching.withLock { (_) throws(StoreError) in
       message = try markClean(try writeClosingCheckpoint())
     }
   }

@@ -2,9 +2,9 @@ internal import Synchronization
 
 /// An open store: what holds the parts together. `Store` is its public face.
 ///
-/// Locks, in the order in which they may be taken: `maintenance`, `eviction`, `manifest`, `appender`, then those
+/// Locks, in the order in which they may be taken: `maintenance`, `switching`, `eviction`, `manifest`, `appender`, then those
 /// inside the index, the segment table and the recency clock. `commits` is held alone and briefly.
-/// System calls happen under the first four, never under a lock of the index.
+/// System calls happen under the first five, never under a lock of the index.
 @usableFromInline
 package final class Engine: Sendable {
   let path: String
@@ -25,8 +25,11 @@ package final class Engine: Sendable {
   let recovery: RecoveryReport
   let removalObserver: (@Sendable (RemovalEvent) -> Void)?
 
-  /// Held through a compaction or a checkpoint, of which there is only one at a time.
+  /// Held through a compaction, of which there is only one at a time.
   let maintenance = Lock(MaintenanceState())
+  /// Held through a checkpoint, and by a compaction from the switch on until the index names the
+  /// copies: never while it copies, since a close needs the lock and waits for no compaction.
+  let switching = Lock(())
   let eviction = Lock(EvictionList())
   let evictionStart: EvictionStart
   let manifest: Lock<ManifestState>
@@ -126,7 +129,13 @@ package final class Engine: Sendable {
       if state.failure == nil { state.failure = failure }
     }
     commits.wakeAll()
-    configuration.log?("the store takes no more writes: \(failure)")
+    tell("the store takes no more writes: \(failure)")
+  }
+
+  /// Logs a message from where a lock may be held: later, under none, since the log may use the store.
+  func tell(_ message: String) {
+    guard let log = configuration.log else { return }
+    background.run { log(message) }
   }
 
   // MARK: State

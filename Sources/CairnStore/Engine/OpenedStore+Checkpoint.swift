@@ -32,6 +32,7 @@ extension OpenedStore {
       guard covered.id.rawValue < manifest.nextID else { return false }
       guard let listed = ends[covered.id] else { return true }
       return listed.salt == covered.salt && covered.end <= listed.end
+        && (listed.end == .max || listed.end <= covered.capacity)
     }
   }
 
@@ -41,9 +42,14 @@ extension OpenedStore {
   ) -> Bool {
     var byID: [SegmentID: Segment] = [:]
     for segment in segments { byID[segment.id] = segment }
+    // Shards are read under their lock, and the log may use the store.
+    var laterLog: (@Sendable (String) -> Void)?
+    if let log {
+      laterLog = { [background] message in background.run { log(message) } }
+    }
     let source = CheckpointSource(
       file, segments: byID, hash: hash, floor: manifest.floorSequence, recency: index.recency,
-      log: log)
+      log: laterLog)
     let header = file.header
     if !planted(.recencyForgotten) {
       index.recency.restore(tick: header.tick, samples: header.samples, now: clock.now())
@@ -57,7 +63,7 @@ extension OpenedStore {
       }
     }
     for covered in header.segments { byID[covered.id]?.usage.restore(covered) }
-    for known in source.takeDroppedExtensions() {
+    for known in source.droppedExtensionsInPlace {
       files.table.segment(at: known.location)?.usage.killExtension(byteCount: known.byteCount)
     }
     if header.tick > IndexEntry.tickLimit / 2 {

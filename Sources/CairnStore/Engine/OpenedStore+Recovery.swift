@@ -73,6 +73,13 @@ extension OpenedStore {
   private mutating func open(
     id: SegmentID, salt: UInt64, end: Int, capacity: Int?, compactedAt: SequenceNumber = 0
   ) throws(StoreError) {
+    if let place = places[id], max(capacity ?? 0, end) > place.capacity {
+      // It would take the place of others.
+      throw .corrupt(
+        Corruption(
+          file: FileName.checkpoint(manifest.checkpointID), offset: Checkpoint.fixedByteCount,
+          cause: .badLength))
+    }
     segments.append(
       try files.open(
         id: id, salt: salt, byteCount: end, capacity: capacity, readOnly: isReadOnly,
@@ -86,7 +93,7 @@ extension OpenedStore {
       // No more than its place has room for, where the limit is another now.
       let capacity = min(
         segmentByteLimit,
-        places[entry.id].map { $0.granuleCount * Location.granuleByteCount } ?? .max)
+        places[entry.id]?.capacity ?? .max)
       // Appending goes on in the last one, unless there is no room in it.
       let isResumable =
         entry == manifest.openSegments.last && !isReadOnly

@@ -8,6 +8,8 @@ struct OpenedStore {
   let hash: SipHash
   let clock: StoreClock
   let bootIdentifier: [UInt8]
+  /// Where messages go that arise under a lock.
+  let background: any BackgroundQueue
   var manifest: Manifest
   /// All segments, in the order of the log.
   var segments: [Segment] = []
@@ -44,6 +46,7 @@ struct OpenedStore {
     if mayCreate { try Directory.create(path: path, fileSystem: fileSystem) }
     directory = try Directory(path: path, fileSystem: fileSystem, readOnly: readOnly)
     isReadOnly = readOnly
+    background = environment.background
     // Before the lock, so that no lock file is put into a directory that is something else; and
     // with it, when nobody else changes names.
     let names = try directory.names()

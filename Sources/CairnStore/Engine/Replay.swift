@@ -135,6 +135,12 @@ struct Replay: ~Copyable {
     // What was there when the checkpoint was made has been compacted since.
     let known = sequence <= lastKnownSequence ? source?.droppedTick(of: hash) ?? 1 : nil
     index.insert(hash, location: location, flags: flags, tick: known ?? tick)
+    if sequence <= lastKnownSequence, header.kind == .put, header.flags.contains(.expiry),
+      let dropped = source?.droppedExtension(of: hash), dropped.expires > header.expires
+    {
+      _ = index.extend(hash, at: location, dropped)
+      table.segment(at: dropped.location)?.usage.reviveExtension(byteCount: dropped.byteCount)
+    }
     return true
   }
 

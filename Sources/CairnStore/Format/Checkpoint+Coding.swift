@@ -210,7 +210,7 @@ extension Checkpoint {
         segment.lowestSequence <= segment.highestSequence, segment.highestSequence <= lastSequence,
         segment.granule >= 1, segment.granuleCount >= 1,
         segment.granules.upperBound <= Location.granuleCount,
-        segment.end <= segment.granuleCount * Location.granuleByteCount
+        segment.end <= segment.capacity
       else { return false }
     }
     let runs = segments.map(\.granules).sorted { $0.lowerBound < $1.lowerBound }

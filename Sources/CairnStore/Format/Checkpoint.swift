@@ -47,6 +47,8 @@ package struct Checkpoint: Sendable, Hashable {
 
     /// The granules it takes.
     package var granules: Range<Int> { granule..<(granule + granuleCount) }
+    /// The most bytes that it may have there.
+    package var capacity: Int { granuleCount * Location.granuleByteCount }
   }
 
   /// Where the entries of one part of the index are.

@@ -290,7 +290,9 @@ struct CompactionTests {
     }
     let compaction = Background { try store.compact() }
     try gate.waitForArrival()
-    try store.close()
+    let closing = Background { try store.close() }
+    #expect(closing.finishes(within: 20))
+    #expect(closing.error == nil)
     gate.open()
     #expect(compaction.finishes())
     guard case .closed? = compaction.error as? StoreError else {

@@ -99,12 +99,26 @@ extension Engine {
       for inputs in planner.allRounds() {
         try run(inputs.filter { !dead.contains($0) }, pace: nil, &state, &report)
       }
+      try compactDeadExtensions(&state, &report)
     } catch {
       guard case .noSpace = error else { throw error }
       try compactOneByOne(&state, &report)
     }
     report.byteCountAfter = allocatedByteCount
     report.unreadableSegmentCount = state.unreadable.count
+  }
+
+  /// Compacts segments whose extensions are not in force any more since their puts were copied, and took
+  /// the end along. Each round leaves fewer extensions in force or none that are not, so there is an end.
+  private func compactDeadExtensions(
+    _ state: inout CompactionState, _ report: inout CompactionReport
+  ) throws(StoreError) {
+    while true {
+      let planner = plan(state).planner
+      let inputs = planner.segments.filter { $0.isCandidate && $0.deadExtensionCount > 0 }
+      if inputs.isEmpty { return }
+      try run(inputs.map(\.id), pace: nil, &state, &report)
+    }
   }
 
   // MARK: What is there

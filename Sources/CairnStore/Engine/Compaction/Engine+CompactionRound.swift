@@ -8,15 +8,15 @@ extension Engine {
   ) throws(StoreError) {
     // What is live is told by entries, also by those that nobody has asked for yet.
     try index.loadAll()
-    let wanted = Set(ids)
+    // Numbers of segments are kept in 16 bits. What is left out is for another round.
+    let wanted = Set(ids.prefix(1 << 14))
     let (inputs, began, barrier) = try appender.withLock {
       (appender) throws(StoreError) -> ([Segment], SequenceNumber, SequenceNumber) in
       try appender.checkWritable(path: path)
       let inputs = appender.sealed.filter { wanted.contains($0.id) }
       return (inputs, appender.nextSequence - 1, Self.barrier(of: appender, without: wanted))
     }
-    // Numbers of segments are kept in 16 bits.
-    guard !inputs.isEmpty, inputs.count < 1 << 15 else { return }
+    if inputs.isEmpty { return }
     var copier = CompactionCopier(
       engine: self, inputs: inputs, began: began, barrier: barrier, pace: pace)
     var current = 0
@@ -35,13 +35,18 @@ extension Engine {
       }
       current = -1
       try copier.finishOutput()
-      guard let outputs = try switchOver(inputs, copier) else {
+      try synchronizeThroughHead()
+      let outputs = try switching.withLock { (_) throws(StoreError) -> [Segment]? in
+        guard let outputs = try switchOver(inputs, copier) else { return nil }
+        move(copier, from: inputs, to: outputs)
+        remove(inputs)
+        noteCompacted(byteCount: outputs.reduce(0) { $0 + $1.usage.end })
+        return outputs
+      }
+      guard let outputs else {
         abandon(copier.ids)
         return
       }
-      move(copier, from: inputs, to: outputs)
-      remove(inputs)
-      noteCompacted(byteCount: outputs.reduce(0) { $0 + $1.usage.end })
       report.removedSegmentCount += inputs.count
       report.writtenSegmentCount += outputs.count
       report.copiedRecordCount += copier.moves.count
@@ -53,7 +58,7 @@ extension Engine {
       if copier.isOvertaken { return }
       guard current >= 0, isUnreadable(error, inputs[current]) else { throw error }
       state.unreadable.insert(inputs[current].id)
-      configuration.log?("\(inputs[current].name) is not compacted: \(error)")
+      tell("\(inputs[current].name) is not compacted: \(error)")
       if case .system = error, state.isByHand { throw error }
     }
   }
@@ -129,7 +134,7 @@ extension Engine {
     let messages = try? changingManifest { (state) throws(StoreError) in
       ids.compactMap { discard($0, in: &state) }
     }
-    for message in messages ?? [] { configuration.log?(message) }
+    for message in messages ?? [] { tell(message) }
   }
 
   /// Removes the file of an id that was taken for nothing.
@@ -144,17 +149,22 @@ extension Engine {
 
   // MARK: Switch
 
+  /// Brings everything to disk that took the place of a record that was not copied.
+  private func synchronizeThroughHead() throws(StoreError) {
+    let head = appender.withLock { $0.nextSequence - 1 }
+    // DURABILITY: what took the place of a record that was not copied may be as new as this moment,
+    // and must be on disk before the record goes: else a crash would take both.
+    if !planted(.headNotSynced) { try waitForSync { $0.durableSequence >= head } }
+  }
+
   /// Puts the new segments into the log in the place of the old ones; `nil` where a removal of all has
   /// taken those meanwhile.
   private func switchOver(
     _ inputs: [Segment], _ copier: borrowing CompactionCopier
   ) throws(StoreError) -> [Segment]? {
     let finished = copier.finished
-    let head = appender.withLock { $0.nextSequence - 1 }
-    // DURABILITY: what took the place of a record that was not copied may be as new as this moment,
-    // and must be on disk before the record goes: else a crash would take both.
-    if !planted(.headNotSynced) { try waitForSync { $0.durableSequence >= head } }
-    let compactedAt = planted(.compactedAtEnd) ? head : copier.began
+    let compactedAt =
+      planted(.compactedAtEnd) ? appender.withLock { $0.nextSequence - 1 } : copier.began
     return try changingManifest { (state) throws(StoreError) -> [Segment]? in
       let isThere = try appender.withLock { (appender) throws(StoreError) in
         try appender.checkWritable(path: path)
@@ -280,6 +290,6 @@ extension Engine {
     let messages = try? changingManifest { (state) throws(StoreError) in
       inputs.compactMap { unlink($0.id, in: &state) }
     }
-    for message in messages ?? [] { configuration.log?(message) }
+    for message in messages ?? [] { tell(message) }
   }
 }

@@ -1,0 +1,76 @@
+import CairnStore
+
+extension SimulatedDisk {
+  /// The path and the bytes of the checkpoint that the store's manifest lists.
+  var listedCheckpoint: (path: String, bytes: [UInt8], headerByteCount: Int)? {
+    let directory = SimulatedProcess.path
+    guard let manifest = contents(of: "\(directory)/MANIFEST"),
+      let id = manifest.withSpan({ (bytes) in try? Manifest(decoding: bytes) })?.checkpointID,
+      id != 0
+    else { return nil }
+    let path = "\(directory)/\(FileName.checkpoint(id))"
+    guard let bytes = contents(of: path), bytes.count > Checkpoint.fixedByteCount else {
+      return nil
+    }
+    let header = bytes.withSpan { Int($0.load(UInt32.self, at: 12)) }
+    return (path, bytes, min(header, bytes.count))
+  }
+}
+
+extension RecoveryCheck {
+  /// A checkpoint is never the only holder of a fact: where it is gone, damaged, or another one in its
+  /// place, the store is the same.
+  mutating func checkWithoutCheckpoint(
+    _ disk: SimulatedDisk, _ legal: [ModelState], _ choices: inout some ChoiceSource
+  ) throws {
+    guard let (path, bytes, headerByteCount) = disk.listedCheckpoint else { return }
+    let others = otherCheckpoints.filter { $0 != bytes }
+    var changed: [UInt8]? = bytes
+    let what: String
+    func flip(_ range: Range<Int>) {
+      changed?[range.lowerBound + choices.below(range.count)] ^= 1 << UInt8(choices.below(8))
+    }
+    switch choices.below(5) {
+    case 0 where !others.isEmpty:
+      what = "another checkpoint"
+      changed = choices.element(of: others)
+    case 1:
+      what = "a flipped bit in the checkpoint's header"
+      flip(0..<headerByteCount)
+    case 2 where bytes.count > headerByteCount, 3 where bytes.count > headerByteCount:
+      what = "a flipped bit in the checkpoint's entries"
+      flip(headerByteCount..<bytes.count)
+    default:
+      what = "no checkpoint"
+      changed = nil
+    }
+    disk.setContents(changed, of: path)
+    let process = SimulatedProcess.start(on: disk, seed: 1)
+    do {
+      let store = try process.open(configuration)
+      let state = try Self.match(store, legal, now: now, "with \(what)")
+      try checkReads(store, state)
+    } catch let error as StoreError {
+      throw FuzzFailure("(with \(what)) the store does not open or read: \(error)")
+    }
+    process.kill()
+    noteChangedCheckpoint()
+  }
+
+  /// A limit on the number of entries holds once something was written, and those that were used least
+  /// recently have gone for it.
+  func checkLimit(_ limit: Int, of store: Store) throws {
+    let key = Array("beyond the limit".utf8)
+    let before = try store.keysByRecency()
+    let indexedCount = try store.statistics().indexedKeyCount
+    try store.setValue([1], forKey: key, durability: .process)
+    let count = try store.statistics().indexedKeyCount
+    let after = try store.keysByRecency()
+    guard count == min(limit, indexedCount + 1), after.last == key,
+      before.suffix(after.count - 1).elementsEqual(after.dropLast())
+    else {
+      throw FuzzFailure(
+        "with a limit of \(limit) there are \(count) of \(indexedCount + 1) entries")
+    }
+  }
+}
