@@ -1,6 +1,7 @@
 import CairnStore
 import Foundation
 import FuzzSupport
+import Synchronization
 import Testing
 
 /// A power cut that leaves only what was synced.
@@ -321,6 +322,46 @@ struct ExtensionTests {
     }
   }
 
+  @Test(
+    "One that comes between the copy of its value and the switch is found, also by a checkpoint")
+  func betweenCopyAndSwitch() throws {
+    let system = HookFileSystem()
+    let store = try Store(
+      directory.store, .small(clock: clock), fileSystem: system, background: queue)
+    try fillAround(store) {
+      for key in ["a", "b"] { try store.setValue("v", forKey: key, lifetime: .seconds(10)) }
+      try store.extendLifetime(forKey: "a", to: .seconds(20))
+    }
+    queue.runAll()
+    let isDone = Mutex(false)
+    system.setHook { event in
+      // The first output is complete.
+      guard event.call == .synchronize, event.file.hasPrefix("seg-"),
+        isDone.withLock({ done in
+          defer { done = true }
+          return !done
+        })
+      else { return nil }
+      do {
+        for key in ["a", "b"] { try store.extendLifetime(forKey: key, to: .seconds(300)) }
+        try store.checkpoint()
+      } catch { Issue.record(error) }
+      return nil
+    }
+    try store.compact()
+    system.setHook(nil)
+    #expect(isDone.withLock { $0 })
+    let manifest = try Image(of: directory.store).manifest
+    #expect(manifest.checkpointID != 0)
+    let ends = try store.ends()
+    #expect(try end(store, "a") == 300 && end(store, "b") == 300)
+    #expect(try store.auditUsage() == [])
+    let killed = try reopenedAfterKill("killed")
+    #expect(try killed.statistics().recovery.source == .checkpoint)
+    #expect(try killed.ends() == ends)
+    #expect(try killed.auditUsage() == [])
+  }
+
   @Test("Extending for ever keeps space within its bound")
   func forEver() throws {
     let store = try makeStore {
@@ -344,80 +385,5 @@ struct ExtensionTests {
     #expect(try store.auditUsage() == [])
     let ends = try store.ends()
     #expect(try reopenedAfterKill("killed").ends() == ends)
-  }
-
-  // MARK: Salvage and hostile records
-
-  @Test("A salvage copies the later end; one that is damaged leaves the one before")
-  func salvage() throws {
-    let store = try makeStore()
-    try store.setValue("v", forKey: "a", lifetime: .seconds(100))
-    try store.extendLifetime(forKey: "a", to: .seconds(200))
-    try store.extendLifetime(forKey: "a", to: .seconds(300))
-    try store.setValue("v", forKey: "b", lifetime: .seconds(100))
-    try store.extendLifetime(forKey: "b", to: .seconds(400))
-    try store.setValue("w", forKey: "b", lifetime: .seconds(50))
-    try store.close()
-    func ends(_ salvaged: Salvaged) -> [String: Timestamp?] {
-      salvaged.entries.mapValues(\.info.expires)
-    }
-    func time(_ seconds: Int64) -> Timestamp { ManualClock.start.advanced(by: .seconds(seconds)) }
-    let image = try Image(of: directory.store)
-    let whole = try Salvaged(image, clock: clock)
-    #expect(ends(whole) == ["a": time(300), "b": time(50)])
-    #expect(whole.report.isComplete)
-    let records = try image.records(in: image.segmentNames[0])
-    #expect(records.map(\.header.kind) == [.put, .extension, .extension, .put, .extension, .put])
-    let damaged = try Salvaged(
-      image.flipping(image.segmentNames[0], at: records[2].offset + 9), clock: clock)
-    #expect(ends(damaged) == ["a": time(200), "b": time(50)])
-    #expect(damaged.report.warnings.contains(.olderValuesMayBeBack))
-  }
-
-  @Test("Extensions of what is not there, or of records to come, mean nothing")
-  func hostile() throws {
-    let store = try makeStore()
-    try store.setValue("v", forKey: "mortal", lifetime: .seconds(100))
-    try store.setValue("v", forKey: "lasts!")
-    try store.setValue("v", forKey: "mortal", lifetime: .seconds(90))
-    for _ in 0..<4 {
-      try store.setValue("v", forKey: "filler", lifetime: .seconds(10))
-      try store.extendLifetime(forKey: "filler", to: .seconds(20))
-    }
-    try store.close()
-    var image = try Image(of: directory.store).withoutReserves()
-    let name = image.segmentNames[0]
-    let records = try image.records(in: name).filter { $0.header.kind == .extension }
-    let seed = try #require(image.files[name]).withSpan {
-      try SegmentHeader(decoding: $0, file: name)
-    }.recordSeed
-    // Each extension is made to be of something else.
-    let targets: [(key: String, version: UInt64)] = [
-      ("lasts!", 2), ("mortal", 1), ("mortal", .max), ("mortal", 2),
-    ]
-    #expect(records.count == targets.count)
-    for (record, target) in zip(records, targets) {
-      var header = record.header
-      let key = Array(target.key.utf8)
-      header.target = target.version
-      header.expires = .max
-      image = image.changing(name) { bytes in
-        bytes.withMutableSpan(in: record.range) { bytes in
-          key.withSpan {
-            header.encode(key: $0, metadata: RawSpan(), value: RawSpan(), into: &bytes)
-          }
-          header.seal(&bytes, at: record.offset, seed: seed)
-        }
-      }
-    }
-    image.files = image.files.filter { !$0.key.hasPrefix("ckpt-") }
-    try image.write(to: directory("hostile"))
-    let hostile = try Store(directory("hostile"), .small(clock: clock), background: queue)
-    #expect(try end(hostile, "mortal") == 90)
-    #expect(try end(hostile, "lasts!") == nil)
-    #expect(try hostile.count() == 3)
-    #expect(try hostile.auditUsage() == [])
-    try hostile.compact()
-    #expect(try hostile.count() == 3)
   }
 }
