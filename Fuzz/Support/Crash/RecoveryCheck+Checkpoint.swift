@@ -48,7 +48,8 @@ extension RecoveryCheck {
     let process = SimulatedProcess.start(on: disk, seed: 1)
     do {
       let store = try process.open(configuration)
-      let state = try Self.match(store, legal, now: now, "with \(what)")
+      let state = try Self.match(
+        store, legal, now: now, strayFiles: strayFiles, "with \(what)")
       try checkReads(store, state)
     } catch let error as StoreError {
       throw FuzzFailure("(with \(what)) the store does not open or read: \(error)")
