@@ -48,7 +48,10 @@ package final class FaultInjector {
   /// The calls that failed in the account that is kept now.
   package var currentFailures: ArraySlice<Failure> { failures[forgottenCount...] }
   /// Their kinds.
-  package var failedCalls: Set<SimulatedFileSystem.Call> { Set(currentFailures.map(\.call)) }
+  package var failedCalls: Set<SimulatedFileSystem.Call> {
+    // What fails where a backup is made is the backup's failure alone.
+    Set(currentFailures.filter { $0.path?.hasPrefix("/backup") != true }.map(\.call))
+  }
 
   package func install(on fileSystem: SimulatedFileSystem) {
     fileSystem.intervene = { [unowned self, unowned fileSystem] call in

@@ -25,7 +25,9 @@ extension FaultRun {
     switch error {
     case .noSpace(let place, _, let limit):
       (number, path) = (Self.number(of: limit), place)
-      let isOfStore = [SimulatedProcess.path, Self.copyPath].contains { place.hasPrefix($0) }
+      let isOfStore = [SimulatedProcess.path, Self.copyPath, "/backup"].contains {
+        place.hasPrefix($0)
+      }
       if disk.capacity != nil, limit == .disk, isOfStore { return }
     case .system(let failure):
       (number, path) = (failure.errorNumber, failure.path)

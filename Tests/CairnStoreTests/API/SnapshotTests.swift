@@ -1,5 +1,6 @@
 import CairnStore
 import FuzzSupport
+import Synchronization
 import Testing
 
 @Suite("Snapshots")
@@ -147,5 +148,40 @@ struct SnapshotTests {
       }
     }
     for pair in kept { #expect(try contents(pair.snapshot) == pair.contents, Seed.comment) }
+  }
+
+  @Test("Snapshots and backups that are taken while a compaction moves entries miss none")
+  func duringCompaction() throws {
+    let count = 10_000
+    let store = try Store(directory.store, .small { $0.segmentByteLimit = 1 << 20 })
+    try fill(store, count)
+    let isDone = Atomic(false)
+    let compaction = Background {
+      while !isDone.load(ordering: .relaxed) {
+        for number in stride(from: 0, to: count, by: 50) {
+          try store.setValue([2], forKey: "key\(number)")
+        }
+        try store.compact()
+      }
+    }
+    for round in 0..<4000 {
+      let snapshot = try store.snapshot()
+      for number in stride(from: round % 97, to: count, by: 997) {
+        #expect(try snapshot.contains("key\(number)"), "key\(number) is missing")
+      }
+      if round % 1000 == 0 {
+        #expect(try contents(snapshot).count == count)
+        let path = directory("copy\(round)")
+        try snapshot.backup(to: path)
+        let copy = try Store(path, .small())
+        #expect(try copy.statistics().recovery.source == .checkpoint)
+        #expect(try copy.contents().count == count)
+        #expect(try copy.auditUsage() == [])
+      }
+      snapshot.close()
+    }
+    isDone.store(true, ordering: .relaxed)
+    #expect(compaction.finishes())
+    #expect(compaction.error == nil)
   }
 }

@@ -39,7 +39,7 @@ extension Engine {
       let outputs = try switching.withLock { (_) throws(StoreError) -> [Segment]? in
         guard let outputs = try switchOver(inputs, copier) else { return nil }
         move(copier, from: inputs, to: outputs)
-        remove(inputs)
+        remove(takeOut(inputs))
         noteCompacted(byteCount: outputs.reduce(0) { $0 + $1.usage.end })
         return outputs
       }
@@ -205,12 +205,20 @@ extension Engine {
         for output in outputs { table.remove(output) }
         throw error
       }
-      appender.withLock { appender in
-        let replaced = Set(inputs.map(ObjectIdentifier.init))
-        appender.sealed.removeAll { replaced.contains(ObjectIdentifier($0)) }
-        appender.sealed += outputs
-      }
+      // The inputs stay until no entry names them: a snapshot takes its segments from here.
+      appender.withLock { $0.sealed += outputs }
       return outputs
+    }
+  }
+
+  /// Takes segments out of the log that no entry names any more.
+  ///
+  /// - Returns: those that a removal of all has not taken meanwhile.
+  private func takeOut(_ inputs: [Segment]) -> [Segment] {
+    appender.withLock { appender in
+      let replaced = Set(inputs.map(ObjectIdentifier.init))
+      defer { appender.sealed.removeAll { replaced.contains(ObjectIdentifier($0)) } }
+      return appender.sealed.filter { replaced.contains(ObjectIdentifier($0)) }
     }
   }
 
