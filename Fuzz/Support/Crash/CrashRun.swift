@@ -170,7 +170,8 @@ package final class CrashRun<Choices: ChoiceSource> {
       if statistics.lastVersion == lastVersion,
         statistics.deadByteCount > statistics.segmentCount * RecordHeader.rollByteCount
       {
-        throw FuzzFailure("a compaction leaves \(statistics.deadByteCount) dead bytes")
+        throw FuzzFailure(
+          "a compaction leaves \(statistics.deadByteCount) dead bytes: \(statistics.segments)")
       }
     case .sync, .checkpoint: if !process.fileSystem.isDead { model.settle() }
     case .snapshot:

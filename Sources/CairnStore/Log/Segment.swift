@@ -284,13 +284,14 @@ package final class SegmentUsage: Sendable {
   /// Puts it into what a checkpoint says of a segment.
   package func save(to covered: inout Checkpoint.CoveredSegment) {
     covered.putCount = puts.load(ordering: .relaxed)
-    covered.livePutCount = livePuts.load(ordering: .relaxed)
+    // A checkpoint whose counts are not those of its entries can have left less than nothing.
+    covered.livePutCount = max(0, livePutCount)
     covered.tombstoneCount = tombstoneCount
     covered.tombstoneByteCount = tombstoneByteCount
     covered.highestTombstone = highestTombstoneSequence
     covered.extensionCount = extensions.load(ordering: .relaxed)
-    covered.liveExtensionCount = liveExtensionCount
-    covered.liveByteCount = liveByteCount
+    covered.liveExtensionCount = max(0, liveExtensionCount)
+    covered.liveByteCount = max(0, liveByteCount)
     covered.lowestSequence = lowestSequence
     covered.highestSequence = highestSequence
     covered.earliestExpiry = earliestExpiry.load(ordering: .relaxed)
@@ -317,9 +318,10 @@ package final class SegmentUsage: Sendable {
     earliestExpiry.store(expires, ordering: .relaxed)
   }
 
-  /// Whether both amount to the same.
-  package func hasSameCounts(as other: SegmentUsage) -> Bool {
-    description == other.description
+  /// Whether both amount to the same; where `mayCountMore`, this may count more bytes as live.
+  package func hasSameCounts(as other: SegmentUsage, mayCountMore: Bool = false) -> Bool {
+    let byteCount = mayCountMore ? max(liveByteCount, other.liveByteCount) : other.liveByteCount
+    return description == other.description(liveByteCount: byteCount)
   }
 
   /// A put is its key's newest record.
@@ -332,7 +334,8 @@ package final class SegmentUsage: Sendable {
 
   /// A put that was live is not any more.
   ///
-  /// - Parameter byteCount: the record's size; where it cannot be read, 0.
+  /// - Parameter byteCount: the record's size; where it cannot be read, 0: its bytes count as live until
+  ///   its segment is compacted or read anew. All counts of records are exact nevertheless.
   package func kill(byteCount: Int) {
     livePuts.wrappingSubtract(1, ordering: .relaxed)
     liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)
@@ -362,7 +365,9 @@ package final class SegmentUsage: Sendable {
 }
 
 extension SegmentUsage: CustomStringConvertible {
-  package var description: String {
+  package var description: String { description(liveByteCount: liveByteCount) }
+
+  fileprivate func description(liveByteCount: Int) -> String {
     "live \(livePuts.load(ordering: .relaxed)) of \(puts.load(ordering: .relaxed)) puts, "
       + "\(liveByteCount) bytes, \(tombstoneCount) tombstones of \(tombstoneByteCount) bytes to "
       + "\(highestTombstoneSequence), \(liveExtensionCount) of "

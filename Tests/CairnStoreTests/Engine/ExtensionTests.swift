@@ -289,6 +289,29 @@ struct ExtensionTests {
     #expect(try makeStore().ends() == ends)
   }
 
+  @Test("Extensions whose values take the end along go too, also those in the active segment")
+  func foldedFromElsewhere() throws {
+    let store = try makeStore()
+    try fillAround(store) {
+      for number in 0..<30 {
+        try store.setValue("v", forKey: "key\(number)", lifetime: .seconds(10))
+      }
+    }
+    queue.runAll()
+    try store.compact()
+    // What is active then has no dead record until the values have been copied.
+    try store.extendLifetimes(forKeys: (0..<30).map { "key\($0)" }, to: .seconds(200))
+    // One beside them dies.
+    try store.setValue("w", forKey: "filler101")
+    let ends = try store.ends()
+    try store.compact()
+    let statistics = try store.statistics()
+    #expect(statistics.deadByteCount <= 24 * statistics.segmentCount)
+    #expect(try store.ends() == ends)
+    #expect(try store.auditUsage() == [])
+    #expect(try store.compact().writtenSegmentCount == 0)
+  }
+
   @Test(
     "An extension is copied while its value stays where it is, and dropped when it is not in force")
   func copied() throws {
