@@ -18,7 +18,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     [(disk: SimulatedDisk, model: ModelStore, call: SimulatedFileSystem.Call, Operation)] = []
   /// Whether a sync failed in the operation that is under way.
   private var hasFailedSync = false
-  /// Whether something was written since the store was opened.
+  /// Whether something was written since the store was opened and since the last checkpoint.
   private var hasWritten = false
   package private(set) var tally = Tally()
 
@@ -146,7 +146,7 @@ package final class CrashRun<Choices: ChoiceSource> {
   /// Does it, and returns the versions of what was put.
   private func apply(_ operation: Operation) throws -> [[UInt8]: UInt64] {
     if case .reopen = operation {
-      // Without a write there is no new checkpoint, and reads are forgotten.
+      // Without a write there is no new checkpoint, and reads since the last are forgotten.
       let isKept = hasWritten && configuration.checkpointRecordThreshold == 0
       let order = isKept ? model.current.keysByRecency(now: clock.now()) : nil
       try checkSnapshot()
@@ -305,6 +305,7 @@ package final class CrashRun<Choices: ChoiceSource> {
   /// Remembers the file of the newest checkpoint.
   private func noteCheckpoint() {
     guard let bytes = disk.listedCheckpoint?.bytes, bytes != checkpoints.last else { return }
+    hasWritten = false
     checkpoints.append(bytes)
     if checkpoints.count > 3 { checkpoints.removeFirst() }
   }
