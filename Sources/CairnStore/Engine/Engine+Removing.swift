@@ -89,9 +89,11 @@ extension Engine {
     _ candidate: RemovalCandidate, for group: inout VictimGroup, in removal: inout Removal
   ) throws(StoreError) {
     var found: Place?
-    _ = index.find(candidate.hash, at: candidate.entry.location) {
+    var end = Int64.min
+    _ = index.find(candidate.hash, at: candidate.entry.location, extendedTo: &end) {
       if let segment = table.segment(at: $0.location) { found = Place(entry: $0, segment: segment) }
     }
+    found?.end = end
     if found == nil {
       // It may have been moved by a compaction, which keeps tick and version.
       found = try movedEntry(candidate.hash) { (place) throws(StoreError) in
@@ -105,17 +107,22 @@ extension Engine {
       candidate.sequence == 0 || candidate.sequence == record.sequence
     else { return }
     let tick = found.entry.tick
-    let end = index.lifetimeExtension(candidate.hash, at: found.entry.location)?.expires ?? .min
+    let header = record.header.extended(to: found.end)
     let hasExpired =
       candidate.entry.flags.contains(.canExpire)
-      && hasExpired(record.header.extended(to: end), tick: tick, now: removal.now)
-    group.add(candidate, record, at: found.entry.location, hasExpired: hasExpired)
+      && hasExpired(header, tick: tick, now: removal.now)
+    // Extended since it was chosen.
+    if case .expired = removal.cause, !hasExpired { return }
+    group.add(
+      candidate, record, at: found.entry.location, end: header.end, hasExpired: hasExpired)
   }
 
-  /// An entry of the index and the segment that its record lies in.
+  /// An entry of the index, the segment that its record lies in, and to when its lifetime was extended,
+  /// all of one moment: a compaction that moves the record may put the end into the copy.
   struct Place {
     var entry: IndexEntry
     var segment: Segment
+    var end = Int64.min
   }
 
   /// The first of the entries with this hash that `isSought` accepts, wherever it is by now.
@@ -125,13 +132,14 @@ extension Engine {
     var entry = IndexEntry.empty
     while true {
       var segment: Segment?
-      let isFound = try index.find(hash, after: entry.location, touch: .no) {
+      var end = Int64.min
+      let isFound = try index.find(hash, after: entry.location, touch: .no, extendedTo: &end) {
         entry = $0
         segment = table.segment(at: $0.location)
       }
       guard isFound else { return nil }
       guard let segment else { continue }
-      let place = Place(entry: entry, segment: segment)
+      let place = Place(entry: entry, segment: segment, end: end)
       if try isSought(place) { return place }
     }
   }
@@ -191,7 +199,8 @@ extension Engine {
     _ victim: VictimGroup.Victim, in removal: borrowing Removal
   ) -> (location: Location, segment: Segment, byteCount: Int)? {
     var found: Place?
-    _ = index.find(victim.candidate.hash, at: victim.location) { entry in
+    var end = Int64.min
+    _ = index.find(victim.candidate.hash, at: victim.location, extendedTo: &end) { entry in
       // After a removal of all, another segment may lie at the same place.
       if table.segment(at: victim.location) === victim.segment {
         found = Place(entry: entry, segment: victim.segment)
@@ -204,6 +213,8 @@ extension Engine {
         let record = try Record(
           in: place.segment, at: place.segment.offset(of: place.entry.location), part: .head)
         byteCount = record.header.byteCount
+        // The copy has the end that there was by then.
+        end = max(record.header.end, place.end)
         return record.sequence == victim.sequence
       }
     }
@@ -211,12 +222,7 @@ extension Engine {
       return nil
     }
     // An extension in between that found it alive by an earlier time keeps it alive.
-    if victim.hasExpired,
-      let known = index.lifetimeExtension(victim.candidate.hash, at: found.entry.location),
-      known.expires > removal.now.millisecondsSinceEpoch
-    {
-      return nil
-    }
+    if victim.hasExpired, end > victim.end { return nil }
     return (found.entry.location, found.segment, byteCount)
   }
 

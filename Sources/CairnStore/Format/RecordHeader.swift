@@ -133,6 +133,9 @@ package struct RecordHeader: Sendable, Hashable {
     return header
   }
 
+  /// When its lifetime ends, in milliseconds; `Int64.min` where it has no end.
+  package var end: Int64 { flags.contains(.expiry) ? expires : .min }
+
   /// Whether the record stops counting at some time.
   package var canExpire: Bool { !flags.isDisjoint(with: [.expiry, .idleLimit]) }
 }

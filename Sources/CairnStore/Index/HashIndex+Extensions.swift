@@ -10,6 +10,20 @@ extension HashIndex {
     }
   }
 
+  /// As `find` with a location, and tells to when the entry's lifetime was extended; `Int64.min`: it was
+  /// not.
+  package func find(
+    _ hash: UInt64, at location: Location, extendedTo end: inout Int64,
+    _ body: (IndexEntry) -> Void
+  ) -> Bool {
+    shards[Self.shard(of: hash)].withLock { shard in
+      guard let slot = shard.slot(of: Self.stored(hash), location: location) else { return false }
+      end = shard.extensionOfEntry(at: slot)?.expires ?? .min
+      body(shard[slot])
+      return true
+    }
+  }
+
   /// The extension of an entry.
   package func lifetimeExtension(
     _ hash: UInt64, at location: Location

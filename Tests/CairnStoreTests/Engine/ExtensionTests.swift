@@ -134,7 +134,7 @@ struct ExtensionTests {
     try check(makeStore())
   }
 
-  @Test("An entry that was found to have expired and is extended by then stays")
+  @Test("A removal of what has expired goes by the later end")
   func removalOfExpired() throws {
     let store = try makeStore()
     try store.setValue("v", forKey: "a", lifetime: .seconds(10))
@@ -146,6 +146,53 @@ struct ExtensionTests {
     clock.advance(by: .seconds(5))
     #expect(try store.removeExpired().count == 1)
     #expect(try store.statistics().indexedKeyCount == 0)
+  }
+
+  @Test("What was not read for too long goes, however late its lifetime ends")
+  func idleLimit() throws {
+    // Its end was taken for one that had come in between, and it was spared by each removal.
+    let store = try makeStore()
+    try store.setValue("v", forKey: "key", lifetime: .seconds(100), idleLimit: .seconds(10))
+    #expect(try store.extendLifetime(forKey: "key", to: .seconds(1000)))
+    clock.advance(by: .seconds(20))
+    #expect(try store.extendLifetime(forKey: "key", to: .seconds(2000)) == false)
+    #expect(try store.count() == 0)
+    #expect(try store.removeExpired().count == 1)
+    #expect(try store.statistics().indexedKeyCount == 0)
+    #expect(try store.auditUsage() == [])
+  }
+
+  @Test(
+    "An entry that was found to have expired and is extended by then stays", arguments: [1, 2])
+  func extendedInTheCourseOfARemoval(read: Int) throws {
+    let system = HookFileSystem()
+    let store = try Store(
+      directory.store, .small(clock: clock) { $0.access = .systemCalls }, fileSystem: system,
+      background: queue)
+    try store.setValue("v", forKey: "key", lifetime: .seconds(10))
+    try store.extendLifetime(forKey: "key", to: .seconds(15))
+    clock.advance(by: .seconds(20))
+    let reads = Mutex(0)
+    let clock = clock
+    system.setHook { event in
+      // When it is chosen, and when its tombstone is made.
+      let isNow = reads.withLock {
+        $0 += 1
+        return $0 == read
+      }
+      guard event.call == .read, isNow else { return nil }
+      // Another thread has looked at its clock before this one.
+      clock.advance(by: .seconds(-15))
+      do { #expect(try store.extendLifetime(forKey: "key", to: .seconds(100))) } catch {
+        Issue.record(error)
+      }
+      clock.advance(by: .seconds(15))
+      return nil
+    }
+    #expect(try store.removeExpired().count == 0)
+    system.setHook(nil)
+    #expect(reads.withLock { $0 } > 2)
+    #expect(try end(store, "key") == 105)
   }
 
   @Test("A snapshot shows the ends that were, whatever comes after")
@@ -246,167 +293,5 @@ struct ExtensionTests {
     image.files = image.files.filter { !$0.key.hasPrefix("ckpt-") }
     try image.write(to: directory("other"))
     #expect(try Store(directory("other"), .small(clock: clock), background: queue).ends() == ends)
-  }
-
-  // MARK: Compaction
-
-  /// Fills segments with values of which every other one dies, so that they are compacted.
-  private func fillAround(_ store: Store, _ body: () throws -> Void) throws {
-    for number in 0..<200 {
-      try store.setValue([UInt8](repeating: 1, count: 1000), forKey: "filler\(number)")
-      if number == 100 { try body() }
-    }
-    for number in stride(from: 0, to: 200, by: 2) {
-      try store.removeValue(forKey: "filler\(number)")
-    }
-  }
-
-  @Test("The copy of a value takes its end along, and the record of the extension goes")
-  func folded() throws {
-    let store = try makeStore()
-    try fillAround(store) {
-      for number in 0..<30 {
-        try store.setValue("v", forKey: "key\(number)", lifetime: .seconds(10))
-        try store.extendLifetime(forKey: "key\(number)", to: .seconds(Int64(20 + number)))
-        try store.extendLifetime(forKey: "key\(number)", to: .seconds(Int64(200 + number)))
-      }
-    }
-    queue.runAll()
-    let ends = try store.ends()
-    try store.compact()
-    #expect(try store.ends() == ends)
-    #expect(try store.auditUsage() == [])
-    let image = try Image(of: directory.store)
-    let listed = try image.manifest.sealedSegments.map { FileName.segment($0.id) }
-    let records = try listed.flatMap { try image.records(in: $0) }
-    #expect(records.filter { $0.header.kind == .extension }.isEmpty)
-    #expect(records.filter { $0.key.starts(with: Array("key".utf8)) }.count == 30)
-    let killed = try reopenedAfterKill("killed")
-    #expect(try killed.ends() == ends)
-    #expect(try killed.auditUsage() == [])
-    try killed.close()
-    try store.close()
-    #expect(try makeStore().ends() == ends)
-  }
-
-  @Test("Extensions whose values take the end along go too, also those in the active segment")
-  func foldedFromElsewhere() throws {
-    let store = try makeStore()
-    try fillAround(store) {
-      for number in 0..<30 {
-        try store.setValue("v", forKey: "key\(number)", lifetime: .seconds(10))
-      }
-    }
-    queue.runAll()
-    try store.compact()
-    // What is active then has no dead record until the values have been copied.
-    try store.extendLifetimes(forKeys: (0..<30).map { "key\($0)" }, to: .seconds(200))
-    // One beside them dies.
-    try store.setValue("w", forKey: "filler101")
-    let ends = try store.ends()
-    try store.compact()
-    let statistics = try store.statistics()
-    #expect(statistics.deadByteCount <= 24 * statistics.segmentCount)
-    #expect(try store.ends() == ends)
-    #expect(try store.auditUsage() == [])
-    #expect(try store.compact().writtenSegmentCount == 0)
-  }
-
-  @Test(
-    "An extension is copied while its value stays where it is, and dropped when it is not in force")
-  func copied() throws {
-    let store = try makeStore { $0.checkpointRecordThreshold = 1 << 30 }
-    for number in 0..<30 {
-      try store.setValue(
-        [UInt8](repeating: 7, count: 2500), forKey: "key\(number)", lifetime: .seconds(10))
-    }
-    // In segments of their own, beside values that die.
-    try fillAround(store) {
-      for number in 0..<20 {
-        try store.extendLifetime(forKey: "key\(number)", to: .seconds(Int64(100 + number)))
-      }
-    }
-    for number in 0..<5 {
-      try store.extendLifetime(forKey: "key\(number)", to: .seconds(Int64(400 + number)))
-    }
-    try store.removeValue(forKey: "key5")
-    queue.runAll()
-    let ends = try store.ends()
-    for _ in 0..<3 {
-      try store.compact()
-      #expect(try store.ends() == ends)
-      #expect(try store.auditUsage() == [])
-      let killed = try reopenedAfterKill("killed")
-      #expect(try killed.ends() == ends)
-      #expect(try killed.auditUsage() == [])
-      try killed.close()
-      try FileManager.default.removeItem(atPath: directory("killed"))
-      try store.checkpoint()
-    }
-  }
-
-  @Test(
-    "One that comes between the copy of its value and the switch is found, also by a checkpoint")
-  func betweenCopyAndSwitch() throws {
-    let system = HookFileSystem()
-    let store = try Store(
-      directory.store, .small(clock: clock), fileSystem: system, background: queue)
-    try fillAround(store) {
-      for key in ["a", "b"] { try store.setValue("v", forKey: key, lifetime: .seconds(10)) }
-      try store.extendLifetime(forKey: "a", to: .seconds(20))
-    }
-    queue.runAll()
-    let isDone = Mutex(false)
-    system.setHook { event in
-      // The first output is complete.
-      guard event.call == .synchronize, event.file.hasPrefix("seg-"),
-        isDone.withLock({ done in
-          defer { done = true }
-          return !done
-        })
-      else { return nil }
-      do {
-        for key in ["a", "b"] { try store.extendLifetime(forKey: key, to: .seconds(300)) }
-        try store.checkpoint()
-      } catch { Issue.record(error) }
-      return nil
-    }
-    try store.compact()
-    system.setHook(nil)
-    #expect(isDone.withLock { $0 })
-    let manifest = try Image(of: directory.store).manifest
-    #expect(manifest.checkpointID != 0)
-    let ends = try store.ends()
-    #expect(try end(store, "a") == 300 && end(store, "b") == 300)
-    #expect(try store.auditUsage() == [])
-    let killed = try reopenedAfterKill("killed")
-    #expect(try killed.statistics().recovery.source == .checkpoint)
-    #expect(try killed.ends() == ends)
-    #expect(try killed.auditUsage() == [])
-  }
-
-  @Test("Extending for ever keeps space within its bound")
-  func forEver() throws {
-    let store = try makeStore {
-      $0.deadByteFloor = 0
-      $0.spaceBound = 1.5
-    }
-    for number in 0..<100 {
-      try store.setValue(
-        [UInt8](repeating: 7, count: 2000), forKey: "key\(number)", lifetime: .seconds(100))
-    }
-    for _ in 0..<400 {
-      clock.advance(by: .milliseconds(500))
-      for number in 0..<100 {
-        try store.extendLifetime(forKey: "key\(number)", to: .seconds(100))
-      }
-      queue.runAll()
-    }
-    let statistics = try store.statistics()
-    #expect(try store.count() == 100)
-    #expect(statistics.allocatedByteCount < 4 * 200_000)
-    #expect(try store.auditUsage() == [])
-    let ends = try store.ends()
-    #expect(try reopenedAfterKill("killed").ends() == ends)
   }
 }
