@@ -93,4 +93,122 @@ struct ExtensionDamageTests {
     try hostile.compact()
     #expect(try hostile.count() == 3)
   }
+
+  /// The fixture's store with another checkpoint, which the manifest vouches for.
+  private func forged(
+    _ fixture: CheckpointFixture, shard number: Int,
+    change: (inout Checkpoint) -> Void = { _ in }, changeShard: (inout [UInt8], Int) -> Void
+  ) throws -> Image {
+    var header = try fixture.header
+    var bytes = try #require(fixture.image.files[fixture.name])
+    let shard = header.shards[number]
+    changeShard(&bytes, shard.offset + 16 * shard.count)
+    header.shards[number].checksum = bytes.withSpan {
+      CRC32C.checksum(of: $0.extracting(shard.offset..<(shard.offset + shard.byteCount)))
+    }
+    change(&header)
+    bytes.replaceSubrange(0..<header.headerByteCount, with: header.encodedHeader())
+    return try fixture.binding(bytes)
+  }
+
+  @Test("Extensions in a checkpoint that fit nothing cost their shard's rebuilding")
+  func hostileExtensions() throws {
+    let fixture = try CheckpointFixture()
+    let header = try fixture.header
+    let number = try #require(header.shards.firstIndex { $0.extensionCount > 0 })
+    let bytes = try #require(fixture.image.files[fixture.name])
+    let start = header.shards[number].offset + 16 * header.shards[number].count
+    let (put, record) = bytes.withSpan {
+      ($0.load(UInt64.self, at: start), $0.load(UInt64.self, at: start + 16))
+    }
+    for value in [0, 1, put + 1, put | 1 << 40, .max] as [UInt64] {
+      let image = try forged(
+        fixture, shard: number,
+        changeShard: { bytes, start in
+          bytes.withMutableSpan { $0.store(value, at: start) }
+        })
+      #expect(try fixture.expectSound(image, "of \(value)").source == .checkpoint)
+    }
+    for value in [1, 1 << 39, .max >> 24] as [UInt64] {
+      let image = try forged(
+        fixture, shard: number,
+        changeShard: { bytes, start in
+          bytes.withMutableSpan { $0.store(value << 24 | record & 0xFF_FFFF, at: start + 16) }
+        })
+      #expect(try fixture.expectSound(image, "at \(value)").source == .checkpoint)
+    }
+  }
+
+  @Test("A checkpoint that lies about extensions traps nowhere, and the next one is right again")
+  func lyingCheckpoint() throws {
+    let fixture = try CheckpointFixture()
+    let number = try #require(try fixture.header.shards.firstIndex { $0.extensionCount > 0 })
+    for end in [.min, 0, .max] as [Int64] {
+      for size in [0, 1, 0xFF_FFFF] as [UInt64] {
+        for counts in [0, 1] {
+          let image = try forged(fixture, shard: number) { header in
+            // Fewer than there are, so that there are less than none in the end.
+            for index in header.segments.indices {
+              header.segments[index].liveExtensionCount = counts
+              header.segments[index].liveByteCount = counts
+            }
+          } changeShard: { bytes, start in
+            let record = bytes.withSpan { $0.load(UInt64.self, at: start + 16) }
+            bytes.withMutableSpan { bytes in
+              bytes.store(end, at: start + 8)
+              bytes.store(record & ~0xFF_FFFF | size, at: start + 16)
+            }
+          }
+          try image.write(to: directory("lying"))
+          var store = try Store(directory("lying"), .small())
+          #expect(try store.statistics().recovery.source == .checkpoint)
+          for key in ["key7", "key14", "key28"] {
+            try store.extendLifetime(forKey: key, to: .seconds(1 << 33))
+            try store.setValue("new", forKey: key)
+          }
+          for number in 0..<60 { try store.removeValue(forKey: "key\(number)") }
+          try store.setValue("last", forKey: "last")
+          try store.close()
+          store = try Store(directory("lying"), .small())
+          #expect(try store.contents().keys.sorted() == ["last"])
+          try store.compact()
+          #expect(try store.contents().keys.sorted() == ["last"])
+          try store.close()
+        }
+      }
+    }
+  }
+
+  @Test("No lifetime is too long, and none is shortened", arguments: [true, false])
+  func extremes(isClosed: Bool) throws {
+    var store = try makeStore()
+    for key in ["longest", "endless"] {
+      try store.setValue("v", forKey: key, lifetime: .seconds(9))
+    }
+    let longest = Duration(
+      secondsComponent: .max, attosecondsComponent: 999_999_999_999_999_999)
+    #expect(try store.extendLifetime(forKey: "longest", to: .seconds(Int64.max / 1000)))
+    #expect(try store.extendLifetime(forKey: "endless", to: longest))
+    let shortest = Duration(secondsComponent: .min, attosecondsComponent: 0)
+    #expect(try store.extendLifetime(forKey: "endless", to: shortest))
+    #expect(try store.info(forKey: "endless")?.expires?.millisecondsSinceEpoch == .max)
+    let last = try store.statistics().lastVersion
+    #expect(try store.extendLifetime(forKey: "endless", to: longest))
+    #expect(try store.statistics().lastVersion == last)
+    let ends = try store.ends()
+    if isClosed {
+      try store.close()
+      store = try makeStore()
+    } else {
+      try Image(of: directory.store).write(to: directory("killed"))
+      store = try Store(directory("killed"), .small(clock: clock), background: queue)
+    }
+    #expect(try store.ends() == ends)
+    #expect(try store.removeExpired().count == 0)
+    clock.advance(by: .seconds(1 << 40))
+    #expect(try store.count() == 2)
+    try store.compact()
+    #expect(try store.ends() == ends)
+    #expect(try store.auditUsage() == [])
+  }
 }
