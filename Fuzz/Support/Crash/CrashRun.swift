@@ -210,11 +210,14 @@ package final class CrashRun<Choices: ChoiceSource> {
     let now = clock.now()
     let state = model.candidates.last ?? model.current
     let prefersRemoval = removes && choices.once(in: 2)
-    let present = prefersRemoval ? OperationGenerator.keys.filter { state[$0] != nil } : []
+    let present = removes ? OperationGenerator.keys.filter { state[$0] != nil } : []
     let key = choices.element(of: present.isEmpty ? OperationGenerator.keys : present)
     func entry() -> ModelEntry { generator.entry(&choices, now: now, mayBeLarge: false) }
     let operation: Operation
-    switch prefersRemoval ? 0 : choices.below(6) {
+    switch prefersRemoval ? 0 : choices.below(8) {
+    case 6...7:
+      // Of what a compaction may have copied already, among others.
+      operation = .extend(key: key, .milliseconds(1 + choices.below(8000)), .process)
     case 0: operation = .remove(key: key, .process)
     case 1:
       let second = choices.element(of: OperationGenerator.keys)
