@@ -38,7 +38,8 @@ struct BenchOptionsTests {
   func workloadNames() {
     let names =
       "fill fill-batch overwrite get get-zero-copy get-many get-missing get-zipf get-2-threads "
-      + "delete mixed-95-5 mixed-50-50 open-clean open-killed durable-put durable-put-16-threads"
+      + "delete mixed-95-5 mixed-50-50 open-clean open-killed durable-put durable-put-16-threads "
+      + "get-compacting overwrite-compacting"
     #expect(
       Set(Workload.allCases.map(\.rawValue)) == Set(names.split(separator: " ").map(String.init)))
     #expect(Set(Workload.runOrder) == Set(Workload.allCases))

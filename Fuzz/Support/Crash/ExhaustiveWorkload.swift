@@ -26,12 +26,15 @@ struct ExhaustiveWorkload {
       let fillerByteCount: Int? =
         switch workload.base {
         case .nothing, .closed: nil
-        case .fullSegment: 64_600
-        case .nearlyFullSegment: 64_100
+        case .fullSegment: 65_216
+        case .nearlyFullSegment: 64_052
         }
       if let fillerByteCount {
-        let filler = ModelEntry(value: [UInt8](repeating: 0xF1, count: fillerByteCount))
-        try session.perform(.put(key: Array("key 2".utf8), filler, .durable))
+        let (key, byte) = (Array("key 2".utf8), UInt8(0xF1))
+        let filler = ModelEntry(value: [UInt8](repeating: byte, count: fillerByteCount))
+        try session.perform(.put(key: key, filler, .durable))
+        // Removed again: a compaction that copied it would have more sectors than can be tried.
+        try session.perform(.remove(key: key, .durable))
       }
       try session.process.close()
     }

@@ -17,7 +17,7 @@ struct DiskDigest: Hashable {
     bytes.withSpan { bytes in
       let wordEnd = bytes.byteCount & ~7
       for offset in stride(from: 0, to: wordEnd, by: 8) {
-        add(bytes.load(UInt64.self, at: offset))
+        add(unsafe bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self))
       }
       for offset in wordEnd..<bytes.byteCount { add(UInt64(bytes.load(UInt8.self, at: offset))) }
     }

@@ -21,6 +21,7 @@ package struct EncodingGenerator {
     manifest.floorSequence = random.next() >> 3
     manifest.lastSequence = random.next() >> 3
     manifest.checkpointID = random.next()
+    manifest.checkpointChecksum = UInt32(truncatingIfNeeded: random.next())
     manifest.lastTime = Timestamp(millisecondsSinceEpoch: Int64(bitPattern: random.next()))
     manifest.isClean = random.once(in: 2)
     var nextID = UInt64(1 + random.below(1000))

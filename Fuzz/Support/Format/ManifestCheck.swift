@@ -95,7 +95,6 @@ package enum ManifestCheck {
     var bytes = bytes
     bytes.set(0, at: 10, count: 2)
     bytes.set(UInt64(bytes[112] & 1), at: 112, count: 4)
-    bytes.set(0, at: 132, count: 4)
     ChecksumRepair.manifest(&bytes, size: false)
     return bytes
   }

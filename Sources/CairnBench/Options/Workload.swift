@@ -24,6 +24,10 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   case mixed95to5 = "mixed-95-5"
   /// Half `get`, half `overwrite`.
   case mixed50to50 = "mixed-50-50"
+  /// `get` while another thread writes the keys' values anew and compacts, again and again.
+  case getCompacting = "get-compacting"
+  /// `overwrite` while another thread compacts again and again.
+  case overwriteCompacting = "overwrite-compacting"
   /// Opening a store that was closed, up to the first value read.
   case openClean = "open-clean"
   /// Opening a store whose process was killed after a fill, up to the first value read.
@@ -36,7 +40,8 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   /// The order of measuring: what needs an empty store first, what uses it up last.
   static let runOrder: [Workload] = [
     .fillBatch, .fill, .openKilled, .get, .getZeroCopy, .getMany, .getMissing, .getZipf,
-    .getTwoThreads, .mixed95to5, .mixed50to50, .overwrite, .openClean, .delete, .durablePut,
+    .getTwoThreads, .getCompacting, .mixed95to5, .mixed50to50, .overwrite, .overwriteCompacting,
+    .openClean, .delete, .durablePut,
     .durablePut16Threads,
   ]
 
@@ -44,6 +49,7 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   var needs: StoreAbilities {
     switch self {
     case .getZeroCopy: .zeroCopyReads
+    case .getCompacting, .overwriteCompacting: .compaction
     case .openClean, .openKilled: .reopening
     case .durablePut: .durableWrites
     case .durablePut16Threads: [.durableWrites, .concurrentWrites]
@@ -65,7 +71,8 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   /// Whether it leaves other values behind than it found, so that they must be checked.
   var changesMain: Bool {
     switch self {
-    case .fill, .openKilled, .overwrite, .delete, .mixed95to5, .mixed50to50: true
+    case .fill, .openKilled, .overwrite, .overwriteCompacting, .delete, .mixed95to5, .mixed50to50:
+      true
     default: false
     }
   }

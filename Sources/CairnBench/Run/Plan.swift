@@ -59,6 +59,7 @@ extension Workload {
     case .fill, .openKilled: nil
     case .fillBatch: section.milliseconds * 4
     case .overwrite, .delete: section.milliseconds * 6
+    case .getCompacting, .overwriteCompacting: section.milliseconds * 4
     default: section.milliseconds
     }
   }

@@ -29,7 +29,7 @@ extension Worker {
     }
   }
 
-  private func get(_ round: Round, _ sequence: KeySequence) throws -> Measurement {
+  func get(_ round: Round, _ sequence: KeySequence) throws -> Measurement {
     try Reader(store: try openMain(), data: data, sampleInterval: sampleInterval)
       .get(round, sequence)
   }

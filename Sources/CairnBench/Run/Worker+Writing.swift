@@ -25,6 +25,16 @@ extension Worker {
     }
   }
 
+  /// Overwrites keys for as long as the round goes on.
+  func overwriteUniformly(_ round: Round, _ sequence: KeySequence) throws -> Measurement {
+    let (store, indices) = (try openMain(), sequence.indices)
+    let mask = indices.count - 1
+    let maximum = max(data.keyCount, Self.writtenByteLimit / max(data.valueByteCount, 1))
+    return try Measurement.run(pace(round, maximumCallCount: maximum)) { call in
+      try put(Int(indices[call & mask]), in: store)
+    }
+  }
+
   private func delete(_ round: Round, _ sequence: KeySequence) throws -> Measurement {
     let (store, data, indices) = (try openMain(), data, sequence.indices)
     return try Measurement.run(pace(round, maximumCallCount: indices.count)) { call in

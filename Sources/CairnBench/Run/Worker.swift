@@ -55,6 +55,10 @@ final class Worker<Store: KeyValueStore> {
       return try finish(round, try read(round), changes: false)
     case .overwrite, .mixed95to5, .mixed50to50, .delete:
       return try finish(round, try change(round), changes: true)
+    case .getCompacting:
+      return try finish(round, try getWhileCompacting(round), changes: true)
+    case .overwriteCompacting:
+      return try finish(round, try overwriteWhileCompacting(round), changes: true)
     case .openClean: return try finish(round, try openRepeatedly(round), changes: false)
     case .openKilled:
       data.setAllGenerations(0)

@@ -4,7 +4,7 @@ import Cairn
 final class CairnStoreAdapter: KeyValueStore {
   static let name = "cairn"
   static let abilities: StoreAbilities = [
-    .zeroCopyReads, .durableWrites, .concurrentWrites, .reopening,
+    .zeroCopyReads, .durableWrites, .concurrentWrites, .reopening, .compaction,
   ]
 
   private let store: Store
@@ -41,6 +41,10 @@ final class CairnStoreAdapter: KeyValueStore {
 
   func removeValue(forKey key: RawSpan) throws -> Bool {
     try store.removeValue(forKey: key)
+  }
+
+  func compact() throws {
+    try store.compact()
   }
 
   func close() throws {

@@ -29,6 +29,10 @@ protocol KeyValueStore: AnyObject, Sendable {
   @discardableResult
   func removeValue(forKey key: RawSpan) throws -> Bool
 
+  /// Gives back the space of what was overwritten or removed; where the store does so by itself or
+  /// not at all, nothing.
+  func compact() throws
+
   /// Every later call is an error.
   func close() throws
 }
@@ -41,6 +45,8 @@ struct StoreAbilities: OptionSet, Sendable {
   static let concurrentWrites = StoreAbilities(rawValue: 1 << 2)
   /// Its contents can be opened again by another process.
   static let reopening = StoreAbilities(rawValue: 1 << 3)
+  /// Space is given back by a call, beside reads and writes.
+  static let compaction = StoreAbilities(rawValue: 1 << 4)
 }
 
 /// How a store is opened. What is expected is a hint for stores that cannot grow or want space
@@ -53,6 +59,8 @@ struct StoreOptions: Sendable {
 }
 
 extension KeyValueStore {
+  func compact() throws {}
+
   func withValue<R>(forKey key: RawSpan, _ body: (RawSpan) throws -> R) throws -> R? {
     guard let value = try value(forKey: key) else { return nil }
     return try value.withBytes(body)

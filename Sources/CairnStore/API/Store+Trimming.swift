@@ -14,8 +14,8 @@
 /// The space of what was removed is given back by compaction, in the background or by `compact()`; until
 /// then its bytes count as dead, and the tombstones take some more. `removeAll` gives it back at once.
 ///
-/// Access times are not on disk yet: opening a store makes its entries as recently used as they were
-/// written, and counts as an access of all of them. A summary's `damagedCount` tells of entries that
+/// When entries were accessed is kept by a close, and by checkpoints: after a crash it is what it was at
+/// the last of these, and what was written since is the most recent. A summary's `damagedCount` tells of entries that
 /// could not be removed, since a damaged record does not tell its key.
 extension Store {
   /// Removes entries until at most so many keys are left.

@@ -21,8 +21,9 @@ public final class Store: Sendable {
 
   /// Opens the store at a path for reading and writing, or makes one there.
   ///
-  /// Opening reads the headers of all records (not the values); after a crash it also finds the
-  /// end of the log.
+  /// Opening a store that was closed reads a checkpoint's header alone; the index comes as keys are
+  /// asked for. After a crash it reads the headers of what was written since the last checkpoint, and
+  /// finds the end of the log.
   ///
   /// - Parameters:
   ///   - path: a directory. Its parent must exist. A new one gets mode 0700, its files 0600.
@@ -31,7 +32,8 @@ public final class Store: Sendable {
   ///   there is none and none is to be made; `corrupt` naming file and offset where a durable
   ///   part is damaged (nothing is changed then); `notAStore`, `unsafeFile`,
   ///   `unsupportedVersion`, `unsupportedFileSystem`, `invalidConfiguration`, `noSpace`, `system`.
-  /// - Complexity: O(records).
+  /// - Complexity: O(segments) after a close, O(records since the last checkpoint) after a crash,
+  ///   O(records) where the checkpoint is damaged.
   public init(
     path: String, configuration: StoreConfiguration = StoreConfiguration()
   ) throws(StoreError) {
@@ -44,7 +46,8 @@ public final class Store: Sendable {
   /// not closed. Several readers may have it open at once, but no writer beside them.
   ///
   /// - Throws: as `init(path:configuration:)`; every write throws `readOnly`.
-  /// - Complexity: O(records).
+  /// - Complexity: O(segments) after a close, O(records since the last checkpoint) after a crash,
+  ///   O(records) where the checkpoint is damaged.
   public init(
     readingAt path: String, configuration: StoreConfiguration = StoreConfiguration()
   ) throws(StoreError) {

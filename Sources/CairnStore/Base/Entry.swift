@@ -7,8 +7,8 @@ public struct EntryInfo: Sendable, Hashable {
   public var valueByteCount: Int
   /// When it was written, to the second.
   public var written: Timestamp
-  /// When it was last read or written, within 1 % of how long ago that is. Opening a store counts
-  /// as an access of every entry.
+  /// When it was last read or written, within 1 % of how long ago that is. A close keeps it; what a
+  /// crash keeps of it is said under Durability.
   public var accessed: Timestamp
   /// When its lifetime ends, or `nil` where it has none.
   public var expires: Timestamp?

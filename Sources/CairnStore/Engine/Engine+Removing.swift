@@ -96,7 +96,7 @@ extension Engine {
     found?.end = end
     if found == nil {
       // It may have been moved by a compaction, which keeps tick and version.
-      found = try movedEntry(candidate.hash) { (place) throws(StoreError) in
+      found = try firstPlace(of: candidate.hash) { (place) throws(StoreError) in
         if candidate.sequence == 0 { return place.entry.tick == candidate.entry.tick }
         return try head(in: place.segment, at: place.entry.location, in: &removal)?.sequence
           == candidate.sequence
@@ -126,8 +126,8 @@ extension Engine {
   }
 
   /// The first of the entries with this hash that `isSought` accepts, wherever it is by now.
-  private func movedEntry(
-    _ hash: UInt64, where isSought: (Place) throws(StoreError) -> Bool
+  func firstPlace(
+    of hash: UInt64, where isSought: (Place) throws(StoreError) -> Bool
   ) throws(StoreError) -> Place? {
     var entry = IndexEntry.empty
     while true {
@@ -209,7 +209,7 @@ extension Engine {
     var byteCount = victim.recordByteCount
     if found == nil {
       // A compaction may have moved it since, and made it shorter.
-      found = try? movedEntry(victim.candidate.hash) { (place) throws(StoreError) in
+      found = try? firstPlace(of: victim.candidate.hash) { (place) throws(StoreError) in
         let record = try Record(
           in: place.segment, at: place.segment.offset(of: place.entry.location), part: .head)
         byteCount = record.header.byteCount

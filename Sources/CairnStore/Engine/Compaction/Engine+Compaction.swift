@@ -157,7 +157,10 @@ extension Engine {
     let facts = appender.withLock { appender in
       appender.segments.map {
         SegmentFacts(
-          $0, isCandidate: sealed.contains($0.id) && !state.unreadable.contains($0.id))
+          $0,
+          // Places of what is copied are kept in 32 bits; no writer makes a segment as long as that.
+          isCandidate: sealed.contains($0.id) && !state.unreadable.contains($0.id)
+            && $0.usage.end <= Int(UInt32.max) << 3)
       }
     }
     let limit = configuration.segmentByteLimit
@@ -211,25 +214,14 @@ extension Engine {
 
   /// Whether the index has an entry of the key.
   func hasLivePut(of key: RawSpan) throws(StoreError) -> Bool {
-    let hash = hash.hash(key)
-    var entry = IndexEntry.empty
-    while true {
-      var segment: Segment?
-      let isFound = try index.find(hash, after: entry.location, touch: .no) {
-        entry = $0
-        segment = table.segment(at: $0.location)
-      }
-      guard isFound else { return false }
-      guard let segment else { continue }
-      do {
-        let record = try Record(
-          in: segment, at: segment.offset(of: entry.location), part: .head, byCalls: true)
-        if record.hasKey(key) { return true }
-      } catch {
-        // What cannot be read is no reason to drop anything.
-        return false
-      }
+    let found = try firstPlace(of: hash.hash(key)) { (place) throws(StoreError) in
+      // What cannot be read is no reason to drop anything.
+      let record = try? Record(
+        in: place.segment, at: place.segment.offset(of: place.entry.location), part: .head,
+        byCalls: true)
+      return record?.hasKey(key) ?? false
     }
+    return found != nil
   }
 }
 

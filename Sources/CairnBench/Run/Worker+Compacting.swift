@@ -1,0 +1,62 @@
+import Cairn
+import Dispatch
+import Synchronization
+
+/// The rows in which another thread compacts: what that costs those who read or write meanwhile.
+extension Worker {
+  func getWhileCompacting(_ round: Round) throws -> Measurement {
+    var random = round.random
+    let (store, data) = (try openMain(), data)
+    let order = KeySequence.permutation(keyCount: data.keyCount, random: &random).indices
+    let sequence = KeySequence.uniform(keyCount: data.keyCount, random: &random)
+    let part = max(1, data.keyCount / 4)
+    return try beside({ turn in
+      // The same values once more, so that reads find what they found before.
+      for place in (turn * part)..<((turn + 1) * part) {
+        let index = Int(order[place % order.count])
+        let value = data.value(index, generation: data.generation(of: index))
+        try data.key(index).withBytes { key throws in
+          try value.withBytes { value throws in try store.setValue(value, forKey: key) }
+        }
+      }
+      try store.compact()
+    }) {
+      try get(round, sequence)
+    }
+  }
+
+  func overwriteWhileCompacting(_ round: Round) throws -> Measurement {
+    var random = round.random
+    let store = try openMain()
+    let sequence = KeySequence.uniform(keyCount: data.keyCount, random: &random)
+    return try beside({ _ in try store.compact() }) { try overwriteUniformly(round, sequence) }
+  }
+
+  /// Takes a measure while another thread does something again and again.
+  private func beside(
+    _ work: @escaping @Sendable (_ turn: Int) throws -> Void, measure: () throws -> Measurement
+  ) throws -> Measurement {
+    let other = OtherThread()
+    let group = DispatchGroup()
+    DispatchQueue.global().async(group: group) {
+      var turn = 0
+      while !other.isOver.load(ordering: .relaxed) {
+        do { try work(turn) } catch {
+          other.failure.withLock { $0 = error }
+          return
+        }
+        turn += 1
+      }
+    }
+    let result = Result { try measure() }
+    other.isOver.store(true, ordering: .relaxed)
+    group.wait()
+    if let failure = other.failure.withLock({ $0 }) { throw failure }
+    return try result.get()
+  }
+}
+
+private final class OtherThread: Sendable {
+  let isOver = Atomic(false)
+  let failure = Mutex<(any Error)?>(nil)
+}
