@@ -30,7 +30,8 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   case overwriteCompacting = "overwrite-compacting"
   /// Opening a store that was closed, up to the first value read.
   case openClean = "open-clean"
-  /// Opening a store whose process was killed after a fill, up to the first value read.
+  /// Opening a store whose process was killed after it had opened it and written 100,000 of the
+  /// values once more, up to the first value read.
   case openKilled = "open-killed"
   /// New keys, each put acknowledged when it survives power loss.
   case durablePut = "durable-put"
@@ -83,6 +84,8 @@ enum Workload: String, CaseIterable, Codable, Sendable {
     default: "process"
     }
   }
+
+  static let rewrittenKeyCount = 100_000
 
   /// Keys in one call of `get-many`, and values in one of `fill-batch`.
   static let keysPerCall = 64

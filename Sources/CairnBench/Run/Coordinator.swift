@@ -52,6 +52,7 @@ struct Coordinator {
       _ = try store.worker.ask(refills ? .refill : .prepare)
     }
     if workload == .openKilled {
+      _ = try store.worker.ask(.rewrite)
       store.worker.kill()
       store.worker = try WorkerProcess(store.worker.configuration)
     }

@@ -2,6 +2,20 @@ import Cairn
 
 /// The rows that open a store that is there.
 extension Worker {
+  /// Writes so many of the keys' values once more, in a new session.
+  func rewrite() throws {
+    var random = RandomSource(seed: configuration.seed)
+    try closeMain()
+    let (store, data) = (try openMain(), data)
+    let order = KeySequence.permutation(keyCount: data.keyCount, random: &random).indices
+    for index in order.prefix(Workload.rewrittenKeyCount) {
+      let value = data.value(Int(index), generation: 0)
+      try data.key(Int(index)).withBytes { key throws in
+        try value.withBytes { value throws in try store.setValue(value, forKey: key) }
+      }
+    }
+  }
+
   /// Opens the main store and reads one value, so that a store that puts the work off until the
   /// first read has no advantage. After a kill there is one such opening; a clean one is repeated,
   /// closed in between (which is not counted).

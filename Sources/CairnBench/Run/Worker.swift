@@ -33,6 +33,9 @@ final class Worker<Store: KeyValueStore> {
     case .refill:
       try refill()
       return nil
+    case .rewrite:
+      try rewrite()
+      return nil
     case .check(let workload):
       try checkEverything(workload)
       return nil

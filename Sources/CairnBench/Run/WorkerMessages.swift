@@ -22,6 +22,9 @@ enum WorkerRequest: Codable, Sendable {
   case prepare
   /// The same from an empty store.
   case refill
+  /// Close the store and open it, then write values that it holds once more: see
+  /// `Workload.openKilled`.
+  case rewrite
   /// Read everything back and compare every byte; the workload is named where something differs.
   case check(Workload)
 }
