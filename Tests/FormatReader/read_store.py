@@ -26,7 +26,7 @@ from collections import namedtuple
 
 HIGHEST_NUMBER = 1 << 62
 HEADER_SIZE = 72
-PUT, TOMBSTONE, ROLL = 1, 2, 3
+PUT, TOMBSTONE, ROLL, EXTENSION = 1, 2, 3, 4
 EXPIRY, IDLE_LIMIT, COST, METADATA, BATCH, SYNC_MARK = (1 << bit for bit in range(6))
 
 
@@ -139,7 +139,7 @@ class Segment:
             return None
         (checksum, value_checksum, sequence, written, value_size, key_size, kind,
          flags) = struct.unpack_from("<IIIIIHBB", self.data, offset)
-        if not PUT <= kind <= ROLL or flags > 0x3F:
+        if not PUT <= kind <= EXTENSION or flags > 0x3F:
             return None
         position = offset + 24
         optional = {EXPIRY: None, IDLE_LIMIT: None, COST: None, METADATA: 0, SYNC_MARK: 0}
@@ -160,6 +160,9 @@ class Segment:
                 optional[flag] = fields[0]
         if kind == ROLL:
             if key_size or value_size or flags:
+                return None
+        elif kind == EXTENSION:
+            if not key_size or value_size or flags & 0xF != EXPIRY | COST:
                 return None
         elif key_size == 0 or kind == TOMBSTONE and value_size:
             return None
@@ -340,14 +343,24 @@ def read_store(path, same_boot=None):
         ends += [segment.entry.length for segment in opened]
     else:
         ends += ends_of_log(opened, same_boot)
-    newest, damaged = {}, []
+    newest, extensions, damaged = {}, [], []
     for segment, end in zip(sealed + opened, ends):
         for record in sound_records(segment, end):
             if not record.sound:
                 damaged.append(record)
+            if record.kind == EXTENSION:
+                extensions.append(record)
+                continue
             known = newest.get(record.key)
             if record.sequence > max(manifest.floor, known.sequence if known else 0):
                 newest[record.key] = record
+    for extension in extensions:
+        record = newest.get(extension.key)
+        if record is None or record.kind != PUT or record.expiry is None:
+            continue
+        # In an extension the field of the cost holds the version of the put.
+        if extension.cost == record.sequence < extension.sequence:
+            newest[record.key] = record._replace(expiry=max(record.expiry, extension.expiry))
     return newest, damaged
 
 

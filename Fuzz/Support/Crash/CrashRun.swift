@@ -18,7 +18,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     [(disk: SimulatedDisk, model: ModelStore, call: SimulatedFileSystem.Call, Operation)] = []
   /// Whether a sync failed in the operation that is under way.
   private var hasFailedSync = false
-  /// Whether something was written since the store was opened.
+  /// Whether something was written since the store was opened and since the last checkpoint.
   private var hasWritten = false
   package private(set) var tally = Tally()
 
@@ -146,7 +146,7 @@ package final class CrashRun<Choices: ChoiceSource> {
   /// Does it, and returns the versions of what was put.
   private func apply(_ operation: Operation) throws -> [[UInt8]: UInt64] {
     if case .reopen = operation {
-      // Without a write there is no new checkpoint, and reads are forgotten.
+      // Without a write there is no new checkpoint, and reads since the last are forgotten.
       let isKept = hasWritten && configuration.checkpointRecordThreshold == 0
       let order = isKept ? model.current.keysByRecency(now: clock.now()) : nil
       try checkSnapshot()
@@ -170,7 +170,8 @@ package final class CrashRun<Choices: ChoiceSource> {
       if statistics.lastVersion == lastVersion,
         statistics.deadByteCount > statistics.segmentCount * RecordHeader.rollByteCount
       {
-        throw FuzzFailure("a compaction leaves \(statistics.deadByteCount) dead bytes")
+        throw FuzzFailure(
+          "a compaction leaves \(statistics.deadByteCount) dead bytes: \(statistics.segments)")
       }
     case .sync, .checkpoint: if !process.fileSystem.isDead { model.settle() }
     case .snapshot:
@@ -209,11 +210,14 @@ package final class CrashRun<Choices: ChoiceSource> {
     let now = clock.now()
     let state = model.candidates.last ?? model.current
     let prefersRemoval = removes && choices.once(in: 2)
-    let present = prefersRemoval ? OperationGenerator.keys.filter { state[$0] != nil } : []
+    let present = removes ? OperationGenerator.keys.filter { state[$0] != nil } : []
     let key = choices.element(of: present.isEmpty ? OperationGenerator.keys : present)
     func entry() -> ModelEntry { generator.entry(&choices, now: now, mayBeLarge: false) }
     let operation: Operation
-    switch prefersRemoval ? 0 : choices.below(6) {
+    switch prefersRemoval ? 0 : choices.below(8) {
+    case 6...7:
+      // Of what a compaction may have copied already, among others.
+      operation = .extend(key: key, .milliseconds(1 + choices.below(8000)), .process)
     case 0: operation = .remove(key: key, .process)
     case 1:
       let second = choices.element(of: OperationGenerator.keys)
@@ -304,6 +308,7 @@ package final class CrashRun<Choices: ChoiceSource> {
   /// Remembers the file of the newest checkpoint.
   private func noteCheckpoint() {
     guard let bytes = disk.listedCheckpoint?.bytes, bytes != checkpoints.last else { return }
+    hasWritten = false
     checkpoints.append(bytes)
     if checkpoints.count > 3 { checkpoints.removeFirst() }
   }

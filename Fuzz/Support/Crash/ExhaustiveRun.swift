@@ -46,7 +46,8 @@ package struct ExhaustiveRun {
 
   private static let keys: [[UInt8]] = [Array("key 0".utf8), Array("key 1".utf8)]
   private static let operations: [Operation] = [
-    .put(key: keys[0], entry(1, byteCount: 20), .process),
+    .put(key: keys[0], entry(1, byteCount: 20, lifetime: .seconds(50)), .process),
+    .extend(key: keys[0], .seconds(100), .process),
     .put(key: keys[0], entry(2, byteCount: 20), .durable),
     .put(key: keys[1], entry(3, byteCount: 1200), .process),
     .remove(key: keys[0], .process),
@@ -61,8 +62,12 @@ package struct ExhaustiveRun {
     .reopen,
   ]
 
-  private static func entry(_ number: UInt8, byteCount: Int) -> ModelEntry {
-    ModelEntry(value: [UInt8](repeating: number, count: byteCount))
+  private static func entry(
+    _ number: UInt8, byteCount: Int, lifetime: Duration? = nil
+  ) -> ModelEntry {
+    var entry = ModelEntry(value: [UInt8](repeating: number, count: byteCount))
+    entry.expires = lifetime.map { ManualClock.start.advanced(by: $0) }
+    return entry
   }
 
   /// What another thread does while the last operation syncs the log, if anything.

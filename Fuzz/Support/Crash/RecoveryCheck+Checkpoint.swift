@@ -49,7 +49,8 @@ extension RecoveryCheck {
     do {
       let store = try process.open(configuration)
       let state = try Self.match(
-        store, legal, now: now, strayFiles: strayFiles, "with \(what)")
+        store, legal, now: now, strayFiles: strayFiles, "with \(what)",
+        mayCountMore: mayCountMore)
       try checkReads(store, state)
     } catch let error as StoreError {
       throw FuzzFailure("(with \(what)) the store does not open or read: \(error)")

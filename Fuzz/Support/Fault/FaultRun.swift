@@ -249,6 +249,11 @@ package final class FaultRun {
 
   // MARK: Opening and closing
 
+  /// Whether a record could not be read at any time: what is counted of the log outlives an opening.
+  private var hasFailedRead: Bool {
+    injector.failures.contains { $0.call == .read && FileName.isSegment(String($0.name)) }
+  }
+
   var hasFailedSync: Bool { injector.failedCalls.contains(.synchronizeData) }
 
   /// Whether neither the log could be synced nor that be noted for the next open. In the same run
@@ -277,7 +282,8 @@ package final class FaultRun {
         let store = try process.open(configuration, readOnly: readOnly)
         let state = try pausing {
           try RecoveryCheck.match(
-            store, legal, now: clock.now(), strayFiles: strayFiles, "at an opening")
+            store, legal, now: clock.now(), strayFiles: strayFiles, "at an opening",
+            mayCountMore: hasFailedRead)
         }
         try checkHidden(since: first, isOpening: true)
         live = state
@@ -373,6 +379,7 @@ package final class FaultRun {
   ) throws {
     var check = RecoveryCheck(configuration: configuration, now: clock.now())
     check.strayFiles = strayFiles
+    check.mayCountMore = hasFailedRead
     do {
       try check.check(disk, legal: legal, afterCut: afterCut, &choices)
     } catch let error as StoreError {

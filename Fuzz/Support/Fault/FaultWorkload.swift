@@ -44,6 +44,8 @@ package struct FaultWorkload: Sendable {
     script.put(1, 50, .durable)
     script.put(2, 60, .interval(.milliseconds(50)))
     script.attributes(3, .process)
+    script.add(.extend(key: script.key(3), .seconds(6), .process))
+    script.add(.extend(key: script.key(3), .seconds(8), .durable))
     script.batch([(0, 70), (4, 80), (1, nil)], .process)
     script.batch([(0, 75), (5, 30), (4, nil)], .durable)
     script.add(.wait(.milliseconds(60)))

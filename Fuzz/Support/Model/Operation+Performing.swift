@@ -50,6 +50,10 @@ extension Operation {
       case .mismatch(current) where !isRight: break
       default: throw FuzzFailure("a compare-and-set says \(result)")
       }
+    case .extend(let key, let lifetime, _):
+      let isThere = try store.extendLifetime(forKey: key, to: lifetime, durability: given)
+      let entry = state[key].flatMap { $0.hasExpired(now) ? nil : $0 }
+      if isThere != (entry != nil) { throw FuzzFailure("an extension says \(isThere)") }
     case .removeAll: try store.removeAll()
     case .trim(let count, _):
       let victims = state.victims(trimmingTo: count, now: now)

@@ -10,6 +10,8 @@ package enum Operation {
   case batch([Change], Durability)
   /// A compare-and-set that expects what is there, or something else.
   case compareAndSet(key: [UInt8], ModelEntry, isRight: Bool, Durability)
+  /// A life for so long from now on, if that is longer.
+  case extend(key: [UInt8], Duration, Durability)
   case removeAll
   case trim(toCount: Int, Durability)
   case removeExpired(Durability)
@@ -68,6 +70,11 @@ package enum Operation {
     case .remove(let key, _):
       guard let entry = state[key], !entry.hasExpired(now) else { return nil }
       next[key] = nil
+    case .extend(let key, let lifetime, _):
+      guard let entry = state[key], !entry.hasExpired(now), let expires = entry.expires,
+        expires < now.advanced(by: lifetime)
+      else { return nil }
+      next[key]?.expires = now.advanced(by: lifetime)
     case .batch(let changes, _):
       if changes.isEmpty { return nil }
       for change in changes { next.write(change.entry, to: change.key, at: now) }
@@ -88,6 +95,7 @@ package enum Operation {
       case .remove: "a removal"
       case .batch(let changes, _): "a batch of \(changes.count)"
       case .compareAndSet: "a compare-and-set"
+      case .extend: "an extension"
       case .removeAll: "a removal of all"
       case .trim(let count, _): "a trim to \(count)"
       case .removeExpired: "a removal of the expired"
@@ -107,7 +115,8 @@ package enum Operation {
   package var durability: Durability? {
     switch self {
     case .put(_, _, let durability), .remove(_, let durability), .batch(_, let durability),
-      .compareAndSet(_, _, _, let durability), .trim(_, let durability),
+      .compareAndSet(_, _, _, let durability), .extend(_, _, let durability),
+      .trim(_, let durability),
       .removeExpired(let durability):
       durability
     default: nil
@@ -151,7 +160,7 @@ package struct OperationGenerator {
       entry.metadata = Array("metadata \(valueCount)".utf8)
       entry.cost = UInt64(choices.below(1000))
     }
-    if choices.once(in: 8), mayExpire {
+    if choices.once(in: 5), mayExpire {
       entry.expires = now.advanced(by: .milliseconds(1 + choices.below(5000)))
     }
     return entry
@@ -168,7 +177,10 @@ package struct OperationGenerator {
   package mutating func next(_ choices: inout some ChoiceSource, now: Timestamp) -> Operation {
     let key = choices.element(of: Self.keys)
     switch choices.below(100) {
-    case 0..<48: return .put(key: key, entry(&choices, now: now), durability(&choices))
+    case 0..<45: return .put(key: key, entry(&choices, now: now), durability(&choices))
+    case 45..<48:
+      return .extend(
+        key: key, .milliseconds(1 + choices.below(8000)), durability(&choices))
     case 48..<58: return .remove(key: key, durability(&choices))
     case 58..<72:
       var changes: [Operation.Change] = []

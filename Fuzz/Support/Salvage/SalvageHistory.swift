@@ -16,6 +16,16 @@ struct SalvageHistory {
     var isSettled: Bool
   }
 
+  /// An extension as it was written.
+  struct Extension {
+    var file: String
+    var head: Range<Int>
+    /// Of the put that it is for.
+    var version: UInt64
+    var expires: Timestamp
+    var isSettled: Bool
+  }
+
   enum End: CaseIterable {
     case closed, killed, powerCut
   }
@@ -26,6 +36,10 @@ struct SalvageHistory {
   var records: [[UInt8]: [Written]] = [:]
   /// Everything that was ever a value of the key, by version.
   var values: [[UInt8]: [UInt64: SalvageValue]] = [:]
+  /// The extensions of each key's values that the store's files hold.
+  var extensions: [[UInt8]: [Extension]] = [:]
+  /// All ends that the lifetime of a value ever had, by the value's version.
+  var ends: [UInt64: Set<Timestamp>] = [:]
 
   init(_ random: inout FuzzRandom) throws {
     end = End.allCases[random.below(3)]
@@ -68,6 +82,18 @@ struct SalvageHistory {
       throw FuzzFailure("a value is not what was just written")
     }
     values[key, default: [:]][entry.info.version] = SalvageValue(entry)
+    if let expires = entry.info.expires { ends[entry.info.version, default: []].insert(expires) }
+  }
+
+  private mutating func extend(_ key: [UInt8], in store: Store, _ random: inout FuzzRandom) throws {
+    let before = try store.info(forKey: key)
+    let isThere = try store.extendLifetime(
+      forKey: key, to: .seconds(100_000 + random.below(2000)))
+    let after = try store.info(forKey: key)
+    guard isThere == (before != nil), before?.version == after?.version,
+      (before?.expires == nil) == (after?.expires == nil)
+    else { throw FuzzFailure("an extension of a lifetime changes something else") }
+    if let after, let expires = after.expires { ends[after.version, default: []].insert(expires) }
   }
 
   private mutating func write(to store: Store, _ random: inout FuzzRandom) throws {
@@ -97,6 +123,7 @@ struct SalvageHistory {
         }
       }
     case 4 where random.once(in: 8): try store.removeAll()
+    case 4..<6: try extend(key, in: store, &random)
     default:
       let limit = random.once(in: 20) ? 30_000 : 150
       try put(random.bytes(count: random.below(limit)), key: key, to: store, &random)
@@ -131,6 +158,14 @@ struct SalvageHistory {
         record.hasValidChecksum(rest, at: offset, seed: header.recordSeed), record.kind != .roll
       else { return }
       let value = offset + record.headByteCount
+      if record.kind == .extension {
+        extensions[rest.extracting(record.keyRange).copied(), default: []].append(
+          Extension(
+            file: file, head: offset..<value, version: record.target,
+            expires: Timestamp(millisecondsSinceEpoch: record.expires), isSettled: isSettled))
+        offset += record.byteCount
+        continue
+      }
       let range = value..<(value + record.valueByteCount)
       records[rest.extracting(record.keyRange).copied(), default: []].append(
         Written(

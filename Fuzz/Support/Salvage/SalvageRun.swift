@@ -184,10 +184,20 @@ package struct SalvageRun {
       let known = history.values[key] ?? [:]
       guard let entry else { throw FuzzFailure("the copy has a damaged value") }
       let value = SalvageValue(entry)
-      guard known.values.contains(value) else {
+      /// Whether this was once what the version was, at one of the ends of its lifetime.
+      func was(_ version: UInt64, _ other: SalvageValue) -> Bool {
+        var other = other
+        if let expires = value.expires, history.ends[version]?.contains(expires) ?? false {
+          other.expires = expires
+        }
+        return other == value
+      }
+      guard known.contains(where: { was($0.key, $0.value) }) else {
         throw FuzzFailure("a key has a value or attributes that it never had")
       }
-      if !report.warnings.contains(.versionsChanged), known[entry.info.version] != value {
+      if !report.warnings.contains(.versionsChanged),
+        !(known[entry.info.version].map { was(entry.info.version, $0) } ?? false)
+      {
         throw FuzzFailure("an entry has another version than it had, without a warning")
       }
     }
@@ -205,6 +215,13 @@ package struct SalvageRun {
       }
       if let unreadable = unreadable[file], unreadable.overlaps(range) { return false }
       return new.count >= range.upperBound && old[range] == new[range]
+    }
+    /// Whether the copy of an entry ends no earlier than the extensions of it that can be read say.
+    func isExtended(_ entry: Entry, _ key: [UInt8]) -> Bool {
+      (history.extensions[key] ?? []).allSatisfy {
+        $0.version != entry.info.version || !$0.isSettled || !isIntact($0.head, of: $0.file)
+          || !isIntact(0..<72, of: $0.file) || (entry.info.expires ?? .distantFuture) >= $0.expires
+      }
     }
     func isMissing(_ file: String) -> Bool {
       disk.contents(of: "\(SimulatedProcess.path)/\(file)") == nil
@@ -235,8 +252,11 @@ package struct SalvageRun {
       guard newest.isSettled || isSound && !newest.isInBatch else { continue }
       highest = max(highest, newest.version)
       if let entry = copy.entries[key] ?? nil {
+        if hasManifest, keepsVersions, !isExtended(entry, key) {
+          throw FuzzFailure("an entry's lifetime ends before its extension says")
+        }
         let isNewest = newest.bytes == entry.value && isSound
-        guard isNewest || newer.values.contains(SalvageValue(entry)) else {
+        guard isNewest || newer.values.contains(where: { $0.bytes == entry.value }) else {
           throw FuzzFailure("a key has a value that is older than its newest record, or damaged")
         }
         // What is lost at the end of a log that nobody closed leaves no trace.

@@ -128,6 +128,41 @@ extension Store {
     return try engine.commit(batch, durability: durability)
   }
 
+  /// Has a value live for `lifetime` from now on, if that is longer than it would otherwise: a life is
+  /// never shortened. The value is not written again and keeps its version, and this is no access of
+  /// it. One without an end stays without one; an idle limit stays what it is.
+  ///
+  /// - Returns: whether the key has a value.
+  /// - Throws: as `setValue`; `corrupt` where the record is damaged.
+  /// - Complexity: O(key): it appends a record with the key, or nothing where the value lives as long
+  ///   anyway.
+  @inlinable
+  @discardableResult
+  public func extendLifetime(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, to lifetime: Duration,
+    durability: Durability? = nil
+  ) throws(StoreError) -> Bool {
+    try key.withBytes { (key) throws(StoreError) in
+      try engine.extendLifetime(forKey: key, to: lifetime, durability: durability)
+    }
+  }
+
+  /// Has the values of many keys live longer, each as `extendLifetime(forKey:to:)` has it. Each is a
+  /// write of its own, and one sync serves all.
+  ///
+  /// - Returns: how many of the keys have a value.
+  @discardableResult
+  public func extendLifetimes(
+    forKeys keys: some Sequence<some ByteSource>, to lifetime: Duration,
+    durability: Durability? = nil
+  ) throws(StoreError) -> Int {
+    var extending = try engine.makeExtending(to: lifetime)
+    for key in keys {
+      try key.withBytes { (key) throws(StoreError) in try engine.extend(key, in: &extending) }
+    }
+    return try engine.finish(extending, durability: durability)
+  }
+
   /// Removes everything, durably.
   ///
   /// - Parameter progress: told after each file that went, on this thread, under no lock. The entries

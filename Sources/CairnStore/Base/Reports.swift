@@ -3,7 +3,8 @@
 public struct StoreStatistics: Sendable, Hashable {
   /// Keys in the index: those a read would find, and those that have expired but are still held.
   public var indexedKeyCount: Int
-  /// Bytes of the records that hold a key's newest value.
+  /// Bytes of the records that hold a key's newest value or extend its lifetime. Of a record that could
+  /// not be read when it was overwritten or removed, the bytes count on until its segment is compacted.
   public var liveByteCount: Int
   /// Bytes of all other records: overwritten, removed, tombstones, ends of segments.
   public var deadByteCount: Int
@@ -51,7 +52,7 @@ public struct StoreStatistics: Sendable, Hashable {
 public struct SegmentStatistics: Sendable, Hashable {
   /// The number in the name of its file, which is never given twice.
   public var id: UInt64
-  /// Bytes of records that hold a key's newest value.
+  /// Bytes of records that hold a key's newest value or extend its lifetime.
   public var liveByteCount: Int
   /// Bytes of its other records.
   public var deadByteCount: Int

@@ -179,7 +179,7 @@ struct Appender: ~Copyable {
     self.offset = offset + byteCount
     lastSyncMark = mark
     active.usage.add(
-      header, sequence: sequence, end: self.offset, isLive: header.kind == .put)
+      header, sequence: sequence, end: self.offset, isLive: header.kind != .tombstone)
     return (active, offset, sequence)
   }
 

@@ -40,21 +40,23 @@ struct CheckpointFile: Sendable {
     self.file = file
   }
 
-  /// The entries of a shard, checked against all that the header says.
+  /// What a shard holds, checked against all that the header says.
   ///
   /// - Throws: `corrupt` where they are not what was written; `system`.
-  func entries(ofShard number: Int, in places: SegmentPlaces) throws(StoreError) -> [IndexEntry] {
+  func contents(
+    ofShard number: Int, in places: SegmentPlaces
+  ) throws(StoreError) -> ShardContents {
     let shard = header.shards[number]
     func corrupt(_ entry: Int, _ cause: Corruption.Cause) -> StoreError {
       .corrupt(
         Corruption(
           file: file.name, offset: shard.offset + entry * Checkpoint.entryByteCount, cause: cause))
     }
-    var bytes = [UInt8](repeating: 0, count: shard.count * Checkpoint.entryByteCount)
+    var bytes = [UInt8](repeating: 0, count: shard.byteCount)
     guard try file.read(into: &bytes, at: shard.offset) == bytes.count else {
       throw corrupt(0, .fileTooShort)
     }
-    return try bytes.withSpan { (bytes) throws(StoreError) in
+    return try bytes.withSpan { (bytes) throws(StoreError) -> ShardContents in
       guard
         CRC32C.checksum(of: bytes) == shard.checksum || planted(.checkpointShardChecksumIgnored)
       else { throw corrupt(0, .badChecksum) }
@@ -62,19 +64,50 @@ struct CheckpointFile: Sendable {
       entries.reserveCapacity(shard.count)
       var lastHash: UInt64 = 0
       var expirableCount = 0
+      var extended: Set<Location> = []
       for number in 0..<shard.count {
         let entry = IndexEntry(decoding: bytes, at: number * Checkpoint.entryByteCount)
         // A checksum does not make sense of the fields.
         guard !entry.isEmpty, entry.hash >= lastHash, entry.tick <= header.tick,
-          entry.flags.isSubset(of: .canExpire), places.contains(entry.location)
+          entry.flags.isSubset(of: [.canExpire, .extended]), places.contains(entry.location)
         else { throw corrupt(number, .badHeader) }
+        if entry.flags.contains(.extended) {
+          guard entry.flags.contains(.canExpire) else { throw corrupt(number, .badHeader) }
+          extended.insert(entry.location)
+        }
         lastHash = entry.hash
         if entry.flags.contains(.canExpire) { expirableCount += 1 }
         entries.append(entry)
       }
       guard expirableCount == shard.expirableCount else { throw corrupt(0, .badHeader) }
-      return entries
+      let extensions = Self.extensions(in: bytes, of: shard, extended, places)
+      guard let extensions else { throw corrupt(shard.count, .badHeader) }
+      return ShardContents(entries: entries, extensions: extensions)
     }
+  }
+}
+
+extension CheckpointFile {
+  /// The extensions that follow the entries of a shard; `nil` where they do not fit these.
+  private static func extensions(
+    in bytes: RawSpan, of shard: Checkpoint.Shard, _ extended: Set<Location>,
+    _ places: SegmentPlaces
+  ) -> [Location: LifetimeExtension]? {
+    var extensions: [Location: LifetimeExtension] = [:]
+    for number in 0..<shard.extensionCount {
+      let offset =
+        shard.count * Checkpoint.entryByteCount + number * Checkpoint.extensionByteCount
+      let last = bytes.load(UInt64.self, at: offset + 16)
+      let put = Location(rawValue: bytes.load(UInt64.self, at: offset))
+      let known = LifetimeExtension(
+        expires: bytes.load(Int64.self, at: offset + 8), location: Location(rawValue: last >> 24),
+        byteCount: Int(last & 0xFF_FFFF) << 3)
+      guard extended.contains(put), known.location == .none || places.contains(known.location),
+        extensions.updateValue(known, forKey: put) == nil
+      else { return nil }
+    }
+    return extensions.count == extended.count || planted(.extensionsNotInCheckpoint)
+      ? extensions : nil
   }
 }
 

@@ -16,6 +16,8 @@ final class CheckpointSource: ShardSource {
   private let log: (@Sendable (String) -> Void)?
   /// When entries that were left out were last accessed, by their hashes.
   private let droppedTicks = Lock<[UInt64: UInt64]>([:])
+  /// Extensions of entries that were left out, by their hashes.
+  private let droppedExtensions = Lock<[UInt64: LifetimeExtension]>([:])
 
   init(
     _ file: CheckpointFile, segments: [SegmentID: Segment], hash: SipHash, floor: SequenceNumber,
@@ -34,20 +36,52 @@ final class CheckpointSource: ShardSource {
     self.log = log
   }
 
-  func entries(ofShard number: Int) throws(StoreError) -> [IndexEntry] {
-    let entries: [IndexEntry]
-    do throws(StoreError) { entries = try file.entries(ofShard: number, in: places) } catch {
+  func contents(ofShard number: Int) throws(StoreError) -> ShardContents {
+    var contents: ShardContents
+    do throws(StoreError) { contents = try file.contents(ofShard: number, in: places) } catch {
       // Where entries are left out, the log alone does not tell what the rest amounts to.
       guard case .corrupt(let corruption) = error, !dropsEntries else { throw error }
       log?("\(corruption); what it held is read from the log")
       return try rebuild(number)
     }
-    if !dropsEntries || planted(.lostSegmentsKept) { return entries }
-    return entries.filter { entry in
-      if let place = places.number(of: entry.location), segments[place] != nil { return true }
-      droppedTicks.withLock { $0[entry.hash << 24 | UInt64(number)] = entry.tick }
-      return false
+    if !dropsEntries || planted(.lostSegmentsKept) { return contents }
+    let extensions = contents.extensions
+    contents.entries.removeAll { entry in
+      if isThere(entry.location) { return false }
+      let hash = entry.hash << 24 | UInt64(number)
+      droppedTicks.withLock { $0[hash] = entry.tick }
+      if let known = extensions[entry.location] {
+        droppedExtensions.withLock { $0[hash] = known }
+      }
+      return true
     }
+    for (put, known) in contents.extensions {
+      if !isThere(put) {
+        contents.extensions[put] = nil
+      } else if !isThere(known.location) {
+        // Replay comes upon it in its new place.
+        contents.extensions[put]?.location = .none
+      }
+    }
+    return contents
+  }
+
+  private func isThere(_ location: Location) -> Bool {
+    places.number(of: location).map { segments[$0] != nil } ?? false
+  }
+
+  /// Extensions of entries that were left out, whose records are there: the checkpoint counts them as
+  /// being in force.
+  var droppedExtensionsInPlace: [LifetimeExtension] {
+    droppedExtensions.withLock { Array($0.values) }.filter { isThere($0.location) }
+  }
+
+  /// To when the lifetime of an entry was extended that was left out, since its record lies somewhere
+  /// else now. The copy may have been made before the extension was, and the checkpoint after it.
+  func droppedExtension(of hash: UInt64) -> LifetimeExtension? {
+    guard var known = droppedExtensions.withLock({ $0[hash & ~0xFF_FF00] }) else { return nil }
+    if !isThere(known.location) { known.location = .none }
+    return known
   }
 
   /// When an entry that was left out, since its record lies somewhere else now, was last accessed.
@@ -60,11 +94,13 @@ final class CheckpointSource: ShardSource {
     var location: Location
     /// `nil` for a tombstone.
     var flags: IndexEntry.Flags?
+    var expires: Int64?
   }
 
-  /// The entries of a shard, from all the records that the checkpoint covers.
-  private func rebuild(_ number: Int) throws(StoreError) -> [IndexEntry] {
+  /// A shard, from all the records that the checkpoint covers.
+  private func rebuild(_ number: Int) throws(StoreError) -> ShardContents {
     var newest: [[UInt8]: Found] = [:]
+    var extensions = ExtensionsByTarget()
     for (covered, segment) in zip(file.header.segments, segments) {
       guard let segment else { continue }
       var scanner = SegmentScanner(file: segment.file, header: segment.header, end: covered.end)
@@ -77,27 +113,41 @@ final class CheckpointSource: ShardSource {
         let sequence = segment.sequence(of: header)
         if sequence > floor {
           let location = segment.location(at: offset)
-          try scanner.withKey(of: header, at: offset) { key in
-            guard HashIndex.shard(of: hash.hash(key)) == number else { return }
+          try scanner.withKey(of: header, at: offset) { (key) throws(StoreError) -> Void in
+            let hash = hash.hash(key)
+            guard HashIndex.shard(of: hash) == number else { return }
+            if header.kind == .extension {
+              extensions.add(header, sequence: sequence, hash: hash, at: location, floor: floor)
+              return
+            }
             let key = key.copied()
             if let known = newest[key], known.sequence >= sequence { return }
             newest[key] = Found(
               sequence: sequence, location: location,
-              flags: header.kind == .put ? (header.canExpire ? .canExpire : []) : nil)
+              flags: header.kind == .put ? (header.canExpire ? .canExpire : []) : nil,
+              expires: header.flags.contains(.expiry) ? header.expires : nil)
           }
         }
         offset += header.byteCount
       }
     }
     // When each was last accessed is lost: as where there is no checkpoint, opening the store counts.
-    return newest.sorted { $0.value.sequence < $1.value.sequence }
-      .compactMap { key, found in
-        found.flags.map {
-          IndexEntry(
-            hash: HashIndex.stored(key.withSpan { hash.hash($0) }), location: found.location,
-            tick: recency.advance(), flags: $0)
-        }
+    var contents = ShardContents(entries: [])
+    for (key, found) in newest.sorted(by: { $0.value.sequence < $1.value.sequence }) {
+      guard var flags = found.flags else { continue }
+      let keyHash = key.withSpan { hash.hash($0) }
+      if let expires = found.expires, let known = extensions[found.sequence], known.hash == keyHash,
+        known.lifetime.expires > expires
+      {
+        flags.insert(.extended)
+        contents.extensions[found.location] = known.lifetime
       }
-      .sorted { $0.hash < $1.hash }
+      contents.entries.append(
+        IndexEntry(
+          hash: HashIndex.stored(keyHash), location: found.location, tick: recency.advance(),
+          flags: flags))
+    }
+    contents.entries.sort { $0.hash < $1.hash }
+    return contents
   }
 }

@@ -44,15 +44,17 @@ struct CheckpointWriter: ~Copyable {
       count: samples)
     try file.allocate(
       from: 0,
-      to: header.headerByteCount + basis.snapshot.count * Checkpoint.entryByteCount,
+      to: header.headerByteCount + basis.snapshot.count * Checkpoint.entryByteCount
+        + basis.segments.reduce(0) { $0 + $1.liveExtensionCount } * Checkpoint.extensionByteCount,
       orExtend: true)
     self.header = header
     self.file = file
     offset = header.headerByteCount
   }
 
-  /// Adds the entries of the next shard, in the order of their hashes.
-  mutating func add(_ entries: [IndexEntry], shard number: Int) throws(StoreError) {
+  /// Adds what the next shard holds.
+  mutating func add(_ contents: ShardContents, shard number: Int) throws(StoreError) {
+    let entries = contents.entries
     var shard = Checkpoint.Shard()
     shard.offset = offset + buffer.count
     shard.count = entries.count
@@ -66,11 +68,25 @@ struct CheckpointWriter: ~Copyable {
         bytes.store(entry.words.1, at: index * Checkpoint.entryByteCount + 8)
       }
     }
+    add(contents.extensions, to: &shard)
     shard.checksum = buffer.withSpan {
       CRC32C.checksum(of: $0.extracting(start..<$0.byteCount))
     }
     header.shards[number] = shard
     if buffer.count >= Self.pieceByteCount { try flush() }
+  }
+
+  /// Adds the extensions of a shard, in the order of the locations that they are for.
+  private mutating func add(
+    _ extensions: [Location: LifetimeExtension], to shard: inout Checkpoint.Shard
+  ) {
+    if planted(.extensionsNotInCheckpoint) { return }
+    for (location, known) in extensions.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+      shard.extensionCount += 1
+      buffer.append(littleEndian: location.rawValue)
+      buffer.append(littleEndian: known.expires)
+      buffer.append(littleEndian: known.location.rawValue << 24 | UInt64(known.byteCount >> 3))
+    }
   }
 
   private mutating func flush() throws(StoreError) {

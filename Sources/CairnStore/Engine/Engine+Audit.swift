@@ -14,7 +14,9 @@ extension Engine {
 
   /// Compares what is counted of each segment with what its records and the index say, and returns the
   /// differences.
-  package func auditUsage() throws(StoreError) -> [String] {
+  ///
+  /// - Parameter mayCountMore: whether more bytes may be counted as live than are.
+  package func auditUsage(mayCountMore: Bool = false) throws(StoreError) -> [String] {
     var differences: [String] = []
     for segment in appender.withLock({ $0.segments }) {
       let counted = segment.usage
@@ -26,14 +28,17 @@ extension Engine {
         let location = segment.location(at: offset)
         let isLive = try scanner.withKey(of: header, at: offset) { (key) throws(StoreError) in
           try index.load(shardOf: hash.hash(key))
+          if header.kind == .extension {
+            return index.location(hash.hash(key), extendedBy: location) != nil
+          }
           return index.find(hash.hash(key), at: location) { _ in }
         }
         offset += header.byteCount
         actual.add(
           header, sequence: segment.sequence(of: header), end: offset,
-          isLive: isLive && header.kind == .put)
+          isLive: isLive && header.kind != .tombstone)
       }
-      if !actual.hasSameCounts(as: counted) {
+      if !counted.hasSameCounts(as: actual, mayCountMore: mayCountMore) {
         differences.append("\(segment.name): \(counted) is counted instead of \(actual)")
       }
     }

@@ -122,10 +122,8 @@ extension Engine {
     let sampleCount = index.recency.state(now: clock.now()).samples.count + 8
     var writer = try CheckpointWriter(
       basis, samples: sampleCount, file: file, storeIdentifier: files[0].source.storeIdentifier)
-    var entries: [IndexEntry] = []
     for shard in 0..<HashIndex.shardCount {
-      try snapshot.index.peekEntries(ofShard: shard, into: &entries)
-      try writer.add(entries, shard: shard)
+      try writer.add(try snapshot.index.peekContents(ofShard: shard), shard: shard)
     }
     let (tick, samples) = index.recency.state(now: clock.now())
     return try writer.finish(tick: tick, samples: samples).checksum

@@ -174,12 +174,11 @@ extension Engine {
       }
       var writer = try CheckpointWriter(
         basis, samples: sampleCount, file: file, storeIdentifier: files.storeIdentifier)
-      var entries: [IndexEntry] = []
       for shard in 0..<HashIndex.shardCount {
         if isCancelled() { return nil }
-        try basis.snapshot.peekEntries(ofShard: shard, into: &entries)
+        let contents = try basis.snapshot.peekContents(ofShard: shard)
         basis.snapshot.release(shard: shard)
-        try writer.add(entries, shard: shard)
+        try writer.add(contents, shard: shard)
       }
       let (tick, samples) = index.recency.state(now: clock.now())
       return try writer.finish(tick: tick, samples: samples)

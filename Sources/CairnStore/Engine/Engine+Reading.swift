@@ -16,7 +16,10 @@ extension Engine {
     var entry = IndexEntry.empty
     while true {
       var segment: Segment?
-      let isFound = try index.find(hash, after: entry.location, touch: touch) {
+      var end = Int64.min
+      let isFound = try index.find(
+        hash, after: entry.location, touch: touch, extendedTo: &end
+      ) {
         entry = $0
         segment = table.segment(at: $0.location)
       }
@@ -28,10 +31,10 @@ extension Engine {
       let record = try Record(in: segment, at: offset, part: part)
       guard record.hasKey(key), record.header.kind == .put else { continue }
       if entry.flags.contains(.canExpire) {
-        if hasExpired(record.header, tick: entry.tick, now: now) { return nil }
+        if hasExpired(record.header.extended(to: end), tick: entry.tick, now: now) { return nil }
         if touch == .yes { index.touch(hash, entry) }
       }
-      return FoundRecord(record: record, tick: entry.tick)
+      return FoundRecord(record: record, tick: entry.tick, end: end)
     }
   }
 
@@ -84,7 +87,7 @@ extension Engine {
   }
 
   func info(of found: borrowing FoundRecord) -> EntryInfo {
-    let header = found.record.header
+    let header = found.header
     let written = found.record.segment.written(header)
     return EntryInfo(
       version: found.record.sequence, valueByteCount: header.valueByteCount, written: written,
@@ -107,17 +110,17 @@ extension Engine {
     let now = clock.now()
     for shard in 0..<HashIndex.shardCount {
       try checkUsable()
-      for (entry, segment) in try index.entries(inShard: shard, { table.segment(at: $0) }) {
+      for (entry, segment, end) in try index.entries(inShard: shard, { table.segment(at: $0) }) {
         guard let segment else { continue }
         let record = try Record(
           in: segment, at: segment.offset(of: entry.location), part: part)
         guard record.hasKey(prefix: prefix) else { continue }
         if entry.flags.contains(.canExpire),
-          hasExpired(record.header, tick: entry.tick, now: now)
+          hasExpired(record.header.extended(to: end), tick: entry.tick, now: now)
         {
           continue
         }
-        if try body(FoundRecord(record: record, tick: entry.tick)) == .stop { return }
+        if try body(FoundRecord(record: record, tick: entry.tick, end: end)) == .stop { return }
       }
     }
   }
@@ -140,22 +143,26 @@ extension Engine {
     let now = clock.now()
     var expired = 0
     for shard in 0..<HashIndex.shardCount {
-      for (entry, segment) in try index.entries(inShard: shard, { table.segment(at: $0) })
+      for (entry, segment, end) in try index.entries(inShard: shard, { table.segment(at: $0) })
       where entry.flags.contains(.canExpire) {
         guard let segment else { continue }
         let record = try Record(
           in: segment, at: segment.offset(of: entry.location), part: .head)
-        if hasExpired(record.header, tick: entry.tick, now: now) { expired += 1 }
+        if hasExpired(record.header.extended(to: end), tick: entry.tick, now: now) { expired += 1 }
       }
     }
     return count - expired
   }
 }
 
-/// A record and when it was last accessed before.
+/// A record, when it was last accessed before, and to when its lifetime was extended.
 struct FoundRecord: ~Copyable {
   let record: Record
   let tick: UInt64
+  let end: Int64
+
+  /// With the end of the lifetime that counts.
+  var header: RecordHeader { record.header.extended(to: end) }
 }
 
 /// A value's bytes in place. They stay as they are for as long as this lives, whatever happens to

@@ -89,9 +89,11 @@ extension Engine {
     _ candidate: RemovalCandidate, for group: inout VictimGroup, in removal: inout Removal
   ) throws(StoreError) {
     var found: Place?
-    _ = index.find(candidate.hash, at: candidate.entry.location) {
+    var end = Int64.min
+    _ = index.find(candidate.hash, at: candidate.entry.location, extendedTo: &end) {
       if let segment = table.segment(at: $0.location) { found = Place(entry: $0, segment: segment) }
     }
+    found?.end = end
     if found == nil {
       // It may have been moved by a compaction, which keeps tick and version.
       found = try firstPlace(of: candidate.hash) { (place) throws(StoreError) in
@@ -105,16 +107,22 @@ extension Engine {
       candidate.sequence == 0 || candidate.sequence == record.sequence
     else { return }
     let tick = found.entry.tick
+    let header = record.header.extended(to: found.end)
     let hasExpired =
       candidate.entry.flags.contains(.canExpire)
-      && hasExpired(record.header, tick: tick, now: removal.now)
-    group.add(candidate, record, at: found.entry.location, hasExpired: hasExpired)
+      && hasExpired(header, tick: tick, now: removal.now)
+    // Extended since it was chosen.
+    if case .expired = removal.cause, !hasExpired { return }
+    group.add(
+      candidate, record, at: found.entry.location, end: header.end, hasExpired: hasExpired)
   }
 
-  /// An entry of the index and the segment that its record lies in.
+  /// An entry of the index, the segment that its record lies in, and to when its lifetime was extended,
+  /// all of one moment: a compaction that moves the record may put the end into the copy.
   struct Place {
     var entry: IndexEntry
     var segment: Segment
+    var end = Int64.min
   }
 
   /// The first of the entries with this hash that `isSought` accepts, wherever it is by now.
@@ -124,13 +132,14 @@ extension Engine {
     var entry = IndexEntry.empty
     while true {
       var segment: Segment?
-      let isFound = try index.find(hash, after: entry.location, touch: .no) {
+      var end = Int64.min
+      let isFound = try index.find(hash, after: entry.location, touch: .no, extendedTo: &end) {
         entry = $0
         segment = table.segment(at: $0.location)
       }
       guard isFound else { return nil }
       guard let segment else { continue }
-      let place = Place(entry: entry, segment: segment)
+      let place = Place(entry: entry, segment: segment, end: end)
       if try isSought(place) { return place }
     }
   }
@@ -157,7 +166,7 @@ extension Engine {
     try withRoom(byteCount: byteCount, isRemoval: true) {
       (appender: inout Appender) throws(StoreError) in
       for victim in victims {
-        guard let place = unchanged(victim, sparesRead: removal.sparesRead) else { continue }
+        guard let place = unchanged(victim, in: removal) else { continue }
         var header = victim.header
         let sequence = try keys.withSpan { (keys) throws(StoreError) in
           // Where these are to be durable, one sync follows all of them.
@@ -187,10 +196,11 @@ extension Engine {
   /// Where the record lies that a victim's entry names, if it is still the same record; only writers
   /// change that, and they are kept out by the appender's lock.
   private func unchanged(
-    _ victim: VictimGroup.Victim, sparesRead: Bool
+    _ victim: VictimGroup.Victim, in removal: borrowing Removal
   ) -> (location: Location, segment: Segment, byteCount: Int)? {
     var found: Place?
-    _ = index.find(victim.candidate.hash, at: victim.location) { entry in
+    var end = Int64.min
+    _ = index.find(victim.candidate.hash, at: victim.location, extendedTo: &end) { entry in
       // After a removal of all, another segment may lie at the same place.
       if table.segment(at: victim.location) === victim.segment {
         found = Place(entry: entry, segment: victim.segment)
@@ -203,12 +213,16 @@ extension Engine {
         let record = try Record(
           in: place.segment, at: place.segment.offset(of: place.entry.location), part: .head)
         byteCount = record.header.byteCount
+        // The copy has the end that there was by then.
+        end = max(record.header.end, place.end)
         return record.sequence == victim.sequence
       }
     }
-    guard let found, !sparesRead || found.entry.tick == victim.candidate.entry.tick else {
+    guard let found, !removal.sparesRead || found.entry.tick == victim.candidate.entry.tick else {
       return nil
     }
+    // An extension in between that found it alive by an earlier time keeps it alive.
+    if victim.hasExpired, end > victim.end { return nil }
     return (found.entry.location, found.segment, byteCount)
   }
 
@@ -223,10 +237,10 @@ extension Engine {
   ) throws(StoreError) {
     try checkUsable()
     let entries = try index.entries(inShard: shard, with: flags) { table.segment(at: $0) }
-    for (entry, segment) in entries {
+    for (entry, segment, end) in entries {
       guard let segment, mayMatter(entry, segment) else { continue }
       guard let record = try head(in: segment, at: entry.location, in: &removal) else { continue }
-      body(entry, FoundRecord(record: record, tick: entry.tick))
+      body(entry, FoundRecord(record: record, tick: entry.tick, end: end))
     }
   }
 

@@ -64,8 +64,9 @@ extension Engine {
       guard let record = try record(of: entry, in: snapshot, part: part), record.hasKey(key) else {
         continue
       }
-      if hasExpired(record.header, entry, in: snapshot) { return nil }
-      return FoundRecord(record: record, tick: entry.tick)
+      let end = try snapshot.index.end(of: entry, inShard: HashIndex.shard(of: hash))
+      if hasExpired(record.header.extended(to: end), entry, in: snapshot) { return nil }
+      return FoundRecord(record: record, tick: entry.tick, end: end)
     }
     return nil
   }
@@ -93,10 +94,12 @@ extension Engine {
       if processMark.isForeign { throw StoreError.usedAfterFork(path: path) }
       try snapshot.index.copyEntries(ofShard: shard, into: &entries)
       for entry in entries {
+        let end = try snapshot.index.end(of: entry, inShard: shard)
         guard let record = try record(of: entry, in: snapshot, part: part),
-          record.hasKey(prefix: prefix), !hasExpired(record.header, entry, in: snapshot)
+          record.hasKey(prefix: prefix),
+          !hasExpired(record.header.extended(to: end), entry, in: snapshot)
         else { continue }
-        if try body(FoundRecord(record: record, tick: entry.tick)) == .stop { return }
+        if try body(FoundRecord(record: record, tick: entry.tick, end: end)) == .stop { return }
       }
     }
   }
@@ -110,7 +113,8 @@ extension Engine {
       try snapshot.index.copyEntries(ofShard: shard, into: &entries)
       for entry in entries where entry.flags.contains(.canExpire) {
         guard let record = try record(of: entry, in: snapshot, part: .head) else { continue }
-        if hasExpired(record.header, entry, in: snapshot) { expired += 1 }
+        let end = try snapshot.index.end(of: entry, inShard: shard)
+        if hasExpired(record.header.extended(to: end), entry, in: snapshot) { expired += 1 }
       }
     }
     return snapshot.index.count - expired

@@ -192,8 +192,8 @@ extension Engine {
         inShard: shard, with: .canExpire, in: &expired,
         where: { $1.usage.mayHaveExpired(accessed: times.time(of: $0.tick), now: now) }
       ) { entry, found in
-        let hasExpired = hasExpired(found.record.header, tick: entry.tick, now: now)
-        look.note(found.record, hasExpired: hasExpired)
+        let hasExpired = hasExpired(found.header, tick: entry.tick, now: now)
+        look.note(found, hasExpired: hasExpired)
         if hasExpired {
           victims.append(
             RemovalCandidate(
@@ -223,7 +223,7 @@ extension Engine {
       try forEachHead(inShard: shard, in: &removal) { entry, found in
         if failure != nil { return }
         if entry.flags.contains(.canExpire),
-          hasExpired(found.record.header, tick: entry.tick, now: now)
+          hasExpired(found.header, tick: entry.tick, now: now)
         {
           return
         }

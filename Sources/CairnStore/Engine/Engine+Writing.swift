@@ -10,6 +10,8 @@ extension Engine {
     var damage: StoreError?
     var sequence: SequenceNumber
     var hasExpired: Bool
+    /// When its lifetime ends, in milliseconds; `nil` where it has no end.
+    var expires: Int64?
   }
 
   /// The version that a write may depend on.
@@ -200,13 +202,14 @@ extension Engine {
   ///
   /// Called under the appender's lock, or without it where a stale answer does no harm.
   @inline(__always)
-  private func locate(
+  func locate(
     _ hash: UInt64, key: RawSpan, now: Timestamp
   ) throws(StoreError) -> Existing? {
     var entry = IndexEntry.empty
     while true {
       var segment: Segment?
-      let isFound = try index.find(hash, after: entry.location, touch: .no) {
+      var end = Int64.min
+      let isFound = try index.find(hash, after: entry.location, touch: .no, extendedTo: &end) {
         entry = $0
         segment = table.segment(at: $0.location)
       }
@@ -219,11 +222,16 @@ extension Engine {
           sequence: 0, hasExpired: false)
       }
       guard record.hasKey(key) else { continue }
-      return Existing(
+      var existing = Existing(
         hash: hash, location: entry.location, segment: segment,
         byteCount: record.header.byteCount, damage: nil, sequence: record.sequence,
-        hasExpired: entry.flags.contains(.canExpire)
-          && hasExpired(record.header, tick: entry.tick, now: now))
+        hasExpired: false)
+      if entry.flags.contains(.canExpire) {
+        let header = record.header.extended(to: end)
+        existing.hasExpired = hasExpired(header, tick: entry.tick, now: now)
+        if header.flags.contains(.expiry) { existing.expires = header.expires }
+      }
+      return existing
     }
   }
 

@@ -19,13 +19,14 @@ struct ExpiryLook {
     }
   }
 
-  mutating func note(_ record: borrowing Record, hasExpired: Bool) {
+  mutating func note(_ found: borrowing FoundRecord, hasExpired: Bool) {
     if hasExpired {
       expiredCount += 1
-    } else if record.header.flags.contains(.expiry) {
-      let expires = record.header.expires
-      if let known = seen[record.segment.id]?.earliestExpiry, expires < known {
-        seen[record.segment.id]?.earliestExpiry = expires
+    } else if found.record.header.flags.contains(.expiry) {
+      let expires = found.header.expires
+      let id = found.record.segment.id
+      if let known = seen[id]?.earliestExpiry, expires < known {
+        seen[id]?.earliestExpiry = expires
       }
     }
   }

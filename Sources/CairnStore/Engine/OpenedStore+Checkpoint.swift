@@ -63,6 +63,9 @@ extension OpenedStore {
       }
     }
     for covered in header.segments { byID[covered.id]?.usage.restore(covered) }
+    for known in source.droppedExtensionsInPlace {
+      files.table.segment(at: known.location)?.usage.killExtension(byteCount: known.byteCount)
+    }
     if header.tick > IndexEntry.tickLimit / 2 {
       do throws(StoreError) { try index.compressTicks() } catch {
         log?("the order of accesses is lost: \(error)")

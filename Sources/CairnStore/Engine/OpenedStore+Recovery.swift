@@ -65,7 +65,7 @@ extension OpenedStore {
       replayedByteCount += end - start
       try replay.replay(segment, from: start, to: end)
     }
-    replay.finish()
+    try replay.finish()
     recovery.replayedRecordCount = replay.recordCount
     replayedSequence = replay.highestSequence
   }

@@ -88,11 +88,14 @@ struct OpenedStore {
     recovery.clockWentBack = clock.wentBack
     recovery.wasClean = manifest.isClean
     hash = SipHash(secret: manifest.hashSecret)
-    index = HashIndex(recency: RecencyClock(now: clock.now()))
+    let table = SegmentTable()
+    index = HashIndex(recency: RecencyClock(now: clock.now())) { known in
+      table.segment(at: known.location)?.usage.killExtension(byteCount: known.byteCount)
+    }
     files = SegmentFiles(
       directory: directory, storeIdentifier: manifest.storeIdentifier,
       usesMappings: configuration.access == .mapped && directory.reservesBlocks,
-      table: SegmentTable())
+      table: table)
     try recover(segmentByteLimit: configuration.segmentByteLimit, log: configuration.log)
     // Once the shards are loaded, nobody holds the source any more.
     checkpointSource = nil

@@ -82,6 +82,8 @@ struct VictimGroup {
     var key: Range<Int>
     var recordByteCount: Int
     var sequence: SequenceNumber
+    /// When its lifetime ended as far as was known; `Int64.min` where it has no end.
+    var end: Int64
     var hasExpired: Bool
   }
 
@@ -103,7 +105,7 @@ struct VictimGroup {
 
   mutating func add(
     _ candidate: RemovalCandidate, _ record: borrowing Record, at location: Location,
-    hasExpired: Bool
+    end: Int64, hasExpired: Bool
   ) {
     var header = RecordHeader(kind: .tombstone)
     header.keyByteCount = record.header.keyByteCount
@@ -114,7 +116,7 @@ struct VictimGroup {
         candidate: candidate, location: location, segment: record.segment, header: header,
         key: start..<keys.count,
         recordByteCount: record.header.byteCount, sequence: record.sequence,
-        hasExpired: hasExpired))
+        end: end, hasExpired: hasExpired))
     byteCount += header.byteCount + Appender.syncMarkByteCount
     recordByteCount += record.header.byteCount
   }

@@ -13,6 +13,7 @@ struct Replay: ~Copyable {
   private static let stretchRecordCount = 1 << 16
   /// The shards that have tombstones.
   private var hasTombstones = [Bool](repeating: false, count: HashIndex.shardCount)
+  private var extensions = ExtensionsByTarget()
   /// The last record whose access is known, and the tick at which those after it begin.
   private let lastKnownSequence: SequenceNumber
   private let firstTick: UInt64
@@ -37,7 +38,8 @@ struct Replay: ~Copyable {
   }
 
   /// All records have been read: what is accessed from now on is later.
-  func finish() {
+  func finish() throws(StoreError) {
+    for (version, known) in extensions.known { try extend(version, known) }
     if let tick = tick(of: highestSequence) { index.recency.skip(past: tick) }
     for (shard, hasTombstones) in hasTombstones.enumerated() where hasTombstones {
       index.removeTombstones(inShard: shard)
@@ -127,7 +129,15 @@ struct Replay: ~Copyable {
       header.kind == .tombstone
       && (planted(.tombstonesIgnored)
         || checkpoint != nil && planted(.tombstonesAfterCheckpointIgnored))
-    if sequence > floor && !isIgnored {
+    if header.kind == .extension {
+      let location = segment.location(at: offset)
+      if sequence > floor, !planted(.extensionsIgnored) {
+        try scanner.withKey(of: header, at: offset) {
+          extensions.add(
+            header, sequence: sequence, hash: hash.hash($0), at: location, floor: floor)
+        }
+      }
+    } else if sequence > floor && !isIgnored {
       isNewest = try scanner.withKey(of: header, at: offset) { (key) throws(StoreError) in
         try publish(header, key: key, sequence: sequence, at: segment.location(at: offset))
       }
@@ -170,7 +180,46 @@ struct Replay: ~Copyable {
     // What was there when the checkpoint was made has been compacted since.
     let known = sequence <= lastKnownSequence ? source?.droppedTick(of: hash) ?? 1 : nil
     index.insert(hash, location: location, flags: flags, tick: known ?? tick)
+    if sequence <= lastKnownSequence, header.kind == .put, header.flags.contains(.expiry),
+      let dropped = source?.droppedExtension(of: hash), dropped.expires > header.expires
+    {
+      _ = index.extend(hash, at: location, dropped)
+      table.segment(at: dropped.location)?.usage.reviveExtension(byteCount: dropped.byteCount)
+    }
     return true
+  }
+
+  /// Gives a put the end that an extension says, if the put is still its key's newest record.
+  private func extend(
+    _ version: SequenceNumber, _ known: ExtensionsByTarget.Known
+  ) throws(StoreError) {
+    var entry = IndexEntry.empty
+    var segment: Segment?
+    while try index.find(
+      known.hash, after: entry.location, touch: .no,
+      {
+        entry = $0
+        segment = table.segment(at: $0.location)
+      })
+    {
+      guard let segment, !entry.flags.contains(.tombstone) else { continue }
+      let record = try Record(
+        in: segment, at: segment.offset(of: entry.location), part: .head, byCalls: true)
+      guard record.sequence == version || planted(.extensionOfAnyVersion),
+        record.header.flags.contains(.expiry), known.lifetime.expires > record.header.expires
+      else { continue }
+      if let other = index.lifetimeExtension(known.hash, at: entry.location),
+        // The checkpoint may know the end and not where the record is now.
+        other.expires > known.lifetime.expires
+          || other.expires == known.lifetime.expires && other.location != .none
+      {
+        return
+      }
+      _ = index.extend(known.hash, at: entry.location, known.lifetime)
+      table.segment(at: known.lifetime.location)?.usage
+        .reviveExtension(byteCount: known.lifetime.byteCount)
+      return
+    }
   }
 
   /// The tick of a record's entry: the order of writes is that of recency, in whatever order a

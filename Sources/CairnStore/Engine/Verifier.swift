@@ -116,7 +116,7 @@ struct Verifier: ~Copyable {
       for segment in file.header.segments { covered[segment.id] = segment.end }
       for shard in 0..<Checkpoint.shardCount {
         try verifier.noting { (_) throws(StoreError) in
-          _ = try file.entries(ofShard: shard, in: places)
+          _ = try file.contents(ofShard: shard, in: places)
         }
       }
     }

@@ -9,7 +9,7 @@ extension Checkpoint {
   /// Bytes before the samples.
   package static let fixedByteCount = 80
   private static let sampleByteCount = 16
-  private static let segmentByteCount = 112
+  private static let segmentByteCount = 128
   private static let shardByteCount = 24
   /// Far above what a store of the largest size needs; a bound on what is read.
   package static let maximumHeaderByteCount = 64 << 20
@@ -51,6 +51,8 @@ extension Checkpoint {
       bytes.append(littleEndian: UInt64(segment.tombstoneCount))
       bytes.append(littleEndian: UInt64(segment.tombstoneByteCount))
       bytes.append(littleEndian: segment.highestTombstone)
+      bytes.append(littleEndian: UInt64(segment.extensionCount))
+      bytes.append(littleEndian: UInt64(segment.liveExtensionCount))
       bytes.append(littleEndian: segment.lowestSequence)
       bytes.append(littleEndian: segment.highestSequence)
       bytes.append(littleEndian: segment.earliestExpiry)
@@ -61,7 +63,7 @@ extension Checkpoint {
       bytes.append(littleEndian: UInt32(shard.count))
       bytes.append(littleEndian: UInt32(shard.expirableCount))
       bytes.append(littleEndian: shard.checksum)
-      bytes.append(littleEndian: UInt32(0))
+      bytes.append(littleEndian: UInt32(shard.extensionCount))
     }
     bytes.append(littleEndian: UInt32(0))
     bytes.append(littleEndian: bytes.withSpan { CRC32C.checksum(of: $0) })
@@ -150,6 +152,8 @@ extension Checkpoint {
       segment.tombstoneCount = nextCount()
       segment.tombstoneByteCount = nextCount()
       segment.highestTombstone = next(UInt64.self)
+      segment.extensionCount = nextCount()
+      segment.liveExtensionCount = nextCount()
       segment.lowestSequence = next(UInt64.self)
       segment.highestSequence = next(UInt64.self)
       segment.earliestExpiry = next(Int64.self)
@@ -162,7 +166,7 @@ extension Checkpoint {
       shards[index].count = Int(next(UInt32.self))
       shards[index].expirableCount = Int(next(UInt32.self))
       shards[index].checksum = next(UInt32.self)
-      _ = next(UInt32.self)
+      shards[index].extensionCount = Int(next(UInt32.self))
     }
     // A checksum does not make sense of the fields.
     guard hasValidSequencesAndTicks else { throw corrupt(40, .badHeader) }
@@ -195,8 +199,11 @@ extension Checkpoint {
         segment.end % 8 == 0, segment.liveByteCount <= size,
         segment.putCount <= size / RecordHeader.fixedByteCount,
         segment.tombstoneCount <= size / RecordHeader.fixedByteCount,
-        segment.putCount + segment.tombstoneCount <= size / RecordHeader.fixedByteCount,
+        segment.extensionCount <= size / RecordHeader.fixedByteCount,
+        segment.putCount + segment.tombstoneCount + segment.extensionCount
+          <= size / RecordHeader.fixedByteCount,
         segment.livePutCount <= segment.putCount,
+        segment.liveExtensionCount <= segment.extensionCount,
         segment.tombstoneByteCount <= size - segment.liveByteCount,
         segment.highestTombstone <= segment.highestSequence,
         (segment.tombstoneCount == 0) == (segment.highestTombstone == 0),
@@ -215,9 +222,11 @@ extension Checkpoint {
     var end = headerByteCount
     for shard in shards {
       guard shard.offset == end, shard.expirableCount <= shard.count,
-        shard.count <= (fileByteCount - end) / Self.entryByteCount
+        shard.extensionCount <= shard.expirableCount,
+        shard.count <= (fileByteCount - end) / Self.entryByteCount,
+        shard.byteCount <= fileByteCount - end
       else { return false }
-      end += shard.count * Self.entryByteCount
+      end += shard.byteCount
     }
     return end == fileByteCount
   }

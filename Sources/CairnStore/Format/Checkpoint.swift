@@ -28,6 +28,9 @@ package struct Checkpoint: Sendable, Hashable {
     package var tombstoneByteCount = 0
     /// The sequence number of the newest tombstone; 0 where there is none.
     package var highestTombstone: SequenceNumber = 0
+    package var extensionCount = 0
+    /// How many of them are in force. Their bytes count as live.
+    package var liveExtensionCount = 0
     /// 0 where there are no records.
     package var lowestSequence: SequenceNumber = 0
     package var highestSequence: SequenceNumber = 0
@@ -55,13 +58,20 @@ package struct Checkpoint: Sendable, Hashable {
     /// How many of the entries can expire.
     package var expirableCount = 0
     package var checksum: UInt32 = 0
+    /// How many extensions follow the entries.
+    package var extensionCount = 0
 
     package init() {}
+
+    package var byteCount: Int {
+      count * Checkpoint.entryByteCount + extensionCount * Checkpoint.extensionByteCount
+    }
   }
 
   package static let magic: [UInt8] = [0x8B, 0x43, 0x52, 0x4E, 0x43, 0x0D, 0x0A, 0x1A]  // "CRNC"
   package static let shardCount = 256
   package static let entryByteCount = 16
+  package static let extensionByteCount = 24
   /// Ticks are below this.
   package static let tickLimit: UInt64 = 1 << 44
 
@@ -91,5 +101,5 @@ package struct Checkpoint: Sendable, Hashable {
   }
 
   /// The size of the whole file.
-  package var byteCount: Int { headerByteCount + Self.entryByteCount * entryCount }
+  package var byteCount: Int { headerByteCount + shards.reduce(0) { $0 + $1.byteCount } }
 }

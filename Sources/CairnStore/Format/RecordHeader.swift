@@ -6,6 +6,8 @@ package enum RecordKind: UInt8, Sendable {
   case tombstone = 2
   /// The end of a segment that was left for the next one.
   case roll = 3
+  /// A later end of the lifetime of a put.
+  case `extension` = 4
 }
 
 /// Which optional fields follow the fixed part of a record, in this order.
@@ -17,7 +19,7 @@ package struct RecordFlags: OptionSet, Sendable, Hashable {
   package static let expiry = RecordFlags(rawValue: 1 << 0)
   /// Idle limit: milliseconds, u64.
   package static let idleLimit = RecordFlags(rawValue: 1 << 1)
-  /// Cost: u64.
+  /// Cost, u64; of an extension, the version of the put that it extends.
   package static let cost = RecordFlags(rawValue: 1 << 2)
   /// Length of the metadata: u16.
   package static let metadata = RecordFlags(rawValue: 1 << 3)
@@ -112,6 +114,27 @@ package struct RecordHeader: Sendable, Hashable {
   package var valueRange: Range<Int> {
     @inline(__always) get { headByteCount..<(headByteCount + valueByteCount) }
   }
+
+  /// The version of the put that an extension is for.
+  package var target: SequenceNumber {
+    get { cost }
+    set {
+      cost = newValue
+      flags.insert(.cost)
+    }
+  }
+
+  /// The header of a put whose lifetime was extended: the later of both ends counts.
+  @inline(__always)
+  package func extended(to expires: Int64) -> RecordHeader {
+    guard expires > self.expires, flags.contains(.expiry) else { return self }
+    var header = self
+    header.expires = expires
+    return header
+  }
+
+  /// When its lifetime ends, in milliseconds; `Int64.min` where it has no end.
+  package var end: Int64 { flags.contains(.expiry) ? expires : .min }
 
   /// Whether the record stops counting at some time.
   package var canExpire: Bool { !flags.isDisjoint(with: [.expiry, .idleLimit]) }

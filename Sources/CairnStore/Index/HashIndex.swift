@@ -11,7 +11,7 @@ internal import Synchronization
 package final class HashIndex: Sendable {
   package static let shardCount = 256
 
-  private let shards: InlineArray<256, Lock<IndexShard>>
+  let shards: InlineArray<256, Lock<IndexShard>>
   package let recency: RecencyClock
   private let entryCount = Atomic(0)
   private let expirableEntryCount = Atomic(0)
@@ -22,8 +22,15 @@ package final class HashIndex: Sendable {
   private let epoch = Atomic(UInt64(0))
   private let snapshots = Lock<[IndexSnapshot]>([])
 
-  package init(recency: RecencyClock) {
+  /// Told of each extension that is not in force any more, under the lock of its shard; not of those
+  /// that a removal of all takes.
+  let didForget: @Sendable (LifetimeExtension) -> Void
+
+  package init(
+    recency: RecencyClock, didForget: @escaping @Sendable (LifetimeExtension) -> Void = { _ in }
+  ) {
     self.recency = recency
+    self.didForget = didForget
     shards = InlineArray { Lock(IndexShard(phase: Double($0) / Double(Self.shardCount))) }
   }
 
@@ -46,6 +53,17 @@ package final class HashIndex: Sendable {
   package func find(
     _ hash: UInt64, after location: Location = .none, touch: Touch, _ body: (IndexEntry) -> Void
   ) throws(StoreError) -> Bool {
+    var end = Int64.min
+    return try find(hash, after: location, touch: touch, extendedTo: &end, body)
+  }
+
+  /// As above, and tells to when the entry's lifetime was extended; `Int64.min`: it was not.
+  @inline(__always)
+  package func find(
+    _ hash: UInt64, after location: Location = .none, touch: Touch, extendedTo end: inout Int64,
+    _ body: (IndexEntry) -> Void
+  ) throws(StoreError) -> Bool {
+    end = .min
     let number = Self.shard(of: hash)
     return try shards[number].withLock { (shard) throws(StoreError) -> Bool in
       let stored = Self.stored(hash)
@@ -66,6 +84,9 @@ package final class HashIndex: Sendable {
         let entry = shard[slot]
         if touch == .yes, !entry.flags.contains(.canExpire), recency.isNewer(than: entry.tick) {
           shard.setTick(recency.advance(), at: slot)
+        }
+        if entry.flags.contains(.extended), let found = shard.extensionOfEntry(at: slot) {
+          end = found.expires
         }
         body(entry)
         return true
@@ -119,6 +140,7 @@ package final class HashIndex: Sendable {
     change(Self.shard(of: hash)) { shard in
       let stored = Self.stored(hash)
       guard let slot = shard.slot(of: stored, location: old) else { return false }
+      forgetExtension(of: &shard, at: slot)
       shard.replace(
         at: slot,
         with: IndexEntry(
@@ -129,14 +151,23 @@ package final class HashIndex: Sendable {
 
   /// Gives an entry another location, where the same record now lies, and leaves all else as it is;
   /// `false` where the entry does not name the old location any more.
-  package func relocate(_ hash: UInt64, from old: Location, to new: Location) -> Bool {
+  ///
+  /// - Parameter end: when the lifetime ends by the record's own word; a later extension stays.
+  package func relocate(
+    _ hash: UInt64, from old: Location, to new: Location, end: Int64 = .min
+  ) -> Bool {
     change(Self.shard(of: hash)) { shard in
       let stored = Self.stored(hash)
       guard let slot = shard.slot(of: stored, location: old) else { return false }
       let entry = shard[slot]
+      let known = shard.setExtension(nil, at: slot)
       shard.replace(
         at: slot,
-        with: IndexEntry(hash: stored, location: new, tick: entry.tick, flags: entry.flags))
+        with: IndexEntry(
+          hash: stored, location: new, tick: entry.tick,
+          flags: entry.flags.subtracting(.extended)))
+      guard let known else { return true }
+      if known.expires > end { shard.setExtension(known, at: slot) } else { didForget(known) }
       return true
     }
   }
@@ -145,6 +176,7 @@ package final class HashIndex: Sendable {
   package func remove(_ hash: UInt64, location: Location) -> Bool {
     change(Self.shard(of: hash)) { shard in
       guard let slot = shard.slot(of: Self.stored(hash), location: location) else { return false }
+      forgetExtension(of: &shard, at: slot)
       shard.remove(at: slot)
       return true
     }
@@ -158,17 +190,27 @@ package final class HashIndex: Sendable {
     change(shard) { $0.removeTombstones() }
   }
 
-  /// The entries of one shard that have these flags, and what `resolve` makes of each under the
-  /// shard's lock.
+  @inline(__always)
+  private func forgetExtension(of shard: inout IndexShard, at slot: Int) {
+    guard shard[slot].flags.contains(.extended) else { return }
+    if let known = shard.setExtension(nil, at: slot) { didForget(known) }
+  }
+
+  /// The entries of one shard that have these flags, to when their lifetimes were extended
+  /// (`Int64.min`: they were not), and what `resolve` makes of each under the shard's lock.
   package func entries<Value>(
     inShard number: Int, with flags: IndexEntry.Flags = [], _ resolve: (Location) -> Value?
-  ) throws(StoreError) -> [(entry: IndexEntry, value: Value?)] {
+  ) throws(StoreError) -> [(entry: IndexEntry, value: Value?, end: Int64)] {
     try shards[number].withLock { (shard) throws(StoreError) in
       if flags.contains(.canExpire), shard.expirableCount == 0 { return [] }
       if shard.isUnloaded { try load(&shard, number) }
-      let entries = shard.allEntries()
-      if flags.isEmpty { return entries.map { ($0, resolve($0.location)) } }
-      return entries.filter { $0.flags.isSuperset(of: flags) }.map { ($0, resolve($0.location)) }
+      var entries = shard.allEntries()
+      if !flags.isEmpty { entries.removeAll { !$0.flags.isSuperset(of: flags) } }
+      return entries.map { entry in
+        let end =
+          entry.flags.contains(.extended) ? shard.extensions[entry.location]?.expires : nil
+        return (entry, resolve(entry.location), end ?? .min)
+      }
     }
   }
 
@@ -190,7 +232,7 @@ package final class HashIndex: Sendable {
 
   /// Changes a shard under its lock.
   @inline(__always)
-  private func change<Value>(
+  func change<Value>(
     _ number: Int, isRemovalOfAll: Bool = false, _ body: (inout IndexShard) -> Value
   ) -> Value {
     shards[number].withLock { shard in
@@ -269,10 +311,10 @@ package final class HashIndex: Sendable {
     guard let source = source.withLock({ $0 }) else {
       preconditionFailure("an unloaded shard has a source")
     }
-    let entries = try source.entries(ofShard: number)
+    let contents = try source.contents(ofShard: number)
     let (count, expirableCount) = (shard.count, shard.expirableCount)
     // No change: a snapshot sees what is loaded now.
-    shard.load(entries)
+    shard.load(contents)
     note(count, expirableCount, before: shard)
     noteLoaded()
   }
@@ -286,11 +328,11 @@ package final class HashIndex: Sendable {
     withExtendedLifetime(old) {}
   }
 
-  /// The entries of a shard that is not loaded, which it stays; `nil` where it is.
-  func peekUnloaded(_ number: Int) throws(StoreError) -> [IndexEntry]? {
-    try shards[number].withLock { (shard) throws(StoreError) -> [IndexEntry]? in
+  /// What a shard holds that is not loaded, which it stays; `nil` where it is.
+  func peekUnloaded(_ number: Int) throws(StoreError) -> ShardContents? {
+    try shards[number].withLock { (shard) throws(StoreError) -> ShardContents? in
       guard shard.isUnloaded, let source = source.withLock({ $0 }) else { return nil }
-      return try source.entries(ofShard: number)
+      return try source.contents(ofShard: number)
     }
   }
 

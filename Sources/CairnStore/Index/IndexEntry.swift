@@ -41,6 +41,8 @@ package struct IndexEntry: BitwiseCopyable, Sendable {
     package static let canExpire = Flags(rawValue: 1)
     /// The record is a tombstone; only while a log is replayed.
     package static let tombstone = Flags(rawValue: 2)
+    /// The record's lifetime was extended; the shard knows to when.
+    package static let extended = Flags(rawValue: 4)
   }
 
   @inline(__always) package var isEmpty: Bool { second >> 24 == 0 }

@@ -14,6 +14,8 @@ struct IndexShard: ~Copyable {
   /// Whether the entries are still where they come from. `count` and `expirableCount` say then what
   /// there will be; the table is empty.
   private(set) var isUnloaded = false
+  /// The ends of lifetimes that were extended, by the location of the put.
+  private(set) var extensions: [Location: LifetimeExtension] = [:]
   /// The index's epoch when this last changed: a snapshot of a later one sees what is here.
   var epoch: UInt64 = 0
   /// The capacity of the first allocation; others are this times powers of two.
@@ -33,6 +35,7 @@ struct IndexShard: ~Copyable {
     count = other.count
     expirableCount = other.expirableCount
     isUnloaded = other.isUnloaded
+    extensions = other.extensions
     if count == 0 || isUnloaded { return }
     resize(to: count * 20 / 17 + 1, from: other)
   }
@@ -45,6 +48,7 @@ struct IndexShard: ~Copyable {
     expirableCount = other.expirableCount
     isUnloaded = other.isUnloaded
     capacity = other.capacity
+    extensions = other.extensions
     swap(&entries, &other.entries)
     other.removeAll()
   }
@@ -58,9 +62,11 @@ struct IndexShard: ~Copyable {
     isUnloaded = count > 0
   }
 
-  /// Fills the empty table with entries in the order of their hashes.
-  mutating func load(_ loaded: [IndexEntry]) {
+  /// Fills the empty table.
+  mutating func load(_ contents: ShardContents) {
     precondition(capacity == 0)
+    let loaded = contents.entries
+    extensions = contents.extensions
     isUnloaded = false
     count = loaded.count
     expirableCount = loaded.reduce(0) { $0 + ($1.flags.contains(.canExpire) ? 1 : 0) }
@@ -195,6 +201,39 @@ struct IndexShard: ~Copyable {
     count = 0
     expirableCount = 0
     isUnloaded = false
+    extensions = [:]
+  }
+
+  // MARK: Extended lifetimes
+
+  /// The extension of the entry in a slot.
+  @inline(__always)
+  func extensionOfEntry(at slot: Int) -> LifetimeExtension? {
+    let entry = entries[slot]
+    return entry.flags.contains(.extended) ? extensions[entry.location] : nil
+  }
+
+  /// Gives the entry in a slot an extension or takes it away, and returns the one it had.
+  @discardableResult
+  mutating func setExtension(_ new: LifetimeExtension?, at slot: Int) -> LifetimeExtension? {
+    let entry = entries[slot]
+    var flags = entry.flags
+    if new == nil { flags.remove(.extended) } else { flags.insert(.extended) }
+    entries[slot] = IndexEntry(
+      hash: entry.hash, location: entry.location, tick: entry.tick, flags: flags)
+    let old = extensions[entry.location]
+    extensions[entry.location] = new
+    return old
+  }
+
+  /// The slot of the entry with this hash that the record at a location extends.
+  func slot(of hash: UInt64, extendedBy location: Location) -> Int? {
+    var slot = slot(of: hash)
+    while let found = slot {
+      if extensionOfEntry(at: found)?.location == location { return found }
+      slot = self.slot(of: hash, after: found)
+    }
+    return nil
   }
 
   /// Removes the entries of tombstones.

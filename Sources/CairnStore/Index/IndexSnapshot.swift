@@ -85,16 +85,23 @@ package final class IndexSnapshot: Sendable {
     try withShard(shard) { $0.appendEntries(to: &entries) }
   }
 
-  /// The entries of one shard as `copyEntries` gives them; one that was not loaded stays so.
-  package func peekEntries(
-    ofShard shard: Int, into entries: inout [IndexEntry]
-  ) throws(StoreError) {
-    entries.removeAll(keepingCapacity: true)
-    if let unloaded = try index.peekUnloaded(shard) {
-      entries = unloaded
-      return
+  /// The ends of lifetimes that were extended, by the location of the put.
+  package func extensions(ofShard shard: Int) throws(StoreError) -> [Location: LifetimeExtension] {
+    try withShard(shard) { $0.extensions }
+  }
+
+  /// To when the lifetime of an entry was extended; `Int64.min`: it was not.
+  package func end(of entry: IndexEntry, inShard shard: Int) throws(StoreError) -> Int64 {
+    guard entry.flags.contains(.extended) else { return .min }
+    return try withShard(shard) { $0.extensions[entry.location]?.expires ?? .min }
+  }
+
+  /// All that one shard holds; where it was not loaded it stays so.
+  package func peekContents(ofShard shard: Int) throws(StoreError) -> ShardContents {
+    if let unloaded = try index.peekUnloaded(shard) { return unloaded }
+    return try withShard(shard) {
+      ShardContents(entries: $0.allEntries(), extensions: $0.extensions)
     }
-    try copyEntries(ofShard: shard, into: &entries)
   }
 
   private func withShard<Value>(
@@ -126,7 +133,7 @@ final class FrozenShard: Sendable {
     _ body: (borrowing IndexShard) -> Value
   ) throws(StoreError) -> Value {
     try shard.withLock { (shard) throws(StoreError) -> Value in
-      if shard.isUnloaded, let source { shard.load(try source.entries(ofShard: number)) }
+      if shard.isUnloaded, let source { shard.load(try source.contents(ofShard: number)) }
       return body(shard)
     }
   }

@@ -180,6 +180,8 @@ package final class SegmentUsage: Sendable {
   private let tombstones = Atomic(0)
   private let tombstoneBytes = Atomic(0)
   private let highestTombstone = Atomic(UInt64(0))
+  private let extensions = Atomic(0)
+  private let liveExtensions = Atomic(0)
   private let records = Atomic(0)
   private let endOffset = Atomic(SegmentHeader.byteCount)
   private let lowest = Atomic(UInt64.max)
@@ -190,7 +192,7 @@ package final class SegmentUsage: Sendable {
 
   package init(total: UsageTotal) { self.total = total }
 
-  /// Bytes of records that hold a key's newest value.
+  /// Bytes of records that hold a key's newest value, and of extensions that are in force.
   package var liveByteCount: Int { liveBytes.load(ordering: .relaxed) }
   /// Puts that are not their key's newest record, exactly: a tombstone of one of their keys must be
   /// kept.
@@ -202,6 +204,11 @@ package final class SegmentUsage: Sendable {
   package var tombstoneByteCount: Int { tombstoneBytes.load(ordering: .relaxed) }
   /// The sequence number of the newest tombstone, or 0.
   package var highestTombstoneSequence: SequenceNumber { highestTombstone.load(ordering: .relaxed) }
+  package var liveExtensionCount: Int { liveExtensions.load(ordering: .relaxed) }
+  /// Extensions that are not in force, exactly: they can go.
+  package var deadExtensionCount: Int {
+    extensions.load(ordering: .relaxed) - liveExtensionCount
+  }
   package var recordCount: Int { records.load(ordering: .relaxed) }
   /// Where the records end.
   package var end: Int { endOffset.load(ordering: .relaxed) }
@@ -220,11 +227,16 @@ package final class SegmentUsage: Sendable {
     if header.kind == .roll { return }
     records.wrappingAdd(1, ordering: .relaxed)
     if header.kind == .put { puts.wrappingAdd(1, ordering: .relaxed) }
-    if isLive { revive(byteCount: header.byteCount) }
+    if header.kind == .extension {
+      extensions.wrappingAdd(1, ordering: .relaxed)
+      if isLive { reviveExtension(byteCount: header.byteCount) }
+    } else if isLive {
+      revive(byteCount: header.byteCount)
+    }
     if header.kind == .tombstone { noteTombstone(header, sequence: sequence) }
     if sequence < lowest.load(ordering: .relaxed) { lowest.store(sequence, ordering: .relaxed) }
     if sequence > highest.load(ordering: .relaxed) { highest.store(sequence, ordering: .relaxed) }
-    if header.canExpire { noteExpiry(header) }
+    if header.canExpire, header.kind == .put { noteExpiry(header) }
   }
 
   private func noteTombstone(_ header: RecordHeader, sequence: SequenceNumber) {
@@ -256,7 +268,10 @@ package final class SegmentUsage: Sendable {
     tombstones.store(covered.tombstoneCount, ordering: .relaxed)
     tombstoneBytes.store(covered.tombstoneByteCount, ordering: .relaxed)
     highestTombstone.store(covered.highestTombstone, ordering: .relaxed)
-    records.store(covered.putCount + covered.tombstoneCount, ordering: .relaxed)
+    extensions.store(covered.extensionCount, ordering: .relaxed)
+    liveExtensions.store(covered.liveExtensionCount, ordering: .relaxed)
+    records.store(
+      covered.putCount + covered.tombstoneCount + covered.extensionCount, ordering: .relaxed)
     liveBytes.store(covered.liveByteCount, ordering: .relaxed)
     total.liveBytes.wrappingAdd(covered.liveByteCount, ordering: .relaxed)
     highest.store(covered.highestSequence, ordering: .relaxed)
@@ -269,11 +284,14 @@ package final class SegmentUsage: Sendable {
   /// Puts it into what a checkpoint says of a segment.
   package func save(to covered: inout Checkpoint.CoveredSegment) {
     covered.putCount = puts.load(ordering: .relaxed)
-    covered.livePutCount = livePuts.load(ordering: .relaxed)
+    // A checkpoint whose counts are not those of its entries can have left less than nothing.
+    covered.livePutCount = max(0, livePutCount)
     covered.tombstoneCount = tombstoneCount
     covered.tombstoneByteCount = tombstoneByteCount
     covered.highestTombstone = highestTombstoneSequence
-    covered.liveByteCount = liveByteCount
+    covered.extensionCount = extensions.load(ordering: .relaxed)
+    covered.liveExtensionCount = max(0, liveExtensionCount)
+    covered.liveByteCount = max(0, liveByteCount)
     covered.lowestSequence = lowestSequence
     covered.highestSequence = highestSequence
     covered.earliestExpiry = earliestExpiry.load(ordering: .relaxed)
@@ -300,9 +318,10 @@ package final class SegmentUsage: Sendable {
     earliestExpiry.store(expires, ordering: .relaxed)
   }
 
-  /// Whether both amount to the same.
-  package func hasSameCounts(as other: SegmentUsage) -> Bool {
-    description == other.description
+  /// Whether both amount to the same; where `mayCountMore`, this may count more bytes as live.
+  package func hasSameCounts(as other: SegmentUsage, mayCountMore: Bool = false) -> Bool {
+    let byteCount = mayCountMore ? max(liveByteCount, other.liveByteCount) : other.liveByteCount
+    return description == other.description(liveByteCount: byteCount)
   }
 
   /// A put is its key's newest record.
@@ -315,25 +334,44 @@ package final class SegmentUsage: Sendable {
 
   /// A put that was live is not any more.
   ///
-  /// - Parameter byteCount: the record's size; where it cannot be read, 0.
+  /// - Parameter byteCount: the record's size; where it cannot be read, 0: its bytes count as live until
+  ///   its segment is compacted or read anew. All counts of records are exact nevertheless.
   package func kill(byteCount: Int) {
     livePuts.wrappingSubtract(1, ordering: .relaxed)
     liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)
     total.liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)
   }
 
+  /// An extension is in force.
+  package func reviveExtension(byteCount: Int) {
+    liveExtensions.wrappingAdd(1, ordering: .relaxed)
+    liveBytes.wrappingAdd(byteCount, ordering: .relaxed)
+    total.liveBytes.wrappingAdd(byteCount, ordering: .relaxed)
+  }
+
+  /// An extension that was in force is not any more.
+  package func killExtension(byteCount: Int) {
+    liveExtensions.wrappingSubtract(1, ordering: .relaxed)
+    liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)
+    total.liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)
+  }
+
   fileprivate func killAll() {
     livePuts.store(0, ordering: .relaxed)
+    liveExtensions.store(0, ordering: .relaxed)
     let byteCount = liveBytes.exchange(0, ordering: .relaxed)
     total.liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)
   }
 }
 
 extension SegmentUsage: CustomStringConvertible {
-  package var description: String {
+  package var description: String { description(liveByteCount: liveByteCount) }
+
+  fileprivate func description(liveByteCount: Int) -> String {
     "live \(livePuts.load(ordering: .relaxed)) of \(puts.load(ordering: .relaxed)) puts, "
       + "\(liveByteCount) bytes, \(tombstoneCount) tombstones of \(tombstoneByteCount) bytes to "
-      + "\(highestTombstoneSequence), \(recordCount) records to \(end), "
+      + "\(highestTombstoneSequence), \(liveExtensionCount) of "
+      + "\(extensions.load(ordering: .relaxed)) extensions, \(recordCount) records to \(end), "
       + "numbers \(lowestSequence)...\(highestSequence)"
   }
 }

@@ -68,6 +68,13 @@ package enum PlantedBug: String, CaseIterable, Sendable {
   /// Everything counts as accessed at the open.
   case recencyForgotten
 
+  // Extensions of lifetimes.
+  case extensionsIgnored, extensionsNotCopied, extensionsNotInCheckpoint
+  /// One counts for whatever value the key has.
+  case extensionOfAnyVersion
+  /// The copy of a put has the end that it was written with.
+  case extensionNotFolded
+
   // Backup.
   case backupNotSynced
 

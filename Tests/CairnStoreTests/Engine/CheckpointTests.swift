@@ -208,7 +208,7 @@ struct CheckpointTests {
         }
       }
       header.shards[number].checksum = bytes.withSpan {
-        CRC32C.checksum(of: $0.extracting(shard.offset..<(shard.offset + shard.count * 16)))
+        CRC32C.checksum(of: $0.extracting(shard.offset..<(shard.offset + shard.byteCount)))
       }
     }
     header.tick += base

@@ -93,4 +93,18 @@ struct CompactionPlannerTests {
     ]
     #expect(planner(segments).allRounds() == [ids(3, 2), ids(1)])
   }
+
+  @Test("Tombstones that waited for a segment of a later round go after it")
+  func remainders() {
+    // Written by a compaction when the other had begun and its tombstones were to come.
+    let copied = facts(1, live: 900, lowest: 27, compactedAt: 43)
+    let writtenTo = facts(2, live: 900, tombstones: 50, highestTombstone: 46, lowest: 43)
+    #expect(planner([copied, writtenTo]).allRounds() == [ids(2), ids(1)])
+    let rewritten = facts(
+      3, live: 900, deadPuts: 0, tombstones: 50, highestTombstone: 46, lowest: 43, compactedAt: 50)
+    #expect(planner([copied, rewritten]).remainingRounds() == [])
+    let other = facts(4, live: 900, deadPuts: 0, lowest: 27, compactedAt: 50)
+    #expect(planner([other, rewritten]).remainingRounds() == [ids(3)])
+    #expect(planner([other]).remainingRounds() == [])
+  }
 }

@@ -229,6 +229,7 @@ struct IndependentReaderTests {
           try batch.setValue("", forKey: key)
         }
       case 6: try store.setValue(value, forKey: key, durability: .durable)
+      case 7: try store.extendLifetime(forKey: key, to: .seconds(Int64(100 + random.next() % 9)))
       default: try store.setValue(value, forKey: key)
       }
       if index % 150 == 20 {

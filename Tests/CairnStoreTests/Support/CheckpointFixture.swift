@@ -7,6 +7,7 @@ struct CheckpointFixture {
   let image: Image
   let contents: [String: [UInt8]]
   let usage: StoreStatistics
+  let ends: [String: Timestamp]
   /// The name of the checkpoint's file.
   let name: String
 
@@ -21,11 +22,16 @@ struct CheckpointFixture {
     }
     for number in 0..<10 { try store.removeValue(forKey: "key\(number * 3)") }
     try store.setValue("again", forKey: "key50")
+    for number in [7, 14, 28] {
+      try store.extendLifetime(forKey: "key\(number)", to: .seconds(1 << 31))
+    }
+    try store.extendLifetime(forKey: "key28", to: .seconds(1 << 32))
     try store.close()
     let queue = ManualBackgroundQueue()
     let again = try Store(directory.store, .small(), background: queue)
     try later?(again)
     contents = try again.contents()
+    ends = try again.ends()
     usage = try again.statistics()
     image = try Image(of: directory.store)
     queue.discardAll()
@@ -80,6 +86,7 @@ struct CheckpointFixture {
   ) throws -> RecoveryReport {
     let store = try Store(path, .small())
     #expect(try store.contents() == contents, "\(place)", sourceLocation: sourceLocation)
+    #expect(try store.ends() == ends, "\(place)", sourceLocation: sourceLocation)
     #expect(try store.count() == contents.count, "\(place)", sourceLocation: sourceLocation)
     let statistics = try store.statistics()
     #expect(

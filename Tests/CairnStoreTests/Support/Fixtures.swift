@@ -36,6 +36,16 @@ extension Store {
     try value(forKey: key).map { String(decoding: $0, as: UTF8.self) }
   }
 
+  /// When the lifetimes end, of the keys whose values have one.
+  func ends() throws -> [String: Timestamp] {
+    var ends: [String: Timestamp] = [:]
+    try forEachEntry { entry in
+      ends[String(decoding: entry.key, as: UTF8.self)] = entry.info.expires
+      return .next
+    }
+    return ends
+  }
+
   /// All keys with their values, by iteration.
   func contents() throws -> [String: [UInt8]] {
     var contents: [String: [UInt8]] = [:]

@@ -16,6 +16,10 @@ struct CompactionCopier: ~Copyable {
   /// Those that are complete.
   private(set) var finished: [Finished] = []
   private(set) var moves: [Move] = []
+  /// Those of extensions.
+  private(set) var extensionMoves: [Move] = []
+  /// When the lifetimes of copied puts end that had been extended, by the number of the move.
+  private(set) var ends: [Int: Int64] = [:]
   private(set) var droppedTombstoneCount = 0
   private var recordsSinceBreath = 0
 
@@ -82,14 +86,23 @@ struct CompactionCopier: ~Copyable {
       case .roll: break
       case .tombstone:
         if try isNeeded(header, at: offset, in: segment, scanner: &scanner) {
-          try append(header, at: offset, from: index, hash: nil, scanner: &scanner)
+          _ = try append(header, at: offset, from: index, hash: 0, scanner: &scanner)
         } else {
           droppedTombstoneCount += 1
         }
       case .put:
         let hash = try scanner.withKey(of: header, at: offset) { engine.hash.hash($0) }
-        if isLive(hash, at: segment.location(at: offset), in: segment) {
-          try append(header, at: offset, from: index, hash: hash, scanner: &scanner)
+        let location = segment.location(at: offset)
+        if isLive(hash, at: location, in: segment) {
+          try copyPut(
+            header, at: offset, from: index, hash: hash, scanner: &scanner,
+            end: engine.index.lifetimeExtension(hash, at: location)?.expires)
+        }
+      case .extension:
+        let hash = try scanner.withKey(of: header, at: offset) { engine.hash.hash($0) }
+        if isNeeded(extensionAt: segment.location(at: offset), hash) {
+          extensionMoves.append(
+            try append(header, at: offset, from: index, hash: hash, scanner: &scanner))
         }
       }
       offset += header.byteCount
@@ -99,6 +112,30 @@ struct CompactionCopier: ~Copyable {
         try breathe()
       }
     }
+  }
+
+  /// Copies a put; where its lifetime was extended, with the later end.
+  private mutating func copyPut(
+    _ header: RecordHeader, at offset: Int, from index: Int, hash: UInt64,
+    scanner: inout SegmentScanner, end: Int64?
+  ) throws(StoreError) {
+    var header = header
+    if let end {
+      if !planted(.extensionNotFolded) { header = header.extended(to: end) }
+      ends[moves.count] = planted(.extensionNotFolded) ? end : header.expires
+    }
+    moves.append(try append(header, at: offset, from: index, hash: hash, scanner: &scanner))
+  }
+
+  /// Whether an extension has to be kept: where it is in force and its put stays where it is. A put
+  /// that is copied takes its end along. What took the place of an extension that is not in force,
+  /// a later one or another record of the key, is on disk before this one goes: the sync before the
+  /// switch is for that too.
+  private func isNeeded(extensionAt location: Location, _ hash: UInt64) -> Bool {
+    if planted(.extensionsNotCopied) { return false }
+    guard let put = engine.index.location(hash, extendedBy: location) else { return false }
+    let owner = engine.table.segment(at: put)
+    return !inputs.contains { $0 === owner }
   }
 
   /// Whether the index names this very record. A record that is not live now never is again.
@@ -131,9 +168,9 @@ struct CompactionCopier: ~Copyable {
 
   /// Copies a record with its number and time.
   private mutating func append(
-    _ header: RecordHeader, at offset: Int, from index: Int, hash: UInt64?,
+    _ header: RecordHeader, at offset: Int, from index: Int, hash: UInt64,
     scanner: inout SegmentScanner
-  ) throws(StoreError) {
+  ) throws(StoreError) -> Move {
     let segment = inputs[index]
     guard let head = try scanner.head(of: header, at: offset) else {
       throw segment.corruption(at: offset, .fileTooShort)
@@ -153,14 +190,10 @@ struct CompactionCopier: ~Copyable {
       throw segment.corruption(at: offset + header.headByteCount, .badValue)
     }
     try output.endRecord(copy, sequence: sequence)
-    if let hash {
-      moves.append(
-        Move(
-          hash: hash, oldOffset: UInt32(offset >> 3), newOffset: UInt32(place >> 3),
-          newSize: UInt32(copy.byteCount >> 3), input: UInt16(index),
-          output: UInt16(finished.count),
-          shrinkage: UInt8(header.byteCount - copy.byteCount)))
-    }
+    return Move(
+      hash: hash, oldOffset: UInt32(offset >> 3), newOffset: UInt32(place >> 3),
+      newSize: UInt32(copy.byteCount >> 3), input: UInt16(index), output: UInt16(finished.count),
+      shrinkage: UInt8(header.byteCount - copy.byteCount))
   }
 
   /// The segment that a record of so many bytes goes into.

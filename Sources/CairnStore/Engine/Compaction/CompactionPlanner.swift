@@ -31,7 +31,7 @@ package struct CompactionPlanner: Sendable {
 
   /// Segments that hold nothing that is needed: they go without being read.
   package func wholeDeadSegments() -> Set<SegmentID> {
-    var dead = segments.filter { $0.isCandidate && $0.livePutCount == 0 }
+    var dead = segments.filter { $0.isCandidate && !$0.hasLiveRecords }
     while true {
       let ids = Set(dead.map(\.id))
       let barrier = barrier(without: ids)
@@ -127,12 +127,31 @@ package struct CompactionPlanner: Sendable {
   }
 
   /// Everything that holds a dead byte, in rounds. Each begins with the lowest barrier, so that the
-  /// tombstones of a round wait for no segment of a later one: those that come after hold higher
-  /// numbers, and those that came before were rewritten by then.
+  /// tombstones of a round wait for few segments of a later one: most that come after hold higher
+  /// numbers, and those that came before were rewritten by then. But a segment that a compaction wrote
+  /// while this one was written to can come later and have a barrier below some of the tombstones here;
+  /// these are left for `remainingRounds`.
   package func allRounds() -> [[SegmentID]] {
     let victims = segments.filter {
-      $0.isCandidate && ($0.deadPutCount > 0 || $0.tombstoneByteCount > 0)
-    }.sorted { Self.order($0) < Self.order($1) }
+      $0.isCandidate
+        && ($0.deadPutCount > 0 || $0.deadExtensionCount > 0 || $0.tombstoneByteCount > 0)
+    }
+    return rounds(of: victims)
+  }
+
+  /// What is left to do when all rounds are through: everything that holds an extension that is not in
+  /// force, or tombstones of which nobody else has need.
+  package func remainingRounds() -> [[SegmentID]] {
+    rounds(
+      of: segments.filter {
+        $0.isCandidate
+          && ($0.deadExtensionCount > 0
+            || $0.tombstoneByteCount > 0 && $0.canDropTombstones(barrier(without: [$0.id])))
+      })
+  }
+
+  private func rounds(of victims: [SegmentFacts]) -> [[SegmentID]] {
+    let victims = victims.sorted { Self.order($0) < Self.order($1) }
     var rounds: [[SegmentID]] = []
     var cost = 0
     for victim in victims {

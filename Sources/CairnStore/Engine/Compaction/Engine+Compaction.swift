@@ -87,7 +87,7 @@ extension Engine {
     state.unreadable = []
     state.isByHand = true
     defer { state.isByHand = false }
-    do throws(StoreError) { try leaveActiveSegment() } catch {
+    do throws(StoreError) { try leaveActiveSegment { $0.deadByteCount > 0 } } catch {
       // On a full disk it stays, and others may go.
       guard case .noSpace = error else { throw error }
     }
@@ -99,12 +99,33 @@ extension Engine {
       for inputs in planner.allRounds() {
         try run(inputs.filter { !dead.contains($0) }, pace: nil, &state, &report)
       }
+      try compactRemainders(&state, &report)
     } catch {
       guard case .noSpace = error else { throw error }
       try compactOneByOne(&state, &report)
     }
     report.byteCountAfter = allocatedByteCount
     report.unreadableSegmentCount = state.unreadable.count
+  }
+
+  /// Compacts what the rounds before have made worth it: tombstones that waited for a segment of a later
+  /// round, and extensions whose puts were copied and took the end along. These may lie anywhere, also
+  /// in the segment that is written to.
+  private func compactRemainders(
+    _ state: inout CompactionState, _ report: inout CompactionReport
+  ) throws(StoreError) {
+    // What is copied here may have its extensions in yet other segments. Each pass leaves fewer in
+    // force, but for those of writers: what these leave is for another compaction.
+    var passesLeft = appender.withLock { $0.segments.count } + 1
+    let next = appender.withLock { $0.nextSequence }
+    repeat {
+      passesLeft -= 1
+      try leaveActiveSegment { $0.deadExtensionCount > 0 }
+      try sealRolledSegments()
+      let rounds = plan(state).planner.remainingRounds()
+      if rounds.isEmpty { return }
+      for inputs in rounds { try run(inputs, pace: nil, &state, &report) }
+    } while passesLeft > 0 && appender.withLock { $0.nextSequence } == next
   }
 
   // MARK: What is there
@@ -155,12 +176,14 @@ extension Engine {
   }
 
   /// Leaves the active segment for the next where it holds dead records, so that it can be sealed.
-  private func leaveActiveSegment() throws(StoreError) {
+  private func leaveActiveSegment(
+    where hasDead: (SegmentUsage) -> Bool
+  ) throws(StoreError) {
     let sealed = manifest.withLock { Set($0.manifest.sealedSegments.map(\.id)) }
-    let hasDead = appender.withLock { appender in
-      appender.segments.contains { !sealed.contains($0.id) && $0.usage.deadByteCount > 0 }
+    let isNeeded = appender.withLock { appender in
+      appender.segments.contains { !sealed.contains($0.id) && hasDead($0.usage) }
     }
-    guard hasDead else { return }
+    guard isNeeded else { return }
     // Begins a session where there is none, and with it seals what a close left open and full.
     try withRoom(byteCount: 0, isRemoval: true) { _ in }
     var hasLeft = false
@@ -168,7 +191,7 @@ extension Engine {
       try prepareNextSegment()
       hasLeft = try appender.withLock { (appender) throws(StoreError) in
         try appender.checkWritable(path: path)
-        guard let active = appender.active, active.usage.deadByteCount > 0 else { return true }
+        guard let active = appender.active, hasDead(active.usage) else { return true }
         // A writer may have taken it meanwhile.
         guard let next = appender.prepared else { return false }
         try appender.roll(to: next)

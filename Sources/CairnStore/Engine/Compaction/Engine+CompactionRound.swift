@@ -23,9 +23,11 @@ extension Engine {
     do throws(StoreError) {
       for index in inputs.indices {
         current = index
-        // Without a live put, and where all tombstones may go, there is nothing to read it for.
+        // With nothing that is live, and where all tombstones may go, there is nothing to read it for.
         let usage = inputs[index].usage
-        if usage.livePutCount == 0, usage.highestTombstoneSequence < barrier {
+        if usage.livePutCount == 0, usage.liveExtensionCount == 0,
+          usage.highestTombstoneSequence < barrier
+        {
           report.droppedTombstoneCount += usage.tombstoneCount
           continue
         }
@@ -36,7 +38,7 @@ extension Engine {
       try synchronizeThroughHead()
       let outputs = try switching.withLock { (_) throws(StoreError) -> [Segment]? in
         guard let outputs = try switchOver(inputs, copier) else { return nil }
-        move(copier.moves, from: inputs, to: outputs)
+        move(copier, from: inputs, to: outputs)
         remove(takeOut(inputs))
         noteCompacted(byteCount: outputs.reduce(0) { $0 + $1.usage.end })
         return outputs
@@ -225,7 +227,34 @@ extension Engine {
   /// Without the manifest's lock: a removal of all in between empties the index, and then no entry is
   /// found to be moved.
   private func move(
-    _ moves: [CompactionCopier.Move], from inputs: [Segment], to outputs: [Segment]
+    _ copier: borrowing CompactionCopier, from inputs: [Segment], to outputs: [Segment]
+  ) {
+    let ends = copier.ends
+    move(copier.moves) { number, move in
+      let (input, output) = (inputs[Int(move.input)], outputs[Int(move.output)])
+      let old = input.location(at: Int(move.oldOffset) << 3)
+      let new = output.location(at: Int(move.newOffset) << 3)
+      // An entry that names another record by now is newer.
+      if planted(.movedBlindly) { moveBlindly(move, old: old, new: new, output) }
+      // An extension that came after the copy ends later than the copy says, and stays in force.
+      guard index.relocate(move.hash, from: old, to: new, end: ends[number] ?? .min) else { return }
+      output.usage.revive(byteCount: move.newByteCount)
+      input.usage.kill(byteCount: move.oldByteCount)
+    }
+    move(copier.extensionMoves) { _, move in
+      let (input, output) = (inputs[Int(move.input)], outputs[Int(move.output)])
+      let isInForce = index.relocateExtension(
+        move.hash, from: input.location(at: Int(move.oldOffset) << 3),
+        to: output.location(at: Int(move.newOffset) << 3), byteCount: move.newByteCount)
+      guard isInForce else { return }
+      output.usage.reviveExtension(byteCount: move.newByteCount)
+      input.usage.killExtension(byteCount: move.oldByteCount)
+    }
+  }
+
+  /// Does moves, a few at a time.
+  private func move(
+    _ moves: [CompactionCopier.Move], _ body: (Int, CompactionCopier.Move) -> Void
   ) {
     var next = 0
     var groups = 0
@@ -233,16 +262,7 @@ extension Engine {
       let end = min(next + Self.moveLimit, moves.count)
       // Under the appender's lock, so that writers find an entry's record where they saw it.
       appender.withLock { _ in
-        for move in moves[next..<end] {
-          let (input, output) = (inputs[Int(move.input)], outputs[Int(move.output)])
-          let old = input.location(at: Int(move.oldOffset) << 3)
-          let new = output.location(at: Int(move.newOffset) << 3)
-          // An entry that names another record by now is newer.
-          if planted(.movedBlindly) { moveBlindly(move, old: old, new: new, output) }
-          guard index.relocate(move.hash, from: old, to: new) else { continue }
-          output.usage.revive(byteCount: move.newByteCount)
-          input.usage.kill(byteCount: move.oldByteCount)
-        }
+        for number in next..<end { body(number, moves[number]) }
       }
       next = end
       groups += 1

@@ -8,6 +8,8 @@ package struct SegmentFacts: Sendable {
   package let liveByteCount: Int
   package let livePutCount: Int
   package let deadPutCount: Int
+  package let liveExtensionCount: Int
+  package let deadExtensionCount: Int
   package let tombstoneByteCount: Int
   package let highestTombstone: SequenceNumber
   package let lowestSequence: SequenceNumber
@@ -16,8 +18,11 @@ package struct SegmentFacts: Sendable {
   package init(
     id: SegmentID, isCandidate: Bool, byteCount: Int, liveByteCount: Int, livePutCount: Int,
     deadPutCount: Int, tombstoneByteCount: Int = 0, highestTombstone: SequenceNumber = 0,
-    lowestSequence: SequenceNumber, compactedAt: SequenceNumber = 0
+    lowestSequence: SequenceNumber, compactedAt: SequenceNumber = 0, liveExtensionCount: Int = 0,
+    deadExtensionCount: Int = 0
   ) {
+    self.liveExtensionCount = liveExtensionCount
+    self.deadExtensionCount = deadExtensionCount
     self.id = id
     self.isCandidate = isCandidate
     self.byteCount = byteCount
@@ -38,7 +43,8 @@ package struct SegmentFacts: Sendable {
       livePutCount: usage.livePutCount, deadPutCount: usage.deadPutCount,
       tombstoneByteCount: usage.tombstoneByteCount,
       highestTombstone: usage.highestTombstoneSequence, lowestSequence: usage.lowestSequence,
-      compactedAt: segment.compactedAt)
+      compactedAt: segment.compactedAt, liveExtensionCount: usage.liveExtensionCount,
+      deadExtensionCount: usage.deadExtensionCount)
   }
 
   /// Tombstones with this number or a higher one must be kept for as long as this segment stays.
@@ -50,10 +56,14 @@ package struct SegmentFacts: Sendable {
   /// Whether all its tombstones may go where the other segments that stay have this barrier.
   package func canDropTombstones(_ barrier: SequenceNumber) -> Bool { highestTombstone < barrier }
 
+  /// Whether it holds a put or an extension that is needed.
+  package var hasLiveRecords: Bool { livePutCount > 0 || liveExtensionCount > 0 }
+
   /// Bytes that a compaction gives back at least.
   package func gain(_ barrier: SequenceNumber) -> Int {
     let deadBytes =
-      deadPutCount == 0 ? 0 : max(0, byteCount - max(0, liveByteCount) - tombstoneByteCount)
+      deadPutCount == 0 && deadExtensionCount == 0
+      ? 0 : max(0, byteCount - max(0, liveByteCount) - tombstoneByteCount)
     return deadBytes + (canDropTombstones(barrier) ? tombstoneByteCount : 0)
   }
 

@@ -61,6 +61,27 @@ struct SalvageIndex: ~Copyable {
       offset: 0, written: nil, segment: -1, state: isGone ? .tombstone : .lost)
   }
 
+  private struct Target: Hashable {
+    var key: [UInt8]
+    var version: SequenceNumber
+  }
+
+  /// When the lifetimes end that were extended, in milliseconds.
+  private var ends: [Target: Int64] = [:]
+
+  /// Takes in an extension of the put with this version: the latest counts.
+  mutating func extend(_ version: SequenceNumber, key: RawSpan, to expires: Int64) {
+    let target = Target(key: key.copied(), version: version)
+    ends[target] = max(ends[target] ?? .min, expires)
+  }
+
+  /// To when the lifetime of a record was extended; `Int64.min`: it was not, or it is not known
+  /// whether an extension was meant for it.
+  func end(of entry: Entry, key: [UInt8]) -> Int64 {
+    guard entry.sequence.count == 1, entry.sequence.lowerBound > 0 else { return .min }
+    return ends[Target(key: key, version: UInt64(entry.sequence.lowerBound))] ?? .min
+  }
+
   /// How many keys are known to have had a value that is lost.
   var lostKeyCount: Int { entries.values.reduce(0) { $0 + ($1.state == .lost ? 1 : 0) } }
 }

@@ -134,6 +134,13 @@ struct Salvager: ~Copyable {
         let sequence = segment.sequence(of: record)
         highest = max(highest, sequence.lowerBound)
         if sequence.upperBound <= floor { continue }
+        if record.kind == .extension {
+          if offset >= segment.unprovenStart || record.target <= UInt64(floor) { continue }
+          try walk.withKey(of: record, at: offset) {
+            index.extend(record.target, key: $0, to: record.expires)
+          }
+          continue
+        }
         var entry = SalvageIndex.Entry(
           sequence: sequence, offset: offset, written: segment.written(record),
           segment: Int32(position), state: record.kind == .put ? .value : .tombstone)
@@ -246,10 +253,11 @@ struct Salvager: ~Copyable {
     to writer: inout SalvageWriter
   ) throws(StoreError) -> Bool {
     let segment = pool[Int(entry.segment)]
+    let end = index.end(of: entry, key: key)
     let copied = try segment.withScanner {
       (scanner) throws(StoreError) -> (isSound: Bool, header: RecordHeader?) in
       // Read anew, since a failing disk may give other bytes than before.
-      guard let header = try scanner.header(at: entry.offset),
+      guard let header = try scanner.header(at: entry.offset)?.extended(to: end),
         let head = try scanner.head(of: header, at: entry.offset),
         Array(head[header.keyRange]) == key
       else { return (false, nil) }

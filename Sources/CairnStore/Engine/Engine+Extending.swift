@@ -1,0 +1,87 @@
+/// Giving entries a longer life without writing their values anew.
+extension Engine {
+  /// Has a key's value live for `lifetime` from now on, if that is longer than it would.
+  ///
+  /// - Returns: whether the key is there.
+  @usableFromInline
+  package func extendLifetime(
+    forKey key: RawSpan, to lifetime: Duration, durability: Durability?
+  ) throws(StoreError) -> Bool {
+    let durability =
+      durability ?? (planted(.defaultDurabilityIgnored) ? .process : configuration.durability)
+    let extended = try extend(key, to: lifetime, forSync: durability == .durable)
+    if let sequence = extended.sequence { try commit(sequence, durability) }
+    return extended.isThere
+  }
+
+  /// The extension of many keys, each as one write.
+  struct Extending {
+    let lifetime: Duration
+    fileprivate(set) var count = 0
+    fileprivate var lastSequence: SequenceNumber?
+  }
+
+  func makeExtending(to lifetime: Duration) throws(StoreError) -> Extending {
+    try checkWritable()
+    return Extending(lifetime: lifetime)
+  }
+
+  /// Extends one more; `finish` waits for all of them.
+  func extend(_ key: RawSpan, in extending: inout Extending) throws(StoreError) {
+    let extended = try extend(key, to: extending.lifetime, forSync: false)
+    if extended.isThere { extending.count += 1 }
+    extending.lastSequence = extended.sequence ?? extending.lastSequence
+  }
+
+  /// - Returns: how many of the keys are there.
+  func finish(_ extending: Extending, durability: Durability?) throws(StoreError) -> Int {
+    if let last = extending.lastSequence {
+      try commit(
+        last,
+        durability ?? (planted(.defaultDurabilityIgnored) ? .process : configuration.durability))
+    }
+    return extending.count
+  }
+
+  /// Appends an extension where one is needed, and returns its number.
+  private func extend(
+    _ key: RawSpan, to lifetime: Duration, forSync: Bool
+  ) throws(StoreError) -> (isThere: Bool, sequence: SequenceNumber?) {
+    try checkWritable()
+    let now = clock.now()
+    let template = try limits.extensionHeader(key: key, expires: now.advanced(by: lifetime))
+    let hash = hash.hash(key)
+    /// What would change, or whether the key is there.
+    func look() throws(StoreError) -> (shorter: Existing?, isThere: Bool) {
+      guard let existing = try locate(hash, key: key, now: now) else { return (nil, false) }
+      if let damage = existing.damage { throw damage }
+      if existing.hasExpired { return (nil, false) }
+      guard let expires = existing.expires, expires < template.expires else { return (nil, true) }
+      return (existing, true)
+    }
+    // What lives as long anyway needs no record.
+    let first = try look()
+    if first.shorter == nil { return (first.isThere, nil) }
+    try checkLimits()
+    if index.recency.needs(now) { noteTime(now) }
+    let result = try withRoom(
+      byteCount: template.byteCount + Appender.syncMarkByteCount, isRemoval: false
+    ) {
+      (appender: inout Appender) throws(StoreError) -> (isThere: Bool, sequence: SequenceNumber?) in
+      let (shorter, isThere) = try look()
+      guard let shorter else { return (isThere, nil) }
+      var header = template
+      header.target = shorter.sequence
+      let (segment, offset, sequence) = try appender.append(
+        &header, key: key, metadata: RawSpan(), value: RawSpan(), written: now, forSync: forSync)
+      _ = index.extend(
+        hash, at: shorter.location,
+        LifetimeExtension(
+          expires: header.expires, location: segment.location(at: offset),
+          byteCount: header.byteCount))
+      return (true, sequence)
+    }
+    keepLimits()
+    return result
+  }
+}

@@ -1,0 +1,26 @@
+/// The extensions that a reading of the log comes upon, the latest end of each put: in whatever order
+/// they are read, and before or after their puts.
+struct ExtensionsByTarget {
+  struct Known {
+    var hash: UInt64
+    var lifetime: LifetimeExtension
+  }
+
+  /// By the version of the put.
+  private(set) var known: [SequenceNumber: Known] = [:]
+
+  subscript(version: SequenceNumber) -> Known? { known[version] }
+
+  mutating func add(
+    _ header: RecordHeader, sequence: SequenceNumber, hash: UInt64, at location: Location,
+    floor: SequenceNumber
+  ) {
+    // One of a put that was not written yet is not the library's.
+    guard header.target > floor, header.target < sequence else { return }
+    if let other = known[header.target], other.lifetime.expires >= header.expires { return }
+    known[header.target] = Known(
+      hash: hash,
+      lifetime: LifetimeExtension(
+        expires: header.expires, location: location, byteCount: header.byteCount))
+  }
+}

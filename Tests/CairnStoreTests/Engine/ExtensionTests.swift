@@ -1,0 +1,297 @@
+import CairnStore
+import Foundation
+import FuzzSupport
+import Synchronization
+import Testing
+
+/// A power cut that leaves only what was synced.
+private struct OldestCut: CutChooser {
+  mutating func version(of count: Int) -> Int { 0 }
+  mutating func tearsSector() -> Bool { false }
+  mutating func keepsOldWord() -> Bool { true }
+  mutating func length(of count: Int) -> Int { 0 }
+  mutating func persistsName() -> Bool { false }
+  mutating func fillsUnwritten() -> Bool { false }
+  mutating func junk(of count: Int) -> Int { 0 }
+  mutating func isHostile() -> Bool { false }
+}
+
+@Suite("Extended lifetimes")
+struct ExtensionTests {
+  let directory: TemporaryDirectory
+  let clock = ManualClock()
+  let queue = ManualBackgroundQueue()
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  func makeStore(_ change: (inout StoreConfiguration) -> Void = { _ in }) throws -> Store {
+    try Store(directory.store, .small(clock: clock, change), background: queue)
+  }
+
+  /// When a value ends, in seconds from the start of the clock.
+  func end(_ store: Store, _ key: String) throws -> Int64? {
+    try store.info(forKey: key)?.expires.map {
+      ($0.millisecondsSinceEpoch - ManualClock.start.millisecondsSinceEpoch) / 1000
+    }
+  }
+
+  /// The store as the death of the process leaves it, opened.
+  func reopenedAfterKill(_ name: String, boot: [UInt8]? = nil) throws -> Store {
+    try Image(of: directory.store).write(to: directory(name))
+    return try Store(
+      directory(name), .small(clock: clock), fileSystem: FaultyFileSystem(bootIdentifier: boot),
+      background: queue)
+  }
+
+  // MARK: What a call does
+
+  @Test("It lives for so long from now on, with the same value, version and attributes")
+  func extends() throws {
+    let store = try makeStore()
+    let version = try store.setValue(
+      "v", forKey: "key", lifetime: .seconds(10), cost: 5, metadata: [1])
+    clock.advance(by: .seconds(9))
+    let before = try #require(try store.entry(forKey: "key"))
+    #expect(try store.extendLifetime(forKey: "key", to: .seconds(10)))
+    var after = try #require(try store.entry(forKey: "key"))
+    #expect(after.info.version == version)
+    #expect(try end(store, "key") == 19)
+    after.info.expires = before.info.expires
+    after.info.accessed = before.info.accessed
+    #expect(after == before)
+    clock.advance(by: .milliseconds(9999))
+    #expect(try store.text("key") == "v")
+    #expect(try store.count() == 1)
+    clock.advance(by: .milliseconds(1))
+    #expect(try store.text("key") == nil)
+    #expect(try store.contents() == [:])
+    #expect(try store.count() == 0)
+    #expect(try store.removeExpired().count == 1)
+    #expect(try store.statistics().liveByteCount == 0)
+    #expect(try store.auditUsage() == [])
+  }
+
+  @Test("Where nothing would change nothing is written")
+  func writesNothing() throws {
+    let store = try makeStore()
+    try store.setValue("v", forKey: "endless")
+    try store.setValue("v", forKey: "long", lifetime: .seconds(100))
+    try store.setValue("v", forKey: "short", lifetime: .seconds(1))
+    try store.setValue("v", forKey: "idle", idleLimit: .seconds(50))
+    clock.advance(by: .seconds(2))
+    let last = try store.statistics().lastVersion
+    #expect(try store.extendLifetime(forKey: "endless", to: .seconds(5)))
+    #expect(try end(store, "endless") == nil)
+    #expect(try store.extendLifetime(forKey: "long", to: .seconds(98)))
+    #expect(try store.extendLifetime(forKey: "long", to: .seconds(-5)))
+    #expect(try end(store, "long") == 100)
+    #expect(try store.extendLifetime(forKey: "idle", to: .seconds(5)))
+    #expect(try store.extendLifetime(forKey: "short", to: .seconds(5)) == false)
+    #expect(try store.extendLifetime(forKey: "absent", to: .seconds(5)) == false)
+    #expect(try store.statistics().lastVersion == last)
+    #expect(throws: StoreError.invalidKey(byteCount: 0, limit: 65535)) {
+      try store.extendLifetime(forKey: "", to: .seconds(5))
+    }
+  }
+
+  @Test("Many keys in one call; some of them are there")
+  func manyKeys() throws {
+    let store = try makeStore()
+    for number in 0..<10 {
+      try store.setValue("v", forKey: "key\(number)", lifetime: .seconds(Int64(10 + number)))
+    }
+    try store.setValue("v", forKey: "endless")
+    let keys = (5..<15).map { "key\($0)" } + ["endless"]
+    #expect(try store.extendLifetimes(forKeys: keys, to: .seconds(17), durability: .durable) == 6)
+    for number in 0..<10 {
+      let expected = number < 5 ? 10 + number : max(17, 10 + number)
+      #expect(try end(store, "key\(number)") == Int64(expected))
+    }
+  }
+
+  @Test("It is for the value that is there, not for one that comes after")
+  func otherValue() throws {
+    let store = try makeStore()
+    for key in ["overwritten", "removed", "batch"] {
+      try store.setValue("v", forKey: key, lifetime: .seconds(10))
+      #expect(try store.extendLifetime(forKey: key, to: .seconds(100)))
+    }
+    try store.setValue("w", forKey: "overwritten", lifetime: .seconds(20))
+    try store.removeValue(forKey: "removed")
+    try store.setValue("w", forKey: "removed", lifetime: .seconds(30))
+    try store.write { batch in
+      try batch.setValue("w", forKey: "batch", lifetime: .seconds(40))
+    }
+    func check(_ store: Store) throws {
+      #expect(try end(store, "overwritten") == 20)
+      #expect(try end(store, "removed") == 30)
+      #expect(try end(store, "batch") == 40)
+      #expect(try store.auditUsage() == [])
+    }
+    try check(store)
+    try check(reopenedAfterKill("killed"))
+    try store.close()
+    try check(makeStore())
+  }
+
+  @Test("A removal of what has expired goes by the later end")
+  func removalOfExpired() throws {
+    let store = try makeStore()
+    try store.setValue("v", forKey: "a", lifetime: .seconds(10))
+    try store.setValue("v", forKey: "b", lifetime: .seconds(10))
+    try store.extendLifetime(forKey: "a", to: .seconds(20))
+    clock.advance(by: .seconds(15))
+    #expect(try store.removeExpired().count == 1)
+    #expect(try store.contents().keys.sorted() == ["a"])
+    clock.advance(by: .seconds(5))
+    #expect(try store.removeExpired().count == 1)
+    #expect(try store.statistics().indexedKeyCount == 0)
+  }
+
+  @Test("What was not read for too long goes, however late its lifetime ends")
+  func idleLimit() throws {
+    // Its end was taken for one that had come in between, and it was spared by each removal.
+    let store = try makeStore()
+    try store.setValue("v", forKey: "key", lifetime: .seconds(100), idleLimit: .seconds(10))
+    #expect(try store.extendLifetime(forKey: "key", to: .seconds(1000)))
+    clock.advance(by: .seconds(20))
+    #expect(try store.extendLifetime(forKey: "key", to: .seconds(2000)) == false)
+    #expect(try store.count() == 0)
+    #expect(try store.removeExpired().count == 1)
+    #expect(try store.statistics().indexedKeyCount == 0)
+    #expect(try store.auditUsage() == [])
+  }
+
+  @Test(
+    "An entry that was found to have expired and is extended by then stays", arguments: [1, 2])
+  func extendedInTheCourseOfARemoval(read: Int) throws {
+    let system = HookFileSystem()
+    let store = try Store(
+      directory.store, .small(clock: clock) { $0.access = .systemCalls }, fileSystem: system,
+      background: queue)
+    try store.setValue("v", forKey: "key", lifetime: .seconds(10))
+    try store.extendLifetime(forKey: "key", to: .seconds(15))
+    clock.advance(by: .seconds(20))
+    let reads = Mutex(0)
+    let clock = clock
+    system.setHook { event in
+      // When it is chosen, and when its tombstone is made.
+      let isNow = reads.withLock {
+        $0 += 1
+        return $0 == read
+      }
+      guard event.call == .read, isNow else { return nil }
+      // Another thread has looked at its clock before this one.
+      clock.advance(by: .seconds(-15))
+      do { #expect(try store.extendLifetime(forKey: "key", to: .seconds(100))) } catch {
+        Issue.record(error)
+      }
+      clock.advance(by: .seconds(15))
+      return nil
+    }
+    #expect(try store.removeExpired().count == 0)
+    system.setHook(nil)
+    #expect(reads.withLock { $0 } > 2)
+    #expect(try end(store, "key") == 105)
+  }
+
+  @Test("A snapshot shows the ends that were, whatever comes after")
+  func snapshot() throws {
+    let store = try makeStore()
+    for key in ["a", "b"] { try store.setValue("v", forKey: key, lifetime: .seconds(10)) }
+    try store.extendLifetime(forKey: "a", to: .seconds(50))
+    clock.advance(by: .seconds(5))
+    let snapshot = try store.snapshot()
+    defer { snapshot.close() }
+    let ends = try ["a", "b"].map { try snapshot.info(forKey: $0)?.expires }
+    try store.extendLifetime(forKey: "a", to: .seconds(500))
+    try store.extendLifetime(forKey: "b", to: .seconds(500))
+    try store.removeValue(forKey: "a")
+    #expect(try ["a", "b"].map { try snapshot.info(forKey: $0)?.expires } == ends)
+    clock.advance(by: .seconds(20))
+    let later = try store.snapshot()
+    defer { later.close() }
+    #expect(try later.count() == 1)
+    var seen: [Timestamp?] = []
+    try later.forEachEntry {
+      seen.append($0.info.expires)
+      return .next
+    }
+    #expect(seen == [try store.info(forKey: "b")?.expires])
+    #expect(try snapshot.count() == 2)
+  }
+
+  // MARK: What is found again
+
+  @Test("It is there after a kill, a close, with a checkpoint and without")
+  func reopened() throws {
+    var store = try makeStore()
+    for number in 0..<40 {
+      try store.setValue("v", forKey: "key\(number)", lifetime: .seconds(10))
+    }
+    for number in stride(from: 0, to: 40, by: 2) {
+      try store.extendLifetime(forKey: "key\(number)", to: .seconds(Int64(100 + number)))
+    }
+    try store.extendLifetime(forKey: "key4", to: .seconds(300))
+    try store.extendLifetime(forKey: "key4", to: .seconds(200))
+    let ends = try store.ends()
+    #expect(Set(ends.values).count == 21)
+    func check(_ store: Store, _ source: RecoveryReport.Source) throws {
+      #expect(try store.ends() == ends)
+      #expect(try store.auditUsage() == [])
+      #expect(try store.statistics().recovery.source == source)
+      try store.close()
+    }
+    try check(reopenedAfterKill("killed"), .scan)
+    try store.checkpoint()
+    try check(reopenedAfterKill("with checkpoint"), .checkpoint)
+    try store.close()
+    store = try makeStore()
+    #expect(try store.ends() == ends)
+    try store.close()
+    let image = try Image(of: directory.store)
+    let name = FileName.checkpoint(try image.manifest.checkpointID)
+    try image.flipping(name, at: 40).write(to: directory("damaged"))
+    try check(Store(directory("damaged"), .small(clock: clock)), .scan)
+    #expect(try Store.verify(path: directory.store).errors == [])
+  }
+
+  @Test("What is not durable a power cut takes back; what is, it does not")
+  func powerCut() throws {
+    let disk = SimulatedDisk()
+    let process = SimulatedProcess.start(on: disk, seed: 1)
+    let store = try process.open(.simulated(clock))
+    for key in ["a", "b"] {
+      try store.setValue("v", forKey: key, lifetime: .seconds(10), durability: .durable)
+    }
+    #expect(try store.extendLifetime(forKey: "a", to: .seconds(60), durability: .durable))
+    #expect(try store.extendLifetime(forKey: "b", to: .seconds(60), durability: .process))
+    process.kill()
+    var chooser = OldestCut()
+    let cut = disk.afterPowerCut(&chooser)
+    let again = try SimulatedProcess.start(on: cut, seed: 2).open(.simulated(clock))
+    #expect(try end(again, "a") == 60)
+    #expect(try end(again, "b") == 10)
+  }
+
+  @Test("A backup has the later ends")
+  func backup() throws {
+    let store = try makeStore()
+    for number in 0..<40 {
+      try store.setValue("v", forKey: "key\(number)", lifetime: .seconds(10))
+    }
+    try store.extendLifetimes(forKeys: (0..<30).map { "key\($0)" }, to: .seconds(50))
+    let ends = try store.ends()
+    try store.snapshot().backup(to: directory("copy"))
+    let copy = try Store(directory("copy"), .small(clock: clock), background: queue)
+    #expect(try copy.statistics().recovery.source == .checkpoint)
+    #expect(try copy.ends() == ends)
+    #expect(try copy.auditUsage() == [])
+    try copy.close()
+    // Without its checkpoint, by the log alone.
+    var image = try Image(of: directory("copy"))
+    image.files = image.files.filter { !$0.key.hasPrefix("ckpt-") }
+    try image.write(to: directory("other"))
+    #expect(try Store(directory("other"), .small(clock: clock), background: queue).ends() == ends)
+  }
+}
