@@ -151,7 +151,9 @@ package final class FaultRun {
     let next = steps.last
     for (key, entry) in next ?? [:] { writtenValues[key, default: []].insert(entry.value) }
     do {
-      let versions = try operation.perform(on: store, holding: live, now: clock.now())
+      let versions = try operation.perform(on: store, holding: live, now: clock.now()) {
+        injector.failures[first...].contains { $0.call == .read }
+      }
       try checkHidden(since: first, in: operation)
       if let next {
         if wasPoisoned { throw FuzzFailure("a write is acknowledged after a failed sync") }
@@ -187,10 +189,12 @@ package final class FaultRun {
       clock.advance(by: duration)
       process.queue.runAll(dueAfter: duration)
       noteFailedCalls()
-      // A directory or manifest that could not be synced poisons too, and nobody was told.
-      if !isPoisoned, !injector.failedCalls.contains(.synchronize) {
-        model.settle(at: clock.now())
-      }
+      // A manifest that could not be replaced poisons too, and nobody was told: the sync that was due
+      // is not done, as no other is from then on. Whether it is so only the store can say, since most
+      // calls that fail there fail elsewhere without that. What poisons without need comes out with
+      // the next write, whose error has to name a call that failed.
+      if let store = process.store, store.writeFailure != nil { isPoisoned = true }
+      if !isPoisoned { model.settle(at: clock.now()) }
     default: break
     }
   }

@@ -92,6 +92,8 @@ public final class Store: Sendable {
   /// For tests: the keys, the least recently accessed first.
   package func keysByRecency() throws -> [[UInt8]] { try engine.keysByRecency() }
 
+  package var writeFailure: SystemFailure? { engine.writeFailure }
+
   /// For tests: what is counted wrongly of the segments.
   package func auditUsage(mayCountMore: Bool = false) throws(StoreError) -> [String] {
     try engine.auditUsage(mayCountMore: mayCountMore)

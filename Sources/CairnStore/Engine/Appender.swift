@@ -21,6 +21,9 @@ struct Appender: ~Copyable {
   var rolled: [Segment] = []
   /// Segments that the manifest lists as sealed.
   var sealed: [Segment]
+  /// Whether both the old and the new segments of a compaction are among those, and with them each
+  /// record that it copied twice.
+  var holdsCopies = false
   var nextSequence: SequenceNumber
   /// Why nothing may be written any more.
   var failure: SystemFailure?

@@ -1,5 +1,8 @@
 // What tests compare with what they expect.
 extension Engine {
+  /// Why nothing may be written any more, where that is so.
+  package var writeFailure: SystemFailure? { appender.withLock { $0.failure } }
+
   /// The keys that a read would find, the least recently accessed first.
   package func keysByRecency() throws -> [[UInt8]] {
     var keys: [(key: [UInt8], tick: UInt64)] = []

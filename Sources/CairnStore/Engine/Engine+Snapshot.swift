@@ -45,8 +45,12 @@ extension Engine {
     if index.recency.needs(now) { noteTime(now) }
     // Under the lock of all changes: no batch is half applied, and the segments are those that the
     // index names.
-    return appender.withLock { appender in
-      SnapshotState(
+    return appender.waitUntil { appender -> SnapshotState? in
+      // While a compaction moves entries there are two records with one number, the one live in some
+      // keys' case, the other in others': a log that replay takes for another than the index does. A
+      // backup must not be made of it. The moves take a fraction of a second.
+      if appender.holdsCopies { return nil }
+      return SnapshotState(
         index: index.snapshot(), segments: appender.segments.map { ($0, $0.usage.end) },
         covered: appender.segments.map(\.covered), lastSequence: appender.nextSequence - 1,
         now: now, times: index.recency.times)

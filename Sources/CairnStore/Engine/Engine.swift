@@ -15,6 +15,7 @@ package final class Engine: Sendable {
   let background: any BackgroundQueue
   /// Where maintenance runs, one job at a time.
   let maintenanceQueue: any BackgroundQueue
+  let pause: @Sendable (Duration) -> Void
   let directory: Directory
   let files: SegmentFiles
   let table: SegmentTable
@@ -77,6 +78,7 @@ package final class Engine: Sendable {
     verifiesValues = configuration.verifiesValues
     background = environment.background
     maintenanceQueue = environment.maintenance
+    pause = environment.pause
     directory = parts.directory
     files = parts.files
     table = parts.files.table
@@ -90,7 +92,8 @@ package final class Engine: Sendable {
       ManifestState(
         manifest: parts.manifest, resumable: parts.resumable,
         unlinkedIDs: Set(parts.manifest.retiredIDs), failure: nil, lockFile: parts.lockFile))
-    appender = Lock(Appender(sealed: parts.segments, nextSequence: parts.nextSequence))
+    appender = Lock(
+      Appender(sealed: parts.segments, nextSequence: parts.nextSequence), waits: true)
     commits = Lock(CommitState(durableSequence: parts.nextSequence - 1), waits: true)
     checkpoints = CheckpointProgress(
       lastSequence: parts.checkpoint?.lastSequence ?? 0,

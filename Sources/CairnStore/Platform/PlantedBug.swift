@@ -51,6 +51,8 @@ package enum PlantedBug: String, CaseIterable, Sendable {
   /// Each clause of the rule for tombstones, taken wrongly.
   case lowestSequenceIgnored, compactedAtEnd, deadPutsIgnored
   case batchFieldsKept, sequenceRenewed, livenessByHash, movedBlindly
+  /// A compaction by hand says nothing of a failed sync that it had no need of.
+  case compactionKeepsQuiet
 
   // Checkpoints.
   /// One is listed before the log that it speaks of is on disk, or before it is itself.

@@ -42,7 +42,7 @@ extension Engine {
       if inputs.isEmpty { return }
       do throws(StoreError) {
         // Once the bound is passed there is no time to lose.
-        try run(inputs, pace: garbage > allowed ? nil : CompactionPace(), &state, &report)
+        try run(inputs, pace: garbage > allowed ? nil : CompactionPace(pause), &state, &report)
       } catch {
         guard case .noSpace = error, !isTight else { throw error }
         isTight = true
@@ -103,6 +103,13 @@ extension Engine {
     } catch {
       guard case .noSpace = error else { throw error }
       try compactOneByOne(&state, &report)
+    }
+    // A sync may have failed after it had been through all that a round waited for, and what follows a
+    // failure does nothing and says nothing.
+    if !planted(.compactionKeepsQuiet) {
+      try appender.withLock { (appender) throws(StoreError) in
+        try appender.checkWritable(path: path)
+      }
     }
     report.byteCountAfter = allocatedByteCount
     report.unreadableSegmentCount = state.unreadable.count
@@ -236,9 +243,12 @@ struct CompactionState: Sendable {
 /// Rests after each piece for as long as it took.
 final class CompactionPace {
   private var began = ContinuousClock.now
+  private let pause: @Sendable (Duration) -> Void
+
+  init(_ pause: @escaping @Sendable (Duration) -> Void) { self.pause = pause }
 
   func rest() {
-    pause(for: min(began.duration(to: .now), .milliseconds(100)))
+    pause(min(began.duration(to: .now), .milliseconds(100)))
     began = .now
   }
 }

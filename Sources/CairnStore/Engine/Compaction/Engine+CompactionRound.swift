@@ -205,8 +205,11 @@ extension Engine {
         for output in outputs { table.remove(output) }
         throw error
       }
-      // The inputs stay until no entry names them: a snapshot takes its segments from here.
-      appender.withLock { $0.sealed += outputs }
+      // The inputs stay until no entry names them: writers find the records there that they replace.
+      appender.withLock { appender in
+        appender.sealed += outputs
+        appender.holdsCopies = true
+      }
       return outputs
     }
   }
@@ -215,9 +218,14 @@ extension Engine {
   ///
   /// - Returns: those that a removal of all has not taken meanwhile.
   private func takeOut(_ inputs: [Segment]) -> [Segment] {
-    appender.withLock { appender in
+    // Snapshots wait for this.
+    defer { appender.wakeAll() }
+    return appender.withLock { appender in
       let replaced = Set(inputs.map(ObjectIdentifier.init))
-      defer { appender.sealed.removeAll { replaced.contains(ObjectIdentifier($0)) } }
+      defer {
+        appender.sealed.removeAll { replaced.contains(ObjectIdentifier($0)) }
+        appender.holdsCopies = false
+      }
       return appender.sealed.filter { replaced.contains(ObjectIdentifier($0)) }
     }
   }
@@ -267,7 +275,7 @@ extension Engine {
       next = end
       groups += 1
       // Whoever waits for the lock gets it.
-      if groups % 8 == 0 { pause(for: .microseconds(50)) }
+      if groups % 8 == 0 { pause(.microseconds(50)) }
     }
   }
 
