@@ -34,6 +34,11 @@ package struct FaultWorkload: Sendable {
   package var exchanges = true
   package var sectorByteCount = 512
 
+  package init(steps: [Step], access: StoreConfiguration.Access = .mapped) {
+    self.steps = steps
+    self.access = access
+  }
+
   // MARK: The scripted one
 
   /// Visits everything that a store does.

@@ -153,4 +153,30 @@ struct RegressionFaultTests {
     }
     #expect(failure.path == directory.store)
   }
+
+  @Test("A compaction by hand tells of a failed sync, also where it got what it needed")
+  func compactionAfterFailedSync() throws {
+    // To seal the segment that was left, the log was synced up to its end. That worked, and then the
+    // sync of the next segment failed. The store took no more writes from then on, so nothing was
+    // compacted either, and the report said that there was nothing to do. Random workloads with faults
+    // found it.
+    let scene = try RegressionScene()
+    let store = try scene.open()
+    // The second value goes into the next segment; the first is left and not sealed yet.
+    for key in ["a", "b"] { try store.setValue([UInt8].filled(40_000), forKey: key) }
+    let count = Atomic(0)
+    scene.fileSystem.setHook { event in
+      guard event.call == .synchronizeData, FileName.isSegment(event.file) else { return nil }
+      return count.wrappingAdd(1, ordering: .relaxed).newValue == 2 ? EIO : nil
+    }
+    let error = storeError { try store.compact() }
+    scene.fileSystem.setHook(nil)
+    guard case .poisoned(let cause) = error else {
+      Issue.record("\(String(describing: error)) after \(count.load(ordering: .relaxed)) syncs")
+      return
+    }
+    #expect(cause.errorNumber == EIO)
+    #expect(throws: StoreError.self) { try store.setValue("more", forKey: "more") }
+    #expect(try store.count() == 2)
+  }
 }
