@@ -9,7 +9,8 @@
 /// it may be read after that, and is freed by itself. Reading it is no access. All methods may be called
 /// from any thread.
 ///
-/// Making one takes no time; each part of the index that changes while it lives is copied once, for up
+/// Making one takes no time, but that it waits where a compaction is just putting its copies in place,
+/// which takes a fraction of a second; each part of the index that changes while it lives is copied once, for up
 /// to 19 bytes an entry, and the disk space of what was removed meanwhile is given back when it is
 /// closed.
 public final class Snapshot: Sendable {

@@ -185,7 +185,11 @@ extension Engine {
     var expired = Removal(.expired, now: removal.now, sparesRead: true)
     let now = removal.now
     let times = index.recency.times
-    var look = ExpiryLook(at: appender.withLock { $0.segments }, now: now)
+    // Entries that a compaction moves just now come into the segments that it wrote.
+    let known = appender.withLock {
+      $0.holdsCopies ? [] : $0.segments
+    }
+    var look = ExpiryLook(at: known, now: now)
     try removeShardByShard(in: &expired) { (shard, expired) throws(StoreError) in
       var victims: [RemovalCandidate] = []
       try forEachHead(

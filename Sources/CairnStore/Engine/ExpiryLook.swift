@@ -33,7 +33,8 @@ struct ExpiryLook {
 
   /// To be called where all that had expired is removed, under the appender's lock.
   func finish() {
-    // Entries only ever leave a segment, but for those of records that are appended to it.
+    // Entries only ever leave a segment, but for those of records that are appended to it, and for
+    // those that a compaction moves, at which time there is no look at segments.
     for seen in seen.values where seen.segment.usage.end == seen.end {
       seen.segment.usage.setEarliestExpiry(seen.earliestExpiry)
     }

@@ -6,8 +6,8 @@ import Testing
 /// some at a time. A snapshot of a moment in between had both, and so each copied record twice, with
 /// one number. Replay keeps the one that it reads first; the index named the one or the other. A backup
 /// of it was sound as long as its checkpoint was. Where a shard of that was damaged, the shard was made
-/// anew from the log and named old records that counted as dead: a compaction then removed the segment
-/// under them, or dropped a tombstone that the uncounted copy had need of.
+/// anew from the log and named old records that counted as dead: a compaction could then remove the
+/// segment under them, or drop a tombstone that the other copy had need of.
 @Suite("Backups while a compaction moves entries")
 struct BackupDuringCompactionTests {
   let directory: TemporaryDirectory
