@@ -10,7 +10,9 @@ struct FormatFuzzTests {
     for seed in (part * 250)..<((part + 1) * 250) {
       tally.add(try FormatFuzz.iteration(seed: seed))
     }
-    for name in ["manifests", "segment-headers", "records", "segments", "of these accepted"] {
+    for name in ["manifest", "segment-header", "record", "segment", "checkpoint"].flatMap({
+      ["\($0)s", "\($0)s accepted"]
+    }) {
       #expect(tally[name] > 0, "\(name)")
     }
   }

@@ -61,6 +61,37 @@ package enum ChecksumRepair {
     }
   }
 
+  /// Repairs the checksums of a checkpoint, of its shards first.
+  ///
+  /// - Parameter shape: whether to make right, too, its size, its number of entries and where its shards
+  ///   begin, as far as these follow from other numbers.
+  package static func checkpoint(_ bytes: inout [UInt8], shape: Bool) {
+    guard bytes.count >= Checkpoint.fixedByteCount else { return }
+    let size = Checkpoint.headerByteCount(
+      samples: Int(bytes.number(at: 72, count: 4)), segments: Int(bytes.number(at: 76, count: 4)))
+    guard size <= bytes.count else { return }
+    if shape { bytes.set(UInt64(size), at: 12, count: 4) }
+    let table = size - 8 - Checkpoint.shardCount * 24
+    var start = size
+    var entryCount: UInt64 = 0
+    for place in stride(from: table, to: size - 8, by: 24) {
+      let count = bytes.number(at: place + 8, count: 4)
+      let byteCount =
+        Int(count) * Checkpoint.entryByteCount
+        + Int(bytes.number(at: place + 20, count: 4)) * Checkpoint.extensionByteCount
+      if shape { bytes.set(UInt64(start), at: place, count: 8) }
+      let offset = bytes.number(at: place, count: 8)
+      if offset <= UInt64(bytes.count), byteCount <= bytes.count - Int(offset) {
+        let sum = checksum(bytes[Int(offset)..<(Int(offset) + byteCount)])
+        bytes.set(sum, at: place + 16, count: 4)
+      }
+      start += byteCount
+      entryCount += count
+    }
+    if shape { bytes.set(entryCount, at: 64, count: 8) }
+    bytes.set(checksum(bytes[..<(size - 4)]), at: size - 4, count: 4)
+  }
+
   private static func checksum(_ bytes: ArraySlice<UInt8>) -> UInt64 {
     UInt64(Array(bytes).withSpan { CRC32C.checksum(of: $0) })
   }

@@ -9,14 +9,21 @@ package enum FormatFuzz {
   package static func iteration(seed: UInt64) throws -> Tally {
     var random = FuzzRandom(seed: seed)
     var tally = Tally()
-    let index = random.below(8)
-    let name = ["manifest", "segment-header", "record", "segment"][min(index, 3)]
+    let index = random.below(16)
+    let name =
+      switch index {
+      case 0, 1: "manifest"
+      case 2, 3: "segment-header"
+      case 4, 5: "record"
+      case 6: "checkpoint"
+      default: "segment"
+      }
     let input = try input(for: name, random: &random)
     let before = ResidentMemory.peak
     let isAccepted = try accepts(name, input)
     try checkMemory(before: before, after: ResidentMemory.peak, input: input.bytes.count)
     tally["\(name)s"] += 1
-    if isAccepted { tally["of these accepted"] += 1 }
+    if isAccepted { tally["\(name)s accepted"] += 1 }
     return tally
   }
 
@@ -35,6 +42,7 @@ package enum FormatFuzz {
     case "manifest": try ManifestCheck.check(input.encoded)
     case "segment-header": try SegmentHeaderCheck.check(input.encoded)
     case "record": try RecordCheck.check(input.encoded)
+    case "checkpoint": try CheckpointCheck.check(input.encoded)
     default: try SegmentCheck.check(input.encoded)
     }
   }
@@ -94,6 +102,9 @@ package enum FormatFuzz {
       }
       try require(decoded == header, "record: comes back changed")
       return encoding
+    case "checkpoint":
+      let base = try CheckpointBase.of(options)
+      return EncodingGenerator.Encoding(bytes: base.checkpoint, fields: base.fields)
     default:
       return generator.segments()
     }

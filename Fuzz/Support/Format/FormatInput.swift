@@ -7,9 +7,11 @@ package struct FormatInput: Sendable, Hashable {
     /// Checksums are made right before decoding.
     package static let repair = Options(rawValue: 1 << 0)
     /// Manifest: the size field is made right too. Record: the bytes are only the first of a longer
-    /// file. Segment: the checksums of values are left as they are.
+    /// file. Segment: the checksums of values are left as they are. Checkpoint: the store's last session
+    /// was killed.
     package static let second = Options(rawValue: 1 << 1)
     /// Record: it lies at the last offset of the largest file. Segment: the store's boot is this.
+    /// Checkpoint: numbers that follow from others are made right too.
     package static let third = Options(rawValue: 1 << 2)
     /// Segment: the manifest says that the store was closed.
     package static let fourth = Options(rawValue: 1 << 3)

@@ -1,0 +1,114 @@
+import CairnStore
+
+/// Opens and uses a store with another checkpoint in the place of its own.
+///
+/// A checkpoint that the manifest does not vouch for, or that is damaged, costs time and nothing else.
+/// One that was made up by someone who knows the format can hide keys, and have the store refused; but
+/// no call traps, and no key is given a value that it never had.
+package enum CheckpointCheck {
+  @discardableResult
+  package static func check(_ input: [UInt8]) throws -> Bool {
+    let input = FormatInput(input)
+    let isForged = input.options.contains(.repair)
+    let base = try CheckpointBase.of(input.options)
+    var bytes = input.bytes
+    if isForged {
+      ChecksumRepair.checkpoint(&bytes, shape: input.options.contains(.third))
+    }
+    let disk = try base.disk(with: bytes, isBound: isForged)
+    let isDamaged = !isForged && bytes != base.checkpoint
+    let process = SimulatedProcess.start(on: disk, seed: 1)
+    defer { process.kill() }
+    let clock = ManualClock()
+    let isUsed: Bool
+    do {
+      let store = try process.open(.simulated(clock))
+      isUsed = try store.statistics().recovery.source == .checkpoint
+      try checkReads(store, base, isForged: isForged)
+      try use(store, isForged: isForged)
+      process.queue.runAll()
+      try store.close()
+    } catch let error as StoreError {
+      try judge(error, isForged: isForged)
+      return false
+    }
+    // What was made up may have been right.
+    if isDamaged, isUsed { try require(isHarmless(bytes, base), "a damaged checkpoint is used") }
+    process.kill()
+    let again = SimulatedProcess.start(on: disk, seed: 2)
+    defer { again.kill() }
+    do {
+      _ = try Store.verify(path: SimulatedProcess.path, environment: again.environment)
+      let store = try again.open(.simulated(clock))
+      try store.forEachKey { _ in .next }
+      if !isForged {
+        let differences = try store.auditUsage()
+        try require(differences.isEmpty, "counts are wrong: \(differences)")
+      }
+      try store.close()
+    } catch let error as StoreError { try judge(error, isForged: isForged) }
+    return isUsed
+  }
+
+  /// A damaged shard does not keep its header from being used.
+  private static func isHarmless(_ bytes: [UInt8], _ base: CheckpointBase) -> Bool {
+    let size = Int(base.checkpoint.number(at: 12, count: 4))
+    return bytes.count >= size && bytes[..<size] == base.checkpoint[..<size]
+  }
+
+  private static func judge(_ error: StoreError, isForged: Bool) throws {
+    guard isForged, case .corrupt = error else {
+      throw FuzzFailure("a checkpoint that is no good is an error: \(error)")
+    }
+  }
+
+  private static func checkReads(
+    _ store: Store, _ base: CheckpointBase, isForged: Bool
+  ) throws {
+    for number in 0..<CheckpointBase.keyCount {
+      let key = CheckpointBase.key(number)
+      do {
+        let value = try store.value(forKey: key)
+        if !isForged {
+          try require(value == base.contents[key], "key \(number) has another value")
+        } else if let value {
+          try require(
+            base.history[key]?.contains(value) == true, "key \(number) never had its value")
+        }
+      } catch let error as StoreError { try judge(error, isForged: isForged) }
+    }
+    let count = try store.count()
+    if !isForged {
+      try require(count == base.contents.count, "\(count) keys")
+      let differences = try store.auditUsage()
+      try require(differences.isEmpty, "counts are wrong: \(differences)")
+    }
+  }
+
+  /// Everything that goes by what a checkpoint says.
+  private static func use(_ store: Store, isForged: Bool) throws {
+    let key = CheckpointBase.key
+    let steps: [(Store) throws -> Void] = [
+      { _ = try $0.setValue([1], forKey: key(3), durability: .process) },
+      { try $0.removeValue(forKey: key(30), durability: .process) },
+      { try $0.extendLifetime(forKey: key(15), to: .seconds(9000), durability: .process) },
+      { try $0.forEachKey { _ in .next } },
+      { store in
+        let snapshot = try store.snapshot()
+        _ = try snapshot.value(forKey: key(33))
+      },
+      { _ = try $0.auditUsage() },
+      { try $0.trim(toCount: 20, durability: .process) },
+      { try $0.removeExpired(durability: .process) },
+      { try $0.compact() },
+      { try $0.checkpoint() },
+      { try $0.trim(toBytes: 5000, durability: .process) },
+      { try $0.compact() },
+    ]
+    for step in steps {
+      do { try step(store) } catch let error as StoreError {
+        try judge(error, isForged: isForged)
+      }
+    }
+  }
+}
