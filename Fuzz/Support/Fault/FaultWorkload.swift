@@ -91,6 +91,11 @@ package struct FaultWorkload: Sendable {
     script.steps.append(.readOnly)
     script.put(0, 20_000, .process)
     script.add(.removeAll)
+    // A compaction of nothing but what it has to seal first.
+    script.put(4, 34_000, .process)
+    script.put(5, 34_000, .process)
+    script.add(.compact)
+    script.add(.removeAll)
     script.put(1, 55, .durable)
     script.batch([(2, 50), (3, 60)], .interval(.milliseconds(50)))
     script.steps.append(.verify)
