@@ -100,6 +100,8 @@ package final class CrashRun<Choices: ChoiceSource> {
       }
       if call == .synchronize, !isAlone, isOutputOfCompaction {
         for _ in 0..<(1 + choices.below(3)) { writeMeanwhile(during: operation, removes: true) }
+        // Between what a compaction copies and its switch.
+        if choices.once(in: 3) { try? process.store?.checkpoint() }
       }
       untilCut -= 1
       if untilCut == 0 {

@@ -24,6 +24,8 @@ struct Appender: ~Copyable {
   /// Whether both the old and the new segments of a compaction are among those, and with them each
   /// record that it copied twice.
   var holdsCopies = false
+  /// How much is allocated ahead at most.
+  private var growth = largestGrowth
   var nextSequence: SequenceNumber
   /// Why nothing may be written any more.
   var failure: SystemFailure?
@@ -97,15 +99,19 @@ struct Appender: ~Copyable {
   }
 
   /// Allocates ahead, at least to `byteCount`; only that much where more does not fit the disk.
-  private func grow(_ segment: Segment, to byteCount: Int) throws(StoreError) {
+  private mutating func grow(_ segment: Segment, to byteCount: Int) throws(StoreError) {
     let old = segment.allocatedByteCount
-    let step = min(max(old, Self.firstAllocation), Self.largestGrowth)
-    let generous = min(segment.capacity, max(byteCount, old + step))
-    do {
-      try segment.allocate(to: generous)
-    } catch {
-      guard case .noSpace = error else { throw error }
-      do { try segment.allocate(to: byteCount) } catch {
+    let step = min(max(old, Self.firstAllocation), growth)
+    // On a disk that is nearly full large steps are not tried again with every write.
+    for step in [step, Self.firstAllocation, 0] {
+      do {
+        try segment.allocate(to: min(segment.capacity, max(byteCount, old + step)))
+        growth = min(Self.largestGrowth, 2 * growth)
+        return
+      } catch {
+        guard case .noSpace = error else { throw error }
+        growth = max(Self.firstAllocation, step / 2)
+        if step > 0 { continue }
         // What a failed allocation got is given back.
         try? segment.file.truncate(to: old)
         throw error

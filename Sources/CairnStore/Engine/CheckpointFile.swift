@@ -79,7 +79,9 @@ struct CheckpointFile: Sendable {
         if entry.flags.contains(.canExpire) { expirableCount += 1 }
         entries.append(entry)
       }
-      guard expirableCount == shard.expirableCount else { throw corrupt(0, .badHeader) }
+      guard expirableCount == shard.expirableCount, IndexShard.canHold(entries) else {
+        throw corrupt(0, .badHeader)
+      }
       let extensions = Self.extensions(in: bytes, of: shard, extended, places)
       guard let extensions else { throw corrupt(shard.count, .badHeader) }
       return ShardContents(entries: entries, extensions: extensions)

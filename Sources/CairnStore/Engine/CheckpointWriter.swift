@@ -9,6 +9,8 @@ struct CheckpointBasis {
   let unsynced: [(segment: Segment, end: Int)]
   /// How much of what it covers lies in the active segment.
   let activeByteCount: Int
+  /// What was counted as appended until then.
+  var appendedByteCount = 0
 }
 
 /// A checkpoint whose file is on disk and which no manifest lists yet.

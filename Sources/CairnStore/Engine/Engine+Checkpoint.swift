@@ -150,7 +150,8 @@ extension Engine {
           unsynced: (appender.rolled + (appender.active.map { [$0] } ?? [])).map {
             ($0, $0.usage.end)
           },
-          activeByteCount: appender.active?.usage.end ?? 0)
+          activeByteCount: appender.active?.usage.end ?? 0,
+          appendedByteCount: checkpoints.appendedByteCount.load(ordering: .relaxed))
       }
       _ = state.reserveID()
       return basis
@@ -229,6 +230,7 @@ extension Engine {
     checkpoints.lastSequence.store(written.basis.lastSequence, ordering: .relaxed)
     checkpoints.byteCount.store(written.byteCount, ordering: .relaxed)
     // The active segment counts as a whole when it is sealed.
-    checkpoints.appendedByteCount.store(-written.basis.activeByteCount, ordering: .relaxed)
+    checkpoints.appendedByteCount.wrappingSubtract(
+      written.basis.appendedByteCount + written.basis.activeByteCount, ordering: .relaxed)
   }
 }

@@ -62,6 +62,24 @@ extension Engine {
     }
   }
 
+  /// Has the first list made in the background where the store was opened near its limits: one of the first
+  /// writes would have to look through all of the index otherwise.
+  func prepareEviction() {
+    guard !isReadOnly,
+      index.count > evictionStart.count.load(ordering: .relaxed)
+        || table.total.liveByteCount > evictionStart.byteCount.load(ordering: .relaxed)
+    else { return }
+    background.run { [weak self] in
+      while let engine = self, !engine.isClosed {
+        // Where a part of the index cannot be read now, that comes out once something has to go.
+        let isReady = try? engine.eviction.withLock { (list) throws(StoreError) in
+          try list.collectFirst(from: engine.index)
+        }
+        if isReady ?? true { return engine.evictionStart.wait(for: engine.limits) }
+      }
+    }
+  }
+
   @inline(never)
   private func comeCloseToLimits() {
     if planted(.limitsForgotten) { return }

@@ -10,7 +10,8 @@ extension Engine {
     let durability =
       durability ?? (planted(.defaultDurabilityIgnored) ? .process : configuration.durability)
     let extended = try extend(key, to: lifetime, forSync: durability == .durable)
-    if let sequence = extended.sequence { try commit(sequence, durability) }
+    // Where nothing had to be written, what gave it the end that it has is made as durable.
+    if extended.isThere { try commit(extended.sequence ?? lastSequence, durability) }
     return extended.isThere
   }
 
@@ -18,7 +19,6 @@ extension Engine {
   struct Extending {
     let lifetime: Duration
     fileprivate(set) var count = 0
-    fileprivate var lastSequence: SequenceNumber?
   }
 
   func makeExtending(to lifetime: Duration) throws(StoreError) -> Extending {
@@ -30,18 +30,20 @@ extension Engine {
   func extend(_ key: RawSpan, in extending: inout Extending) throws(StoreError) {
     let extended = try extend(key, to: extending.lifetime, forSync: false)
     if extended.isThere { extending.count += 1 }
-    extending.lastSequence = extended.sequence ?? extending.lastSequence
   }
 
   /// - Returns: how many of the keys are there.
   func finish(_ extending: Extending, durability: Durability?) throws(StoreError) -> Int {
-    if let last = extending.lastSequence {
+    if extending.count > 0 {
       try commit(
-        last,
+        lastSequence,
         durability ?? (planted(.defaultDurabilityIgnored) ? .process : configuration.durability))
     }
     return extending.count
   }
+
+  /// The number of the last record.
+  private var lastSequence: SequenceNumber { appender.withLock { $0.nextSequence - 1 } }
 
   /// Appends an extension where one is needed, and returns its number.
   private func extend(

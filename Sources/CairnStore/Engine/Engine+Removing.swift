@@ -144,14 +144,16 @@ extension Engine {
     }
   }
 
-  /// The head of a record, or `nil` where it is damaged, which is noted.
+  /// The head of a record, or `nil` where it is damaged or the medium does not give it, which is noted.
   func head(
     in segment: Segment, at location: Location, in removal: inout Removal
   ) throws(StoreError) -> Record? {
     do {
       return try Record(in: segment, at: segment.offset(of: location), part: .head)
     } catch {
-      guard case .corrupt = error else { throw error }
+      var isLost = error.isOfMedium
+      if case .corrupt = error { isLost = true }
+      guard isLost else { throw error }
       removal.noteDamaged(location)
       return nil
     }

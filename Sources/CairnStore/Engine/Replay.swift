@@ -9,8 +9,10 @@ struct Replay: ~Copyable {
   /// What the index was made of before, and when its entries were accessed that are left out.
   private let checkpoint: Checkpoint?
   private let source: CheckpointSource?
-  /// So many records are looked at before they are entered: it bounds the memory that takes.
-  private static let stretchRecordCount = 1 << 16
+  /// So many records are looked at before they are entered, or fewer that have so many bytes of heads: it
+  /// bounds the memory that takes.
+  private static let stretchRecordCount = 1 << 15
+  private static let stretchByteCount = 4 << 20
   /// The shards that have tombstones.
   private var hasTombstones = [Bool](repeating: false, count: HashIndex.shardCount)
   private var extensions = ExtensionsByTarget()
@@ -57,7 +59,7 @@ struct Replay: ~Copyable {
     var offset = start
     var knownEnd = start
     while offset < end {
-      if offset == knownEnd, index.count > 0 {
+      if offset == knownEnd {
         knownEnd = try lookAhead(in: segment, from: offset, to: end)
       }
       guard let header = try scanner.header(at: offset) else {
@@ -93,7 +95,8 @@ struct Replay: ~Copyable {
     var scanner = SegmentScanner(file: segment.file, header: segment.header, end: end)
     var locations: [Location] = []
     var offset = start
-    for _ in 0..<Self.stretchRecordCount where offset < end {
+    for _ in 0..<Self.stretchRecordCount
+    where offset < end && heads.byteCount < Self.stretchByteCount {
       guard let header = try scanner.header(at: offset), header.kind != .roll,
         let head = try scanner.head(of: header, at: offset)
       else { break }
@@ -177,8 +180,14 @@ struct Replay: ~Copyable {
       }
       return true
     }
-    // What was there when the checkpoint was made has been compacted since.
-    let known = sequence <= lastKnownSequence ? source?.droppedTick(of: hash) ?? 1 : nil
+    // What was there when the checkpoint was made has been compacted since. Of what is in none of its
+    // segments only that counts whose entry it has: everything else was removed before it was made, by a
+    // tombstone that it covers, though the copy may have been made before that.
+    var known: UInt64?
+    if let source, sequence <= lastKnownSequence {
+      known = source.droppedTick(of: hash)
+      if known == nil, !planted(.copiesRevive) { return false }
+    }
     index.insert(hash, location: location, flags: flags, tick: known ?? tick)
     if sequence <= lastKnownSequence, header.kind == .put, header.flags.contains(.expiry),
       let dropped = source?.droppedExtension(of: hash), dropped.expires > header.expires

@@ -84,6 +84,38 @@ struct IndexShard: ~Copyable {
     }
   }
 
+  /// Whether a table whose size is in proportion can hold the entries, which are in the order of their
+  /// hashes. Hashes are keyed, so that those that cannot be held were made up; and no entry stands there
+  /// twice.
+  static func canHold(_ entries: [IndexEntry]) -> Bool {
+    for (number, entry) in entries.enumerated() {
+      var other = number - 1
+      while other >= 0, entries[other].hash == entry.hash {
+        // No two keys in a billion stores share so much of a hash as eight would have to.
+        if entries[other].location == entry.location || number - other > 8 { return false }
+        other -= 1
+      }
+    }
+    var capacity = 8
+    while (entries.count + 1) * 20 > capacity * 17 { capacity *= 2 }
+    for _ in 0..<3 where capacity < largestCapacity {
+      let end = slotCount(ofCapacity: capacity)
+      var next = 0
+      let fits = entries.allSatisfy { entry in
+        next = max(next, Int((entry.hash &* UInt64(capacity)) >> 40)) + 1
+        return next <= end
+      }
+      if fits { return true }
+      capacity *= 2
+    }
+    return false
+  }
+
+  /// 2^24 times 256 shards: four billion keys.
+  private static let largestCapacity = 1 << 24
+
+  private static func slotCount(ofCapacity capacity: Int) -> Int { capacity + 8 + capacity / 64 }
+
   /// The smallest capacity of this shard that so many entries do not make grow.
   private func capacity(for count: Int) -> Int {
     var smallest = firstCapacity
@@ -277,9 +309,8 @@ struct IndexShard: ~Copyable {
   }
 
   private func table(ofCapacity capacity: Int) -> FlatBuffer<IndexEntry> {
-    // 2^24 times 256 shards: four billion keys.
-    precondition(capacity <= 1 << 24, "the index is full")
-    return FlatBuffer<IndexEntry>(zeroCount: capacity + 8 + capacity / 64)
+    precondition(capacity <= Self.largestCapacity, "the index is full")
+    return FlatBuffer<IndexEntry>(zeroCount: Self.slotCount(ofCapacity: capacity))
   }
 
   private static func fill(

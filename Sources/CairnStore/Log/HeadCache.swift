@@ -14,6 +14,8 @@ package struct HeadCache: ~Copyable {
 
   package init() {}
 
+  package var byteCount: Int { bytes.count }
+
   package mutating func removeAll() {
     bytes.removeAll(keepingCapacity: true)
     ranges.removeAll(keepingCapacity: true)

@@ -60,6 +60,8 @@ package enum PlantedBug: String, CaseIterable, Sendable {
   case checkpointChecksumIgnored, checkpointShardChecksumIgnored
   /// Any file under the checkpoint's name is taken for it.
   case checkpointBindingIgnored
+  /// A copy that was made before a removal counts, where the checkpoint was made after it.
+  case copiesRevive
   /// Entries stay that name segments which are gone.
   case lostSegmentsKept
   /// Replay begins at the end of a segment instead of where the checkpoint ends.

@@ -43,6 +43,9 @@ extension Engine {
       do throws(StoreError) {
         // Once the bound is passed there is no time to lose.
         try run(inputs, pace: garbage > allowed ? nil : CompactionPace(pause), &state, &report)
+        // What a round has written is read by the next open until there is a checkpoint, and there may
+        // be many more rounds.
+        try checkpointIfNeeded()
       } catch {
         guard case .noSpace = error, !isTight else { throw error }
         isTight = true

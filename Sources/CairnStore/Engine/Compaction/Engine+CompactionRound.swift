@@ -232,14 +232,15 @@ extension Engine {
 
   /// Lets the entries of what was copied name the copies.
   ///
-  /// Without the manifest's lock: a removal of all in between empties the index, and then no entry is
-  /// found to be moved.
+  /// Without the manifest's lock. After a removal of all in between nothing is moved: the places of the
+  /// segments may have been given to others by then, and entries name records there.
   private func move(
     _ copier: borrowing CompactionCopier, from inputs: [Segment], to outputs: [Segment]
   ) {
     let ends = copier.ends
     move(copier.moves) { number, move in
       let (input, output) = (inputs[Int(move.input)], outputs[Int(move.output)])
+      if output.isRetired { return }
       let old = input.location(at: Int(move.oldOffset) << 3)
       let new = output.location(at: Int(move.newOffset) << 3)
       // An entry that names another record by now is newer.
@@ -251,6 +252,7 @@ extension Engine {
     }
     move(copier.extensionMoves) { _, move in
       let (input, output) = (inputs[Int(move.input)], outputs[Int(move.output)])
+      if output.isRetired { return }
       let isInForce = index.relocateExtension(
         move.hash, from: input.location(at: Int(move.oldOffset) << 3),
         to: output.location(at: Int(move.newOffset) << 3), byteCount: move.newByteCount)

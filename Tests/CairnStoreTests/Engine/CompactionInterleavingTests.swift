@@ -1,0 +1,96 @@
+import CairnStore
+import FuzzSupport
+import Synchronization
+import Testing
+
+/// What other threads do between the steps of a compaction.
+@Suite("Others in the midst of a compaction")
+struct CompactionInterleavingTests {
+  private func key(_ number: Int) -> [UInt8] { Array("key \(number)".utf8) }
+
+  /// A review: a value was copied, then removed, then a checkpoint was made; it held neither the key
+  /// nor the copy's segment, and covered the tombstone. After a kill the copy was read as a record
+  /// that had come later, and the key was back.
+  @Test("A checkpoint between the copy and the switch brings no removed key back")
+  func checkpointAfterCopy() throws {
+    let disk = SimulatedDisk()
+    let configuration = StoreConfiguration.simulated(ManualClock())
+    let writer = SimulatedProcess.start(on: disk, seed: 1)
+    _ = try writer.open(configuration)
+    for number in 0..<60 {
+      try writer.store?.setValue(
+        [UInt8](repeating: UInt8(number), count: 2000), forKey: key(number),
+        lifetime: .seconds(1000))
+    }
+    for number in 40..<50 { try writer.store?.removeValue(forKey: key(number)) }
+    var count = 0
+    writer.fileSystem.intervene = { [key] call in
+      // What was copied is synced as a whole.
+      guard call == .synchronize, count == 0, let store = writer.store,
+        let name = writer.fileSystem.currentPath?.split(separator: "/").last,
+        FileName.isSegment(String(name))
+      else { return nil }
+      count += 1
+      for number in 0..<10 { _ = try? store.removeValue(forKey: key(number), durability: .durable) }
+      _ = try? store.extendLifetime(forKey: key(20), to: .seconds(9000))
+      _ = try? store.setValue([1], forKey: key(21))
+      do { try store.checkpoint() } catch { Issue.record(error) }
+      return nil
+    }
+    try writer.store?.compact()
+    writer.fileSystem.intervene = nil
+    try #require(count == 1)
+    let expected = try #require(writer.store).contents()
+    #expect(expected.count == 40)
+    writer.kill()
+    let reader = SimulatedProcess.start(on: disk, seed: 2)
+    defer { reader.kill() }
+    let store = try reader.open(configuration)
+    #expect(try store.statistics().recovery.source == .checkpoint)
+    #expect(try store.contents() == expected)
+    #expect(try store.auditUsage() == [])
+  }
+
+  /// A review: a removal of all gives up the places of segments, new ones get them, and the same keys
+  /// written again come to the same offsets. A move that went on took their entries for those that it
+  /// was to move, and they named segments that were gone.
+  @Test("A removal of all while entries are moved loses nothing that is written after it")
+  func removalOfAllAmongMoves() throws {
+    let directory = try TemporaryDirectory()
+    let held = Mutex<Store?>(nil)
+    let hasRun = Atomic(false)
+    let value: @Sendable (Int, Int) -> [UInt8] = { number, generation in
+      [UInt8](repeating: UInt8(number % 251), count: 20) + [UInt8(generation)]
+    }
+    let environment = Environment(
+      fileSystem: SystemFileSystem(), background: HeldQueue(),
+      pause: { _ in
+        // Some groups of entries have been moved, others not.
+        if hasRun.exchange(true, ordering: .relaxed) { return }
+        guard let store = held.withLock({ $0 }) else { return }
+        do {
+          try store.removeAll()
+          for number in 0..<1500 { try store.setValue(value(number, 2), forKey: "key\(number)") }
+        } catch { Issue.record(error) }
+      })
+    let store = try Store(
+      path: directory.store, configuration: .small(), environment: environment, readOnly: false)
+    held.withLock { $0 = store }
+    for number in 0..<1500 { try store.setValue(value(number, 1), forKey: "key\(number)") }
+    for number in stride(from: 0, to: 1500, by: 20) {
+      try store.removeValue(forKey: "key\(number)")
+    }
+    try store.compact()
+    let wasInMidst = hasRun.load(ordering: .relaxed)
+    #expect(wasInMidst)
+    for number in 0..<1500 {
+      #expect(try store.value(forKey: "key\(number)") == value(number, 2), "\(number)")
+    }
+    #expect(try store.auditUsage() == [])
+    try store.close()
+    held.withLock { $0 = nil }
+    let again = try Store(directory.store)
+    #expect(try again.count() == 1500)
+    #expect(try again.auditUsage() == [])
+  }
+}
