@@ -163,6 +163,8 @@ package final class FaultRun {
       }
       if case .get(let key) = operation { live.read(key, at: clock.now()) }
       if case .sync = operation { model.settle() }
+    } catch is SparedEntries {
+      try settleTrim(store, operation)
     } catch let error as StoreError {
       try judge(error, since: first, wasPoisoned: wasPoisoned)
       // A read of what cannot expire counts before the record is there.
@@ -220,6 +222,22 @@ package final class FaultRun {
       }
       throw FuzzFailure("after a part: \(contents.differences(from: live))")
     }
+  }
+
+  /// Finds out what a trim took that could not read all records: any of the entries, one after the
+  /// other in the order of accesses, and nothing else has changed.
+  private func settleTrim(_ store: Store, _ operation: Operation) throws {
+    try pausing {
+      let contents = try StoreContents(of: store, now: clock.now())
+      for key in live.keysByRecency(now: clock.now()) where contents.entries[key] == nil {
+        live[key] = nil
+        model.acknowledge(live)
+      }
+      if contents.match([live]) == nil {
+        throw FuzzFailure("after a trim: \(contents.differences(from: live))")
+      }
+    }
+    if operation.durability == .durable { model.settle() }
   }
 
   /// Finds out what reads give after an error, of what they may.
