@@ -10,8 +10,8 @@ extension Worker {
     let order = KeySequence.permutation(keyCount: data.keyCount, random: &random).indices
     let sequence = KeySequence.uniform(keyCount: data.keyCount, random: &random)
     let part = max(1, data.keyCount / 4)
-    return try beside({ turn in
-      // The same values once more, so that reads find what they found before.
+    // The same values once more, so that reads find what they found before.
+    let rewrite: @Sendable (Int) throws -> Void = { turn in
       for place in (turn * part)..<((turn + 1) * part) {
         let index = Int(order[place % order.count])
         let value = data.value(index, generation: data.generation(of: index))
@@ -19,7 +19,12 @@ extension Worker {
           try value.withBytes { value throws in try store.setValue(value, forKey: key) }
         }
       }
+    }
+    // So that the compaction begins with the reads.
+    try rewrite(0)
+    return try beside({ turn in
       try store.compact()
+      try rewrite(turn + 1)
     }) {
       try get(round, sequence)
     }
