@@ -98,6 +98,8 @@ extension Engine {
       durability ?? (planted(.defaultDurabilityIgnored) ? .process : configuration.durability)
     let removed = try remove(key, expecting: version, forSync: durability == .durable)
     guard let removed else { return false }
+    // A store may have been opened with a lower limit than it had.
+    keepLimits()
     try commit(removed.sequence, durability)
     return true
   }

@@ -185,6 +185,43 @@ struct EvictionTests {
     #expect((2970...3000).contains(try store.count()))
     try store.setValue("v", forKey: "5000")
     #expect(try numbers(store) == Array(4991...5000))
+    try store.close()
+    // Also from a first write that is a removal (CrashFuzzer --seed 5004444).
+    let lower = try Store(directory.store, .small { $0.countLimit = 5 })
+    try lower.removeValue(forKey: "5000")
+    #expect(try numbers(lower) == Array(4995...4999))
+  }
+
+  @Test("A store that is opened at its limit looks for the first victims in the background")
+  func openedAtLimit() throws {
+    let disk = SimulatedDisk()
+    var configuration = StoreConfiguration.simulated(ManualClock())
+    func key(_ number: Int) -> [UInt8] { Array("key \(number)".utf8) }
+    let writer = SimulatedProcess.start(on: disk, seed: 1)
+    _ = try writer.open(configuration)
+    for number in 0..<990 {
+      try writer.store?.setValue([1], forKey: key(number), durability: .process)
+    }
+    try writer.close()
+    configuration.countLimit = 1000
+    let process = SimulatedProcess.start(on: disk, seed: 2)
+    defer { process.kill() }
+    let store = try process.open(configuration)
+    process.queue.runAll()
+    var readCount = 0
+    process.fileSystem.intervene = { call in
+      let name = process.fileSystem.currentPath?.split(separator: "/").last
+      if call == .read, FileName.isCheckpoint(String(name ?? "")) { readCount += 1 }
+      return nil
+    }
+    for number in 990..<1100 {
+      try store.setValue([2], forKey: key(number), durability: .process)
+      #expect(try store.count() <= 1000)
+    }
+    process.fileSystem.intervene = nil
+    #expect(readCount == 0)
+    #expect(try store.value(forKey: key(99)) == nil)
+    #expect(try store.value(forKey: key(200)) == [1])
   }
 
   @Test("Threads that write at once keep the limits together")
