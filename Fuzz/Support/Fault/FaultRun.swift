@@ -227,9 +227,11 @@ package final class FaultRun {
   /// Finds out what a trim took that could not read all records: any of the entries, one after the
   /// other in the order of accesses, and nothing else has changed.
   private func settleTrim(_ store: Store, _ operation: Operation) throws {
+    var hasRemoved = false
     try pausing {
       let contents = try StoreContents(of: store, now: clock.now())
       for key in live.keysByRecency(now: clock.now()) where contents.entries[key] == nil {
+        hasRemoved = true
         live[key] = nil
         model.acknowledge(live)
       }
@@ -237,7 +239,8 @@ package final class FaultRun {
         throw FuzzFailure("after a trim: \(contents.differences(from: live))")
       }
     }
-    if operation.durability == .durable { model.settle() }
+    // Where nothing could be removed nothing was written, and what was written before is not promised.
+    if hasRemoved, operation.durability == .durable { model.settle() }
   }
 
   /// Finds out what reads give after an error, of what they may.
