@@ -35,7 +35,10 @@ extension Engine {
       }
       current = -1
       try copier.finishOutput()
-      try synchronizeThroughHead()
+      let isWhollyDead = copier.ids.isEmpty
+      if !planted(.headSyncedAfterSwitch), !(isWhollyDead && planted(.whollyDeadNotSynced)) {
+        try synchronizeThroughHead()
+      }
       let outputs = try switching.withLock { (_) throws(StoreError) -> [Segment]? in
         guard let outputs = try switchOver(inputs, copier) else { return nil }
         move(copier, from: inputs, to: outputs)
@@ -43,6 +46,7 @@ extension Engine {
         noteCompacted(byteCount: outputs.reduce(0) { $0 + $1.usage.end })
         return outputs
       }
+      if planted(.headSyncedAfterSwitch) { try synchronizeThroughHead() }
       guard let outputs else {
         abandon(copier.ids)
         return
