@@ -52,7 +52,7 @@ enum TrimCommand {
         throw invocation.usage(
           "--older-than must be decimal seconds above 0, not \(DisplayText.line(text))")
       }
-      // Times of access do not outlive the process that read.
+      // A tool that reads a store leaves no trace, so what it reads does not keep anything alive.
       return { try $0.trim(olderThan: age, by: .write) }
     default: return { try $0.removeExpired() }
     }

@@ -7,8 +7,9 @@ extension Store {
   /// the live records only, and removed.
   ///
   /// May be called from any thread, beside readers and writers, and lets them go on. It works in rounds
-  /// of about a segment's size, needs that much free space, and makes the log durable with each. When
-  /// it throws, what the rounds before gave back stays so, and nothing is lost.
+  /// that write a segment, a sixteenth of the live bytes, or half of what is to be given back, whichever
+  /// is most, and makes the log durable with each. It needs that much free space; where there is less it
+  /// goes segment by segment. When it throws, what the rounds before gave back stays so, and nothing is lost.
   ///
   /// A segment that is damaged is left as it is; the report says so.
   ///

@@ -110,7 +110,7 @@ extension Engine {
   }
 
   /// Writes a checkpoint for the copy, so that it opens at once and knows when entries were accessed;
-  /// `nil` where that does not work out: then an open reads the log.
+  /// `nil` where there is nothing to copy. Where it cannot be written there is no backup.
   private func copyIndex(
     of snapshot: SnapshotState, _ files: [CopiedSegment], id: UInt64, to copy: inout StoreCopy
   ) throws(StoreError) -> UInt32? {
