@@ -18,6 +18,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     [(disk: SimulatedDisk, model: ModelStore, call: SimulatedFileSystem.Call, Operation)] = []
   /// Whether a sync failed in the operation that is under way.
   private var hasFailedSync = false
+  private var isMeanwhile = false
   /// Whether something was written since the store was opened and since the last checkpoint.
   private var hasWritten = false
   package private(set) var tally = Tally()
@@ -98,7 +99,13 @@ package final class CrashRun<Choices: ChoiceSource> {
         }
         if !isAlone { writeMeanwhile(during: operation) }
       }
-      if call == .synchronize, !isAlone, isOutputOfCompaction {
+      // Before a compaction asks which of the records that it reads are live.
+      if call == .read, !isAlone, case .compact = operation, process.fileSystem.isAtSealedSegment,
+        choices.once(in: 3)
+      {
+        writeMeanwhile(during: operation)
+      }
+      if call == .synchronize, !isAlone, process.fileSystem.isAtOutputOfCompaction {
         for _ in 0..<(1 + choices.below(3)) { writeMeanwhile(during: operation, removes: true) }
         // Between what a compaction copies and its switch.
         if choices.once(in: 3) { try? process.store?.checkpoint() }
@@ -195,20 +202,13 @@ package final class CrashRun<Choices: ChoiceSource> {
     return versions
   }
 
-  /// Whether the call that is about to be made is for a segment that a compaction wrote: a new one of
-  /// the log has no records yet when it is synced as a whole.
-  private var isOutputOfCompaction: Bool {
-    guard let path = process.fileSystem.currentPath, let bytes = disk.contents(of: path),
-      let name = path.split(separator: "/").last, FileName.isSegment(String(name))
-    else { return false }
-    return bytes.dropFirst(SegmentHeader.byteCount).contains { $0 != 0 }
-  }
-
   /// Another thread writes while a sync runs, and is done before it.
   ///
   /// - Parameter removes: whether most of it are removals of what is there.
   private func writeMeanwhile(during other: Operation, removes: Bool = false) {
-    guard let store = process.store else { return }
+    guard let store = process.store, !isMeanwhile else { return }
+    isMeanwhile = true
+    defer { isMeanwhile = false }
     let now = clock.now()
     let state = model.candidates.last ?? model.current
     let prefersRemoval = removes && choices.once(in: 2)

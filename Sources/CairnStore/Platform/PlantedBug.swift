@@ -45,8 +45,9 @@ package enum PlantedBug: String, CaseIterable, Sendable {
   // Compaction: decision by decision.
   /// What took the place of a dropped record may be lost with the power.
   case headNotSynced
-  /// The same until the switch, or for segments of which nothing is copied.
-  case headSyncedAfterSwitch, whollyDeadNotSynced
+  /// The same for what came after the round began, until the switch, or for segments of which nothing is
+  /// copied.
+  case headTakenFirst, headSyncedAfterSwitch, whollyDeadNotSynced
   case compactedNotSynced, compactedNotNamed, inputsUnlinkedFirst, pendingForgotten
   /// Tombstones go whatever they keep dead.
   case tombstonesDropped

@@ -37,7 +37,7 @@ extension Engine {
       try copier.finishOutput()
       let isWhollyDead = copier.ids.isEmpty
       if !planted(.headSyncedAfterSwitch), !(isWhollyDead && planted(.whollyDeadNotSynced)) {
-        try synchronizeThroughHead()
+        try synchronizeThroughHead(planted(.headTakenFirst) ? began : nil)
       }
       let outputs = try switching.withLock { (_) throws(StoreError) -> [Segment]? in
         guard let outputs = try switchOver(inputs, copier) else { return nil }
@@ -154,8 +154,8 @@ extension Engine {
   // MARK: Switch
 
   /// Brings everything to disk that took the place of a record that was not copied.
-  private func synchronizeThroughHead() throws(StoreError) {
-    let head = appender.withLock { $0.nextSequence - 1 }
+  private func synchronizeThroughHead(_ early: SequenceNumber? = nil) throws(StoreError) {
+    let head = early ?? appender.withLock { $0.nextSequence - 1 }
     // DURABILITY: what took the place of a record that was not copied may be as new as this moment,
     // and must be on disk before the record goes: else a crash would take both.
     if !planted(.headNotSynced) { try waitForSync { $0.durableSequence >= head } }

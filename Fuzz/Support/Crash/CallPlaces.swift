@@ -1,0 +1,30 @@
+import CairnStore
+
+/// Where the call is made that the process is about to make.
+extension SimulatedFileSystem {
+  /// The number of the segment that it is for.
+  private var segmentName: String? {
+    currentPath?.split(separator: "/").last.map(String.init).flatMap {
+      FileName.isSegment($0) ? $0 : nil
+    }
+  }
+
+  /// Whether it is for a segment that a compaction wrote: a new one of the log has no records yet when
+  /// it is synced as a whole.
+  var isAtOutputOfCompaction: Bool {
+    guard segmentName != nil, let path = currentPath, let bytes = disk.contents(of: path) else {
+      return false
+    }
+    return bytes.dropFirst(SegmentHeader.byteCount).contains { $0 != 0 }
+  }
+
+  /// Whether it is for a segment that the manifest lists as sealed. Such a one is read under no lock that
+  /// a write needs.
+  var isAtSealedSegment: Bool {
+    guard let segmentName,
+      let bytes = disk.contents(of: "\(SimulatedProcess.path)/\(FileName.manifest)"),
+      let manifest = bytes.withSpan({ (bytes) in try? Manifest(decoding: bytes) })
+    else { return false }
+    return manifest.sealedSegments.contains { FileName.segment($0.id) == segmentName }
+  }
+}
