@@ -10,7 +10,7 @@ package struct HeadCache: ~Copyable {
   /// The heads, one after the other.
   private var bytes: [UInt8] = []
   private var ranges: [UInt64: Range<Int>] = [:]
-  private var window = [UInt8](repeating: 0, count: windowByteCount)
+  private var window: [UInt8] = []
 
   package init() {}
 
@@ -74,6 +74,8 @@ package struct HeadCache: ~Copyable {
     let fileEnd = segment.allocatedByteCount
     let wanted = min(end, fileEnd) - start
     if wanted <= 0 { return }
+    // Most opens have nothing to replay.
+    if window.isEmpty { window = [UInt8](repeating: 0, count: Self.windowByteCount) }
     let count: Int
     do {
       count = try segment.file.read(
