@@ -191,7 +191,7 @@ package final class HashIndex: Sendable {
   }
 
   @inline(__always)
-  private func forgetExtension(of shard: inout IndexShard, at slot: Int) {
+  func forgetExtension(of shard: inout IndexShard, at slot: Int) {
     guard shard[slot].flags.contains(.extended) else { return }
     if let known = shard.setExtension(nil, at: slot) { didForget(known) }
   }
@@ -300,7 +300,7 @@ package final class HashIndex: Sendable {
     try load(shard: Self.shard(of: hash))
   }
 
-  private func load(shard number: Int) throws(StoreError) {
+  func load(shard number: Int) throws(StoreError) {
     try shards[number].withLock { (shard) throws(StoreError) in
       if shard.isUnloaded { try load(&shard, number) }
     }

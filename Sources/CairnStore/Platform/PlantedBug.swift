@@ -72,6 +72,8 @@ package enum PlantedBug: String, CaseIterable, Sendable {
   /// Replay takes no notice of removals after the checkpoint.
   case tombstonesAfterCheckpointIgnored
   case usageForgotten
+  /// A replayed record leaves one with a damaged head and the same hash where it is.
+  case damagedHeadsStay
   /// Everything counts as accessed at the open.
   case recencyForgotten
 
