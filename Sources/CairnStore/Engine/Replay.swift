@@ -127,6 +127,7 @@ struct Replay: ~Copyable {
     replacedDamage += damage
     var hasTombstones = hasTombstones
     var copies: [ReplayStretch.Member] = []
+    var live = LiveRecords(table: table)
     stretch.enter { member, replacesEntry in
       let isTombstone = member.flags.contains(.tombstone)
       var known: UInt64?
@@ -141,12 +142,13 @@ struct Replay: ~Copyable {
       if isTombstone {
         hasTombstones[HashIndex.shard(of: member.hash)] = true
       } else {
-        table.segment(at: member.location)?.usage.revive(byteCount: member.byteCount)
+        live.add(member)
       }
       return known
         ?? Self.tick(of: member.sequence, first: firstTick, after: lastKnownSequence)
         ?? index.recency.advance()
     }
+    live.flush()
     self.hasTombstones = hasTombstones
     for copy in copies { try extendCopy(copy) }
   }
@@ -206,6 +208,35 @@ struct Replay: ~Copyable {
   ) -> UInt64? {
     let tick = first + sequence - min(sequence, lastKnown)
     return tick < IndexEntry.tickLimit / 4 * 3 ? tick : nil
+  }
+}
+
+/// Counts live records of one segment after the other.
+private struct LiveRecords {
+  let table: SegmentTable
+  private var granule = 0
+  private var count = 0
+  private var byteCount = 0
+
+  init(table: SegmentTable) { self.table = table }
+
+  @inline(__always)
+  mutating func add(_ member: ReplayStretch.Member) {
+    if member.location.granule != granule {
+      flush()
+      granule = member.location.granule
+    }
+    count += 1
+    byteCount += member.byteCount
+  }
+
+  /// Adds what was counted to what is known of the segment.
+  mutating func flush() {
+    if count == 0 { return }
+    table.segment(at: Location(granule: granule, offset: 0))?.usage
+      .revive(count: count, byteCount: byteCount)
+    count = 0
+    byteCount = 0
   }
 }
 

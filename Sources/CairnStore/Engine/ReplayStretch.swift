@@ -32,13 +32,17 @@ struct ReplayStretch: ~Copyable {
 
   /// The newest record of its key in the stretch.
   struct Newest: BitwiseCopyable {
-    /// Shard and number of the member.
-    fileprivate var shard: UInt8
-    fileprivate var number: UInt32
+    fileprivate var member: Member
     /// The index has a newer record of the key.
     fileprivate var isOld = false
     /// The entry of the index that it takes the place of.
     fileprivate var known = Location.none
+  }
+
+  /// What a comparison needs, brought near.
+  private struct Staged {
+    let member: Member
+    var firstByte: UInt8 = 0
   }
 
   /// An entry of the index that may be of the same key as the newest of the stretch, in one word: where
@@ -109,10 +113,11 @@ struct ReplayStretch: ~Copyable {
       starts.append(newest.count)
       if members[shard].isEmpty { continue }
       findNewest(inShard: shard)
+      members[shard] = []
       let start = starts[shard]
-      let (newest, members) = (newest, members[shard])
+      let newest = newest
       try index.find(newest.count - start, inShard: shard) {
-        members[Int(newest[start + $0].number)].hash
+        newest[start + $0].member.hash
       } _: { number, entry in
         comparisons.append(Comparison(entry, with: start + number))
       }
@@ -131,19 +136,19 @@ struct ReplayStretch: ~Copyable {
     var slots = [Int32](
       repeating: -1, count: 1 << (Int.bitWidth - (members.count * 2 - 1).leadingZeroBitCount))
     let mask = UInt64(slots.count - 1)
-    for (number, member) in members.enumerated() {
+    for member in members {
       var slot = Int(member.hash >> 24 & mask)
       while true {
         let other = Int(slots[slot])
         if other < 0 {
           slots[slot] = Int32(newest.count)
-          newest.append(Newest(shard: UInt8(shard), number: UInt32(number)))
+          newest.append(Newest(member: member))
           break
         }
-        let known = members[Int(newest[other].number)]
+        let known = newest[other].member
         if known.hash == member.hash, hasSameKey(known, member) {
           if known.sequence < member.sequence, !planted(.oldestWins) {
-            newest[other].number = UInt32(number)
+            newest[other].member = member
           }
           break
         }
@@ -165,15 +170,29 @@ struct ReplayStretch: ~Copyable {
     // Moved out, so that they are changed where they are.
     var newest: [Newest] = []
     swap(&newest, &self.newest)
-    let (members, keys) = (members, keys)
+    let keys = keys
+    var staged: [Staged] = []
+    var stagedStart = 0
     try reader.read(count: comparisons.count) {
       comparisons[$0].location
+    } group: { range in
+      // Each lies somewhere else in memory: first all are asked for, so that the waits for them overlap,
+      // which takes a third of the time.
+      staged.removeAll(keepingCapacity: true)
+      stagedStart = range.lowerBound
+      for number in range {
+        staged.append(Staged(member: newest[comparisons[number].newest].member))
+      }
+      for number in staged.indices {
+        staged[number].firstByte = keys[Int(staged[number].member.keyStart)]
+      }
     } _: { number, segment, header, head in
       let comparison = comparisons[number]
-      let own = newest[comparison.newest]
-      let member = members[Int(own.shard)][Int(own.number)]
-      guard
-        keys.withSpan({ $0.key(of: member).equals(head.extracting(header.keyRange)) })
+      let own = staged[number - stagedStart]
+      let member = own.member
+      let key = head.extracting(header.keyRange)
+      guard key.load(UInt8.self, at: 0) == own.firstByte,
+        keys.withSpan({ $0.key(of: member).equals(key) })
       else { return }
       if segment.sequence(of: header) >= member.sequence || planted(.oldestWins) {
         newest[comparison.newest].isOld = true
@@ -183,10 +202,8 @@ struct ReplayStretch: ~Copyable {
       }
     } damaged: { (number, segment, corruption) throws(StoreError) in
       let comparison = comparisons[number]
-      let own = newest[comparison.newest]
-      switch replacesDamaged(
-        members[Int(own.shard)][Int(own.number)], comparison.location, corruption)
-      {
+      let member = staged[number - stagedStart].member
+      switch replacesDamaged(member, comparison.location, corruption) {
       case .replaced:
         damage.append(
           (comparison.newest, segment, comparison.isTombstone, comparison.location))
@@ -194,7 +211,8 @@ struct ReplayStretch: ~Copyable {
       case .refused: throw .corrupt(corruption)
       }
     }
-    for damage in damage where newest[damage.newest].known == .none && !newest[damage.newest].isOld {
+    for damage in damage where newest[damage.newest].known == .none && !newest[damage.newest].isOld
+    {
       newest[damage.newest].known = damage.location
       if !damage.isTombstone { damage.segment.usage.kill(byteCount: 0) }
     }
@@ -206,22 +224,20 @@ struct ReplayStretch: ~Copyable {
   /// - Parameter tick: when the entry of a record was last accessed, `nil` where the record does not count
   ///   after all; of each, and whether it replaces an entry.
   mutating func enter(_ tick: (Member, Bool) -> UInt64?) {
-    for shard in 0..<HashIndex.shardCount where !members[shard].isEmpty {
-      let members = members[shard]
+    for shard in 0..<HashIndex.shardCount where starts[shard] < starts[shard + 1] {
       let newest = newest[starts[shard]..<starts[shard + 1]]
       let start = newest.startIndex
       let newCount = newest.reduce(0) { $0 + ($1.known == .none && !$1.isOld ? 1 : 0) }
       index.enter(newest.count, inShard: shard, newCount: newCount) { number in
         let own = newest[start + number]
-        let member = members[Int(own.number)]
-        guard !own.isOld, let tick = tick(member, own.known != .none) else { return nil }
+        guard !own.isOld, let tick = tick(own.member, own.known != .none) else { return nil }
         return HashIndex.Change(
           IndexEntry(
-            hash: HashIndex.stored(member.hash), location: member.location, tick: tick,
-            flags: member.flags), replacing: own.known)
+            hash: HashIndex.stored(own.member.hash), location: own.member.location, tick: tick,
+            flags: own.member.flags), replacing: own.known)
       }
     }
-    for shard in members.indices { members[shard].removeAll(keepingCapacity: true) }
+    newest.removeAll(keepingCapacity: true)
     keys.removeAll(keepingCapacity: true)
     count = 0
   }

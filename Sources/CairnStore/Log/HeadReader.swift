@@ -6,6 +6,8 @@ package struct HeadReader: ~Copyable {
   private static let headByteCount = 512
   /// So many bytes between two heads are read rather than left out.
   private static let gapByteCount = 16 << 10
+  /// So many heads make a group.
+  private static let groupCount = 64
 
   private let table: SegmentTable
   private var window: [UInt8] = []
@@ -15,11 +17,13 @@ package struct HeadReader: ~Copyable {
   /// Calls `body` for each place with what lies there: the segment, and the head of the record or why there
   /// is none.
   ///
-  /// - Parameter place: of a number, all of them in the order of the locations.
+  /// - Parameters:
+  ///   - place: of a number, all of them in the order of the locations.
+  ///   - group: called with the numbers that are next.
   /// - Throws: `system`, where the bytes cannot be read.
   @inline(__always)
   package mutating func read(
-    count: Int, place: (Int) -> Location,
+    count: Int, place: (Int) -> Location, group: (Range<Int>) -> Void,
     _ body: (Int, Segment, RecordHeader, RawSpan) -> Void,
     damaged: (Int, Segment, Corruption) throws(StoreError) -> Void
   ) throws(StoreError) {
@@ -47,7 +51,12 @@ package struct HeadReader: ~Copyable {
       }
       let byteCount = try fill(from: start, to: last + Self.headByteCount, of: segment)
       let fileEnd = segment.allocatedByteCount
+      var groupEnd = index
       for number in index..<next {
+        if number == groupEnd {
+          groupEnd = min(next, number + Self.groupCount)
+          group(number..<groupEnd)
+        }
         let offset = segment.offset(of: place(number))
         let isFound = window.withSpan { window in
           let begin = min(offset - start, byteCount)
