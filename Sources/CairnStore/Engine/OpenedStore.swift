@@ -27,6 +27,8 @@ struct OpenedStore {
   var replayedSequence: SequenceNumber = 0
   /// Bytes of records that the checkpoint does not hold.
   var replayedByteCount = 0
+  /// Records with damaged heads that a later one with the same hash took the place of.
+  var replacedDamage: [Corruption] = []
   /// Whether the page cache may show what is not on disk, or may have lost it.
   var hasLostPages = false
   /// Segments that hold nothing, to be removed.
@@ -197,6 +199,7 @@ struct OpenedStore {
       log("discarded \(recovery.tornByteCount) bytes that a crash left unfinished")
     }
     for value in recovery.damagedValues { log("\(value)") }
+    for record in replacedDamage { log("\(record); a later record took its place") }
     if recovery.clockWentBack { log("the clock is more than a day behind the store's last use") }
   }
 }

@@ -114,11 +114,10 @@ struct Replay: ~Copyable {
     if stretch.isEmpty { return }
     let (source, lastKnownSequence, firstTick) = (source, lastKnownSequence, firstTick)
     let (index, table) = (index, table)
-    let covered = checkpoint.map { SegmentPlaces($0.segments) }
     var damage: [Corruption] = []
     try stretch.resolve { member, location, corruption in
       // The checkpoint knows that something was there, and a scan would have found the damage.
-      guard let covered, covered.contains(location) else { return .refused }
+      guard source?.covers(location) ?? false else { return .refused }
       // What a compaction copied stands there with its hash, or does not count.
       if member.sequence <= lastKnownSequence { return .anotherKey }
       damage.append(corruption)
@@ -167,6 +166,19 @@ struct Replay: ~Copyable {
     table.segment(at: dropped.location)?.usage.reviveExtension(byteCount: dropped.byteCount)
   }
 
+  /// The head of a record; `nil` where it is damaged and the checkpoint covers it: reading its key tells.
+  private func soundRecord(
+    in segment: Segment, at location: Location
+  ) throws(StoreError) -> Record? {
+    do {
+      return try Record(
+        in: segment, at: segment.offset(of: location), part: .head, byCalls: true)
+    } catch {
+      guard case .corrupt = error, source?.covers(location) ?? false else { throw error }
+      return nil
+    }
+  }
+
   /// Gives a put the end that an extension says, if the put is still its key's newest record.
   private func extend(
     _ version: SequenceNumber, _ known: ExtensionsByTarget.Known
@@ -181,8 +193,7 @@ struct Replay: ~Copyable {
       })
     {
       guard let segment, !entry.flags.contains(.tombstone) else { continue }
-      let record = try Record(
-        in: segment, at: segment.offset(of: entry.location), part: .head, byCalls: true)
+      guard let record = try soundRecord(in: segment, at: entry.location) else { continue }
       guard record.sequence == version || planted(.extensionOfAnyVersion),
         record.header.flags.contains(.expiry), known.lifetime.expires > record.header.expires
       else { continue }

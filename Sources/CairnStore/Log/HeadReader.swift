@@ -2,7 +2,7 @@
 /// each, and a seek each where they are not in memory.
 package struct HeadReader: ~Copyable {
   private static let windowByteCount = 256 << 10
-  /// As much of each record is read at first. One with a longer head is read by itself.
+  /// As much of a record is read with those before it. A head that is not all there is read by itself.
   private static let headByteCount = 512
   /// So many bytes between two heads are read rather than left out.
   private static let gapByteCount = 16 << 10
@@ -60,7 +60,7 @@ package struct HeadReader: ~Copyable {
         let offset = segment.offset(of: place(number))
         let isFound = window.withSpan { window in
           let begin = min(offset - start, byteCount)
-          let bytes = window.extracting(begin..<min(begin + Self.headByteCount, byteCount))
+          let bytes = window.extracting(begin..<byteCount)
           guard let header = RecordHeader(decoding: bytes, limit: fileEnd - offset),
             header.headByteCount <= bytes.byteCount,
             header.hasValidChecksum(bytes, at: offset, seed: segment.seed)

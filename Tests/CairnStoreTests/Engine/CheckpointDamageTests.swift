@@ -2,6 +2,7 @@ import CairnStore
 import Foundation
 import FuzzSupport
 import Glibc
+import Synchronization
 import Testing
 
 @Suite("Damaged, stale and hostile checkpoints")
@@ -201,6 +202,112 @@ struct CheckpointDamageTests {
       try fixture.expectSound(try fixture.binding(changed), "shard \(number)")
     }
     #expect(count > 0)
+  }
+
+  @Test("A shard whose hashes are crowded together, as no keys' are, is rebuilt")
+  func crowdedHashes() throws {
+    let directory = try TemporaryDirectory()
+    var expected: [String: [UInt8]] = [:]
+    do {
+      let store = try Store(directory.store, .small())
+      for number in 0..<8000 {
+        expected["key\(number)"] = [UInt8(number & 255)]
+        try store.setValue([UInt8(number & 255)], forKey: "key\(number)")
+      }
+      try store.close()
+    }
+    var image = try Image(of: directory.store)
+    let name = FileName.checkpoint(try image.manifest.checkpointID)
+    var bytes = try #require(image.files[name])
+    var header = try CheckpointFixture.header(of: bytes, name)
+    let number = try #require(
+      header.shards.indices.max { header.shards[$0].count < header.shards[$1].count })
+    let shard = header.shards[number]
+    bytes.withMutableSpan { span in
+      for place in 0..<shard.count {
+        let offset = shard.offset + place * Checkpoint.entryByteCount
+        let entry = IndexEntry(decoding: span.bytes, at: offset)
+        // The last hashes there are, all different.
+        let forged = IndexEntry(
+          hash: 1 << 40 - UInt64(shard.count - place), location: entry.location, tick: entry.tick,
+          flags: entry.flags)
+        span.store(forged.words.0, at: offset)
+        span.store(forged.words.1, at: offset + 8)
+      }
+    }
+    header.shards[number].checksum = bytes.withSpan {
+      CRC32C.checksum(of: $0.extracting(shard.offset..<(shard.offset + shard.byteCount)))
+    }
+    let encoded = header.encodedHeader()
+    bytes.replaceSubrange(0..<encoded.count, with: encoded)
+    image.files[name] = bytes
+    let checksum = encoded.withSpan { $0.load(UInt32.self, at: $0.byteCount - 4) }
+    image = try image.changingManifest { $0.checkpointChecksum = checksum }
+    let copy = try TemporaryDirectory()
+    try image.write(to: copy.store)
+    let store = try Store(copy.store, .small())
+    #expect(try store.statistics().recovery.source == .checkpoint)
+    for (key, value) in expected { #expect(try store.value(forKey: key) == value) }
+    #expect(try store.auditUsage() == [])
+    // As much memory as any other.
+    #expect(try store.statistics().indexByteCount < expected.count * 40)
+  }
+
+  @Test(
+    "A damaged record that the checkpoint covers does not keep the store from opening once its key was rewritten",
+    arguments: ["put", "tombstone", "extension"])
+  func replacedDamage(kind: String) throws {
+    let fixture = try CheckpointFixture { store in
+      switch kind {
+      case "put": try store.setValue("later", forKey: "key7")
+      case "tombstone": try store.removeValue(forKey: "key7")
+      default: try store.extendLifetime(forKey: "key7", to: .seconds(1 << 33))
+      }
+      try store.setValue("later", forKey: "key8")
+    }
+    let name = try #require(fixture.image.segmentNames.first)
+    let record = try #require(
+      fixture.image.records(in: name).first { $0.key == Array("key7".utf8) })
+    for offset in [0, 4, 8, 16, 20, 22, 23, 24, record.headRange.count - 1] {
+      let image = fixture.image.flipping(name, at: record.offset + offset)
+      let directory = try TemporaryDirectory()
+      try image.write(to: directory.store)
+      let messages = Mutex<[String]>([])
+      do {
+        let store = try Store(
+          directory.store,
+          .small { $0.log = { message in messages.withLock { $0.append(message) } } })
+        #expect(try store.statistics().recovery.source == .checkpoint)
+        for (key, value) in fixture.contents where key != "key7" {
+          #expect(try store.value(forKey: key) == value)
+        }
+        if kind == "extension" {
+          let error = storeError { _ = try store.value(forKey: "key7") }
+          guard case .corrupt(let corruption)? = error else {
+            Issue.record("\(String(describing: error))")
+            return
+          }
+          #expect(corruption.offset == record.offset && corruption.file == name)
+        } else {
+          #expect(try store.value(forKey: "key7") == fixture.contents["key7"])
+          #expect(try store.count() == fixture.contents.count)
+          // How many bytes died cannot be told any more.
+          #expect(
+            try store.statistics().liveByteCount == fixture.usage.liveByteCount + record.range.count
+          )
+          #expect(messages.withLock { $0.contains { $0.contains("offset \(record.offset)") } })
+        }
+        try store.close()
+      }
+      // And it opens again, with the checkpoint and without.
+      let again = try Store(directory.store, .small())
+      if kind != "extension" {
+        #expect(try again.value(forKey: "key7") == fixture.contents["key7"])
+      }
+      #expect(try again.value(forKey: "key8") == Array("later".utf8))
+      try again.close()
+      #expect(try Store.verify(path: directory.store).errors.map(\.offset) == [record.offset])
+    }
   }
 
   @Test("A shard that is damaged after the open, or that the medium does not give, is rebuilt")
