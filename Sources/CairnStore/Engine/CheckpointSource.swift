@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// Gives the index its shards from a checkpoint; one that is damaged, from the log.
 ///
 /// What it knows ends where the checkpoint does: later records are entered by replay when the store
@@ -14,6 +16,8 @@ final class CheckpointSource: ShardSource {
   private let floor: SequenceNumber
   private let recency: RecencyClock
   private let log: (@Sendable (String) -> Void)?
+  /// Whether the ticks are still those of the file.
+  private let knowsOldest = Atomic(true)
   /// When entries that were left out were last accessed, by their hashes.
   private let droppedTicks = Lock<[UInt64: UInt64]>([:])
   /// Damaged shards that were found again in the log. They are kept as long as any shard is not loaded: a
@@ -72,6 +76,19 @@ final class CheckpointSource: ShardSource {
     }
     return contents
   }
+
+  /// The entries that were accessed longest ago, in that order; no other entry of the checkpoint has a lower
+  /// tick than the last. Some may have been accessed or replaced since.
+  func oldest() -> [RemovalCandidate] {
+    if !knowsOldest.load(ordering: .relaxed) || planted(.recencyForgotten) { return [] }
+    do throws(StoreError) { return try file.oldest(in: places) } catch {
+      log?("\(error); what goes first is looked for in the index")
+      return []
+    }
+  }
+
+  /// All ticks are about to change.
+  func forgetOldest() { knowsOldest.store(false, ordering: .relaxed) }
 
   /// Whether the checkpoint knows what lies at a location.
   func covers(_ location: Location) -> Bool { places.contains(location) }

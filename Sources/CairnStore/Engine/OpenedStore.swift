@@ -22,6 +22,8 @@ struct OpenedStore {
   /// What the index was made of, if not of the whole log.
   var checkpoint: Checkpoint?
   var checkpointSource: CheckpointSource?
+  /// The entries that go first where there is a limit, as far as the checkpoint tells.
+  var oldest: [RemovalCandidate] = []
   /// What the checkpoint that is tried says of its segments.
   var places: [SegmentID: Checkpoint.CoveredSegment] = [:]
   var replayedSequence: SequenceNumber = 0
@@ -99,6 +101,10 @@ struct OpenedStore {
       usesMappings: configuration.access == .mapped && directory.reservesBlocks,
       table: table)
     try recover(segmentByteLimit: configuration.segmentByteLimit, log: configuration.log)
+    let limits = WriteLimits(configuration)
+    if !readOnly, EvictionStart(limits).isReached(by: index, table.total) {
+      oldest = checkpointSource?.oldest() ?? []
+    }
     // Once the shards are loaded, nobody holds the source any more.
     checkpointSource = nil
     report(to: configuration.log)

@@ -288,15 +288,18 @@ package final class HashIndex: Sendable {
     noteLoaded()
   }
 
+  /// Whether nothing is to be loaded any more.
+  package var isLoaded: Bool { unloadedShardCount.load(ordering: .relaxed) == 0 }
+
   /// Loads what was not loaded yet.
   package func loadAll() throws(StoreError) {
-    if unloadedShardCount.load(ordering: .relaxed) == 0 { return }
+    if isLoaded { return }
     for number in 0..<Self.shardCount { try load(shard: number) }
   }
 
   /// Loads the shard of a hash, so that an entry may be added without a look.
   package func load(shardOf hash: UInt64) throws(StoreError) {
-    if unloadedShardCount.load(ordering: .relaxed) == 0 { return }
+    if isLoaded { return }
     try load(shard: Self.shard(of: hash))
   }
 

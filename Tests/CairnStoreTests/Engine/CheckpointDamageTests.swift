@@ -406,7 +406,10 @@ struct CheckpointDamageTests {
     #expect(try reader.keysByRecency() == order, "a compaction is no access")
     // With a damaged shard beside, the whole log is read.
     let name = FileName.checkpoint(try image.manifest.checkpointID)
-    let damaged = image.flipping(name, at: try #require(image.files[name]).count - 3)
+    let bytesOfCheckpoint = try #require(image.files[name])
+    let shard = try #require(
+      CheckpointFixture.header(of: bytesOfCheckpoint, name).shards.first { $0.count > 0 })
+    let damaged = image.flipping(name, at: shard.offset + 3)
     let third = try TemporaryDirectory()
     try damaged.write(to: third.store)
     let scanned = try Store(third.store, .small())
