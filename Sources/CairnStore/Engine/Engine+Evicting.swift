@@ -76,6 +76,13 @@ extension Engine {
   /// - Parameter oldest: what goes first until then, as far as that is known.
   func prepareEviction(startingWith oldest: [RemovalCandidate]) {
     guard !isReadOnly, evictionStart.isReached(by: index, table.total) else { return }
+    if recovery.source == .scan {
+      // The open has looked at every record, so that a look at the index is little more.
+      while !((try? eviction.withLock { (list) throws(StoreError) in
+        try list.collectFirst(from: index)
+      }) ?? true) {}
+      return evictionStart.wait(for: limits)
+    }
     eviction.withLock { $0.start(with: oldest) }
     background.run { [weak self] in
       while let engine = self, !engine.isClosed {
