@@ -16,6 +16,7 @@ struct CheckpointBasis {
   var leastByteCount: Int {
     snapshot.count * Checkpoint.entryByteCount
       + segments.reduce(0) { $0 + $1.liveExtensionCount } * Checkpoint.extensionByteCount
+      + Checkpoint.oldestSectionByteCount(CheckpointWriter.oldestCount(of: snapshot.count))
   }
 }
 
@@ -57,7 +58,7 @@ struct CheckpointWriter: ~Copyable {
     header.oldestCount = oldestCount
     try file.allocate(
       from: 0,
-      to: header.headerByteCount + basis.leastByteCount + header.oldestSectionByteCount,
+      to: header.headerByteCount + basis.leastByteCount,
       orExtend: true)
     self.header = header
     self.file = file
@@ -65,7 +66,7 @@ struct CheckpointWriter: ~Copyable {
   }
 
   /// How many of so many entries are noted once more: enough to go on with while the index is looked through.
-  private static func oldestCount(of count: Int) -> Int { min((count + 15) / 16, 4096) }
+  static func oldestCount(of count: Int) -> Int { min((count + 15) / 16, 4096) }
 
   /// Adds what the next shard holds.
   mutating func add(_ contents: ShardContents, shard number: Int) throws(StoreError) {

@@ -107,8 +107,10 @@ package struct Checkpoint: Sendable, Hashable {
   /// Where the oldest entries begin.
   package var oldestOffset: Int { headerByteCount + shards.reduce(0) { $0 + $1.byteCount } }
   /// The size of the oldest entries with their checksum.
-  package var oldestSectionByteCount: Int {
-    oldestCount == 0 ? 0 : oldestCount * Self.oldestByteCount + 4
+  package var oldestSectionByteCount: Int { Self.oldestSectionByteCount(oldestCount) }
+
+  package static func oldestSectionByteCount(_ count: Int) -> Int {
+    count == 0 ? 0 : count * oldestByteCount + 4
   }
 
   /// The size of the whole file.
