@@ -17,6 +17,9 @@ enum FaultFuzzer {
       fuzzer.run { seed in
         var run = FullDiskRun(seed: seed, trace: trace)
         try run.run()
+        var trims = FullDiskTrimRun(seed: seed, trace: trace)
+        try trims.run()
+        run.tally.add(trims.tally)
         return run.tally
       }
     case ["--sweep"]:

@@ -47,6 +47,18 @@ struct FaultTests {
     #expect(tally["recoveries"] > 12)
   }
 
+  @Test("Stores that fill a small disk are trimmed back")
+  func fullDiskTrims() throws {
+    var tally = Tally()
+    for seed in 0..<6 as Range<UInt64> {
+      var run = FullDiskTrimRun(seed: seed)
+      try run.run()
+      tally.add(run.tally)
+    }
+    #expect(tally["opened while full"] > 0)
+    #expect(tally["trims"] > 6)
+  }
+
   @Test("Stores that fill a small disk")
   func fullDisk() throws {
     var tally = Tally()

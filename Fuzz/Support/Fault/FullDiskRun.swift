@@ -7,7 +7,7 @@ import CairnStore
 /// opening, for which there is always room; removals have theirs once something was written, and
 /// the removal of all where two names can be exchanged; and with room again everything works.
 package struct FullDiskRun {
-  package private(set) var tally = Tally()
+  package var tally = Tally()
   private var choices: FuzzRandom
   private let clock = ManualClock()
   private let configuration: StoreConfiguration

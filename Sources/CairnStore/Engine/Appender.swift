@@ -89,10 +89,7 @@ struct Appender: ~Copyable {
         }
         let wanted = min(active.capacity, isRemoval ? end : end + Self.slack)
         if wanted > active.allocatedByteCount {
-          // What is added must leave what removing it takes.
-          if !isRemoval {
-            try reserve.ensure(forLogOf: segments.reduce(0) { $0 + $1.allocatedByteCount })
-          }
+          if !isRemoval { try ensure(reserve) }
           try grow(active, to: wanted)
         }
         return .ready
@@ -101,9 +98,16 @@ struct Appender: ~Copyable {
         return .needsOwnSegment
       }
       guard let next = prepared else { return .needsNext }
+      if !isRemoval { try ensure(reserve) }
       try roll(to: next)
       prepared = nil
     }
+  }
+
+  /// What is added must leave what removing it takes.
+  func ensure(_ reserve: DiskReserve, adding byteCount: Int = 0) throws(StoreError) {
+    try reserve.ensure(
+      forLogOf: byteCount + segments.reduce(0) { $0 + $1.allocatedByteCount })
   }
 
   /// Allocates ahead, at least to `byteCount`; only that much where more does not fit the disk.

@@ -6,7 +6,7 @@
 /// kill, and also where others filled the disk.
 final class DiskReserve: Sendable {
   /// The size where little is stored, and the largest.
-  static let lowestByteCount = 64 << 10
+  static let lowestByteCount = 128 << 10
   static let highestByteCount = 16 << 20
 
   private struct State {
@@ -25,6 +25,9 @@ final class DiskReserve: Sendable {
     self.directory = directory
     isUsed = directory.reservesBlocks && !isReadOnly && !planted(.noReserve)
   }
+
+  /// Whether a compaction uses it now.
+  var isLent: Bool { state.withLock { $0.isLent } }
 
   /// How much is to be there beside a log of some size: between a 32nd and a 16th of it, so that it seldom
   /// changes.

@@ -111,9 +111,12 @@ extension Engine {
     guard let stretch = chores.prefault,
       !backgroundFlags.prefaulting.exchange(true, ordering: .relaxed)
     else { return }
+    // The segment is not held: once it was left, a compaction may have to give its space back.
+    let (id, offset, count) = (stretch.segment.id, stretch.offset, stretch.count)
     background.run { [self] in
-      if !isClosed {
-        stretch.segment.mapping?.prefault(at: stretch.offset, count: stretch.count)
+      let active = appender.withLock { $0.active }
+      if !isClosed, let active, active.id == id {
+        active.mapping?.prefault(at: offset, count: count)
       }
       backgroundFlags.prefaulting.store(false, ordering: .relaxed)
     }

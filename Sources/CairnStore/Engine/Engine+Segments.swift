@@ -110,8 +110,7 @@ extension Engine {
       try appender.withLock { (appender) throws(StoreError) -> Value? in
         try appender.checkWritable(path: path)
         if appender.active == nil { return nil }
-        try reserve.ensure(
-          forLogOf: byteCount + appender.segments.reduce(0) { $0 + $1.allocatedByteCount })
+        try appender.ensure(reserve, adding: byteCount)
         try appender.makeRoomForRoll()
         let need = SegmentHeader.byteCount + byteCount + RecordHeader.rollByteCount
         let capacity = (need + 4095) & ~4095
@@ -165,10 +164,11 @@ extension Engine {
         allocating: min(byteCount, capacity))
     }
     let segment: Segment
-    do throws(StoreError) { segment = try create(allocating: byteCount) } catch {
-      // On a disk that is nearly full it begins smaller.
-      let least = SegmentHeader.byteCount + Appender.slack
-      guard case .noSpace = error, byteCount == Appender.firstAllocation else { throw error }
+    // On a disk that is nearly full it begins smaller.
+    let least = SegmentHeader.byteCount + Appender.slack
+    let first = reserve.isLent && byteCount == Appender.firstAllocation ? least : byteCount
+    do throws(StoreError) { segment = try create(allocating: first) } catch {
+      guard case .noSpace = error, first == Appender.firstAllocation else { throw error }
       segment = try create(allocating: least)
     }
     do throws(StoreError) {

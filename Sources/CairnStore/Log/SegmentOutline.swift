@@ -59,23 +59,29 @@ package struct SegmentOutline: Sendable {
     if end.offset < next.offset { marks.append(next) }
   }
 
-  /// Between which two marks to cut next: at the first of the two, no more has to be kept behind it than
-  /// fits, or it is the last but one. `nil` where nothing is left to be cut.
+  /// Between which two marks to cut next: behind the second, no more has to be kept than fits, but for
+  /// that at the end. The same mark twice: all of it fits. `nil` where nothing is left.
   package func stretch(room: Int) -> (start: Mark, end: Mark)? {
     guard marks.count > 1 else { return nil }
-    let index =
-      marks.dropLast().firstIndex { end.neededByteCount - $0.neededByteCount <= room }
-      ?? marks.count - 2
-    return (marks[index], marks[index + 1])
+    let index = marks.firstIndex { end.neededByteCount - $0.neededByteCount <= room }
+    guard let index else { return nil }
+    return (marks[max(0, index - 1)], marks[index])
   }
 
-  /// The mark at which to cut so that what is kept behind it up to `end` fills blocks best.
-  package func bestCut(before end: Mark) -> Mark {
-    func waste(_ mark: Mark) -> Int {
-      let byteCount = SegmentHeader.byteCount + end.neededByteCount - mark.neededByteCount
-      return -byteCount & 4095
+  /// The mark at which to cut so that what is kept behind it up to `end` fits and most blocks are given
+  /// back. Of such it is the one that leaves least in the last block, so that the next piece, which begins
+  /// there, loses none either.
+  package func bestCut(before end: Mark, room: Int) -> Mark {
+    func blockCount(_ byteCount: Int) -> Int { (byteCount + 4095) / 4096 }
+    func gain(_ mark: Mark) -> Int {
+      blockCount(end.offset) - blockCount(mark.offset)
+        - blockCount(SegmentHeader.byteCount + end.neededByteCount - mark.neededByteCount)
     }
-    return marks.filter { $0.offset < end.offset }.min { waste($0) < waste($1) } ?? marks[0]
+    let candidates = marks.filter { $0.offset < end.offset }
+    let fitting = candidates.filter { end.neededByteCount - $0.neededByteCount <= room }
+    return fitting.max {
+      (gain($0), -(($0.offset - 1) & 4095)) < (gain($1), -(($1.offset - 1) & 4095))
+    } ?? candidates.last ?? marks[0]
   }
 
   /// What lies behind a mark is gone.

@@ -125,6 +125,15 @@ package struct CompactionPlanner: Sendable {
     }.max { worth($0) < worth($1) }
   }
 
+  /// Whether what is not sealed yet would give back so much, and be worth what has to be copied.
+  package func hasGainWhereWritten(atLeast byteCount: Int, highestCost: Int) -> Bool {
+    let barrier = barrier(without: [])
+    return segments.contains {
+      !$0.isCandidate && $0.gain(barrier) >= byteCount
+        && $0.cost(barrier) / $0.gain(barrier) <= highestCost
+    }
+  }
+
   /// The segments that keep many tombstones from being dropped, where rewriting them is worth it.
   package func blockersOfTombstones() -> [SegmentID] {
     worthwhileBlockers(barrier(without: []), betterThan: 0) ?? []

@@ -7,7 +7,7 @@ internal import Synchronization
 /// there, which makes room for the next piece. So no segment is too large for it.
 extension Engine {
   /// What is left for a manifest and the header of a segment while pieces are copied.
-  private static let spareByteCount = 32 << 10
+  private static let spareByteCount = 8 << 10
   /// A smaller piece is not worth its segment.
   private static let smallestPiece = 8 << 10
 
@@ -97,9 +97,10 @@ extension Engine {
       } else if !hasLeftActive {
         hasLeftActive = true
         do throws(StoreError) {
-          try leaveActiveSegment {
-            let gain = $0.deadByteCount - $0.tombstoneByteCount
-            return gain >= Appender.firstAllocation && $0.liveByteCount / gain <= highestCost
+          if planner.hasGainWhereWritten(
+            atLeast: Appender.firstAllocation, highestCost: highestCost)
+          {
+            try leaveActiveSegment { $0.deadByteCount > 0 }
           }
           try sealRolledSegments()
         } catch {
@@ -159,14 +160,14 @@ extension Engine {
       // A removal of all may have taken it.
       guard let stretch = outline.stretch(room: room), self.end(of: id) == outline.end.offset
       else { return }
-      var mark = stretch.start
-      let isWhole = mark.offset == SegmentHeader.byteCount
-      if !isWhole {
+      var mark = stretch.end
+      if mark.offset > SegmentHeader.byteCount {
         // Looked at more closely, so that little is lost in the last block.
         var fine = SegmentOutline(from: stretch.start, distance: 1)
         guard try add(id, to: stretch.end.offset, &fine, &state) else { return }
-        mark = fine.bestCut(before: outline.end)
+        mark = fine.bestCut(before: outline.end, room: room)
       }
+      let isWhole = mark.offset == SegmentHeader.byteCount
       do throws(StoreError) {
         try run([id], behind: isWhole ? nil : mark, pace: nil, &state, &report)
       } catch {
