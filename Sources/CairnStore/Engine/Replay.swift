@@ -121,7 +121,7 @@ struct Replay: ~Copyable {
       // What a compaction copied stands there with its hash, or does not count.
       if member.sequence <= lastKnownSequence { return .anotherKey }
       damage.append(corruption)
-      return planted(.damagedHeadsStay) ? .anotherKey : .replaced
+      return .replaced
     }
     replacedDamage += damage
     var hasTombstones = hasTombstones
