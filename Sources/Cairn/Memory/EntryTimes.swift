@@ -33,22 +33,24 @@ extension CacheEntryInfo {
 /// The time as a cache has it: what clock, and what an entry gets that asks for nothing.
 @usableFromInline
 struct CacheClock: Sendable {
-  /// `nil`: the system's, which is asked without a detour.
-  private let clock: (any WallClock)?
+  /// Whether it is the system's, which is asked without a detour.
+  private let isSystem: Bool
+  private let clock: any WallClock
   /// `nil`: none. Milliseconds.
   @usableFromInline let lifetime: Int64?
   @usableFromInline let idleLimit: Int64
 
   init(_ configuration: MemoryCacheConfiguration) {
-    clock = configuration.clock is SystemClock ? nil : configuration.clock
+    clock = configuration.clock
+    isSystem = configuration.clock is SystemClock
     lifetime = configuration.lifetime?.milliseconds
     idleLimit = configuration.idleLimit?.milliseconds ?? never
   }
 
   @usableFromInline
   func now() -> Int64 {
-    if let clock { return clock.now().millisecondsSinceEpoch }
-    return SystemClock().now().millisecondsSinceEpoch
+    if isSystem { return SystemClock().now().millisecondsSinceEpoch }
+    return clock.now().millisecondsSinceEpoch
   }
 
   /// The times of an entry that is written now.

@@ -1,12 +1,3 @@
-/// What one hold of the lock found.
-@usableFromInline
-enum Lookup<Found, Key: Hashable & Sendable, Value: Sendable> {
-  case found(Found)
-  case absent
-  /// It had expired, and went.
-  case expired(RemovedEntries<Key, Value>, [CacheObserver<Key, Value>])
-}
-
 extension MemoryCache {
   /// The value of a key, or `nil` where there is none or it has expired.
   ///
@@ -15,7 +6,7 @@ extension MemoryCache {
   /// - Complexity: O(1); no reference is counted but the value's.
   @inlinable
   public func value(forKey key: Key) -> Value? {
-    look(key, isRead: true) { state, slot in state.table.payloads[Int(slot)]?.value } ?? nil
+    look(key, isRead: true) { state, slot in state.table.payloads[Int(slot)]?.value }
   }
 
   /// The value of a key with all that the cache knows of it, from one read. Counts as an access; the
@@ -24,11 +15,10 @@ extension MemoryCache {
   /// - Complexity: O(1).
   @inlinable
   public func entry(forKey key: Key) -> CacheEntry<Key, Value>? {
-    let found = look(key, isRead: true) { state, slot -> CacheEntry<Key, Value>? in
+    look(key, isRead: true) { state, slot in
       guard let payload = state.table.payloads[Int(slot)] else { return nil }
       return CacheEntry(key: payload.key, value: payload.value, info: state.info(slot))
     }
-    return found ?? nil
   }
 
   /// What the cache knows of a key. Is no access.
@@ -94,29 +84,46 @@ extension MemoryCache {
   /// - Parameter isRead: whether that is an access and counts as a hit or a miss.
   /// - Returns: what `body` returns; `nil` where there is no value.
   @inlinable
+  @inline(__always)
   func look<Found>(
-    _ key: Key, isRead: Bool, _ body: (inout MemoryState<Key, Value>, UInt32) -> Found
+    _ key: Key, isRead: Bool, _ body: (inout MemoryState<Key, Value>, UInt32) -> Found?
   ) -> Found? {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
-    let lookup = lock.withLock { state -> Lookup<Found, Key, Value> in
+    var expired: ExpiredEntry<Key, Value>?
+    let found = lock.withLock { state -> Found? in
       let slot = state.table.find(key, hash: hash)
-      let isHit = slot != noSlot && !state.table.nodes[Int(slot)].hasExpired(at: now)
-      if isRead {
-        if isHit { state.statistics.hitCount &+= 1 } else { state.statistics.missCount &+= 1 }
+      if slot == noSlot {
+        if isRead { state.statistics.missCount &+= 1 }
+        return nil
       }
-      if slot == noSlot { return .absent }
-      if !isHit { return state.drop(expired: slot) }
-      if isRead { state.touch(slot, at: now) }
-      return .found(body(&state, slot))
+      if state.table.nodes[Int(slot)].hasExpired(at: now) {
+        if isRead { state.statistics.missCount &+= 1 }
+        expired = state.drop(expired: slot)
+        return nil
+      }
+      if isRead {
+        state.statistics.hitCount &+= 1
+        state.touch(slot, at: now)
+      }
+      return body(&state, slot)
     }
-    switch lookup {
-    case .found(let found): return found
-    case .absent: return nil
-    case .expired(let removed, let observers):
-      deliver(removed, to: observers)
-      return nil
-    }
+    if let expired { deliver(expired.removed, to: expired.observers) }
+    return found
+  }
+}
+
+/// An entry that a read found to have expired. An object, so that a read that finds a value passes no more than an
+/// empty reference along.
+@usableFromInline
+final class ExpiredEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  @usableFromInline let removed: RemovedEntries<Key, Value>
+  @usableFromInline let observers: [CacheObserver<Key, Value>]
+
+  @usableFromInline
+  init(_ removed: RemovedEntries<Key, Value>, _ observers: [CacheObserver<Key, Value>]) {
+    self.removed = removed
+    self.observers = observers
   }
 }
 
@@ -133,9 +140,9 @@ extension MemoryState {
   /// Removes an entry that a read found to have expired.
   @inlinable
   @inline(never)
-  mutating func drop<Found>(expired slot: UInt32) -> Lookup<Found, Key, Value> {
+  mutating func drop(expired slot: UInt32) -> ExpiredEntry<Key, Value> {
     var removed = Removed()
     remove(slot, .expired, &removed)
-    return .expired(removed, observers)
+    return ExpiredEntry(removed, observers)
   }
 }
