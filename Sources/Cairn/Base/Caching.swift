@@ -16,7 +16,7 @@ public protocol Caching<Key, Value>: Sendable {
   associatedtype Failure: Error = Never
 
   /// How many keys a read would find.
-  var count: Int { get throws(Failure) }
+  func count() throws(Failure) -> Int
 
   /// The value of a key, or `nil` where there is none or it has expired. Counts as an access.
   func value(forKey key: Key) throws(Failure) -> Value?
@@ -96,7 +96,7 @@ public protocol Trimming: Sendable {
   associatedtype Failure: Error = Never
 
   /// What all that is held costs together, in the unit of the cache's cost limit.
-  var totalCost: UInt64 { get throws(Failure) }
+  func totalCost() throws(Failure) -> UInt64
 
   /// Removes entries until at most so many are left. What has expired goes first.
   ///

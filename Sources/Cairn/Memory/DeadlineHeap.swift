@@ -66,6 +66,23 @@ struct DeadlineHeap: Sendable {
     return noSlot
   }
 
+  /// For tests: what is out of order.
+  func audit(_ nodes: borrowing SlotArray<EntryNode>) -> [String] {
+    items.indices.compactMap { index in
+      let item = items[index]
+      if nodes[Int(item.slot)].heapIndex != UInt32(index) {
+        return "slot \(item.slot) is elsewhere in the heap than it says"
+      }
+      if item.deadline > nodes[Int(item.slot)].deadline {
+        return "slot \(item.slot) expires before the heap says"
+      }
+      if index > 0, items[(index - 1) / 2].deadline > item.deadline {
+        return "slot \(item.slot) is out of order in the heap"
+      }
+      return nil
+    }
+  }
+
   private mutating func settle(_ index: Int, _ nodes: inout SlotArray<EntryNode>) {
     rise(index, &nodes)
     sink(index, &nodes)

@@ -66,7 +66,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   ///
   /// - Complexity: O(1), and O(log n) for each entry that has expired since the last call, which is
   ///   removed.
-  public var count: Int {
+  public func count() -> Int {
     removeExpired()
     return lock.withLock { $0.table.count }
   }
@@ -74,7 +74,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// What all entries cost together that a read would find, or the greatest number where it is more.
   ///
   /// - Complexity: as `count`.
-  public var totalCost: UInt64 {
+  public func totalCost() -> UInt64 {
     removeExpired()
     return lock.withLock { UInt64(clamping: $0.table.totalCost) }
   }
@@ -82,7 +82,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// What the cache has done, and what it holds.
   ///
   /// - Complexity: O(1).
-  public var statistics: MemoryCacheStatistics {
+  public func statistics() -> MemoryCacheStatistics {
     lock.withLock { state in
       var statistics = state.statistics
       statistics.heldCount = state.table.count
