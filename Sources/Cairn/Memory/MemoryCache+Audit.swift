@@ -1,4 +1,7 @@
 extension MemoryCache {
+  /// For tests: how many observers there are.
+  package var observerCount: Int { lock.withLock { $0.observers.count } }
+
   /// For tests: what does not agree in the cache. Empty where all is as it must be.
   package func audit() -> [String] {
     lock.withLock { state in

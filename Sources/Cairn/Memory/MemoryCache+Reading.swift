@@ -108,7 +108,7 @@ extension MemoryCache {
       }
       return body(&state, slot)
     }
-    if let expired { deliver(expired.removed, to: expired.observers) }
+    if let expired { deliver(expired.takeRemoved(), to: expired.observers) }
     return found
   }
 }
@@ -116,14 +116,21 @@ extension MemoryCache {
 /// An entry that a read found to have expired. An object, so that a read that finds a value passes no more than an
 /// empty reference along.
 @usableFromInline
-final class ExpiredEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  @usableFromInline let removed: RemovedEntries<Key, Value>
+final class ExpiredEntry<Key: Hashable & Sendable, Value: Sendable> {
+  private var removed: RemovedEntries<Key, Value>
   @usableFromInline let observers: [CacheObserver<Key, Value>]
 
   @usableFromInline
-  init(_ removed: RemovedEntries<Key, Value>, _ observers: [CacheObserver<Key, Value>]) {
+  init(
+    _ removed: consuming RemovedEntries<Key, Value>, _ observers: [CacheObserver<Key, Value>]
+  ) {
     self.removed = removed
     self.observers = observers
+  }
+
+  @usableFromInline
+  func takeRemoved() -> RemovedEntries<Key, Value> {
+    exchange(&removed, with: RemovedEntries())
   }
 }
 

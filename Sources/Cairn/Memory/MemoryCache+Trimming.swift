@@ -163,8 +163,8 @@ extension MemoryCache {
     var next = 0
     while true {
       var group = TrimSummary()
-      let (removed, observers, isDone) = lock.withLock { state in
-        var removed = RemovedEntries<Key, Value>()
+      var removed = RemovedEntries<Key, Value>()
+      let (observers, isDone) = lock.withLock { state in
         let end = min(next + Self.lookCount, state.table.nodes.count)
         while next < end, group.count < Self.groupCount {
           if state.table.payloads[next] != nil, let cause = cause(state.table.nodes[next]) {
@@ -173,7 +173,7 @@ extension MemoryCache {
           }
           next += 1
         }
-        return (removed, state.observers, next >= state.table.nodes.count)
+        return (state.observers, next >= state.table.nodes.count)
       }
       deliver(removed, to: observers)
       summary.add(group)
@@ -188,15 +188,15 @@ extension MemoryCache {
   ) -> TrimSummary {
     var summary = TrimSummary()
     while true {
-      let (removed, observers, isDone) = lock.withLock { state in
-        var removed = RemovedEntries<Key, Value>()
+      var removed = RemovedEntries<Key, Value>()
+      let (observers, isDone) = lock.withLock { state in
         while removed.count < Self.groupCount {
           guard let cost = removeOne(&state, &removed) else {
-            return (removed, state.observers, true)
+            return (state.observers, true)
           }
           summary.add(cost: cost)
         }
-        return (removed, state.observers, false)
+        return (state.observers, false)
       }
       deliver(removed, to: observers)
       if isDone { return summary }

@@ -20,11 +20,11 @@ extension MemoryCache {
     let cost = cost ?? costing?(key, value) ?? 0
     let hash = MemoryTable<Key, Value>.hash(key)
     let times = clock.times(lifetime: lifetime, idleLimit: idleLimit)
-    let (removed, isInserted, observers, schedules) = lock.withLock { state in
-      var removed = RemovedEntries<Key, Value>()
+    var removed = RemovedEntries<Key, Value>()
+    let (isInserted, observers, schedules) = lock.withLock { state in
       let isInserted = state.put(
         value, forKey: key, hash: hash, times, cost: cost, version: nil, &removed)
-      return (removed, isInserted, state.observers, schedulesTrims && state.schedulesTrim())
+      return (isInserted, state.observers, schedulesTrims && state.schedulesTrim())
     }
     if schedules { scheduleTrim() }
     deliver(removed, inserted: isInserted ? (key, value) : nil, to: observers)
@@ -64,19 +64,19 @@ extension MemoryCache {
   public func takeValue(forKey key: Key) -> Value? {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
-    let (removed, observers) = lock.withLock { state in
-      var removed = RemovedEntries<Key, Value>()
+    var removed = RemovedEntries<Key, Value>()
+    let observers = lock.withLock { state in
       state.noteWrite(hash: hash)
       let slot = state.table.find(key, hash: hash)
       if slot != noSlot {
         let hasExpired = state.table.nodes[Int(slot)].hasExpired(at: now)
         state.remove(slot, hasExpired ? .expired : .removed, &removed)
       }
-      return (removed, state.observers)
+      return state.observers
     }
+    let value = removed.first?.cause == .removed ? removed.first?.value : nil
     deliver(removed, to: observers)
-    guard let first = removed.first, first.cause == .removed else { return nil }
-    return first.value
+    return value
   }
 
   /// Removes the values of many keys, each as a write of its own.
@@ -95,16 +95,15 @@ extension MemoryCache {
   public func removeAll() { removeAll(cause: .removed) }
 
   func removeAll(cause: CacheRemovalCause) {
-    let (count, garbage, observers) = lock.withLock { state in
-      let count = state.table.count
+    var garbage = MemoryTable<Key, Value>()
+    let observers = lock.withLock { state in
       state.clears += 1
-      state.statistics.note(cause, count: count)
-      // The list of free slots goes along, so that the memory does.
-      let garbage = RemovedTable(exchange(&state.table, with: MemoryTable()))
-      return (count, garbage, state.observers)
+      state.statistics.note(cause, count: state.table.count)
+      swap(&garbage, &state.table)
+      return state.observers
     }
-    for observer in observers { observer.body(.removedAll(count: count), nil) }
-    release(garbage, count: count)
+    for observer in observers { observer.body(.removedAll(count: garbage.count), nil) }
+    release(garbage)
   }
 
   /// Has a value live for `lifetime` from now on, if that is longer than it would otherwise: a life is
@@ -184,8 +183,8 @@ extension MemoryCache {
     let cost = cost ?? costing?(key, value) ?? 0
     let hash = MemoryTable<Key, Value>.hash(key)
     let times = clock.times(expires: expires, idleLimit: idleLimit)
-    let (removed, isInserted, observers, schedules) = lock.withLock { state in
-      var removed = RemovedEntries<Key, Value>()
+    var removed = RemovedEntries<Key, Value>()
+    let (isInserted, observers, schedules) = lock.withLock { state in
       var isInserted = false
       let found = state.table.find(key, hash: hash)
       if state.ticket(hash: hash) == ticket,
@@ -194,7 +193,7 @@ extension MemoryCache {
         isInserted = state.put(
           value, forKey: key, hash: hash, times, cost: cost, version: version, &removed)
       }
-      return (removed, isInserted, state.observers, schedulesTrims && state.schedulesTrim())
+      return (isInserted, state.observers, schedulesTrims && state.schedulesTrim())
     }
     if schedules { scheduleTrim() }
     deliver(removed, inserted: isInserted ? (key, value) : nil, to: observers)
@@ -210,13 +209,4 @@ extension MemoryState {
     isTrimScheduled = true
     return true
   }
-}
-
-/// A table that was taken out of its cache, on its way to be destroyed.
-@usableFromInline
-final class RemovedTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  private let table: MemoryTable<Key, Value>
-
-  @usableFromInline
-  init(_ table: consuming MemoryTable<Key, Value>) { self.table = table }
 }

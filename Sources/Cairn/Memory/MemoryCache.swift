@@ -118,7 +118,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   @inlinable
   @inline(__always)
   func deliver(
-    _ removed: RemovedEntries<Key, Value>, inserted: (key: Key, value: Value)? = nil,
+    _ removed: consuming RemovedEntries<Key, Value>, inserted: (key: Key, value: Value)? = nil,
     to observers: [CacheObserver<Key, Value>]
   ) {
     // A value that went alone is destroyed where its last reference ends: here, in the caller.
@@ -133,7 +133,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   @usableFromInline
   func deliverSlowly(
-    _ removed: RemovedEntries<Key, Value>, inserted: (key: Key, value: Value)?,
+    _ removed: consuming RemovedEntries<Key, Value>, inserted: (key: Key, value: Value)?,
     to observers: [CacheObserver<Key, Value>]
   ) {
     if !observers.isEmpty {
@@ -151,17 +151,38 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
       }
       if !isTold, let inserted { tell(.inserted(key: inserted.key), inserted.value) }
     }
-    release(removed, count: removed.count)
+    release(removed)
   }
 
-  /// Has something destroyed that holds so many values, where the configuration wants it.
-  func release(_ garbage: some Sendable, count: Int) {
-    if count == 0 { return }
+  private func release(_ removed: consuming RemovedEntries<Key, Value>) {
+    let count = removed.count
+    if destroysHere(count: count) { return }
+    let crate = Crate(removed)
+    destroyElsewhere { crate.empty() }
+  }
+
+  /// Has a table destroyed that was taken out.
+  func release(_ table: consuming MemoryTable<Key, Value>) {
+    let count = table.count
+    if destroysHere(count: count) { return }
+    let crate = Crate(table)
+    destroyElsewhere { crate.empty() }
+  }
+
+  /// Whether so many values are destroyed on this thread.
+  private func destroysHere(count: Int) -> Bool {
     switch configuration.release {
-    case .onCaller: break
-    case .automatic:
-      if count >= 16 { environment.background.run { withExtendedLifetime(garbage) {} } }
-    case .on(let run): run { withExtendedLifetime(garbage) {} }
+    case .onCaller: true
+    case .automatic: count < 16
+    case .on: count == 0
+    }
+  }
+
+  private func destroyElsewhere(_ job: @escaping @Sendable () -> Void) {
+    if case .on(let run) = configuration.release {
+      run(job)
+    } else {
+      environment.background.run(job)
     }
   }
 }

@@ -73,4 +73,7 @@ package final class PressureMonitor: Sendable {
   package var responderCount: Int {
     state.withLock { $0.responders.compactMap(\.responder) }.count
   }
+
+  /// For tests: the caches that are known, also those that are gone and were not noticed yet.
+  package var heldCount: Int { state.withLock { $0.responders.count } }
 }

@@ -1,3 +1,5 @@
+internal import CairnStore
+
 /// A value that left the cache, on its way out of the lock.
 @usableFromInline
 struct RemovedEntry<Key: Sendable, Value: Sendable>: Sendable {
@@ -14,8 +16,10 @@ struct RemovedEntry<Key: Sendable, Value: Sendable>: Sendable {
 }
 
 /// What one hold of the lock removed. Destroyed, and told of, when the lock is given up.
+///
+/// Not copyable, so that the last reference to a value ends where it is wanted, and nowhere else.
 @usableFromInline
-struct RemovedEntries<Key: Sendable, Value: Sendable>: Sendable {
+struct RemovedEntries<Key: Sendable, Value: Sendable>: ~Copyable, Sendable {
   /// Apart, since most calls remove one or none, and an array takes an allocation.
   @usableFromInline var first: RemovedEntry<Key, Value>?
   @usableFromInline var others: [RemovedEntry<Key, Value>] = []
@@ -34,5 +38,18 @@ struct RemovedEntries<Key: Sendable, Value: Sendable>: Sendable {
   func forEach(_ body: (RemovedEntry<Key, Value>) -> Void) {
     if let first { body(first) }
     for entry in others { body(entry) }
+  }
+}
+
+/// Something on its way to where it is destroyed.
+final class Crate<Content: ~Copyable & Sendable>: Sendable {
+  private let content: Lock<Content?>
+
+  init(_ content: consuming Content) { self.content = Lock(content) }
+
+  /// Destroys the content, here.
+  func empty() {
+    let content = content.withLock { $0.take() }
+    _ = consume content
   }
 }
