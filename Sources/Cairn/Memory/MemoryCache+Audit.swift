@@ -7,7 +7,7 @@ extension MemoryCache {
     lock.withLock { state in
       var faults = state.table.audit()
       if state.table.count > state.countLimit { faults.append("over the limit of the number") }
-      if state.table.totalCost > UInt128(state.costLimit) {
+      if state.table.totalCost > state.costLimit {
         faults.append("over the limit of cost")
       }
       return faults

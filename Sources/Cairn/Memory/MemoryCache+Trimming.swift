@@ -210,7 +210,7 @@ extension MemoryCache {
       if state.table.count > state.countLimit {
         return state.removeNext(at: now, .countLimit, &removed)
       }
-      if state.table.totalCost > UInt128(state.costLimit) {
+      if state.table.totalCost > state.costLimit {
         return state.removeNext(at: now, .costLimit, &removed)
       }
       return nil

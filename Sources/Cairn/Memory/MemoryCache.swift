@@ -105,9 +105,9 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// How much all entries may cost together; `nil`: any amount. Where it becomes lower, entries go
   /// before the call returns.
   public var costLimit: UInt64? {
-    get { lock.withLock { $0.costLimit == .max ? nil : $0.costLimit } }
+    get { lock.withLock { $0.costLimit == .max ? nil : UInt64(clamping: $0.costLimit) } }
     set {
-      lock.withLock { $0.costLimit = newValue ?? .max }
+      lock.withLock { $0.costLimit = newValue.map { UInt128($0) } ?? .max }
       keepLimits()
     }
   }

@@ -8,7 +8,8 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   @usableFromInline var table = MemoryTable<Key, Value>()
   @usableFromInline var countLimit: Int
-  @usableFromInline var costLimit: UInt64
+  /// Above every sum of costs where there is no limit.
+  @usableFromInline var costLimit: UInt128
   @usableFromInline let policy: EvictionPolicy
   @usableFromInline var lastVersion: UInt64 = 0
   @usableFromInline var statistics = MemoryCacheStatistics()
@@ -26,7 +27,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @inlinable
   init(countLimit: Int?, costLimit: UInt64?, policy: EvictionPolicy) {
     self.countLimit = max(0, countLimit ?? .max)
-    self.costLimit = costLimit ?? .max
+    self.costLimit = costLimit.map { UInt128($0) } ?? .max
     self.policy = policy
     writes = SlotArray(repeating: 0, count: 64)
   }
@@ -122,7 +123,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   func refusal(of times: EntryTimes, cost: UInt64) -> CacheRemovalCause? {
     if times.hasExpiredAtOnce { return .expired }
     if countLimit == 0 { return .evicted(.countLimit) }
-    if cost > costLimit { return .evicted(.costLimit) }
+    if UInt128(cost) > costLimit { return .evicted(.costLimit) }
     return nil
   }
 
@@ -138,7 +139,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     while table.count > countLimit,
       removeNext(at: now, .countLimit, sparing: spared, &removed) != nil
     {}
-    while table.totalCost > UInt128(costLimit),
+    while table.totalCost > costLimit,
       removeNext(at: now, .costLimit, sparing: spared, &removed) != nil
     {}
   }

@@ -65,7 +65,8 @@ struct RecencyList: Sendable {
       slot = nodes[Int(slot)].newer
       if slot == noSlot { slot = oldest }
     }
-    hand = slot
+    // A new entry comes after the eviction that made room for it: the hand does not see it now.
+    hand = nodes[Int(slot)].newer == spared && spared == newest ? noSlot : slot
     return slot
   }
 }
