@@ -43,17 +43,3 @@ public enum EvictionCause: Sendable, Hashable, CaseIterable {
   /// The program went to the background.
   case background
 }
-
-/// How short of memory the system is, or the container that the program runs in.
-public enum MemoryPressure: Int, Sendable, Hashable, Comparable, CaseIterable {
-  /// Memory is being reclaimed at some cost. Caches drop what has expired.
-  case moderate = 1
-  /// Programs wait for memory. Caches drop half of what they hold.
-  case high
-  /// Hardly anything else goes on, or processes are about to be killed. Caches are cleared.
-  case critical
-
-  public static func < (left: MemoryPressure, right: MemoryPressure) -> Bool {
-    left.rawValue < right.rawValue
-  }
-}

@@ -1,16 +1,5 @@
 package import CairnStore
 
-/// Where the news comes from that memory is short.
-package protocol PressureSource: Sendable {
-  /// Waits until memory is short, and says how much so; `nil`: nothing more will come.
-  func next() -> MemoryPressure?
-}
-
-/// What makes itself smaller when memory is short.
-package protocol PressureResponder: AnyObject, Sendable {
-  func respond(to pressure: MemoryPressure)
-}
-
 /// Tells caches that memory is short: one thread for all caches of a process, from the first on that
 /// wants to know.
 ///
