@@ -81,18 +81,17 @@ extension MemoryCache {
   public func remove<Failure: Error>(
     where isRemoved: (CacheEntry<Key, Value>) throws(Failure) -> Bool
   ) throws(Failure) -> TrimSummary {
-    var victims: [(key: Key, version: UInt64)] = []
+    var victims: [(key: Key, hash: UInt32, version: UInt64)] = []
     for entry in entries() where try isRemoved(entry) {
-      victims.append((entry.key, entry.info.version))
+      victims.append((entry.key, MemoryTable<Key, Value>.hash(entry.key), entry.info.version))
     }
     var rest = victims[...]
     return removeGroups { state, removed in
       while let victim = rest.popFirst() {
-        let hash = MemoryTable<Key, Value>.hash(victim.key)
-        let slot = state.table.find(victim.key, hash: hash)
+        let slot = state.table.find(victim.key, hash: victim.hash)
         if slot == noSlot || state.table.nodes[Int(slot)].version != victim.version { continue }
         let cost = state.table.nodes[Int(slot)].cost
-        state.noteWrite(hash: hash)
+        state.noteWrite(hash: victim.hash)
         state.remove(slot, .removed, &removed)
         return cost
       }

@@ -17,7 +17,7 @@ extension MemoryCache {
     _ value: Value, forKey key: Key, cost: UInt64? = nil, lifetime: Duration? = nil,
     idleLimit: Duration? = nil
   ) {
-    let cost = cost ?? costing?(key, value) ?? 0
+    let cost = cost ?? defaultCost(of: value, forKey: key)
     let hash = MemoryTable<Key, Value>.hash(key)
     let times = clock.times(lifetime: lifetime, idleLimit: idleLimit)
     var removed = RemovedEntries<Key, Value>()
@@ -180,7 +180,7 @@ extension MemoryCache {
     _ value: Value, forKey key: Key, ticket: CacheTicket, cost: UInt64? = nil,
     expires: Timestamp? = nil, idleLimit: Duration? = nil, version: UInt64? = nil
   ) -> Bool {
-    let cost = cost ?? costing?(key, value) ?? 0
+    let cost = cost ?? defaultCost(of: value, forKey: key)
     let hash = MemoryTable<Key, Value>.hash(key)
     let times = clock.times(expires: expires, idleLimit: idleLimit)
     var removed = RemovedEntries<Key, Value>()

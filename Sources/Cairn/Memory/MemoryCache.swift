@@ -22,6 +22,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   @usableFromInline let lock: CacheLock<MemoryState<Key, Value>>
   @usableFromInline let clock: CacheClock
   @usableFromInline let costing: (@Sendable (Key, Value) -> UInt64)?
+  /// What values cost of which the bytes are known, if no closure says.
+  @usableFromInline let byteCosting: (@Sendable (Value) -> UInt64)?
   /// Whether removing what has expired is to be asked for.
   @usableFromInline let schedulesTrims: Bool
   /// As it was made, but for the limits, which may have changed since.
@@ -50,7 +52,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   ) {
     self.configuration = configuration
     self.environment = environment
-    self.costing = costing ?? byteCosting()
+    self.costing = costing
+    byteCosting = costing == nil ? makeByteCosting() : nil
     clock = CacheClock(configuration)
     schedulesTrims = configuration.autoTrimInterval != nil
     lock = CacheLock(
@@ -58,6 +61,13 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         countLimit: configuration.countLimit, costLimit: configuration.costLimit,
         policy: configuration.policy))
     if configuration.respondsToMemoryPressure { environment.pressureMonitor.add(self) }
+  }
+
+  /// Has what it holds destroyed where the configuration wants it. Observers are told nothing.
+  deinit {
+    var garbage = MemoryTable<Key, Value>()
+    lock.withLock { swap(&garbage, &$0.table) }
+    release(garbage)
   }
 
   // MARK: State
@@ -110,6 +120,18 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
       lock.withLock { $0.costLimit = newValue.map { UInt128($0) } ?? .max }
       keepLimits()
     }
+  }
+
+  /// What a value costs that is set without a cost.
+  @inlinable
+  @inline(__always)
+  func defaultCost(of value: Value, forKey key: Key) -> UInt64 {
+    if let costing { return costing(key, value) }
+    guard let byteCosting else { return 0 }
+    // In code that is specialised for them these casts are none, and the call is 50 ns when measured.
+    if let bytes = value as? [UInt8] { return UInt64(bytes.count) }
+    if let text = value as? String { return UInt64(text.utf8.count) }
+    return byteCosting(value)
   }
 
   // MARK: After the lock
@@ -188,14 +210,11 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 }
 
 /// What values cost of which the bytes are known; `nil` where they are not.
-private func byteCosting<Key, Value>() -> (@Sendable (Key, Value) -> UInt64)? {
+private func makeByteCosting<Value>() -> (@Sendable (Value) -> UInt64)? {
   func costing<Bytes: ByteSource & SendableMetatype>(
     _ type: Bytes.Type
-  ) -> @Sendable (Key, Value) -> UInt64 {
-    { _, value in
-      guard let bytes = value as? Bytes else { return 0 }
-      return UInt64(bytes.withBytes { $0.byteCount })
-    }
+  ) -> @Sendable (Value) -> UInt64 {
+    { value in (value as? Bytes).map { UInt64($0.withBytes { $0.byteCount }) } ?? 0 }
   }
   guard let type = Value.self as? any (ByteSource & SendableMetatype).Type else { return nil }
   return costing(type)

@@ -1,4 +1,5 @@
 import Cairn
+import CairnStore
 import Foundation
 import FuzzSupport
 import Synchronization
@@ -186,7 +187,7 @@ struct AncestorBugTests {
   @Test("TMCache: a promotion that raced with a write left the older value in memory")
   func promotionRace() {
     // A tier below, with a version for each value: what was set last counts.
-    let below = Mutex(0)
+    let below = Lock(0)
     let cache: MemoryCache<Int, Int> = scene.cache()
     let rounds = 3000
     onThreads(2) { thread in

@@ -1,4 +1,5 @@
 import Cairn
+import CairnStore
 import Foundation
 import FuzzSupport
 import Synchronization
@@ -29,7 +30,7 @@ struct MemoryConcurrencyTests {
       $0.policy = policy
       $0.release = release
     }
-    let held = Mutex<[Stamp: Int]>([:])
+    let held = Lock<[Stamp: Int]>([:])
     let cleared = Atomic(0)
     cache.observe { [weak cache] event, value in
       switch event {

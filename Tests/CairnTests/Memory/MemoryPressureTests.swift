@@ -1,12 +1,12 @@
 import Cairn
+import CairnStore
 import Foundation
 import FuzzSupport
-import Synchronization
 import Testing
 
 /// A source that tells what a test says.
 final class ManualPressureSource: PressureSource {
-  private let waiting = Mutex<[MemoryPressure?]>([])
+  private let waiting = Lock<[MemoryPressure?]>([])
   private let available = DispatchSemaphore(value: 0)
 
   /// `nil` ends it.

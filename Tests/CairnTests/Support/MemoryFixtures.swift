@@ -1,7 +1,7 @@
 import Cairn
+import CairnStore
 import Foundation
 import FuzzSupport
-import Synchronization
 import Testing
 
 /// What a test of a cache in memory decides itself: the time, when background work runs, and when memory
@@ -50,7 +50,8 @@ struct SilentPressureSource: PressureSource {
 
 /// Events in the order in which they came.
 final class Record<Element: Sendable>: Sendable {
-  private let elements = Mutex<[Element]>([])
+  // Not the standard library's `Mutex`, which Thread Sanitizer does not understand.
+  private let elements = Lock<[Element]>([])
 
   var all: [Element] { elements.withLock { $0 } }
 
