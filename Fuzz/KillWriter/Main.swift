@@ -28,6 +28,7 @@ enum KillWriter {
       case "descriptor-limit":
         try Situations.descriptorLimit(
           path: path, timersRun: numbers.first == 1)
+      case "fill": try Situations.fill(path: path)
       case "thread-limit": try Situations.threadLimit(path: path)
       default: fail("no mode \(arguments[1])")
       }

@@ -23,6 +23,24 @@ enum Situations {
     try store.close()
   }
 
+  /// Writes new keys until the disk is full, and ends as if killed.
+  static func fill(path: String) throws {
+    var configuration = configuration()
+    configuration.segmentByteLimit = 64 << 20
+    let store = try Store(path: path, configuration: configuration)
+    let value = [UInt8](repeating: 1, count: 1000)
+    var error: StoreError?
+    var number = 0
+    while error == nil {
+      error = storeError {
+        try store.setValue(value, forKey: "key\(number)", durability: .process)
+      }
+      number += 1
+    }
+    guard case .noSpace(_, _, .disk) = error else { fail("\(String(describing: error))") }
+    _exit(0)
+  }
+
   /// Calls everything that a store has, and returns what did not fail with the error expected.
   private static func firstWrongUse(of store: Store, expecting expected: StoreError) -> String? {
     let uses: [() throws -> Void] = [

@@ -89,6 +89,11 @@ public final class Store: Sendable {
   /// Makes a checkpoint now. The store does so by itself.
   package func checkpoint() throws(StoreError) { try engine.checkpoint() }
 
+  /// Compacts everything as on a full disk: for tests.
+  package func compactByPieces(of byteCount: Int) throws(StoreError) {
+    try engine.compactByPieces(of: byteCount)
+  }
+
   /// For tests: the keys, the least recently accessed first.
   package func keysByRecency() throws -> [[UInt8]] { try engine.keysByRecency() }
 

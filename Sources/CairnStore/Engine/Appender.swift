@@ -68,11 +68,13 @@ struct Appender: ~Copyable {
     case needsNext
     /// The records do not fit any regular segment.
     case needsOwnSegment
+    /// The disk has none.
+    case none(StoreError)
   }
 
   /// Makes room for `byteCount` bytes of records, as far as this state alone can.
   mutating func makeRoom(
-    byteCount: Int, isRemoval: Bool, segmentByteLimit: Int
+    byteCount: Int, isRemoval: Bool, segmentByteLimit: Int, reserve: DiskReserve
   ) throws(StoreError) -> Room {
     while true {
       guard let active else { return .needsSession }
@@ -86,7 +88,13 @@ struct Appender: ~Copyable {
           return .needsNext
         }
         let wanted = min(active.capacity, isRemoval ? end : end + Self.slack)
-        if wanted > active.allocatedByteCount { try grow(active, to: wanted) }
+        if wanted > active.allocatedByteCount {
+          // What is added must leave what removing it takes.
+          if !isRemoval {
+            try reserve.ensure(forLogOf: segments.reduce(0) { $0 + $1.allocatedByteCount })
+          }
+          try grow(active, to: wanted)
+        }
         return .ready
       }
       if SegmentHeader.byteCount + byteCount + RecordHeader.rollByteCount > segmentByteLimit {

@@ -11,6 +11,12 @@ struct CheckpointBasis {
   let activeByteCount: Int
   /// What was counted as appended until then.
   var appendedByteCount = 0
+
+  /// The size of its file, but for the header.
+  var leastByteCount: Int {
+    snapshot.count * Checkpoint.entryByteCount
+      + segments.reduce(0) { $0 + $1.liveExtensionCount } * Checkpoint.extensionByteCount
+  }
 }
 
 /// A checkpoint whose file is on disk and which no manifest lists yet.
@@ -45,10 +51,7 @@ struct CheckpointWriter: ~Copyable {
       repeating: Checkpoint.Sample(tick: 0, time: Timestamp(millisecondsSinceEpoch: 0)),
       count: samples)
     try file.allocate(
-      from: 0,
-      to: header.headerByteCount + basis.snapshot.count * Checkpoint.entryByteCount
-        + basis.segments.reduce(0) { $0 + $1.liveExtensionCount } * Checkpoint.extensionByteCount,
-      orExtend: true)
+      from: 0, to: header.headerByteCount + basis.leastByteCount, orExtend: true)
     self.header = header
     self.file = file
     offset = header.headerByteCount

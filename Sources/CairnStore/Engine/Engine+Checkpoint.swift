@@ -10,12 +10,22 @@ final class CheckpointProgress: Sendable {
   let appendedByteCount: Atomic<Int>
   /// Whether segments that it speaks of have been compacted since.
   let isOvertaken = Atomic(false)
+  /// Whether a compaction has taken it away.
+  let isGone = Atomic(false)
   let isQueued = Atomic(false)
 
   init(lastSequence: SequenceNumber, byteCount: Int, appendedByteCount: Int) {
     self.lastSequence = Atomic(lastSequence)
     self.byteCount = Atomic(byteCount)
     self.appendedByteCount = Atomic(appendedByteCount)
+  }
+
+  /// There is none any more: one that follows is worth it at once.
+  func noteGone() {
+    isGone.store(true, ordering: .relaxed)
+    isOvertaken.store(true, ordering: .relaxed)
+    lastSequence.store(0, ordering: .relaxed)
+    byteCount.store(0, ordering: .relaxed)
   }
 }
 
@@ -163,6 +173,12 @@ extension Engine {
     _ basis: CheckpointBasis, isCancelled: () -> Bool
   ) -> (checksum: UInt32, byteCount: Int)? {
     do throws(StoreError) {
+      // The last room on a disk is for the log.
+      let logByteCount = basis.segments.reduce(0) { $0 + $1.end }
+      let spare = DiskReserve.byteCount(forLogOf: logByteCount)
+      if directory.reservesBlocks, try directory.freeByteCount() < basis.leastByteCount + spare {
+        throw .noSpace(path: path, neededByteCount: basis.leastByteCount + spare, limit: .disk)
+      }
       // Some more may come while this goes on.
       let sampleCount = index.recency.state(now: clock.now()).samples.count + 8
       // Under the manifest's lock, and only while the store's own lock is held: a close that fails

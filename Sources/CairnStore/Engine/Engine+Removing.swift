@@ -204,8 +204,8 @@ extension Engine {
     var end = Int64.min
     _ = index.find(victim.candidate.hash, at: victim.location, extendedTo: &end) { entry in
       // After a removal of all, another segment may lie at the same place.
-      if table.segment(at: victim.location) === victim.segment {
-        found = Place(entry: entry, segment: victim.segment)
+      if let segment = table.segment(at: victim.location), segment.id == victim.segmentID {
+        found = Place(entry: entry, segment: segment)
       }
     }
     var byteCount = victim.recordByteCount

@@ -2,9 +2,11 @@ extension Engine {
   // MARK: Room for records
 
   /// Runs `body` under the appender's lock with room for `byteCount` bytes of records.
+  ///
+  /// - Parameter mayCompact: whether to compact where there is none.
   @inline(__always)
   func withRoom<Value>(
-    byteCount: Int, isRemoval: Bool,
+    byteCount: Int, isRemoval: Bool, mayCompact: Bool = true,
     _ body: (inout Appender) throws(StoreError) -> Value
   ) throws(StoreError) -> Value {
     while true {
@@ -12,9 +14,11 @@ extension Engine {
       var chores: Appender.Chores?
       let value = try appender.withLock { (appender) throws(StoreError) -> Value? in
         try appender.checkWritable(path: path)
-        room = try appender.makeRoom(
-          byteCount: byteCount, isRemoval: isRemoval,
-          segmentByteLimit: configuration.segmentByteLimit)
+        do throws(StoreError) {
+          room = try appender.makeRoom(
+            byteCount: byteCount, isRemoval: isRemoval,
+            segmentByteLimit: configuration.segmentByteLimit, reserve: reserve)
+        } catch { room = .none(error) }
         guard case .ready = room else { return nil }
         let value = try body(&appender)
         chores = appender.takeChores(prefaulting: prefaults)
@@ -24,14 +28,21 @@ extension Engine {
         if let chores { run(chores) }
         return value
       }
-      switch room {
-      case .ready: preconditionFailure("with room there is a value")
-      case .needsSession: try beginSession()
-      case .needsNext: try prepareNextSegment()
-      case .needsOwnSegment:
-        // It will be full at once; what follows it must be there, also for a removal.
-        try prepareNextSegment()
-        if let value = try inOwnSegment(byteCount: byteCount, body) { return value }
+      do throws(StoreError) {
+        switch room {
+        case .ready: preconditionFailure("with room there is a value")
+        case .needsSession: try beginSession()
+        case .needsNext: try prepareNextSegment()
+        case .needsOwnSegment:
+          // It will be full at once; what follows it must be there, also for a removal.
+          try prepareNextSegment()
+          if let value = try inOwnSegment(byteCount: byteCount, body) { return value }
+        case .none(let error): throw error
+        }
+      } catch {
+        guard case .noSpace(_, _, let limit) = error, limit != .fileSize, mayCompact,
+          try findRoom(isRemoval: isRemoval)
+        else { throw error }
       }
     }
   }
@@ -99,6 +110,8 @@ extension Engine {
       try appender.withLock { (appender) throws(StoreError) -> Value? in
         try appender.checkWritable(path: path)
         if appender.active == nil { return nil }
+        try reserve.ensure(
+          forLogOf: byteCount + appender.segments.reduce(0) { $0 + $1.allocatedByteCount })
         try appender.makeRoomForRoll()
         let need = SegmentHeader.byteCount + byteCount + RecordHeader.rollByteCount
         let capacity = (need + 4095) & ~4095
@@ -145,10 +158,19 @@ extension Engine {
     // A manifest that lists it must not be written before the file and its header are durable.
     // An id that was used for a file that did not come to be listed is used again.
     try directory.unlink(FileName.segment(id))
-    let segment = try files.create(
-      id: id, salt: salt, baseSequence: next,
-      baseTime: SegmentHeader.baseTime(for: clock.now()), capacity: capacity,
-      allocating: min(byteCount, capacity))
+    func create(allocating byteCount: Int) throws(StoreError) -> Segment {
+      try files.create(
+        id: id, salt: salt, baseSequence: next,
+        baseTime: SegmentHeader.baseTime(for: clock.now()), capacity: capacity,
+        allocating: min(byteCount, capacity))
+    }
+    let segment: Segment
+    do throws(StoreError) { segment = try create(allocating: byteCount) } catch {
+      // On a disk that is nearly full it begins smaller.
+      let least = SegmentHeader.byteCount + Appender.slack
+      guard case .noSpace = error, byteCount == Appender.firstAllocation else { throw error }
+      segment = try create(allocating: least)
+    }
     do throws(StoreError) {
       // DURABILITY: the file's name is on disk before a manifest that needs it.
       do {

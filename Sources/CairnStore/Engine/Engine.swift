@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// An open store: what holds the parts together. `Store` is its public face.
 ///
-/// Locks, in the order in which they may be taken: `maintenance`, `switching`, `eviction`, `manifest`, `appender`, then those
+/// Locks, in the order in which they may be taken: `eviction`, `maintenance`, `switching`, `manifest`, `appender`, then those
 /// inside the index, the segment table and the recency clock. `commits` is held alone and briefly.
 /// System calls happen under the first five, never under a lock of the index.
 @usableFromInline
@@ -19,6 +19,7 @@ package final class Engine: Sendable {
   let directory: Directory
   let files: SegmentFiles
   let table: SegmentTable
+  let reserve: DiskReserve
   let index: HashIndex
   let hash: SipHash
   let clock: StoreClock
@@ -38,6 +39,9 @@ package final class Engine: Sendable {
   let commits: Lock<CommitState>
   let backgroundFlags = BackgroundFlags()
   let checkpoints: CheckpointProgress
+  /// How often a compaction has made room on a full disk, and how many writers wait for one.
+  let roomGains = Atomic(0)
+  let roomSeekers = Atomic(0)
   /// For jobs that wait; it holds this engine until `close`.
   let handle = EngineHandle()
   let processMark: ForkGuard.Mark
@@ -82,6 +86,7 @@ package final class Engine: Sendable {
     directory = parts.directory
     files = parts.files
     table = parts.files.table
+    reserve = DiskReserve(directory: parts.directory, isReadOnly: parts.isReadOnly)
     index = parts.index
     hash = parts.hash
     clock = parts.clock

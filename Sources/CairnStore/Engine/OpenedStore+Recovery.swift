@@ -13,6 +13,7 @@ extension OpenedStore {
         id: entry.id, salt: entry.salt, end: entry.byteCount, capacity: nil,
         compactedAt: entry.compactedAt)
     }
+    let overlong = overlong
     if manifest.isClean {
       try openCleanSegments(segmentByteLimit: segmentByteLimit)
     } else {
@@ -47,6 +48,9 @@ extension OpenedStore {
     // Only here, since nothing is changed in a store that is refused.
     try sweep()
     if !manifest.isClean { try sealRecovered() }
+    // What was cut off or allocated ahead, in a process that came to no close. Not beside a poisoned
+    // store whose readers may still look at it.
+    if !hasLostPages { for segment in overlong { try? segment.trim(to: segment.usage.end) } }
     // Also after a clean close: the recovery that the mark was for may have died before this.
     SyncFailureMark(lockFile: lockFile).clear()
   }
@@ -80,11 +84,13 @@ extension OpenedStore {
           file: FileName.checkpoint(manifest.checkpointID), offset: Checkpoint.fixedByteCount,
           cause: .badLength))
     }
-    segments.append(
-      try files.open(
-        id: id, salt: salt, byteCount: end, capacity: capacity, readOnly: isReadOnly,
-        compactedAt: compactedAt, at: places[id]?.granule))
+    var fileByteCount = 0
+    let segment = try files.open(
+      id: id, salt: salt, byteCount: end, capacity: capacity, readOnly: isReadOnly,
+      compactedAt: compactedAt, at: places[id]?.granule, noting: { fileByteCount = $0 })
+    segments.append(segment)
     ends[id] = end
+    if fileByteCount > end { overlong.append(segment) }
   }
 
   /// After a close the manifest knows every length; anything else is corruption.

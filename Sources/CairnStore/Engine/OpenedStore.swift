@@ -19,6 +19,8 @@ struct OpenedStore {
   var recovery = RecoveryReport()
   /// Where the records of each segment end.
   var ends: [SegmentID: Int] = [:]
+  /// Segments whose files are longer than that.
+  var overlong: [Segment] = []
   /// What the index was made of, if not of the whole log.
   var checkpoint: Checkpoint?
   var checkpointSource: CheckpointSource?

@@ -75,7 +75,8 @@ struct VictimGroup {
   struct Victim {
     var candidate: RemovalCandidate
     var location: Location
-    var segment: Segment
+    /// Its segment, which is not held: a compaction may have to give its space back meanwhile.
+    var segmentID: SegmentID
     /// The tombstone.
     var header: RecordHeader
     /// Where its key lies among all keys of the group.
@@ -113,7 +114,7 @@ struct VictimGroup {
     keys.append(contentsOf: record.key.copied())
     victims.append(
       Victim(
-        candidate: candidate, location: location, segment: record.segment, header: header,
+        candidate: candidate, location: location, segmentID: record.segment.id, header: header,
         key: start..<keys.count,
         recordByteCount: record.header.byteCount, sequence: record.sequence,
         end: end, hasExpired: hasExpired))

@@ -240,27 +240,3 @@ struct Replay: ~Copyable {
   }
 
 }
-
-/// Follows the records of atomic batches: all of a batch, in order, side by side.
-struct BatchProgress {
-  /// Where the batch began that is not complete yet.
-  private(set) var start: Int?
-  private var next: UInt32 = 0
-  private var count: UInt32 = 0
-
-  /// Whether a record may follow those before it.
-  mutating func accept(_ header: RecordHeader, at offset: Int) -> Bool {
-    if start == nil {
-      guard header.flags.contains(.batch) else { return true }
-      guard header.batchIndex == 0 else { return false }
-      start = offset
-      next = 0
-      count = header.batchCount
-    }
-    guard header.flags.contains(.batch), header.batchIndex == next, header.batchCount == count
-    else { return false }
-    next += 1
-    if next == count { start = nil }
-    return true
-  }
-}

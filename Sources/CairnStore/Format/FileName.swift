@@ -4,6 +4,8 @@ package enum FileName {
   package static let manifest = "MANIFEST"
   /// The manifest before it is put into place, and the space for it.
   package static let newManifest = "MANIFEST.new"
+  /// Space that is kept for what gives space back on a full disk.
+  package static let reserve = "RESERVE"
   /// The folder for files of the store's kind that the manifest does not know.
   package static let quarantine = "quarantine"
 

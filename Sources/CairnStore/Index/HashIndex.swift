@@ -357,6 +357,11 @@ package final class HashIndex: Sendable {
     recency.update { ranks.rank(of: $0) }
   }
 
+  /// Returns when everybody who was looking at an entry under a shard's lock has let go of it.
+  package func waitForReaders() {
+    for shard in 0..<Self.shardCount { shards[shard].withLock { _ in } }
+  }
+
   // MARK: Snapshots
 
   /// The index as it is now. Called where nothing changes it, under the appender's lock; whoever

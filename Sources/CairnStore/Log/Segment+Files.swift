@@ -55,11 +55,14 @@ package struct SegmentFiles: Sendable {
   ///   - byteCount: where its records end, or `nil` where only the file's length is known.
   ///   - usage: what its records amount to, where that is known.
   ///   - place: its first granule, if it has one already.
+  ///   - note: told how long the file is.
   package func open(
     id: SegmentID, salt: UInt64, byteCount: Int?, capacity: Int?, readOnly: Bool,
-    compactedAt: SequenceNumber = 0, usage: SegmentUsage? = nil, at place: Int? = nil
+    compactedAt: SequenceNumber = 0, usage: SegmentUsage? = nil, at place: Int? = nil,
+    noting note: (Int) -> Void = { _ in }
   ) throws(StoreError) -> Segment {
     let (file, header, fileByteCount) = try check(id: id, salt: salt, readOnly: readOnly)
+    note(fileByteCount)
     let end = byteCount ?? fileByteCount
     guard end <= fileByteCount else {
       throw .corrupt(Corruption(file: file.name, offset: fileByteCount, cause: .fileTooShort))
@@ -78,6 +81,12 @@ package struct SegmentFiles: Sendable {
       table.release(granule: granule, capacity: capacity)
       throw error
     }
+  }
+
+  /// The same segment without what lies at `end` or behind it. Nobody finds it before it is put into
+  /// the table.
+  package func shortened(_ segment: Segment, to end: Int) throws(StoreError) -> Segment {
+    segment.shortened(to: end, mapping: try map(segment.file, byteCount: end, writable: false))
   }
 
   /// Opens the file of a listed segment and checks its header against the manifest.

@@ -21,16 +21,34 @@ package final class Segment: Sendable {
   /// Bytes from the start that are known to be durable.
   private let synced: Atomic<Int>
   private let retired = Atomic(false)
+  /// Who reads how much of the file, once a part was cut off its end.
+  private let readers: FileReaders
+  /// How much of the file it reads as one of those, or 0.
+  private let readEnd = Atomic(0)
+  /// Bytes that are cut off and still there, since this one may be read from.
+  private let cutByteCount = Atomic(0)
   /// 0, or the newest sequence number when the compaction that wrote it began.
   package let compactedAt: SequenceNumber
   /// What its records amount to; changed under the appender's lock only.
   package let usage: SegmentUsage
 
-  package init(
+  package convenience init(
     header: SegmentHeader, file: File, mapping: MappedMemory?, capacity: Int, granule: Int,
     allocatedByteCount: Int, syncedByteCount: Int, compactedAt: SequenceNumber,
     usage: SegmentUsage
   ) {
+    self.init(
+      header: header, file: file, mapping: mapping, capacity: capacity, granule: granule,
+      allocatedByteCount: allocatedByteCount, syncedByteCount: syncedByteCount,
+      compactedAt: compactedAt, usage: usage, readers: FileReaders())
+  }
+
+  private init(
+    header: SegmentHeader, file: File, mapping: MappedMemory?, capacity: Int, granule: Int,
+    allocatedByteCount: Int, syncedByteCount: Int, compactedAt: SequenceNumber,
+    usage: SegmentUsage, readers: FileReaders
+  ) {
+    self.readers = readers
     self.header = header
     self.file = file
     self.mapping = mapping
@@ -150,10 +168,55 @@ package final class Segment: Sendable {
     usage.total.pinnedBytes.wrappingAdd(allocatedByteCount, ordering: .relaxed)
   }
 
+  /// The same segment without what lies at `end` or behind it, to take this one's place.
+  ///
+  /// What is cut off stays in the file until nobody reads from this one any more.
+  package func shortened(to end: Int, mapping: MappedMemory?) -> Segment {
+    let segment = Segment(
+      header: header, file: file, mapping: mapping, capacity: end, granule: granule,
+      allocatedByteCount: end, syncedByteCount: end, compactedAt: compactedAt, usage: usage,
+      readers: readers)
+    if readEnd.load(ordering: .relaxed) == 0 {
+      readEnd.store(allocatedByteCount, ordering: .relaxed)
+      readers.add(allocatedByteCount)
+    }
+    segment.readEnd.store(end, ordering: .relaxed)
+    readers.add(end)
+    return segment
+  }
+
+  /// A shorter one has taken its place.
+  package func didCut(to end: Int) {
+    let byteCount = max(0, allocatedByteCount - end)
+    cutByteCount.store(byteCount, ordering: .relaxed)
+    usage.total.pinnedBytes.wrappingAdd(byteCount, ordering: .relaxed)
+  }
+
   deinit {
     // Nobody reads from it any more, so the system has its space back.
-    if isRetired {
-      usage.total.pinnedBytes.wrappingSubtract(allocatedByteCount, ordering: .relaxed)
+    let pinned = isRetired ? allocatedByteCount : cutByteCount.load(ordering: .relaxed)
+    if pinned > 0 { usage.total.pinnedBytes.wrappingSubtract(pinned, ordering: .relaxed) }
+    let end = readEnd.load(ordering: .relaxed)
+    if end > 0 { readers.remove(end, of: file) }
+  }
+}
+
+/// Who reads how much of a file of which parts were cut off: it gets shorter when nobody reads the
+/// rest any more. Memory beyond the end of a file must not be touched.
+private final class FileReaders: Sendable {
+  private let ends = Lock<[Int]>([])
+
+  func add(_ end: Int) { ends.withLock { $0.append(end) } }
+
+  func remove(_ end: Int, of file: File) {
+    ends.withLock { ends in
+      if let index = ends.firstIndex(of: end) { ends.remove(at: index) }
+      // Nobody is left where the store was closed; then the next open does it.
+      guard let longest = ends.max(), longest < end,
+        let status = try? file.status(), status.byteCount > longest
+      else { return }
+      // Where it fails, the next open does it.
+      try? file.truncate(to: longest)
     }
   }
 }
@@ -279,6 +342,20 @@ package final class SegmentUsage: Sendable {
       covered.lowestSequence == 0 ? .max : covered.lowestSequence, ordering: .relaxed)
     earliestExpiry.store(covered.earliestExpiry, ordering: .relaxed)
     shortestIdleLimit.store(covered.shortestIdleLimit, ordering: .relaxed)
+  }
+
+  /// What lay behind a mark was cut off, and nothing of it is live.
+  package func shorten(to mark: SegmentOutline.Mark) {
+    endOffset.store(mark.offset, ordering: .relaxed)
+    puts.store(mark.putCount, ordering: .relaxed)
+    tombstones.store(mark.tombstoneCount, ordering: .relaxed)
+    tombstoneBytes.store(mark.tombstoneByteCount, ordering: .relaxed)
+    highestTombstone.store(mark.highestTombstone, ordering: .relaxed)
+    extensions.store(mark.extensionCount, ordering: .relaxed)
+    records.store(
+      mark.putCount + mark.tombstoneCount + mark.extensionCount, ordering: .relaxed)
+    lowest.store(mark.lowestSequence, ordering: .relaxed)
+    highest.store(mark.highestSequence, ordering: .relaxed)
   }
 
   /// Puts it into what a checkpoint says of a segment.

@@ -89,6 +89,20 @@ package final class SegmentTable: Sendable {
     release(granule: segment.granule, capacity: segment.capacity)
   }
 
+  /// Puts a segment into the place of the longer one that it was made of.
+  ///
+  /// The caller holds on to the old one until every reader has let go of the index's locks that found
+  /// it here.
+  package func replace(_ old: Segment, with new: Segment) {
+    let count = Self.granuleCount(capacity: new.capacity)
+    for slot in 0..<count { segments.set(new.granule + slot, to: new) }
+    let oldCount = Self.granuleCount(capacity: old.capacity)
+    for slot in count..<max(count, oldCount) { segments.set(new.granule + slot, to: nil) }
+    if oldCount > count {
+      granules.withLock { $0.free[oldCount - count, default: []].append(new.granule + count) }
+    }
+  }
+
   /// The segment that holds a location. To be called under the lock of the index shard that holds
   /// an entry with this location: then the segment cannot have been removed.
   @inline(__always)

@@ -36,6 +36,9 @@ package enum PlantedBug: String, CaseIterable, Sendable {
   // Notes left out: of files to be removed, of times.
   case retiredForgotten, emptyNotRetired, lastTimeForgotten, writtenForgotten
 
+  /// Nothing is kept on the disk for removals and compactions.
+  case noReserve
+
   // Promises of durability that are taken for weaker ones.
   case defaultDurabilityIgnored, shorterIntervalIgnored
 
@@ -53,6 +56,9 @@ package enum PlantedBug: String, CaseIterable, Sendable {
   case tombstonesDropped
   /// Each clause of the rule for tombstones, taken wrongly.
   case lowestSequenceIgnored, compactedAtEnd, deadPutsIgnored
+  /// A segment that is cut counts as one that leaves; the manifest goes on listing all of it; an extension
+  /// behind the cut goes with the segment although its put stays.
+  case cutSegmentLeaves, cutNotListed, cutLosesExtensions
   case batchFieldsKept, sequenceRenewed, livenessByHash, movedBlindly
   /// A compaction by hand says nothing of a failed sync that it had no need of.
   case compactionKeepsQuiet

@@ -9,6 +9,8 @@ struct CompactionCopier: ~Copyable {
   let barrier: SequenceNumber
   private let engine: Engine
   private let inputs: [Segment]
+  /// Where the only input is cut in two, what lies before stays where it is; `nil`: nothing stays.
+  private let cut: SegmentOutline.Mark?
   private let pace: CompactionPace?
 
   /// The segment that is written.
@@ -46,11 +48,12 @@ struct CompactionCopier: ~Copyable {
   }
 
   init(
-    engine: Engine, inputs: [Segment], began: SequenceNumber, barrier: SequenceNumber,
-    pace: CompactionPace?
+    engine: Engine, inputs: [Segment], cut: SegmentOutline.Mark? = nil, began: SequenceNumber,
+    barrier: SequenceNumber, pace: CompactionPace?
   ) {
     self.engine = engine
     self.inputs = inputs
+    self.cut = cut
     self.began = began
     self.barrier = barrier
     self.pace = pace
@@ -77,7 +80,7 @@ struct CompactionCopier: ~Copyable {
     let segment = inputs[index]
     let end = segment.usage.end
     var scanner = SegmentScanner(file: segment.file, header: segment.header, end: end)
-    var offset = SegmentHeader.byteCount
+    var offset = cut?.offset ?? SegmentHeader.byteCount
     while offset < end {
       guard let header = try scanner.header(at: offset) else {
         throw segment.corruption(at: offset, .badRecordHeader)
@@ -106,12 +109,42 @@ struct CompactionCopier: ~Copyable {
         }
       }
       offset += header.byteCount
-      recordsSinceBreath += 1
-      if recordsSinceBreath >= 4096 {
-        recordsSinceBreath = 0
-        try breathe()
-      }
+      try breatheSometimes()
     }
+  }
+
+  private mutating func breatheSometimes() throws(StoreError) {
+    recordsSinceBreath += 1
+    if recordsSinceBreath >= 4096 {
+      recordsSinceBreath = 0
+      try breathe()
+    }
+  }
+
+  /// Adds the records of the only input up to `end` to an outline.
+  mutating func outline(
+    _ outline: inout SegmentOutline, to end: Int
+  ) throws(StoreError) {
+    let segment = inputs[0]
+    var scanner = SegmentScanner(file: segment.file, header: segment.header, end: end)
+    var offset = outline.end.offset
+    while offset < end {
+      guard let header = try scanner.header(at: offset) else {
+        throw segment.corruption(at: offset, .badRecordHeader)
+      }
+      var isNeeded = header.kind != .roll
+      if header.kind == .put {
+        let hash = try scanner.withKey(of: header, at: offset) { engine.hash.hash($0) }
+        isNeeded = isLive(hash, at: segment.location(at: offset), in: segment)
+      }
+      let sequence = segment.sequence(of: header)
+      guard outline.add(header, sequence: sequence, isNeeded: isNeeded) else {
+        throw segment.corruption(at: offset, .incompleteBatch)
+      }
+      offset += header.byteCount
+      try breatheSometimes()
+    }
+    outline.finish()
   }
 
   /// Copies a put; where its lifetime was extended, with the later end.
@@ -135,7 +168,10 @@ struct CompactionCopier: ~Copyable {
     if planted(.extensionsNotCopied) { return false }
     guard let put = engine.index.location(hash, extendedBy: location) else { return false }
     let owner = engine.table.segment(at: put)
-    return !inputs.contains { $0 === owner }
+    guard let input = inputs.first(where: { $0 === owner }) else { return true }
+    // What lies before the cut stays.
+    guard let cut, !planted(.cutLosesExtensions) else { return false }
+    return input.offset(of: put) < cut.offset
   }
 
   /// Whether the index names this very record. A record that is not live now never is again.

@@ -112,11 +112,22 @@ package struct CompactionPlanner: Sendable {
     return inputs.isEmpty ? nil : inputs
   }
 
-  /// The segment of which the least has to be copied, of those that give something back.
-  package func leastLive() -> [SegmentID] {
+  /// The segment that gives back most for what has to be copied of it, which is no more than `highestCost`
+  /// times as much, and a block at least.
+  package func mostGain(highestCost: Int, without excluded: Set<SegmentID>) -> SegmentFacts? {
     let barrier = barrier(without: [])
-    return segments.filter { $0.isCandidate && $0.gain(barrier) > 0 }
-      .min { $0.cost(barrier) < $1.cost(barrier) }.map { [$0.id] } ?? []
+    func worth(_ facts: SegmentFacts) -> Double {
+      Double(facts.gain(barrier)) / Double(facts.cost(barrier) + 1)
+    }
+    return segments.filter {
+      $0.isCandidate && !excluded.contains($0.id) && $0.gain(barrier) >= 4096
+        && $0.cost(barrier) / $0.gain(barrier) <= highestCost
+    }.max { worth($0) < worth($1) }
+  }
+
+  /// The segments that keep many tombstones from being dropped, where rewriting them is worth it.
+  package func blockersOfTombstones() -> [SegmentID] {
+    worthwhileBlockers(barrier(without: []), betterThan: 0) ?? []
   }
 
   /// Small segments, of which each end of a process leaves one, where many have piled up.

@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// Compaction: what is live in segments with dead records is copied into new segments, which take
 /// their place in the log, so that the space of the dead is given back.
 ///
@@ -22,7 +24,6 @@ extension Engine {
   private func compactToBound(
     _ state: inout CompactionState, _ report: inout CompactionReport
   ) throws(StoreError) {
-    var isTight = false
     // More rounds than this cannot all have gained something.
     var roundsLeft = 64 + 2 * appender.withLock { $0.sealed.count }
     while roundsLeft > 0 {
@@ -36,34 +37,24 @@ extension Engine {
       let allowed = allowedGarbage(live: live)
       let garbage = allocated - live
       let isOverBound = garbage > allowed - allowed / 4
-      let inputs =
-        isTight && isOverBound
-        ? planner.leastLive() : planner.nextRound(isOverBound: isOverBound)
+      let inputs = planner.nextRound(isOverBound: isOverBound)
       if inputs.isEmpty { return }
       do throws(StoreError) {
         // Once the bound is passed there is no time to lose.
-        try run(inputs, pace: garbage > allowed ? nil : CompactionPace(pause), &state, &report)
+        let pace = CompactionPace { [self] duration in
+          if roomSeekers.load(ordering: .relaxed) == 0 { pause(duration) }
+        }
+        try run(inputs, pace: garbage > allowed ? nil : pace, &state, &report)
         // What a round has written is read by the next open until there is a checkpoint, and there may
         // be many more rounds.
         try checkpointIfNeeded()
       } catch {
-        guard case .noSpace = error, !isTight else { throw error }
-        isTight = true
-        giveBackAhead()
+        guard case .noSpace = error, isOverBound else { throw error }
+        let excess = garbage - allowed + allowed / 4
+        let gained = try compactInLittleRoom(
+          goal: excess, highestCost: CompactionPlanner.highestCost, &state, &report)
+        if gained <= 0 { throw error }
       }
-    }
-  }
-
-  /// On a disk without room for a usual round: one segment after the other, that of which the least
-  /// has to be copied first, so that each gives back more than it took.
-  private func compactOneByOne(
-    _ state: inout CompactionState, _ report: inout CompactionReport
-  ) throws(StoreError) {
-    giveBackAhead()
-    while true {
-      let least = plan(state).planner.leastLive()
-      if least.isEmpty { return }
-      try run(least, pace: nil, &state, &report)
     }
   }
 
@@ -95,17 +86,16 @@ extension Engine {
       guard case .noSpace = error else { throw error }
     }
     try sealRolledSegments()
-    let planner = plan(state).planner
-    do throws(StoreError) {
-      let dead = planner.wholeDeadSegments()
-      if !dead.isEmpty { try run(Array(dead), pace: nil, &state, &report) }
-      for inputs in planner.allRounds() {
-        try run(inputs.filter { !dead.contains($0) }, pace: nil, &state, &report)
+    while true {
+      do throws(StoreError) {
+        try compactInRounds(&state, &report)
+        break
+      } catch {
+        guard case .noSpace = error else { throw error }
+        let gained = try compactInLittleRoom(goal: .max, highestCost: .max, &state, &report)
+        // With room again, what has to be looked at together is.
+        if gained < 4096 { break }
       }
-      try compactRemainders(&state, &report)
-    } catch {
-      guard case .noSpace = error else { throw error }
-      try compactOneByOne(&state, &report)
     }
     // A sync may have failed after it had been through all that a round waited for, and what follows a
     // failure does nothing and says nothing.
@@ -116,6 +106,18 @@ extension Engine {
     }
     report.byteCountAfter = allocatedByteCount
     report.unreadableSegmentCount = state.unreadable.count
+  }
+
+  private func compactInRounds(
+    _ state: inout CompactionState, _ report: inout CompactionReport
+  ) throws(StoreError) {
+    let planner = plan(state).planner
+    let dead = planner.wholeDeadSegments()
+    if !dead.isEmpty { try run(Array(dead), pace: nil, &state, &report) }
+    for inputs in planner.allRounds() {
+      try run(inputs.filter { !dead.contains($0) }, pace: nil, &state, &report)
+    }
+    try compactRemainders(&state, &report)
   }
 
   /// Compacts what the rounds before have made worth it: tombstones that waited for a segment of a later
@@ -150,7 +152,7 @@ extension Engine {
       configuration.deadByteFloor ?? 2 * configuration.segmentByteLimit, Int(min(share, 1e18)))
   }
 
-  private var allocatedByteCount: Int {
+  var allocatedByteCount: Int {
     appender.withLock { appender in
       appender.segments.reduce(appender.prepared?.allocatedByteCount ?? 0) {
         $0 + $1.allocatedByteCount
@@ -158,7 +160,7 @@ extension Engine {
     }
   }
 
-  private func plan(
+  func plan(
     _ state: CompactionState
   ) -> (planner: CompactionPlanner, allocated: Int, live: Int) {
     let sealed = manifest.withLock { Set($0.manifest.sealedSegments.map(\.id)) }
@@ -186,7 +188,7 @@ extension Engine {
   }
 
   /// Leaves the active segment for the next where it holds dead records, so that it can be sealed.
-  private func leaveActiveSegment(
+  func leaveActiveSegment(
     where hasDead: (SegmentUsage) -> Bool
   ) throws(StoreError) {
     let sealed = manifest.withLock { Set($0.manifest.sealedSegments.map(\.id)) }
@@ -195,7 +197,7 @@ extension Engine {
     }
     guard isNeeded else { return }
     // Begins a session where there is none, and with it seals what a close left open and full.
-    try withRoom(byteCount: 0, isRemoval: true) { _ in }
+    try withRoom(byteCount: 0, isRemoval: true, mayCompact: false) { _ in }
     var hasLeft = false
     while !hasLeft {
       try prepareNextSegment()
@@ -208,17 +210,6 @@ extension Engine {
         appender.prepared = nil
         return true
       }
-    }
-  }
-
-  /// Gives back what is allocated ahead of the writers, on a disk that has no room.
-  private func giveBackAhead() {
-    appender.withLock { appender in
-      guard let active = appender.active, appender.failure == nil, !appender.isClosed else {
-        return
-      }
-      let needed = appender.offset + Appender.slack
-      if active.allocatedByteCount > needed { try? active.trim(to: needed) }
     }
   }
 

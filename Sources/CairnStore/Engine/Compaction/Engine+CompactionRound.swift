@@ -2,9 +2,12 @@
 extension Engine {
   /// Compacts these segments, as far as they are still in the log. Where one cannot be read, that is
   /// noted and nothing has changed.
+  ///
+  /// - Parameter cut: where given, only what lies behind it in the one segment is compacted, and the
+  ///   segment ends there from then on.
   func run(
-    _ ids: [SegmentID], pace: CompactionPace?, _ state: inout CompactionState,
-    _ report: inout CompactionReport
+    _ ids: [SegmentID], behind cut: SegmentOutline.Mark? = nil, pace: CompactionPace?,
+    _ state: inout CompactionState, _ report: inout CompactionReport
   ) throws(StoreError) {
     // What is live is told by entries, also by those that nobody has asked for yet.
     try index.loadAll()
@@ -14,18 +17,20 @@ extension Engine {
       (appender) throws(StoreError) -> ([Segment], SequenceNumber, SequenceNumber) in
       try appender.checkWritable(path: path)
       let inputs = appender.sealed.filter { wanted.contains($0.id) }
-      return (inputs, appender.nextSequence - 1, Self.barrier(of: appender, without: wanted))
+      // A segment that is cut stays, with all that may lie before the cut.
+      let leaving = cut == nil || planted(.cutSegmentLeaves) ? wanted : []
+      return (inputs, appender.nextSequence - 1, Self.barrier(of: appender, without: leaving))
     }
     if inputs.isEmpty { return }
     var copier = CompactionCopier(
-      engine: self, inputs: inputs, began: began, barrier: barrier, pace: pace)
+      engine: self, inputs: inputs, cut: cut, began: began, barrier: barrier, pace: pace)
     var current = 0
     do throws(StoreError) {
       for index in inputs.indices {
         current = index
         // With nothing that is live, and where all tombstones may go, there is nothing to read it for.
         let usage = inputs[index].usage
-        if usage.livePutCount == 0, usage.liveExtensionCount == 0,
+        if cut == nil, usage.livePutCount == 0, usage.liveExtensionCount == 0,
           usage.highestTombstoneSequence < barrier
         {
           report.droppedTombstoneCount += usage.tombstoneCount
@@ -40,6 +45,7 @@ extension Engine {
         try synchronizeThroughHead(planted(.headTakenFirst) ? began : nil)
       }
       let outputs = try switching.withLock { (_) throws(StoreError) -> [Segment]? in
+        if let cut { return try switchOver(inputs[0], behind: cut, copier) }
         guard let outputs = try switchOver(inputs, copier) else { return nil }
         move(copier, from: inputs, to: outputs)
         remove(takeOut(inputs))
@@ -51,7 +57,7 @@ extension Engine {
         abandon(copier.ids)
         return
       }
-      report.removedSegmentCount += inputs.count
+      report.removedSegmentCount += cut == nil ? inputs.count : 0
       report.writtenSegmentCount += outputs.count
       report.copiedRecordCount += copier.moves.count
       report.droppedTombstoneCount += copier.droppedTombstoneCount
@@ -60,11 +66,20 @@ extension Engine {
       if case .poisoned = error { throw error }
       abandon(copier.ids)
       if copier.isOvertaken { return }
-      guard current >= 0, isUnreadable(error, inputs[current]) else { throw error }
-      state.unreadable.insert(inputs[current].id)
-      tell("\(inputs[current].name) is not compacted: \(error)")
-      if case .system = error, state.isByHand { throw error }
+      guard current >= 0 else { throw error }
+      try noteUnreadable(inputs[current], error, &state)
     }
+  }
+
+  /// Notes that a segment stays as it is, if an error says that it is damaged or that its bytes do not come
+  /// from the disk.
+  func noteUnreadable(
+    _ segment: Segment, _ error: StoreError, _ state: inout CompactionState
+  ) throws(StoreError) {
+    guard isUnreadable(error, segment) else { throw error }
+    state.unreadable.insert(segment.id)
+    tell("\(segment.name) is not compacted: \(error)")
+    if case .system = error, state.isByHand { throw error }
   }
 
   /// Which tombstones must be kept for the segments that stay.
@@ -166,6 +181,21 @@ extension Engine {
   private func switchOver(
     _ inputs: [Segment], _ copier: borrowing CompactionCopier
   ) throws(StoreError) -> [Segment]? {
+    if planted(.inputsUnlinkedFirst) {
+      for input in inputs { try directory.unlink(input.name) }
+    }
+    let replaced = Set(inputs.map(\.id))
+    return try switchOver(inputs, copier) { manifest in
+      manifest.sealedSegments.removeAll { replaced.contains($0.id) }
+      manifest.retiredIDs += inputs.map(\.id.rawValue)
+    }
+  }
+
+  /// - Parameter takingOut: takes the old ones out of the manifest.
+  private func switchOver(
+    _ inputs: [Segment], _ copier: borrowing CompactionCopier,
+    takingOut: (inout Manifest) -> Void
+  ) throws(StoreError) -> [Segment]? {
     let finished = copier.finished
     let compactedAt =
       planted(.compactedAtEnd) ? appender.withLock { $0.nextSequence - 1 } : copier.began
@@ -192,16 +222,11 @@ extension Engine {
               capacity: nil, readOnly: false, compactedAt: compactedAt, usage: part.usage))
         }
         let written = Set(outputs.map(\.id.rawValue))
-        let replaced = Set(inputs.map(\.id))
-        if planted(.inputsUnlinkedFirst) {
-          for input in inputs { try directory.unlink(input.name) }
-        }
         // DURABILITY: before the switch the old segments are the log, after it the new ones; the old
         // files go only when the manifest without them is on disk.
         try replaceManifest(&state) { manifest in
-          manifest.sealedSegments.removeAll { replaced.contains($0.id) }
+          takingOut(&manifest)
           manifest.sealedSegments += outputs.map(\.sealedEntry)
-          manifest.retiredIDs += inputs.map(\.id.rawValue)
           manifest.pendingIDs.removeAll { written.contains($0) }
         }
       } catch {
@@ -216,6 +241,51 @@ extension Engine {
       }
       return outputs
     }
+  }
+
+  /// Puts the new segments into the log in the place of what lies behind a cut, and ends the old one
+  /// there; `nil` where a removal of all has taken it meanwhile.
+  private func switchOver(
+    _ input: Segment, behind cut: SegmentOutline.Mark, _ copier: borrowing CompactionCopier
+  ) throws(StoreError) -> [Segment]? {
+    let shorter = try files.shortened(input, to: cut.offset)
+    var checkpoint: UInt64 = 0
+    let outputs = try switchOver([input], copier) { manifest in
+      for index in manifest.sealedSegments.indices
+      where manifest.sealedSegments[index].id == input.id && !planted(.cutNotListed) {
+        manifest.sealedSegments[index].byteCount = cut.offset
+        manifest.sealedSegments[index].lowestSequence = cut.lowestSequence
+        manifest.sealedSegments[index].highestSequence = cut.highestSequence
+      }
+      // It names places that are cut off, and takes space besides.
+      checkpoint = manifest.checkpointID
+      if checkpoint != 0 { manifest.retiredIDs.append(checkpoint) }
+      manifest.checkpointID = 0
+      manifest.checkpointChecksum = 0
+    }
+    guard let outputs else { return nil }
+    move(copier, from: [input], to: outputs)
+    // Under the appender's lock, so that nobody sees one without the other; a removal of all may have
+    // taken the segment meanwhile.
+    let isThere = appender.withLock { appender in
+      appender.holdsCopies = false
+      guard let index = appender.sealed.firstIndex(where: { $0 === input }) else { return false }
+      appender.sealed[index] = shorter
+      input.usage.shorten(to: cut)
+      table.replace(input, with: shorter)
+      return true
+    }
+    // Snapshots wait for this.
+    appender.wakeAll()
+    if isThere {
+      // Who found it in the table but does not hold it yet.
+      index.waitForReaders()
+      input.didCut(to: cut.offset)
+    }
+    checkpoints.noteGone()
+    // Where the store was closed meanwhile, the next open removes it.
+    manifest.withLock { if $0.lockFile != nil { unlinkCheckpoint(checkpoint, in: &$0) } }
+    return outputs
   }
 
   /// Takes segments out of the log that no entry names any more.

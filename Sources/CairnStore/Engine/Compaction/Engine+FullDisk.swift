@@ -1,0 +1,235 @@
+internal import Synchronization
+
+/// Giving space back where there is none.
+///
+/// A usual round of a compaction writes before it removes. On a full disk it has what the reserve lends,
+/// and goes by pieces: what is live at the end of a segment is copied, then the segment is cut off
+/// there, which makes room for the next piece. So no segment is too large for it.
+extension Engine {
+  /// What is left for a manifest and the header of a segment while pieces are copied.
+  private static let spareByteCount = 32 << 10
+  /// A smaller piece is not worth its segment.
+  private static let smallestPiece = 8 << 10
+
+  /// Makes room for a write that found none; `false` where there is none to be made. To be called under
+  /// no lock but that of evictions.
+  func findRoom(isRemoval: Bool) throws(StoreError) -> Bool {
+    let (log, dead, live) = appender.withLock { appender in
+      appender.segments.reduce(into: (0, 0, 0)) { sum, segment in
+        sum.0 += segment.allocatedByteCount
+        sum.1 += segment.usage.deadByteCount
+        sum.2 += segment.usage.liveByteCount
+      }
+    }
+    if isRemoval, reserve.giveHalf(forLogOf: log) { return true }
+    // A writer that adds something does not rewrite the whole log for a little room.
+    if isRemoval ? dead <= 0 : dead * CompactionPlanner.highestCost < live { return false }
+    let gains = roomGains.load(ordering: .relaxed)
+    roomSeekers.wrappingAdd(1, ordering: .relaxed)
+    defer { roomSeekers.wrappingSubtract(1, ordering: .relaxed) }
+    var isFound = false
+    let failure = maintenance.withLock { state -> StoreError? in
+      // Somebody else has made some meanwhile.
+      if roomGains.load(ordering: .relaxed) != gains {
+        isFound = true
+        return nil
+      }
+      var report = CompactionReport()
+      do throws(StoreError) {
+        let gained = try compactInLittleRoom(
+          goal: max(isRemoval ? 256 << 10 : 1 << 20, dead / 2),
+          highestCost: isRemoval ? .max : CompactionPlanner.highestCost, &state.compaction, &report)
+        isFound = gained > 0
+        return nil
+      } catch { return error }
+    }
+    if let failure { throw failure }
+    return isFound
+  }
+
+  /// Compacts on a disk that has no room for a usual round, what gives back most first.
+  ///
+  /// - Parameters:
+  ///   - goal: how many bytes to give back at most, about.
+  ///   - highestCost: how many bytes may be written for one that is given back.
+  /// - Returns: how many bytes were given back.
+  func compactInLittleRoom(
+    goal: Int, highestCost: Int, _ state: inout CompactionState, _ report: inout CompactionReport
+  ) throws(StoreError) -> Int {
+    reserve.lend()
+    defer {
+      reserve.takeBack(forLogOf: allocatedByteCount)
+      // Cutting a segment takes the checkpoint away.
+      if checkpoints.isGone.exchange(false, ordering: .relaxed) {
+        noteCompacted(byteCount: allocatedByteCount)
+      }
+    }
+    giveBackAhead()
+    let before = allocatedByteCount
+    var (hasLeftActive, isTooFullForBlockers) = (false, false)
+    var tooLarge: Set<SegmentID> = []
+    var gained: Int { before - allocatedByteCount }
+    defer { if gained > 0 { roomGains.wrappingAdd(1, ordering: .relaxed) } }
+    while gained < goal {
+      let planner = plan(state).planner
+      let dead = planner.wholeDeadSegments()
+      if !dead.isEmpty {
+        try run(Array(dead), pace: nil, &state, &report)
+        continue
+      }
+      if let victim = planner.mostGain(highestCost: highestCost, without: tooLarge) {
+        do throws(StoreError) {
+          try compact(victim, barrier: planner.barrier(without: []), &state, &report) {
+            gained >= goal
+          }
+        } catch {
+          guard case .noSpace = error else { throw error }
+          tooLarge.insert(victim.id)
+        }
+        continue
+      }
+      let blockers = isTooFullForBlockers ? [] : planner.blockersOfTombstones()
+      if !blockers.isEmpty {
+        do throws(StoreError) { try run(blockers, pace: nil, &state, &report) } catch {
+          guard case .noSpace = error else { throw error }
+          isTooFullForBlockers = true
+        }
+      } else if !hasLeftActive {
+        hasLeftActive = true
+        do throws(StoreError) {
+          try leaveActiveSegment {
+            let gain = $0.deadByteCount - $0.tombstoneByteCount
+            return gain >= Appender.firstAllocation && $0.liveByteCount / gain <= highestCost
+          }
+          try sealRolledSegments()
+        } catch {
+          guard case .noSpace = error else { throw error }
+        }
+      } else {
+        break
+      }
+    }
+    return gained
+  }
+
+  /// Compacts one segment, as a whole where there is room.
+  private func compact(
+    _ victim: SegmentFacts, barrier: SequenceNumber, _ state: inout CompactionState,
+    _ report: inout CompactionReport, until isEnough: () -> Bool
+  ) throws(StoreError) {
+    let cost = victim.cost(barrier)
+    let room = try pieceByteCount()
+    // A header, and what no further record fits of the last block.
+    let mean = victim.liveByteCount / max(1, victim.livePutCount)
+    let pieceOverhead = SegmentHeader.byteCount + min(4096, mean)
+    if cost <= room {
+      do throws(StoreError) { return try run([victim.id], pace: nil, &state, &report) } catch {
+        // Others have taken it, or a quota tells another room than the disk.
+        guard case .noSpace = error else { throw error }
+      }
+    } else if victim.gain(barrier) < (cost / room + 1) * pieceOverhead {
+      // The pieces would take more than they give back.
+      throw .noSpace(path: path, neededByteCount: cost, limit: .disk)
+    }
+    try compactByPieces(victim.id, of: nil, &state, &report, until: isEnough)
+  }
+
+  /// How much a piece may copy now.
+  private func pieceByteCount() throws(StoreError) -> Int {
+    max(Self.smallestPiece, try directory.freeByteCount() - Self.spareByteCount)
+  }
+
+  /// Compacts a segment from its end on, cutting off each piece that was copied.
+  ///
+  /// - Parameter byteCount: how much is copied at a time; `nil`: as much as there is room for.
+  private func compactByPieces(
+    _ id: SegmentID, of byteCount: Int?, _ state: inout CompactionState,
+    _ report: inout CompactionReport, until isEnough: () -> Bool
+  ) throws(StoreError) {
+    var outline = SegmentOutline()
+    guard let end = self.end(of: id), try add(id, to: end, &outline, &state) else { return }
+    var limit = Int.max
+    while true {
+      var room = limit
+      if let byteCount {
+        room = min(room, byteCount)
+      } else {
+        room = min(room, try pieceByteCount())
+      }
+      // A removal of all may have taken it.
+      guard let stretch = outline.stretch(room: room), self.end(of: id) == outline.end.offset
+      else { return }
+      var mark = stretch.start
+      let isWhole = mark.offset == SegmentHeader.byteCount
+      if !isWhole {
+        // Looked at more closely, so that little is lost in the last block.
+        var fine = SegmentOutline(from: stretch.start, distance: 1)
+        guard try add(id, to: stretch.end.offset, &fine, &state) else { return }
+        mark = fine.bestCut(before: outline.end)
+      }
+      do throws(StoreError) {
+        try run([id], behind: isWhole ? nil : mark, pace: nil, &state, &report)
+      } catch {
+        // Others take room too, and a quota does not show in what is free.
+        guard case .noSpace = error else { throw error }
+        limit = min(limit, try pieceByteCount()) / 2
+        if limit < Self.smallestPiece { throw error }
+        continue
+      }
+      if isWhole || isEnough() { return }
+      outline.shorten(to: mark)
+    }
+  }
+
+  /// Where the records of a segment end that is sealed.
+  private func end(of id: SegmentID) -> Int? {
+    appender.withLock { $0.sealed.first { $0.id == id }?.usage.end }
+  }
+
+  /// Adds the records of a segment up to `end` to an outline; `false` where it cannot be read, which is
+  /// noted, or is not there.
+  private func add(
+    _ id: SegmentID, to end: Int, _ outline: inout SegmentOutline, _ state: inout CompactionState
+  ) throws(StoreError) -> Bool {
+    try index.loadAll()
+    guard let segment = appender.withLock({ $0.sealed.first { $0.id == id } }) else { return false }
+    var copier = CompactionCopier(
+      engine: self, inputs: [segment], began: 0, barrier: 0, pace: nil)
+    do throws(StoreError) {
+      try copier.outline(&outline, to: end)
+      return true
+    } catch {
+      if !copier.isOvertaken { try noteUnreadable(segment, error, &state) }
+      return false
+    }
+  }
+
+  /// Compacts every sealed segment by pieces, whatever room there is: for tests, which have no full disk
+  /// for each thing that may happen in between.
+  package func compactByPieces(of byteCount: Int) throws(StoreError) {
+    try checkWritable()
+    let failure = maintenance.withLock { state -> StoreError? in
+      do throws(StoreError) {
+        try leaveActiveSegment { $0.recordCount > 0 }
+        try sealRolledSegments()
+        var report = CompactionReport()
+        for segment in appender.withLock({ $0.sealed }) {
+          try compactByPieces(segment.id, of: byteCount, &state.compaction, &report) { false }
+        }
+        return nil
+      } catch { return error }
+    }
+    if let failure { throw failure }
+  }
+
+  /// Gives back what is allocated ahead of the writers, on a disk that has no room.
+  private func giveBackAhead() {
+    appender.withLock { appender in
+      guard let active = appender.active, appender.failure == nil, !appender.isClosed else {
+        return
+      }
+      let needed = appender.offset + Appender.slack
+      if active.allocatedByteCount > needed { try? active.trim(to: needed) }
+    }
+  }
+}

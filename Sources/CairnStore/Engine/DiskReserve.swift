@@ -1,0 +1,131 @@
+/// Space on the disk that nothing is stored in, kept for what gives space back: the tombstones of
+/// removals, and the segments that a compaction writes. ZFS keeps "slop space" for the same end.
+///
+/// It is a file beside the log. Writers that add something make sure first that it is there, so that
+/// they are refused while there is still room to remove something, also by the next process after a
+/// kill, and also where others filled the disk.
+final class DiskReserve: Sendable {
+  /// The size where little is stored, and the largest.
+  static let lowestByteCount = 64 << 10
+  static let highestByteCount = 16 << 20
+
+  private struct State {
+    /// How much there is, once that was looked up.
+    var byteCount: Int?
+    /// Whether a compaction uses it.
+    var isLent = false
+  }
+
+  private let directory: Directory
+  private let isUsed: Bool
+  private let state = Lock(State())
+
+  /// - Parameter directory: where reserved blocks are not really reserved, there is no reserve.
+  init(directory: Directory, isReadOnly: Bool) {
+    self.directory = directory
+    isUsed = directory.reservesBlocks && !isReadOnly && !planted(.noReserve)
+  }
+
+  /// How much is to be there beside a log of some size: between a 32nd and a 16th of it, so that it seldom
+  /// changes.
+  ///
+  /// The tombstones that fit one half have to kill more bytes than the pieces lose that fit the other:
+  /// see Docs/Decisions.
+  static func byteCount(forLogOf byteCount: Int) -> Int {
+    var wanted = lowestByteCount
+    while wanted < byteCount / 32, wanted < highestByteCount { wanted *= 2 }
+    return wanted
+  }
+
+  /// Makes sure that it is there.
+  ///
+  /// - Throws: `noSpace` where it is not, and there is no room for it or a compaction uses it.
+  func ensure(forLogOf logByteCount: Int) throws(StoreError) {
+    if !isUsed { return }
+    let wanted = Self.byteCount(forLogOf: logByteCount)
+    try state.withLock { (state) throws(StoreError) in
+      if state.isLent {
+        throw .noSpace(path: path, neededByteCount: wanted, limit: .disk)
+      }
+      try resize(&state, to: wanted)
+    }
+  }
+
+  /// Takes as much of it as there is room for, half at most: the rest is for removals.
+  func takeBack(forLogOf logByteCount: Int) {
+    if !isUsed { return }
+    state.withLock { state in
+      state.isLent = false
+      var wanted = Self.byteCount(forLogOf: logByteCount) / 2
+      while wanted >= 4096, (try? resize(&state, to: wanted)) == nil { wanted /= 2 }
+    }
+  }
+
+  /// Gives one half up for removals; `false` where it is gone already.
+  func giveHalf(forLogOf logByteCount: Int) -> Bool {
+    if !isUsed { return false }
+    let half = Self.byteCount(forLogOf: logByteCount) / 2
+    return state.withLock { state in
+      guard !state.isLent, let file = try? look(&state), let byteCount = state.byteCount,
+        byteCount > half, (try? file.truncate(to: half)) != nil
+      else { return false }
+      state.byteCount = half
+      return true
+    }
+  }
+
+  /// Gives all of it up for a compaction, until `takeBack`.
+  func lend() {
+    if !isUsed { return }
+    state.withLock { state in
+      state.isLent = true
+      guard let file = try? look(&state), (try? file.truncate(to: 0)) != nil else { return }
+      state.byteCount = 0
+    }
+  }
+
+  private var path: String { "\(directory.path)/\(FileName.reserve)" }
+
+  /// The file, where there is one, and its size.
+  private func look(_ state: inout State) throws(StoreError) -> File? {
+    guard let file = try directory.openFile(FileName.reserve, mode: .readWrite) else {
+      state.byteCount = 0
+      return nil
+    }
+    if state.byteCount == nil {
+      let status = try file.status()
+      // A copy of the file may have holes.
+      if status.allocatedByteCount < status.byteCount { try file.truncate(to: 0) }
+      state.byteCount = status.allocatedByteCount < status.byteCount ? 0 : status.byteCount
+    }
+    return file
+  }
+
+  private func resize(_ state: inout State, to wanted: Int) throws(StoreError) {
+    if let byteCount = state.byteCount, byteCount >= wanted, byteCount <= 8 * wanted { return }
+    let file: File
+    if let found = try look(&state) {
+      file = found
+    } else {
+      file = try directory.createFile(FileName.reserve)
+    }
+    let byteCount = state.byteCount ?? 0
+    if byteCount > 8 * wanted {
+      try file.truncate(to: wanted)
+    } else if byteCount < wanted {
+      do throws(StoreError) {
+        try file.allocate(from: byteCount, to: wanted, orExtend: false)
+      } catch {
+        guard case .noSpace(_, _, let limit) = error else { throw error }
+        // What a failed allocation got is given back.
+        try? file.truncate(to: byteCount)
+        // A limit on the size of files says nothing of the disk: it is kept as large as may be.
+        if case .fileSize = limit { return }
+        throw error
+      }
+    } else {
+      return
+    }
+    state.byteCount = wanted
+  }
+}

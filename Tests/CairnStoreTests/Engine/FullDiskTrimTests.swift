@@ -1,0 +1,154 @@
+import CairnStore
+import FuzzSupport
+import Testing
+
+@Suite("Trimming on a full disk")
+struct FullDiskTrimTests {
+  /// Puts new keys until nothing fits any more, and returns how many there are.
+  func fill(_ store: Store, valueByteCount: Int) throws -> Int {
+    let value = [UInt8](repeating: 7, count: valueByteCount)
+    var number = 0
+    while true {
+      let error = storeError {
+        try store.setValue(value, forKey: "key\(number)", durability: .process)
+      }
+      if let error {
+        guard case .noSpace = error else { throw error }
+        return number
+      }
+      number += 1
+    }
+  }
+
+  @Test(
+    "A store that has filled the disk is trimmed back to half, and takes new values again",
+    .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"),
+    arguments: [1 << 20, 4 << 20, 64 << 20], [100, 1000, 10_000])
+  func trim(segmentByteLimit: Int, valueByteCount: Int) throws {
+    let disk = try TinyDisk(byteCount: 24 << 20)
+    var configuration = StoreConfiguration()
+    configuration.durability = .process
+    configuration.segmentByteLimit = segmentByteLimit
+    let store = try Store(path: disk.path + "/store", configuration: configuration)
+    let count = try fill(store, valueByteCount: valueByteCount)
+    #expect(count * valueByteCount > 10 << 20)
+    try disk.fill()
+    // What is used most lies between what is used least.
+    for number in stride(from: 0, to: count, by: 2) {
+      _ = try store.value(forKey: "key\(number)")
+    }
+    let removal = try store.trim(toCount: count / 2)
+    #expect(removal.count == count - count / 2)
+    _ = try store.compact()
+    #expect(try store.count() == count / 2)
+    let value = [UInt8](repeating: 7, count: valueByteCount)
+    for number in 0..<count {
+      let isKept = number % 2 == 0 && number / 2 >= (count + 1) / 2 - count / 2
+      #expect(try store.value(forKey: "key\(number)") == (isKept ? value : nil))
+    }
+    for number in 0..<count / 3 {
+      try store.setValue(value, forKey: "new\(number)", durability: .process)
+    }
+    let contents = try store.contents()
+    try store.close()
+    #expect(try Store.verify(path: disk.path + "/store").errors == [])
+    let again = try Store(path: disk.path + "/store", configuration: configuration)
+    #expect(try again.contents() == contents)
+    try again.close()
+  }
+
+  @Test(
+    "What was overwritten makes room for what is written, without anybody asking for it",
+    .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"),
+    arguments: [Durability.process, .durable])
+  func overwriting(durability: Durability) throws {
+    let disk = try TinyDisk(byteCount: 8 << 20)
+    // With segments of 64 MiB, of which the disk has no room for one.
+    let store = try Store(path: disk.path + "/store")
+    for round in 0..<40 {
+      for number in 0..<1000 {
+        let value = [UInt8](repeating: UInt8(round), count: 1000)
+        try store.setValue(
+          value, forKey: "key\(number)",
+          durability: number % 100 == 0 ? durability : .process)
+      }
+    }
+    #expect(try store.count() == 1000)
+    for number in 0..<1000 {
+      #expect(try store.value(forKey: "key\(number)") == [UInt8](repeating: 39, count: 1000))
+    }
+    try store.close()
+    #expect(try Store.verify(path: disk.path + "/store").errors == [])
+  }
+
+  @Test(
+    "A store keeps its limits for ever on a disk that has room for little more",
+    .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))
+  func evicting() throws {
+    let disk = try TinyDisk(byteCount: 8 << 20)
+    var configuration = StoreConfiguration()
+    configuration.durability = .process
+    configuration.countLimit = 5000
+    let store = try Store(path: disk.path + "/store", configuration: configuration)
+    let value = [UInt8](repeating: 1, count: 1000)
+    for number in 0..<40_000 { try store.setValue(value, forKey: "key\(number)") }
+    let count = try store.count()
+    #expect(count <= 5000 && count > 4900)
+    #expect(try store.value(forKey: "key39999") == value)
+    try store.close()
+    #expect(try Store.verify(path: disk.path + "/store").errors == [])
+  }
+
+  @Test(
+    "A store that was killed on a full disk is trimmed by the next process",
+    .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))
+  func afterKill() throws {
+    let disk = try TinyDisk(byteCount: 8 << 20)
+    // It fills the disk, and ends without a close.
+    let result = try Helper.run("fill", disk.path + "/store")
+    #expect(result.status == 0, "\(result.output)")
+    try disk.fill()
+    let store = try Store(path: disk.path + "/store")
+    let count = try store.count()
+    #expect(count > 5000)
+    #expect(try store.trim(toCount: 10).count == count - 10)
+    _ = try store.compact()
+    let value = [UInt8](repeating: 2, count: 1000)
+    for number in 0..<3000 {
+      try store.setValue(value, forKey: "new\(number)", durability: .process)
+    }
+    #expect(try store.count() == 3010)
+    try store.close()
+    #expect(try Store.verify(path: disk.path + "/store").errors == [])
+  }
+
+  @Test("What is read stays where it is while its segment is cut")
+  func pinned() throws {
+    let directory = try TemporaryDirectory()
+    let store = try Store(directory.store, .small { $0.segmentByteLimit = 1 << 20 })
+    func value(_ number: Int) -> [UInt8] { [UInt8](repeating: UInt8(number % 250), count: 500) }
+    for number in 0..<1000 { try store.setValue(value(number), forKey: "key\(number)") }
+    let snapshot = try store.snapshot()
+    for number in stride(from: 0, to: 1000, by: 3) {
+      try store.setValue(value(number + 1), forKey: "key\(number)")
+    }
+    try store.withValue(forKey: "key998") { (bytes) throws in
+      for byteCount in [50_000, 20_000] { try store.compactByPieces(of: byteCount) }
+      #expect(bytes.copied() == value(998))
+      // The snapshot sees what was cut off.
+      for number in 0..<1000 {
+        #expect(try snapshot.value(forKey: "key\(number)") == value(number))
+      }
+      #expect(bytes.copied() == value(998))
+    }
+    for number in 0..<1000 {
+      let expected = value(number % 3 == 0 ? number + 1 : number)
+      #expect(try store.value(forKey: "key\(number)") == expected)
+    }
+    #expect(try store.auditUsage() == [])
+    #expect(try store.statistics().pinnedByteCount > 0)
+    withExtendedLifetime(snapshot) {}
+    try store.close()
+    #expect(try Store.verify(path: directory.store).errors == [])
+  }
+}
