@@ -97,7 +97,7 @@ extension MemoryCache {
         if isRead { state.statistics.missCount &+= 1 }
         return nil
       }
-      if state.table.nodes[Int(slot)].hasExpired(at: now) {
+      if state.table.nodes[Int(slot)].hasExpired(at: now) && !plantedInCache(.expiryIgnored) {
         if isRead { state.statistics.missCount &+= 1 }
         expired = state.drop(expired: slot)
         return nil
@@ -140,7 +140,10 @@ extension MemoryState {
   @inline(__always)
   mutating func touch(_ slot: UInt32, at now: Int64) {
     // Never back, so that what the heap has for a deadline is never too late.
-    if now > table.nodes[Int(slot)].accessed { table.nodes[Int(slot)].accessed = now }
+    if now > table.nodes[Int(slot)].accessed && !plantedInCache(.accessTimeForgotten) {
+      table.nodes[Int(slot)].accessed = now
+    }
+    if plantedInCache(.orderForgotten) { return }
     table.list.touch(slot, policy: policy, &table.nodes)
   }
 

@@ -89,7 +89,12 @@ extension MemoryCache {
     return removeGroups { state, removed in
       while let victim = rest.popFirst() {
         let slot = state.table.find(victim.key, hash: victim.hash)
-        if slot == noSlot || state.table.nodes[Int(slot)].version != victim.version { continue }
+        if slot == noSlot { continue }
+        if state.table.nodes[Int(slot)].version != victim.version
+          && !plantedInCache(.trimTakesNewValue)
+        {
+          continue
+        }
         let cost = state.table.nodes[Int(slot)].cost
         state.noteWrite(hash: victim.hash)
         state.remove(slot, .removed, &removed)
@@ -148,6 +153,7 @@ extension MemoryCache {
         guard Int(candidate.slot) < state.table.nodes.count,
           state.table.payloads[Int(candidate.slot)] != nil,
           state.table.nodes[Int(candidate.slot)].version == candidate.version
+            || plantedInCache(.trimTakesNewValue)
         else { continue }
         state.remove(candidate.slot, .evicted(cause), &removed)
         return candidate.cost

@@ -97,7 +97,7 @@ extension MemoryCache {
   func removeAll(cause: CacheRemovalCause) {
     var garbage = MemoryTable<Key, Value>()
     let observers = lock.withLock { state in
-      state.clears += 1
+      if !plantedInCache(.clearNotNoted) { state.clears += 1 }
       state.statistics.note(cause, count: state.table.count)
       swap(&garbage, &state.table)
       return state.observers
@@ -118,6 +118,7 @@ extension MemoryCache {
     return look(key, isRead: false) { state, slot in
       if expires > state.table.nodes[Int(slot)].expires {
         state.table.nodes[Int(slot)].expires = expires
+        if plantedInCache(.extensionNotEntered) { return true }
         state.table.deadlines.update(slot, &state.table.nodes)
       }
       return true
@@ -187,8 +188,9 @@ extension MemoryCache {
     let (isInserted, observers, schedules) = lock.withLock { state in
       var isInserted = false
       let found = state.table.find(key, hash: hash)
-      if state.ticket(hash: hash) == ticket,
-        found == noSlot || state.table.nodes[Int(found)].hasExpired(at: times.now)
+      if state.ticket(hash: hash) == ticket || plantedInCache(.ticketIgnored),
+        plantedInCache(.promotionReplaces) || found == noSlot
+          || state.table.nodes[Int(found)].hasExpired(at: times.now)
       {
         isInserted = state.put(
           value, forKey: key, hash: hash, times, cost: cost, version: version, &removed)

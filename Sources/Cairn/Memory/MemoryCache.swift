@@ -169,6 +169,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
           tell(.inserted(key: inserted.key), inserted.value)
           isTold = true
         }
+        if plantedInCache(.removalNotTold) { return }
         tell(.removed(key: entry.key, cause: entry.cause), entry.value)
       }
       if !isTold, let inserted { tell(.inserted(key: inserted.key), inserted.value) }
@@ -195,7 +196,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   private func destroysHere(count: Int) -> Bool {
     switch configuration.release {
     case .onCaller: true
-    case .automatic: count < 16
+    case .automatic: count < 16 || plantedInCache(.manyDestroyedHere)
     case .on: count == 0
     }
   }

@@ -33,7 +33,10 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   }
 
   @inlinable
-  mutating func noteWrite(hash: UInt32) { writes[Int(hash & 63)] &+= 1 }
+  mutating func noteWrite(hash: UInt32) {
+    if plantedInCache(.writeNotNoted) { return }
+    writes[Int(hash & 63)] &+= 1
+  }
 
   @inlinable
   func ticket(hash: UInt32) -> CacheTicket {
@@ -57,7 +60,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   mutating func removeOneExpired(at now: Int64, _ removed: inout Removed) -> UInt64? {
     guard table.deadlines.isDue(at: now) else { return nil }
     let slot = table.deadlines.firstDue(at: now, &table.nodes)
-    if slot == noSlot { return nil }
+    if slot == noSlot || plantedInCache(.expiredSpared) { return nil }
     let cost = table.nodes[Int(slot)].cost
     remove(slot, .expired, &removed)
     return cost
@@ -96,7 +99,9 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     var oldCause = CacheRemovalCause.replaced
     if found != noSlot, table.nodes[Int(found)].hasExpired(at: times.now) { oldCause = .expired }
     if let refusal = refusal(of: times, cost: cost) {
-      if found != noSlot { remove(found, oldCause, &removed) }
+      if found != noSlot && !plantedInCache(.refusalKeepsOldValue) {
+        remove(found, oldCause, &removed)
+      }
       statistics.note(refusal)
       removed.append(RemovedEntry(key: key, value: value, cause: refusal))
       return false
@@ -107,13 +112,14 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     } else {
       statistics.note(oldCause)
       var old = value
-      table.payloads[Int(slot)]?.exchange(&old)
+      if !plantedInCache(.oldValueKept) { table.payloads[Int(slot)]?.exchange(&old) }
       removed.append(RemovedEntry(key: key, value: old, cause: oldCause))
       table.list.touch(slot, policy: policy, &table.nodes)
     }
     table.set(
       slot, cost: cost, written: times.now, expires: times.expires, idleLimit: times.idleLimit,
       version: version ?? lastVersion)
+    if found != noSlot && plantedInCache(.replacementOverLimit) { return true }
     keepLimits(at: times.now, sparing: slot, &removed)
     return true
   }

@@ -66,7 +66,8 @@ struct RecencyList: Sendable {
       if slot == noSlot { slot = oldest }
     }
     // A new entry comes after the eviction that made room for it: the hand does not see it now.
-    hand = nodes[Int(slot)].newer == spared && spared == newest ? noSlot : slot
+    let seesNew = plantedInCache(.handSeesNewEntry)
+    hand = nodes[Int(slot)].newer == spared && spared == newest && !seesNew ? noSlot : slot
     return slot
   }
 }
