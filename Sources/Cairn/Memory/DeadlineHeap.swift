@@ -1,9 +1,10 @@
 /// The entries that can expire, the one with the earliest deadline first: a binary heap whose entries
 /// know their places in it (Williams, 1964).
 ///
-/// A read that puts off the end of an idle time leaves the heap alone: deadlines in it may be too early,
-/// never too late. What comes to the top too early is put back. Setting a deadline takes O(log entries that can
-/// expire), and O(1) where it is later than all others, as with lifetimes that are all the same.
+/// A read that puts off the end of an idle time leaves the heap alone, and so does an extension of a
+/// lifetime: deadlines in it may be too early, never too late. What comes to the top too early is put back.
+/// Setting a deadline takes O(log entries that can expire), and O(1) where it is later than all others, as
+/// with lifetimes that are all the same.
 @usableFromInline
 struct DeadlineHeap: Sendable {
   private struct Item {

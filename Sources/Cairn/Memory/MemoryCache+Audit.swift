@@ -34,8 +34,8 @@ extension MemoryTable {
       cost += UInt128(node.cost)
       if node.heapIndex != noSlot { expirable += 1 }
       expect(
-        (node.heapIndex == noSlot) == (node.expires == never && node.idleLimit == never),
-        "slot \(slot) and the heap do not agree whether it can expire")
+        node.heapIndex != noSlot || (node.expires == never && node.idleLimit == never),
+        "slot \(slot) can expire and is not in the heap")
       if let payload = payloads[Int(slot)] {
         expect(Self.hash(payload.key) == node.hash, "slot \(slot) has another key's hash")
         expect(find(payload.key, hash: node.hash) == slot, "slot \(slot) is not found")

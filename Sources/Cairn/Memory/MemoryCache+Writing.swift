@@ -111,15 +111,14 @@ extension MemoryCache {
   /// is.
   ///
   /// - Returns: whether the key has a value.
-  /// - Complexity: O(log n) where n entries can expire.
+  /// - Complexity: O(1).
   @discardableResult
   public func extendLifetime(forKey key: Key, to lifetime: Duration) -> Bool {
     let expires = clock.explicitTimes(lifetime: lifetime, idleLimit: nil).expires
     return look(key, isRead: false) { state, slot in
       if expires > state.table.nodes[Int(slot)].expires {
+        // The heap may have a deadline that is too early.
         state.table.nodes[Int(slot)].expires = expires
-        if plantedInCache(.extensionNotEntered) { return true }
-        state.table.deadlines.update(slot, &state.table.nodes)
       }
       return true
     } ?? false

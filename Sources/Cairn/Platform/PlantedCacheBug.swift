@@ -13,7 +13,7 @@ enum PlantedCacheBug: String, CaseIterable, Sendable {
   // Removals.
   case costOfRemovedKept, deadlineOfRemovedKept, bucketsNotClosed
   // Expiry.
-  case extensionNotEntered, expiredSpared
+  case expiredSpared
   // What was fetched.
   case ticketIgnored, writeNotNoted, clearNotNoted, promotionReplaces
   // Trims and policies.
