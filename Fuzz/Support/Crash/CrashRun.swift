@@ -100,7 +100,7 @@ package final class CrashRun<Choices: ChoiceSource> {
         if !isAlone { writeMeanwhile(during: operation) }
       }
       // Before a compaction asks which of the records that it reads are live.
-      if call == .read, !isAlone, case .compact = operation, process.fileSystem.isAtSealedSegment,
+      if call == .read, !isAlone, operation.isCompaction, process.fileSystem.isAtSealedSegment,
         choices.once(in: 3)
       {
         writeMeanwhile(during: operation)
@@ -182,6 +182,7 @@ package final class CrashRun<Choices: ChoiceSource> {
         throw FuzzFailure(
           "a compaction leaves \(statistics.deadByteCount) dead bytes: \(statistics.segments)")
       }
+    case .compactByPieces: tally["compactions by pieces"] += 1
     case .sync, .checkpoint: if !process.fileSystem.isDead { model.settle() }
     case .snapshot:
       try checkSnapshot()
@@ -439,7 +440,7 @@ extension Operation {
   /// Whether its syncs are made with none of the locks that a removal of all needs.
   fileprivate var allowsRemovalOfAllMeanwhile: Bool {
     switch self {
-    case .sync, .compact, .wait, .runJobs, .checkpoint: true
+    case .sync, .compact, .compactByPieces, .wait, .runJobs, .checkpoint: true
     default: false
     }
   }

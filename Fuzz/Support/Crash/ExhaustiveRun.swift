@@ -57,6 +57,7 @@ package struct ExhaustiveRun {
     .compareAndSet(key: keys[1], entry(7, byteCount: 20), isRight: true, .process),
     .removeAll,
     .compact,
+    .compactByPieces(of: 100),
     .sync,
     .runJobs,
     .reopen,
@@ -134,7 +135,7 @@ extension Operation {
   /// Whether it may sync the log, and another thread may write while it does.
   fileprivate var syncs: Bool {
     switch self {
-    case .sync, .compact, .runJobs: true
+    case .sync, .compact, .compactByPieces, .runJobs: true
     default: durability == .durable
     }
   }

@@ -215,7 +215,8 @@ package struct RecoveryCheck {
       manifest.checkpointID == 0 ? [] : [FileName.checkpoint(manifest.checkpointID)]
     let expected = Set(listed + checkpoint + ["LOCK", "MANIFEST"])
     let names = disk.names(at: path).filter {
-      $0 != FileName.newManifest && ($0 != FileName.quarantine || strayFiles.isEmpty)
+      $0 != FileName.newManifest && $0 != FileName.reserve
+        && ($0 != FileName.quarantine || strayFiles.isEmpty)
     }
     if Set(names) != expected {
       throw FuzzFailure("after a close there is \(names) instead of \(expected.sorted())")

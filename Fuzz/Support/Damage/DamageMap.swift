@@ -74,7 +74,7 @@ package struct DamageMap: Sendable {
   package func outcome(of name: String, at offset: Int) -> DamageOutcome {
     // The spare is written over, and of the lock's file the length alone matters: it asks for a
     // recovery that trusts no page, which finds everything where everything is sound.
-    if name == FileName.newManifest || name == FileName.lock { return .nothing }
+    if [FileName.newManifest, FileName.lock, FileName.reserve].contains(name) { return .nothing }
     guard let places = places[name], offset >= SegmentHeader.byteCount else { return .any }
     guard let place = places.first(where: { $0.range.contains(offset) }) else {
       // Beyond the end of the log.

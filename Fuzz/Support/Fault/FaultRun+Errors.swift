@@ -101,11 +101,14 @@ extension FaultRun {
   ) throws {
     for failure in injector.failures[first...] where !Self.mayBeHidden(failure) {
       if isOpening, failure.call == .read, failure.number == SystemError.inputOutput { continue }
+      // Whether there is room for a checkpoint is not asked twice.
+      if !isOpening, failure.call == .volume { continue }
       if let operation, failure.call == .read, Self.readsAgain(operation) { continue }
       // A compaction that finds no room goes on in smaller rounds, a trim with fewer entries at a
       // time. How many went, and that no others did, is checked besides.
       switch operation {
-      case .compact, .trim, .removeExpired: if Self.isOfSpace(failure.number) { continue }
+      case .compact, .compactByPieces, .trim, .removeExpired:
+        if Self.isOfSpace(failure.number) { continue }
       default: break
       }
       throw FuzzFailure("no error though this failed: \(failure)")
@@ -125,6 +128,10 @@ extension FaultRun {
     let name = String(failure.name)
     // A store does without a checkpoint that cannot be written or read.
     if FileName.isCheckpoint(name) { return true }
+    // Where the reserve cannot be lent or taken back, a compaction does with what there is.
+    if name == FileName.reserve { return true }
+    // A new segment that finds no room is made smaller, or once others have given some back.
+    if isOfSpace(failure.number), FileName.isSegment(name) { return true }
     switch failure.call {
     // A file that is not removed is logged, and removed by the next open.
     case .unlink: return true

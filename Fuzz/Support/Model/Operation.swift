@@ -17,6 +17,8 @@ package enum Operation {
   case removeExpired(Durability)
   /// Gives back space, which nobody can see.
   case compact
+  /// The same as on a full disk: segments are cut off piece by piece, each of about so many bytes.
+  case compactByPieces(of: Int)
   case sync
   /// Time passes, and what waits for it is done.
   case wait(Duration)
@@ -80,8 +82,8 @@ package enum Operation {
       for change in changes { next.write(change.entry, to: change.key, at: now) }
     case .removeAll:
       next = [:]
-    case .compareAndSet, .trim, .removeExpired, .compact, .sync, .wait, .runJobs, .get, .checkpoint,
-      .snapshot, .backup, .reopen:
+    case .compareAndSet, .trim, .removeExpired, .compact, .compactByPieces, .sync, .wait, .runJobs,
+      .get, .checkpoint, .snapshot, .backup, .reopen:
       return nil
     }
     return next
@@ -100,6 +102,7 @@ package enum Operation {
       case .trim(let count, _): "a trim to \(count)"
       case .removeExpired: "a removal of the expired"
       case .compact: "a compaction"
+      case .compactByPieces(let byteCount): "a compaction by pieces of \(byteCount)"
       case .sync: "a sync"
       case .wait(let duration): "a wait of \(duration)"
       case .runJobs: "background work"
@@ -110,6 +113,13 @@ package enum Operation {
       case .reopen: "a close and an open"
       }
     return durability.map { "\(name) (\($0))" } ?? name
+  }
+
+  package var isCompaction: Bool {
+    switch self {
+    case .compact, .compactByPieces: true
+    default: false
+    }
   }
 
   package var durability: Durability? {
@@ -203,7 +213,9 @@ package struct OperationGenerator {
       if choices.once(in: 3) { return .removeExpired(durability(&choices)) }
       return .trim(toCount: choices.below(10), durability(&choices))
     case 93..<95: return .get(key: key)
-    case 95..<97: return .compact
+    case 95..<97:
+      return choices.once(in: 2)
+        ? .compact : .compactByPieces(of: 100 << choices.below(10))
     case 97:
       if choices.once(in: 2) { return .snapshot }
       backupCount += 1

@@ -176,7 +176,8 @@ extension Engine {
       // The last room on a disk is for the log.
       let logByteCount = basis.segments.reduce(0) { $0 + $1.end }
       let spare = DiskReserve.byteCount(forLogOf: logByteCount)
-      if directory.reservesBlocks, try directory.freeByteCount() < basis.leastByteCount + spare {
+      let free = (try? directory.freeByteCount()) ?? .max
+      if directory.reservesBlocks, free < basis.leastByteCount + spare {
         throw .noSpace(path: path, neededByteCount: basis.leastByteCount + spare, limit: .disk)
       }
       // Some more may come while this goes on.

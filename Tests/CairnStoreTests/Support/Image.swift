@@ -28,10 +28,11 @@ struct Image: Sendable, Equatable {
   }
 
   /// The image of a closed store without what is allocated ahead and does not count: the space for
-  /// the next manifest and for a removal on a full disk.
+  /// the next manifest and for removals and compactions on a full disk.
   func withoutReserves() throws -> Image {
     var image = self
     image.files["MANIFEST.new"] = nil
+    image.files["RESERVE"] = nil
     let manifest = try manifest
     let lengths =
       manifest.openSegments.map { ($0.id, $0.byteCount) }

@@ -146,7 +146,7 @@ extension Engine {
     _ id: SegmentID, of byteCount: Int?, _ state: inout CompactionState,
     _ report: inout CompactionReport, until isEnough: () -> Bool
   ) throws(StoreError) {
-    var outline = SegmentOutline()
+    var outline = SegmentOutline(distance: min(16 << 10, byteCount ?? .max))
     guard let end = self.end(of: id), try add(id, to: end, &outline, &state) else { return }
     var limit = Int.max
     while true {
@@ -213,8 +213,8 @@ extension Engine {
         try leaveActiveSegment { $0.recordCount > 0 }
         try sealRolledSegments()
         var report = CompactionReport()
-        for segment in appender.withLock({ $0.sealed }) {
-          try compactByPieces(segment.id, of: byteCount, &state.compaction, &report) { false }
+        for id in appender.withLock({ $0.sealed.map(\.id) }) {
+          try compactByPieces(id, of: byteCount, &state.compaction, &report) { false }
         }
         return nil
       } catch { return error }

@@ -1,0 +1,233 @@
+internal import Synchronization
+
+/// Bytes of the records of all segments that hold a key's newest value.
+package final class UsageTotal: Sendable {
+  let liveBytes = Atomic(0)
+  let pinnedBytes = Atomic(0)
+
+  package init() {}
+
+  package var liveByteCount: Int { liveBytes.load(ordering: .relaxed) }
+  /// Bytes of segments that are out of the log and that somebody still reads from.
+  package var pinnedByteCount: Int { pinnedBytes.load(ordering: .relaxed) }
+}
+
+/// What the records of a segment amount to. Atomics, so that statistics need no lock; only the
+/// holder of the appender's lock changes them.
+package final class SegmentUsage: Sendable {
+  let total: UsageTotal
+  private let liveBytes = Atomic(0)
+  private let puts = Atomic(0)
+  private let livePuts = Atomic(0)
+  private let tombstones = Atomic(0)
+  private let tombstoneBytes = Atomic(0)
+  private let highestTombstone = Atomic(UInt64(0))
+  private let extensions = Atomic(0)
+  private let liveExtensions = Atomic(0)
+  private let records = Atomic(0)
+  private let endOffset = Atomic(SegmentHeader.byteCount)
+  private let lowest = Atomic(UInt64.max)
+  private let highest = Atomic(UInt64(0))
+  /// No lifetime of a live record ends earlier, and none has a shorter idle limit; in milliseconds.
+  private let earliestExpiry = Atomic(Int64.max)
+  private let shortestIdleLimit = Atomic(UInt64.max)
+
+  package init(total: UsageTotal) { self.total = total }
+
+  /// Bytes of records that hold a key's newest value, and of extensions that are in force.
+  package var liveByteCount: Int { liveBytes.load(ordering: .relaxed) }
+  /// Puts that are not their key's newest record, exactly: a tombstone of one of their keys must be
+  /// kept.
+  package var deadPutCount: Int {
+    puts.load(ordering: .relaxed) - livePuts.load(ordering: .relaxed)
+  }
+  package var livePutCount: Int { livePuts.load(ordering: .relaxed) }
+  package var tombstoneCount: Int { tombstones.load(ordering: .relaxed) }
+  package var tombstoneByteCount: Int { tombstoneBytes.load(ordering: .relaxed) }
+  /// The sequence number of the newest tombstone, or 0.
+  package var highestTombstoneSequence: SequenceNumber { highestTombstone.load(ordering: .relaxed) }
+  package var liveExtensionCount: Int { liveExtensions.load(ordering: .relaxed) }
+  /// Extensions that are not in force, exactly: they can go.
+  package var deadExtensionCount: Int {
+    extensions.load(ordering: .relaxed) - liveExtensionCount
+  }
+  package var recordCount: Int { records.load(ordering: .relaxed) }
+  /// Where the records end.
+  package var end: Int { endOffset.load(ordering: .relaxed) }
+  /// 0 where there are no records.
+  package var lowestSequence: SequenceNumber {
+    let value = lowest.load(ordering: .relaxed)
+    return value == .max ? 0 : value
+  }
+  package var highestSequence: SequenceNumber { highest.load(ordering: .relaxed) }
+  package var deadByteCount: Int { end - SegmentHeader.byteCount - liveByteCount }
+
+  /// A record was added at the end.
+  @inline(__always)
+  package func add(_ header: RecordHeader, sequence: SequenceNumber, end: Int, isLive: Bool) {
+    endOffset.store(end, ordering: .relaxed)
+    if header.kind == .roll { return }
+    records.wrappingAdd(1, ordering: .relaxed)
+    if header.kind == .put { puts.wrappingAdd(1, ordering: .relaxed) }
+    if header.kind == .extension {
+      extensions.wrappingAdd(1, ordering: .relaxed)
+      if isLive { reviveExtension(byteCount: header.byteCount) }
+    } else if isLive {
+      revive(byteCount: header.byteCount)
+    }
+    if header.kind == .tombstone { noteTombstone(header, sequence: sequence) }
+    if sequence < lowest.load(ordering: .relaxed) { lowest.store(sequence, ordering: .relaxed) }
+    if sequence > highest.load(ordering: .relaxed) { highest.store(sequence, ordering: .relaxed) }
+    if header.canExpire, header.kind == .put { noteExpiry(header) }
+  }
+
+  private func noteTombstone(_ header: RecordHeader, sequence: SequenceNumber) {
+    tombstones.wrappingAdd(1, ordering: .relaxed)
+    tombstoneBytes.wrappingAdd(header.byteCount, ordering: .relaxed)
+    if sequence > highestTombstone.load(ordering: .relaxed) {
+      highestTombstone.store(sequence, ordering: .relaxed)
+    }
+  }
+
+  @inline(never)
+  private func noteExpiry(_ header: RecordHeader) {
+    if header.flags.contains(.expiry), header.expires < earliestExpiry.load(ordering: .relaxed) {
+      earliestExpiry.store(header.expires, ordering: .relaxed)
+    }
+    if header.flags.contains(.idleLimit),
+      header.idleLimit < shortestIdleLimit.load(ordering: .relaxed)
+    {
+      shortestIdleLimit.store(header.idleLimit, ordering: .relaxed)
+    }
+  }
+
+  /// What a checkpoint says of it goes on from here, before anything was added.
+  package func restore(_ covered: Checkpoint.CoveredSegment) {
+    if planted(.usageForgotten) { return endOffset.store(covered.end, ordering: .relaxed) }
+    endOffset.store(covered.end, ordering: .relaxed)
+    puts.store(covered.putCount, ordering: .relaxed)
+    livePuts.store(covered.livePutCount, ordering: .relaxed)
+    tombstones.store(covered.tombstoneCount, ordering: .relaxed)
+    tombstoneBytes.store(covered.tombstoneByteCount, ordering: .relaxed)
+    highestTombstone.store(covered.highestTombstone, ordering: .relaxed)
+    extensions.store(covered.extensionCount, ordering: .relaxed)
+    liveExtensions.store(covered.liveExtensionCount, ordering: .relaxed)
+    records.store(
+      covered.putCount + covered.tombstoneCount + covered.extensionCount, ordering: .relaxed)
+    liveBytes.store(covered.liveByteCount, ordering: .relaxed)
+    total.liveBytes.wrappingAdd(covered.liveByteCount, ordering: .relaxed)
+    highest.store(covered.highestSequence, ordering: .relaxed)
+    lowest.store(
+      covered.lowestSequence == 0 ? .max : covered.lowestSequence, ordering: .relaxed)
+    earliestExpiry.store(covered.earliestExpiry, ordering: .relaxed)
+    shortestIdleLimit.store(covered.shortestIdleLimit, ordering: .relaxed)
+  }
+
+  /// What lay behind a mark was cut off, and nothing of it is live.
+  package func shorten(to mark: SegmentOutline.Mark) {
+    endOffset.store(mark.offset, ordering: .relaxed)
+    puts.store(mark.putCount, ordering: .relaxed)
+    tombstones.store(mark.tombstoneCount, ordering: .relaxed)
+    tombstoneBytes.store(mark.tombstoneByteCount, ordering: .relaxed)
+    highestTombstone.store(mark.highestTombstone, ordering: .relaxed)
+    extensions.store(mark.extensionCount, ordering: .relaxed)
+    records.store(
+      mark.putCount + mark.tombstoneCount + mark.extensionCount, ordering: .relaxed)
+    lowest.store(mark.lowestSequence, ordering: .relaxed)
+    highest.store(mark.highestSequence, ordering: .relaxed)
+  }
+
+  /// Puts it into what a checkpoint says of a segment.
+  package func save(to covered: inout Checkpoint.CoveredSegment) {
+    covered.putCount = puts.load(ordering: .relaxed)
+    // A checkpoint whose counts are not those of its entries can have left less than nothing.
+    covered.livePutCount = max(0, livePutCount)
+    covered.tombstoneCount = tombstoneCount
+    covered.tombstoneByteCount = tombstoneByteCount
+    covered.highestTombstone = highestTombstoneSequence
+    covered.extensionCount = extensions.load(ordering: .relaxed)
+    covered.liveExtensionCount = max(0, liveExtensionCount)
+    covered.liveByteCount = max(0, liveByteCount)
+    covered.lowestSequence = lowestSequence
+    covered.highestSequence = highestSequence
+    covered.earliestExpiry = earliestExpiry.load(ordering: .relaxed)
+    covered.shortestIdleLimit = shortestIdleLimit.load(ordering: .relaxed)
+  }
+
+  /// Whether a record of this segment that was last accessed at a time can have expired: `false`
+  /// saves a look at the record.
+  package func mayHaveExpired(accessed: Timestamp, now: Timestamp) -> Bool {
+    if mayHaveEnded(by: now) { return true }
+    let limit = shortestIdleLimit.load(ordering: .relaxed)
+    let idle = now.millisecondsSinceEpoch.subtractingReportingOverflow(
+      accessed.millisecondsSinceEpoch)
+    return limit < .max && (idle.overflow || idle.partialValue >= Int64(clamping: limit))
+  }
+
+  /// Whether the lifetime of a record of this segment can have ended.
+  package func mayHaveEnded(by now: Timestamp) -> Bool {
+    earliestExpiry.load(ordering: .relaxed) <= now.millisecondsSinceEpoch
+  }
+
+  /// No lifetime of a record that is live ends earlier.
+  package func setEarliestExpiry(_ expires: Int64) {
+    earliestExpiry.store(expires, ordering: .relaxed)
+  }
+
+  /// Whether both amount to the same; where `mayCountMore`, this may count more bytes as live.
+  package func hasSameCounts(as other: SegmentUsage, mayCountMore: Bool = false) -> Bool {
+    let byteCount = mayCountMore ? max(liveByteCount, other.liveByteCount) : other.liveByteCount
+    return description == other.description(liveByteCount: byteCount)
+  }
+
+  /// A put is its key's newest record.
+  @inline(__always)
+  package func revive(byteCount: Int) {
+    livePuts.wrappingAdd(1, ordering: .relaxed)
+    liveBytes.wrappingAdd(byteCount, ordering: .relaxed)
+    total.liveBytes.wrappingAdd(byteCount, ordering: .relaxed)
+  }
+
+  /// A put that was live is not any more.
+  ///
+  /// - Parameter byteCount: the record's size; where it cannot be read, 0: its bytes count as live until
+  ///   its segment is compacted or read anew. All counts of records are exact nevertheless.
+  package func kill(byteCount: Int) {
+    livePuts.wrappingSubtract(1, ordering: .relaxed)
+    liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)
+    total.liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)
+  }
+
+  /// An extension is in force.
+  package func reviveExtension(byteCount: Int) {
+    liveExtensions.wrappingAdd(1, ordering: .relaxed)
+    liveBytes.wrappingAdd(byteCount, ordering: .relaxed)
+    total.liveBytes.wrappingAdd(byteCount, ordering: .relaxed)
+  }
+
+  /// An extension that was in force is not any more.
+  package func killExtension(byteCount: Int) {
+    liveExtensions.wrappingSubtract(1, ordering: .relaxed)
+    liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)
+    total.liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)
+  }
+
+  func killAll() {
+    livePuts.store(0, ordering: .relaxed)
+    liveExtensions.store(0, ordering: .relaxed)
+    let byteCount = liveBytes.exchange(0, ordering: .relaxed)
+    total.liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)
+  }
+}
+
+extension SegmentUsage: CustomStringConvertible {
+  package var description: String { description(liveByteCount: liveByteCount) }
+
+  func description(liveByteCount: Int) -> String {
+    "live \(livePuts.load(ordering: .relaxed)) of \(puts.load(ordering: .relaxed)) puts, "
+      + "\(liveByteCount) bytes, \(tombstoneCount) tombstones of \(tombstoneByteCount) bytes to "
+      + "\(highestTombstoneSequence), \(liveExtensionCount) of "
+      + "\(extensions.load(ordering: .relaxed)) extensions, \(recordCount) records to \(end), "
+      + "numbers \(lowestSequence)...\(highestSequence)"
+  }
+}
