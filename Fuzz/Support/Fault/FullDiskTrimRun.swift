@@ -26,7 +26,7 @@ package struct FullDiskTrimRun {
     if choices.once(in: 2) { configuration.access = .systemCalls }
     configuration.segmentByteLimit = (64 << 10) << choices.element(of: [0, 2, 4, 10])
     self.configuration = configuration
-    valueByteCount = [20, 100, 300, 1000, 5000][choices.below(5)]
+    valueByteCount = [60, 100, 300, 1000, 5000][choices.below(5)]
     process = SimulatedProcess.start(on: disk, seed: 0)
     self.choices = choices
     self.trace = trace
