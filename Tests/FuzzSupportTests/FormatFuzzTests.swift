@@ -7,7 +7,7 @@ struct FormatFuzzTests {
   @Test("A short run finds nothing", arguments: 0..<4 as Range<UInt64>)
   func run(part: UInt64) throws {
     var tally = Tally()
-    for seed in (part * 250)..<((part + 1) * 250) {
+    for seed in (part * 400)..<((part + 1) * 400) {
       tally.add(try FormatFuzz.iteration(seed: seed))
     }
     for name in ["manifest", "segment-header", "record", "segment", "checkpoint"].flatMap({

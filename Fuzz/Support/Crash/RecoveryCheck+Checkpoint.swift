@@ -2,7 +2,7 @@ import CairnStore
 
 extension SimulatedDisk {
   /// The path and the bytes of the checkpoint that the store's manifest lists.
-  var listedCheckpoint: (path: String, bytes: [UInt8], headerByteCount: Int)? {
+  package var listedCheckpoint: (path: String, bytes: [UInt8], headerByteCount: Int)? {
     let directory = SimulatedProcess.path
     guard let manifest = contents(of: "\(directory)/MANIFEST"),
       let id = manifest.withSpan({ (bytes) in try? Manifest(decoding: bytes) })?.checkpointID,

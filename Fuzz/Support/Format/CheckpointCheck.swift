@@ -39,7 +39,12 @@ package enum CheckpointCheck {
     defer { again.kill() }
     do {
       _ = try Store.verify(path: SimulatedProcess.path, environment: again.environment)
-      let store = try again.open(.simulated(clock))
+      // With so much in it that the first write evicts what the checkpoint says is oldest.
+      var configuration = StoreConfiguration.simulated(clock)
+      configuration.countLimit = 2
+      let store = try again.open(configuration)
+      try store.setValue([1], forKey: CheckpointBase.key(50), durability: .process)
+      try store.setValue([1], forKey: CheckpointBase.key(51), durability: .process)
       try store.forEachKey { _ in .next }
       if !isForged {
         let differences = try store.auditUsage()

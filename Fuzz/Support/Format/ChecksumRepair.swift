@@ -89,6 +89,11 @@ package enum ChecksumRepair {
       entryCount += count
     }
     if shape { bytes.set(entryCount, at: 64, count: 8) }
+    let oldestEnd =
+      start + Int(bytes.number(at: size - 8, count: 4)) * Checkpoint.oldestByteCount
+    if oldestEnd > start, oldestEnd + 4 <= bytes.count {
+      bytes.set(checksum(bytes[start..<oldestEnd]), at: oldestEnd, count: 4)
+    }
     bytes.set(checksum(bytes[..<(size - 4)]), at: size - 4, count: 4)
   }
 

@@ -113,6 +113,40 @@ extension CheckpointFile {
   }
 }
 
+extension CheckpointFile {
+  /// The entries that were accessed longest ago when the checkpoint was made, in that order; no other has a
+  /// lower tick than the last.
+  ///
+  /// - Throws: `corrupt` where they are not what was written; `system`.
+  func oldest(in places: SegmentPlaces) throws(StoreError) -> [RemovalCandidate] {
+    if header.oldestCount == 0 { return [] }
+    let start = header.oldestOffset
+    func corrupt(_ offset: Int, _ cause: Corruption.Cause) -> StoreError {
+      .corrupt(Corruption(file: file.name, offset: start + offset, cause: cause))
+    }
+    var bytes = [UInt8](repeating: 0, count: header.oldestSectionByteCount)
+    guard try file.read(into: &bytes, at: start) == bytes.count else {
+      throw corrupt(0, .fileTooShort)
+    }
+    return try bytes.withSpan { (bytes) throws(StoreError) in
+      let end = bytes.byteCount - 4
+      guard CRC32C.checksum(of: bytes.extracting(0..<end)) == bytes.load(UInt32.self, at: end)
+      else { throw corrupt(0, .badChecksum) }
+      var candidates: [RemovalCandidate] = []
+      candidates.reserveCapacity(header.oldestCount)
+      for offset in stride(from: 0, to: end, by: Checkpoint.oldestByteCount) {
+        let entry = IndexEntry(decoding: bytes, at: offset)
+        let shard = bytes.load(UInt64.self, at: offset + 16)
+        guard shard < UInt64(HashIndex.shardCount), places.contains(entry.location),
+          entry.tick <= header.tick, entry.tick >= candidates.last?.entry.tick ?? 0
+        else { throw corrupt(offset, .badHeader) }
+        candidates.append(RemovalCandidate(entry, inShard: Int(shard), rank: entry.tick))
+      }
+      return candidates
+    }
+  }
+}
+
 /// Which segment of a checkpoint's table a location lies in.
 struct SegmentPlaces: Sendable {
   private let segments: [Checkpoint.CoveredSegment]

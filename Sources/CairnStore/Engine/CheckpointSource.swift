@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// Gives the index its shards from a checkpoint; one that is damaged, from the log.
 ///
 /// What it knows ends where the checkpoint does: later records are entered by replay when the store
@@ -14,8 +16,15 @@ final class CheckpointSource: ShardSource {
   private let floor: SequenceNumber
   private let recency: RecencyClock
   private let log: (@Sendable (String) -> Void)?
+  /// Whether the ticks are still those of the file.
+  private let knowsOldest = Atomic(true)
   /// When entries that were left out were last accessed, by their hashes.
   private let droppedTicks = Lock<[UInt64: UInt64]>([:])
+  /// Damaged shards that were found again in the log. They are kept as long as any shard is not loaded: a
+  /// look that loads nothing may ask again.
+  private let rebuilt = Lock<[Int: ShardContents]>([:])
+  /// About so many entries are found again in one reading of the log. It bounds the memory that takes.
+  private static let rebuildLimit = 1 << 20
   /// Extensions of entries that were left out, by their hashes.
   private let droppedExtensions = Lock<[UInt64: LifetimeExtension]>([:])
 
@@ -44,7 +53,7 @@ final class CheckpointSource: ShardSource {
       // Where entries are left out, the log alone does not tell what the rest amounts to.
       guard isLost, !dropsEntries else { throw error }
       log?("\(error); what it held is read from the log")
-      return try rebuild(number)
+      return try rebuiltContents(ofShard: number)
     }
     if !dropsEntries || planted(.lostSegmentsKept) { return contents }
     let extensions = contents.extensions
@@ -67,6 +76,22 @@ final class CheckpointSource: ShardSource {
     }
     return contents
   }
+
+  /// The entries that were accessed longest ago, in that order; no other entry of the checkpoint has a lower
+  /// tick than the last. Some may have been accessed or replaced since.
+  func oldest() -> [RemovalCandidate] {
+    if !knowsOldest.load(ordering: .relaxed) || planted(.recencyForgotten) { return [] }
+    do throws(StoreError) { return try file.oldest(in: places) } catch {
+      log?("\(error); what goes first is looked for in the index")
+      return []
+    }
+  }
+
+  /// All ticks are about to change.
+  func forgetOldest() { knowsOldest.store(false, ordering: .relaxed) }
+
+  /// Whether the checkpoint knows what lies at a location.
+  func covers(_ location: Location) -> Bool { places.contains(location) }
 
   private func isThere(_ location: Location) -> Bool {
     places.number(of: location).map { segments[$0] != nil } ?? false
@@ -99,8 +124,34 @@ final class CheckpointSource: ShardSource {
     var expires: Int64?
   }
 
-  /// A shard, from all the records that the checkpoint covers.
-  private func rebuild(_ number: Int) throws(StoreError) -> ShardContents {
+  /// A damaged shard, found again together with all others that are damaged.
+  private func rebuiltContents(ofShard number: Int) throws(StoreError) -> ShardContents {
+    try rebuilt.withLock { (rebuilt) throws(StoreError) -> ShardContents in
+      if let known = rebuilt[number] { return known }
+      let found = try rebuild(damagedShards(with: number) { rebuilt[$0] != nil })
+      rebuilt.merge(found) { $1 }
+      return found[number] ?? ShardContents(entries: [])
+    }
+  }
+
+  /// A damaged shard and others that are damaged too, as many as are found again in one reading of the log.
+  private func damagedShards(with number: Int, except isKnown: (Int) -> Bool) -> Set<Int> {
+    var damaged: Set<Int> = [number]
+    var entryCount = file.header.shards[number].count
+    for (other, shard) in file.header.shards.enumerated()
+    where other != number && shard.count > 0 && !isKnown(other) {
+      if entryCount + shard.count > Self.rebuildLimit { continue }
+      do throws(StoreError) { _ = try file.contents(ofShard: other, in: places) } catch {
+        damaged.insert(other)
+        entryCount += shard.count
+      }
+    }
+    return damaged
+  }
+
+  /// Some shards, from all the records that the checkpoint covers.
+  private func rebuild(_ numbers: Set<Int>) throws(StoreError) -> [Int: ShardContents] {
+    let isWanted = (0..<HashIndex.shardCount).map { numbers.contains($0) }
     var newest: [[UInt8]: Found] = [:]
     var extensions = ExtensionsByTarget()
     for (covered, segment) in zip(file.header.segments, segments) {
@@ -117,7 +168,7 @@ final class CheckpointSource: ShardSource {
           let location = segment.location(at: offset)
           try scanner.withKey(of: header, at: offset) { (key) throws(StoreError) -> Void in
             let hash = hash.hash(key)
-            guard HashIndex.shard(of: hash) == number else { return }
+            guard isWanted[HashIndex.shard(of: hash)] else { return }
             if header.kind == .extension {
               extensions.add(header, sequence: sequence, hash: hash, at: location, floor: floor)
               return
@@ -134,22 +185,24 @@ final class CheckpointSource: ShardSource {
       }
     }
     // When each was last accessed is lost: as where there is no checkpoint, opening the store counts.
-    var contents = ShardContents(entries: [])
+    var contents: [Int: ShardContents] = [:]
+    for number in numbers { contents[number] = ShardContents(entries: []) }
     for (key, found) in newest.sorted(by: { $0.value.sequence < $1.value.sequence }) {
       guard var flags = found.flags else { continue }
       let keyHash = key.withSpan { hash.hash($0) }
+      let shard = HashIndex.shard(of: keyHash)
       if let expires = found.expires, let known = extensions[found.sequence], known.hash == keyHash,
         known.lifetime.expires > expires
       {
         flags.insert(.extended)
-        contents.extensions[found.location] = known.lifetime
+        contents[shard]?.extensions[found.location] = known.lifetime
       }
-      contents.entries.append(
+      contents[shard]?.entries.append(
         IndexEntry(
           hash: HashIndex.stored(keyHash), location: found.location, tick: recency.advance(),
           flags: flags))
     }
-    contents.entries.sort { $0.hash < $1.hash }
+    for number in numbers { contents[number]?.entries.sort { $0.hash < $1.hash } }
     return contents
   }
 }

@@ -16,6 +16,7 @@ struct CheckpointBasis {
   var leastByteCount: Int {
     snapshot.count * Checkpoint.entryByteCount
       + segments.reduce(0) { $0 + $1.liveExtensionCount } * Checkpoint.extensionByteCount
+      + Checkpoint.oldestSectionByteCount(CheckpointWriter.oldestCount(of: snapshot.count))
   }
 }
 
@@ -36,6 +37,8 @@ struct CheckpointWriter: ~Copyable {
   private var buffer: [UInt8] = []
   /// Where the buffer goes.
   private var offset: Int
+  /// The entries accessed longest ago, so that a store that is opened at its limit knows what goes first.
+  private var oldest: CandidateSelection?
 
   /// Takes room for all of it in a new file.
   ///
@@ -50,12 +53,20 @@ struct CheckpointWriter: ~Copyable {
     header.samples = Array(
       repeating: Checkpoint.Sample(tick: 0, time: Timestamp(millisecondsSinceEpoch: 0)),
       count: samples)
+    let oldestCount = Self.oldestCount(of: basis.snapshot.count)
+    oldest = oldestCount == 0 ? nil : CandidateSelection(limit: oldestCount)
+    header.oldestCount = oldestCount
     try file.allocate(
-      from: 0, to: header.headerByteCount + basis.leastByteCount, orExtend: true)
+      from: 0,
+      to: header.headerByteCount + basis.leastByteCount,
+      orExtend: true)
     self.header = header
     self.file = file
     offset = header.headerByteCount
   }
+
+  /// How many of so many entries are noted once more: enough to go on with while the index is looked through.
+  static func oldestCount(of count: Int) -> Int { min((count + 15) / 16, 4096) }
 
   /// Adds what the next shard holds.
   mutating func add(_ contents: ShardContents, shard number: Int) throws(StoreError) {
@@ -71,6 +82,8 @@ struct CheckpointWriter: ~Copyable {
         if entry.flags.contains(.canExpire) { shard.expirableCount += 1 }
         bytes.store(entry.words.0, at: index * Checkpoint.entryByteCount)
         bytes.store(entry.words.1, at: index * Checkpoint.entryByteCount + 8)
+        if planted(.oldestIncomplete), number % 2 == 0 { continue }
+        oldest?.add(RemovalCandidate(entry, inShard: number, rank: entry.tick))
       }
     }
     add(contents.extensions, to: &shard)
@@ -94,6 +107,20 @@ struct CheckpointWriter: ~Copyable {
     }
   }
 
+  private mutating func addOldest() {
+    let chosen = oldest.take()?.sorted() ?? []
+    header.oldestCount = chosen.count
+    if chosen.isEmpty { return }
+    let start = buffer.count
+    for candidate in chosen {
+      buffer.append(littleEndian: candidate.entry.words.0)
+      buffer.append(littleEndian: candidate.entry.words.1)
+      buffer.append(littleEndian: UInt64(candidate.shard))
+    }
+    buffer.append(
+      littleEndian: buffer.withSpan { CRC32C.checksum(of: $0.extracting(start..<$0.byteCount)) })
+  }
+
   private mutating func flush() throws(StoreError) {
     try buffer.withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: offset) }
     offset += buffer.count
@@ -107,6 +134,7 @@ struct CheckpointWriter: ~Copyable {
   consuming func finish(
     tick: UInt64, samples: [Checkpoint.Sample]
   ) throws(StoreError) -> (checksum: UInt32, byteCount: Int) {
+    addOldest()
     try flush()
     // Ticks go on while the shards are written: only now none of them can have a higher one.
     header.tick = tick

@@ -17,6 +17,12 @@ final class EvictionStart: Sendable {
     byteCount.store(byteLimit == .max ? .max : byteLimit - byteLimit / 64, ordering: .relaxed)
   }
 
+  /// Whether a store holds so much that something may soon have to go.
+  func isReached(by index: HashIndex, _ total: UsageTotal) -> Bool {
+    index.count > count.load(ordering: .relaxed)
+      || total.liveByteCount > byteCount.load(ordering: .relaxed)
+  }
+
   /// The list is there, so nothing is left to do below the limits.
   func wait(for limits: WriteLimits) {
     count.store(limits.countLimit, ordering: .relaxed)
@@ -28,6 +34,8 @@ final class EvictionStart: Sendable {
 extension Engine {
   /// The most entries that go at a time.
   private static let groupLimit = 64
+  /// The same while shards may have to be read for it.
+  private static let loadingGroupLimit = 4
 
   private var isOverLimit: Bool {
     index.count > limits.countLimit || table.total.liveByteCount > limits.liveByteLimit
@@ -62,13 +70,20 @@ extension Engine {
     }
   }
 
-  /// Has the first list made in the background where the store was opened near its limits: one of the first
+  /// Has a list made in the background where the store was opened near its limits: one of the first
   /// writes would have to look through all of the index otherwise.
-  func prepareEviction() {
-    guard !isReadOnly,
-      index.count > evictionStart.count.load(ordering: .relaxed)
-        || table.total.liveByteCount > evictionStart.byteCount.load(ordering: .relaxed)
-    else { return }
+  ///
+  /// - Parameter oldest: what goes first until then, as far as that is known.
+  func prepareEviction(startingWith oldest: [RemovalCandidate]) {
+    guard !isReadOnly, evictionStart.isReached(by: index, table.total) else { return }
+    if recovery.source == .scan {
+      // The open has looked at every record, so that a look at the index is little more.
+      while !((try? eviction.withLock { (list) throws(StoreError) in
+        try list.collectFirst(from: index)
+      }) ?? true) {}
+      return evictionStart.wait(for: limits)
+    }
+    eviction.withLock { $0.start(with: oldest) }
     background.run { [weak self] in
       while let engine = self, !engine.isClosed {
         // Where a part of the index cannot be read now, that comes out once something has to go.
@@ -76,6 +91,9 @@ extension Engine {
           try list.collectFirst(from: engine.index)
         }
         if isReady ?? true { return engine.evictionStart.wait(for: engine.limits) }
+        // A write that has to evict now comes before the rest: who gives a lock up and takes it at once
+        // lets nobody in.
+        engine.pause(.microseconds(100))
       }
     }
   }
@@ -124,18 +142,20 @@ extension Engine {
     }
   }
 
+  private var groupLimit: Int { index.isLoaded ? Self.groupLimit : Self.loadingGroupLimit }
+
   /// How many entries are to go now at most, and how many bytes at least: up to 1 % below the
   /// limits, so that not every write has to look for one.
   private var excess: (count: Int, byteCount: Int) {
     let count = index.count
     if count > limits.countLimit {
       let excess = count - limits.countLimit + limits.countLimit / 100
-      return (min(excess, Self.groupLimit), .max)
+      return (min(excess, groupLimit), .max)
     }
     let live = table.total.liveByteCount
     // Others may have made room meanwhile.
     let excess = max(1, live - limits.liveByteLimit + min(limits.liveByteLimit / 100, 64 << 10))
     let meanByteCount = max(1, live / max(1, count))
-    return (min(excess / meanByteCount + 1, Self.groupLimit), excess)
+    return (min(excess / meanByteCount + 1, groupLimit), excess)
   }
 }

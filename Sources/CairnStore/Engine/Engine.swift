@@ -105,7 +105,7 @@ package final class Engine: Sendable {
       byteCount: parts.checkpoint?.byteCount ?? 0, appendedByteCount: parts.replayedByteCount)
     processMark = ForkGuard.arm()
     if index.expirableCount > 0 || configuration.freeDiskSpaceFloor != nil { startMaintenance() }
-    prepareEviction()
+    prepareEviction(startingWith: parts.oldest)
   }
 
   // MARK: Checks

@@ -19,12 +19,22 @@ struct EvictionList: ~Copyable {
   private var entries: [IndexEntry] = []
   /// Grows with each list.
   private(set) var number = 0
+  /// Whether the list is the one that was there at the start, which no other is collected for yet.
+  private var isFirst = false
 
   private var remainingCount: Int { candidates.count - next }
   private var isCollecting: Bool { shard < HashIndex.shardCount }
 
   /// How many entries a list is to hold, of so many in the index.
   private static func length(count: Int) -> Int { min(max(1024, count / 64), 1 << 16) }
+
+  /// Begins with a list that was known before: entries in the order of their ticks, when no other had a lower
+  /// one than the last.
+  mutating func start(with known: [RemovalCandidate]) {
+    candidates = known
+    next = 0
+    isFirst = !known.isEmpty
+  }
 
   /// Takes up to `count` entries that go next; none only where the index is empty.
   ///
@@ -63,7 +73,7 @@ struct EvictionList: ~Copyable {
   /// Collects a part of the first list; `true` where it is there.
   mutating func collectFirst(from index: HashIndex) throws(StoreError) -> Bool {
     if !isCollecting {
-      if remainingCount > 0 { return true }
+      if remainingCount > 0 && !isFirst { return true }
       try begin(in: index)
     }
     try collect(1, of: index)
@@ -75,6 +85,7 @@ struct EvictionList: ~Copyable {
     let length = Self.length(count: count)
     collected.removeAll(keepingCapacity: true)
     shard = 0
+    isFirst = false
     bound = index.recency.now + 1
     if all || count <= 4 * length { return }
     // Hashes tell nothing of ticks, so one shard is a fair sample.

@@ -67,6 +67,7 @@ extension OpenedStore {
       files.table.segment(at: known.location)?.usage.killExtension(byteCount: known.byteCount)
     }
     if header.tick > IndexEntry.tickLimit / 2 {
+      source.forgetOldest()
       do throws(StoreError) { try index.compressTicks() } catch {
         log?("the order of accesses is lost: \(error)")
       }

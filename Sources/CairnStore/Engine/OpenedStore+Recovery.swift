@@ -70,6 +70,7 @@ extension OpenedStore {
       try replay.replay(segment, from: start, to: end)
     }
     try replay.finish()
+    replacedDamage = replay.replacedDamage
     recovery.replayedRecordCount = replay.recordCount
     replayedSequence = replay.highestSequence
   }

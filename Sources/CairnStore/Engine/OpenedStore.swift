@@ -24,11 +24,15 @@ struct OpenedStore {
   /// What the index was made of, if not of the whole log.
   var checkpoint: Checkpoint?
   var checkpointSource: CheckpointSource?
+  /// The entries that go first where there is a limit, as far as the checkpoint tells.
+  var oldest: [RemovalCandidate] = []
   /// What the checkpoint that is tried says of its segments.
   var places: [SegmentID: Checkpoint.CoveredSegment] = [:]
   var replayedSequence: SequenceNumber = 0
   /// Bytes of records that the checkpoint does not hold.
   var replayedByteCount = 0
+  /// Records with damaged heads that a later one with the same hash took the place of.
+  var replacedDamage: [Corruption] = []
   /// Whether the page cache may show what is not on disk, or may have lost it.
   var hasLostPages = false
   /// Segments that hold nothing, to be removed.
@@ -99,6 +103,10 @@ struct OpenedStore {
       usesMappings: configuration.access == .mapped && directory.reservesBlocks,
       table: table)
     try recover(segmentByteLimit: configuration.segmentByteLimit, log: configuration.log)
+    let limits = WriteLimits(configuration)
+    if !readOnly, EvictionStart(limits).isReached(by: index, table.total) {
+      oldest = checkpointSource?.oldest() ?? []
+    }
     // Once the shards are loaded, nobody holds the source any more.
     checkpointSource = nil
     report(to: configuration.log)
@@ -199,6 +207,7 @@ struct OpenedStore {
       log("discarded \(recovery.tornByteCount) bytes that a crash left unfinished")
     }
     for value in recovery.damagedValues { log("\(value)") }
+    for record in replacedDamage { log("\(record); a later record took its place") }
     if recovery.clockWentBack { log("the clock is more than a day behind the store's last use") }
   }
 }

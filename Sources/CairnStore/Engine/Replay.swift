@@ -9,18 +9,16 @@ struct Replay: ~Copyable {
   /// What the index was made of before, and when its entries were accessed that are left out.
   private let checkpoint: Checkpoint?
   private let source: CheckpointSource?
-  /// So many records are looked at before they are entered, or fewer that have so many bytes of heads: it
-  /// bounds the memory that takes.
-  private static let stretchRecordCount = 1 << 15
-  private static let stretchByteCount = 4 << 20
   /// The shards that have tombstones.
   private var hasTombstones = [Bool](repeating: false, count: HashIndex.shardCount)
   private var extensions = ExtensionsByTarget()
   /// The last record whose access is known, and the tick at which those after it begin.
   private let lastKnownSequence: SequenceNumber
   private let firstTick: UInt64
-  /// The heads of the records that are next, and of those that they may replace.
-  private var heads = HeadCache()
+  /// Records that are not in the index yet.
+  private var stretch: ReplayStretch
+  /// Records with damaged heads that a replayed one took the place of.
+  private(set) var replacedDamage: [Corruption] = []
   private(set) var recordCount = 0
   private(set) var highestSequence: SequenceNumber = 0
 
@@ -37,12 +35,15 @@ struct Replay: ~Copyable {
     self.hash = hash
     self.table = table
     self.floor = floor
+    stretch = ReplayStretch(index: index, table: table)
   }
 
   /// All records have been read: what is accessed from now on is later.
-  func finish() throws(StoreError) {
+  mutating func finish() throws(StoreError) {
+    try enterStretch()
     for (version, known) in extensions.known { try extend(version, known) }
-    if let tick = tick(of: highestSequence) { index.recency.skip(past: tick) }
+    let tick = Self.tick(of: highestSequence, first: firstTick, after: lastKnownSequence)
+    if let tick { index.recency.skip(past: tick) }
     for (shard, hasTombstones) in hasTombstones.enumerated() where hasTombstones {
       index.removeTombstones(inShard: shard)
     }
@@ -57,11 +58,7 @@ struct Replay: ~Copyable {
     var scanner = SegmentScanner(file: segment.file, header: segment.header, end: end)
     var batch = BatchProgress()
     var offset = start
-    var knownEnd = start
     while offset < end {
-      if offset == knownEnd {
-        knownEnd = try lookAhead(in: segment, from: offset, to: end)
-      }
       guard let header = try scanner.header(at: offset) else {
         throw segment.corruption(at: offset, .badRecordHeader)
       }
@@ -83,57 +80,17 @@ struct Replay: ~Copyable {
     }
   }
 
-  /// Reads the heads that a stretch of a segment needs.
-  ///
-  /// What is wrong with the records is found when it is their turn.
-  ///
-  /// - Returns: where the stretch ends.
-  private mutating func lookAhead(
-    in segment: Segment, from start: Int, to end: Int
-  ) throws(StoreError) -> Int {
-    heads.removeAll()
-    var scanner = SegmentScanner(file: segment.file, header: segment.header, end: end)
-    var locations: [Location] = []
-    var offset = start
-    for _ in 0..<Self.stretchRecordCount
-    where offset < end && heads.byteCount < Self.stretchByteCount {
-      guard let header = try scanner.header(at: offset), header.kind != .roll,
-        let head = try scanner.head(of: header, at: offset)
-      else { break }
-      let hash = head.withSpan { [hash] in hash.hash($0.extracting(header.keyRange)) }
-      var location = Location.none
-      while try index.find(hash, after: location, touch: .no, { location = $0.location }) {
-        locations.append(location)
-      }
-      // A later record may replace this one.
-      heads.add(head, at: segment.location(at: offset))
-      offset += header.byteCount
-    }
-    try heads.read(locations, of: table)
-    return offset
-  }
-
-  /// The head of a record that is there already.
-  private func knownRecord(
-    in segment: Segment, at location: Location
-  ) throws(StoreError) -> Record {
-    if let record = try heads.record(in: segment, at: location) { return record }
-    return try Record(
-      in: segment, at: segment.offset(of: location), part: .head, byCalls: true)
-  }
-
   private mutating func apply(
     _ header: RecordHeader, at offset: Int, in segment: Segment, scanner: inout SegmentScanner
   ) throws(StoreError) {
     let sequence = segment.sequence(of: header)
     highestSequence = max(highestSequence, sequence)
-    var isNewest = false
     let isIgnored =
       header.kind == .tombstone
       && (planted(.tombstonesIgnored)
         || checkpoint != nil && planted(.tombstonesAfterCheckpointIgnored))
+    let location = segment.location(at: offset)
     if header.kind == .extension {
-      let location = segment.location(at: offset)
       if sequence > floor, !planted(.extensionsIgnored) {
         try scanner.withKey(of: header, at: offset) {
           extensions.add(
@@ -141,61 +98,85 @@ struct Replay: ~Copyable {
         }
       }
     } else if sequence > floor && !isIgnored {
-      isNewest = try scanner.withKey(of: header, at: offset) { (key) throws(StoreError) in
-        try publish(header, key: key, sequence: sequence, at: segment.location(at: offset))
+      try scanner.withKey(of: header, at: offset) {
+        stretch.add(header, key: $0, hash: hash.hash($0), sequence: sequence, at: location)
       }
     }
+    // What is live is seen when it is entered.
     segment.usage.add(
-      header, sequence: sequence, end: offset + header.byteCount,
-      isLive: isNewest && header.kind == .put)
+      header, sequence: sequence, end: offset + header.byteCount, isLive: false)
+    if stretch.isFull { try enterStretch() }
   }
 
-  /// Enters a record in the index unless it knows a newer one of the same key.
-  private mutating func publish(
-    _ header: RecordHeader, key: RawSpan, sequence: SequenceNumber, at location: Location
-  ) throws(StoreError) -> Bool {
-    let hash = hash.hash(key)
-    var flags: IndexEntry.Flags = header.canExpire ? .canExpire : []
-    if header.kind == .tombstone {
-      flags.insert(.tombstone)
-      hasTombstones[HashIndex.shard(of: hash)] = true
+  /// Enters the records of the stretch in the index, but for those of which it knows a newer one of the same
+  /// key.
+  private mutating func enterStretch() throws(StoreError) {
+    if stretch.isEmpty { return }
+    let (source, lastKnownSequence, firstTick) = (source, lastKnownSequence, firstTick)
+    let (index, table) = (index, table)
+    var damage: [Corruption] = []
+    try stretch.resolve { member, location, corruption in
+      // The checkpoint knows that something was there, and a scan would have found the damage.
+      guard source?.covers(location) ?? false else { return .refused }
+      // What a compaction copied stands there with its hash, or does not count.
+      if member.sequence <= lastKnownSequence { return .anotherKey }
+      damage.append(corruption)
+      return planted(.damagedHeadsStay) ? .anotherKey : .replaced
     }
-    var entry = IndexEntry.empty
-    let tick = tick(of: sequence)
-    var segment: Segment?
-    while try index.find(
-      hash, after: entry.location, touch: .no,
-      {
-        entry = $0
-        segment = table.segment(at: $0.location)
-      })
-    {
-      guard let segment else { continue }
-      let record = try knownRecord(in: segment, at: entry.location)
-      guard record.hasKey(key) else { continue }
-      if record.sequence >= sequence || planted(.oldestWins) { return false }
-      _ = index.replace(hash, old: entry.location, new: location, flags: flags, tick: tick)
-      if !entry.flags.contains(.tombstone) {
-        segment.usage.kill(byteCount: record.header.byteCount)
+    replacedDamage += damage
+    var hasTombstones = hasTombstones
+    var copies: [ReplayStretch.Member] = []
+    var live = LiveRecords(table: table)
+    stretch.enter { member, replacesEntry in
+      let isTombstone = member.flags.contains(.tombstone)
+      var known: UInt64?
+      // What was there when the checkpoint was made has been compacted since. Of what is in none of its
+      // segments only that counts whose entry it has: everything else was removed before it was made, by a
+      // tombstone that it covers, though the copy may have been made before that.
+      if !replacesEntry, let source, member.sequence <= lastKnownSequence {
+        known = source.droppedTick(of: member.hash)
+        if known == nil, !planted(.copiesRevive) { return nil }
+        if !isTombstone, source.droppedExtension(of: member.hash) != nil { copies.append(member) }
       }
-      return true
+      if isTombstone {
+        hasTombstones[HashIndex.shard(of: member.hash)] = true
+      } else {
+        live.add(member)
+      }
+      return known
+        ?? Self.tick(of: member.sequence, first: firstTick, after: lastKnownSequence)
+        ?? index.recency.advance()
     }
-    // What was there when the checkpoint was made has been compacted since. Of what is in none of its
-    // segments only that counts whose entry it has: everything else was removed before it was made, by a
-    // tombstone that it covers, though the copy may have been made before that.
-    var known: UInt64?
-    if let source, sequence <= lastKnownSequence {
-      known = source.droppedTick(of: hash)
-      if known == nil, !planted(.copiesRevive) { return false }
+    live.flush()
+    self.hasTombstones = hasTombstones
+    for copy in copies { try extendCopy(copy) }
+  }
+
+  /// Gives a put that a compaction copied the end that the checkpoint knows of, where that is later.
+  private func extendCopy(_ copy: ReplayStretch.Member) throws(StoreError) {
+    guard let dropped = source?.droppedExtension(of: copy.hash),
+      let segment = table.segment(at: copy.location)
+    else { return }
+    let record = try Record(
+      in: segment, at: segment.offset(of: copy.location), part: .head, byCalls: true)
+    guard record.header.flags.contains(.expiry), dropped.expires > record.header.expires else {
+      return
     }
-    index.insert(hash, location: location, flags: flags, tick: known ?? tick)
-    if sequence <= lastKnownSequence, header.kind == .put, header.flags.contains(.expiry),
-      let dropped = source?.droppedExtension(of: hash), dropped.expires > header.expires
-    {
-      _ = index.extend(hash, at: location, dropped)
-      table.segment(at: dropped.location)?.usage.reviveExtension(byteCount: dropped.byteCount)
+    _ = index.extend(copy.hash, at: copy.location, dropped)
+    table.segment(at: dropped.location)?.usage.reviveExtension(byteCount: dropped.byteCount)
+  }
+
+  /// The head of a record; `nil` where it is damaged and the checkpoint covers it: reading its key tells.
+  private func soundRecord(
+    in segment: Segment, at location: Location
+  ) throws(StoreError) -> Record? {
+    do {
+      return try Record(
+        in: segment, at: segment.offset(of: location), part: .head, byCalls: true)
+    } catch {
+      guard case .corrupt = error, source?.covers(location) ?? false else { throw error }
+      return nil
     }
-    return true
   }
 
   /// Gives a put the end that an extension says, if the put is still its key's newest record.
@@ -212,8 +193,7 @@ struct Replay: ~Copyable {
       })
     {
       guard let segment, !entry.flags.contains(.tombstone) else { continue }
-      let record = try Record(
-        in: segment, at: segment.offset(of: entry.location), part: .head, byCalls: true)
+      guard let record = try soundRecord(in: segment, at: entry.location) else { continue }
       guard record.sequence == version || planted(.extensionOfAnyVersion),
         record.header.flags.contains(.expiry), known.lifetime.expires > record.header.expires
       else { continue }
@@ -233,10 +213,40 @@ struct Replay: ~Copyable {
 
   /// The tick of a record's entry: the order of writes is that of recency, in whatever order a
   /// compaction left the records. In a store with more writes than there are ticks it is that of
-  /// reading.
-  private func tick(of sequence: SequenceNumber) -> UInt64? {
-    let tick = firstTick + sequence - min(sequence, lastKnownSequence)
+  /// entering.
+  private static func tick(
+    of sequence: SequenceNumber, first: UInt64, after lastKnown: SequenceNumber
+  ) -> UInt64? {
+    let tick = first + sequence - min(sequence, lastKnown)
     return tick < IndexEntry.tickLimit / 4 * 3 ? tick : nil
   }
+}
 
+/// Counts live records of one segment after the other.
+private struct LiveRecords {
+  let table: SegmentTable
+  private var granule = 0
+  private var count = 0
+  private var byteCount = 0
+
+  init(table: SegmentTable) { self.table = table }
+
+  @inline(__always)
+  mutating func add(_ member: ReplayStretch.Member) {
+    if member.location.granule != granule {
+      flush()
+      granule = member.location.granule
+    }
+    count += 1
+    byteCount += member.byteCount
+  }
+
+  /// Adds what was counted to what is known of the segment.
+  mutating func flush() {
+    if count == 0 { return }
+    table.segment(at: Location(granule: granule, offset: 0))?.usage
+      .revive(count: count, byteCount: byteCount)
+    count = 0
+    byteCount = 0
+  }
 }

@@ -119,6 +119,7 @@ struct Verifier: ~Copyable {
           _ = try file.contents(ofShard: shard, in: places)
         }
       }
+      _ = try file.oldest(in: places)
     }
     return covered
   }

@@ -2,7 +2,7 @@
 //
 //     0        8       10      12     16           80                                   size-4  size
 //     ┌────────┬───────┬───────┬──────┬────────────┬─────────┬──────────┬────────┬───┬─────┬───────
-//     │ magic  │ major │ minor │ size │ fixed part │ samples │ segments │ shards │ 0 │ CRC │ entries
+//     │ magic  │ major │ minor │ size │ fixed part │ samples │ segments │ shards │ n │ CRC │ entries
 //     └────────┴───────┴───────┴──────┴────────────┴─────────┴──────────┴────────┴───┴─────┴───────
 
 extension Checkpoint {
@@ -65,7 +65,7 @@ extension Checkpoint {
       bytes.append(littleEndian: shard.checksum)
       bytes.append(littleEndian: UInt32(shard.extensionCount))
     }
-    bytes.append(littleEndian: UInt32(0))
+    bytes.append(littleEndian: UInt32(oldestCount))
     bytes.append(littleEndian: bytes.withSpan { CRC32C.checksum(of: $0) })
     return bytes
   }
@@ -168,6 +168,7 @@ extension Checkpoint {
       shards[index].checksum = next(UInt32.self)
       shards[index].extensionCount = Int(next(UInt32.self))
     }
+    oldestCount = Int(next(UInt32.self))
     // A checksum does not make sense of the fields.
     guard hasValidSequencesAndTicks else { throw corrupt(40, .badHeader) }
     guard hasValidSegments else { throw corrupt(segmentsOffset, .badHeader) }
@@ -228,6 +229,6 @@ extension Checkpoint {
       else { return false }
       end += shard.byteCount
     }
-    return end == fileByteCount
+    return oldestCount <= entryCount && oldestSectionByteCount == fileByteCount - end
   }
 }

@@ -72,6 +72,7 @@ package struct Checkpoint: Sendable, Hashable {
   package static let shardCount = 256
   package static let entryByteCount = 16
   package static let extensionByteCount = 24
+  package static let oldestByteCount = 24
   /// Ticks are below this.
   package static let tickLimit: UInt64 = 1 << 44
 
@@ -88,6 +89,9 @@ package struct Checkpoint: Sendable, Hashable {
   /// 256 of them.
   package var shards = [Shard](repeating: Shard(), count: Checkpoint.shardCount)
 
+  /// How many entries stand once more at the end: those accessed longest ago.
+  package var oldestCount = 0
+
   package init(storeIdentifier: [UInt8], id: UInt64) {
     self.storeIdentifier = storeIdentifier
     self.id = id
@@ -100,6 +104,15 @@ package struct Checkpoint: Sendable, Hashable {
     Self.headerByteCount(samples: samples.count, segments: segments.count)
   }
 
+  /// Where the oldest entries begin.
+  package var oldestOffset: Int { headerByteCount + shards.reduce(0) { $0 + $1.byteCount } }
+  /// The size of the oldest entries with their checksum.
+  package var oldestSectionByteCount: Int { Self.oldestSectionByteCount(oldestCount) }
+
+  package static func oldestSectionByteCount(_ count: Int) -> Int {
+    count == 0 ? 0 : count * oldestByteCount + 4
+  }
+
   /// The size of the whole file.
-  package var byteCount: Int { headerByteCount + shards.reduce(0) { $0 + $1.byteCount } }
+  package var byteCount: Int { oldestOffset + oldestSectionByteCount }
 }

@@ -3,7 +3,7 @@
 /// The space is divided into granules of 64 MiB; a segment takes as many neighbouring ones as its
 /// capacity needs. 40 bits make 131,072 granules, or 8 TiB. Location 0 is no record's place,
 /// since a segment begins with its header.
-package struct Location: Sendable, Hashable {
+package struct Location: Sendable, Hashable, BitwiseCopyable {
   package static let granuleShift = 23
   package static let granuleByteCount = 1 << (granuleShift + 3)
   package static let granuleCount = 1 << 17

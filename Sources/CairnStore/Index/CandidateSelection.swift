@@ -5,7 +5,7 @@ package struct RemovalCandidate: Sendable {
   package let rank: UInt64
   /// The version it has, or 0 where the record was not read.
   package let sequence: SequenceNumber
-  private let shard: UInt8
+  package let shard: UInt8
 
   package init(_ entry: IndexEntry, inShard shard: Int, rank: UInt64, sequence: SequenceNumber = 0)
   {

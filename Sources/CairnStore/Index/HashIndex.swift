@@ -191,7 +191,7 @@ package final class HashIndex: Sendable {
   }
 
   @inline(__always)
-  private func forgetExtension(of shard: inout IndexShard, at slot: Int) {
+  func forgetExtension(of shard: inout IndexShard, at slot: Int) {
     guard shard[slot].flags.contains(.extended) else { return }
     if let known = shard.setExtension(nil, at: slot) { didForget(known) }
   }
@@ -288,19 +288,22 @@ package final class HashIndex: Sendable {
     noteLoaded()
   }
 
+  /// Whether nothing is to be loaded any more.
+  package var isLoaded: Bool { unloadedShardCount.load(ordering: .relaxed) == 0 }
+
   /// Loads what was not loaded yet.
   package func loadAll() throws(StoreError) {
-    if unloadedShardCount.load(ordering: .relaxed) == 0 { return }
+    if isLoaded { return }
     for number in 0..<Self.shardCount { try load(shard: number) }
   }
 
   /// Loads the shard of a hash, so that an entry may be added without a look.
   package func load(shardOf hash: UInt64) throws(StoreError) {
-    if unloadedShardCount.load(ordering: .relaxed) == 0 { return }
+    if isLoaded { return }
     try load(shard: Self.shard(of: hash))
   }
 
-  private func load(shard number: Int) throws(StoreError) {
+  func load(shard number: Int) throws(StoreError) {
     try shards[number].withLock { (shard) throws(StoreError) in
       if shard.isUnloaded { try load(&shard, number) }
     }

@@ -198,6 +198,12 @@ struct IndexShard: ~Copyable {
     if entry.flags.contains(.canExpire) { expirableCount += 1 }
   }
 
+  /// Makes room for so many more entries at once.
+  mutating func reserve(_ more: Int) {
+    if more == 0 || (count + more) * 20 <= capacity * 17 { return }
+    resize(to: capacity(for: count + more - 1))
+  }
+
   /// Adds an entry unless the run of entries it belongs to fills the slack.
   private func insertIntoTable(_ entry: IndexEntry) -> Bool {
     var position = home(of: entry.hash)

@@ -42,20 +42,6 @@ package struct Record: ~Copyable {
     self.pinned = pinned
   }
 
-  /// The record at an offset whose head was read before; of its value there is nothing.
-  ///
-  /// - Throws: `corrupt` where the bytes are no valid head.
-  package init(in segment: Segment, at offset: Int, head: [UInt8]) throws(StoreError) {
-    let limit = segment.allocatedByteCount &- offset
-    let pinned = PinnedBytes(owner: segment, copying: head)
-    guard let header = Self.header(in: pinned, limit: limit, at: offset, part: .head) else {
-      throw segment.corruption(at: offset, .badRecordHeader)
-    }
-    self.offset = offset
-    self.header = header
-    self.pinned = pinned
-  }
-
   /// The header at the start of the bytes, if it is valid and the record lies in them.
   @inline(__always)
   private static func header(
@@ -123,6 +109,11 @@ package struct Record: ~Copyable {
 
   package var segment: Segment {
     @inline(__always) get { pinned.owner }
+  }
+
+  /// Fields, key and metadata.
+  package var head: RawSpan {
+    @_lifetime(borrow self) get { pinned.bytes.extracting(0..<header.headByteCount) }
   }
 
   package var key: RawSpan {

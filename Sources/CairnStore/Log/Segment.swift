@@ -75,10 +75,13 @@ package final class Segment: Sendable {
   package var covered: Checkpoint.CoveredSegment {
     var covered = Checkpoint.CoveredSegment(id: id, salt: header.salt, end: usage.end)
     covered.granule = granule
-    covered.granuleCount = SegmentTable.granuleCount(capacity: capacity)
+    covered.granuleCount = granuleCount
     usage.save(to: &covered)
     return covered
   }
+
+  /// How many granules it takes.
+  package var granuleCount: Int { SegmentTable.granuleCount(capacity: capacity) }
 
   package var storeIdentifier: [UInt8] { header.storeIdentifier }
 

@@ -180,10 +180,10 @@ package final class SegmentUsage: Sendable {
     return description == other.description(liveByteCount: byteCount)
   }
 
-  /// A put is its key's newest record.
+  /// A put is its key's newest record, or so many are.
   @inline(__always)
-  package func revive(byteCount: Int) {
-    livePuts.wrappingAdd(1, ordering: .relaxed)
+  package func revive(count: Int = 1, byteCount: Int) {
+    livePuts.wrappingAdd(count, ordering: .relaxed)
     liveBytes.wrappingAdd(byteCount, ordering: .relaxed)
     total.liveBytes.wrappingAdd(byteCount, ordering: .relaxed)
   }

@@ -124,6 +124,13 @@ extension [UInt8] {
     }
   }
 
+  /// Appends a copy of the bytes.
+  @inline(__always)
+  package mutating func append(contentsOf bytes: RawSpan) {
+    // SAFETY: the buffer is live for the call.
+    unsafe bytes.withUnsafeBytes { unsafe append(contentsOf: $0) }
+  }
+
   /// Calls `body` with the bytes for reading.
   @inline(__always)
   package func withSpan<Result: ~Copyable, Failure: Error>(

@@ -78,6 +78,10 @@ package enum PlantedBug: String, CaseIterable, Sendable {
   /// Replay takes no notice of removals after the checkpoint.
   case tombstonesAfterCheckpointIgnored
   case usageForgotten
+  /// A replayed record leaves one with a damaged head and the same hash where it is.
+  case damagedHeadsStay
+  /// The oldest entries are looked for in a part of the index.
+  case oldestIncomplete
   /// Everything counts as accessed at the open.
   case recencyForgotten
 

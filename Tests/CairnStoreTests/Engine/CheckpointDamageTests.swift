@@ -203,6 +203,55 @@ struct CheckpointDamageTests {
     #expect(count > 0)
   }
 
+  @Test("A shard whose hashes are crowded together, as no keys' are, is rebuilt")
+  func crowdedHashes() throws {
+    let directory = try TemporaryDirectory()
+    var expected: [String: [UInt8]] = [:]
+    do {
+      let store = try Store(directory.store, .small())
+      for number in 0..<8000 {
+        expected["key\(number)"] = [UInt8(number & 255)]
+        try store.setValue([UInt8(number & 255)], forKey: "key\(number)")
+      }
+      try store.close()
+    }
+    var image = try Image(of: directory.store)
+    let name = FileName.checkpoint(try image.manifest.checkpointID)
+    var bytes = try #require(image.files[name])
+    var header = try CheckpointFixture.header(of: bytes, name)
+    let number = try #require(
+      header.shards.indices.max { header.shards[$0].count < header.shards[$1].count })
+    let shard = header.shards[number]
+    bytes.withMutableSpan { span in
+      for place in 0..<shard.count {
+        let offset = shard.offset + place * Checkpoint.entryByteCount
+        let entry = IndexEntry(decoding: span.bytes, at: offset)
+        // The last hashes there are, all different.
+        let forged = IndexEntry(
+          hash: 1 << 40 - UInt64(shard.count - place), location: entry.location, tick: entry.tick,
+          flags: entry.flags)
+        span.store(forged.words.0, at: offset)
+        span.store(forged.words.1, at: offset + 8)
+      }
+    }
+    header.shards[number].checksum = bytes.withSpan {
+      CRC32C.checksum(of: $0.extracting(shard.offset..<(shard.offset + shard.byteCount)))
+    }
+    let encoded = header.encodedHeader()
+    bytes.replaceSubrange(0..<encoded.count, with: encoded)
+    image.files[name] = bytes
+    let checksum = encoded.withSpan { $0.load(UInt32.self, at: $0.byteCount - 4) }
+    image = try image.changingManifest { $0.checkpointChecksum = checksum }
+    let copy = try TemporaryDirectory()
+    try image.write(to: copy.store)
+    let store = try Store(copy.store, .small())
+    #expect(try store.statistics().recovery.source == .checkpoint)
+    for (key, value) in expected { #expect(try store.value(forKey: key) == value) }
+    #expect(try store.auditUsage() == [])
+    // As much memory as any other.
+    #expect(try store.statistics().indexByteCount < expected.count * 40)
+  }
+
   @Test("A shard that is damaged after the open, or that the medium does not give, is rebuilt")
   func whileOpen() throws {
     let fixture = try CheckpointFixture()
@@ -299,7 +348,10 @@ struct CheckpointDamageTests {
     #expect(try reader.keysByRecency() == order, "a compaction is no access")
     // With a damaged shard beside, the whole log is read.
     let name = FileName.checkpoint(try image.manifest.checkpointID)
-    let damaged = image.flipping(name, at: try #require(image.files[name]).count - 3)
+    let bytesOfCheckpoint = try #require(image.files[name])
+    let shard = try #require(
+      CheckpointFixture.header(of: bytesOfCheckpoint, name).shards.first { $0.count > 0 })
+    let damaged = image.flipping(name, at: shard.offset + 3)
     let third = try TemporaryDirectory()
     try damaged.write(to: third.store)
     let scanned = try Store(third.store, .small())

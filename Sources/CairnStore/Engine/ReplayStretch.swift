@@ -1,0 +1,251 @@
+/// Records of the log that are entered in the index together: shard by shard, so that each shard's table is
+/// in the processor's caches while it is looked at, and after the heads of all records that they may
+/// replace were read in the order in which these lie on disk.
+struct ReplayStretch: ~Copyable {
+  /// A record, as far as its entry needs it.
+  struct Member: BitwiseCopyable {
+    let hash: UInt64
+    let sequence: SequenceNumber
+    private let place: UInt64
+    fileprivate let keyStart: UInt32
+    private let unitCount: UInt32
+    fileprivate let keyByteCount: UInt16
+
+    fileprivate init(
+      _ header: RecordHeader, hash: UInt64, sequence: SequenceNumber, at location: Location,
+      keyStart: Int
+    ) {
+      self.hash = hash
+      self.sequence = sequence
+      var flags: IndexEntry.Flags = header.canExpire ? .canExpire : []
+      if header.kind == .tombstone { flags.insert(.tombstone) }
+      place = location.rawValue << 24 | UInt64(flags.rawValue)
+      self.keyStart = UInt32(keyStart)
+      unitCount = UInt32(header.byteCount >> 3)
+      keyByteCount = UInt16(header.keyByteCount)
+    }
+
+    var location: Location { Location(rawValue: place >> 24) }
+    var flags: IndexEntry.Flags { IndexEntry.Flags(rawValue: UInt8(place & 0xF)) }
+    var byteCount: Int { Int(unitCount) << 3 }
+  }
+
+  /// The newest record of its key in the stretch.
+  struct Newest: BitwiseCopyable {
+    fileprivate var member: Member
+    /// The index has a newer record of the key.
+    fileprivate var isOld = false
+    /// The entry of the index that it takes the place of.
+    fileprivate var known = Location.none
+  }
+
+  /// What a comparison needs, brought near.
+  private struct Staged {
+    let member: Member
+    var firstByte: UInt8 = 0
+  }
+
+  /// An entry of the index that may be of the same key as the newest of the stretch, in one word: where
+  /// its record is, whether that is a tombstone, and the number of the newest.
+  private struct Comparison: BitwiseCopyable {
+    let word: UInt64
+
+    @inline(__always)
+    init(_ entry: IndexEntry, with newest: Int) {
+      word =
+        entry.location.rawValue << 24 | (entry.flags.contains(.tombstone) ? 1 << 23 : 0)
+        | UInt64(newest)
+    }
+
+    @inline(__always) var location: Location { Location(rawValue: word >> 24) }
+    @inline(__always) var isTombstone: Bool { word & 1 << 23 != 0 }
+    @inline(__always) var newest: Int { Int(word & 0x7F_FFFF) }
+  }
+
+  /// So many records are looked at before they are entered, or fewer that have so many bytes of keys: it
+  /// bounds the memory that takes. Fewer than a `Comparison` can number.
+  private static let memberLimit = 1 << 19
+  private static let keyByteLimit = 32 << 20
+
+  private let index: HashIndex
+  private let table: SegmentTable
+  private var members = [[Member]](repeating: [], count: HashIndex.shardCount)
+  private var count = 0
+  private var keys: [UInt8] = []
+  private var newest: [Newest] = []
+  /// Where those of each shard begin in `newest`, and the end of the last.
+  private var starts: [Int] = []
+
+  init(index: HashIndex, table: SegmentTable) {
+    self.index = index
+    self.table = table
+  }
+
+  var isEmpty: Bool { count == 0 }
+  var isFull: Bool { count >= Self.memberLimit || keys.count >= Self.keyByteLimit }
+
+  @inline(__always)
+  mutating func add(
+    _ header: RecordHeader, key: RawSpan, hash: UInt64, sequence: SequenceNumber,
+    at location: Location
+  ) {
+    let member = Member(
+      header, hash: hash, sequence: sequence, at: location, keyStart: keys.count)
+    keys.append(contentsOf: key)
+    members[HashIndex.shard(of: hash)].append(member)
+    count += 1
+  }
+
+  /// Finds which of the records are the newest of their keys, among each other and compared with what the
+  /// index has.
+  ///
+  /// - Parameter replacesDamaged: whether a record takes the place of one at a location whose head is
+  ///   damaged, so that it cannot be told what key that had: the hashes are equal.
+  /// - Throws: `corrupt` at a damaged head otherwise; `system`.
+  mutating func resolve(
+    replacesDamaged: (Member, Location, Corruption) -> DamagedRecord
+  ) throws(StoreError) {
+    var comparisons: [Comparison] = []
+    comparisons.reserveCapacity(count)
+    newest.removeAll(keepingCapacity: true)
+    starts.removeAll(keepingCapacity: true)
+    for shard in 0..<HashIndex.shardCount {
+      starts.append(newest.count)
+      if members[shard].isEmpty { continue }
+      findNewest(inShard: shard)
+      members[shard] = []
+      let start = starts[shard]
+      let newest = newest
+      try index.find(newest.count - start, inShard: shard) {
+        newest[start + $0].member.hash
+      } _: { number, entry in
+        comparisons.append(Comparison(entry, with: start + number))
+      }
+    }
+    starts.append(newest.count)
+    comparisons.sortByRadix { $0.word >> 24 }
+    try compare(comparisons, replacesDamaged: replacesDamaged)
+  }
+
+  /// What is made of a record that may replace one with a damaged head.
+  enum DamagedRecord { case replaced, anotherKey, refused }
+
+  private mutating func findNewest(inShard shard: Int) {
+    let members = members[shard]
+    // The numbers of the newest by their keys, with open addressing; -1: none.
+    var slots = [Int32](
+      repeating: -1, count: 1 << (Int.bitWidth - (members.count * 2 - 1).leadingZeroBitCount))
+    let mask = UInt64(slots.count - 1)
+    for member in members {
+      var slot = Int(member.hash >> 24 & mask)
+      while true {
+        let other = Int(slots[slot])
+        if other < 0 {
+          slots[slot] = Int32(newest.count)
+          newest.append(Newest(member: member))
+          break
+        }
+        let known = newest[other].member
+        if known.hash == member.hash, hasSameKey(known, member) {
+          if known.sequence < member.sequence, !planted(.oldestWins) {
+            newest[other].member = member
+          }
+          break
+        }
+        slot = (slot + 1) & Int(mask)
+      }
+    }
+  }
+
+  private func hasSameKey(_ one: Member, _ other: Member) -> Bool {
+    keys.withSpan { $0.key(of: one).equals($0.key(of: other)) }
+  }
+
+  private mutating func compare(
+    _ comparisons: [Comparison],
+    replacesDamaged: (Member, Location, Corruption) -> DamagedRecord
+  ) throws(StoreError) {
+    var reader = HeadReader(table: table)
+    var damage: [(newest: Int, segment: Segment, isTombstone: Bool, location: Location)] = []
+    // Moved out, so that they are changed where they are.
+    var newest: [Newest] = []
+    swap(&newest, &self.newest)
+    let keys = keys
+    var staged: [Staged] = []
+    var stagedStart = 0
+    try reader.read(count: comparisons.count) {
+      comparisons[$0].location
+    } group: { range in
+      // Each lies somewhere else in memory: first all are asked for, so that the waits for them overlap,
+      // which takes a third of the time.
+      staged.removeAll(keepingCapacity: true)
+      stagedStart = range.lowerBound
+      for number in range {
+        staged.append(Staged(member: newest[comparisons[number].newest].member))
+      }
+      for number in staged.indices {
+        staged[number].firstByte = keys[Int(staged[number].member.keyStart)]
+      }
+    } _: { number, segment, header, head in
+      let comparison = comparisons[number]
+      let own = staged[number - stagedStart]
+      let member = own.member
+      let key = head.extracting(header.keyRange)
+      guard key.load(UInt8.self, at: 0) == own.firstByte,
+        keys.withSpan({ $0.key(of: member).equals(key) })
+      else { return }
+      if segment.sequence(of: header) >= member.sequence || planted(.oldestWins) {
+        newest[comparison.newest].isOld = true
+      } else {
+        newest[comparison.newest].known = comparison.location
+        if !comparison.isTombstone { segment.usage.kill(byteCount: header.byteCount) }
+      }
+    } damaged: { (number, segment, corruption) throws(StoreError) in
+      let comparison = comparisons[number]
+      let member = staged[number - stagedStart].member
+      switch replacesDamaged(member, comparison.location, corruption) {
+      case .replaced:
+        damage.append(
+          (comparison.newest, segment, comparison.isTombstone, comparison.location))
+      case .anotherKey: break
+      case .refused: throw .corrupt(corruption)
+      }
+    }
+    for damage in damage where newest[damage.newest].known == .none && !newest[damage.newest].isOld
+    {
+      newest[damage.newest].known = damage.location
+      if !damage.isTombstone { damage.segment.usage.kill(byteCount: 0) }
+    }
+    swap(&newest, &self.newest)
+  }
+
+  /// Enters in the index what was resolved, and forgets it.
+  ///
+  /// - Parameter tick: when the entry of a record was last accessed, `nil` where the record does not count
+  ///   after all; of each, and whether it replaces an entry.
+  mutating func enter(_ tick: (Member, Bool) -> UInt64?) {
+    for shard in 0..<HashIndex.shardCount where starts[shard] < starts[shard + 1] {
+      let newest = newest[starts[shard]..<starts[shard + 1]]
+      let start = newest.startIndex
+      let newCount = newest.reduce(0) { $0 + ($1.known == .none && !$1.isOld ? 1 : 0) }
+      index.enter(newest.count, inShard: shard, newCount: newCount) { number in
+        let own = newest[start + number]
+        guard !own.isOld, let tick = tick(own.member, own.known != .none) else { return nil }
+        return HashIndex.Change(
+          IndexEntry(
+            hash: HashIndex.stored(own.member.hash), location: own.member.location, tick: tick,
+            flags: own.member.flags), replacing: own.known)
+      }
+    }
+    newest.removeAll(keepingCapacity: true)
+    keys.removeAll(keepingCapacity: true)
+    count = 0
+  }
+}
+
+extension RawSpan {
+  @_lifetime(copy self)
+  fileprivate func key(of member: ReplayStretch.Member) -> RawSpan {
+    extracting(Int(member.keyStart)..<(Int(member.keyStart) + Int(member.keyByteCount)))
+  }
+}

@@ -1,0 +1,52 @@
+/// What replay does to many entries of one shard at a time, while the shard is in the processor's caches.
+extension HashIndex {
+  /// Calls `body` with each entry that has one of so many hashes, and with the number of the hash.
+  @inline(__always)
+  package func find(
+    _ count: Int, inShard number: Int, hash: (Int) -> UInt64, _ body: (Int, IndexEntry) -> Void
+  ) throws(StoreError) {
+    try load(shard: number)
+    shards[number].withLock { shard in
+      for index in 0..<count {
+        let stored = Self.stored(hash(index))
+        var slot = shard.slot(of: stored)
+        while let found = slot {
+          body(index, shard[found])
+          slot = shard.slot(of: stored, after: found)
+        }
+      }
+    }
+  }
+
+  /// An entry, and which one it takes the place of, if any.
+  package struct Change {
+    var entry: IndexEntry
+    var old: Location
+
+    package init(_ entry: IndexEntry, replacing old: Location) {
+      self.entry = entry
+      self.old = old
+    }
+  }
+
+  /// Makes so many changes to a shard; of `nil`, none.
+  ///
+  /// - Parameter newCount: how many of them replace nothing.
+  @inline(__always)
+  package func enter(
+    _ count: Int, inShard number: Int, newCount: Int, _ next: (Int) -> Change?
+  ) {
+    change(number) { shard in
+      shard.reserve(newCount)
+      for index in 0..<count {
+        guard let change = next(index) else { continue }
+        if change.old == .none {
+          shard.insert(change.entry)
+        } else if let slot = shard.slot(of: change.entry.hash, location: change.old) {
+          forgetExtension(of: &shard, at: slot)
+          shard.replace(at: slot, with: change.entry)
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,100 @@
+/// Reads heads of records in the order in which they lie on disk: one by one they would cost a system call
+/// each, and a seek each where they are not in memory.
+package struct HeadReader: ~Copyable {
+  private static let windowByteCount = 256 << 10
+  /// As much of a record is read with those before it. A head that is not all there is read by itself.
+  private static let headByteCount = 512
+  /// So many bytes between two heads are read rather than left out.
+  private static let gapByteCount = 16 << 10
+  /// So many heads make a group.
+  private static let groupCount = 64
+
+  private let table: SegmentTable
+  private var window: [UInt8] = []
+
+  package init(table: SegmentTable) { self.table = table }
+
+  /// Calls `body` for each place with what lies there: the segment, and the head of the record or why there
+  /// is none.
+  ///
+  /// - Parameters:
+  ///   - place: of a number, all of them in the order of the locations.
+  ///   - group: called with the numbers that are next.
+  /// - Throws: `system`, where the bytes cannot be read.
+  @inline(__always)
+  package mutating func read(
+    count: Int, place: (Int) -> Location, group: (Range<Int>) -> Void,
+    _ body: (Int, Segment, RecordHeader, RawSpan) -> Void,
+    damaged: (Int, Segment, Corruption) throws(StoreError) -> Void
+  ) throws(StoreError) {
+    var index = 0
+    while index < count {
+      guard let segment = table.segment(at: place(index)) else {
+        index += 1
+        continue
+      }
+      let start = segment.offset(of: place(index))
+      let granules = segment.granule..<(segment.granule + segment.granuleCount)
+      var last = start
+      var next = index + 1
+      while next < count {
+        let location = place(next)
+        guard granules.contains(location.granule) else { break }
+        let offset = segment.offset(of: location)
+        if offset - last > Self.headByteCount + Self.gapByteCount
+          || offset + Self.headByteCount - start > Self.windowByteCount
+        {
+          break
+        }
+        last = offset
+        next += 1
+      }
+      let byteCount = try fill(from: start, to: last + Self.headByteCount, of: segment)
+      let fileEnd = segment.allocatedByteCount
+      var groupEnd = index
+      for number in index..<next {
+        if number == groupEnd {
+          groupEnd = min(next, number + Self.groupCount)
+          group(number..<groupEnd)
+        }
+        let offset = segment.offset(of: place(number))
+        let isFound = window.withSpan { window in
+          let begin = min(offset - start, byteCount)
+          let bytes = window.extracting(begin..<byteCount)
+          guard let header = RecordHeader(decoding: bytes, limit: fileEnd - offset),
+            header.headByteCount <= bytes.byteCount,
+            header.hasValidChecksum(bytes, at: offset, seed: segment.seed)
+          else { return false }
+          body(number, segment, header, bytes.extracting(0..<header.headByteCount))
+          return true
+        }
+        if isFound { continue }
+        do {
+          let record = try Record(in: segment, at: offset, part: .head, byCalls: true)
+          body(number, segment, record.header, record.head)
+        } catch {
+          guard case .corrupt(let corruption) = error else { throw error }
+          try damaged(number, segment, corruption)
+        }
+      }
+      index = next
+    }
+  }
+
+  /// Reads a range of a segment into the window, and returns how much of it there is. What the medium does
+  /// not give is left out: each head in it is then read by itself.
+  private mutating func fill(
+    from start: Int, to end: Int, of segment: Segment
+  ) throws(StoreError) -> Int {
+    let wanted = min(end, segment.allocatedByteCount) - start
+    if wanted <= 0 { return 0 }
+    if window.isEmpty { window = [UInt8](repeating: 0, count: Self.windowByteCount) }
+    do {
+      return try segment.file.read(
+        into: &window, bufferOffset: 0, byteCount: wanted, at: start)
+    } catch {
+      guard error.isOfMedium else { throw error }
+      return 0
+    }
+  }
+}

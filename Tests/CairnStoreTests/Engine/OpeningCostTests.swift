@@ -1,0 +1,86 @@
+import CairnStore
+import FuzzSupport
+import Testing
+
+@Suite("What opening reads")
+struct OpeningCostTests {
+  let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  /// Bytes of the segments and the checkpoint of a store.
+  private func byteCounts(_ image: Image) -> (log: Int, checkpoint: Int) {
+    let log = image.segmentNames.reduce(0) { $0 + (image.files[$1]?.count ?? 0) }
+    let checkpoint = image.files.filter { FileName.isCheckpoint($0.key) }
+    return (log, checkpoint.values.reduce(0) { $0 + $1.count })
+  }
+
+  private func configuration() -> StoreConfiguration {
+    .small { $0.segmentByteLimit = 1 << 20 }
+  }
+
+  @Test("The records that are replaced are read once, however many are replayed")
+  func replay() throws {
+    let keyCount = 20_000
+    do {
+      let store = try Store(directory.store, configuration())
+      for number in 0..<keyCount { try store.setValue("first", forKey: "key \(number)") }
+      try store.close()
+    }
+    let base = byteCounts(try Image(of: directory.store))
+    let queue = ManualBackgroundQueue()
+    let writer = try Store(directory.store, configuration(), background: queue)
+    for number in 0..<100_000 {
+      try writer.setValue("again \(number)", forKey: "key \(number * 7919 % keyCount)")
+    }
+    let killed = try TemporaryDirectory()
+    let image = try Image(of: directory.store)
+    try image.write(to: killed.store)
+    queue.discardAll()
+    let fileSystem = HookFileSystem()
+    let store = try Store(killed.store, configuration(), fileSystem: fileSystem)
+    #expect(try store.statistics().recovery.replayedRecordCount == 100_000)
+    // The end of the log is looked for, then it is replayed; what it replaces is read, and the checkpoint.
+    let tail = byteCounts(image).log - base.log
+    let limit = 2 * tail + base.log + base.checkpoint + (1 << 20)
+    #expect(fileSystem.readByteCount < limit, "of \(limit)")
+    #expect(try store.count() == keyCount)
+    for number in stride(from: 100_000 - keyCount, to: 100_000, by: 997) {
+      #expect(try store.text("key \(number * 7919 % keyCount)") == "again \(number)")
+    }
+    #expect(try store.auditUsage() == [])
+  }
+
+  @Test("All damaged shards of a checkpoint are found again in one reading of the log")
+  func damagedShards() throws {
+    var expected: [String: [UInt8]] = [:]
+    do {
+      let store = try Store(directory.store, configuration())
+      for number in 0..<2000 {
+        expected["key \(number)"] = [UInt8](repeating: UInt8(number & 255), count: 100)
+        try store.setValue(expected["key \(number)"] ?? [], forKey: "key \(number)")
+      }
+      try store.close()
+    }
+    var image = try Image(of: directory.store)
+    let name = FileName.checkpoint(try image.manifest.checkpointID)
+    let header = try CheckpointFixture.header(of: try #require(image.files[name]), name)
+    for (number, shard) in header.shards.enumerated() where shard.count > 0 && number % 3 != 0 {
+      image = image.flipping(name, at: shard.offset + number % shard.byteCount)
+    }
+    let damaged = try TemporaryDirectory()
+    try image.write(to: damaged.store)
+    let fileSystem = HookFileSystem()
+    let store = try Store(damaged.store, configuration(), fileSystem: fileSystem)
+    // A snapshot that sees shards as they are, in the checkpoint, asks for them too.
+    let snapshot = try store.snapshot()
+    try store.checkpoint()
+    #expect(try store.contents() == expected)
+    #expect(try snapshot.count() == expected.count)
+    let (log, checkpoint) = byteCounts(image)
+    let limit = log + 5 * checkpoint + (1 << 18)
+    #expect(fileSystem.readByteCount < limit, "of \(limit)")
+    #expect(try store.auditUsage() == [])
+    #expect(try store.statistics().recovery.source == .checkpoint)
+  }
+}

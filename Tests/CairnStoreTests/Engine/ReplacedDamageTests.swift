@@ -1,0 +1,64 @@
+import CairnStore
+import FuzzSupport
+import Synchronization
+import Testing
+
+@Suite("Damaged records that were replaced since")
+struct ReplacedDamageTests {
+  @Test(
+    "A damaged record that the checkpoint covers does not keep the store from opening once its key was rewritten",
+    arguments: ["put", "tombstone", "extension"])
+  func replacedDamage(kind: String) throws {
+    let fixture = try CheckpointFixture { store in
+      switch kind {
+      case "put": try store.setValue("later", forKey: "key7")
+      case "tombstone": try store.removeValue(forKey: "key7")
+      default: try store.extendLifetime(forKey: "key7", to: .seconds(1 << 33))
+      }
+      try store.setValue("later", forKey: "key8")
+    }
+    let name = try #require(fixture.image.segmentNames.first)
+    let record = try #require(
+      fixture.image.records(in: name).first { $0.key == Array("key7".utf8) })
+    for offset in [0, 4, 8, 16, 20, 22, 23, 24, record.headRange.count - 1] {
+      let image = fixture.image.flipping(name, at: record.offset + offset)
+      let directory = try TemporaryDirectory()
+      try image.write(to: directory.store)
+      let messages = Mutex<[String]>([])
+      do {
+        let store = try Store(
+          directory.store,
+          .small { $0.log = { message in messages.withLock { $0.append(message) } } })
+        #expect(try store.statistics().recovery.source == .checkpoint)
+        for (key, value) in fixture.contents where key != "key7" {
+          #expect(try store.value(forKey: key) == value)
+        }
+        if kind == "extension" {
+          let error = storeError { _ = try store.value(forKey: "key7") }
+          guard case .corrupt(let corruption)? = error else {
+            Issue.record("\(String(describing: error))")
+            return
+          }
+          #expect(corruption.offset == record.offset && corruption.file == name)
+        } else {
+          #expect(try store.value(forKey: "key7") == fixture.contents["key7"])
+          #expect(try store.count() == fixture.contents.count)
+          // How many bytes died cannot be told any more.
+          #expect(
+            try store.statistics().liveByteCount == fixture.usage.liveByteCount + record.range.count
+          )
+          #expect(messages.withLock { $0.contains { $0.contains("offset \(record.offset)") } })
+        }
+        try store.close()
+      }
+      // And it opens again, with the checkpoint and without.
+      let again = try Store(directory.store, .small())
+      if kind != "extension" {
+        #expect(try again.value(forKey: "key7") == fixture.contents["key7"])
+      }
+      #expect(try again.value(forKey: "key8") == Array("later".utf8))
+      try again.close()
+      #expect(try Store.verify(path: directory.store).errors.map(\.offset) == [record.offset])
+    }
+  }
+}
