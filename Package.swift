@@ -68,7 +68,8 @@ let package = Package(
     .testTarget(
       name: "CairnStoreTests", dependencies: ["CairnStore", "FuzzSupport", "KillWriter"],
       swiftSettings: settings),
-    .testTarget(name: "CairnTests", dependencies: ["Cairn"], swiftSettings: settings),
+    .testTarget(
+      name: "CairnTests", dependencies: ["Cairn", "FuzzSupport"], swiftSettings: settings),
     .testTarget(
       name: "CairnBenchTests", dependencies: ["CairnBench"], swiftSettings: settings),
     .testTarget(

@@ -1,5 +1,5 @@
 /// A JSON value, written on one line. Members keep the order that they were given in.
-enum JSON {
+enum JSON: Sendable {
   case null
   case bool(Bool)
   case integer(Int)

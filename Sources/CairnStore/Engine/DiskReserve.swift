@@ -5,13 +5,14 @@
 /// they are refused while there is still room to remove something, also by the next process after a
 /// kill, and also where others filled the disk.
 final class DiskReserve: Sendable {
-  /// The size where little is stored, and the largest.
+  /// The size where little is stored.
   static let lowestByteCount = 128 << 10
-  static let highestByteCount = 16 << 20
 
   private struct State {
     /// How much there is, once that was looked up.
     var byteCount: Int?
+    /// Whether one half of it was given up for removals.
+    var isHalved = false
     /// Whether a compaction uses it.
     var isLent = false
   }
@@ -29,14 +30,14 @@ final class DiskReserve: Sendable {
   /// Whether a compaction uses it now.
   var isLent: Bool { state.withLock { $0.isLent } }
 
-  /// How much is to be there beside a log of some size: between a 32nd and a 16th of it, so that it seldom
-  /// changes.
+  /// How much is to be there beside a log of some size: 1 MiB for one of 24 MiB, 8 MiB for one of 1 GiB.
   ///
-  /// The tombstones that fit one half have to kill more bytes than the pieces lose that fit the other:
-  /// see Docs/Decisions.
+  /// With one half for tombstones and one for pieces of a compaction, what the tombstones kill has to be
+  /// more than what the pieces lose, which are the more the smaller they are: so its square goes with the
+  /// size of the log. Powers of two, so that it seldom changes. See Docs/Decisions.
   static func byteCount(forLogOf byteCount: Int) -> Int {
     var wanted = lowestByteCount
-    while wanted < byteCount / 32, wanted < highestByteCount { wanted *= 2 }
+    while wanted / (16 << 10) * wanted < byteCount { wanted *= 2 }
     return wanted
   }
 
@@ -51,6 +52,7 @@ final class DiskReserve: Sendable {
         throw .noSpace(path: path, neededByteCount: wanted, limit: .disk)
       }
       try resize(&state, to: wanted)
+      state.isHalved = false
     }
   }
 
@@ -59,20 +61,22 @@ final class DiskReserve: Sendable {
     if !isUsed { return }
     state.withLock { state in
       state.isLent = false
+      state.isHalved = true
       var wanted = Self.byteCount(forLogOf: logByteCount) / 2
       while wanted >= 4096, (try? resize(&state, to: wanted)) == nil { wanted /= 2 }
     }
   }
 
   /// Gives one half up for removals; `false` where it is gone already.
-  func giveHalf(forLogOf logByteCount: Int) -> Bool {
+  func giveHalf() -> Bool {
     if !isUsed { return false }
-    let half = Self.byteCount(forLogOf: logByteCount) / 2
     return state.withLock { state in
-      guard !state.isLent, let file = try? look(&state), let byteCount = state.byteCount,
-        byteCount > half, (try? file.truncate(to: half)) != nil
+      guard !state.isLent, !state.isHalved, let file = try? look(&state),
+        let byteCount = state.byteCount, byteCount > Self.lowestByteCount / 2,
+        (try? file.truncate(to: byteCount / 2)) != nil
       else { return false }
-      state.byteCount = half
+      state.byteCount = byteCount / 2
+      state.isHalved = true
       return true
     }
   }

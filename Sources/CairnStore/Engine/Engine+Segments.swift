@@ -9,6 +9,7 @@ extension Engine {
     byteCount: Int, isRemoval: Bool, mayCompact: Bool = true,
     _ body: (inout Appender) throws(StoreError) -> Value
   ) throws(StoreError) -> Value {
+    var bodyFailure: StoreError?
     while true {
       var room = Appender.Room.ready
       var chores: Appender.Chores?
@@ -36,12 +37,19 @@ extension Engine {
         case .needsOwnSegment:
           // It will be full at once; what follows it must be there, also for a removal.
           try prepareNextSegment()
-          if let value = try inOwnSegment(byteCount: byteCount, body) { return value }
+          let value = try inOwnSegment(byteCount: byteCount) {
+            (appender: inout Appender) throws(StoreError) -> Value in
+            do throws(StoreError) { return try body(&appender) } catch {
+              bodyFailure = error
+              throw error
+            }
+          }
+          if let value { return value }
         case .none(let error): throw error
         }
       } catch {
         guard case .noSpace(_, _, let limit) = error, limit != .fileSize, mayCompact,
-          try findRoom(isRemoval: isRemoval)
+          bodyFailure == nil, try findRoom(isRemoval: isRemoval)
         else { throw error }
       }
     }

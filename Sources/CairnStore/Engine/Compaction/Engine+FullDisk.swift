@@ -14,14 +14,13 @@ extension Engine {
   /// Makes room for a write that found none; `false` where there is none to be made. To be called under
   /// no lock but that of evictions.
   func findRoom(isRemoval: Bool) throws(StoreError) -> Bool {
-    let (log, dead, live) = appender.withLock { appender in
-      appender.segments.reduce(into: (0, 0, 0)) { sum, segment in
-        sum.0 += segment.allocatedByteCount
-        sum.1 += segment.usage.deadByteCount
-        sum.2 += segment.usage.liveByteCount
+    if isRemoval, reserve.giveHalf() { return true }
+    let (dead, live) = appender.withLock { appender in
+      appender.segments.reduce(into: (0, 0)) { sum, segment in
+        sum.0 += segment.usage.deadByteCount
+        sum.1 += segment.usage.liveByteCount
       }
     }
-    if isRemoval, reserve.giveHalf(forLogOf: log) { return true }
     // A writer that adds something does not rewrite the whole log for a little room.
     if isRemoval ? dead <= 0 : dead * CompactionPlanner.highestCost < live { return false }
     let gains = roomGains.load(ordering: .relaxed)

@@ -1,0 +1,44 @@
+public import CairnStore
+
+/// What a cache in memory knows of one key besides its value.
+public struct CacheEntryInfo: Sendable, Hashable {
+  /// The version: it grows with every write to the cache and is never 0.
+  public var version: UInt64
+  /// What the entry costs.
+  public var cost: UInt64
+  /// When it was written.
+  public var written: Timestamp
+  /// When it was last read or written.
+  public var accessed: Timestamp
+  /// When its lifetime ends, or `nil` where it has none.
+  public var expires: Timestamp?
+  /// How long it may go without an access, or `nil` where that is not limited.
+  public var idleLimit: Duration?
+
+  @usableFromInline
+  init(
+    version: UInt64, cost: UInt64, written: Timestamp, accessed: Timestamp, expires: Timestamp?,
+    idleLimit: Duration?
+  ) {
+    self.version = version
+    self.cost = cost
+    self.written = written
+    self.accessed = accessed
+    self.expires = expires
+    self.idleLimit = idleLimit
+  }
+}
+
+/// A key's value with all that a cache in memory knows of it, from one read.
+public struct CacheEntry<Key: Sendable, Value: Sendable>: Sendable {
+  public var key: Key
+  public var value: Value
+  public var info: CacheEntryInfo
+
+  @usableFromInline
+  init(key: Key, value: Value, info: CacheEntryInfo) {
+    self.key = key
+    self.value = value
+    self.info = info
+  }
+}

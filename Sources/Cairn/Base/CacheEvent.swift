@@ -1,0 +1,45 @@
+/// Something that happened to a cache, told after it happened, outside all locks.
+public enum CacheEvent<Key: Sendable>: Sendable {
+  /// The key has a new value. Where it had one before, its removal with the cause `replaced` was told
+  /// just before.
+  case inserted(key: Key)
+  /// A value went.
+  case removed(key: Key, cause: CacheRemovalCause)
+  /// Everything went at once: so many entries, of which none is told of by itself.
+  case removedAll(count: Int)
+  /// The system is short of memory. Told before the cache makes itself smaller, also where it does not.
+  case memoryPressure(MemoryPressure)
+  /// The host said that the program went to the background. Told before the cache is cleared, also
+  /// where it is not.
+  case enteredBackground
+}
+
+extension CacheEvent: Equatable where Key: Equatable {}
+extension CacheEvent: Hashable where Key: Hashable {}
+
+/// Why a value left a cache.
+public enum CacheRemovalCause: Sendable, Hashable {
+  /// Somebody removed it.
+  case removed
+  /// A newer value took its place.
+  case replaced
+  /// Its lifetime had ended, or it was idle for too long.
+  case expired
+  /// It had to make room.
+  case evicted(EvictionCause)
+}
+
+/// What an entry had to make room for.
+public enum EvictionCause: Sendable, Hashable, CaseIterable {
+  /// The limit on the number of entries.
+  case countLimit
+  /// The limit on their cost. A value that by itself costs more than the limit goes at once, and
+  /// nothing else on its account.
+  case costLimit
+  /// A trim that somebody asked for.
+  case trim
+  /// The system's shortage of memory.
+  case memoryPressure
+  /// The program went to the background.
+  case background
+}

@@ -1,0 +1,173 @@
+public import CairnStore
+
+/// A cache: what is common to the tier in memory, the tier on disk and the two together.
+///
+/// Code that is generic over it works with each of them. `Failure` is what a call can throw: `Never`
+/// for a cache in memory, whose calls are then written without `try`.
+///
+///     func warm<Cache: Caching<String, [UInt8]>>(_ cache: Cache) throws(Cache.Failure) { … }
+///
+/// A value that has expired is as one that is not there. All requirements may be called from any
+/// thread.
+public protocol Caching<Key, Value>: Sendable {
+  associatedtype Key: Sendable
+  associatedtype Value: Sendable
+  /// What a call throws that fails.
+  associatedtype Failure: Error = Never
+
+  /// How many keys a read would find.
+  func count() throws(Failure) -> Int
+
+  /// The value of a key, or `nil` where there is none or it has expired. Counts as an access.
+  func value(forKey key: Key) throws(Failure) -> Value?
+
+  /// Whether a read of the key would find a value. Is no access.
+  func contains(_ key: Key) throws(Failure) -> Bool
+
+  /// Sets the value of a key. No later read finds an older one, also where the limits of the cache
+  /// leave no room for this one.
+  ///
+  /// - Parameters:
+  ///   - cost: what it costs, in the unit of the cache's cost limit; `nil`: what the cache makes of it.
+  ///   - lifetime: how long it lives from now on; `nil`: as the cache is configured; zero or less: it
+  ///     has expired at once.
+  ///   - idleLimit: how long it may go without being read or written; `nil`: as with `lifetime`.
+  func setValue(
+    _ value: Value, forKey key: Key, cost: UInt64?, lifetime: Duration?, idleLimit: Duration?
+  ) throws(Failure)
+
+  /// Removes the value of a key.
+  ///
+  /// - Returns: whether there was one.
+  @discardableResult
+  func removeValue(forKey key: Key) throws(Failure) -> Bool
+
+  /// Removes everything.
+  func removeAll() throws(Failure)
+
+  /// The values of many keys, in the order of the keys; `nil` for each that has none.
+  func values(forKeys keys: some Collection<Key>) throws(Failure) -> [Value?]
+
+  /// Sets the values of many keys. A key that comes twice has the later value then.
+  func setValues(_ pairs: some Sequence<(key: Key, value: Value)>) throws(Failure)
+
+  /// Removes the values of many keys.
+  ///
+  /// - Returns: how many there were.
+  @discardableResult
+  func removeValues(forKeys keys: some Sequence<Key>) throws(Failure) -> Int
+}
+
+// What a cache need not write itself.
+extension Caching {
+  /// Sets the value of a key, as the cache is configured.
+  @inlinable
+  public func setValue(_ value: Value, forKey key: Key) throws(Failure) {
+    try setValue(value, forKey: key, cost: nil, lifetime: nil, idleLimit: nil)
+  }
+
+  @inlinable
+  public func values(forKeys keys: some Collection<Key>) throws(Failure) -> [Value?] {
+    var values: [Value?] = []
+    values.reserveCapacity(keys.count)
+    for key in keys { values.append(try value(forKey: key)) }
+    return values
+  }
+
+  @inlinable
+  public func setValues(_ pairs: some Sequence<(key: Key, value: Value)>) throws(Failure) {
+    for (key, value) in pairs { try setValue(value, forKey: key) }
+  }
+
+  @inlinable
+  @discardableResult
+  public func removeValues(forKeys keys: some Sequence<Key>) throws(Failure) -> Int {
+    var count = 0
+    for key in keys where try removeValue(forKey: key) { count += 1 }
+    return count
+  }
+}
+
+/// What can be made smaller: what is common to the tiers besides reading and writing.
+///
+/// A trim to zero, of whatever kind, leaves nothing.
+public protocol Trimming: Sendable {
+  /// What a call throws that fails.
+  associatedtype Failure: Error = Never
+
+  /// What all that is held costs together, in the unit of the cache's cost limit.
+  func totalCost() throws(Failure) -> UInt64
+
+  /// Removes entries until at most so many are left. What has expired goes first.
+  ///
+  /// - Parameter count: zero or less removes everything.
+  @discardableResult
+  func trim(toCount count: Int, order: TrimOrder) throws(Failure) -> TrimSummary
+
+  /// Removes entries until the rest costs at most so much. What has expired goes first.
+  ///
+  /// - Parameter cost: zero removes everything, also what costs nothing.
+  @discardableResult
+  func trim(toCost cost: UInt64, order: TrimOrder) throws(Failure) -> TrimSummary
+
+  /// Removes the entries that were last accessed, or written, longer ago than `age`.
+  ///
+  /// - Parameter age: zero or less removes everything.
+  @discardableResult
+  func trim(olderThan age: Duration, by basis: AgeBasis) throws(Failure) -> TrimSummary
+
+  /// Removes the entries whose lifetime has ended or that were idle for too long. No read finds them
+  /// anyway.
+  @discardableResult
+  func removeExpired() throws(Failure) -> TrimSummary
+}
+
+extension Trimming {
+  /// Removes entries until at most so many are left, the least recently used first.
+  @inlinable
+  @discardableResult
+  public func trim(toCount count: Int) throws(Failure) -> TrimSummary {
+    try trim(toCount: count, order: .leastRecentlyUsed)
+  }
+
+  /// Removes entries until the rest costs at most so much, the least recently used first.
+  @inlinable
+  @discardableResult
+  public func trim(toCost cost: UInt64) throws(Failure) -> TrimSummary {
+    try trim(toCost: cost, order: .leastRecentlyUsed)
+  }
+
+  /// Removes the entries that were last accessed longer ago than `age`.
+  @inlinable
+  @discardableResult
+  public func trim(olderThan age: Duration) throws(Failure) -> TrimSummary {
+    try trim(olderThan: age, by: .access)
+  }
+}
+
+/// What a call removed from a cache that removes many entries.
+public struct TrimSummary: Sendable, Hashable {
+  /// How many entries went.
+  public var count: Int
+  /// What they cost together, or the greatest number where it is more.
+  public var cost: UInt64
+
+  public init(count: Int = 0, cost: UInt64 = 0) {
+    self.count = count
+    self.cost = cost
+  }
+
+  /// Counts one more.
+  @usableFromInline
+  mutating func add(cost: UInt64) {
+    count += 1
+    let (sum, isTooLarge) = self.cost.addingReportingOverflow(cost)
+    self.cost = isTooLarge ? .max : sum
+  }
+
+  @usableFromInline
+  mutating func add(_ other: TrimSummary) {
+    let (sum, isTooLarge) = cost.addingReportingOverflow(other.cost)
+    self = TrimSummary(count: count + other.count, cost: isTooLarge ? .max : sum)
+  }
+}

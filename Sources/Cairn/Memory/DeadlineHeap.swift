@@ -1,0 +1,122 @@
+/// The entries that can expire, the one with the earliest deadline first: a binary heap whose entries
+/// know their places in it (Williams, 1964).
+///
+/// A read that puts off the end of an idle time leaves the heap alone, and so does an extension of a
+/// lifetime: deadlines in it may be too early, never too late. What comes to the top too early is put back.
+/// Setting a deadline takes O(log entries that can expire), and O(1) where it is later than all others, as
+/// with lifetimes that are all the same.
+@usableFromInline
+struct DeadlineHeap: Sendable {
+  private struct Item {
+    var deadline: Int64
+    var slot: UInt32
+  }
+
+  private var items: [Item] = []
+
+  @usableFromInline init() {}
+
+  @usableFromInline var count: Int { items.count }
+
+  /// The bytes of memory that it takes.
+  @usableFromInline var byteCount: Int { items.capacity * MemoryLayout<Item>.stride }
+
+  /// Whether something may have expired by `now`.
+  @usableFromInline
+  func isDue(at now: Int64) -> Bool {
+    guard let first = items.first else { return false }
+    return first.deadline <= now
+  }
+
+  /// Enters what the node of a slot says, or takes the slot out where it cannot expire.
+  @usableFromInline
+  mutating func update(_ slot: UInt32, _ nodes: inout SlotArray<EntryNode>) {
+    let deadline = nodes[Int(slot)].deadline
+    let index = nodes[Int(slot)].heapIndex
+    if deadline == never { return remove(slot, &nodes) }
+    if index == noSlot {
+      items.append(Item(deadline: deadline, slot: slot))
+      rise(items.count - 1, &nodes)
+    } else {
+      items[Int(index)].deadline = deadline
+      settle(Int(index), &nodes)
+    }
+  }
+
+  @usableFromInline
+  mutating func remove(_ slot: UInt32, _ nodes: inout SlotArray<EntryNode>) {
+    let index = nodes[Int(slot)].heapIndex
+    if index == noSlot { return }
+    nodes[Int(slot)].heapIndex = noSlot
+    let last = items.removeLast()
+    if Int(index) < items.count {
+      items[Int(index)] = last
+      nodes[Int(last.slot)].heapIndex = index
+      settle(Int(index), &nodes)
+    }
+  }
+
+  /// An entry that has expired by `now`, or `noSlot`. It stays in the heap.
+  @usableFromInline
+  mutating func firstDue(at now: Int64, _ nodes: inout SlotArray<EntryNode>) -> UInt32 {
+    while let first = items.first, first.deadline <= now {
+      if nodes[Int(first.slot)].hasExpired(at: now) { return first.slot }
+      // It was read since its deadline was entered.
+      update(first.slot, &nodes)
+    }
+    return noSlot
+  }
+
+  /// For tests: what is out of order.
+  func audit(_ nodes: borrowing SlotArray<EntryNode>) -> [String] {
+    items.indices.compactMap { index in
+      let item = items[index]
+      if nodes[Int(item.slot)].heapIndex != UInt32(index) {
+        return "slot \(item.slot) is elsewhere in the heap than it says"
+      }
+      if item.deadline > nodes[Int(item.slot)].deadline {
+        return "slot \(item.slot) expires before the heap says"
+      }
+      if index > 0, items[(index - 1) / 2].deadline > item.deadline {
+        return "slot \(item.slot) is out of order in the heap"
+      }
+      return nil
+    }
+  }
+
+  private mutating func settle(_ index: Int, _ nodes: inout SlotArray<EntryNode>) {
+    rise(index, &nodes)
+    sink(index, &nodes)
+  }
+
+  private mutating func rise(_ start: Int, _ nodes: inout SlotArray<EntryNode>) {
+    var index = start
+    let item = items[index]
+    while index > 0, items[(index - 1) / 2].deadline > item.deadline {
+      place(items[(index - 1) / 2], at: index, &nodes)
+      index = (index - 1) / 2
+    }
+    place(item, at: index, &nodes)
+  }
+
+  private mutating func sink(_ start: Int, _ nodes: inout SlotArray<EntryNode>) {
+    var index = start
+    let item = items[index]
+    while true {
+      var child = 2 * index + 1
+      if child >= items.count { break }
+      if child + 1 < items.count, items[child + 1].deadline < items[child].deadline { child += 1 }
+      if items[child].deadline >= item.deadline { break }
+      place(items[child], at: index, &nodes)
+      index = child
+    }
+    place(item, at: index, &nodes)
+  }
+
+  private mutating func place(
+    _ item: Item, at index: Int, _ nodes: inout SlotArray<EntryNode>
+  ) {
+    items[index] = item
+    nodes[Int(item.slot)].heapIndex = UInt32(index)
+  }
+}

@@ -1,0 +1,62 @@
+/// The number of a slot that there is none of.
+@usableFromInline let noSlot = UInt32.max
+
+/// The time that never comes, in milliseconds.
+@usableFromInline let never = Int64.max
+
+/// What is kept of one slot besides key and value: 64 bytes, as much as a line of the processor's cache.
+///
+/// Slots refer to each other by number. So nothing is counted when an entry moves in the order, and the
+/// node of a free slot links to the next one that is free.
+@usableFromInline
+struct EntryNode: Sendable {
+  /// The neighbour that was used after this one.
+  @usableFromInline var newer = noSlot
+  /// The neighbour that was used before this one; of a free slot, the next that is free.
+  @usableFromInline var older = noSlot
+  /// Milliseconds since the epoch, as all times here.
+  @usableFromInline var accessed: Int64 = 0
+  /// The end of its lifetime, or `never`.
+  @usableFromInline var expires: Int64 = never
+  /// How long it may go without an access, or `never`.
+  @usableFromInline var idleLimit: Int64 = never
+  @usableFromInline var written: Int64 = 0
+  @usableFromInline var cost: UInt64 = 0
+  /// The version, and in the lowest bit whether SIEVE's hand is to pass it.
+  @usableFromInline var mark: UInt64 = 0
+  @usableFromInline var hash: UInt32 = 0
+  /// Where it stands in the heap of deadlines, or `noSlot`.
+  @usableFromInline var heapIndex = noSlot
+
+  @inlinable init() {}
+
+  @inlinable
+  var version: UInt64 {
+    get { mark >> 1 }
+    set { mark = newValue << 1 | mark & 1 }
+  }
+
+  @inlinable
+  var isVisited: Bool {
+    get { mark & 1 != 0 }
+    set { mark = mark & ~1 | (newValue ? 1 : 0) }
+  }
+
+  /// Whether no read finds it any more.
+  @inlinable
+  @inline(__always)
+  func hasExpired(at now: Int64) -> Bool {
+    now >= expires || (idleLimit != never && now >= idleDeadline)
+  }
+
+  /// When it will have been idle for too long, if it is not used before.
+  @inlinable
+  var idleDeadline: Int64 {
+    let (sum, overflow) = accessed.addingReportingOverflow(idleLimit)
+    return overflow ? (idleLimit < 0 ? .min : never) : sum
+  }
+
+  /// The time at which it expires, if it is not used before; or `never`.
+  @inlinable
+  var deadline: Int64 { idleLimit == never ? expires : min(expires, idleDeadline) }
+}

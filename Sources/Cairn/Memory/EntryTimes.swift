@@ -1,0 +1,89 @@
+public import CairnStore
+
+/// The times of an entry that is being written, in milliseconds.
+@usableFromInline
+struct EntryTimes: Sendable {
+  @usableFromInline var now: Int64
+  @usableFromInline var expires: Int64
+  @usableFromInline var idleLimit: Int64
+
+  @inlinable
+  init(now: Int64, expires: Int64, idleLimit: Int64) {
+    self.now = now
+    self.expires = expires
+    self.idleLimit = idleLimit
+  }
+
+  @inlinable
+  var hasExpiredAtOnce: Bool { expires <= now || idleLimit <= 0 }
+}
+
+extension CacheEntryInfo {
+  @usableFromInline
+  init(_ node: EntryNode) {
+    self.init(
+      version: node.version, cost: node.cost,
+      written: Timestamp(millisecondsSinceEpoch: node.written),
+      accessed: Timestamp(millisecondsSinceEpoch: node.accessed),
+      expires: node.expires == never ? nil : Timestamp(millisecondsSinceEpoch: node.expires),
+      idleLimit: node.idleLimit == never ? nil : .milliseconds(node.idleLimit))
+  }
+}
+
+/// The time as a cache has it: what clock, and what an entry gets that asks for nothing.
+@usableFromInline
+struct CacheClock: Sendable {
+  /// Whether it is the system's, which is asked without a detour.
+  private let isSystem: Bool
+  private let clock: any WallClock
+  /// `nil`: none. Milliseconds.
+  @usableFromInline let lifetime: Int64?
+  @usableFromInline let idleLimit: Int64
+
+  init(_ configuration: MemoryCacheConfiguration) {
+    clock = configuration.clock
+    isSystem = configuration.clock is SystemClock
+    lifetime = configuration.lifetime?.milliseconds
+    idleLimit = configuration.idleLimit?.milliseconds ?? never
+  }
+
+  @usableFromInline
+  func now() -> Int64 {
+    if isSystem { return SystemClock().now().millisecondsSinceEpoch }
+    return clock.now().millisecondsSinceEpoch
+  }
+
+  /// The times of an entry that is written now.
+  @inlinable
+  func times(lifetime: Duration?, idleLimit: Duration?) -> EntryTimes {
+    if lifetime == nil && idleLimit == nil && self.lifetime == nil {
+      return EntryTimes(now: now(), expires: never, idleLimit: self.idleLimit)
+    }
+    return explicitTimes(lifetime: lifetime, idleLimit: idleLimit)
+  }
+
+  @usableFromInline
+  func explicitTimes(lifetime: Duration?, idleLimit: Duration?) -> EntryTimes {
+    let now = now()
+    var expires = never
+    if let milliseconds = lifetime?.milliseconds ?? self.lifetime {
+      expires = end(of: milliseconds, from: now)
+    }
+    return EntryTimes(
+      now: now, expires: expires, idleLimit: idleLimit?.milliseconds ?? self.idleLimit)
+  }
+
+  /// The times of an entry that was written elsewhere and comes in now.
+  @usableFromInline
+  func times(expires: Timestamp?, idleLimit: Duration?) -> EntryTimes {
+    EntryTimes(
+      now: now(), expires: expires?.millisecondsSinceEpoch ?? never,
+      idleLimit: idleLimit?.milliseconds ?? never)
+  }
+
+  /// The time so many milliseconds after another, `never` where it cannot be expressed.
+  func end(of milliseconds: Int64, from start: Int64) -> Int64 {
+    let (sum, overflow) = start.addingReportingOverflow(milliseconds)
+    return overflow ? (milliseconds < 0 ? .min : never) : sum
+  }
+}

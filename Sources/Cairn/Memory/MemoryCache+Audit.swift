@@ -1,0 +1,68 @@
+extension MemoryCache {
+  /// For tests: how many observers there are.
+  package var observerCount: Int { lock.withLock { $0.observers.count } }
+
+  /// For tests: what does not agree in the cache. Empty where all is as it must be.
+  package func audit() -> [String] {
+    lock.withLock { state in
+      var faults = state.table.audit()
+      if state.table.count > state.countLimit { faults.append("over the limit of the number") }
+      if state.table.totalCost > state.costLimit {
+        faults.append("over the limit of cost")
+      }
+      return faults
+    }
+  }
+}
+
+extension MemoryTable {
+  /// What does not agree of the numbers that must.
+  func audit() -> [String] {
+    var faults: [String] = []
+    func expect(_ holds: Bool, _ fault: @autoclosure () -> String) {
+      if !holds { faults.append(fault()) }
+    }
+    var used: Set<UInt32> = []
+    var cost: UInt128 = 0
+    var expirable = 0
+    var slot = list.newest
+    var newer = noSlot
+    while slot != noSlot {
+      let node = nodes[Int(slot)]
+      expect(used.insert(slot).inserted, "slot \(slot) stands in the list twice")
+      expect(node.newer == newer, "slot \(slot) has the wrong neighbour")
+      cost += UInt128(node.cost)
+      if node.heapIndex != noSlot { expirable += 1 }
+      expect(
+        node.heapIndex != noSlot || (node.expires == never && node.idleLimit == never),
+        "slot \(slot) can expire and is not in the heap")
+      if let payload = payloads[Int(slot)] {
+        expect(Self.hash(payload.key) == node.hash, "slot \(slot) has another key's hash")
+        expect(find(payload.key, hash: node.hash) == slot, "slot \(slot) is not found")
+      } else {
+        expect(false, "slot \(slot) is in use and empty")
+      }
+      newer = slot
+      slot = node.older
+      if used.count > count { break }
+    }
+    expect(list.oldest == newer, "the list ends elsewhere")
+    expect(used.count == count, "\(used.count) in the list, \(count) counted")
+    expect(cost == totalCost, "a cost of \(cost), \(totalCost) counted")
+    expect(deadlines.count == expirable, "\(deadlines.count) in the heap, \(expirable) say so")
+    faults += deadlines.audit(nodes)
+    expect(list.hand == noSlot || used.contains(list.hand), "the hand points to a free slot")
+    var free = firstFree
+    var freeCount = 0
+    while free != noSlot && freeCount <= nodes.count {
+      expect(payloads[Int(free)] == nil && !used.contains(free), "slot \(free) is free and in use")
+      freeCount += 1
+      free = nodes[Int(free)].older
+    }
+    expect(freeCount + count == nodes.count, "\(freeCount) slots free of \(nodes.count)")
+    var filled = 0
+    for bucket in 0..<buckets.count where buckets[bucket] != 0 { filled += 1 }
+    expect(filled == count, "\(filled) buckets filled, \(count) entries")
+    return faults
+  }
+}

@@ -1,0 +1,158 @@
+extension MemoryCache {
+  /// The value of a key, or `nil` where there is none or it has expired.
+  ///
+  /// Counts as an access. An entry that has expired is removed.
+  ///
+  /// - Complexity: O(1); no reference is counted but the value's.
+  @inlinable
+  public func value(forKey key: Key) -> Value? {
+    look(key, isRead: true) { state, slot in state.table.payloads[Int(slot)]?.value }
+  }
+
+  /// The value of a key with all that the cache knows of it, from one read. Counts as an access; the
+  /// time of that is in `info`.
+  ///
+  /// - Complexity: O(1).
+  @inlinable
+  public func entry(forKey key: Key) -> CacheEntry<Key, Value>? {
+    look(key, isRead: true) { state, slot in
+      guard let payload = state.table.payloads[Int(slot)] else { return nil }
+      return CacheEntry(key: payload.key, value: payload.value, info: state.info(slot))
+    }
+  }
+
+  /// What the cache knows of a key. Is no access.
+  ///
+  /// - Complexity: O(1).
+  @inlinable
+  public func info(forKey key: Key) -> CacheEntryInfo? {
+    look(key, isRead: false) { state, slot in state.info(slot) }
+  }
+
+  /// Whether a read of the key would find a value. Is no access.
+  ///
+  /// - Complexity: O(1).
+  @inlinable
+  public func contains(_ key: Key) -> Bool {
+    look(key, isRead: false) { _, _ in true } ?? false
+  }
+
+  /// The values of many keys, in the order of the keys; `nil` for each that has none. Each is a read of
+  /// its own.
+  @inlinable
+  public func values(forKeys keys: some Collection<Key>) -> [Value?] {
+    keys.map { value(forKey: $0) }
+  }
+
+  /// The keys that a read would find, the one that would go last first.
+  ///
+  /// - Complexity: O(count), under the lock.
+  public func keys() -> [Key] { snapshot { payload, _ in payload.key } }
+
+  /// All entries that a read would find, as they are at one moment, the one that would go last first.
+  /// Is no access. To look at the first few alone, leave the loop.
+  ///
+  ///     for entry in cache.entries() where entry.info.cost > 1 << 20 { … }
+  ///
+  /// - Complexity: O(count), under the lock.
+  public func entries() -> [CacheEntry<Key, Value>] {
+    snapshot { CacheEntry(key: $0.key, value: $0.value, info: $1) }
+  }
+
+  private func snapshot<Result>(
+    _ body: (EntryPayload<Key, Value>, CacheEntryInfo) -> Result
+  ) -> [Result] {
+    let now = clock.now()
+    return lock.withLock { state in
+      var results: [Result] = []
+      results.reserveCapacity(state.table.count)
+      var slot = state.table.list.newest
+      while slot != noSlot {
+        if !state.table.nodes[Int(slot)].hasExpired(at: now),
+          let payload = state.table.payloads[Int(slot)]
+        {
+          results.append(body(payload, state.info(slot)))
+        }
+        slot = state.table.nodes[Int(slot)].older
+      }
+      return results
+    }
+  }
+
+  /// Looks a key up.
+  ///
+  /// - Parameter isRead: whether that is an access and counts as a hit or a miss.
+  /// - Returns: what `body` returns; `nil` where there is no value.
+  @inlinable
+  @inline(__always)
+  func look<Found>(
+    _ key: Key, isRead: Bool, _ body: (inout MemoryState<Key, Value>, UInt32) -> Found?
+  ) -> Found? {
+    let hash = MemoryTable<Key, Value>.hash(key)
+    let now = clock.now()
+    var expired: ExpiredEntry<Key, Value>?
+    let found = lock.withLock { state -> Found? in
+      let slot = state.table.find(key, hash: hash)
+      if slot == noSlot {
+        if isRead { state.statistics.missCount &+= 1 }
+        return nil
+      }
+      if state.table.nodes[Int(slot)].hasExpired(at: now) && !plantedInCache(.expiryIgnored) {
+        if isRead { state.statistics.missCount &+= 1 }
+        expired = state.drop(expired: slot)
+        return nil
+      }
+      if isRead {
+        state.statistics.hitCount &+= 1
+        state.touch(slot, at: now)
+      }
+      return body(&state, slot)
+    }
+    if let expired { deliver(expired.takeRemoved(), to: expired.observers) }
+    return found
+  }
+}
+
+/// An entry that a read found to have expired. An object, so that a read that finds a value passes no more than an
+/// empty reference along.
+@usableFromInline
+final class ExpiredEntry<Key: Hashable & Sendable, Value: Sendable> {
+  private var removed: RemovedEntries<Key, Value>
+  @usableFromInline let observers: [CacheObserver<Key, Value>]
+
+  @usableFromInline
+  init(
+    _ removed: consuming RemovedEntries<Key, Value>, _ observers: [CacheObserver<Key, Value>]
+  ) {
+    self.removed = removed
+    self.observers = observers
+  }
+
+  @usableFromInline
+  func takeRemoved() -> RemovedEntries<Key, Value> {
+    exchange(&removed, with: RemovedEntries())
+  }
+}
+
+extension MemoryState {
+  /// Notes an access.
+  @inlinable
+  @inline(__always)
+  mutating func touch(_ slot: UInt32, at now: Int64) {
+    // Never back, so that what the heap has for a deadline is never too late.
+    if now > table.nodes[Int(slot)].accessed && !plantedInCache(.accessTimeForgotten) {
+      table.nodes[Int(slot)].accessed = now
+    }
+    if plantedInCache(.orderForgotten) { return }
+    table.list.touch(slot, policy: policy, &table.nodes)
+  }
+
+  /// Removes an entry that a read found to have expired.
+  @inlinable
+  @inline(never)
+  mutating func drop(expired slot: UInt32) -> ExpiredEntry<Key, Value> {
+    var removed = Removed()
+    remove(slot, .expired, &removed)
+    return ExpiredEntry(removed, observers)
+  }
+}

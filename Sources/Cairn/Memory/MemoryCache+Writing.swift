@@ -1,0 +1,213 @@
+public import CairnStore
+
+extension MemoryCache {
+  /// Sets the value of a key, and removes what is too much then.
+  ///
+  /// When it returns, the limits hold and no read finds an older value. Not kept is a value that has
+  /// expired at once or costs more than the cost limit by itself; observers are told.
+  ///
+  /// - Parameters:
+  ///   - cost: what it costs, in the unit of the cost limit; `nil`: what `costing` says.
+  ///   - lifetime: how long it lives from now on, to the millisecond, rounded down; `nil`: as the
+  ///     configuration says; zero or less: it has expired at once.
+  ///   - idleLimit: how long it may go without being read or written; `nil`: as with `lifetime`.
+  /// - Complexity: amortised O(1), and O(log n) where n entries can expire and this is one of them.
+  @inlinable
+  public func setValue(
+    _ value: Value, forKey key: Key, cost: UInt64? = nil, lifetime: Duration? = nil,
+    idleLimit: Duration? = nil
+  ) {
+    let cost = cost ?? defaultCost(of: value, forKey: key)
+    let hash = MemoryTable<Key, Value>.hash(key)
+    let times = clock.times(lifetime: lifetime, idleLimit: idleLimit)
+    var removed = RemovedEntries<Key, Value>()
+    let (isInserted, observers, schedules) = lock.withLock { state in
+      let isInserted = state.put(
+        value, forKey: key, hash: hash, times, cost: cost, version: nil, &removed)
+      return (isInserted, state.observers, schedulesTrims && state.schedulesTrim())
+    }
+    if schedules { scheduleTrim() }
+    deliver(removed, inserted: isInserted ? (key, value) : nil, to: observers)
+  }
+
+  /// Sets the values of many keys, each as a write of its own. A key that comes twice has the later
+  /// value then.
+  @inlinable
+  public func setValues(
+    _ pairs: some Sequence<(key: Key, value: Value)>, lifetime: Duration? = nil,
+    idleLimit: Duration? = nil
+  ) {
+    for (key, value) in pairs {
+      setValue(value, forKey: key, lifetime: lifetime, idleLimit: idleLimit)
+    }
+  }
+
+  /// Sets the values of many keys, each as a write of its own, as the configuration says.
+  @inlinable
+  public func setValues(_ pairs: some Sequence<(key: Key, value: Value)>) {
+    setValues(pairs, lifetime: nil, idleLimit: nil)
+  }
+
+  /// Removes the value of a key.
+  ///
+  /// - Returns: whether there was one.
+  /// - Complexity: O(1).
+  @inlinable
+  @discardableResult
+  public func removeValue(forKey key: Key) -> Bool { takeValue(forKey: key) != nil }
+
+  /// Removes the value of a key and hands it out.
+  ///
+  /// - Returns: the value, or `nil` where there was none or it had expired.
+  /// - Complexity: O(1).
+  @inlinable
+  public func takeValue(forKey key: Key) -> Value? {
+    let hash = MemoryTable<Key, Value>.hash(key)
+    let now = clock.now()
+    var removed = RemovedEntries<Key, Value>()
+    let observers = lock.withLock { state in
+      state.noteWrite(hash: hash)
+      let slot = state.table.find(key, hash: hash)
+      if slot != noSlot {
+        let hasExpired = state.table.nodes[Int(slot)].hasExpired(at: now)
+        state.remove(slot, hasExpired ? .expired : .removed, &removed)
+      }
+      return state.observers
+    }
+    let value = removed.first?.cause == .removed ? removed.first?.value : nil
+    deliver(removed, to: observers)
+    return value
+  }
+
+  /// Removes the values of many keys, each as a write of its own.
+  ///
+  /// - Returns: how many there were.
+  @inlinable
+  @discardableResult
+  public func removeValues(forKeys keys: some Sequence<Key>) -> Int {
+    keys.reduce(0) { $0 + (removeValue(forKey: $1) ? 1 : 0) }
+  }
+
+  /// Removes everything. Observers get one event for all of it.
+  ///
+  /// - Complexity: O(1), whatever the number of entries; they are destroyed afterwards as the
+  ///   configuration's `release` says.
+  public func removeAll() { removeAll(cause: .removed) }
+
+  func removeAll(cause: CacheRemovalCause) {
+    var garbage = MemoryTable<Key, Value>()
+    let observers = lock.withLock { state in
+      if !plantedInCache(.clearNotNoted) { state.clears += 1 }
+      state.statistics.note(cause, count: state.table.count)
+      swap(&garbage, &state.table)
+      return state.observers
+    }
+    for observer in observers { observer.body(.removedAll(count: garbage.count), nil) }
+    release(garbage)
+  }
+
+  /// Has a value live for `lifetime` from now on, if that is longer than it would otherwise: a life is
+  /// never shortened. Is no access. One without an end stays without one; an idle limit stays what it
+  /// is.
+  ///
+  /// - Returns: whether the key has a value.
+  /// - Complexity: O(1).
+  @discardableResult
+  public func extendLifetime(forKey key: Key, to lifetime: Duration) -> Bool {
+    let expires = clock.explicitTimes(lifetime: lifetime, idleLimit: nil).expires
+    return look(key, isRead: false) { state, slot in
+      if expires > state.table.nodes[Int(slot)].expires {
+        // The heap may have a deadline that is too early.
+        state.table.nodes[Int(slot)].expires = expires
+      }
+      return true
+    } ?? false
+  }
+
+  /// Has the values of many keys live longer, each as `extendLifetime(forKey:to:)` has it.
+  ///
+  /// - Returns: how many of the keys have a value.
+  @discardableResult
+  public func extendLifetimes(forKeys keys: some Sequence<Key>, to lifetime: Duration) -> Int {
+    keys.reduce(0) { $0 + (extendLifetime(forKey: $1, to: lifetime) ? 1 : 0) }
+  }
+
+  /// The value of a key; set to `nil`, the value is removed.
+  @inlinable
+  public subscript(key: Key) -> Value? {
+    get { value(forKey: key) }
+    set {
+      if let newValue { setValue(newValue, forKey: key) } else { removeValue(forKey: key) }
+    }
+  }
+
+  /// The value of a key, which is set with a cost; set to `nil`, the value is removed.
+  @inlinable
+  public subscript(key: Key, cost cost: UInt64) -> Value? {
+    get { value(forKey: key) }
+    set {
+      if let newValue {
+        setValue(newValue, forKey: key, cost: cost)
+      } else {
+        removeValue(forKey: key)
+      }
+    }
+  }
+}
+
+// What a tier above needs that fetches values elsewhere.
+extension MemoryCache {
+  /// To be asked for before a value is fetched that `promote` is to put in.
+  @inlinable
+  package func ticket(forKey key: Key) -> CacheTicket {
+    let hash = MemoryTable<Key, Value>.hash(key)
+    return lock.withLock { $0.ticket(hash: hash) }
+  }
+
+  /// Puts a value in that was fetched, unless its key was written or removed since the ticket was taken,
+  /// or has a value. So what was fetched never takes the place of something newer.
+  ///
+  /// Writes to other keys may, seldom, keep it from being put in.
+  ///
+  /// - Parameters:
+  ///   - expires: the end of its lifetime; `nil`: none.
+  ///   - idleLimit: `nil`: none.
+  ///   - version: the one it has where it was fetched; `nil`: a new one.
+  /// - Returns: whether it was put in.
+  @inlinable
+  @discardableResult
+  package func promote(
+    _ value: Value, forKey key: Key, ticket: CacheTicket, cost: UInt64? = nil,
+    expires: Timestamp? = nil, idleLimit: Duration? = nil, version: UInt64? = nil
+  ) -> Bool {
+    let cost = cost ?? defaultCost(of: value, forKey: key)
+    let hash = MemoryTable<Key, Value>.hash(key)
+    let times = clock.times(expires: expires, idleLimit: idleLimit)
+    var removed = RemovedEntries<Key, Value>()
+    let (isInserted, observers, schedules) = lock.withLock { state in
+      var isInserted = false
+      let found = state.table.find(key, hash: hash)
+      if state.ticket(hash: hash) == ticket || plantedInCache(.ticketIgnored),
+        plantedInCache(.promotionReplaces) || found == noSlot
+          || state.table.nodes[Int(found)].hasExpired(at: times.now)
+      {
+        isInserted = state.put(
+          value, forKey: key, hash: hash, times, cost: cost, version: version, &removed)
+      }
+      return (isInserted, state.observers, schedulesTrims && state.schedulesTrim())
+    }
+    if schedules { scheduleTrim() }
+    deliver(removed, inserted: isInserted ? (key, value) : nil, to: observers)
+    return isInserted
+  }
+}
+
+extension MemoryState {
+  /// Whether a round of removing what has expired is to be asked for, now that it is noted as such.
+  @inlinable
+  mutating func schedulesTrim() -> Bool {
+    if isTrimScheduled || table.deadlines.count == 0 { return false }
+    isTrimScheduled = true
+    return true
+  }
+}

@@ -1,0 +1,64 @@
+/// What a ``MemoryCache`` has done since it was made, and what it holds.
+///
+/// A value as of one moment; getting it takes O(1), so a metrics library can poll it. The counts only
+/// grow.
+public struct MemoryCacheStatistics: Sendable, Hashable {
+  /// Reads that found a value. `contains` and `info` do not count.
+  public var hitCount: UInt64 = 0
+  /// Reads that found none, those of an expired one included.
+  public var missCount: UInt64 = 0
+  /// Values that were set, those that were not kept included.
+  public var insertionCount: UInt64 = 0
+  /// Of these, those that took the place of another.
+  public var replacementCount: UInt64 = 0
+  /// Values that somebody removed, with all that `removeAll` did.
+  public var removalCount: UInt64 = 0
+  /// Values that went since they had expired.
+  public var expirationCount: UInt64 = 0
+  /// Values that went to keep the limit on the number of entries.
+  public var countEvictionCount: UInt64 = 0
+  /// Values that went to keep the limit on the cost, those that cost too much by themselves included.
+  public var costEvictionCount: UInt64 = 0
+  /// Values that went in a trim.
+  public var trimEvictionCount: UInt64 = 0
+  /// Values that went for the system's shortage of memory.
+  public var pressureEvictionCount: UInt64 = 0
+  /// Values that went since the program went to the background.
+  public var backgroundEvictionCount: UInt64 = 0
+
+  /// Entries that are held, also those that have expired and were not noticed yet.
+  public var heldCount: Int = 0
+  /// What they cost, or the greatest number where it is more.
+  public var heldCost: UInt64 = 0
+  /// Bytes that the cache takes for its own order, without what keys and values refer to.
+  public var overheadByteCount: Int = 0
+
+  @usableFromInline init() {}
+
+  /// The share of reads that found a value; `nil` where there were none.
+  public var hitRatio: Double? {
+    let reads = hitCount + missCount
+    return reads == 0 ? nil : Double(hitCount) / Double(reads)
+  }
+
+  /// Values that had to make room, for whatever cause.
+  public var evictionCount: UInt64 {
+    countEvictionCount + costEvictionCount + trimEvictionCount + pressureEvictionCount
+      + backgroundEvictionCount
+  }
+
+  @usableFromInline
+  mutating func note(_ cause: CacheRemovalCause, count: Int = 1) {
+    let count = UInt64(count)
+    switch cause {
+    case .removed: removalCount += count
+    case .replaced: replacementCount += count
+    case .expired: expirationCount += count
+    case .evicted(.countLimit): countEvictionCount += count
+    case .evicted(.costLimit): costEvictionCount += count
+    case .evicted(.trim): trimEvictionCount += count
+    case .evicted(.memoryPressure): pressureEvictionCount += count
+    case .evicted(.background): backgroundEvictionCount += count
+    }
+  }
+}

@@ -1,0 +1,177 @@
+/// What the lock of a ``MemoryCache`` guards, and all that is done under it.
+///
+/// Nothing here calls out of the cache, but for `==` of keys: what a call removes goes into
+/// `RemovedEntries`, which the caller hands over when the lock is given up.
+@usableFromInline
+struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendable {
+  @usableFromInline typealias Removed = RemovedEntries<Key, Value>
+
+  @usableFromInline var table = MemoryTable<Key, Value>()
+  @usableFromInline var countLimit: Int
+  /// Above every sum of costs where there is no limit.
+  @usableFromInline var costLimit: UInt128
+  @usableFromInline let policy: EvictionPolicy
+  @usableFromInline var lastVersion: UInt64 = 0
+  @usableFromInline var statistics = MemoryCacheStatistics()
+  @usableFromInline var observers: [CacheObserver<Key, Value>] = []
+  /// Counts the writes to keys, those with the same lowest bits of the hash together.
+  @usableFromInline var writes: SlotArray<UInt64>
+  /// Counts the removals of all.
+  @usableFromInline var clears: UInt64 = 0
+  /// Whether a round of removing what has expired is asked for.
+  @usableFromInline var isTrimScheduled = false
+
+  /// Expired entries that a write removes at most on its way: more than it can add.
+  @usableFromInline static var expiredPerWrite: Int { 4 }
+
+  @inlinable
+  init(countLimit: Int?, costLimit: UInt64?, policy: EvictionPolicy) {
+    self.countLimit = max(0, countLimit ?? .max)
+    self.costLimit = costLimit.map { UInt128($0) } ?? .max
+    self.policy = policy
+    writes = SlotArray(repeating: 0, count: 64)
+  }
+
+  @inlinable
+  mutating func noteWrite(hash: UInt32) {
+    if plantedInCache(.writeNotNoted) { return }
+    writes[Int(hash & 63)] &+= 1
+  }
+
+  @inlinable
+  func ticket(hash: UInt32) -> CacheTicket {
+    CacheTicket(writes: writes[Int(hash & 63)], clears: clears)
+  }
+
+  // MARK: Taking out
+
+  @inlinable
+  mutating func remove(_ slot: UInt32, _ cause: CacheRemovalCause, _ removed: inout Removed) {
+    statistics.note(cause)
+    if let payload = table.remove(slot) {
+      removed.append(RemovedEntry(key: payload.key, value: payload.value, cause: cause))
+    }
+  }
+
+  /// Removes one entry that has expired.
+  ///
+  /// - Returns: what it cost; `nil` where there was none.
+  @inlinable
+  mutating func removeOneExpired(at now: Int64, _ removed: inout Removed) -> UInt64? {
+    guard table.deadlines.isDue(at: now) else { return nil }
+    let slot = table.deadlines.firstDue(at: now, &table.nodes)
+    if slot == noSlot || plantedInCache(.expiredSpared) { return nil }
+    let cost = table.nodes[Int(slot)].cost
+    remove(slot, .expired, &removed)
+    return cost
+  }
+
+  /// Removes one entry: an expired one where there is one, else the one that is next by the policy.
+  ///
+  /// - Returns: what it cost; `nil` where there was none.
+  @inlinable
+  mutating func removeNext(
+    at now: Int64, _ cause: EvictionCause, sparing spared: UInt32 = noSlot,
+    _ removed: inout Removed
+  ) -> UInt64? {
+    if let cost = removeOneExpired(at: now, &removed) { return cost }
+    let slot = table.list.victim(policy: policy, sparing: spared, &table.nodes)
+    if slot == noSlot { return nil }
+    let cost = table.nodes[Int(slot)].cost
+    remove(slot, .evicted(cause), &removed)
+    return cost
+  }
+
+  // MARK: Putting in
+
+  /// Sets a value and keeps the limits.
+  ///
+  /// - Returns: whether the value was taken, so that its insertion is to be told.
+  @inlinable
+  mutating func put(
+    _ value: consuming Value, forKey key: Key, hash: UInt32, _ times: EntryTimes, cost: UInt64,
+    version: UInt64?, _ removed: inout Removed
+  ) -> Bool {
+    noteWrite(hash: hash)
+    statistics.insertionCount += 1
+    lastVersion = max(lastVersion + 1, version ?? 0)
+    let found = table.find(key, hash: hash)
+    var oldCause = CacheRemovalCause.replaced
+    if found != noSlot, table.nodes[Int(found)].hasExpired(at: times.now) { oldCause = .expired }
+    if let refusal = refusal(of: times, cost: cost) {
+      if found != noSlot && !plantedInCache(.refusalKeepsOldValue) {
+        remove(found, oldCause, &removed)
+      }
+      statistics.note(refusal)
+      removed.append(RemovedEntry(key: key, value: value, cause: refusal))
+      return false
+    }
+    var slot = found
+    if slot == noSlot {
+      slot = table.insert(key, value, hash: hash)
+    } else {
+      statistics.note(oldCause)
+      var old = value
+      if !plantedInCache(.oldValueKept) { table.payloads[Int(slot)]?.exchange(&old) }
+      removed.append(RemovedEntry(key: key, value: old, cause: oldCause))
+      table.list.touch(slot, policy: policy, &table.nodes)
+    }
+    table.set(
+      slot, cost: cost, written: times.now, expires: times.expires, idleLimit: times.idleLimit,
+      version: version ?? lastVersion)
+    if found != noSlot && plantedInCache(.replacementOverLimit) { return true }
+    keepLimits(at: times.now, sparing: slot, &removed)
+    return true
+  }
+
+  /// Why a value is not kept, if it is not.
+  @inlinable
+  func refusal(of times: EntryTimes, cost: UInt64) -> CacheRemovalCause? {
+    if times.hasExpiredAtOnce { return .expired }
+    if countLimit == 0 { return .evicted(.countLimit) }
+    if UInt128(cost) > costLimit { return .evicted(.costLimit) }
+    return nil
+  }
+
+  /// Removes what is too much.
+  ///
+  /// - Parameter spared: an entry that fits by itself and is not to go.
+  @inlinable
+  mutating func keepLimits(at now: Int64, sparing spared: UInt32, _ removed: inout Removed) {
+    var expiredCount = 0
+    while expiredCount < Self.expiredPerWrite, removeOneExpired(at: now, &removed) != nil {
+      expiredCount += 1
+    }
+    while table.count > countLimit,
+      removeNext(at: now, .countLimit, sparing: spared, &removed) != nil
+    {}
+    while table.totalCost > costLimit,
+      removeNext(at: now, .costLimit, sparing: spared, &removed) != nil
+    {}
+  }
+
+  // MARK: Looking at
+
+  @inlinable
+  func info(_ slot: UInt32) -> CacheEntryInfo {
+    CacheEntryInfo(table.nodes[Int(slot)])
+  }
+}
+
+extension EntryPayload {
+  @inlinable
+  mutating func exchange(_ other: inout Value) { swap(&value, &other) }
+}
+
+/// Proof of when somebody began to fetch a value: shows whether its key was written since.
+@usableFromInline
+package struct CacheTicket: Sendable, Equatable {
+  @usableFromInline let writes: UInt64
+  @usableFromInline let clears: UInt64
+
+  @inlinable
+  init(writes: UInt64, clears: UInt64) {
+    self.writes = writes
+    self.clears = clears
+  }
+}

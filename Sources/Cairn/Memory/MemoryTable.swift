@@ -1,0 +1,183 @@
+/// A key with its value.
+@usableFromInline
+struct EntryPayload<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  @usableFromInline let key: Key
+  @usableFromInline var value: Value
+
+  @inlinable
+  init(key: Key, value: Value) {
+    self.key = key
+    self.value = value
+  }
+}
+
+/// The entries of a cache: a hash table of the numbers of slots, the slots, and the orders in which
+/// entries go.
+///
+///     buckets   hash │ slot + 1, by open addressing; 0: empty
+///                 ▼
+///     nodes     links, times, cost                        of slot 0, 1, 2 …
+///     payloads  key, value                                of slot 0, 1, 2 …
+///
+/// All numbers agree at all times: `count` slots are in use; each is found through the buckets, stands
+/// in the list, and in the heap if it can expire; their costs add up to `totalCost`.
+@usableFromInline
+struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendable {
+  /// Linear probing, and never more than half full.
+  @usableFromInline var buckets = SlotArray<UInt64>(repeating: 0, count: 2)
+  @usableFromInline var nodes = SlotArray<EntryNode>(repeating: EntryNode(), count: 0)
+  @usableFromInline var payloads: SlotArray<EntryPayload<Key, Value>?>
+  /// The free slots, linked through `older`.
+  @usableFromInline var firstFree = noSlot
+  @usableFromInline var list = RecencyList()
+  @usableFromInline var deadlines = DeadlineHeap()
+  @usableFromInline var count = 0
+  /// Wide enough that the sum of any number of costs is exact.
+  @usableFromInline var totalCost: UInt128 = 0
+
+  @inlinable
+  init() { payloads = SlotArray(repeating: nil, count: 0) }
+
+  // MARK: Finding
+
+  /// The hash of a key as the table has it. Computed before the lock is taken.
+  @inlinable
+  @inline(__always)
+  static func hash(_ key: Key) -> UInt32 {
+    let hash = UInt(bitPattern: key.hashValue)
+    return UInt32(truncatingIfNeeded: hash ^ hash >> 32)
+  }
+
+  @inlinable
+  @inline(__always)
+  func find(_ key: Key, hash: UInt32) -> UInt32 {
+    let mask = buckets.count &- 1
+    var bucket = Int(hash) & mask
+    while true {
+      let word = buckets[bucket]
+      if word == 0 { return noSlot }
+      if UInt32(truncatingIfNeeded: word >> 32) == hash {
+        let slot = UInt32(truncatingIfNeeded: word) &- 1
+        if payloads[Int(slot)]?.key == key { return slot }
+      }
+      bucket = (bucket &+ 1) & mask
+    }
+  }
+
+  // MARK: Changing
+
+  /// Enters a key that is not there. The node gets its hash; the rest of it is the caller's business.
+  @inlinable
+  mutating func insert(_ key: Key, _ value: Value, hash: UInt32) -> UInt32 {
+    if firstFree == noSlot { grow() }
+    let slot = firstFree
+    firstFree = nodes[Int(slot)].older
+    payloads[Int(slot)] = EntryPayload(key: key, value: value)
+    nodes[Int(slot)] = EntryNode()
+    nodes[Int(slot)].hash = hash
+    enter(slot, hash: hash)
+    list.pushNewest(slot, &nodes)
+    count += 1
+    return slot
+  }
+
+  /// Gives a slot other attributes.
+  @inlinable
+  mutating func set(
+    _ slot: UInt32, cost: UInt64, written: Int64, expires: Int64, idleLimit: Int64,
+    version: UInt64
+  ) {
+    let index = Int(slot)
+    if !plantedInCache(.oldCostKept) { totalCost -= UInt128(nodes[index].cost) }
+    totalCost += UInt128(cost)
+    nodes[index].cost = cost
+    nodes[index].written = written
+    nodes[index].accessed = written
+    nodes[index].expires = expires
+    nodes[index].idleLimit = idleLimit
+    nodes[index].version = version
+    if nodes[index].heapIndex != noSlot || expires != never || idleLimit != never {
+      deadlines.update(slot, &nodes)
+    }
+  }
+
+  /// Takes an entry out.
+  @inlinable
+  mutating func remove(_ slot: UInt32) -> EntryPayload<Key, Value>? {
+    let index = Int(slot)
+    if nodes[index].heapIndex != noSlot && !plantedInCache(.deadlineOfRemovedKept) {
+      deadlines.remove(slot, &nodes)
+    }
+    list.unlink(slot, &nodes)
+    leave(slot)
+    if !plantedInCache(.costOfRemovedKept) { totalCost -= UInt128(nodes[index].cost) }
+    count -= 1
+    nodes[index].older = firstFree
+    firstFree = slot
+    var payload: EntryPayload<Key, Value>?
+    swap(&payload, &payloads[index])
+    return payload
+  }
+
+  // MARK: The buckets
+
+  @inlinable
+  mutating func enter(_ slot: UInt32, hash: UInt32) {
+    let mask = buckets.count - 1
+    var bucket = Int(hash) & mask
+    while buckets[bucket] != 0 { bucket = (bucket + 1) & mask }
+    buckets[bucket] = UInt64(hash) << 32 | UInt64(slot + 1)
+  }
+
+  /// Empties the bucket of a slot, and moves those behind it that would not be found any more
+  /// (Knuth, volume 3, algorithm 6.4R): so there are no markers of removed ones to clear.
+  @inlinable
+  mutating func leave(_ slot: UInt32) {
+    let mask = buckets.count - 1
+    let hash = nodes[Int(slot)].hash
+    let wanted = UInt64(hash) << 32 | UInt64(slot + 1)
+    var hole = Int(hash) & mask
+    while buckets[hole] != wanted { hole = (hole + 1) & mask }
+    var bucket = hole
+    while !plantedInCache(.bucketsNotClosed) {
+      bucket = (bucket + 1) & mask
+      let word = buckets[bucket]
+      if word == 0 { break }
+      // It may move where its home is not between the hole and its place.
+      let home = Int(word >> 32) & mask
+      if (bucket - home) & mask >= (bucket - hole) & mask {
+        buckets[hole] = word
+        hole = bucket
+      }
+    }
+    buckets[hole] = 0
+  }
+
+  /// Makes room for twice as many entries.
+  @inlinable
+  mutating func grow() {
+    let capacity = nodes.count
+    let newCapacity = max(8, capacity * 2)
+    precondition(newCapacity < Int(noSlot), "a cache holds at most 2^31 entries")
+    nodes.grow(toCount: newCapacity, filler: EntryNode())
+    payloads.grow(toCount: newCapacity, filler: nil)
+    for slot in (capacity..<newCapacity).reversed() {
+      nodes[slot].older = firstFree
+      firstFree = UInt32(slot)
+    }
+    buckets = SlotArray(repeating: 0, count: newCapacity * 2)
+    var slot = list.newest
+    while slot != noSlot {
+      enter(slot, hash: nodes[Int(slot)].hash)
+      slot = nodes[Int(slot)].older
+    }
+  }
+
+  /// The bytes that the table takes itself, without what keys and values refer to.
+  @inlinable
+  var byteCount: Int {
+    buckets.count * 8 + nodes.count * MemoryLayout<EntryNode>.stride
+      + payloads.count * MemoryLayout<EntryPayload<Key, Value>?>.stride
+      + deadlines.byteCount
+  }
+}

@@ -1,0 +1,55 @@
+internal import CairnStore
+
+/// A value that left the cache, on its way out of the lock.
+@usableFromInline
+struct RemovedEntry<Key: Sendable, Value: Sendable>: Sendable {
+  @usableFromInline var key: Key
+  @usableFromInline var value: Value
+  @usableFromInline var cause: CacheRemovalCause
+
+  @inlinable
+  init(key: Key, value: Value, cause: CacheRemovalCause) {
+    self.key = key
+    self.value = value
+    self.cause = cause
+  }
+}
+
+/// What one hold of the lock removed. Destroyed, and told of, when the lock is given up.
+///
+/// Not copyable, so that the last reference to a value ends where it is wanted, and nowhere else.
+@usableFromInline
+struct RemovedEntries<Key: Sendable, Value: Sendable>: ~Copyable, Sendable {
+  /// Apart, since most calls remove one or none, and an array takes an allocation.
+  @usableFromInline var first: RemovedEntry<Key, Value>?
+  @usableFromInline var others: [RemovedEntry<Key, Value>] = []
+
+  @inlinable init() {}
+
+  @inlinable
+  var count: Int { first == nil ? 0 : 1 + others.count }
+
+  @inlinable
+  mutating func append(_ entry: RemovedEntry<Key, Value>) {
+    if first == nil { first = entry } else { others.append(entry) }
+  }
+
+  @inlinable
+  func forEach(_ body: (RemovedEntry<Key, Value>) -> Void) {
+    if let first { body(first) }
+    for entry in others { body(entry) }
+  }
+}
+
+/// Something on its way to where it is destroyed.
+final class Crate<Content: ~Copyable & Sendable>: Sendable {
+  private let content: Lock<Content?>
+
+  init(_ content: consuming Content) { self.content = Lock(content) }
+
+  /// Destroys the content, here.
+  func empty() {
+    let content = content.withLock { $0.take() }
+    _ = consume content
+  }
+}

@@ -1,0 +1,66 @@
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// State that is reached only under its lock, as `Lock` of the store has it.
+///
+/// One of its own, since the caches are generic: their code is specialised in the module that uses
+/// them, where nothing of the C library may show.
+@usableFromInline
+@safe
+struct CacheLock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
+  // SAFETY: one allocation each, made in `init` and freed in `deinit`, at addresses that never change,
+  // as a mutex demands. The state is touched only between lock and unlock.
+  @usableFromInline let mutex: UnsafeMutableRawPointer
+  @usableFromInline let state: UnsafeMutablePointer<State>
+
+  @inlinable
+  init(_ initial: consuming State) {
+    unsafe mutex = makeMutex()
+    unsafe state = .allocate(capacity: 1)
+    unsafe state.initialize(to: initial)
+  }
+
+  @inlinable
+  deinit {
+    unsafe state.deinitialize(count: 1)
+    unsafe state.deallocate()
+    unsafe destroyMutex(mutex)
+  }
+
+  /// Runs `body` alone with the state.
+  @inlinable
+  @inline(__always)
+  func withLock<Result: ~Copyable>(_ body: (inout State) -> Result) -> Result {
+    unsafe lockMutex(mutex)
+    defer { unsafe unlockMutex(mutex) }
+    return unsafe body(&state.pointee)
+  }
+}
+
+@usableFromInline
+func makeMutex() -> UnsafeMutableRawPointer {
+  let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+  unsafe mutex.initialize(to: pthread_mutex_t())
+  unsafe pthread_mutex_init(mutex, nil)
+  return UnsafeMutableRawPointer(mutex)
+}
+
+@usableFromInline
+func destroyMutex(_ mutex: UnsafeMutableRawPointer) {
+  let mutex = unsafe mutex.assumingMemoryBound(to: pthread_mutex_t.self)
+  unsafe pthread_mutex_destroy(mutex)
+  unsafe mutex.deallocate()
+}
+
+@usableFromInline
+func lockMutex(_ mutex: UnsafeMutableRawPointer) {
+  unsafe pthread_mutex_lock(mutex.assumingMemoryBound(to: pthread_mutex_t.self))
+}
+
+@usableFromInline
+func unlockMutex(_ mutex: UnsafeMutableRawPointer) {
+  unsafe pthread_mutex_unlock(mutex.assumingMemoryBound(to: pthread_mutex_t.self))
+}

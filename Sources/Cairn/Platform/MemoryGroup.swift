@@ -1,0 +1,88 @@
+/// The control group that limits the memory of this process, such as that of a container.
+struct MemoryGroup: Sendable {
+  enum Version: Sendable { case one, two }
+
+  var version: Version
+  /// Where its files are.
+  var directory: String
+  /// Whether it is the one that holds all processes, and has no limits.
+  var isRoot: Bool
+
+  /// The groups of this process, by cgroups(7): where it is in each hierarchy, and where the hierarchies
+  /// are mounted.
+  static func all(_ files: SystemFiles) -> [MemoryGroup] {
+    let mounts = (files.text("/proc/self/mountinfo") ?? "").split(separator: "\n")
+    let memberships = (files.text("/proc/self/cgroup") ?? "").split(separator: "\n")
+    return memberships.compactMap { line in
+      // "0::/path" for version 2, "4:memory,…:/path" for version 1.
+      let fields = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
+      guard fields.count == 3 else { return nil }
+      let version: Version
+      if fields[0] == "0" && fields[1].isEmpty {
+        version = .two
+      } else if fields[1].split(separator: ",").contains("memory") {
+        version = .one
+      } else {
+        return nil
+      }
+      for mount in mounts {
+        if let directory = directory(of: String(fields[2]), version: version, mount: mount) {
+          return MemoryGroup(
+            version: version, directory: directory, isRoot: fields[2] == "/")
+        }
+      }
+      return nil
+    }
+  }
+
+  /// Where a mount shows a group; `nil` where it does not. By proc_pid_mountinfo(5):
+  ///
+  ///     36 35 98:0 /root /mount/point options … - type source options
+  private static func directory(
+    of path: String, version: Version, mount: Substring
+  ) -> String? {
+    let fields = mount.split(separator: " ")
+    guard let dash = fields.firstIndex(of: "-"), dash >= 5, fields.count > dash + 3 else {
+      return nil
+    }
+    switch version {
+    case .two: if fields[dash + 1] != "cgroup2" { return nil }
+    case .one:
+      let options = fields[dash + 3].split(separator: ",")
+      if fields[dash + 1] != "cgroup" || !options.contains("memory") { return nil }
+    }
+    let root = String(fields[3])
+    let point = String(fields[4])
+    // A mount may show a part of the hierarchy alone.
+    if root == "/" { return path == "/" ? point : point + path }
+    if path == root { return point }
+    return path.hasPrefix(root + "/") ? point + path.dropFirst(root.count) : nil
+  }
+
+  /// How much of its limit it uses, from 0 to 1 and somewhat more; `nil` where it has none.
+  ///
+  /// Pages of files that were not used of late do not count: the kernel takes them back before
+  /// anything suffers.
+  func usedShare(_ files: SystemFiles) -> Double? {
+    let limits: [UInt64?]
+    let used: UInt64?
+    let reclaimable: UInt64?
+    switch version {
+    case .two:
+      limits = ["memory.high", "memory.max"].map { files.number("\(directory)/\($0)") }
+      used = files.number("\(directory)/memory.current")
+      reclaimable = files.number(named: "inactive_file", in: "\(directory)/memory.stat")
+    case .one:
+      // A number near 2^63 where there is no limit.
+      limits = [files.number("\(directory)/memory.limit_in_bytes")].map { limit in
+        limit.flatMap { $0 >= 1 << 60 ? nil : $0 }
+      }
+      used = files.number("\(directory)/memory.usage_in_bytes")
+      reclaimable = files.number(named: "total_inactive_file", in: "\(directory)/memory.stat")
+    }
+    guard let limit = limits.compactMap({ $0 }).min(), let used else { return nil }
+    if limit == 0 { return 1 }
+    let kept = used - min(used, reclaimable ?? 0)
+    return Double(kept) / Double(limit)
+  }
+}

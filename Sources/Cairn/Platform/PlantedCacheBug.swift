@@ -1,0 +1,41 @@
+#if CAIRN_PLANTED_BUGS
+  internal import Glibc
+#endif
+
+/// Mistakes in the caches that can be switched on to see whether the tests notice, as `PlantedBug` of the
+/// store has them. `CAIRN_PLANTED_CACHE_BUG` names the one that is on.
+@usableFromInline
+enum PlantedCacheBug: String, CaseIterable, Sendable {
+  // Reads.
+  case expiryIgnored, orderForgotten, accessTimeForgotten
+  // Writes.
+  case oldValueKept, refusalKeepsOldValue, oldCostKept, replacementOverLimit
+  // Removals.
+  case costOfRemovedKept, deadlineOfRemovedKept, bucketsNotClosed
+  // Expiry.
+  case expiredSpared
+  // What was fetched.
+  case ticketIgnored, writeNotNoted, clearNotNoted, promotionReplaces
+  // Trims and policies.
+  case trimTakesNewValue, handSeesNewEntry
+  // After the lock.
+  case removalNotTold, manyDestroyedHere
+}
+
+#if CAIRN_PLANTED_BUGS
+  private let active: PlantedCacheBug? = unsafe getenv("CAIRN_PLANTED_CACHE_BUG").flatMap {
+    let name = unsafe String(cString: $0)
+    guard let bug = PlantedCacheBug(rawValue: name) else { fatalError("no planted bug \(name)") }
+    return bug
+  }
+
+  /// Whether a mistake is to be made.
+  @usableFromInline
+  @inline(never)
+  func plantedInCache(_ bug: PlantedCacheBug) -> Bool { active == bug }
+#else
+  /// Whether a mistake is to be made: never in this build.
+  @inlinable
+  @inline(__always)
+  func plantedInCache(_ bug: PlantedCacheBug) -> Bool { false }
+#endif

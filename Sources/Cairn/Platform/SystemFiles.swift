@@ -1,0 +1,57 @@
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// The small text files through which the kernel tells of itself, below a root: `/`, or a directory in a
+/// test.
+struct SystemFiles: Sendable {
+  /// Goes before each path.
+  var root: String
+
+  /// The text of a file, or `nil` where it cannot be read.
+  func text(_ path: String) -> String? {
+    let descriptor = unsafe open(root + path, O_RDONLY | O_CLOEXEC)
+    if descriptor < 0 { return nil }
+    defer { close(descriptor) }
+    return Self.text(of: descriptor)
+  }
+
+  /// The text of an open file, from its beginning.
+  static func text(of descriptor: Int32) -> String? {
+    var bytes: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    while true {
+      let offset = bytes.count
+      // SAFETY: the buffer is as long as is said.
+      let count = unsafe buffer.withUnsafeMutableBytes {
+        unsafe pread(descriptor, $0.baseAddress, $0.count, offset)
+      }
+      if count < 0 && errno == EINTR { continue }
+      if count < 0 { return nil }
+      if count == 0 { return String(decoding: bytes, as: UTF8.self) }
+      bytes += buffer[..<count]
+      // None of them is that long.
+      if bytes.count > 1 << 20 { return nil }
+    }
+  }
+
+  /// The number that a file holds; `nil` where it holds none, such as `max`.
+  func number(_ path: String) -> UInt64? {
+    text(path).flatMap { UInt64($0.prefix { !$0.isWhitespace }) }
+  }
+
+  /// The number behind a name, in a file with a name and a number on each line.
+  func number(named name: String, in path: String) -> UInt64? {
+    text(path).flatMap { Self.number(named: name, inText: $0) }
+  }
+
+  static func number(named name: String, inText text: String) -> UInt64? {
+    for line in text.split(separator: "\n") {
+      let words = line.split(separator: " ")
+      if words.count == 2, words[0] == name { return UInt64(words[1]) }
+    }
+    return nil
+  }
+}

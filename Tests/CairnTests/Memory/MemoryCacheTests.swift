@@ -1,0 +1,228 @@
+import Cairn
+import FoundationEssentials
+import FuzzSupport
+import Testing
+
+@Suite("A cache in memory")
+struct MemoryCacheTests {
+  let scene = MemoryScene()
+
+  @Test("A value is found until it is removed, and the newest is")
+  func values() {
+    let cache: MemoryCache<String, Int> = scene.cache()
+    #expect(cache.value(forKey: "a") == nil)
+    cache.setValue(1, forKey: "a")
+    cache.setValue(2, forKey: "a")
+    cache.setValue(3, forKey: "b")
+    #expect(cache.value(forKey: "a") == 2)
+    #expect(cache.contains("a") && !cache.contains("c"))
+    #expect(cache.count() == 2)
+    #expect(cache.removeValue(forKey: "a"))
+    #expect(!cache.removeValue(forKey: "a"))
+    #expect(cache.value(forKey: "a") == nil)
+    #expect(cache.takeValue(forKey: "b") == 3)
+    #expect(cache.takeValue(forKey: "b") == nil)
+    #expect(cache.count() == 0)
+    #expect(cache.audit() == [])
+  }
+
+  @Test("Subscripts read, write and remove")
+  func subscripts() {
+    let cache: MemoryCache<Int, String> = scene.cache()
+    cache[1] = "one"
+    cache[2, cost: 7] = "two"
+    #expect(cache[1] == "one")
+    #expect(cache[2] == "two")
+    #expect(cache.totalCost() == 3 + 7)
+    cache[1] = nil
+    cache[2, cost: 1] = nil
+    #expect(cache[1] == nil)
+    #expect(cache.count() == 0)
+  }
+
+  @Test("Many keys in one call")
+  func many() {
+    let cache: MemoryCache<String, Int> = scene.cache()
+    cache.setValues([("a", 1), ("b", 2), ("a", 3)].map { (key: $0.0, value: $0.1) })
+    #expect(cache.values(forKeys: ["b", "x", "a", "b"]) == [2, nil, 3, 2])
+    #expect(cache.removeValues(forKeys: ["a", "x", "a", "b"]) == 2)
+    #expect(cache.count() == 0)
+    cache.setValues([(key: "t", value: 1)], lifetime: .seconds(1))
+    #expect(cache.extendLifetimes(forKeys: ["t", "u"], to: .seconds(5)) == 1)
+  }
+
+  @Test("An entry tells all that is known of it, and a look at it is no access")
+  func entry() throws {
+    let cache: MemoryCache<String, Int> = scene.cache()
+    let start = scene.clock.now()
+    cache.setValue(
+      5, forKey: "k", cost: 9, lifetime: .seconds(100), idleLimit: .milliseconds(10_500))
+    scene.clock.advance(by: .seconds(3))
+    let info = try #require(cache.info(forKey: "k"))
+    #expect(info.cost == 9 && info.version == 1)
+    #expect(info.written == start && info.accessed == start)
+    #expect(info.expires == start.advanced(by: .seconds(100)))
+    #expect(info.idleLimit == .milliseconds(10_500))
+    let entry = try #require(cache.entry(forKey: "k"))
+    #expect(entry.key == "k" && entry.value == 5)
+    #expect(entry.info.accessed == start.advanced(by: .seconds(3)))
+    cache.setValue(6, forKey: "other")
+    #expect(cache.info(forKey: "other")?.version == 2)
+    #expect(cache.info(forKey: "other")?.expires == nil)
+    #expect(cache.info(forKey: "other")?.idleLimit == nil)
+    #expect(cache.info(forKey: "none") == nil && cache.entry(forKey: "none") == nil)
+  }
+
+  @Test("Keys and entries come in the order of use, without what has expired")
+  func enumeration() {
+    let cache: MemoryCache<String, Int> = scene.cache()
+    for (number, key) in ["a", "b", "c", "d"].enumerated() { cache.setValue(number, forKey: key) }
+    cache.setValue(9, forKey: "e", lifetime: .seconds(1))
+    _ = cache.value(forKey: "b")
+    scene.clock.advance(by: .seconds(1))
+    #expect(cache.keys() == ["b", "d", "c", "a"])
+    var seen: [Int] = []
+    for entry in cache.entries() {
+      seen.append(entry.value)
+      if entry.key == "c" { break }
+    }
+    #expect(seen == [1, 3, 2])
+  }
+
+  @Test("Everything goes at once, whatever it holds")
+  func removeAll() {
+    let cache: MemoryCache<Int, Int> = scene.cache()
+    cache.removeAll()
+    for number in 0..<1000 { cache.setValue(number, forKey: number, cost: 2) }
+    cache.removeAll()
+    #expect(cache.count() == 0 && cache.totalCost() == 0)
+    #expect(cache.value(forKey: 5) == nil)
+    #expect(cache.statistics().removalCount == 1000)
+    cache.setValue(1, forKey: 5)
+    #expect(cache.value(forKey: 5) == 1)
+    #expect(cache.audit() == [])
+  }
+
+  @Test("What somebody picks goes, and what was written meanwhile stays")
+  func removeWhere() {
+    let cache: MemoryCache<Int, Int> = scene.cache()
+    for number in 0..<200 { cache.setValue(number, forKey: number, cost: 3) }
+    let summary = cache.remove { entry in
+      // The closure runs outside the lock.
+      if entry.key == 8 { cache.setValue(0, forKey: 8) }
+      return entry.value.isMultiple(of: 2)
+    }
+    #expect(summary == TrimSummary(count: 99, cost: 297))
+    #expect(cache.count() == 101)
+    #expect(cache.value(forKey: 8) == 0)
+    struct Refusal: Error {}
+    #expect(throws: Refusal.self) {
+      try cache.remove { _ throws(Refusal) in throw Refusal() }
+    }
+    #expect(cache.count() == 101)
+  }
+
+  @Test("Costs are the bytes of values that have bytes, the closure's, or those that are said")
+  func costs() {
+    let bytes: MemoryCache<String, [UInt8]> = scene.cache()
+    bytes.setValue([1, 2, 3], forKey: "a")
+    #expect(bytes.totalCost() == 3)
+    bytes.setValue([1, 2, 3], forKey: "a", cost: 50)
+    #expect(bytes.totalCost() == 50)
+    let strings: MemoryCache<Int, String> = scene.cache()
+    strings[1] = "äb"
+    #expect(strings.totalCost() == 3)
+    let data: MemoryCache<Int, Data> = scene.cache()
+    data[1] = Data([1, 2])
+    #expect(data.totalCost() == 2)
+    let numbers: MemoryCache<String, Int> = scene.cache()
+    numbers["a"] = 7
+    #expect(numbers.totalCost() == 0)
+    let closure: MemoryCache<String, Int> = scene.cache(
+      costing: { key, value in UInt64(key.utf8.count * value) })
+    closure["ab"] = 7
+    #expect(closure.totalCost() == 14)
+    closure.setValue(7, forKey: "ab", cost: 0)
+    #expect(closure.totalCost() == 0)
+  }
+
+  @Test("Statistics count what happened")
+  func statistics() {
+    let cache: MemoryCache<String, Int> = scene.cache(count: 2)
+    #expect(cache.statistics().hitRatio == nil)
+    cache["a"] = 1
+    cache["a"] = 2
+    cache["b"] = 3
+    cache["c"] = 4
+    _ = cache["a"]
+    _ = cache["b"]
+    _ = cache["c"]
+    _ = cache["c"]
+    cache.removeValue(forKey: "c")
+    cache.setValue(1, forKey: "d", lifetime: .zero)
+    cache.trim(toCount: 0)
+    let statistics = cache.statistics()
+    #expect(statistics.hitCount == 3 && statistics.missCount == 1)
+    #expect(statistics.hitRatio == 0.75)
+    #expect(statistics.insertionCount == 5 && statistics.replacementCount == 1)
+    #expect(statistics.removalCount == 1 && statistics.expirationCount == 1)
+    #expect(statistics.countEvictionCount == 1 && statistics.trimEvictionCount == 1)
+    #expect(statistics.evictionCount == 2)
+    #expect(statistics.heldCount == 0 && statistics.heldCost == 0)
+    #expect(statistics.overheadByteCount > 0)
+  }
+
+  @Test("Code that is generic over caches needs no try for one that cannot fail")
+  func generic() {
+    func fill<Cache: Caching<String, Int> & Trimming>(_ cache: Cache) throws(Cache.Failure) -> Int
+    where Cache.Failure == Never {
+      cache.setValue(1, forKey: "a")
+      cache.setValue(2, forKey: "b", cost: 3, lifetime: nil, idleLimit: nil)
+      cache.setValues([(key: "c", value: 3)])
+      cache.removeValues(forKeys: ["a"])
+      cache.trim(toCost: 100)
+      cache.trim(toCount: 10)
+      cache.trim(olderThan: .seconds(1))
+      return cache.count()
+    }
+    let cache: MemoryCache<String, Int> = scene.cache()
+    #expect(fill(cache) == 2)
+  }
+
+  @Test("What was fetched never takes the place of something newer")
+  func promotion() throws {
+    let cache: MemoryCache<String, Int> = scene.cache()
+    let expires = scene.clock.now().advanced(by: .seconds(9))
+    let ticket = cache.ticket(forKey: "a")
+    #expect(
+      cache.promote(
+        1, forKey: "a", ticket: ticket, cost: 4, expires: expires, idleLimit: .seconds(3),
+        version: 77))
+    let info = try #require(cache.info(forKey: "a"))
+    #expect(info.cost == 4 && info.expires == expires && info.idleLimit == .seconds(3))
+    #expect(info.version == 77)
+    // The key has a value.
+    #expect(!cache.promote(2, forKey: "a", ticket: cache.ticket(forKey: "a")))
+    // It was removed meanwhile.
+    let beforeRemoval = cache.ticket(forKey: "a")
+    cache.removeValue(forKey: "a")
+    #expect(!cache.promote(2, forKey: "a", ticket: beforeRemoval))
+    // An absent key was removed, so it may be gone below.
+    let absent = cache.ticket(forKey: "a")
+    cache.removeValue(forKey: "a")
+    #expect(!cache.promote(2, forKey: "a", ticket: absent))
+    // Written and evicted meanwhile.
+    let beforeWrite = cache.ticket(forKey: "a")
+    cache.setValue(3, forKey: "a")
+    cache.trim(toCount: 0)
+    #expect(!cache.promote(2, forKey: "a", ticket: beforeWrite))
+    let beforeAll = cache.ticket(forKey: "a")
+    cache.removeAll()
+    #expect(!cache.promote(2, forKey: "a", ticket: beforeAll))
+    #expect(cache.promote(2, forKey: "a", ticket: cache.ticket(forKey: "a")))
+    #expect(cache.value(forKey: "a") == 2)
+    // What had expired where it was fetched stays out.
+    let expired = scene.clock.now()
+    #expect(!cache.promote(5, forKey: "b", ticket: cache.ticket(forKey: "b"), expires: expired))
+  }
+}

@@ -1,0 +1,299 @@
+import Cairn
+import Foundation
+import FuzzSupport
+import Testing
+
+@Suite("Events of a cache in memory", .timeLimit(.minutes(5)))
+struct MemoryEventTests {
+  let scene = MemoryScene()
+
+  @Test("Every coming and going is told, with its cause and its value, in the order of one thread")
+  func order() {
+    let cache: MemoryCache<String, Int> = scene.cache(count: 2)
+    let told = Record<String>()
+    cache.observe { event, value in
+      switch event {
+      case .inserted(let key): told.add("+\(key)=\(value ?? -1)")
+      case .removed(let key, let cause): told.add("-\(key)=\(value ?? -1) \(cause)")
+      case .removedAll(let count): told.add("all \(count)")
+      case .memoryPressure(let pressure): told.add("\(pressure)")
+      case .enteredBackground: told.add("background")
+      }
+    }
+    cache["a"] = 1
+    cache["a"] = 2
+    cache["b"] = 3
+    cache["c"] = 4
+    cache["b"] = nil
+    cache.setValue(5, forKey: "d", lifetime: .seconds(1))
+    scene.clock.advance(by: .seconds(1))
+    _ = cache["d"]
+    cache.setValue(6, forKey: "c", lifetime: .zero)
+    cache["e"] = 7
+    cache.trim(toCount: 0)
+    cache["f"] = 8
+    cache.removeAll()
+    #expect(
+      told.all == [
+        "+a=1", "-a=1 replaced", "+a=2", "+b=3", "+c=4",
+        "-a=2 evicted(Cairn.EvictionCause.countLimit)",
+        "-b=3 removed", "+d=5", "-d=5 expired", "-c=4 replaced", "-c=6 expired", "+e=7",
+        "-e=7 evicted(Cairn.EvictionCause.trim)", "+f=8", "all 1",
+      ])
+  }
+
+  @Test("A value that takes the place of an expired one: the old one expired")
+  func replacedExpired() {
+    let cache: MemoryCache<String, Int> = scene.cache()
+    cache.setValue(1, forKey: "a", lifetime: .seconds(1))
+    scene.clock.advance(by: .seconds(1))
+    let events = Record<CacheEvent<String>>()
+    cache.observe { event, _ in events.add(event) }
+    cache["a"] = 2
+    #expect(events.all == [.removed(key: "a", cause: .expired), .inserted(key: "a")])
+    #expect(cache.statistics().replacementCount == 0)
+    #expect(cache.statistics().expirationCount == 1)
+  }
+
+  @Test("An observer that is cancelled is told nothing more, and others go on")
+  func cancelled() {
+    let cache: MemoryCache<Int, Int> = scene.cache()
+    let first = Record<CacheEvent<Int>>()
+    let second = Record<CacheEvent<Int>>()
+    let observation = cache.observe { event, _ in first.add(event) }
+    cache.observe { event, _ in second.add(event) }
+    cache[1] = 1
+    observation.cancel()
+    observation.cancel()
+    cache[2] = 2
+    #expect(first.all == [.inserted(key: 1)])
+    #expect(second.all == [.inserted(key: 1), .inserted(key: 2)])
+  }
+
+  @Test("What an observer holds goes with the cache")
+  func leak() {
+    let ended = Record<Bool>()
+    do {
+      let cache: MemoryCache<Int, Int> = scene.cache()
+      let witness = Witness { ended.add(true) }
+      cache.observe { _, _ in withExtendedLifetime(witness) {} }
+      cache[1] = 1
+    }
+    #expect(ended.all == [true])
+  }
+
+  @Test("An observer may use the cache, change it, and end itself")
+  func reentrant() {
+    let cache: MemoryCache<Int, Int> = scene.cache(count: 10)
+    let observations = Record<CacheObservation>()
+    observations.add(
+      cache.observe { [weak cache] event, _ in
+        guard let cache, case .inserted(let key) = event else { return }
+        _ = cache.value(forKey: key)
+        if key < 5 { cache.setValue(0, forKey: key + 1) }
+        if key == 5 {
+          cache.removeValue(forKey: 1)
+          cache.trim(toCount: 3)
+          cache.removeExpired()
+          _ = cache.entries()
+          _ = cache.statistics()
+          for observation in observations.all { observation.cancel() }
+          cache.observe { _, _ in }
+        }
+      })
+    cache[1] = 0
+    #expect(cache.keys().count == 3)
+    cache[2] = 1
+    #expect(cache.audit() == [])
+    cache.removeAll()
+  }
+
+  @Test("Closures of the caller's run outside the lock: costing, the clock, a choice, a release")
+  func closures() {
+    let holder = Record<MemoryCache<Int, Int>>()
+    let isInside = Record<Bool>()
+    let use: @Sendable () -> Void = {
+      // What it calls here calls it.
+      if !isInside.all.isEmpty { return }
+      isInside.add(true)
+      defer { isInside.removeAll() }
+      for cache in holder.all {
+        _ = cache.value(forKey: 0)
+        cache.setValue(0, forKey: 1000, cost: 1)
+      }
+    }
+    struct CallingClock: WallClock {
+      var use: @Sendable () -> Void
+      func now() -> Timestamp { ManualClock.start }
+    }
+    let cache: MemoryCache<Int, Int> = scene.cache(
+      count: 5,
+      costing: { _, _ in
+        use()
+        return 1
+      }
+    ) {
+      $0.clock = CallingClock(use: use)
+      $0.release = .on { job in
+        use()
+        job()
+      }
+    }
+    holder.add(cache)
+    cache[1] = 1
+    for number in 0..<10 { cache[number] = number }
+    cache.remove { entry in
+      use()
+      return entry.key < 9
+    }
+    #expect(cache.audit() == [])
+    holder.removeAll()
+  }
+
+  @Test("A stream of events has what happened, and ends with the cache")
+  func stream() async {
+    var events: [CacheEvent<Int>] = []
+    let stream: AsyncStream<CacheEvent<Int>>
+    do {
+      let cache: MemoryCache<Int, Int> = scene.cache(count: 2)
+      stream = cache.events()
+      for number in 0..<3 { cache[number] = number }
+      cache.respond(to: .critical)
+    }
+    for await event in stream { events.append(event) }
+    #expect(
+      events == [
+        .inserted(key: 0), .inserted(key: 1), .inserted(key: 2),
+        .removed(key: 0, cause: .evicted(.countLimit)), .memoryPressure(.critical),
+        .removedAll(count: 2),
+      ])
+  }
+
+  @Test("A stream that nobody reads keeps the newest events and no values")
+  func unreadStream() async {
+    let ended = Record<Bool>()
+    let cache: MemoryCache<Int, Witness> = scene.cache(count: 1)
+    let stream = cache.events(bufferingNewest: 2)
+    for number in 0..<10 { cache[number] = Witness { ended.add(true) } }
+    #expect(ended.all.count == 9)
+    let firstTwo = await stream.prefix(2).reduce(into: []) { $0.append($1) }
+    #expect(
+      firstTwo == [.inserted(key: 9), .removed(key: 8, cause: .evicted(.countLimit))])
+  }
+
+  @Test("A stream whose reader leaves takes its observer along")
+  func leftStream() async {
+    let cache: MemoryCache<Int, Int> = scene.cache()
+    do {
+      let stream = cache.events()
+      let task = Task { for await _ in stream {} }
+      task.cancel()
+      await task.value
+    }
+    #expect(cache.observerCount == 0)
+  }
+}
+
+@Suite("Where values of a cache in memory are destroyed", .timeLimit(.minutes(5)))
+struct MemoryReleaseTests {
+  let scene = MemoryScene()
+
+  @Test("Not under the lock: a value that goes may use the cache")
+  func outsideTheLock() {
+    let ended = Record<Int>()
+    let holder = Record<MemoryCache<Int, Witness>>()
+    for release in [ValueRelease.automatic, .onCaller, .on { $0() }] {
+      ended.removeAll()
+      let cache: MemoryCache<Int, Witness> = scene.cache(count: 2) {
+        $0.release = release
+        $0.idleLimit = .seconds(1)
+      }
+      holder.add(cache)
+      func witness(_ number: Int) -> Witness {
+        Witness {
+          for cache in holder.all { _ = cache.value(forKey: 99) }
+          ended.add(number)
+        }
+      }
+      cache[1] = witness(1)
+      cache[1] = witness(2)
+      cache[2] = witness(3)
+      cache[3] = witness(4)
+      cache[3] = nil
+      cache.trim(toCount: 0)
+      cache[4] = witness(5)
+      cache.removeAll()
+      cache[5] = witness(6)
+      scene.clock.advance(by: .seconds(1))
+      _ = cache[5]
+      #expect(ended.all == [1, 2, 4, 3, 5, 6])
+      holder.removeAll()
+    }
+  }
+
+  @Test("A few on the caller's thread, many at once on another", arguments: [true, false])
+  func many(all: Bool) {
+    let ended = Record<Int>()
+    let cache: MemoryCache<Int, Witness> = scene.cache()
+    for number in 0..<15 { cache[number] = Witness { ended.add(number) } }
+    if all { cache.removeAll() } else { cache.trim(toCount: 0) }
+    #expect(ended.all.count == 15)
+    for number in 0..<1000 { cache[number] = Witness { ended.add(number) } }
+    if all { cache.removeAll() } else { cache.trim(toCount: 0) }
+    // The last group of a trim is a small one.
+    #expect(ended.all.count < 15 + 64)
+    scene.background.runAll()
+    #expect(ended.all.count == 1015)
+  }
+
+  @Test("Where the configuration says, one or many, and nowhere else")
+  func chosen() {
+    let ended = Record<Int>()
+    let jobs = Record<@Sendable () -> Void>()
+    let cache: MemoryCache<Int, Witness> = scene.cache {
+      $0.release = .on { jobs.add($0) }
+      $0.idleLimit = .seconds(1)
+    }
+    for number in 0..<100 { cache[number] = Witness { ended.add(number) } }
+    cache[0] = Witness { ended.add(0) }
+    cache[1] = nil
+    cache.trim(toCount: 50)
+    scene.clock.advance(by: .seconds(1))
+    _ = cache[99]
+    cache.removeAll()
+    #expect(ended.all == [])
+    for job in jobs.all { job() }
+    #expect(ended.all.count == 101)
+  }
+
+  @Test("On the caller's thread, where that is wanted")
+  func onCaller() {
+    let ended = Record<Bool>()
+    let cache: MemoryCache<Int, Witness> = scene.cache { $0.release = .onCaller }
+    for number in 0..<1000 { cache[number] = Witness { ended.add(Thread.isMainThread) } }
+    cache.removeAll()
+    #expect(ended.all.count == 1000)
+  }
+
+  @Test("All that a cache holds goes with it, once, and where the configuration says")
+  func end() {
+    let ended = Record<Int>()
+    do {
+      let cache: MemoryCache<String, Witness> = scene.cache()
+      for number in 0..<100 { cache["\(number)"] = Witness { ended.add(number) } }
+      for number in 0..<50 { cache["\(number)"] = nil }
+    }
+    #expect(ended.all == Array(0..<50))
+    scene.background.runAll()
+    #expect(ended.all.sorted() == Array(0..<100))
+  }
+
+  @Test("The thread that all caches share does it in a program")
+  func realThread() {
+    let ended = Record<Int>()
+    let cache = MemoryCache<Int, Witness>(configuration: .unlimited)
+    for number in 0..<1000 { cache[number] = Witness { ended.add(number) } }
+    cache.removeAll()
+    #expect(comesTrue { ended.all.count == 1000 })
+  }
+}

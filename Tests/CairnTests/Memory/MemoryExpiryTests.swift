@@ -1,0 +1,191 @@
+import Cairn
+import FuzzSupport
+import Testing
+
+@Suite("Expiry in a cache in memory")
+struct MemoryExpiryTests {
+  let scene = MemoryScene()
+
+  @Test("A lifetime ends at its end, for every way of reading")
+  func lifetime() {
+    let cache: MemoryCache<String, Int> = scene.cache()
+    cache.setValue(1, forKey: "a", lifetime: .milliseconds(1500))
+    scene.clock.advance(by: .milliseconds(1499))
+    #expect(cache.value(forKey: "a") == 1 && cache.contains("a") && cache.count() == 1)
+    scene.clock.advance(by: .milliseconds(1))
+    #expect(cache.keys() == [] && cache.entries().isEmpty)
+    #expect(!cache.contains("a"))
+    #expect(cache.value(forKey: "a") == nil)
+    #expect(cache.entry(forKey: "a") == nil && cache.info(forKey: "a") == nil)
+    #expect(cache.count() == 0 && cache.totalCost() == 0)
+    #expect(!cache.removeValue(forKey: "a"))
+    #expect(cache.statistics().expirationCount == 1)
+  }
+
+  @Test(
+    "Each way of looking finds an expired entry to be none, and drops it",
+    arguments: 0..<7)
+  func firstLook(way: Int) {
+    let cache: MemoryCache<String, Int> = scene.cache()
+    cache.setValue(1, forKey: "a", cost: 5, lifetime: .seconds(1))
+    let events = Record<CacheEvent<String>>()
+    cache.observe { event, _ in events.add(event) }
+    scene.clock.advance(by: .seconds(1))
+    switch way {
+    case 0: #expect(cache.value(forKey: "a") == nil)
+    case 1: #expect(cache.entry(forKey: "a") == nil)
+    case 2: #expect(cache.info(forKey: "a") == nil)
+    case 3: #expect(!cache.contains("a"))
+    case 4: #expect(cache.count() == 0)
+    case 5: #expect(cache.takeValue(forKey: "a") == nil)
+    default: #expect(!cache.extendLifetime(forKey: "a", to: .seconds(9)))
+    }
+    #expect(events.all == [.removed(key: "a", cause: .expired)])
+    #expect(cache.statistics().heldCost == 0)
+    #expect(cache.audit() == [])
+  }
+
+  @Test("Reads put off the end of an idle time, and looks do not")
+  func idle() {
+    let cache: MemoryCache<String, Int> = scene.cache()
+    cache.setValue(1, forKey: "a", idleLimit: .seconds(10))
+    for _ in 0..<5 {
+      scene.clock.advance(by: .seconds(9))
+      #expect(cache.value(forKey: "a") == 1)
+    }
+    scene.clock.advance(by: .seconds(9))
+    #expect(cache.contains("a") && cache.info(forKey: "a") != nil && cache.count() == 1)
+    scene.clock.advance(by: .seconds(1))
+    #expect(cache.value(forKey: "a") == nil)
+  }
+
+  @Test("A lifetime ends although it is read all the time")
+  func both() {
+    let cache: MemoryCache<String, Int> = scene.cache()
+    cache.setValue(1, forKey: "a", lifetime: .seconds(20), idleLimit: .seconds(10))
+    for _ in 0..<4 {
+      #expect(cache.value(forKey: "a") == 1)
+      scene.clock.advance(by: .seconds(5))
+    }
+    #expect(cache.value(forKey: "a") == nil)
+  }
+
+  @Test("The configuration says how long entries live that do not say so themselves")
+  func defaults() {
+    let cache: MemoryCache<String, Int> = scene.cache {
+      $0.lifetime = .seconds(10)
+      $0.idleLimit = .seconds(4)
+    }
+    cache["a"] = 1
+    cache.setValue(2, forKey: "b", lifetime: .seconds(Int64.max), idleLimit: .seconds(Int64.max))
+    cache.setValue(3, forKey: "c", lifetime: .seconds(20), idleLimit: .seconds(20))
+    scene.clock.advance(by: .seconds(4))
+    #expect(cache["a"] == nil)
+    scene.clock.advance(by: .seconds(10))
+    #expect(cache["c"] == 3)
+    scene.clock.advance(by: .seconds(6))
+    #expect(cache["c"] == nil)
+    scene.clock.advance(by: .seconds(1 << 40))
+    #expect(cache["b"] == 2)
+  }
+
+  @Test(
+    "Lifetimes and idle limits of zero or less have ended at once, and remove the older value",
+    arguments: [Duration.zero, .seconds(-1), .seconds(Int64.min), .nanoseconds(999_999)])
+  func ended(duration: Duration) {
+    let cache: MemoryCache<String, Int> = scene.cache(count: 2)
+    cache["other"] = 0
+    cache["a"] = 1
+    cache.setValue(2, forKey: "a", lifetime: duration)
+    #expect(cache["a"] == nil)
+    cache["a"] = 1
+    cache.setValue(2, forKey: "a", idleLimit: duration)
+    #expect(cache["a"] == nil)
+    #expect(cache.count() == 1 && cache["other"] == 0)
+    #expect(cache.audit() == [])
+  }
+
+  @Test("A lifetime is extended, never shortened, and an idle limit stays")
+  func extended() {
+    let cache: MemoryCache<String, Int> = scene.cache()
+    cache.setValue(1, forKey: "a", lifetime: .seconds(5))
+    #expect(cache.extendLifetime(forKey: "a", to: .seconds(50)))
+    #expect(cache.extendLifetime(forKey: "a", to: .seconds(2)))
+    scene.clock.advance(by: .seconds(49))
+    #expect(cache.contains("a"))
+    cache.setValue(2, forKey: "b")
+    #expect(cache.extendLifetime(forKey: "b", to: .seconds(1)))
+    #expect(cache.info(forKey: "b")?.expires == nil)
+    scene.clock.advance(by: .seconds(1))
+    #expect(!cache.contains("a") && cache.contains("b"))
+    #expect(!cache.extendLifetime(forKey: "a", to: .seconds(5)))
+    cache.setValue(3, forKey: "c", lifetime: .seconds(5), idleLimit: .seconds(3))
+    cache.extendLifetime(forKey: "c", to: .seconds(Int64.max))
+    scene.clock.advance(by: .seconds(3))
+    #expect(!cache.contains("c"))
+    #expect(cache.audit() == [])
+  }
+
+  @Test("Removing what has expired takes that and nothing else, in any number")
+  func removeExpired() {
+    let cache: MemoryCache<Int, Int> = scene.cache()
+    for number in 0..<1000 {
+      cache.setValue(number, forKey: number, cost: 1, lifetime: .seconds(1 + number % 10))
+    }
+    cache.setValue(0, forKey: -1, idleLimit: .seconds(2))
+    #expect(cache.removeExpired() == TrimSummary())
+    scene.clock.advance(by: .seconds(3))
+    #expect(cache.removeExpired() == TrimSummary(count: 301, cost: 300))
+    #expect(cache.count() == 700)
+    #expect(cache.audit() == [])
+  }
+
+  @Test("What has expired is removed now and then, by one job however many writes there are")
+  func timer() {
+    let cache: MemoryCache<Int, Int> = scene.cache { $0.autoTrimInterval = .seconds(5) }
+    cache[0] = 0
+    #expect(scene.background.delays.isEmpty)
+    for number in 1...100 { cache.setValue(number, forKey: number, lifetime: .seconds(7)) }
+    #expect(scene.background.delays == [.seconds(5)])
+    scene.advance(by: .seconds(5))
+    #expect(cache.statistics().heldCount == 101)
+    #expect(scene.background.delays == [.seconds(5)])
+    scene.advance(by: .seconds(5))
+    #expect(cache.statistics().heldCount == 1)
+    // Nothing is left that can expire.
+    #expect(scene.background.delays.isEmpty)
+    cache.setValue(1, forKey: 1, idleLimit: .seconds(1))
+    #expect(scene.background.delays == [.seconds(5)])
+  }
+
+  @Test("The job does not keep the cache alive")
+  func timerOfADeadCache() {
+    let ended = Record<Bool>()
+    do {
+      let cache: MemoryCache<Int, Witness> = scene.cache()
+      cache.setValue(Witness { ended.add(true) }, forKey: 1, lifetime: .seconds(1))
+    }
+    #expect(ended.all == [true])
+    scene.advance(by: .seconds(100))
+    #expect(scene.background.delays.isEmpty)
+  }
+
+  @Test("A clock that is set back lets entries live longer, and does no harm")
+  func setBack() {
+    let cache: MemoryCache<Int, Int> = scene.cache()
+    cache.setValue(1, forKey: 1, lifetime: .seconds(10), idleLimit: .seconds(8))
+    scene.clock.advance(by: .seconds(-3600))
+    #expect(cache.value(forKey: 1) == 1)
+    cache.setValue(2, forKey: 2, lifetime: .seconds(10))
+    #expect(cache.audit() == [])
+    scene.clock.advance(by: .seconds(10))
+    #expect(cache.contains(1) && !cache.contains(2))
+    scene.clock.set(Timestamp(millisecondsSinceEpoch: .max))
+    #expect(cache.count() == 0)
+    scene.clock.set(Timestamp(millisecondsSinceEpoch: .min))
+    cache.setValue(3, forKey: 3, lifetime: .seconds(1), idleLimit: .seconds(1))
+    #expect(cache.contains(3))
+    cache.trim(olderThan: .seconds(5))
+    #expect(cache.audit() == [])
+  }
+}

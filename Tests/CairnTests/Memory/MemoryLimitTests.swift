@@ -1,0 +1,125 @@
+import Cairn
+import FuzzSupport
+import Testing
+
+@Suite("Limits of a cache in memory hold when a call returns")
+struct MemoryLimitTests {
+  let scene = MemoryScene()
+
+  @Test("The number of entries, and the one used longest ago goes")
+  func count() {
+    let cache: MemoryCache<Int, Int> = scene.cache(count: 3)
+    for number in 1...3 { cache[number] = number }
+    _ = cache[1]
+    #expect(cache.contains(2))
+    cache[4] = 4
+    #expect(cache.keys() == [4, 1, 3])
+    cache[3] = 30
+    cache[5] = 5
+    #expect(cache.keys() == [5, 3, 4])
+    #expect(cache.audit() == [])
+  }
+
+  @Test("The cost, also when a value becomes dearer in its place")
+  func cost() {
+    let cache: MemoryCache<String, Int> = scene.cache(cost: 10)
+    cache.setValue(1, forKey: "a", cost: 4)
+    cache.setValue(2, forKey: "b", cost: 4)
+    cache.setValue(3, forKey: "c", cost: 2)
+    #expect(cache.totalCost() == 10 && cache.count() == 3)
+    cache.setValue(2, forKey: "b", cost: 5)
+    #expect(cache.keys() == ["b", "c"])
+    #expect(cache.totalCost() == 7)
+    cache.setValue(4, forKey: "d", cost: 10)
+    #expect(cache.keys() == ["d"])
+    #expect(cache.statistics().costEvictionCount == 3)
+  }
+
+  @Test("A value that is too dear by itself is not kept, removes the older one, and nothing else")
+  func tooDear() {
+    let cache: MemoryCache<String, Int> = scene.cache(cost: 10)
+    cache.setValue(1, forKey: "a", cost: 4)
+    cache.setValue(2, forKey: "b", cost: 4)
+    let events = Record<CacheEvent<String>>()
+    cache.observe { event, _ in events.add(event) }
+    cache.setValue(3, forKey: "a", cost: 11)
+    #expect(cache.value(forKey: "a") == nil)
+    #expect(cache.value(forKey: "b") == 2)
+    #expect(cache.totalCost() == 4)
+    #expect(
+      events.all == [
+        .removed(key: "a", cause: .replaced), .removed(key: "a", cause: .evicted(.costLimit)),
+      ])
+  }
+
+  @Test(
+    "Limits of zero keep nothing, or only what costs nothing", arguments: EvictionPolicy.allCases)
+  func zero(policy: EvictionPolicy) {
+    let none: MemoryCache<Int, Int> = scene.cache(count: 0) { $0.policy = policy }
+    none[1] = 1
+    #expect(none.count() == 0)
+    let negative: MemoryCache<Int, Int> = scene.cache(count: -5) { $0.policy = policy }
+    negative[1] = 1
+    #expect(negative.count() == 0)
+    let free: MemoryCache<Int, Int> = scene.cache(cost: 0) { $0.policy = policy }
+    free.setValue(1, forKey: 1, cost: 0)
+    free.setValue(2, forKey: 2, cost: 1)
+    #expect(free.keys() == [1])
+    #expect(free.audit() == [])
+  }
+
+  @Test("Lower limits hold at once, and any number is possible again")
+  func changed() {
+    let cache: MemoryCache<Int, Int> = scene.cache()
+    #expect(cache.countLimit == nil && cache.costLimit == nil)
+    for number in 0..<500 { cache.setValue(number, forKey: number, cost: 2) }
+    cache.countLimit = 200
+    #expect(cache.count() == 200 && cache.value(forKey: 300) == 300)
+    cache.costLimit = 100
+    #expect(cache.count() == 50 && cache.totalCost() == 100)
+    #expect(cache.countLimit == 200 && cache.costLimit == 100)
+    cache.countLimit = nil
+    cache.costLimit = nil
+    for number in 0..<500 { cache.setValue(number, forKey: number, cost: 2) }
+    #expect(cache.count() == 500)
+    cache.countLimit = -1
+    #expect(cache.count() == 0 && cache.countLimit == 0)
+  }
+
+  @Test("What has expired goes before what lives")
+  func expiredFirst() {
+    let cache: MemoryCache<Int, Int> = scene.cache(count: 2)
+    cache.setValue(1, forKey: 1)
+    cache.setValue(2, forKey: 2, lifetime: .seconds(1))
+    scene.clock.advance(by: .seconds(2))
+    cache.setValue(3, forKey: 3)
+    #expect(cache.keys() == [3, 1])
+    #expect(cache.statistics().countEvictionCount == 0)
+  }
+
+  @Test("SIEVE spares what was used since its hand came by, and takes the rest from the oldest on")
+  func sieve() {
+    let cache: MemoryCache<String, Int> = scene.cache(count: 3) { $0.policy = .sieve }
+    for key in ["a", "b", "c"] { cache[key] = 0 }
+    _ = cache["a"]
+    cache["d"] = 0  // The hand passes a, takes b, and goes on from c.
+    #expect(Set(cache.keys()) == ["a", "c", "d"])
+    cache["e"] = 0  // Takes c.
+    #expect(Set(cache.keys()) == ["a", "d", "e"])
+    _ = cache["d"]
+    _ = cache["e"]
+    cache["f"] = 0  // Passes d and e, begins anew at a, which was not used again.
+    #expect(Set(cache.keys()) == ["d", "e", "f"])
+    #expect(cache.audit() == [])
+  }
+
+  @Test("With SIEVE, many reads of all entries do not keep a new one out")
+  func sieveTakesNew() {
+    let cache: MemoryCache<Int, Int> = scene.cache(count: 1) { $0.policy = .sieve }
+    for number in 0..<100 {
+      cache[number] = number
+      #expect(cache[number] == number)
+    }
+    #expect(cache.count() == 1)
+  }
+}

@@ -1,0 +1,236 @@
+import Cairn
+import FuzzSupport
+import Testing
+
+/// A cache that is plain enough to be right: an array in the order of use, looked through for everything.
+private struct ModelCache {
+  struct Entry {
+    var key: Int
+    var value: Int
+    var cost: UInt64
+    var written: Int64
+    var accessed: Int64
+    var expires: Int64?
+    var idle: Int64?
+  }
+
+  /// The one used longest ago first.
+  var entries: [Entry] = []
+  var countLimit: Int?
+  var costLimit: UInt64?
+
+  mutating func drop(at now: Int64) {
+    entries.removeAll { entry in
+      entry.expires.map { $0 <= now } == true
+        || entry.idle.map { entry.accessed + $0 <= now } == true
+    }
+  }
+
+  mutating func read(_ key: Int, at now: Int64) -> Int? {
+    guard let index = entries.firstIndex(where: { $0.key == key }) else { return nil }
+    var entry = entries.remove(at: index)
+    entry.accessed = now
+    entries.append(entry)
+    return entry.value
+  }
+
+  mutating func set(_ entry: Entry) {
+    entries.removeAll { $0.key == entry.key }
+    if entry.expires.map({ $0 <= entry.written }) == true || entry.idle.map({ $0 <= 0 }) == true {
+      return
+    }
+    if countLimit.map({ $0 <= 0 }) == true || costLimit.map({ entry.cost > $0 }) == true { return }
+    entries.append(entry)
+    keepLimits()
+  }
+
+  mutating func keepLimits() {
+    trim(toCount: countLimit ?? .max)
+    trim(toCost: costLimit ?? .max)
+  }
+
+  mutating func trim(toCount count: Int) { entries.removeFirst(max(0, entries.count - count)) }
+
+  mutating func trim(toCost cost: UInt64) {
+    while totalCost > cost { entries.removeFirst() }
+  }
+
+  mutating func removeLargest(while isTooMuch: (ModelCache) -> Bool) {
+    while isTooMuch(self), let largest = entries.map(\.cost).max() {
+      entries.remove(at: entries.firstIndex { $0.cost == largest } ?? 0)
+    }
+  }
+
+  var totalCost: UInt64 { entries.reduce(0) { $0 + $1.cost } }
+}
+
+@Suite("A cache in memory against a model")
+struct MemoryModelTests {
+  @Test("Any sequence of calls gives what the model gives, in the same order", arguments: 0..<40)
+  func model(run: Int) {
+    let scene = MemoryScene()
+    var random = FuzzRandom(seed: TestSeed.current &+ UInt64(run))
+    let countLimit = run % 3 == 0 ? nil : 1 + random.below(12)
+    let costLimit = run % 4 == 0 ? nil : UInt64(10 + random.below(60))
+    let cache: MemoryCache<Int, Int> = scene.cache(count: countLimit, cost: costLimit)
+    var model = ModelCache(countLimit: countLimit, costLimit: costLimit)
+    let inserted = Record<Int>()
+    let gone = Record<Int>()
+    cache.observe { event, value in
+      switch event {
+      case .inserted: inserted.add(value ?? -1)
+      case .removed: gone.add(value ?? -1)
+      default: break
+      }
+    }
+    var cleared: [Int] = []
+    var taken: [Int] = []
+    for step in 0..<600 {
+      let now = scene.clock.now().millisecondsSinceEpoch
+      model.drop(at: now)
+      let key = random.below(20)
+      switch random.below(22) {
+      case 0..<7:
+        let entry = ModelCache.Entry(
+          key: key, value: step, cost: UInt64(random.below(16)), written: now, accessed: now,
+          expires: random.below(3) == 0 ? now + Int64(random.below(50)) : nil,
+          idle: random.below(3) == 0 ? Int64(random.below(30)) : nil)
+        model.set(entry)
+        cache.setValue(
+          entry.value, forKey: key, cost: entry.cost,
+          lifetime: entry.expires.map { .milliseconds($0 - now) },
+          idleLimit: entry.idle.map { .milliseconds($0) })
+        if !model.entries.contains(where: { $0.value == step }) { taken.append(step) }
+      case 7..<12: #expect(cache.value(forKey: key) == model.read(key, at: now))
+      case 12: #expect(cache.contains(key) == model.entries.contains { $0.key == key })
+      case 13:
+        #expect(cache.takeValue(forKey: key) == model.entries.first { $0.key == key }?.value)
+        model.entries.removeAll { $0.key == key }
+      case 14:
+        let count = random.below(15)
+        if random.below(2) == 0 {
+          cache.trim(toCount: count)
+          model.trim(toCount: count)
+        } else {
+          cache.trim(toCount: count, order: .largestFirst)
+          model.removeLargest { $0.entries.count > count }
+        }
+      case 15:
+        let cost = UInt64(1 + random.below(80))
+        if random.below(2) == 0 {
+          cache.trim(toCost: cost)
+          model.trim(toCost: cost)
+        } else {
+          cache.trim(toCost: cost, order: .largestFirst)
+          model.removeLargest { $0.totalCost > cost }
+        }
+      case 16:
+        let age = Int64(1 + random.below(60))
+        if random.below(2) == 0 {
+          cache.trim(olderThan: .milliseconds(age))
+          model.entries.removeAll { $0.accessed < now - age }
+        } else {
+          cache.trim(olderThan: .milliseconds(age), by: .write)
+          model.entries.removeAll { $0.written < now - age }
+        }
+      case 17:
+        let end = now + Int64(random.below(80))
+        cache.extendLifetime(forKey: key, to: .milliseconds(end - now))
+        if let index = model.entries.firstIndex(where: { $0.key == key }),
+          let expires = model.entries[index].expires
+        {
+          model.entries[index].expires = max(expires, end)
+        }
+      case 18:
+        if random.below(10) == 0 {
+          cleared += model.entries.map(\.value)
+          // What has expired and is still held goes along without being told of by itself.
+          cache.removeExpired()
+          cache.removeAll()
+          model.entries = []
+        }
+      case 19:
+        let limit = 1 + random.below(12)
+        cache.countLimit = limit
+        model.countLimit = limit
+        model.keepLimits()
+      default: scene.clock.advance(by: .milliseconds(random.below(12)))
+      }
+      let later = scene.clock.now().millisecondsSinceEpoch
+      model.drop(at: later)
+      #expect(cache.keys() == model.entries.reversed().map(\.key), TestSeed.comment)
+      #expect(cache.audit() == [], TestSeed.comment)
+      if step % 7 == 0 {
+        #expect(cache.count() == model.entries.count, TestSeed.comment)
+        #expect(cache.totalCost() == model.totalCost, TestSeed.comment)
+      }
+      if step % 50 == 49 {
+        let values = cache.entries().map(\.value)
+        #expect(values == model.entries.reversed().map(\.value), TestSeed.comment)
+      }
+    }
+    // Whatever came in went once, or is there; what was not kept was told of as gone all the same.
+    cache.removeExpired()
+    let refused = Set(taken).subtracting(inserted.all)
+    #expect(
+      (gone.all.filter { !refused.contains($0) } + cleared + model.entries.map(\.value)).sorted()
+        == inserted.all.sorted(), TestSeed.comment)
+  }
+
+  @Test("SIEVE goes by its published description", arguments: 0..<20)
+  func sieve(run: Int) {
+    // The description's own form: a queue with the newest at the end, and a hand.
+    var random = FuzzRandom(seed: TestSeed.current &+ UInt64(1000 + run))
+    let capacity = 1 + random.below(10)
+    let scene = MemoryScene()
+    let cache: MemoryCache<Int, Int> = scene.cache(count: capacity) { $0.policy = .sieve }
+    var queue: [(key: Int, isVisited: Bool)] = []
+    var hand: Int?
+    for _ in 0..<2000 {
+      let key = random.below(24)
+      let isHit = cache.value(forKey: key) != nil
+      #expect(isHit == queue.contains { $0.key == key }, TestSeed.comment)
+      if let index = queue.firstIndex(where: { $0.key == key }) {
+        queue[index].isVisited = true
+        continue
+      }
+      if queue.count == capacity {
+        var index = hand.flatMap { hand in queue.firstIndex { $0.key == hand } } ?? 0
+        while queue[index].isVisited {
+          queue[index].isVisited = false
+          index = (index + 1) % queue.count
+        }
+        hand = index + 1 < queue.count ? queue[index + 1].key : nil
+        queue.remove(at: index)
+      }
+      queue.append((key, false))
+      cache.setValue(0, forKey: key)
+      #expect(cache.keys() == queue.reversed().map(\.key), TestSeed.comment)
+    }
+    #expect(cache.audit() == [])
+  }
+
+  @Test("Keys whose hashes are all the same, or lie side by side, are told apart")
+  func collisions() {
+    struct Key: Hashable, Sendable {
+      var number: Int
+      func hash(into hasher: inout Hasher) { hasher.combine(number % 3) }
+    }
+    let scene = MemoryScene()
+    let cache: MemoryCache<Key, Int> = scene.cache()
+    var model: [Key: Int] = [:]
+    var random = FuzzRandom(seed: TestSeed.current)
+    for step in 0..<4000 {
+      let key = Key(number: random.below(60))
+      if random.below(2) == 0 {
+        cache[key] = step
+        model[key] = step
+      } else {
+        #expect(cache.takeValue(forKey: key) == model.removeValue(forKey: key), TestSeed.comment)
+      }
+      #expect(cache[key] == model[key], TestSeed.comment)
+    }
+    #expect(cache.count() == model.count)
+    #expect(cache.audit() == [], TestSeed.comment)
+  }
+}

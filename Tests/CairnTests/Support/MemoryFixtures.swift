@@ -1,0 +1,108 @@
+import Cairn
+import CairnStore
+import Foundation
+import FuzzSupport
+import Testing
+
+/// What a test of a cache in memory decides itself: the time, when background work runs, and when memory
+/// is short.
+struct MemoryScene: Sendable {
+  let clock = ManualClock()
+  let background = ManualBackgroundQueue()
+  let monitor: PressureMonitor
+
+  init() {
+    monitor = PressureMonitor(source: SilentPressureSource(), queue: ManualBackgroundQueue())
+  }
+
+  /// A cache with these limits, and what else the test wants.
+  func cache<Key: Hashable & Sendable, Value: Sendable>(
+    count: Int? = nil, cost: UInt64? = nil,
+    _ change: (inout MemoryCacheConfiguration) -> Void = { _ in }
+  ) -> MemoryCache<Key, Value> {
+    cache(count: count, cost: cost, costing: nil, change)
+  }
+
+  /// A cache whose values cost what the closure says.
+  func cache<Key: Hashable & Sendable, Value: Sendable>(
+    count: Int? = nil, cost: UInt64? = nil, costing: (@Sendable (Key, Value) -> UInt64)?,
+    _ change: (inout MemoryCacheConfiguration) -> Void = { _ in }
+  ) -> MemoryCache<Key, Value> {
+    var configuration = MemoryCacheConfiguration(countLimit: count, costLimit: cost)
+    configuration.clock = clock
+    change(&configuration)
+    return MemoryCache(
+      configuration: configuration, costing: costing,
+      environment: MemoryCacheEnvironment(background: background, pressureMonitor: monitor))
+  }
+
+  /// Lets time pass, and what is due then happen.
+  func advance(by duration: Duration) {
+    clock.advance(by: duration)
+    background.runAll(dueAfter: duration)
+  }
+}
+
+/// A source that never tells anything.
+struct SilentPressureSource: PressureSource {
+  func next() -> MemoryPressure? { nil }
+}
+
+/// Events in the order in which they came.
+final class Record<Element: Sendable>: Sendable {
+  // Not the standard library's `Mutex`, which Thread Sanitizer does not understand.
+  private let elements = Lock<[Element]>([])
+
+  var all: [Element] { elements.withLock { $0 } }
+
+  func add(_ element: Element) { elements.withLock { $0.append(element) } }
+
+  func removeAll() { elements.withLock { $0 = [] } }
+}
+
+/// A value that tells when it is destroyed.
+final class Witness: Sendable {
+  private let atEnd: @Sendable () -> Void
+
+  init(atEnd: @escaping @Sendable () -> Void) { self.atEnd = atEnd }
+
+  deinit { atEnd() }
+}
+
+/// Runs `body` on threads of its own, and waits for all of them.
+func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
+  let group = DispatchGroup()
+  for thread in 0..<count {
+    group.enter()
+    Thread.detachNewThread {
+      body(thread)
+      group.leave()
+    }
+  }
+  group.wait()
+}
+
+/// Waits until `condition` holds, for what another thread does.
+///
+/// - Returns: whether it came to hold within a time that no sound run takes.
+func comesTrue(_ condition: () -> Bool) -> Bool {
+  let end = ContinuousClock.now.advanced(by: .seconds(60))
+  while !condition() {
+    if ContinuousClock.now > end { return false }
+    Thread.sleep(forTimeInterval: 0.001)
+  }
+  return true
+}
+
+/// The seed of randomised tests: a new one on each run, or the one in `CAIRN_TEST_SEED`.
+enum TestSeed {
+  static let current: UInt64 = {
+    let given = ProcessInfo.processInfo.environment["CAIRN_TEST_SEED"].flatMap { UInt64($0) }
+    let seed = given ?? UInt64.random(in: 1...UInt64.max / 2)
+    print("randomised tests: replay with CAIRN_TEST_SEED=\(seed)")
+    return seed
+  }()
+
+  /// What to say beside a failure.
+  static var comment: Comment { "replay with CAIRN_TEST_SEED=\(current)" }
+}
