@@ -86,6 +86,7 @@ extension Engine {
       guard case .noSpace = error else { throw error }
     }
     try sealRolledSegments()
+    var gainedInAll = 0
     while true {
       do throws(StoreError) {
         try compactInRounds(&state, &report)
@@ -94,10 +95,9 @@ extension Engine {
         guard case .noSpace = error else { throw error }
         let gained = try compactInLittleRoom(goal: .max, highestCost: .max, &state, &report)
         // With room again, what has to be looked at together is. Where nothing was to be had, who asked is told.
-        if gained < 4096 {
-          if allocatedByteCount >= report.byteCountBefore { throw error }
-          break
-        }
+        gainedInAll += max(0, gained)
+        if gainedInAll == 0 { throw error }
+        if gained < 4096 { break }
       }
     }
     // A sync may have failed after it had been through all that a round waited for, and what follows a
