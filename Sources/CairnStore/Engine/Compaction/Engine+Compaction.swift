@@ -93,8 +93,11 @@ extension Engine {
       } catch {
         guard case .noSpace = error else { throw error }
         let gained = try compactInLittleRoom(goal: .max, highestCost: .max, &state, &report)
-        // With room again, what has to be looked at together is.
-        if gained < 4096 { break }
+        // With room again, what has to be looked at together is. Where nothing was to be had, who asked is told.
+        if gained < 4096 {
+          if allocatedByteCount >= report.byteCountBefore { throw error }
+          break
+        }
       }
     }
     // A sync may have failed after it had been through all that a round waited for, and what follows a

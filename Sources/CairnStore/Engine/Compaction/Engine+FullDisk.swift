@@ -96,9 +96,9 @@ extension Engine {
       } else if !hasLeftActive {
         hasLeftActive = true
         do throws(StoreError) {
-          if planner.hasGainWhereWritten(
-            atLeast: Appender.firstAllocation, highestCost: highestCost)
-          {
+          // Twice what the next one takes.
+          let least = 2 * Appender.slack
+          if planner.hasGainWhereWritten(atLeast: least, highestCost: highestCost) {
             try leaveActiveSegment { $0.deadByteCount > 0 }
           }
           try sealRolledSegments()
@@ -209,6 +209,8 @@ extension Engine {
   package func compactByPieces(of byteCount: Int) throws(StoreError) {
     try checkWritable()
     let failure = maintenance.withLock { state -> StoreError? in
+      state.compaction.isByHand = true
+      defer { state.compaction.isByHand = false }
       do throws(StoreError) {
         try leaveActiveSegment { $0.recordCount > 0 }
         try sealRolledSegments()
