@@ -57,7 +57,6 @@ package struct ExhaustiveRun {
     .compareAndSet(key: keys[1], entry(7, byteCount: 20), isRight: true, .process),
     .removeAll,
     .compact,
-    .compactByPieces(of: 100),
     .sync,
     .runJobs,
     .reopen,

@@ -128,6 +128,10 @@ extension FaultRun {
     let name = String(failure.name)
     // A store does without a checkpoint that cannot be written or read.
     if FileName.isCheckpoint(name) { return true }
+    // A file that is not shortened now is by the next open.
+    if failure.call == .lock, FileName.isSegment(name) { return true }
+    // The next manifest finds no room before others have given some back.
+    if isOfSpace(failure.number), name == FileName.newManifest { return true }
     // Where the reserve cannot be lent or taken back, a compaction does with what there is.
     if name == FileName.reserve { return true }
     // A new segment that finds no room is made smaller, or once others have given some back.

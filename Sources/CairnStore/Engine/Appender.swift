@@ -88,34 +88,39 @@ struct Appender: ~Copyable {
           return .needsNext
         }
         let wanted = min(active.capacity, isRemoval ? end : end + Self.slack)
-        if wanted > active.allocatedByteCount {
-          if !isRemoval { try ensure(reserve) }
-          try grow(active, to: wanted)
+        let grows = wanted > active.allocatedByteCount
+        if !isRemoval, grows || reserve.isShort {
+          try ensure(reserve, adding: grows ? max(active.allocatedByteCount, wanted) : 0)
         }
+        if grows { try grow(active, to: wanted, byLittle: isRemoval && reserve.isShort) }
         return .ready
       }
       if SegmentHeader.byteCount + byteCount + RecordHeader.rollByteCount > segmentByteLimit {
         return .needsOwnSegment
       }
       guard let next = prepared else { return .needsNext }
-      if !isRemoval { try ensure(reserve) }
+      if !isRemoval { try ensure(reserve, adding: Self.firstAllocation) }
       try roll(to: next)
       prepared = nil
     }
   }
 
   /// What is added must leave what removing it takes.
-  func ensure(_ reserve: DiskReserve, adding byteCount: Int = 0) throws(StoreError) {
+  func ensure(_ reserve: DiskReserve, adding byteCount: Int) throws(StoreError) {
     try reserve.ensure(
-      forLogOf: byteCount + segments.reduce(0) { $0 + $1.allocatedByteCount })
+      forLogOf: min(byteCount, growth) + segments.reduce(0) { $0 + $1.allocatedByteCount })
   }
 
   /// Allocates ahead, at least to `byteCount`; only that much where more does not fit the disk.
-  private mutating func grow(_ segment: Segment, to byteCount: Int) throws(StoreError) {
+  ///
+  /// - Parameter byLittle: whether what is allocated ahead is missed elsewhere.
+  private mutating func grow(
+    _ segment: Segment, to byteCount: Int, byLittle: Bool
+  ) throws(StoreError) {
     let old = segment.allocatedByteCount
     let step = min(max(old, Self.firstAllocation), growth)
     // On a disk that is nearly full large steps are not tried again with every write.
-    for step in [step, Self.firstAllocation, 0] {
+    for step in byLittle ? [0] : [step, Self.firstAllocation, 0] {
       do {
         try segment.allocate(to: min(segment.capacity, max(byteCount, old + step)))
         growth = min(Self.largestGrowth, 2 * growth)

@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// Space on the disk that nothing is stored in, kept for what gives space back: the tombstones of
 /// removals, and the segments that a compaction writes. ZFS keeps "slop space" for the same end.
 ///
@@ -11,8 +13,6 @@ final class DiskReserve: Sendable {
   private struct State {
     /// How much there is, once that was looked up.
     var byteCount: Int?
-    /// Whether one half of it was given up for removals.
-    var isHalved = false
     /// Whether a compaction uses it.
     var isLent = false
   }
@@ -20,12 +20,16 @@ final class DiskReserve: Sendable {
   private let directory: Directory
   private let isUsed: Bool
   private let state = Lock(State())
+  private let short = Atomic(false)
 
   /// - Parameter directory: where reserved blocks are not really reserved, there is no reserve.
   init(directory: Directory, isReadOnly: Bool) {
     self.directory = directory
     isUsed = directory.reservesBlocks && !isReadOnly && !planted(.noReserve)
   }
+
+  /// Whether a part of it was given up or lent, and has not been taken back.
+  var isShort: Bool { short.load(ordering: .relaxed) }
 
   /// Whether a compaction uses it now.
   var isLent: Bool { state.withLock { $0.isLent } }
@@ -52,7 +56,7 @@ final class DiskReserve: Sendable {
         throw .noSpace(path: path, neededByteCount: wanted, limit: .disk)
       }
       try resize(&state, to: wanted)
-      state.isHalved = false
+      short.store(false, ordering: .relaxed)
     }
   }
 
@@ -61,22 +65,21 @@ final class DiskReserve: Sendable {
     if !isUsed { return }
     state.withLock { state in
       state.isLent = false
-      state.isHalved = true
       var wanted = Self.byteCount(forLogOf: logByteCount) / 2
       while wanted >= 4096, (try? resize(&state, to: wanted)) == nil { wanted /= 2 }
     }
   }
 
   /// Gives one half up for removals; `false` where it is gone already.
-  func giveHalf() -> Bool {
+  func giveHalf(forLogOf logByteCount: Int) -> Bool {
     if !isUsed { return false }
+    let half = Self.byteCount(forLogOf: logByteCount) / 2
     return state.withLock { state in
-      guard !state.isLent, !state.isHalved, let file = try? look(&state),
-        let byteCount = state.byteCount, byteCount > Self.lowestByteCount / 2,
-        (try? file.truncate(to: byteCount / 2)) != nil
+      guard !state.isLent, let file = try? look(&state), let byteCount = state.byteCount,
+        byteCount > half, (try? file.truncate(to: half)) != nil
       else { return false }
-      state.byteCount = byteCount / 2
-      state.isHalved = true
+      state.byteCount = half
+      short.store(true, ordering: .relaxed)
       return true
     }
   }
@@ -86,6 +89,7 @@ final class DiskReserve: Sendable {
     if !isUsed { return }
     state.withLock { state in
       state.isLent = true
+      short.store(true, ordering: .relaxed)
       guard let file = try? look(&state), (try? file.truncate(to: 0)) != nil else { return }
       state.byteCount = 0
     }

@@ -96,6 +96,11 @@ extension Engine {
     guard markClosed() else { return }
     defer {
       handle.drop()
+      // Who still reads, by a snapshot say, is seen by the next who opens the store and would cut the files
+      // short.
+      for segment in appender.withLock({ $0.segments }) {
+        _ = try? segment.file.lock(exclusively: false)
+      }
       manifest.withLock { state in
         // A forked child may hold the descriptor too: the lock is given up, not just closed.
         state.lockFile?.unlock()

@@ -25,8 +25,6 @@ package final class Segment: Sendable {
   private let readers: FileReaders
   /// How much of the file it reads as one of those, or 0.
   private let readEnd = Atomic(0)
-  /// Bytes that are cut off and still there, since this one may be read from.
-  private let cutByteCount = Atomic(0)
   /// 0, or the newest sequence number when the compaction that wrote it began.
   package let compactedAt: SequenceNumber
   /// What its records amount to; changed under the appender's lock only.
@@ -164,13 +162,6 @@ package final class Segment: Sendable {
   /// Whether a removal of all or a compaction took the segment out of the log.
   package var isRetired: Bool { retired.load(ordering: .acquiring) }
 
-  /// It is out of the log, and nothing in it is live any more.
-  package func retire() {
-    retired.store(true, ordering: .releasing)
-    usage.killAll()
-    usage.total.pinnedBytes.wrappingAdd(allocatedByteCount, ordering: .relaxed)
-  }
-
   /// The same segment without what lies at `end` or behind it, to take this one's place.
   ///
   /// What is cut off stays in the file until nobody reads from this one any more.
@@ -181,45 +172,76 @@ package final class Segment: Sendable {
       readers: readers)
     if readEnd.load(ordering: .relaxed) == 0 {
       readEnd.store(allocatedByteCount, ordering: .relaxed)
-      readers.add(allocatedByteCount)
+      readers.add(allocatedByteCount, usage.total)
     }
     segment.readEnd.store(end, ordering: .relaxed)
-    readers.add(end)
+    readers.add(end, usage.total)
     return segment
   }
 
-  /// A shorter one has taken its place.
-  package func didCut(to end: Int) {
-    let byteCount = max(0, allocatedByteCount - end)
-    cutByteCount.store(byteCount, ordering: .relaxed)
-    usage.total.pinnedBytes.wrappingAdd(byteCount, ordering: .relaxed)
+  /// It is out of the log, and nothing in it is live any more.
+  package func retire() {
+    retired.store(true, ordering: .releasing)
+    usage.killAll()
+    if readEnd.load(ordering: .relaxed) > 0 {
+      readers.retire(usage.total)
+    } else {
+      usage.total.pinnedBytes.wrappingAdd(allocatedByteCount, ordering: .relaxed)
+    }
   }
 
   deinit {
     // Nobody reads from it any more, so the system has its space back.
-    let pinned = isRetired ? allocatedByteCount : cutByteCount.load(ordering: .relaxed)
-    if pinned > 0 { usage.total.pinnedBytes.wrappingSubtract(pinned, ordering: .relaxed) }
     let end = readEnd.load(ordering: .relaxed)
-    if end > 0 { readers.remove(end, of: file) }
+    if end > 0 {
+      readers.remove(end, of: file, usage.total)
+    } else if isRetired {
+      usage.total.pinnedBytes.wrappingSubtract(allocatedByteCount, ordering: .relaxed)
+    }
   }
 }
 
 /// Who reads how much of a file of which parts were cut off: it gets shorter when nobody reads the
 /// rest any more. Memory beyond the end of a file must not be touched.
 private final class FileReaders: Sendable {
-  private let ends = Lock<[Int]>([])
+  private struct State {
+    var ends: [Int] = []
+    /// Whether the file is out of the log as a whole.
+    var isRetired = false
+    /// What was counted as pinned for it.
+    var pinnedByteCount = 0
 
-  func add(_ end: Int) { ends.withLock { $0.append(end) } }
+    mutating func count(in total: UsageTotal) {
+      let longest = ends.max() ?? 0
+      let pinned = longest - (isRetired ? 0 : ends.min() ?? 0)
+      total.pinnedBytes.wrappingAdd(pinned - pinnedByteCount, ordering: .relaxed)
+      pinnedByteCount = pinned
+    }
+  }
 
-  func remove(_ end: Int, of file: File) {
-    ends.withLock { ends in
-      if let index = ends.firstIndex(of: end) { ends.remove(at: index) }
+  private let state = Lock(State())
+
+  func add(_ end: Int, _ total: UsageTotal) {
+    state.withLock { state in
+      state.ends.append(end)
+      state.count(in: total)
+    }
+  }
+
+  func retire(_ total: UsageTotal) {
+    state.withLock { state in
+      state.isRetired = true
+      state.count(in: total)
+    }
+  }
+
+  func remove(_ end: Int, of file: File, _ total: UsageTotal) {
+    state.withLock { state in
+      if let index = state.ends.firstIndex(of: end) { state.ends.remove(at: index) }
+      state.count(in: total)
       // Nobody is left where the store was closed; then the next open does it.
-      guard let longest = ends.max(), longest < end,
-        let status = try? file.status(), status.byteCount > longest
-      else { return }
-      // Where it fails, the next open does it.
-      try? file.truncate(to: longest)
+      guard !state.isRetired, let longest = state.ends.max(), longest < end else { return }
+      file.shorten(to: longest)
     }
   }
 }

@@ -159,6 +159,20 @@ package final class File: Sendable {
     try named { () throws(SystemError) in try fileSystem.truncate(descriptor, to: byteCount) }
   }
 
+  /// Gives back what lies behind `byteCount`, unless somebody may read it who opened the file in another
+  /// session, as a snapshot of a store that was closed since: whoever closes a store leaves its files locked
+  /// for as long as they are open. Where it is not done, the next open tries again.
+  package func shorten(to byteCount: Int) {
+    guard let status = try? status(), status.byteCount > byteCount else { return }
+    if (try? lock(exclusively: true)) == true {
+      try? truncate(to: byteCount)
+      unlock()
+    } else {
+      // The attempt may have given up the lock that a closed store holds.
+      _ = try? lock(exclusively: false)
+    }
+  }
+
   /// Writes what the file shows over itself, so that the next sync writes out all of it, also what
   /// the kernel takes for clean after a sync that failed. Pages of zeros are left as they are.
   package func rewrite(byteCount: Int) throws(StoreError) {

@@ -125,7 +125,10 @@ struct FullDiskTrimTests {
   @Test("What is read stays where it is while its segment is cut")
   func pinned() throws {
     let directory = try TemporaryDirectory()
-    let store = try Store(directory.store, .small { $0.segmentByteLimit = 1 << 20 })
+    // Without a compaction in the background that moves entries while they are counted.
+    let store = try Store(
+      directory.store, .small { $0.segmentByteLimit = 1 << 20 }, background: ManualBackgroundQueue()
+    )
     func value(_ number: Int) -> [UInt8] { [UInt8](repeating: UInt8(number % 250), count: 500) }
     for number in 0..<1000 { try store.setValue(value(number), forKey: "key\(number)") }
     let snapshot = try store.snapshot()
@@ -150,5 +153,53 @@ struct FullDiskTrimTests {
     withExtendedLifetime(snapshot) {}
     try store.close()
     #expect(try Store.verify(path: directory.store).errors == [])
+  }
+
+  @Test(
+    "A snapshot of a store that was closed reads on while the next session cuts its segments",
+    arguments: [false, true])
+  func snapshotAfterClose(isCutBefore: Bool) throws {
+    let directory = try TemporaryDirectory()
+    let configuration = StoreConfiguration.small { $0.segmentByteLimit = 1 << 20 }
+    func value(_ number: Int) -> [UInt8] { [UInt8](repeating: UInt8(number % 250), count: 500) }
+    let queue = ManualBackgroundQueue()
+    let store = try Store(directory.store, configuration, background: queue)
+    for number in 0..<1000 { try store.setValue(value(number), forKey: "key\(number)") }
+    let snapshot = try store.snapshot()
+    if isCutBefore { try store.compactByPieces(of: 50_000) }
+    try store.close()
+    do {
+      let next = try Store(directory.store, configuration, background: queue)
+      try next.compactByPieces(of: 30_000)
+      for number in 0..<1000 {
+        #expect(try snapshot.value(forKey: "key\(number)") == value(number))
+        #expect(try next.value(forKey: "key\(number)") == value(number))
+      }
+      #expect(try next.auditUsage() == [])
+      try next.close()
+    }
+    withExtendedLifetime((snapshot, store)) {}
+    #expect(try Store.verify(path: directory.store).errors == [])
+  }
+
+  @Test(
+    "What a snapshot holds of a segment that was cut more than once counts as pinned, and is given back"
+  )
+  func pinnedBytes() throws {
+    let directory = try TemporaryDirectory()
+    let store = try Store(
+      directory.store, .small { $0.segmentByteLimit = 1 << 20 }, background: ManualBackgroundQueue()
+    )
+    for number in 0..<1000 {
+      try store.setValue([UInt8](repeating: 1, count: 500), forKey: "key\(number)")
+    }
+    do {
+      let snapshot = try store.snapshot()
+      try store.compactByPieces(of: 50_000)
+      #expect(try store.statistics().pinnedByteCount > 500_000)
+      withExtendedLifetime(snapshot) {}
+    }
+    #expect(try store.statistics().pinnedByteCount == 0)
+    try store.close()
   }
 }

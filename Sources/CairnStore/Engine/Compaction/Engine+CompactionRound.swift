@@ -280,7 +280,6 @@ extension Engine {
     if isThere {
       // Who found it in the table but does not hold it yet.
       index.waitForReaders()
-      input.didCut(to: cut.offset)
     }
     checkpoints.noteGone()
     // Where the store was closed meanwhile, the next open removes it.

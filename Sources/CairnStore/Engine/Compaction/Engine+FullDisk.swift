@@ -14,7 +14,7 @@ extension Engine {
   /// Makes room for a write that found none; `false` where there is none to be made. To be called under
   /// no lock but that of evictions.
   func findRoom(isRemoval: Bool) throws(StoreError) -> Bool {
-    if isRemoval, reserve.giveHalf() { return true }
+    if isRemoval, giveHalfOfReserve() { return true }
     let (dead, live) = appender.withLock { appender in
       appender.segments.reduce(into: (0, 0)) { sum, segment in
         sum.0 += segment.usage.deadByteCount
@@ -55,9 +55,8 @@ extension Engine {
   func compactInLittleRoom(
     goal: Int, highestCost: Int, _ state: inout CompactionState, _ report: inout CompactionReport
   ) throws(StoreError) -> Int {
-    reserve.lend()
     defer {
-      reserve.takeBack(forLogOf: allocatedByteCount)
+      takeReserveBack()
       // Cutting a segment takes the checkpoint away.
       if checkpoints.isGone.exchange(false, ordering: .relaxed) {
         noteCompacted(byteCount: allocatedByteCount)
@@ -67,9 +66,15 @@ extension Engine {
     let before = allocatedByteCount
     var (hasLeftActive, isTooFullForBlockers) = (false, false)
     var tooLarge: Set<SegmentID> = []
-    var gained: Int { before - allocatedByteCount }
+    let pinnedBefore = table.total.pinnedByteCount
+    /// What the disk has got back: not what somebody still reads from.
+    var gained: Int {
+      before - allocatedByteCount - max(0, table.total.pinnedByteCount - pinnedBefore)
+    }
     defer { if gained > 0 { roomGains.wrappingAdd(1, ordering: .relaxed) } }
     while gained < goal {
+      try lendReserveIfNeeded()
+      if try !hasRoomAgain(since: pinnedBefore) { break }
       let planner = plan(state).planner
       let dead = planner.wholeDeadSegments()
       if !dead.isEmpty {
@@ -149,6 +154,7 @@ extension Engine {
     var outline = SegmentOutline(distance: min(16 << 10, byteCount ?? .max))
     guard let end = self.end(of: id), try add(id, to: end, &outline, &state) else { return }
     var limit = Int.max
+    let pinned = table.total.pinnedByteCount
     while true {
       var room = limit
       if let byteCount {
@@ -177,8 +183,46 @@ extension Engine {
         continue
       }
       if isWhole || isEnough() { return }
+      if try !hasRoomAgain(since: pinned) { return }
       outline.shorten(to: mark)
     }
+  }
+
+  /// Whether there is room for more copies, or what was cut off has come back to the disk, as it does when
+  /// nobody reads from it any more. Reads end soon, but a snapshot may last: then copies would only take what
+  /// is kept.
+  private func hasRoomAgain(since pinned: Int) throws(StoreError) -> Bool {
+    let least = DiskReserve.byteCount(forLogOf: allocatedByteCount) / 4
+    if try directory.freeByteCount() >= least { return true }
+    var pauses = 20
+    while table.total.pinnedByteCount > pinned, pauses > 0 {
+      pauses -= 1
+      pause(.milliseconds(1))
+    }
+    return table.total.pinnedByteCount <= pinned + Self.spareByteCount
+  }
+
+  // MARK: The reserve
+
+  // Whoever has given the store's lock up must not write to it, so the manifest's lock is held.
+
+  private func giveHalfOfReserve() -> Bool {
+    let log = allocatedByteCount
+    return manifest.withLock { $0.lockFile != nil && reserve.giveHalf(forLogOf: log) }
+  }
+
+  /// Lends the reserve to the compaction where there is little room without it; else writers go on.
+  private func lendReserveIfNeeded() throws(StoreError) {
+    if reserve.isLent { return }
+    let least = 2 * DiskReserve.byteCount(forLogOf: allocatedByteCount)
+    if try directory.freeByteCount() >= least { return }
+    manifest.withLock { if $0.lockFile != nil { reserve.lend() } }
+  }
+
+  private func takeReserveBack() {
+    if !reserve.isLent { return }
+    let log = allocatedByteCount
+    manifest.withLock { if $0.lockFile != nil { reserve.takeBack(forLogOf: log) } }
   }
 
   /// Where the records of a segment end that is sealed.
