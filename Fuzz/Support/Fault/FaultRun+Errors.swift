@@ -104,13 +104,9 @@ extension FaultRun {
       // Whether there is room for a checkpoint is not asked twice.
       if !isOpening, failure.call == .volume { continue }
       if let operation, failure.call == .read, Self.readsAgain(operation) { continue }
-      // A compaction that finds no room goes on in smaller rounds, a trim with fewer entries at a
-      // time. How many went, and that no others did, is checked besides.
-      switch operation {
-      case .compact, .compactByPieces, .trim, .removeExpired:
-        if Self.isOfSpace(failure.number) { continue }
-      default: break
-      }
+      // What finds no room tries again once a compaction has made some, a compaction with smaller rounds, a
+      // trim with fewer entries. What was done, and that nothing else was, is checked besides.
+      if operation != nil, Self.isOfSpace(failure.number) { continue }
       throw FuzzFailure("no error though this failed: \(failure)")
     }
   }
@@ -129,7 +125,7 @@ extension FaultRun {
     // A store does without a checkpoint that cannot be written or read.
     if FileName.isCheckpoint(name) { return true }
     // A file that is not shortened now is by the next open.
-    if failure.call == .lock, FileName.isSegment(name) { return true }
+    if [.lock, .status].contains(failure.call), FileName.isSegment(name) { return true }
     // The next manifest finds no room before others have given some back.
     if isOfSpace(failure.number), name == FileName.newManifest { return true }
     // Where the reserve cannot be lent or taken back, a compaction does with what there is.
