@@ -71,7 +71,7 @@ let package = Package(
       swiftSettings: settings),
     .testTarget(
       name: "CairnStoreTests", dependencies: ["CairnStore", "FuzzSupport", "KillWriter"],
-      swiftSettings: settings),
+      exclude: ["Format/GoldenStores"], swiftSettings: settings),
     .testTarget(
       name: "CairnTests", dependencies: ["Cairn", "FuzzSupport"], swiftSettings: settings),
     .testTarget(
