@@ -26,7 +26,8 @@ struct CacheLocationTests {
   @Test(
     "Names that could lead elsewhere are refused",
     arguments: [
-      "", ".", "..", "a/b", "/", "../x", "a/", "a\0b", "/\u{301}", String(repeating: "é", count: 101),
+      "", ".", "..", "a/b", "/", "../x", "a/", "a\0b", "/\u{301}",
+      String(repeating: "é", count: 101),
     ])
   func refused(name: String) {
     for arguments in [(name, nil), ("good", name)] as [(String, String?)] {

@@ -33,7 +33,9 @@ struct CacheMetadataTests {
     var accepted = 0
     for _ in 0..<20_000 {
       var bytes = CacheMetadata(tag: UInt32(random.below(3)), rest: [1, 2, 3]).encoded
-      if random.below(4) == 0 { bytes = (0..<random.below(20)).map { _ in UInt8(random.below(256)) } }
+      if random.below(4) == 0 {
+        bytes = (0..<random.below(20)).map { _ in UInt8(random.below(256)) }
+      }
       for _ in 0..<random.below(3) where !bytes.isEmpty {
         bytes[random.below(bytes.count)] = UInt8(random.below(256))
       }

@@ -128,7 +128,8 @@ struct DiskLimitTests {
     #expect(try cache.count() == 6)
   }
 
-  @Test("No read finds an entry past its lifetime, or idle for too long, before anything removes it")
+  @Test(
+    "No read finds an entry past its lifetime, or idle for too long, before anything removes it")
   func expiry() throws {
     let cache: DiskCache<String, Int> = try scene.cache {
       $0.store.lifetime = .seconds(100)
