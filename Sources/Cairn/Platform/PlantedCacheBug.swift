@@ -21,9 +21,10 @@ enum PlantedCacheBug: String, CaseIterable, Sendable {
   // After the lock.
   case removalNotTold, manyDestroyedHere
   // On disk: metadata and coders.
-  case tagNotWritten, tagIgnored, dropTakesNewValue, droppedWhereKept
+  case tagNotWritten, tagIgnored, metadataNotChecked, dropTakesNewValue, droppedWhereKept
   // On disk: reads, writes and what is told of them.
-  case takeReturnsOld, diskInsertNotTold, diskCauseLost, touchForgotten, subscriptFailsSilently
+  case takeReturnsOld, batchTellsAll, zeroAgeKeepsSome, diskInsertNotTold, diskCauseLost,
+    touchForgotten, subscriptFailsSilently
   // On disk: where a cache lies, and a damaged one.
   case relativeCacheHome, corruptStoreWiped, quarantineUnlocked, quarantineNotSynced
 }
