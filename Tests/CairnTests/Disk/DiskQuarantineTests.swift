@@ -242,6 +242,45 @@ struct DiskQuarantineCrashTests {
     #expect(step > 50)
   }
 
+  @Test(
+    "Of two openers that find it corrupt at the same moment one sets it aside, and nothing is lost")
+  func interleaved() throws {
+    let disk = try Self.makeDisk()
+    let first = SimulatedFileSystem(disk: disk, seed: 1)
+    var written: Set<Int> = []
+    /// Another process, which may or may not get to open it.
+    func openElsewhere(_ key: Int) {
+      let second = SimulatedFileSystem(disk: disk, seed: 2)
+      do {
+        let cache = try Self.open(second)
+        try cache.setValue("acknowledged", forKey: key)
+        written.insert(key)
+        try cache.close()
+      } catch {}
+      second.kill()
+    }
+    var lockCount = 0
+    first.intervene = { [unowned first] call in
+      if call == .lock, first.currentPath == "\(Self.path)/LOCK" {
+        lockCount += 1
+        // The first two are those of opening it in vain.
+        if lockCount == 3 { openElsewhere(100) }
+      }
+      if call == .exchange, first.currentPath == "\(Self.path)" { openElsewhere(200) }
+      return nil
+    }
+    if let cache = try? Self.open(first) { try cache.close() }
+    #expect(lockCount >= 3)
+    first.intervene = nil
+    first.kill()
+    let last = SimulatedFileSystem(disk: disk, seed: 3)
+    let cache = try Self.open(last)
+    #expect(try Set(cache.keys()) == Set(0..<10).union(written))
+    #expect(disk.names(at: "/").filter { $0.hasPrefix("cache.quarantine-") }.count == 1)
+    try cache.close()
+    last.kill()
+  }
+
   @Test("Where names cannot be exchanged, opening says so and leaves everything as it was")
   func noExchange() throws {
     let disk = try Self.makeDisk()
