@@ -56,6 +56,10 @@ let package = Package(
     .executableTarget(
       name: "FormatFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/FormatFuzzer",
       swiftSettings: settings),
+    // Threads that use a store at once, and are killed: are their answers explained by an order?
+    .executableTarget(
+      name: "HistoryFuzzer", dependencies: ["FuzzSupport", "CairnStore"],
+      path: "Fuzz/HistoryFuzzer", swiftSettings: settings),
     // A store under churn on the real disk, with kills in between.
     .executableTarget(
       name: "ChurnRun", dependencies: ["FuzzSupport", "CairnStore"], path: "Fuzz/ChurnRun",
