@@ -20,6 +20,13 @@ enum PlantedCacheBug: String, CaseIterable, Sendable {
   case trimTakesNewValue, handSeesNewEntry
   // After the lock.
   case removalNotTold, manyDestroyedHere
+  // On disk: metadata and coders.
+  case tagNotWritten, tagIgnored, metadataNotChecked, dropTakesNewValue, droppedWhereKept
+  // On disk: reads, writes, and what is told of them.
+  case takeReturnsOld, batchTellsAll, zeroAgeKeepsSome, touchForgotten
+  case diskInsertNotTold, diskCauseLost, subscriptFailsSilently
+  // On disk: where a cache lies, and a damaged one.
+  case relativeCacheHome, corruptStoreWiped, quarantineUnlocked, quarantineNotSynced
 }
 
 #if CAIRN_PLANTED_BUGS
