@@ -1,9 +1,10 @@
+internal import Synchronization
+
 #if canImport(Glibc)
   internal import Glibc
 #elseif canImport(Musl)
   internal import Musl
 #endif
-internal import Synchronization
 
 /// Tells a forked child from the process that opened a store: a page that the kernel zeroes in the
 /// child. Asking costs one load.
