@@ -20,6 +20,7 @@ extension MemoryCache {
     let cost = cost ?? defaultCost(of: value, forKey: key)
     let hash = MemoryTable<Key, Value>.hash(key)
     let times = clock.times(lifetime: lifetime, idleLimit: idleLimit)
+    flights.noteWrite(key)
     var removed = RemovedEntries<Key, Value>()
     let (isInserted, observers, schedules) = lock.withLock { state in
       let isInserted = state.put(
@@ -64,6 +65,7 @@ extension MemoryCache {
   public func takeValue(forKey key: Key) -> Value? {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
+    flights.noteWrite(key)
     var removed = RemovedEntries<Key, Value>()
     let observers = lock.withLock { state in
       state.noteWrite(hash: hash)
@@ -92,7 +94,10 @@ extension MemoryCache {
   ///
   /// - Complexity: O(1), whatever the number of entries; they are destroyed afterwards as the
   ///   configuration's `release` says.
-  public func removeAll() { removeAll(cause: .removed) }
+  public func removeAll() {
+    flights.noteRemovalOfAll()
+    removeAll(cause: .removed)
+  }
 
   func removeAll(cause: CacheRemovalCause) {
     var garbage = MemoryTable<Key, Value>()

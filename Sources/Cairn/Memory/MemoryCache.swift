@@ -29,6 +29,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// As it was made, but for the limits, which may have changed since.
   let configuration: MemoryCacheConfiguration
   let environment: MemoryCacheEnvironment
+  @usableFromInline let flights = SingleFlight<Key, Value>()
 
   /// Makes an empty cache.
   ///

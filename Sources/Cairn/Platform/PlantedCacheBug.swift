@@ -20,6 +20,9 @@ enum PlantedCacheBug: String, CaseIterable, Sendable {
   case trimTakesNewValue, handSeesNewEntry
   // After the lock.
   case removalNotTold, manyDestroyedHere
+  // Loads.
+  case everyoneLoads, loadWithoutLook, leaverCancelsLoad, abandonedLoadGoesOn, circleUnseen
+  case writeDuringLoadUnseen, outdatedLoadJoined, loadedReplaces
 }
 
 #if CAIRN_PLANTED_BUGS

@@ -1,0 +1,4 @@
+/// What can go wrong with a cache.
+public enum CacheError: Error, Sendable, Hashable {
+  case circularLoad
+}
