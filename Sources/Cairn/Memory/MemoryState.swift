@@ -20,27 +20,32 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @usableFromInline var clears: UInt64 = 0
   /// Whether a round of removing what has expired is asked for.
   @usableFromInline var isTrimScheduled = false
+  /// Whether somebody was asked to tell the tier below what is used, where there is one.
+  @usableFromInline var isTellingScheduled = false
 
   /// Expired entries that a write removes at most on its way: more than it can add.
   @usableFromInline static var expiredPerWrite: Int { 4 }
 
   @inlinable
-  init(countLimit: Int?, costLimit: UInt64?, policy: EvictionPolicy) {
+  init(countLimit: Int?, costLimit: UInt64?, policy: EvictionPolicy, isAboveOther: Bool = false) {
     self.countLimit = max(0, countLimit ?? .max)
     self.costLimit = costLimit.map { UInt128($0) } ?? .max
     self.policy = policy
-    writes = SlotArray(repeating: 0, count: 64)
+    writes = SlotArray(repeating: 0, count: isAboveOther ? 1024 : 64)
   }
 
   @inlinable
   mutating func noteWrite(hash: UInt32) {
     if plantedInCache(.writeNotNoted) { return }
-    writes[Int(hash & 63)] &+= 1
+    writes[stripe(hash)] &+= 1
   }
 
   @inlinable
+  func stripe(_ hash: UInt32) -> Int { Int(hash) & (writes.count &- 1) }
+
+  @inlinable
   func ticket(hash: UInt32) -> CacheTicket {
-    CacheTicket(writes: writes[Int(hash & 63)], clears: clears)
+    CacheTicket(writes: writes[stripe(hash)], clears: clears)
   }
 
   // MARK: Taking out

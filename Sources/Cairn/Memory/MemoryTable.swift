@@ -75,6 +75,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     payloads[Int(slot)] = EntryPayload(key: key, value: value)
     nodes[Int(slot)] = EntryNode()
     nodes[Int(slot)].hash = hash
+    nodes[Int(slot)].isRecent = true
     enter(slot, hash: hash)
     list.pushNewest(slot, &nodes)
     count += 1

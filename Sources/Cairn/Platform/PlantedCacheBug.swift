@@ -22,6 +22,8 @@ enum PlantedCacheBug: String, CaseIterable, Sendable {
   case removalNotTold, manyDestroyedHere
   // Loads.
   case everyoneLoads, loadWithoutLook, leaverCancelsLoad, abandonedLoadGoesOn, circleUnseen
+  // What is held of a tier below.
+  case lateWriteRevives, olderWriteReplaces, absenceNotNoted, refusedPromotionNotNoted
   case writeDuringLoadUnseen, outdatedLoadJoined, loadedReplaces
 }
 
