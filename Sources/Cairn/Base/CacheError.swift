@@ -1,4 +1,0 @@
-/// What can go wrong with a cache.
-public enum CacheError: Error, Sendable, Hashable {
-  case circularLoad
-}
