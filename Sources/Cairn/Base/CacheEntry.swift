@@ -1,10 +1,10 @@
 public import CairnStore
 
-/// What a cache in memory knows of one key besides its value.
+/// What a cache knows of one key besides its value.
 public struct CacheEntryInfo: Sendable, Hashable {
   /// The version: it grows with every write to the cache and is never 0.
   public var version: UInt64
-  /// What the entry costs.
+  /// What the entry costs: what it was given, or else what the cache makes of it.
   public var cost: UInt64
   /// When it was written.
   public var written: Timestamp
@@ -14,11 +14,13 @@ public struct CacheEntryInfo: Sendable, Hashable {
   public var expires: Timestamp?
   /// How long it may go without an access, or `nil` where that is not limited.
   public var idleLimit: Duration?
+  /// Bytes of the value on disk; `nil` from a cache in memory.
+  public var valueByteCount: Int?
 
   @usableFromInline
   init(
     version: UInt64, cost: UInt64, written: Timestamp, accessed: Timestamp, expires: Timestamp?,
-    idleLimit: Duration?
+    idleLimit: Duration?, valueByteCount: Int? = nil
   ) {
     self.version = version
     self.cost = cost
@@ -26,19 +28,23 @@ public struct CacheEntryInfo: Sendable, Hashable {
     self.accessed = accessed
     self.expires = expires
     self.idleLimit = idleLimit
+    self.valueByteCount = valueByteCount
   }
 }
 
-/// A key's value with all that a cache in memory knows of it, from one read.
+/// A key's value with all that a cache knows of it, from one read.
 public struct CacheEntry<Key: Sendable, Value: Sendable>: Sendable {
   public var key: Key
   public var value: Value
   public var info: CacheEntryInfo
+  /// The bytes that were stored beside the value; empty where there are none, and from a cache in memory.
+  public var metadata: [UInt8]
 
   @usableFromInline
-  init(key: Key, value: Value, info: CacheEntryInfo) {
+  init(key: Key, value: Value, info: CacheEntryInfo, metadata: [UInt8] = []) {
     self.key = key
     self.value = value
     self.info = info
+    self.metadata = metadata
   }
 }

@@ -33,9 +33,11 @@ public enum CacheRemovalCause: Sendable, Hashable {
 public enum EvictionCause: Sendable, Hashable, CaseIterable {
   /// The limit on the number of entries.
   case countLimit
-  /// The limit on their cost. A value that by itself costs more than the limit goes at once, and
+  /// The limit on their cost; on disk, the limit on bytes. In memory a value that by itself costs more than the limit goes at once, and
   /// nothing else on its account.
   case costLimit
+  /// Free space on the disk: the floor of a cache on disk, or a trim to so much of it.
+  case freeDiskSpace
   /// A trim that somebody asked for.
   case trim
   /// The system's shortage of memory.

@@ -95,7 +95,8 @@ public protocol Trimming: Sendable {
   /// What a call throws that fails.
   associatedtype Failure: Error = Never
 
-  /// What all that is held costs together, in the unit of the cache's cost limit.
+  /// What all that is held costs together, in the unit of the cache's cost limit: on disk, bytes that
+  /// are live in the log.
   func totalCost() throws(Failure) -> UInt64
 
   /// Removes entries until at most so many are left. What has expired goes first.
@@ -151,10 +152,14 @@ public struct TrimSummary: Sendable, Hashable {
   public var count: Int
   /// What they cost together, or the greatest number where it is more.
   public var cost: UInt64
+  /// Entries on disk that were to go and stay, since the head of their record is damaged: their keys are
+  /// not known. Reads of them throw.
+  public var damagedCount: Int
 
-  public init(count: Int = 0, cost: UInt64 = 0) {
+  public init(count: Int = 0, cost: UInt64 = 0, damagedCount: Int = 0) {
     self.count = count
     self.cost = cost
+    self.damagedCount = damagedCount
   }
 
   /// Counts one more.
@@ -168,6 +173,8 @@ public struct TrimSummary: Sendable, Hashable {
   @usableFromInline
   mutating func add(_ other: TrimSummary) {
     let (sum, isTooLarge) = cost.addingReportingOverflow(other.cost)
-    self = TrimSummary(count: count + other.count, cost: isTooLarge ? .max : sum)
+    self = TrimSummary(
+      count: count + other.count, cost: isTooLarge ? .max : sum,
+      damagedCount: damagedCount + other.damagedCount)
   }
 }

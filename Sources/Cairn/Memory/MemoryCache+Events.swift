@@ -48,12 +48,3 @@ extension MemoryCache {
     for observer in observers { observer.body(event, nil) }
   }
 }
-
-/// Ends a stream when the observer that feeds it goes.
-private final class StreamEnd<Event: Sendable>: Sendable {
-  let continuation: AsyncStream<Event>.Continuation
-
-  init(_ continuation: AsyncStream<Event>.Continuation) { self.continuation = continuation }
-
-  deinit { continuation.finish() }
-}

@@ -56,7 +56,8 @@ public struct MemoryCacheStatistics: Sendable, Hashable {
     case .expired: expirationCount += count
     case .evicted(.countLimit): countEvictionCount += count
     case .evicted(.costLimit): costEvictionCount += count
-    case .evicted(.trim): trimEvictionCount += count
+    // No cache in memory knows of a disk.
+    case .evicted(.trim), .evicted(.freeDiskSpace): trimEvictionCount += count
     case .evicted(.memoryPressure): pressureEvictionCount += count
     case .evicted(.background): backgroundEvictionCount += count
     }

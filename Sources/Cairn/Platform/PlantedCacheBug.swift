@@ -22,9 +22,16 @@ enum PlantedCacheBug: String, CaseIterable, Sendable {
   case removalNotTold, manyDestroyedHere
   // Loads.
   case everyoneLoads, loadWithoutLook, leaverCancelsLoad, abandonedLoadGoesOn, circleUnseen
+  case writeDuringLoadUnseen, outdatedLoadJoined, loadedReplaces
   // What is held of a tier below.
   case lateWriteRevives, olderWriteReplaces, absenceNotNoted, refusedPromotionNotNoted
-  case writeDuringLoadUnseen, outdatedLoadJoined, loadedReplaces
+  case keysByEquality
+  // On disk: metadata and coders.
+  case tagNotWritten, tagIgnored, dropTakesNewValue, droppedWhereKept
+  // On disk: reads, writes and what is told of them.
+  case takeReturnsOld, diskInsertNotTold, diskCauseLost, touchForgotten, subscriptFailsSilently
+  // On disk: where a cache lies, and a damaged one.
+  case relativeCacheHome, corruptStoreWiped, quarantineUnlocked, quarantineNotSynced
 }
 
 #if CAIRN_PLANTED_BUGS

@@ -46,7 +46,6 @@ extension String {
   /// Whether the UTF-8 of two strings is the same, byte for byte.
   @usableFromInline
   func hasSameBytes(as other: String) -> Bool {
-    let count = utf8.count
-    return count == other.utf8.count && utf8.elementsEqual(other.utf8)
+    withBytes { bytes in other.withBytes { bytes.equals($0) } }
   }
 }

@@ -125,7 +125,7 @@ extension Store {
   ) throws(StoreError) -> Int {
     var batch = try engine.makeBatch()
     for key in keys where try contains(key) { try batch.removeValue(forKey: key) }
-    return try engine.commit(batch, durability: durability)
+    return try engine.commit(batch, durability: durability).replacedCount
   }
 
   /// Has a value live for `lifetime` from now on, if that is longer than it would otherwise: a life is

@@ -48,6 +48,17 @@ public struct StoreStatistics: Sendable, Hashable {
   }
 }
 
+/// What a store holds, as far as it is known without asking the system.
+package struct StoreUsage: Sendable, Hashable {
+  package var indexedKeyCount = 0
+  package var liveByteCount = 0
+  package var deadByteCount = 0
+  /// What was allocated of the segments' files.
+  package var allocatedByteCount = 0
+  package var pinnedByteCount = 0
+  package var segmentCount = 0
+}
+
 /// One segment of the log at one moment.
 public struct SegmentStatistics: Sendable, Hashable {
   /// The number in the name of its file, which is never given twice.

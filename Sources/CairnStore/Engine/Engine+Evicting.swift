@@ -119,7 +119,7 @@ extension Engine {
 
   private func evict() throws(StoreError) {
     evictionStart.wait(for: limits)
-    var removal = Removal(.evicted, now: clock.now(), sparesRead: true)
+    var removal = Removal(.evicted(.countLimit), now: clock.now(), sparesRead: true)
     removal.holdsEvents = true
     defer { tell(&removal) }
     try eviction.withLock { (list) throws(StoreError) in
@@ -127,6 +127,8 @@ extension Engine {
       var lastNumber = list.number + 3
       while isOverLimit, list.number <= lastNumber {
         let (count, byteCount) = excess
+        // Without a number of bytes, it is the number of entries that is too large.
+        removal.cause = .evicted(byteCount == .max ? .countLimit : .liveByteLimit)
         let victims = try list.take(count, from: index)
         if victims.isEmpty { return }
         let removedCount = removal.summary.count

@@ -15,15 +15,15 @@ extension Engine {
     progress: (RemoveAllProgress) -> Void
   ) throws(StoreError) {
     try checkWritable()
-    let (segments, floor) = try changingManifest {
-      (state) throws(StoreError) -> ([Segment], SequenceNumber) in
+    let (segments, floor, count) = try changingManifest {
+      (state) throws(StoreError) -> ([Segment], SequenceNumber, Int) in
       let checkpoint = state.manifest.checkpointID
-      let (segments, floor) = try appender.withLock {
-        (appender) throws(StoreError) -> ([Segment], SequenceNumber) in
+      let (segments, floor, count) = try appender.withLock {
+        (appender) throws(StoreError) -> ([Segment], SequenceNumber, Int) in
         try appender.checkWritable(path: path)
         let floor = appender.nextSequence - 1
         let segments = appender.segments + (appender.prepared.map { [$0] } ?? [])
-        if segments.isEmpty { return ([], floor) }
+        if segments.isEmpty { return ([], floor, 0) }
         if planted(.segmentsUnlinkedFirst) {
           for segment in segments { try directory.unlink(segment.name) }
         }
@@ -46,23 +46,24 @@ extension Engine {
           throw error
         }
         for segment in segments { segment.retire() }
+        let count = index.count
         index.removeAll()
         appender.active = nil
         appender.prepared = nil
         appender.rolled = []
         appender.sealed = []
-        return (segments, floor)
+        return (segments, floor, count)
       }
       state.resumable = nil
       if state.manifest.checkpointID != checkpoint { unlinkCheckpoint(checkpoint, in: &state) }
       for segment in segments { table.remove(segment) }
-      return (segments, floor)
+      return (segments, floor, count)
     }
     if segments.isEmpty { return }
     // What was chosen to go is gone.
     eviction.withLock { $0 = EvictionList() }
     evictionStart.restart(for: limits)
-    removalObserver?(.all(throughVersion: floor))
+    removalObserver?(.all(throughVersion: floor, count: count))
     // Readers that hold a segment go on; its file goes at once. Where the store is closed meanwhile,
     // the next open removes the rest.
     for (count, segment) in segments.enumerated() {

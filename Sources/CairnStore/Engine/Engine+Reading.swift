@@ -61,6 +61,29 @@ extension Engine {
     return PinnedValue(found)
   }
 
+  /// The record of a key where it lies, held until the result goes.
+  ///
+  /// - Parameter part: with `.head`, the value is not read, and this is no access.
+  package func pinnedEntry(
+    forKey key: RawSpan, part: Record.Part
+  ) throws(StoreError) -> PinnedEntry? {
+    guard let found = try find(key, touch: part == .all ? .yes : .no, part: part) else {
+      return nil
+    }
+    if part == .all && verifiesValues { try found.record.checkValue() }
+    return PinnedEntry(found)
+  }
+
+  package func info(of entry: borrowing PinnedEntry) -> EntryInfo { info(of: entry.found) }
+
+  /// Makes an entry the most recently read one, as if it had just been read; its value is not.
+  ///
+  /// - Returns: whether it is there.
+  package func touch(_ key: RawSpan) throws(StoreError) -> Bool {
+    guard try find(key, touch: .yes, part: .head) != nil else { return false }
+    return true
+  }
+
   @usableFromInline
   package func contains(_ key: RawSpan) throws(StoreError) -> Bool {
     guard try find(key, touch: .no, part: .head) != nil else { return false }
@@ -175,6 +198,28 @@ package struct PinnedValue: ~Copyable {
 
   @usableFromInline
   package var bytes: RawSpan {
+    @_lifetime(borrow self) get { found.record.value }
+  }
+}
+
+/// A record in place, for who wants several of its parts. They stay as they are for as long as this lives.
+package struct PinnedEntry: ~Copyable {
+  fileprivate let found: FoundRecord
+
+  init(_ found: consuming FoundRecord) { self.found = found }
+
+  package var version: SequenceNumber { found.record.sequence }
+
+  package var key: RawSpan {
+    @_lifetime(borrow self) get { found.record.key }
+  }
+
+  package var metadata: RawSpan {
+    @_lifetime(borrow self) get { found.record.metadata }
+  }
+
+  /// Only where all of the record was asked for.
+  package var value: RawSpan {
     @_lifetime(borrow self) get { found.record.value }
   }
 }

@@ -5,7 +5,7 @@ extension Engine {
   package func trim(
     toCount limit: Int, order: TrimOrder, durability: Durability?
   ) throws(StoreError) -> RemovalSummary {
-    var removal = try beginRemoval(.evicted, sparesRead: order == .leastRecentlyUsed)
+    var removal = try beginRemoval(.evicted(.trim), sparesRead: order == .leastRecentlyUsed)
     let limit = max(0, limit)
     try removeExpired(in: &removal) { index.count > limit }
     var wanted = index.count - limit
@@ -21,7 +21,7 @@ extension Engine {
   package func trim(
     toBytes limit: Int, order: TrimOrder, durability: Durability?
   ) throws(StoreError) -> RemovalSummary {
-    var removal = try beginRemoval(.evicted, sparesRead: order == .leastRecentlyUsed)
+    var removal = try beginRemoval(.evicted(.trim), sparesRead: order == .leastRecentlyUsed)
     try trim(in: &removal, toBytes: max(0, limit), order)
     return try finish(removal, durability)
   }
@@ -105,7 +105,7 @@ extension Engine {
   package func trim(
     toFreeDiskSpace floor: Int, durability: Durability?
   ) throws(StoreError) -> RemovalSummary {
-    var removal = try beginRemoval(.evicted, sparesRead: true)
+    var removal = try beginRemoval(.evicted(.freeDiskSpace), sparesRead: true)
     // Removals and compactions by turns: on a full disk each makes room for the other. Every round
     // removes something, so there is an end.
     while try missingByteCount(floor) > 0 {
@@ -140,7 +140,7 @@ extension Engine {
   package func trim(
     olderThan age: Duration, by basis: AgeBasis, durability: Durability?
   ) throws(StoreError) -> RemovalSummary {
-    var removal = try beginRemoval(.evicted, sparesRead: basis == .access)
+    var removal = try beginRemoval(.evicted(.trim), sparesRead: basis == .access)
     let oldest = removal.now.advanced(by: .zero - max(.zero, age))
     switch basis {
     case .access:

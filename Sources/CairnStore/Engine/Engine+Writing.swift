@@ -146,14 +146,14 @@ extension Engine {
     return Batch(limits: limits, hash: hash, now: clock.now())
   }
 
-  /// Writes a batch, and returns how many of the keys that it removes or replaces were there.
+  /// Writes a batch.
   @usableFromInline
   @discardableResult
   package func commit(
     _ batch: consuming Batch, durability: Durability?
-  ) throws(StoreError) -> Int {
+  ) throws(StoreError) -> CommittedBatch {
     try checkWritable()
-    if batch.operations.isEmpty { return 0 }
+    if batch.operations.isEmpty { return CommittedBatch(replacedCount: 0, firstVersion: 0) }
     try checkLimits()
     let durability =
       durability ?? (planted(.defaultDurabilityIgnored) ? .process : configuration.durability)
@@ -163,7 +163,7 @@ extension Engine {
     var events: [RemovalEvent] = []
     var replacedCount = 0
     for operation in batch.operations { try index.load(shardOf: operation.hash) }
-    let last = try withRoom(byteCount: batch.bytes.count, isRemoval: false) {
+    let first = try withRoom(byteCount: batch.bytes.count, isRemoval: false) {
       (appender: inout Appender) throws(StoreError) -> SequenceNumber in
       let (segment, start, first) = try appender.append(
         &batch, written: now, forSync: durability == .durable)
@@ -187,13 +187,13 @@ extension Engine {
           if let event = removalEvent(existing, key: key, cause: cause) { events.append(event) }
         }
       }
-      return first + UInt64(batch.operations.count) - 1
+      return first
     }
     for event in events { removalObserver?(event) }
     if index.expirableCount > 0 { startMaintenance() }
     keepLimits()
-    try commit(last, durability)
-    return replacedCount
+    try commit(first + UInt64(batch.operations.count) - 1, durability)
+    return CommittedBatch(replacedCount: replacedCount, firstVersion: first)
   }
 
   // MARK: Under the appender's lock

@@ -149,6 +149,24 @@ package final class Engine: Sendable {
 
   // MARK: State
 
+  /// What the store holds, without a system call and without waiting for one.
+  package func usage() throws(StoreError) -> StoreUsage {
+    try checkUsable()
+    var usage = StoreUsage()
+    appender.withLock { appender in
+      for segment in appender.segments {
+        usage.deadByteCount += segment.usage.deadByteCount
+        usage.allocatedByteCount += segment.allocatedByteCount
+        usage.segmentCount += 1
+      }
+      usage.allocatedByteCount += appender.prepared?.allocatedByteCount ?? 0
+    }
+    usage.indexedKeyCount = index.count
+    usage.liveByteCount = table.total.liveByteCount
+    usage.pinnedByteCount = table.total.pinnedByteCount
+    return usage
+  }
+
   package func statistics() throws(StoreError) -> StoreStatistics {
     try checkUsable()
     let (resumable, sealed) = manifest.withLock { state in

@@ -1,6 +1,6 @@
 /// One call that removes many entries: why it does, and what it has done so far.
 struct Removal {
-  let cause: RemovalCause
+  var cause: RemovalCause
   let now: Timestamp
   /// Whether an entry that was read since it was chosen stays.
   let sparesRead: Bool

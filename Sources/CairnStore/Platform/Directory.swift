@@ -209,6 +209,40 @@ package final class Directory: Sendable {
     return String(trimmed[...slash])
   }
 
+  /// The last name of `path`; empty where it has none.
+  package static func lastName(of path: String) -> String {
+    path.split(separator: "/").last.map(String.init) ?? ""
+  }
+
+  /// Takes the lock that the directory itself can have, until the last reference to it goes; `false` where
+  /// another has it. No store is opened by it.
+  package func lock() throws(StoreError) -> Bool {
+    do { return try fileSystem.lock(descriptor, exclusively: true) } catch {
+      throw error.storeError(path: path)
+    }
+  }
+
+  /// What tells the directory from all others, or `nil` where that is not known.
+  package func identity() throws(StoreError) -> FileIdentity? {
+    do { return try fileSystem.status(of: descriptor).identity } catch {
+      throw error.storeError(path: path)
+    }
+  }
+
+  /// Makes the directories that `path` lies in, mode 0700, as far as they are missing.
+  package static func createParents(
+    of path: String, fileSystem: any FileSystem
+  ) throws(StoreError) {
+    let parent = parentPath(of: path)
+    do throws(StoreError) { try create(path: parent, fileSystem: fileSystem) } catch {
+      guard case .system(let failure) = error, failure.errorNumber == SystemError.noEntry,
+        parentPath(of: parent) != parent
+      else { throw error }
+      try createParents(of: parent, fileSystem: fileSystem)
+      try create(path: parent, fileSystem: fileSystem)
+    }
+  }
+
   /// Makes the directory at `path`, mode 0700. Nothing where it exists.
   package static func create(path: String, fileSystem: any FileSystem) throws(StoreError) {
     do { try fileSystem.makeDirectory(path: path) } catch

@@ -166,7 +166,7 @@ struct EvictionTests {
     reference.withLock { $0 = nil }
     let keys = told.withLock { events in
       events.map { event -> String in
-        guard case .entry(let key, _, .evicted) = event else { return "\(event)" }
+        guard case .entry(let key, _, .evicted(.countLimit)) = event else { return "\(event)" }
         return String(decoding: key, as: UTF8.self)
       }
     }

@@ -99,9 +99,11 @@ struct TrimEngineTests {
       try store.setValue("v", forKey: "key\(number)", lifetime: number == 5 ? .seconds(50) : nil)
     }
     #expect(
-      try told { try store.trim(toCount: 8) } == [event(0, .evicted), event(1, .evicted)])
+      try told { try store.trim(toCount: 8) } == [
+        event(0, .evicted(.trim)), event(1, .evicted(.trim)),
+      ])
     let live = try store.statistics().liveByteCount
-    #expect(try told { try store.trim(toBytes: live - 1) } == [event(2, .evicted)])
+    #expect(try told { try store.trim(toBytes: live - 1) } == [event(2, .evicted(.trim))])
     #expect(
       try told { try store.remove(keys: ["key4", "key3"]) }
         == [event(4, .removed), event(3, .removed)])
@@ -109,10 +111,11 @@ struct TrimEngineTests {
       try told { try store.remove { key, _ in key.copied().last == UInt8(ascii: "6") } }
         == [event(6, .removed)])
     clock.advance(by: .seconds(50))
-    #expect(try told { try store.trim(toCount: 2) } == [event(5, .expired), event(7, .evicted)])
+    #expect(
+      try told { try store.trim(toCount: 2) } == [event(5, .expired), event(7, .evicted(.trim))])
     #expect(
       Set(try told { try store.trim(olderThan: .seconds(10)) })
-        == [event(8, .evicted), event(9, .evicted)])
+        == [event(8, .evicted(.trim)), event(9, .evicted(.trim))])
     let version = try store.setValue("v", forKey: "key", lifetime: .seconds(1))
     clock.advance(by: .seconds(1))
     #expect(

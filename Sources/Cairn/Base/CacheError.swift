@@ -1,0 +1,91 @@
+public import CairnStore
+
+/// Everything that can go wrong with a cache on disk. Every failure names what and why; none carries bytes
+/// of keys or values.
+public enum CacheError: Error, Sendable, Hashable {
+  /// The store under the cache failed.
+  case store(StoreError)
+
+  // Coding.
+
+  /// The key coder made no bytes of a key.
+  case unencodableKey(reason: String)
+  /// The value coder made no bytes of a value. Nothing was written.
+  case unencodableValue(reason: String)
+  /// The key coder made no key of the bytes in the store. Only iterating meets such keys.
+  case undecodableKey(reason: String)
+  /// The value coder made no value of the bytes in the store, which are those that were written. The
+  /// value was kept.
+  ///
+  /// - version: of the entry, for a compare-and-remove.
+  case undecodableValue(version: UInt64, reason: String)
+  /// The value was written by a coder with another tag. It was kept.
+  ///
+  /// - version: as with `undecodableValue`.
+  case changedType(version: UInt64, found: UInt32, expected: UInt32)
+
+  // Opening.
+
+  /// A name or namespace cannot be a directory's.
+  case invalidName(reason: String)
+  /// There is no directory for caches.
+  case noCacheDirectory(reason: String)
+
+  // Any use.
+
+  /// The task was cancelled before the work began.
+  case cancelled
+}
+
+extension CacheError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .store(let error): error.description
+    case .unencodableKey(let reason): "a key could not be encoded: \(reason)"
+    case .unencodableValue(let reason): "a value could not be encoded: \(reason)"
+    case .undecodableKey(let reason): "a key could not be decoded: \(reason)"
+    case .undecodableValue(let version, let reason):
+      "the value of version \(version) could not be decoded: \(reason)"
+    case .changedType(let version, let found, let expected):
+      "the value of version \(version) was written with the tag \(found), not \(expected)"
+    case .invalidName(let reason): "not a name for a cache: \(reason)"
+    case .noCacheDirectory(let reason): "no directory for caches: \(reason)"
+    case .cancelled: "cancelled before it began"
+    }
+  }
+}
+
+/// What a coder of one's own throws to say why, in words that may be logged.
+///
+/// Of any other error only the type and the case are kept, since the rest may tell of the value.
+public struct CodingFailure: Error, Sendable, Hashable {
+  public var reason: String
+
+  public init(_ reason: String) { self.reason = reason }
+}
+
+/// What may be said of an error that a coder threw.
+func codingReason(_ error: any Error) -> String {
+  if let failure = error as? CodingFailure { return failure.reason }
+  // The path of these names keys of dictionaries, and what they say in words may quote the value.
+  switch error {
+  case DecodingError.typeMismatch(let type, _): return "no \(type) where one was expected"
+  case DecodingError.valueNotFound(let type, _): return "nothing where a \(type) was expected"
+  case DecodingError.keyNotFound: return "a part is missing"
+  case DecodingError.dataCorrupted: return "the bytes are not of the coder's format"
+  case EncodingError.invalidValue(_, let context):
+    return "the coder's format cannot hold a part, \(context.codingPath.count) levels deep"
+  default: break
+  }
+  let mirror = Mirror(reflecting: error)
+  let type = String(describing: mirror.subjectType)
+  guard mirror.displayStyle == .enum, let name = mirror.children.first?.label else { return type }
+  return "\(type).\(name)"
+}
+
+/// Calls the store; what it throws becomes the cache's error.
+func storing<Result: ~Copyable>(
+  _ body: () throws(StoreError) -> Result
+) throws(CacheError) -> Result {
+  do throws(StoreError) { return try body() } catch { throw .store(error) }
+}

@@ -1,0 +1,52 @@
+internal import CairnStore
+
+/// What a cache keeps in a record's metadata, in front of the user's own:
+///
+///     0      1         2          4         8 …
+///     ┌──────┬─────────┬──────────┬─────────┬───────────────
+///     │ 0xCA │ version │ reserved │   tag   │ user's metadata
+///     └──────┴─────────┴──────────┴─────────┴───────────────
+///
+/// The tag is little-endian. Where it is 0 and the user has no metadata, the record has none at all, as one
+/// that a plain store wrote. Docs/FileFormat.md has the same in words.
+struct CacheMetadata: Equatable {
+  static let mark: UInt8 = 0xCA
+  static let version: UInt8 = 1
+  static let byteCount = 8
+
+  var tag: UInt32 = 0
+  /// The user's.
+  var rest: [UInt8] = []
+
+  /// The bytes to be stored.
+  var encoded: [UInt8] {
+    if tag == 0 && rest.isEmpty { return [] }
+    if plantedInCache(.tagNotWritten) { return rest }
+    var bytes: [UInt8] = [Self.mark, Self.version, 0, 0]
+    bytes.append(littleEndian: tag)
+    return bytes + rest
+  }
+
+  init(tag: UInt32, rest: [UInt8]) {
+    self.tag = tag
+    self.rest = rest
+  }
+
+  /// - Parameter wantsRest: whether the user's bytes are wanted.
+  /// - Throws: where the bytes are not what a cache writes, with the reason.
+  init(decoding bytes: RawSpan, wantsRest: Bool) throws(CodingFailure) {
+    if bytes.byteCount == 0 { return }
+    guard bytes.byteCount >= Self.byteCount, bytes.load(UInt8.self, at: 0) == Self.mark else {
+      throw CodingFailure("its metadata is not of a cache")
+    }
+    let version = bytes.load(UInt8.self, at: 1)
+    guard version == Self.version else {
+      throw CodingFailure("its metadata has the form \(version), which this version does not read")
+    }
+    guard bytes.load(UInt16.self, at: 2) == 0 else {
+      throw CodingFailure("its metadata has bits that are not in use")
+    }
+    tag = bytes.load(UInt32.self, at: 4)
+    if wantsRest { rest = bytes.extracting(Self.byteCount..<bytes.byteCount).copied() }
+  }
+}

@@ -1,0 +1,90 @@
+internal import CairnStore
+
+extension DiskCache {
+  /// Has `body` called with all that happens to the cache from now on.
+  ///
+  /// It is called after the change, outside all locks, on the thread that caused it; it may use the cache.
+  /// What one thread does is told in order: what went from the key and what had to make room, then the
+  /// insertion. What several do at once is told in any order. A value that was set and has expired at once is
+  /// told as inserted, and as expired when it is removed. Values are not told: they would have to be read.
+  /// One that was dropped since it could not be decoded is told as removed.
+  ///
+  /// Keys are decoded only while somebody listens; of one that cannot be, the log tells.
+  ///
+  /// - Returns: what ends it.
+  @discardableResult
+  public func observe(
+    _ body: @escaping @Sendable (_ event: CacheEvent<Key>) -> Void
+  ) -> CacheObservation {
+    events.add { event, _ in body(event) }
+  }
+
+  /// What happens to the cache from now on.
+  ///
+  /// - Parameter limit: how many events wait at most for who reads the stream; the newest stay.
+  /// - Returns: a stream that ends with the cache.
+  public func events(bufferingNewest limit: Int = 1024) -> AsyncStream<CacheEvent<Key>> {
+    let (stream, continuation) = AsyncStream.makeStream(
+      of: CacheEvent<Key>.self, bufferingPolicy: .bufferingNewest(limit))
+    let end = StreamEnd(continuation)
+    let observation = observe { event in end.continuation.yield(event) }
+    continuation.onTermination = { _ in observation.cancel() }
+    return stream
+  }
+
+  /// For tests: how many observers there are.
+  package var observerCount: Int { events.observerCount }
+}
+
+// What a tier before this one needs.
+extension DiskCache {
+  /// As `observe`, with the version of what came or went; of a removal of all, the last that went.
+  package func observeVersions(
+    _ body: @escaping @Sendable (_ event: CacheEvent<Key>, _ version: UInt64) -> Void
+  ) -> CacheObservation {
+    events.add(body)
+  }
+
+  /// The value of a key with what a promotion needs, from one read. Counts as an access.
+  package func fetchedValue(forKey key: Key) throws(CacheError) -> FetchedValue<Value>? {
+    try fetch(key) { (record) throws(CacheError) in
+      let info = store.info(of: record)
+      return FetchedValue(
+        value: try decode(record), version: info.version, cost: info.cost, expires: info.expires,
+        idleLimit: info.idleLimit)
+    }
+  }
+
+  /// Counts each of the keys as just read, in this order, without reading the values: what is found in
+  /// memory keeps its place here. Never writes to disk.
+  ///
+  /// - Returns: how many of them have a value.
+  @discardableResult
+  package func touch(_ keys: some Sequence<Key>) throws(CacheError) -> Int {
+    var count = 0
+    for key in keys {
+      count += try keyCoder.encode(key) { (key) throws(CacheError) in
+        if plantedInCache(.touchForgotten) { return 1 }
+        return try storing { () throws(StoreError) in
+          try store.touch(key) ? 1 : 0
+        }
+      }
+    }
+    return count
+  }
+
+  /// The bytes that tell a key from others.
+  package func bytes(of key: Key) throws(CacheError) -> [UInt8] {
+    try keyCoder.encode(key) { (key) throws(CacheError) in [UInt8](copying: key) }
+  }
+}
+
+/// A value from disk with what a cache in memory keeps of it.
+package struct FetchedValue<Value: Sendable>: Sendable {
+  package var value: Value
+  package var version: UInt64
+  /// What it was given; `nil` where it was given none.
+  package var cost: UInt64?
+  package var expires: Timestamp?
+  package var idleLimit: Duration?
+}

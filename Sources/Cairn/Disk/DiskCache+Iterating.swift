@@ -1,0 +1,120 @@
+public import CairnStore
+
+/// Looking at everything. It is a snapshot that is looked at: the cache as it was when the call began, every
+/// key once, in no order, while writes go on. It is no access.
+extension DiskCache {
+  /// Calls `body` with each key, until it returns `.stop`. It runs under no lock and may use the cache.
+  ///
+  /// A key that cannot be decoded is left out; the log tells of it.
+  ///
+  /// - Returns: how many were left out.
+  /// - Throws: what `body` throws, unchanged; else a ``CacheError``.
+  /// - Complexity: O(keys), with a look at the head of each record.
+  @discardableResult
+  public func forEachKey(_ body: (Key) throws -> Visit) throws -> Int {
+    var skippedCount = 0
+    try visiting { snapshot, failure in
+      try snapshot.forEachKey { bytes in
+        guard let key = decodableKey(bytes) else {
+          skippedCount += 1
+          return .next
+        }
+        do { return try body(key) } catch {
+          failure = error
+          throw error
+        }
+      }
+    }
+    return skippedCount
+  }
+
+  /// All keys that a read would find; as `forEachKey`.
+  public func keys() throws(CacheError) -> [Key] {
+    var keys: [Key] = []
+    do {
+      try forEachKey { key in
+        keys.append(key)
+        return .next
+      }
+    } catch {
+      // The closure throws nothing.
+      throw error as? CacheError ?? .undecodableKey(reason: codingReason(error))
+    }
+    return keys
+  }
+
+  /// Calls `body` with each entry, until it returns `.stop`. It runs under no lock and may use the cache.
+  ///
+  ///     try cache.forEachEntry { entry in
+  ///       print(entry.key, entry.info.valueByteCount ?? 0)
+  ///       return .next
+  ///     }
+  ///
+  /// An entry whose value cannot be decoded, or has another tag, is left out, and goes where the policy of
+  /// the configuration is to drop such values. So is one whose key cannot be decoded, which stays. The log
+  /// tells of them.
+  ///
+  /// - Returns: how many were left out.
+  /// - Throws: what `body` throws, unchanged; else a ``CacheError``: `store` with `corrupt` where a record
+  ///   or a value is damaged.
+  /// - Complexity: O(bytes).
+  @discardableResult
+  public func forEachEntry(_ body: (CacheEntry<Key, Value>) throws -> Visit) throws -> Int {
+    var skippedCount = 0
+    try visiting { snapshot, failure in
+      try snapshot.forEachEntry { stored in
+        guard let entry = try decodableEntry(stored) else {
+          skippedCount += 1
+          return .next
+        }
+        do { return try body(entry) } catch {
+          failure = error
+          throw error
+        }
+      }
+    }
+    return skippedCount
+  }
+
+  private func visiting(_ body: (Snapshot, inout (any Error)?) throws -> Void) throws {
+    let snapshot = try storing { () throws(StoreError) in try store.snapshot() }
+    defer { snapshot.close() }
+    // Apart, so that an error of the caller's that is a store's comes out as it is.
+    var failure: (any Error)?
+    do { try body(snapshot, &failure) } catch { throw failure ?? cacheError(error) }
+  }
+
+  /// The key, or `nil` and a line in the log.
+  func decodableKey(_ bytes: RawSpan) -> Key? {
+    do throws(CacheError) { return try keyCoder.decode(bytes) } catch {
+      events.tellLog("left out: \(error)")
+      return nil
+    }
+  }
+
+  private func decodableEntry(_ entry: Entry) throws(CacheError) -> CacheEntry<Key, Value>? {
+    guard let key: Key = entry.key.withBytes({ (bytes) -> Key? in decodableKey(bytes) }) else {
+      return nil
+    }
+    do throws(CacheError) {
+      let coded = try entry.metadata.withBytes { (bytes) throws(CacheError) -> CacheMetadata in
+        try metadata(bytes, version: entry.info.version, wantsRest: true)
+      }
+      let value = try entry.value.withBytes { (bytes) throws(CacheError) -> Value in
+        try decodeValue(bytes, version: entry.info.version)
+      }
+      return CacheEntry(
+        key: key, value: value, info: CacheEntryInfo(entry.info), metadata: coded.rest)
+    } catch {
+      do throws(CacheError) {
+        try entry.key.withBytes { (key) throws(CacheError) in try followPolicy(error, key) }
+      } catch {
+        switch error {
+        case .undecodableValue, .changedType: events.tellLog("left out: \(error)")
+        default: throw error
+        }
+      }
+      return nil
+    }
+  }
+}

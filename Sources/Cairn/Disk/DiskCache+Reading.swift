@@ -1,0 +1,216 @@
+internal import CairnStore
+
+extension DiskCache {
+  /// The value of a key, or `nil` where there is none or it has expired. Counts as an access.
+  ///
+  /// - Throws: `store` with `corrupt` where the record or the value is damaged, `invalidKey`, `closed`,
+  ///   `usedAfterFork`, `system`; `changedType` and `undecodableValue`, where the policy is to keep
+  ///   such values; `unencodableKey`.
+  /// - Complexity: O(key + value); a page fault where the record is not in memory.
+  public func value(forKey key: Key) throws(CacheError) -> Value? {
+    try fetch(key) { (record) throws(CacheError) in try decode(record) }
+  }
+
+  /// The value of a key with all that the cache knows of it, from one read. Counts as an access; the times
+  /// in `info` are those before it.
+  public func entry(forKey key: Key) throws(CacheError) -> CacheEntry<Key, Value>? {
+    try fetch(key) { (record) throws(CacheError) in
+      let metadata = try metadata(of: record, wantsRest: true)
+      return CacheEntry(
+        key: key, value: try decodeValue(record.value, version: record.version),
+        info: info(of: record), metadata: metadata.rest)
+    }
+  }
+
+  /// What the cache knows of a key. The value is not read, and this is no access.
+  public func info(forKey key: Key) throws(CacheError) -> CacheEntryInfo? {
+    try keyCoder.encode(key) { (key) throws(CacheError) in
+      try storing { () throws(StoreError) in try store.info(forKey: key) }
+        .map { CacheEntryInfo($0) }
+    }
+  }
+
+  /// The bytes that were stored beside the value of a key; empty where there are none, `nil` where there is
+  /// no value. The value is not read, and this is no access.
+  public func metadata(forKey key: Key) throws(CacheError) -> [UInt8]? {
+    try fetch(key, part: .head) { (record) throws(CacheError) in
+      try metadata(of: record, wantsRest: true).rest
+    }
+  }
+
+  /// Whether a read of the key would find a value. The value is not read, let alone decoded, and this is no
+  /// access.
+  public func contains(_ key: Key) throws(CacheError) -> Bool {
+    try keyCoder.encode(key) { (key) throws(CacheError) in
+      try storing { () throws(StoreError) in try store.contains(key) }
+    }
+  }
+
+  /// Calls `body` with the bytes of a value where they lie, without a copy, and returns what it returns;
+  /// `nil` where there is no value. They are what the value coder made: with `.bytes`, `.data` and
+  /// `.string` the value itself. Counts as an access.
+  ///
+  /// The bytes cannot change or go away while `body` runs, even if the key is removed meanwhile.
+  ///
+  /// - Throws: what `body` throws, unchanged; else a ``CacheError`` as `value(forKey:)`.
+  public func withValue<Result>(
+    forKey key: Key, _ body: (RawSpan) throws -> Result
+  ) throws -> Result? {
+    var failure: (any Error)?
+    let result = try fetch(key) { (record) throws(CacheError) -> Result? in
+      _ = try metadata(of: record, wantsRest: false)
+      do { return try body(record.value) } catch {
+        failure = error
+        return nil
+      }
+    }
+    if let failure { throw failure }
+    return result ?? nil
+  }
+
+  /// The values of many keys, in the order of the keys; `nil` for each that has none. Each is a read of its
+  /// own.
+  ///
+  /// - Throws: as `value(forKey:)`, at the first key whose read fails.
+  public func values(forKeys keys: some Collection<Key>) throws(CacheError) -> [Value?] {
+    var values: [Value?] = []
+    values.reserveCapacity(keys.count)
+    for key in keys { values.append(try value(forKey: key)) }
+    return values
+  }
+
+  /// The value of a key; set to `nil`, the value is removed.
+  ///
+  /// A subscript that is set cannot throw. A get that fails gives `nil`, and a set that fails leaves what
+  /// was there; each such failure is told to the configuration's log and counted in
+  /// `statistics().subscriptFailureCount`. Use the methods where that is not enough.
+  public subscript(key: Key) -> Value? {
+    get {
+      do throws(CacheError) { return try value(forKey: key) } catch {
+        noteSubscriptFailure(error, "get")
+        return nil
+      }
+    }
+    set {
+      do throws(CacheError) {
+        if let newValue {
+          try setValue(newValue, forKey: key)
+        } else {
+          try removeValue(forKey: key)
+        }
+      } catch {
+        noteSubscriptFailure(error, "set")
+      }
+    }
+  }
+
+  private func noteSubscriptFailure(_ error: CacheError, _ operation: String) {
+    if plantedInCache(.subscriptFailsSilently) { return }
+    events.counters.subscriptFailures.add()
+    events.tellLog("\(operation) by subscript: \(error)")
+  }
+
+  // MARK: Records
+
+  /// Finds the record of a key, and returns what `body` makes of it.
+  ///
+  /// - Parameter part: with `.head`, the value is not read, and this is no access and no hit.
+  /// - Returns: `nil` where there is none, or where `body` threw of a value that is to be dropped.
+  func fetch<Result>(
+    _ key: Key, part: Record.Part = .all,
+    _ body: (borrowing PinnedEntry) throws(CacheError) -> Result
+  ) throws(CacheError) -> Result? {
+    try keyCoder.encode(key) { (key) throws(CacheError) -> Result? in
+      let record = try storing { () throws(StoreError) in
+        try store.pinnedEntry(forKey: key, part: part)
+      }
+      guard let record else {
+        if part == .all { events.counters.misses.add() }
+        return nil
+      }
+      do throws(CacheError) {
+        let result = try body(record)
+        if part == .all { events.counters.hits.add() }
+        return result
+      } catch {
+        try followPolicy(error, key)
+        if part == .all { events.counters.misses.add() }
+        return nil
+      }
+    }
+  }
+
+  func metadata(
+    of record: borrowing PinnedEntry, wantsRest: Bool
+  ) throws(CacheError) -> CacheMetadata {
+    try metadata(record.metadata, version: record.version, wantsRest: wantsRest)
+  }
+
+  func decode(_ record: borrowing PinnedEntry) throws(CacheError) -> Value {
+    _ = try metadata(of: record, wantsRest: false)
+    return try decodeValue(record.value, version: record.version)
+  }
+
+  /// The metadata that this cache's coder wrote, or one without a tag.
+  ///
+  /// - Throws: `changedType`, `undecodableValue`.
+  func metadata(
+    _ bytes: RawSpan, version: UInt64, wantsRest: Bool
+  ) throws(CacheError) -> CacheMetadata {
+    let metadata: CacheMetadata
+    do throws(CodingFailure) {
+      metadata = try CacheMetadata(decoding: bytes, wantsRest: wantsRest)
+    } catch {
+      throw .undecodableValue(version: version, reason: error.reason)
+    }
+    guard metadata.tag == valueCoder.tag || plantedInCache(.tagIgnored) else {
+      throw .changedType(version: version, found: metadata.tag, expected: valueCoder.tag)
+    }
+    return metadata
+  }
+
+  func decodeValue(_ bytes: RawSpan, version: UInt64) throws(CacheError) -> Value {
+    do { return try valueCoder.decode(bytes) } catch {
+      throw .undecodableValue(version: version, reason: codingReason(error))
+    }
+  }
+
+  func info(of record: borrowing PinnedEntry) -> CacheEntryInfo {
+    CacheEntryInfo(store.info(of: record))
+  }
+
+  /// Does what the configuration wants with a value that could not be read.
+  ///
+  /// - Throws: the error where the value is to be kept, and any that is not about decoding.
+  func followPolicy(_ error: CacheError, _ key: RawSpan) throws(CacheError) {
+    let version: UInt64
+    let policy: UnreadableValuePolicy
+    switch error {
+    case .changedType(let found, _, _):
+      (version, policy) = (found, configuration.changedTypePolicy)
+    case .undecodableValue(let found, _):
+      (version, policy) = (found, configuration.undecodablePolicy)
+    default: throw error
+    }
+    events.counters.undecodable.add()
+    guard policy == .drop || plantedInCache(.droppedWhereKept) else { throw error }
+    // That version alone: somebody may have written a newer one meanwhile.
+    let isRemoved = try storing { () throws(StoreError) in
+      if plantedInCache(.dropTakesNewValue) { return try store.removeValue(forKey: key) }
+      return try store.compareAndRemove(key, expecting: version)
+    }
+    if isRemoved {
+      events.counters.drops.add()
+      events.tellLog("removed: \(error)")
+    }
+  }
+}
+
+extension CacheEntryInfo {
+  init(_ info: EntryInfo) {
+    self.init(
+      version: info.version, cost: info.cost ?? UInt64(info.valueByteCount), written: info.written,
+      accessed: info.accessed, expires: info.expires, idleLimit: info.idleLimit,
+      valueByteCount: info.valueByteCount)
+  }
+}

@@ -1,0 +1,120 @@
+public import CairnStore
+
+/// Removing many entries at once; as the same methods of ``Store`` have it. A trim to zero, of whatever kind,
+/// leaves nothing.
+extension DiskCache: Trimming {
+  /// Removes entries until at most so many are left. What has expired goes first.
+  ///
+  /// - Parameter count: zero or less removes everything; `removeAll` is faster and gives the space back.
+  /// - Returns: what was removed; its cost are bytes.
+  @discardableResult
+  public func trim(toCount count: Int, order: TrimOrder) throws(CacheError) -> TrimSummary {
+    try trimming { () throws(StoreError) in try store.trim(toCount: count, order: order) }
+  }
+
+  /// Removes entries until the live bytes are at most so many. What has expired goes first.
+  @discardableResult
+  public func trim(toCost cost: UInt64, order: TrimOrder) throws(CacheError) -> TrimSummary {
+    try trim(toBytes: Int(clamping: cost), order: order)
+  }
+
+  /// Removes entries until the live bytes are at most so many; `trim(toCost:)` by another name.
+  ///
+  /// - Parameter byteCount: zero or less removes everything.
+  @discardableResult
+  public func trim(
+    toBytes byteCount: Int, order: TrimOrder = .leastRecentlyUsed
+  ) throws(CacheError) -> TrimSummary {
+    if byteCount <= 0 { return try trim(toCount: 0, order: order) }
+    return try trimming { () throws(StoreError) in
+      try store.trim(toBytes: byteCount, order: order)
+    }
+  }
+
+  /// Gives space back, and removes the least recently used entries, until so many bytes are free on the
+  /// filesystem, or nothing is left to be removed.
+  @discardableResult
+  public func trim(toFreeDiskSpace byteCount: Int) throws(CacheError) -> TrimSummary {
+    try trimming { () throws(StoreError) in try store.trim(toFreeDiskSpace: byteCount) }
+  }
+
+  /// Removes the entries that were last accessed, or written, longer ago than `age`.
+  ///
+  /// - Parameters:
+  ///   - age: zero or less removes everything.
+  ///   - basis: `.access` goes by the last read or write, within 1 % of how long ago that is; `.write` by
+  ///     the write, which is known to the second.
+  @discardableResult
+  public func trim(olderThan age: Duration, by basis: AgeBasis) throws(CacheError) -> TrimSummary {
+    if age <= .zero { return try trim(toCount: 0) }
+    return try trimming { () throws(StoreError) in try store.trim(olderThan: age, by: basis) }
+  }
+
+  /// Removes the entries whose lifetime has ended or that were idle for too long. No read finds them anyway;
+  /// they count for the limits. The cache does so by itself, as the store's `maintenanceInterval` says.
+  @discardableResult
+  public func removeExpired() throws(CacheError) -> TrimSummary {
+    try trimming { () throws(StoreError) in try store.removeExpired() }
+  }
+
+  /// Removes the entries that `isRemoved` says so of: by key, size, cost, age.
+  ///
+  ///     try cache.remove { key, info in info.valueByteCount ?? 0 > 1 << 20 }
+  ///
+  /// The closure is called once with each entry that has not expired, in no order, under no lock. Nothing is
+  /// removed before it was asked about all of them. An entry that was written anew since stays. One whose
+  /// key cannot be decoded is not asked about and stays; the log tells of it.
+  ///
+  /// - Throws: what `isRemoved` throws, unchanged: nothing was removed then. Else a ``CacheError``.
+  /// - Complexity: O(keys), with a look at the head of each record.
+  @discardableResult
+  public func remove(
+    where isRemoved: (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
+  ) throws -> TrimSummary {
+    var failure: (any Error)?
+    do {
+      return TrimSummary(
+        try store.remove { key, info in
+          guard let key = decodableKey(key) else { return false }
+          do { return try isRemoved(key, CacheEntryInfo(info)) } catch {
+            failure = error
+            throw error
+          }
+        })
+    } catch {
+      throw failure ?? cacheError(error)
+    }
+  }
+
+  /// Removes everything, durably, and gives the space back. Observers get one event for all of it.
+  ///
+  /// - Complexity: O(segments), whatever the number of keys.
+  public func removeAll() throws(CacheError) { try removeAll { _ in } }
+
+  /// Removes everything; as `removeAll()`.
+  ///
+  /// - Parameter progress: told after each file that went, on this thread, under no lock. The entries are
+  ///   gone by then.
+  public func removeAll(progress: (RemoveAllProgress) -> Void) throws(CacheError) {
+    try storing { () throws(StoreError) in try store.removeAll(progress: progress) }
+  }
+
+  private func trimming(
+    _ body: () throws(StoreError) -> RemovalSummary
+  ) throws(CacheError) -> TrimSummary {
+    TrimSummary(try storing(body))
+  }
+}
+
+extension TrimSummary {
+  init(_ summary: RemovalSummary) {
+    self.init(
+      count: summary.count, cost: UInt64(clamping: summary.byteCount),
+      damagedCount: summary.damagedCount)
+  }
+}
+
+/// What the store throws through a closure that can throw anything.
+func cacheError(_ error: any Error) -> any Error {
+  (error as? StoreError).map { CacheError.store($0) } ?? error
+}

@@ -1,0 +1,238 @@
+public import CairnStore
+
+extension DiskCache {
+  /// Sets the value of a key, and removes what is too much then.
+  ///
+  /// When it returns, the limits hold, every later read finds the value, and it survives what `durability`
+  /// says. Where it throws, nothing was written, but for `durabilityUnknown`.
+  ///
+  /// - Parameters:
+  ///   - cost: kept beside the value, for a cache in memory; the limit of this one counts bytes.
+  ///   - lifetime: how long it lives from now on; `nil`: as the configuration says; zero or less: it has
+  ///     expired at once.
+  ///   - idleLimit: how long it may go without being read or written; `nil`: as with `lifetime`.
+  ///   - metadata: bytes kept beside the value: up to 65,527.
+  ///   - durability: `nil`: the configuration's.
+  /// - Returns: the entry's version.
+  /// - Throws: `unencodableKey`, `unencodableValue`; `store` with what `Store.setValue` throws, among it
+  ///   `invalidKey` for an empty or too long key, and `valueTooLarge`, also for one that is larger than the
+  ///   byte limit by itself.
+  /// - Complexity: O(key + value).
+  @discardableResult
+  public func setValue(
+    _ value: Value, forKey key: Key, cost: UInt64? = nil, lifetime: Duration? = nil,
+    idleLimit: Duration? = nil, metadata: [UInt8] = [], durability: Durability? = nil
+  ) throws(CacheError) -> UInt64 {
+    let attributes = attributes(cost, lifetime, idleLimit, metadata)
+    var version: UInt64 = 0
+    try encode(value, forKey: key) { (key, value) throws(CacheError) in
+      version = try storing { () throws(StoreError) in
+        try store.setValue(
+          value, forKey: key, attributes: attributes, durability: durability)
+      }
+    }
+    events.noteInsertion(of: key, version: version)
+    return version
+  }
+
+  /// Sets the value of a key if its version is the expected one.
+  ///
+  /// - Parameter version: the version that the key must have; `nil`: it must be absent or expired.
+  /// - Returns: the new version, or the one that was found instead.
+  /// - Throws: as `setValue`; a mismatch is no error.
+  public func compareAndSet(
+    _ value: Value, forKey key: Key, expecting version: UInt64?, cost: UInt64? = nil,
+    lifetime: Duration? = nil, idleLimit: Duration? = nil, metadata: [UInt8] = [],
+    durability: Durability? = nil
+  ) throws(CacheError) -> CompareAndSetResult {
+    let attributes = attributes(cost, lifetime, idleLimit, metadata)
+    var result = CompareAndSetResult.mismatch(current: nil)
+    try encode(value, forKey: key) { (key, value) throws(CacheError) in
+      result = try storing { () throws(StoreError) in
+        try store.compareAndSet(
+          value, forKey: key, expecting: version, attributes: attributes, durability: durability)
+      }
+    }
+    if case .stored(let version) = result { events.noteInsertion(of: key, version: version) }
+    return result
+  }
+
+  /// Sets the values of many keys as one batch: after a crash, all of them are found or none. A key that
+  /// comes twice has the later value then.
+  ///
+  /// All of it is held in memory until it is written. A batch that takes more bytes than the store's
+  /// `batchByteLimit`, by default 256 MiB, throws `batchTooLarge`, and nothing is written; it is never
+  /// split.
+  ///
+  /// - Throws: as `setValue`: nothing was written then.
+  public func setValues(
+    _ pairs: some Sequence<(key: Key, value: Value)>, lifetime: Duration? = nil,
+    idleLimit: Duration? = nil, durability: Durability? = nil
+  ) throws(CacheError) {
+    let metadata = CacheMetadata(tag: valueCoder.tag, rest: []).encoded
+    var batch = try storing { () throws(StoreError) in try store.makeBatch() }
+    var keys: [Key] = []
+    for (key, value) in pairs {
+      // Not in the closure, which could not change it there.
+      try encode(value, forKey: key) { (key, value) throws(CacheError) in
+        try storing { () throws(StoreError) in
+          try batch.setValue(
+            value, forKey: key, lifetime: lifetime, idleLimit: idleLimit, metadata: metadata)
+        }
+      }
+      keys.append(key)
+    }
+    var version: UInt64
+    do throws(StoreError) { version = try store.commit(batch, durability: durability) } catch {
+      throw .store(error)
+    }
+    for key in keys {
+      events.noteInsertion(of: key, version: version)
+      version += 1
+    }
+  }
+
+  /// Sets the values of many keys as one batch, as the configuration says.
+  public func setValues(_ pairs: some Sequence<(key: Key, value: Value)>) throws(CacheError) {
+    try setValues(pairs, lifetime: nil, idleLimit: nil)
+  }
+
+  /// Removes the value of a key. It is not read, so one that could not be decoded goes too.
+  ///
+  /// - Returns: whether there was one. Where not, nothing is written.
+  /// - Throws: as `setValue`.
+  @discardableResult
+  public func removeValue(forKey key: Key, durability: Durability?) throws(CacheError) -> Bool {
+    try keyCoder.encode(key) { (key) throws(CacheError) in
+      try storing { () throws(StoreError) in
+        try store.removeValue(forKey: key, durability: durability)
+      }
+    }
+  }
+
+  /// Removes the value of a key, as the configuration says.
+  @discardableResult
+  public func removeValue(forKey key: Key) throws(CacheError) -> Bool {
+    try removeValue(forKey: key, durability: nil)
+  }
+
+  /// Removes the value of a key if its version is the expected one.
+  ///
+  /// - Returns: whether it was, and is removed.
+  public func compareAndRemove(
+    _ key: Key, expecting version: UInt64, durability: Durability? = nil
+  ) throws(CacheError) -> Bool {
+    try keyCoder.encode(key) { (key) throws(CacheError) in
+      try storing { () throws(StoreError) in
+        try store.compareAndRemove(key, expecting: version, durability: durability)
+      }
+    }
+  }
+
+  /// Removes the value of a key and hands it out. Of several that take it at once, one gets it.
+  ///
+  /// - Returns: the value, or `nil` where there was none or it had expired.
+  /// - Throws: as `value(forKey:)` and `removeValue(forKey:)`; nothing was removed then.
+  public func takeValue(forKey key: Key) throws(CacheError) -> Value? {
+    while true {
+      let found = try fetch(key) { (record) throws(CacheError) in
+        (value: try decode(record), version: record.version)
+      }
+      guard let found else { return nil }
+      if try compareAndRemove(key, expecting: found.version)
+        || plantedInCache(.takeReturnsOld)
+      {
+        return found.value
+      }
+      // Somebody wrote it anew, or took it.
+    }
+  }
+
+  /// Removes the values of many keys, each as a write of its own, with one sync for all of them.
+  ///
+  /// - Returns: how many there were.
+  /// - Throws: as `setValue`, at the first key whose removal fails; what was removed by then stays so.
+  @discardableResult
+  public func removeValues(
+    forKeys keys: some Sequence<Key>, durability: Durability?
+  ) throws(CacheError) -> Int {
+    var encoded: [[UInt8]] = []
+    for key in keys {
+      encoded.append(
+        try keyCoder.encode(key) { (key) throws(CacheError) in [UInt8](copying: key) })
+    }
+    return try storing { () throws(StoreError) in
+      try store.remove(keys: encoded, durability: durability).count
+    }
+  }
+
+  /// Removes the values of many keys, as the configuration says.
+  @discardableResult
+  public func removeValues(forKeys keys: some Sequence<Key>) throws(CacheError) -> Int {
+    try removeValues(forKeys: keys, durability: nil)
+  }
+
+  /// Has a value live for `lifetime` from now on, if that is longer than it would otherwise: a life is
+  /// never shortened. The value is not written again and keeps its version, and this is no access. One
+  /// without an end stays without one; an idle limit stays what it is.
+  ///
+  /// - Returns: whether the key has a value.
+  @discardableResult
+  public func extendLifetime(
+    forKey key: Key, to lifetime: Duration, durability: Durability? = nil
+  ) throws(CacheError) -> Bool {
+    try keyCoder.encode(key) { (key) throws(CacheError) in
+      try storing { () throws(StoreError) in
+        try store.extendLifetime(forKey: key, to: lifetime, durability: durability)
+      }
+    }
+  }
+
+  /// Has the values of many keys live longer, each as `extendLifetime(forKey:to:)` has it, with one sync for
+  /// all of them.
+  ///
+  /// - Returns: how many of the keys have a value.
+  @discardableResult
+  public func extendLifetimes(
+    forKeys keys: some Sequence<Key>, to lifetime: Duration, durability: Durability? = nil
+  ) throws(CacheError) -> Int {
+    var encoded: [[UInt8]] = []
+    for key in keys {
+      encoded.append(
+        try keyCoder.encode(key) { (key) throws(CacheError) in [UInt8](copying: key) })
+    }
+    return try storing { () throws(StoreError) in
+      try store.extendLifetimes(forKeys: encoded, to: lifetime, durability: durability)
+    }
+  }
+
+  // MARK: Bytes
+
+  private func attributes(
+    _ cost: UInt64?, _ lifetime: Duration?, _ idleLimit: Duration?, _ metadata: [UInt8]
+  ) -> EntryAttributes {
+    EntryAttributes(
+      lifetime: lifetime, idleLimit: idleLimit, cost: cost,
+      metadata: CacheMetadata(tag: valueCoder.tag, rest: metadata).encoded)
+  }
+
+  private func encode(
+    _ value: Value, forKey key: Key,
+    _ body: (_ key: RawSpan, _ value: RawSpan) throws(CacheError) -> Void
+  ) throws(CacheError) {
+    try keyCoder.withBytes(key) { (key) throws(CacheError) in
+      try valueCoder.withBytes(value) { (value) throws(CacheError) in try body(key, value) }
+    }
+  }
+}
+
+extension DiskCache: Caching {
+  /// Sets the value of a key; as the method that returns the version.
+  @_disfavoredOverload
+  public func setValue(
+    _ value: Value, forKey key: Key, cost: UInt64?, lifetime: Duration?, idleLimit: Duration?
+  ) throws(CacheError) {
+    let _: UInt64 = try setValue(
+      value, forKey: key, cost: cost, lifetime: lifetime, idleLimit: idleLimit, metadata: [])
+  }
+}

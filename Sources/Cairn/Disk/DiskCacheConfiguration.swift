@@ -1,0 +1,70 @@
+public import CairnStore
+
+/// How a ``DiskCache`` is made. Its two limits are always said; the other options have defaults.
+public struct DiskCacheConfiguration: Sendable {
+  /// How the store under the cache is opened: everything but what is here.
+  ///
+  /// As `StoreConfiguration` has it, but for `durability`, which is `.process`: what a cache holds can be
+  /// made again. Its `countLimit` and `liveByteLimit` are the limits of the cache, `lifetime` and
+  /// `idleLimit` what an entry gets that asks for none, `freeDiskSpaceFloor` what is to stay free on the
+  /// disk, `maintenanceInterval` how often that is looked after and what has expired removed. All numbers
+  /// have 64 bits. A limit of 0 is refused as `invalidConfiguration`: to empty a cache, trim it to 0.
+  public var store: StoreConfiguration
+
+  /// A directory between that of all caches and this one, for caches that are known by name; `nil`, the
+  /// default: none. Otherwise as a name.
+  public var namespace: String?
+
+  /// What becomes of a value that was written under another tag of the value coder, when it is read.
+  /// Default `.keep`.
+  public var changedTypePolicy: UnreadableValuePolicy = .keep
+
+  /// What becomes of a value that the value coder cannot decode, when it is read. Default `.keep`. Damaged
+  /// bytes are something else: they are always a `corrupt` error.
+  public var undecodablePolicy: UnreadableValuePolicy = .keep
+
+  /// What happens where the store is found corrupt when it is opened. Default `.refuse`.
+  public var corruptStorePolicy: CorruptStorePolicy = .refuse
+
+  /// How many of the asynchronous methods run at once, each on a thread of its own; the others wait.
+  /// Default 2. Less than 1 is as 1.
+  public var asyncWidth: Int = 2
+
+  /// - Parameters:
+  ///   - countLimit: how many entries there may be; `nil`: any number.
+  ///   - byteLimit: how many bytes they may take, keys and metadata included; `nil`: any number. The files
+  ///     take up to the store's `spaceBound` times as much.
+  public init(countLimit: Int?, byteLimit: Int?) {
+    store = StoreConfiguration()
+    store.durability = .process
+    store.countLimit = countLimit
+    store.liveByteLimit = byteLimit
+  }
+
+  /// A cache that holds all that it is given, until it expires.
+  public static var unlimited: DiskCacheConfiguration {
+    DiskCacheConfiguration(countLimit: nil, byteLimit: nil)
+  }
+}
+
+/// What becomes of a value that is there and cannot be made sense of.
+public enum UnreadableValuePolicy: Sendable, Hashable, CaseIterable {
+  /// The read throws, and the value stays: another version of the program may know it.
+  case keep
+  /// The read is a miss, and the value is removed, unless it was written anew meanwhile.
+  case drop
+}
+
+/// What happens to a store that cannot be opened since it is corrupt. It is never wiped.
+public enum CorruptStorePolicy: Sendable, Hashable, CaseIterable {
+  /// Opening throws.
+  case refuse
+  /// What is sound is copied into a new store, by `Store.salvage`, which takes the place of the old one. The
+  /// old one stays beside it, under a name with `.quarantine-`, for who wants to look into it; nobody
+  /// removes it. The log tells of it, and so does ``DiskCache/salvageReport``.
+  ///
+  /// Needs as much free space as the sound values take, and time. Where it fails, all is as before, and
+  /// opening throws. After a crash of the machine or the process in the middle of it, the next open starts
+  /// anew.
+  case quarantine
+}

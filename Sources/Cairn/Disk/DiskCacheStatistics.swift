@@ -1,0 +1,120 @@
+internal import Synchronization
+
+/// What a ``DiskCache`` has done since it was opened, and what it holds.
+///
+/// A value as of one moment; getting it makes no system call, so a metrics library can poll it. The counts
+/// only grow.
+public struct DiskCacheStatistics: Sendable, Hashable {
+  /// Reads that found a value. `contains` and `info` do not count.
+  public var hitCount: UInt64 = 0
+  /// Reads that found none, those of an expired one included.
+  public var missCount: UInt64 = 0
+  /// Values that were set.
+  public var insertionCount: UInt64 = 0
+  /// Of these, those that took the place of another.
+  public var replacementCount: UInt64 = 0
+  /// Values that somebody removed, with all that `removeAll` did.
+  public var removalCount: UInt64 = 0
+  /// Values that were found to have expired, and removed.
+  public var expirationCount: UInt64 = 0
+  /// Values that went to keep the limit on the number of entries.
+  public var countEvictionCount: UInt64 = 0
+  /// Values that went to keep the limit on their bytes.
+  public var byteEvictionCount: UInt64 = 0
+  /// Values that went to keep space free on the disk.
+  public var spaceEvictionCount: UInt64 = 0
+  /// Values that went in a trim.
+  public var trimEvictionCount: UInt64 = 0
+  /// Reads of values that could not be decoded or had another tag, whatever became of them.
+  public var undecodableCount: UInt64 = 0
+  /// Of the values that were removed, those that went since they could not be decoded.
+  public var dropCount: UInt64 = 0
+  /// Reads and writes through subscripts that failed.
+  public var subscriptFailureCount: UInt64 = 0
+
+  /// Entries that are held, also those that have expired and were not removed yet.
+  public var heldCount: Int = 0
+  /// Bytes of the log that are live: what the byte limit counts.
+  public var liveByteCount: Int = 0
+  /// Bytes of the log that are dead, and given back by compaction.
+  public var deadByteCount: Int = 0
+  /// Bytes that the log takes on disk, space allocated ahead included.
+  public var allocatedByteCount: Int = 0
+  /// Bytes whose space is given back when the last read of them ends.
+  public var pinnedByteCount: Int = 0
+
+  init() {}
+
+  /// The share of reads that found a value; `nil` where there were none.
+  public var hitRatio: Double? {
+    let reads = hitCount + missCount
+    return reads == 0 ? nil : Double(hitCount) / Double(reads)
+  }
+
+  /// How many bytes the log takes for each that is live; `nil` where none is.
+  public var spaceAmplification: Double? {
+    liveByteCount == 0 ? nil : Double(allocatedByteCount) / Double(liveByteCount)
+  }
+
+  /// Values that had to make room, for whatever cause.
+  public var evictionCount: UInt64 {
+    countEvictionCount + byteEvictionCount + spaceEvictionCount + trimEvictionCount
+  }
+}
+
+/// A number that any thread counts up.
+struct Counter: ~Copyable, Sendable {
+  private let count = Atomic<UInt64>(0)
+
+  var value: UInt64 { count.load(ordering: .relaxed) }
+
+  func add(_ count: Int = 1) { self.count.wrappingAdd(UInt64(count), ordering: .relaxed) }
+}
+
+/// The counts of ``DiskCacheStatistics``, to be counted up from any thread.
+final class DiskCounters: Sendable {
+  let hits = Counter()
+  let misses = Counter()
+  let insertions = Counter()
+  let undecodable = Counter()
+  let drops = Counter()
+  let subscriptFailures = Counter()
+  private let replacements = Counter()
+  private let removals = Counter()
+  private let expirations = Counter()
+  private let countEvictions = Counter()
+  private let byteEvictions = Counter()
+  private let spaceEvictions = Counter()
+  private let trimEvictions = Counter()
+
+  func note(_ cause: CacheRemovalCause, count: Int = 1) {
+    switch cause {
+    case .removed: removals.add(count)
+    case .replaced: replacements.add(count)
+    case .expired: expirations.add(count)
+    case .evicted(.countLimit): countEvictions.add(count)
+    case .evicted(.costLimit): byteEvictions.add(count)
+    case .evicted(.freeDiskSpace): spaceEvictions.add(count)
+    // The store has no other causes.
+    case .evicted: trimEvictions.add(count)
+    }
+  }
+
+  var statistics: DiskCacheStatistics {
+    var statistics = DiskCacheStatistics()
+    statistics.hitCount = hits.value
+    statistics.missCount = misses.value
+    statistics.insertionCount = insertions.value
+    statistics.replacementCount = replacements.value
+    statistics.removalCount = removals.value
+    statistics.expirationCount = expirations.value
+    statistics.countEvictionCount = countEvictions.value
+    statistics.byteEvictionCount = byteEvictions.value
+    statistics.spaceEvictionCount = spaceEvictions.value
+    statistics.trimEvictionCount = trimEvictions.value
+    statistics.undecodableCount = undecodable.value
+    statistics.dropCount = drops.value
+    statistics.subscriptFailureCount = subscriptFailures.value
+    return statistics
+  }
+}

@@ -1,0 +1,153 @@
+internal import CairnStore
+public import FoundationEssentials
+
+/// How keys become bytes and come back.
+///
+/// A key is known on disk by its bytes alone, so equal keys must have the same bytes always, and different
+/// keys different ones. There must be from 1 to 65,535 of them: an empty text is no key.
+///
+/// Texts that look the same and differ in their UTF-8, such as "é" in its two forms, are equal to Swift
+/// and two keys on disk.
+public struct KeyCoder<Key: Sendable>: Sendable {
+  /// Calls its closure with the bytes of a key, once.
+  typealias Encoding =
+    @Sendable (_ key: Key, _ body: (RawSpan) throws(CacheError) -> Void) throws(CacheError) -> Void
+  typealias Decoding = @Sendable (RawSpan) throws -> Key
+
+  let withBytes: Encoding
+  private let decoding: Decoding
+
+  init(withBytes: @escaping Encoding, decode: @escaping Decoding) {
+    self.withBytes = withBytes
+    decoding = decode
+  }
+
+  /// A coder of one's own. Decoding is needed by events and by iterating alone.
+  public static func custom(
+    encode: @escaping @Sendable (Key) throws -> [UInt8],
+    decode: @escaping @Sendable (RawSpan) throws -> Key
+  ) -> KeyCoder {
+    KeyCoder(
+      withBytes: { (key, body) throws(CacheError) in
+        let bytes: [UInt8]
+        do { bytes = try encode(key) } catch {
+          throw .unencodableKey(reason: codingReason(error))
+        }
+        try bytes.withBytes(body)
+      }, decode: decode)
+  }
+
+  /// Calls `body` with the bytes of a key, and returns what it returns.
+  func encode<Result: ~Copyable>(
+    _ key: Key, _ body: (RawSpan) throws(CacheError) -> Result
+  ) throws(CacheError) -> Result {
+    var result: Result?
+    try withBytes(key) { (bytes) throws(CacheError) in result = try body(bytes) }
+    guard let result = result.take() else {
+      preconditionFailure("a coder calls its closure or throws")
+    }
+    return result
+  }
+
+  func decode(_ bytes: RawSpan) throws(CacheError) -> Key {
+    do { return try decoding(bytes) } catch {
+      throw .undecodableKey(reason: codingReason(error))
+    }
+  }
+}
+
+extension KeyCoder where Key: ByteSource {
+  fileprivate init(passing decode: @escaping Decoding) {
+    self.init(
+      withBytes: { (key, body) throws(CacheError) in try key.withBytes(body) }, decode: decode)
+  }
+}
+
+extension KeyCoder<[UInt8]> {
+  /// The bytes as they are.
+  public static var bytes: KeyCoder { KeyCoder(passing: { [UInt8](copying: $0) }) }
+}
+
+extension KeyCoder<Data> {
+  /// The bytes as they are.
+  public static var data: KeyCoder { KeyCoder(passing: { Data(copying: $0) }) }
+}
+
+extension KeyCoder<String> {
+  /// The text as UTF-8, byte for byte.
+  public static var string: KeyCoder {
+    KeyCoder(passing: { bytes in
+      guard let text = String(copying: bytes) else { throw CodingFailure("it is not UTF-8") }
+      return text
+    })
+  }
+}
+
+extension KeyCoder where Key: FixedWidthInteger {
+  /// All bytes of the number, the highest first. `Int` and `UInt` have eight of them.
+  public static var integer: KeyCoder {
+    .custom(
+      encode: { key in
+        (0..<Key.bitWidth / 8).reversed().map { UInt8(truncatingIfNeeded: key >> Key($0 * 8)) }
+      },
+      decode: { bytes in
+        let bytes = [UInt8](copying: bytes)
+        guard bytes.count == Key.bitWidth / 8 else {
+          throw CodingFailure("\(bytes.count) bytes instead of \(Key.bitWidth / 8)")
+        }
+        return bytes.reduce(Key(0)) { $0 << 8 | Key(truncatingIfNeeded: $1) }
+      })
+  }
+}
+
+extension KeyCoder<UUID> {
+  /// Its 16 bytes.
+  public static var uuid: KeyCoder {
+    .custom(
+      encode: { key in
+        let id = key.uuid
+        return [
+          id.0, id.1, id.2, id.3, id.4, id.5, id.6, id.7,
+          id.8, id.9, id.10, id.11, id.12, id.13, id.14, id.15,
+        ]
+      },
+      decode: { bytes in
+        let id = [UInt8](copying: bytes)
+        guard id.count == 16 else { throw CodingFailure("\(id.count) bytes instead of 16") }
+        return UUID(
+          uuid: (
+            id[0], id[1], id[2], id[3], id[4], id[5], id[6], id[7],
+            id[8], id[9], id[10], id[11], id[12], id[13], id[14], id[15]
+          ))
+      })
+  }
+}
+
+extension KeyCoder where Key: Codable {
+  /// JSON with sorted names. Not for keys that hold sets, whose order is another in each process, nor for
+  /// numbers of which two forms are equal, such as 0.0 and -0.0.
+  public static func json() -> KeyCoder {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    let decoder = JSONDecoder()
+    return .custom(
+      encode: { [UInt8](try encoder.encode($0)) },
+      decode: { try decoder.decode(Key.self, from: Data(copying: $0)) })
+  }
+
+  /// What a cache uses that is given no coder: the bytes of `String`, `[UInt8]`, `Data`, `UUID` and
+  /// integers, JSON for everything else.
+  public static var standard: KeyCoder {
+    let direct: [Any] = [
+      KeyCoder<String>.string, KeyCoder<[UInt8]>.bytes, KeyCoder<Data>.data, KeyCoder<UUID>.uuid,
+    ]
+    for case let coder as KeyCoder in direct { return coder }
+    if let type = Key.self as? any (FixedWidthInteger & Sendable).Type {
+      func integer<Number: FixedWidthInteger & Sendable>(_ type: Number.Type) -> Any {
+        KeyCoder<Number>.integer
+      }
+      if let coder = integer(type) as? KeyCoder { return coder }
+    }
+    return .json()
+  }
+}

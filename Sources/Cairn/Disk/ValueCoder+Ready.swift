@@ -1,0 +1,85 @@
+internal import CairnStore
+public import FoundationEssentials
+
+extension ValueCoder where Value: ByteSource {
+  /// The bytes as they are, given to the store where they lie.
+  init(passing decode: @escaping Decoding) {
+    self.init(
+      withBytes: { (value, body) throws(CacheError) in try value.withBytes(body) }, decode: decode)
+  }
+}
+
+extension ValueCoder<[UInt8]> {
+  /// The bytes as they are: one copy on the way in, and one on the way out.
+  public static var bytes: ValueCoder { ValueCoder(passing: { [UInt8](copying: $0) }) }
+}
+
+extension ValueCoder<Data> {
+  /// The bytes as they are: one copy on the way in, and one on the way out.
+  public static var data: ValueCoder { ValueCoder(passing: { Data(copying: $0) }) }
+}
+
+extension ValueCoder<String> {
+  /// The text as UTF-8: one copy on the way in, and one on the way out. Bytes that are not UTF-8 are not
+  /// decoded.
+  public static var string: ValueCoder {
+    ValueCoder(passing: { bytes in
+      guard let text = String(copying: bytes) else { throw CodingFailure("it is not UTF-8") }
+      return text
+    })
+  }
+}
+
+extension ValueCoder where Value: Codable {
+  /// JSON, as Foundation has it: read by everything, and the slowest.
+  ///
+  /// - Parameters:
+  ///   - encoder: used from many threads at once, so not to be changed any more.
+  ///   - decoder: as `encoder`.
+  public static func json(
+    encoder: JSONEncoder = JSONEncoder(), decoder: JSONDecoder = JSONDecoder()
+  ) -> ValueCoder {
+    .data(
+      encode: { try encoder.encode($0) }, decode: { try decoder.decode(Value.self, from: $0) })
+  }
+
+  /// A binary property list, as Foundation has it. The value stands in an array of one, since a property
+  /// list cannot be a number or a text alone.
+  public static func propertyList() -> ValueCoder {
+    let encoder = PropertyListEncoder()
+    encoder.outputFormat = .binary
+    let decoder = PropertyListDecoder()
+    return .data(
+      encode: { try encoder.encode([$0]) },
+      decode: { data in
+        guard let value = try decoder.decode([Value].self, from: data).first else {
+          throw CodingFailure("the property list is empty")
+        }
+        return value
+      })
+  }
+
+  private static func data(
+    encode: @escaping @Sendable (Value) throws -> Data,
+    decode: @escaping @Sendable (Data) throws -> Value
+  ) -> ValueCoder {
+    ValueCoder(
+      withBytes: { (value, body) throws(CacheError) in
+        let data: Data
+        do { data = try encode(value) } catch {
+          throw .unencodableValue(reason: codingReason(error))
+        }
+        try data.withBytes(body)
+      }, decode: { try decode(Data(copying: $0)) })
+  }
+
+  /// What a cache uses that is given no coder: the bytes as they are for `[UInt8]`, `Data` and `String`,
+  /// JSON for everything else.
+  public static var standard: ValueCoder {
+    let passing: [Any] = [
+      ValueCoder<[UInt8]>.bytes, ValueCoder<Data>.data, ValueCoder<String>.string,
+    ]
+    for case let coder as ValueCoder in passing { return coder }
+    return .json()
+  }
+}

@@ -1,0 +1,45 @@
+// What the caches need beside what everybody uses.
+extension Store {
+  /// The record of a key where it lies; as `Engine.pinnedEntry`.
+  package func pinnedEntry(
+    forKey key: RawSpan, part: Record.Part = .all
+  ) throws(StoreError) -> PinnedEntry? {
+    try engine.pinnedEntry(forKey: key, part: part)
+  }
+
+  package func info(of entry: borrowing PinnedEntry) -> EntryInfo { engine.info(of: entry) }
+
+  /// Counts a key as just read, without reading its value. Never writes to disk.
+  ///
+  /// - Returns: whether it has a value. One whose record is damaged counts as having none.
+  /// - Complexity: O(key), with a look at the head of the record.
+  package func touch(_ key: RawSpan) throws(StoreError) -> Bool {
+    do throws(StoreError) { return try engine.touch(key) } catch {
+      guard case .corrupt = error else { throw error }
+      return false
+    }
+  }
+
+  /// Sets the value of a key; as the public form.
+  package func setValue(
+    _ value: RawSpan, forKey key: RawSpan, attributes: EntryAttributes, durability: Durability?
+  ) throws(StoreError) -> UInt64 {
+    try engine.setValue(value, forKey: key, attributes: attributes, durability: durability)
+  }
+
+  /// Sets the values of a batch.
+  ///
+  /// - Returns: the version of the first operation; those of the others follow in order.
+  package func commit(
+    _ batch: consuming Batch, durability: Durability?
+  ) throws(StoreError) -> UInt64 {
+    try engine.commit(batch, durability: durability).firstVersion
+  }
+
+  package func makeBatch() throws(StoreError) -> Batch { try engine.makeBatch() }
+
+  /// What the store holds.
+  ///
+  /// - Complexity: O(segments), without a system call.
+  package func usage() throws(StoreError) -> StoreUsage { try engine.usage() }
+}

@@ -1,0 +1,80 @@
+import Cairn
+import CairnStore
+import Foundation
+import FuzzSupport
+import Testing
+
+/// What a test of a cache on disk has: a directory of its own, which goes with the last reference, the time,
+/// and when background work runs.
+final class DiskScene: Sendable {
+  let clock = ManualClock()
+  let background = ManualBackgroundQueue()
+  let directory: String
+
+  init() {
+    // In memory, where syncs cost nothing.
+    let parent = FileManager.default.isWritableFile(atPath: "/dev/shm") ? "/dev/shm" : "/tmp"
+    directory = "\(parent)/cairn-cache-tests.\(UUID().uuidString)"
+    do {
+      try FileManager.default.createDirectory(
+        atPath: directory, withIntermediateDirectories: false)
+    } catch {
+      Issue.record("no directory for the test: \(error)")
+    }
+  }
+
+  deinit {
+    background.discardAll()
+    try? FileManager.default.removeItem(atPath: directory)
+  }
+
+  /// The full path of a name in the directory.
+  func callAsFunction(_ name: String) -> String { directory + "/" + name }
+
+  var path: String { self("cache") }
+
+  /// Opens the cache at `path` with these coders, limits, and what else the test wants.
+  func cache<Key: Hashable & Sendable, Value: Sendable>(
+    at path: String? = nil, keys: KeyCoder<Key>, values: ValueCoder<Value>, count: Int? = nil,
+    bytes: Int? = nil, _ change: (inout DiskCacheConfiguration) -> Void = { _ in }
+  ) throws(CacheError) -> DiskCache<Key, Value> {
+    var configuration = DiskCacheConfiguration(countLimit: count, byteLimit: bytes)
+    configuration.store.clock = clock
+    configuration.store.segmentByteLimit = 256 << 10
+    change(&configuration)
+    return try DiskCache(
+      path: path ?? self.path, configuration: configuration, keyCoder: keys, valueCoder: values,
+      environment: Environment(
+        fileSystem: SystemFileSystem(), background: background, maintenance: background,
+        pause: { _ in }))
+  }
+
+  /// Opens it with the standard coders.
+  func cache<Key: Hashable & Sendable & Codable, Value: Sendable & Codable>(
+    at path: String? = nil, count: Int? = nil, bytes: Int? = nil,
+    _ change: (inout DiskCacheConfiguration) -> Void = { _ in }
+  ) throws(CacheError) -> DiskCache<Key, Value> {
+    try cache(
+      at: path, keys: .standard, values: .standard, count: count, bytes: bytes, change)
+  }
+
+  /// The store under a cache that is not open.
+  func store() throws -> Store {
+    var configuration = StoreConfiguration()
+    configuration.clock = clock
+    return try Store(path: path, configuration: configuration)
+  }
+
+  /// The names in the directory that begin so.
+  func names(_ prefix: String = "") throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: directory)
+      .filter { $0.hasPrefix(prefix) }.sorted()
+  }
+}
+
+/// Throws away a bit of a file, so that what is there is corrupt.
+func damage(_ path: String, at offset: Int) throws {
+  var bytes = try Data(contentsOf: URL(filePath: path))
+  bytes[offset] ^= 0x10
+  try bytes.write(to: URL(filePath: path))
+}
