@@ -35,6 +35,8 @@ public enum CacheError: Error, Sendable, Hashable {
 
   /// The task was cancelled before the work began.
   case cancelled
+  /// A load waits for itself: its loader asked for its own key, or for one whose load waits for it.
+  case circularLoad
 }
 
 extension CacheError: CustomStringConvertible {
@@ -51,6 +53,7 @@ extension CacheError: CustomStringConvertible {
     case .invalidName(let reason): "not a name for a cache: \(reason)"
     case .noCacheDirectory(let reason): "no directory for caches: \(reason)"
     case .cancelled: "cancelled before it began"
+    case .circularLoad: "a load waits for itself"
     }
   }
 }

@@ -11,6 +11,9 @@ public struct LoadStatistics: Sendable, Hashable {
   public var cancelledCount: UInt64 = 0
   /// Values that were loaded and not kept, since the key was written or removed meanwhile.
   public var outdatedCount: UInt64 = 0
+  /// Values that were loaded and could not be kept, since they could not be written to disk. Those who
+  /// waited got them; the log tells why.
+  public var unkeptCount: UInt64 = 0
 
   package init() {}
 }

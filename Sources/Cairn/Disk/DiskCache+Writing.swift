@@ -26,6 +26,7 @@ extension DiskCache {
     let attributes = attributes(cost, lifetime, idleLimit, metadata)
     var version: UInt64 = 0
     try encode(value, forKey: key) { (key, value) throws(CacheError) in
+      noteWrite(key)
       version = try storing { () throws(StoreError) in
         try store.setValue(
           value, forKey: key, attributes: attributes, durability: durability)
@@ -48,6 +49,7 @@ extension DiskCache {
     let attributes = attributes(cost, lifetime, idleLimit, metadata)
     var result = CompareAndSetResult.mismatch(current: nil)
     try encode(value, forKey: key) { (key, value) throws(CacheError) in
+      noteWrite(key)
       result = try storing { () throws(StoreError) in
         try store.compareAndSet(
           value, forKey: key, expecting: version, attributes: attributes, durability: durability)
@@ -75,6 +77,7 @@ extension DiskCache {
     for (key, value) in pairs {
       // Not in the closure, which could not change it there.
       try encode(value, forKey: key) { (key, value) throws(CacheError) in
+        noteWrite(key)
         try storing { () throws(StoreError) in
           try batch.setValue(
             value, forKey: key, lifetime: lifetime, idleLimit: idleLimit, metadata: metadata)
@@ -104,8 +107,13 @@ extension DiskCache {
   @discardableResult
   public func removeValue(forKey key: Key, durability: Durability?) throws(CacheError) -> Bool {
     try keyCoder.encode(key) { (key) throws(CacheError) in
-      try storing { () throws(StoreError) in
-        try store.removeValue(forKey: key, durability: durability)
+      let isLoading = noteWrite(key)
+      return try storing { () throws(StoreError) in
+        if try store.removeValue(forKey: key, durability: durability) { return true }
+        if !isLoading { return false }
+        // What was loaded may have been kept just after that look; from here on it is not.
+        store.passWriters()
+        return try store.removeValue(forKey: key, durability: durability)
       }
     }
   }
@@ -123,7 +131,8 @@ extension DiskCache {
     _ key: Key, expecting version: UInt64, durability: Durability? = nil
   ) throws(CacheError) -> Bool {
     try keyCoder.encode(key) { (key) throws(CacheError) in
-      try storing { () throws(StoreError) in
+      noteWrite(key)
+      return try storing { () throws(StoreError) in
         try store.compareAndRemove(key, expecting: version, durability: durability)
       }
     }
@@ -134,11 +143,18 @@ extension DiskCache {
   /// - Returns: the value, or `nil` where there was none or it had expired.
   /// - Throws: as `value(forKey:)` and `removeValue(forKey:)`; nothing was removed then.
   public func takeValue(forKey key: Key) throws(CacheError) -> Value? {
+    var isLoading = try keyCoder.encode(key) { (key) in noteWrite(key) }
     while true {
       let found = try fetch(key) { (record) throws(CacheError) in
         (value: try decode(record), version: record.version)
       }
-      guard let found else { return nil }
+      guard let found else {
+        if !isLoading { return nil }
+        // As with `removeValue`.
+        store.passWriters()
+        isLoading = false
+        continue
+      }
       if try compareAndRemove(key, expecting: found.version)
         || plantedInCache(.takeReturnsOld)
       {
@@ -157,12 +173,14 @@ extension DiskCache {
     forKeys keys: some Sequence<Key>, durability: Durability?
   ) throws(CacheError) -> Int {
     var encoded: [[UInt8]] = []
-    for key in keys {
-      encoded.append(
-        try keyCoder.encode(key) { (key) throws(CacheError) in [UInt8](copying: key) })
-    }
+    for key in keys { encoded.append(try bytes(of: key)) }
+    let loading = encoded.filter { flights.noteWrite($0) }
     return try storing { () throws(StoreError) in
-      try store.remove(keys: encoded, durability: durability).count
+      let count = try store.remove(keys: encoded, durability: durability).count
+      if loading.isEmpty { return count }
+      // As with `removeValue`.
+      store.passWriters()
+      return try store.remove(keys: loading, durability: durability).count + count
     }
   }
 
@@ -208,7 +226,7 @@ extension DiskCache {
 
   // MARK: Bytes
 
-  private func attributes(
+  func attributes(
     _ cost: UInt64?, _ lifetime: Duration?, _ idleLimit: Duration?, _ metadata: [UInt8]
   ) -> EntryAttributes {
     EntryAttributes(
@@ -216,7 +234,7 @@ extension DiskCache {
       metadata: CacheMetadata(tag: valueCoder.tag, rest: metadata).encoded)
   }
 
-  private func encode(
+  func encode(
     _ value: Value, forKey key: Key,
     _ body: (_ key: RawSpan, _ value: RawSpan) throws(CacheError) -> Void
   ) throws(CacheError) {

@@ -25,6 +25,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   let valueCoder: ValueCoder<Value>
   let events: DiskEvents<Key>
   let workers: WorkQueue
+  /// By the bytes of keys.
+  let flights = SingleFlight<[UInt8], Value>()
   /// As it was opened.
   public let configuration: DiskCacheConfiguration
   /// The name that it was opened by, or the last part of its path.

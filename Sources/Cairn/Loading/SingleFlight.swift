@@ -15,11 +15,19 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   private let state = Lock(State())
+  /// How many flights there are.
   private let activeCount = Atomic(0)
+  /// How many of them, or of those that were taken out, are about to keep a value.
+  private let keepingCount = Atomic(0)
 
   @usableFromInline init() {}
 
   var statistics: LoadStatistics { state.withLock { $0.statistics } }
+
+  /// Whether anything is being loaded.
+  var isActive: Bool {
+    activeCount.load(ordering: .acquiring) != 0 || keepingCount.load(ordering: .acquiring) != 0
+  }
 
   /// For tests: the loads under way.
   var count: Int { activeCount.load(ordering: .relaxed) }
@@ -28,31 +36,48 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// To be called when a key is written or removed, before that happens: what is being loaded for it is
   /// not kept then, and nobody joins that load any more.
+  ///
+  /// - Returns: `false` where no load can be about to keep a value of the key.
   @usableFromInline
-  func noteWrite(_ key: Key) {
-    if activeCount.load(ordering: .acquiring) == 0 || plantedInCache(.writeDuringLoadUnseen) {
-      return
-    }
-    let flight = state.withLock { state -> Flight<Value>? in
-      guard let flight = state.flights[key] else { return nil }
+  @discardableResult
+  func noteWrite(_ key: Key) -> Bool {
+    if !isActive || plantedInCache(.writeDuringLoadUnseen) { return false }
+    return state.withLock { state in
+      guard let flight = state.flights[key] else {
+        return keepingCount.load(ordering: .acquiring) > 0
+      }
+      flight.noteWrite()
       if !plantedInCache(.outdatedLoadJoined) { take(flight, key, from: &state) }
-      return flight
+      return true
     }
-    flight?.noteWrite()
   }
 
   /// The same for all keys.
   func noteRemovalOfAll() {
-    if activeCount.load(ordering: .acquiring) == 0 { return }
+    if !isActive { return }
     let flights = state.withLock { state in
+      for flight in state.flights.values { flight.noteWrite() }
       activeCount.store(0, ordering: .releasing)
       return exchange(&state.flights, with: [:])
     }
-    for flight in flights.values { flight.noteWrite() }
+    // What they hold goes out of the lock.
+    withExtendedLifetime(flights) {}
+  }
+
+  /// Runs `body`, which keeps a value that was loaded unless the flight is outdated.
+  func keeping<Result, Failure: Error>(
+    _ body: () throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    keepingCount.add(1, ordering: .sequentiallyConsistent)
+    defer { keepingCount.subtract(1, ordering: .sequentiallyConsistent) }
+    return try body()
   }
 
   /// Counts a value that was loaded and not kept.
   func noteOutdated() { state.withLock { $0.statistics.outdatedCount += 1 } }
+
+  /// Counts a value that was loaded and could not be kept.
+  func noteUnkept() { state.withLock { $0.statistics.unkeptCount += 1 } }
 
   // MARK: Loading
 
