@@ -104,7 +104,7 @@ extension DiskCache {
     }
   }
 
-  private func noteSubscriptFailure(_ error: CacheError, _ operation: String) {
+  func noteSubscriptFailure(_ error: CacheError, _ operation: String) {
     if plantedInCache(.subscriptFailsSilently) { return }
     events.counters.subscriptFailures.add()
     events.tellLog("\(operation) by subscript: \(error)")

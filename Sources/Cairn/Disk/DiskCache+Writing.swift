@@ -71,6 +71,16 @@ extension DiskCache {
     _ pairs: some Sequence<(key: Key, value: Value)>, lifetime: Duration? = nil,
     idleLimit: Duration? = nil, durability: Durability? = nil
   ) throws(CacheError) {
+    _ = try setBatch(pairs, lifetime: lifetime, idleLimit: idleLimit, durability: durability)
+  }
+
+  /// As `setValues`.
+  ///
+  /// - Returns: the version of the first value; those of the others follow in order.
+  func setBatch(
+    _ pairs: some Sequence<(key: Key, value: Value)>, lifetime: Duration?, idleLimit: Duration?,
+    durability: Durability?
+  ) throws(CacheError) -> UInt64 {
     let metadata = CacheMetadata(tag: valueCoder.tag, rest: []).encoded
     var batch = try storing { () throws(StoreError) in try store.makeBatch() }
     var keys: [Key] = []
@@ -93,6 +103,7 @@ extension DiskCache {
       events.noteInsertion(of: key, version: version)
       version += 1
     }
+    return version - UInt64(keys.count)
   }
 
   /// Sets the values of many keys as one batch, as the configuration says.

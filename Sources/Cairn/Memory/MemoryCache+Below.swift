@@ -112,8 +112,10 @@ extension MemoryCache {
   /// Drops the value of a key that went below, or that cannot be vouched for.
   ///
   /// - Parameter version: the one that went; newer ones stay. `nil`: whatever it is.
-  @usableFromInline
-  func invalidate(_ key: Key, through version: UInt64?, _ cause: CacheRemovalCause) {
+  ///
+  /// - Returns: whether there was one.
+  @discardableResult
+  func invalidate(_ key: Key, through version: UInt64?, _ cause: CacheRemovalCause) -> Bool {
     let hash = MemoryTable<Key, Value>.hash(key)
     var removed = RemovedEntries<Key, Value>()
     let observers = lock.withLock { state in
@@ -124,7 +126,9 @@ extension MemoryCache {
       }
       return state.observers
     }
+    let isRemoved = removed.count > 0
     deliver(removed, to: observers)
+    return isRemoved
   }
 
   /// To be told when a read below found nothing. What came here since it began is found after all.

@@ -25,7 +25,8 @@ enum PlantedCacheBug: String, CaseIterable, Sendable {
   case writeDuringLoadUnseen, outdatedLoadJoined, loadedReplaces
   // What is held of a tier below.
   case lateWriteRevives, olderWriteReplaces, absenceNotNoted, refusedPromotionNotNoted
-  case keysByEquality
+  case keysByEquality, promotionCostsNothing, promotionForgetsLifetime, removalBelowUnheard
+  case recencyNotTold, extensionUnchecked, uncertainWriteKept, memoryFirst, seenNotNoted
   // On disk: metadata and coders.
   case tagNotWritten, tagIgnored, dropTakesNewValue, droppedWhereKept
   // On disk: reads, writes and what is told of them.

@@ -119,6 +119,7 @@ extension Engine {
 
   private func evict() throws(StoreError) {
     evictionStart.wait(for: limits)
+    configuration.willEvict?()
     var removal = Removal(.evicted(.countLimit), now: clock.now(), sparesRead: true)
     removal.holdsEvents = true
     defer { tell(&removal) }

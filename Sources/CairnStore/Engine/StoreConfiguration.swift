@@ -96,6 +96,9 @@ public struct StoreConfiguration: Sendable {
   /// With an observer, an overwrite costs a copy of the key.
   public var removalObserver: (@Sendable (RemovalEvent) -> Void)?
 
+  /// Told under no lock before the limits make entries go, so that the order of use can be told before.
+  package var willEvict: (@Sendable () -> Void)?
+
   /// Told of what a person who runs the program may want to know: a recovery, a file set aside,
   /// a background failure. Never of keys or values. Default `nil`.
   public var log: (@Sendable (String) -> Void)?

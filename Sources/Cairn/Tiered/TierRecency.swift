@@ -1,0 +1,69 @@
+internal import CairnStore
+internal import Synchronization
+
+/// Tells the tier on disk what was read from memory, so that what is in use is not what goes there first.
+///
+/// Nothing is noted with a read: the order of memory is the order of use, so that what was used since the
+/// last telling stands at its front, and is told in that order.
+final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  private let memory: MemoryCache<TierKey<Key>, Value>
+  private let keyCoder: KeyCoder<Key>
+  /// Weak, since the store holds what holds this.
+  private let store = Lock(WeakStore())
+  /// One telling at a time, so that a trim that waited for it finds all of it done. Under it the store is
+  /// called and a coder that is known to do nothing else; a user's coder is not.
+  private let telling = Lock(())
+  /// Evictions below since the last telling.
+  private let evictionCount = Atomic(0)
+
+  private struct WeakStore: Sendable {
+    weak var store: Store?
+  }
+
+  init(memory: MemoryCache<TierKey<Key>, Value>, keyCoder: KeyCoder<Key>) {
+    self.memory = memory
+    self.keyCoder = keyCoder
+  }
+
+  func begin(_ store: Store) { self.store.withLock { $0.store = store } }
+
+  func noteEviction() { evictionCount.add(1, ordering: .relaxed) }
+
+  /// Tells all that was used until now. Where the store cannot be used any more, nobody needs to know.
+  func tell() {
+    if plantedInCache(.recencyNotTold) { return }
+    guard let store = store.withLock({ $0.store }) else { return }
+    evictionCount.store(0, ordering: .relaxed)
+    if keyCoder.identity == .equality {
+      for key in memory.takeRecentKeys() { tell(key, store) }
+    } else {
+      telling.withLock { _ in
+        for key in memory.takeRecentKeys() { tell(key, store) }
+      }
+    }
+  }
+
+  /// Tells of one key. What cannot be told is not worth failing a read for that has succeeded.
+  func tell(_ key: TierKey<Key>) {
+    guard let store = store.withLock({ $0.store }) else { return }
+    tell(key, store)
+  }
+
+  private func tell(_ key: TierKey<Key>, _ store: Store) {
+    if let bytes = key.bytes {
+      _ = try? bytes.withBytes { (bytes) throws(StoreError) in try store.touch(bytes) }
+    } else {
+      _ = try? keyCoder.encode(key.key) { (bytes) throws(CacheError) in
+        try storing { () throws(StoreError) in try store.touch(bytes) }
+      }
+    }
+  }
+
+  /// To be called before entries go below to keep limits. Where many are held, the order may be known with
+  /// a sixty-fourth of them missing: telling costs more than an eviction does.
+  func tellBeforeEviction() {
+    guard let store = store.withLock({ $0.store }) else { return }
+    let heldCount = (try? store.usage().indexedKeyCount) ?? 0
+    if evictionCount.load(ordering: .relaxed) >= heldCount / 64 { tell() }
+  }
+}
