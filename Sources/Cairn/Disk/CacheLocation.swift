@@ -6,19 +6,22 @@ package enum CacheLocation {
   /// file's name has 255 at most.
   package static let nameByteLimit = 200
 
+  /// The environment of the process.
+  package static var variables: [String: String] { ProcessInfo.processInfo.environment }
+
   /// The directory of a name: `$XDG_CACHE_HOME/namespace/name`, or below `~/.cache` where that variable
   /// is not set or no absolute path, as the XDG Base Directory Specification has it.
   ///
-  /// - Parameter environment: the variables.
+  /// - Parameter variables: of the environment.
   /// - Throws: `invalidName`, `noCacheDirectory`.
   package static func path(
     name: String, namespace: String?,
-    environment: [String: String] = ProcessInfo.processInfo.environment
+    variables: [String: String] = CacheLocation.variables
   ) throws(CacheError) -> String {
     try check(name)
-    guard let namespace else { return try base(environment) + "/" + name }
+    guard let namespace else { return try base(variables) + "/" + name }
     try check(namespace)
-    return try base(environment) + "/" + namespace + "/" + name
+    return try base(variables) + "/" + namespace + "/" + name
   }
 
   /// Throws where a name could lead elsewhere or is no name of a file.
@@ -36,9 +39,13 @@ package enum CacheLocation {
       "it has \(name.utf8.count) bytes, more than \(nameByteLimit)")
   }
 
-  private static func base(_ environment: [String: String]) throws(CacheError) -> String {
-    if let path = environment["XDG_CACHE_HOME"], isAbsolute(path) { return withoutSlashes(path) }
-    if let home = environment["HOME"], isAbsolute(home) { return withoutSlashes(home) + "/.cache" }
+  private static func base(_ variables: [String: String]) throws(CacheError) -> String {
+    if let path = variables["XDG_CACHE_HOME"],
+      isAbsolute(path) || plantedInCache(.relativeCacheHome)
+    {
+      return withoutSlashes(path)
+    }
+    if let home = variables["HOME"], isAbsolute(home) { return withoutSlashes(home) + "/.cache" }
     let home = FileManager.default.homeDirectoryForCurrentUser.path
     guard isAbsolute(home) else {
       throw .noCacheDirectory(reason: "neither XDG_CACHE_HOME nor HOME is an absolute path")

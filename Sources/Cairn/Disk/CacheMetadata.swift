@@ -9,17 +9,17 @@ internal import CairnStore
 ///
 /// The tag is little-endian. Where it is 0 and the user has no metadata, the record has none at all, as one
 /// that a plain store wrote. Docs/FileFormat.md has the same in words.
-struct CacheMetadata: Equatable {
-  static let mark: UInt8 = 0xCA
-  static let version: UInt8 = 1
-  static let byteCount = 8
+package struct CacheMetadata: Equatable, Sendable {
+  package static let mark: UInt8 = 0xCA
+  package static let version: UInt8 = 1
+  package static let byteCount = 8
 
-  var tag: UInt32 = 0
+  package private(set) var tag: UInt32 = 0
   /// The user's.
-  var rest: [UInt8] = []
+  package private(set) var rest: [UInt8] = []
 
   /// The bytes to be stored.
-  var encoded: [UInt8] {
+  package var encoded: [UInt8] {
     if tag == 0 && rest.isEmpty { return [] }
     if plantedInCache(.tagNotWritten) { return rest }
     var bytes: [UInt8] = [Self.mark, Self.version, 0, 0]
@@ -27,14 +27,14 @@ struct CacheMetadata: Equatable {
     return bytes + rest
   }
 
-  init(tag: UInt32, rest: [UInt8]) {
+  package init(tag: UInt32, rest: [UInt8]) {
     self.tag = tag
     self.rest = rest
   }
 
   /// - Parameter wantsRest: whether the user's bytes are wanted.
   /// - Throws: where the bytes are not what a cache writes, with the reason.
-  init(decoding bytes: RawSpan, wantsRest: Bool) throws(CodingFailure) {
+  package init(decoding bytes: RawSpan, wantsRest: Bool) throws(CodingFailure) {
     if bytes.byteCount == 0 { return }
     guard bytes.byteCount >= Self.byteCount, bytes.load(UInt8.self, at: 0) == Self.mark else {
       throw CodingFailure("its metadata is not of a cache")

@@ -104,6 +104,20 @@ extension DiskCache {
     }
   }
 
+  /// The value of a key, which is set with a cost; as the subscript without one.
+  public subscript(key: Key, cost cost: UInt64) -> Value? {
+    get { self[key] }
+    set {
+      guard let newValue else {
+        self[key] = nil
+        return
+      }
+      do throws(CacheError) { try setValue(newValue, forKey: key, cost: cost) } catch {
+        noteSubscriptFailure(error, "set")
+      }
+    }
+  }
+
   func noteSubscriptFailure(_ error: CacheError, _ operation: String) {
     if plantedInCache(.subscriptFailsSilently) { return }
     events.counters.subscriptFailures.add()

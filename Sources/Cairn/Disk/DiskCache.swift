@@ -67,7 +67,18 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     name: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>
   ) throws(CacheError) {
-    let path = try CacheLocation.path(name: name, namespace: configuration.namespace)
+    try self.init(
+      name: name, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
+      variables: CacheLocation.variables)
+  }
+
+  /// Opens the cache of a name where these variables of the environment say: for tests.
+  package convenience init(
+    name: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
+    valueCoder: ValueCoder<Value>, variables: [String: String]
+  ) throws(CacheError) {
+    let path = try CacheLocation.path(
+      name: name, namespace: configuration.namespace, variables: variables)
     try storing { () throws(StoreError) in
       try Directory.createParents(of: path, fileSystem: SystemFileSystem())
     }

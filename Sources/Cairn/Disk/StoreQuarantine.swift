@@ -51,7 +51,7 @@ struct StoreQuarantine {
     let name = Directory.lastName(of: path)
     var copyName = try freshName(of: name, in: parent)
     if let leftName = try unfinishedCopy(of: name, in: parent) { copyName = leftName }
-    let copyPath = "\(parent.path)/\(copyName)"
+    let copyPath = parent.path == "/" ? "/\(copyName)" : "\(parent.path)/\(copyName)"
     let report: SalvageReport
     do throws(StoreError) {
       report = try Store.salvage(
@@ -62,7 +62,7 @@ struct StoreQuarantine {
     }
     // DURABILITY: the copy is durable under its name. A crash before the exchange leaves the corrupt store
     // in its place, and a copy that nobody asks for; after it, the copy is in its place. Until the sync
-    // either may be found after a power loss.
+    // either may be found after a power loss, so nothing is written to the copy before it.
     if plantedInCache(.corruptStoreWiped) {
       try empty(Directory(path: path, fileSystem: fileSystem, readOnly: false))
     }
@@ -71,7 +71,7 @@ struct StoreQuarantine {
       throw .unsupportedFileSystem(
         path: parent.path, name: "a filesystem on which names cannot be exchanged")
     }
-    try parent.synchronize()
+    if !plantedInCache(.quarantineNotSynced) { try parent.synchronize() }
     log?(
       "\(path): \(report.entryCount) entries were salvaged, \(report.lostKeyCount) known keys and "
         + "\(report.lostByteCount) bytes lost; what it was is at \(copyPath)")

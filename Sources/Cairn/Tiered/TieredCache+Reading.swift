@@ -61,12 +61,14 @@ extension TieredCache {
   @inlinable
   public func contains(_ key: Key) throws(CacheError) -> Bool {
     let key = try tierKey(key)
-    return try held.contains(key) || isOnDisk(key)
+    if held.contains(key) { return true }
+    return try isOnDisk(key)
   }
 
   @usableFromInline
   func isOnDisk(_ key: TierKey<Key>) throws(CacheError) -> Bool {
-    try disk.contains(key.key) || noteAbsent(key) != nil
+    if try disk.contains(key.key) { return true }
+    return noteAbsent(key) != nil
   }
 
   /// Calls `body` with the bytes of a value where they lie on disk; as `DiskCache.withValue`.
@@ -106,8 +108,27 @@ extension TieredCache {
     }
     set {
       do throws(CacheError) {
-        if let newValue { try setValue(newValue, forKey: key) } else { try removeValue(forKey: key) }
+        if let newValue {
+          try setValue(newValue, forKey: key)
+        } else {
+          try removeValue(forKey: key)
+        }
       } catch {
+        noteSubscriptFailure(error, "set")
+      }
+    }
+  }
+
+  /// The value of a key, which is set with a cost; as the subscript without one.
+  @inlinable
+  public subscript(key: Key, cost cost: UInt64) -> Value? {
+    get { self[key] }
+    set {
+      guard let newValue else {
+        self[key] = nil
+        return
+      }
+      do throws(CacheError) { try setValue(newValue, forKey: key, cost: cost) } catch {
         noteSubscriptFailure(error, "set")
       }
     }

@@ -1,4 +1,4 @@
-public import CairnStore
+internal import CairnStore
 
 /// A cache in memory in front of one on disk.
 ///
@@ -71,8 +71,23 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     valueCoder: ValueCoder<Value>,
     costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil
   ) throws(CacheError) {
-    let path = try CacheLocation.path(name: name, namespace: configuration.disk.namespace)
-    try storing { () throws(StoreError) in try makeParentDirectories(of: path) }
+    try self.init(
+      name: name, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
+      costing: costing, variables: CacheLocation.variables)
+  }
+
+  /// Opens the cache of a name with other variables of the environment: for tests.
+  package convenience init(
+    name: String, configuration: TieredCacheConfiguration, keyCoder: KeyCoder<Key>,
+    valueCoder: ValueCoder<Value>,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil,
+    variables: [String: String]
+  ) throws(CacheError) {
+    let path = try CacheLocation.path(
+      name: name, namespace: configuration.disk.namespace, variables: variables)
+    try storing { () throws(StoreError) in
+      try Directory.createParents(of: path, fileSystem: SystemFileSystem())
+    }
     try self.init(
       path: path, name: name, configuration: configuration, keyCoder: keyCoder,
       valueCoder: valueCoder, costing: costing, environment: .system(), memory: .shared)
@@ -91,34 +106,19 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     ofMemory.clock = configuration.disk.store.clock
     // The front responds in its place.
     ofMemory.respondsToMemoryPressure = false
+    var ofTier: (@Sendable (TierKey<Key>, Value) -> UInt64)?
+    if let costing { ofTier = { key, value in costing(key.key, value) } }
     let held = MemoryCache<TierKey<Key>, Value>(
-      configuration: ofMemory, costing: costing.map { costing in { costing($0.key, $1) } },
-      environment: memory, isAboveOther: true)
-    let recency = TierRecency(memory: held, keyCoder: keyCoder)
+      configuration: ofMemory, costing: ofTier, environment: memory, isAboveOther: true)
+    let recency = TierRecency<Key, Value>(memory: held, keyCoder: keyCoder)
     let comparesBytes = keyCoder.identity == .bytes
     var ofDisk = configuration.disk
     ofDisk.store.willEvict = { recency.tellBeforeEviction() }
     disk = try DiskCache(
       path: path, name: name, configuration: ofDisk, keyCoder: keyCoder, valueCoder: valueCoder,
       environment: environment
-    ) { event in
-      if plantedInCache(.removalBelowUnheard) { return }
-      switch event {
-      case .all: held.removeAll(cause: .removed)
-      case .entry(let bytes, let version, let cause):
-        let cause = CacheRemovalCause(cause)
-        if case .evicted = cause { recency.noteEviction() }
-        do throws(CacheError) {
-          let key = try bytes.withBytes { (bytes) throws(CacheError) in try keyCoder.decode(bytes) }
-          // The version of a record that is damaged is not known.
-          held.invalidate(
-            TierKey(key, bytes: comparesBytes ? bytes : nil), through: version == 0 ? nil : version,
-            cause)
-        } catch {
-          // Whatever it was, it is not found any more.
-          held.removeAll(cause: cause)
-        }
-      }
+    ) { [comparesBytes] event in
+      Self.drop(event, from: held, keyCoder, comparesBytes: comparesBytes, recency)
     }
     self.held = held
     self.recency = recency
@@ -127,6 +127,32 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     self.environment = memory
     recency.begin(disk.store)
     if configuration.memory.respondsToMemoryPressure { memory.pressureMonitor.add(self) }
+  }
+
+  /// Drops from memory what went below.
+  private static func drop(
+    _ event: RemovalEvent, from held: MemoryCache<TierKey<Key>, Value>, _ keyCoder: KeyCoder<Key>,
+    comparesBytes: Bool, _ recency: TierRecency<Key, Value>
+  ) {
+    if plantedInCache(.removalBelowUnheard) { return }
+    switch event {
+    case .all: held.removeAll(cause: .removed)
+    case .entry(let bytes, let version, let cause):
+      let cause = CacheRemovalCause(cause)
+      if case .evicted = cause { recency.noteEviction() }
+      do throws(CacheError) {
+        let key = try bytes.withBytes { (bytes) throws(CacheError) -> Key in
+          try keyCoder.decode(bytes)
+        }
+        // The version of a record that is damaged is not known.
+        held.invalidate(
+          TierKey(key, bytes: comparesBytes ? bytes : nil), through: version == 0 ? nil : version,
+          cause)
+      } catch {
+        // Whatever it was, it is not found any more.
+        held.removeAll(cause: cause)
+      }
+    }
   }
 
   /// Closes the store, if `close` was not called. Errors are lost: call `close` to see them.

@@ -1,0 +1,54 @@
+public import CairnStore
+
+extension DiskCache {
+  /// Makes every write durable that was acknowledged before the call, whatever class it asked for.
+  ///
+  /// - Throws: `store` with `durabilityUnknown` where the sync fails.
+  public func sync() throws(CacheError) {
+    try storing { () throws(StoreError) in try store.sync() }
+  }
+
+  /// Gives back all space that can be given back; as `Store.compact`. The cache does so by itself as the
+  /// store's `spaceBound` wants it.
+  @discardableResult
+  public func compact() throws(CacheError) -> CompactionReport {
+    try storing { () throws(StoreError) in try store.compact() }
+  }
+
+  /// Does at once all that the cache does for itself now and then: removes what has expired, keeps the free
+  /// space on the disk, and compacts where the space bound wants it.
+  public func maintain() throws(CacheError) {
+    try storing { () throws(StoreError) in try store.maintain() }
+  }
+
+  /// Copies the cache as it is now into a new directory, while it goes on; as `Snapshot.backup`. The copy
+  /// is a cache in its own right.
+  @discardableResult
+  public func backup(
+    to destination: String, progress: (BackupProgress) -> Void = { _ in }
+  ) throws(CacheError) -> BackupReport {
+    try storing { () throws(StoreError) in
+      try store.backup(to: destination, progress: progress)
+    }
+  }
+
+  /// Writes the bytes of a value to a file: what the value coder made, as `withValue` has them. Counts as an
+  /// access.
+  ///
+  /// - Parameter path: of the file, whose directory must exist. One that is there is replaced at once by the
+  ///   new one, which is durable when the call returns, and has mode 0600.
+  /// - Returns: whether there was a value; where not, nothing is written.
+  /// - Throws: as `value(forKey:)`; `store` with `system` or `noSpace` where the file cannot be written:
+  ///   what was there stays.
+  @discardableResult
+  public func export(_ key: Key, to path: String) throws(CacheError) -> Bool {
+    let isThere: Bool? = try fetch(key) { (record) throws(CacheError) in
+      _ = try metadata(of: record, wantsRest: false)
+      try storing { () throws(StoreError) in
+        try File.replace(at: path, with: record.value, fileSystem: SystemFileSystem())
+      }
+      return true
+    }
+    return isThere ?? false
+  }
+}

@@ -1,0 +1,89 @@
+import Cairn
+import Foundation
+import Testing
+
+@Suite("Where a cache lies that is known by name")
+struct CacheLocationTests {
+  private func path(
+    _ name: String, namespace: String? = nil, _ environment: [String: String]
+  ) throws -> String {
+    try CacheLocation.path(name: name, namespace: namespace, variables: environment)
+  }
+
+  @Test("It is $XDG_CACHE_HOME, or ~/.cache where that is not an absolute path")
+  func base() throws {
+    #expect(try path("n", ["XDG_CACHE_HOME": "/x/c", "HOME": "/h"]) == "/x/c/n")
+    #expect(try path("n", ["XDG_CACHE_HOME": "/x/c//", "HOME": "/h"]) == "/x/c/n")
+    #expect(try path("n", ["XDG_CACHE_HOME": "x/c", "HOME": "/h"]) == "/h/.cache/n")
+    #expect(try path("n", ["XDG_CACHE_HOME": "", "HOME": "/h/"]) == "/h/.cache/n")
+    #expect(try path("n", ["HOME": "/h"]) == "/h/.cache/n")
+    #expect(try path("n", namespace: "space", ["HOME": "/h"]) == "/h/.cache/space/n")
+    // Without a variable, the home directory that the system knows.
+    #expect(try path("n", [:]).hasSuffix("/.cache/n"))
+    #expect(try path("n", ["HOME": "relative"]).hasPrefix("/"))
+  }
+
+  @Test(
+    "Names that could lead elsewhere are refused",
+    arguments: [
+      "", ".", "..", "a/b", "/", "../x", "a/", "a\0b", "/\u{301}",
+      String(repeating: "é", count: 101),
+    ])
+  func refused(name: String) {
+    for arguments in [(name, nil), ("good", name)] as [(String, String?)] {
+      let error = #expect(throws: CacheError.self) {
+        try CacheLocation.path(
+          name: arguments.0, namespace: arguments.1, variables: ["HOME": "/h"])
+      }
+      guard case .invalidName = error else {
+        return #expect(Bool(false), "it was \(error.debugDescription)")
+      }
+    }
+  }
+
+  @Test(
+    "Other names are taken",
+    arguments: ["a", "...", ".hidden", "with space", "日本", String(repeating: "é", count: 100)])
+  func taken(name: String) throws {
+    #expect(try path(name, ["HOME": "/h"]) == "/h/.cache/" + name)
+  }
+
+  @Test("A cache by name is made there, with all directories on the way, for its user alone")
+  func byName() throws {
+    let scene = DiskScene()
+    var configuration = DiskCacheConfiguration.unlimited
+    configuration.namespace = "space"
+    func open(_ name: String) throws -> DiskCache<String, Int> {
+      try DiskCache(
+        name: name, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
+        variables: ["XDG_CACHE_HOME": scene("a/b")])
+    }
+    do {
+      let cache = try open("numbers")
+      #expect(cache.name == "numbers")
+      #expect(cache.path == scene("a/b/space/numbers"))
+      #expect("\(cache)" == "DiskCache numbers at \(cache.path)")
+      try cache.setValue(1, forKey: "one")
+      try cache.close()
+    }
+    for directory in ["a", "a/b", "a/b/space", "a/b/space/numbers"] {
+      let attributes = try FileManager.default.attributesOfItem(atPath: scene(directory))
+      #expect(attributes[.posixPermissions] as? Int == 0o700, "\(directory)")
+    }
+    let cache = try open("numbers")
+    #expect(try cache.value(forKey: "one") == 1)
+    #expect(throws: CacheError.self) { try open("../numbers") }
+  }
+
+  @Test("By path, the parent must exist, and the name is the last part")
+  func byPath() throws {
+    let scene = DiskScene()
+    let cache: DiskCache<String, Int> = try scene.cache(at: scene("some.cache/"))
+    #expect(cache.name == "some.cache")
+    #expect(cache.path == scene("some.cache/"))
+    #expect(try cache.storeStatistics().formatVersion.isEmpty == false)
+    #expect(throws: CacheError.self) {
+      let _: DiskCache<String, Int> = try scene.cache(at: scene("missing/cache"))
+    }
+  }
+}

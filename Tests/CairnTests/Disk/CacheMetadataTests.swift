@@ -1,0 +1,74 @@
+import Cairn
+import CairnStore
+import FuzzSupport
+import Testing
+
+@Suite("What a cache keeps in metadata")
+struct CacheMetadataTests {
+  private func decode(_ bytes: [UInt8]) throws(CodingFailure) -> CacheMetadata {
+    try bytes.withBytes { (bytes) throws(CodingFailure) in
+      try CacheMetadata(decoding: bytes, wantsRest: true)
+    }
+  }
+
+  @Test("Its bytes are these")
+  func golden() {
+    #expect(
+      CacheMetadata(tag: 0x0102_0304, rest: [9, 8]).encoded == [0xCA, 1, 0, 0, 4, 3, 2, 1, 9, 8])
+    #expect(CacheMetadata(tag: 0, rest: [9]).encoded == [0xCA, 1, 0, 0, 0, 0, 0, 0, 9])
+    #expect(CacheMetadata(tag: 0, rest: []).encoded == [])
+  }
+
+  @Test("It comes back as it was", arguments: [0, 1, 255, UInt32.max])
+  func roundTrip(tag: UInt32) throws {
+    for rest: [UInt8] in [[], [0], [0xCA, 1], [UInt8](repeating: 3, count: 1000)] {
+      let metadata = CacheMetadata(tag: tag, rest: rest)
+      #expect(try decode(metadata.encoded) == metadata)
+    }
+  }
+
+  @Test("Any bytes are decoded or refused, and what is decoded is encoded as it was")
+  func hostile() throws {
+    var random = FuzzRandom(seed: TestSeed.current)
+    var accepted = 0
+    for _ in 0..<20_000 {
+      var bytes = CacheMetadata(tag: UInt32(random.below(3)), rest: [1, 2, 3]).encoded
+      if random.below(4) == 0 {
+        bytes = (0..<random.below(20)).map { _ in UInt8(random.below(256)) }
+      }
+      for _ in 0..<random.below(3) where !bytes.isEmpty {
+        bytes[random.below(bytes.count)] = UInt8(random.below(256))
+      }
+      bytes = Array(bytes.prefix(random.below(bytes.count + 1)))
+      do throws(CodingFailure) {
+        let metadata = try decode(bytes)
+        accepted += 1
+        // Nothing at all says the same as a tag of 0 with nothing behind it.
+        if metadata != CacheMetadata(tag: 0, rest: []) {
+          #expect(metadata.encoded == bytes, TestSeed.comment)
+        }
+      } catch {
+        #expect(error.reason.hasPrefix("its metadata"))
+      }
+    }
+    #expect(accepted > 100)
+  }
+
+  @Test("Other bytes than a cache's are refused, each with the reason")
+  func refused() {
+    func reason(_ bytes: [UInt8]) -> String? {
+      do throws(CodingFailure) {
+        _ = try decode(bytes)
+        return nil
+      } catch {
+        return error.reason
+      }
+    }
+    #expect(reason([0xCA, 1, 0, 0, 0, 0, 0]) == "its metadata is not of a cache")
+    #expect(reason([0xCB, 1, 0, 0, 0, 0, 0, 0]) == "its metadata is not of a cache")
+    #expect(
+      reason([0xCA, 2, 0, 0, 0, 0, 0, 0])
+        == "its metadata has the form 2, which this version does not read")
+    #expect(reason([0xCA, 1, 0, 1, 0, 0, 0, 0]) == "its metadata has bits that are not in use")
+  }
+}

@@ -1,0 +1,224 @@
+import Cairn
+import Foundation
+import Testing
+
+@Suite("Coders of a cache on disk")
+struct CoderTests {
+  struct Page: Codable, Hashable, Sendable {
+    var title: String
+    var sizes: [Int]
+  }
+  enum Trouble: Error {
+    case plain
+    case telling(String)
+  }
+
+  let scene = DiskScene()
+
+  /// What comes back of values that were written under one name each, after the cache was opened again.
+  private func roundTrip<Value: Equatable>(
+    _ values: [Value], _ coder: ValueCoder<Value>
+  ) throws -> Bool {
+    do {
+      let cache = try scene.cache(keys: KeyCoder<Int>.integer, values: coder)
+      for (number, value) in values.enumerated() { try cache.setValue(value, forKey: number) }
+      try cache.close()
+    }
+    let cache = try scene.cache(keys: KeyCoder<Int>.integer, values: coder)
+    defer { try? cache.removeAll() }
+    return try cache.values(forKeys: 0..<values.count) == values
+  }
+
+  @Test("Values come back as they were")
+  func values() throws {
+    #expect(try roundTrip([[], [0], [UInt8](repeating: 7, count: 100_000)], .bytes))
+    #expect(try roundTrip([Data(), Data([1, 2])], .data))
+    #expect(try roundTrip(["", "é", "e\u{301}", "\0", "👩‍👩‍👧"], .string))
+    let pages = [Page(title: "", sizes: []), Page(title: "a \"b\"", sizes: [1, .max, .min])]
+    #expect(try roundTrip(pages, .json()))
+    #expect(try roundTrip(pages, .propertyList()))
+    // Neither format can hold such a value alone, or could once.
+    #expect(try roundTrip([1, -5], ValueCoder<Int>.propertyList()))
+    #expect(try roundTrip([1, -5], ValueCoder<Int>.json()))
+    #expect(try roundTrip([nil, "x"], ValueCoder<String?>.json()))
+  }
+
+  @Test("Texts come back byte for byte, whatever they are equal to")
+  func bytesOfText() throws {
+    let cache: DiskCache<String, String> = try scene.cache()
+    try cache.setValue("e\u{301}", forKey: "key")
+    #expect(try cache.value(forKey: "key").map { Array($0.utf8) } == Array("e\u{301}".utf8))
+  }
+
+  @Test("The standard coders store bytes and texts as they are, and all else as JSON")
+  func standard() throws {
+    func stored<Key: Codable & Hashable & Sendable, Value: Codable & Sendable>(
+      _ key: Key, _ value: Value
+    ) throws -> Entry? {
+      do {
+        let cache: DiskCache<Key, Value> = try scene.cache()
+        try cache.setValue(value, forKey: key)
+        try cache.close()
+      }
+      let store = try scene.store()
+      var found: Entry?
+      try store.forEachEntry {
+        found = $0
+        return .stop
+      }
+      try store.removeAll()
+      try store.close()
+      return found
+    }
+    #expect(try stored("é", "ü")?.key == Array("é".utf8))
+    #expect(try stored("é", "ü")?.value == Array("ü".utf8))
+    #expect(try stored("é", "ü")?.metadata == [])
+    #expect(try stored([1, 2] as [UInt8], [3] as [UInt8])?.key == [1, 2])
+    #expect(try stored([1, 2] as [UInt8], [3] as [UInt8])?.value == [3])
+    #expect(try stored(Data([1]), Data([4, 5]))?.value == [4, 5])
+    #expect(try stored(258 as UInt16, "v")?.key == [1, 2])
+    #expect(try stored(-2 as Int8, "v")?.key == [254])
+    #expect(try stored(1, "v")?.key == [0, 0, 0, 0, 0, 0, 0, 1])
+    let id = UUID()
+    #expect(try stored(id, "v")?.key.count == 16)
+    let page = try stored(Page(title: "/b", sizes: [1]), 5)
+    #expect(page?.key == Array(#"{"sizes":[1],"title":"/b"}"#.utf8))
+    #expect(page?.value == Array("5".utf8))
+  }
+
+  @Test("Keys come back as they were")
+  func keys() throws {
+    func roundTrip<Key: Codable & Hashable & Sendable>(_ keys: [Key]) throws -> Bool {
+      let cache: DiskCache<Key, Int> = try scene.cache()
+      defer { try? cache.removeAll() }
+      for key in keys { try cache.setValue(1, forKey: key) }
+      return try Set(cache.keys()) == Set(keys) && cache.count() == keys.count
+    }
+    #expect(try roundTrip(["a", "\0", "日本"]))
+    #expect(try roundTrip([[0], [0, 0], [255]] as [[UInt8]]))
+    #expect(try roundTrip([Data([0]), Data([1, 0])]))
+    #expect(try roundTrip([0, -1, .max, .min]))
+    #expect(try roundTrip([0, -1, .max, .min] as [Int8]))
+    #expect(try roundTrip([0, 1, .max] as [UInt64]))
+    #expect(try roundTrip([.min, 5, .max] as [Int128]))
+    #expect(try roundTrip([UUID(), UUID()]))
+    #expect(try roundTrip([Page(title: "x", sizes: []), Page(title: "", sizes: [0])]))
+  }
+
+  @Test("Keys that are equal as texts and differ in their bytes are two keys on disk")
+  func canonicalEquivalence() throws {
+    let cache: DiskCache<String, Int> = try scene.cache()
+    try cache.setValue(1, forKey: "\u{E9}")
+    try cache.setValue(2, forKey: "e\u{301}")
+    #expect("\u{E9}" == "e\u{301}")
+    #expect(try cache.value(forKey: "\u{E9}") == 1)
+    #expect(try cache.value(forKey: "e\u{301}") == 2)
+    #expect(try cache.count() == 2)
+  }
+
+  @Test("A coder of one's own is used, and can be changed on the way")
+  func custom() throws {
+    let plain = ValueCoder<Int>.custom(
+      encode: { [UInt8](String($0).utf8) },
+      decode: { bytes in
+        guard let number = Int(String(decoding: [UInt8](copying: bytes), as: UTF8.self)) else {
+          throw CodingFailure("it is no number")
+        }
+        return number
+      })
+    let turned = plain.transformed(
+      encode: { [UInt8](copying: $0).reversed() }, decode: { [UInt8](copying: $0).reversed() })
+    let cache = try scene.cache(keys: KeyCoder<String>.string, values: turned.tagged(3))
+    try cache.setValue(123, forKey: "a")
+    #expect(try cache.value(forKey: "a") == 123)
+    #expect(try cache.withValue(forKey: "a") { [UInt8](copying: $0) } == Array("321".utf8))
+    try cache.close()
+    let other = try scene.cache(keys: KeyCoder<String>.string, values: plain.tagged(3))
+    #expect(try other.value(forKey: "a") == 321)
+  }
+
+  @Test("What a coder throws is an error of the cache, with the type, the case or the words of it")
+  func failures() throws {
+    func cache(
+      _ error: any Error & Sendable
+    ) throws(CacheError) -> DiskCache<String, Int> {
+      try scene.cache(
+        keys: .custom(
+          encode: { key in
+            if key == "bad" { throw error }
+            return Array(key.utf8)
+          }, decode: { _ in throw error }),
+        values: .custom(
+          encode: { value in
+            if value < 0 { throw error }
+            return [UInt8(value)]
+          }, decode: { _ in throw error }))
+    }
+    func check(_ error: any Error & Sendable, _ reason: String) throws {
+      let cache = try cache(error)
+      defer { try? cache.close() }
+      #expect(throws: CacheError.unencodableKey(reason: reason)) {
+        try cache.setValue(1, forKey: "bad")
+      }
+      #expect(throws: CacheError.unencodableKey(reason: reason)) {
+        try cache.value(forKey: "bad")
+      }
+      #expect(throws: CacheError.unencodableValue(reason: reason)) {
+        try cache.setValue(-1, forKey: "good")
+      }
+      #expect(try !cache.contains("good"))
+      let version = try cache.setValue(1, forKey: "good")
+      #expect(throws: CacheError.undecodableValue(version: version, reason: reason)) {
+        try cache.value(forKey: "good")
+      }
+      try cache.removeAll()
+    }
+    try check(CodingFailure("in words"), "in words")
+    try check(Trouble.telling("the secret value"), "Trouble.telling")
+    try check(Trouble.plain, "Trouble")
+  }
+
+  @Test("No error tells of bytes of a value or a key")
+  func discretion() throws {
+    let cache: DiskCache<String, [String: [Int]]> = try scene.cache()
+    try cache.setValue(["secret": [1]], forKey: "private")
+    try cache.close()
+    let other: DiskCache<String, [String: [String]]> = try scene.cache()
+    let error = #expect(throws: CacheError.self) { try other.value(forKey: "private") }
+    let text = try "\(#require(error)) \(String(reflecting: #require(error)))"
+    #expect(!text.contains("secret") && !text.contains("private"), "\(text)")
+    #expect(text.contains("String"))
+    let texts = try scene.cache(
+      at: scene("texts"), keys: KeyCoder<String>.string, values: ValueCoder<[UInt8]>.bytes)
+    try texts.setValue([0x73, 0xFF], forKey: "private")
+    try texts.close()
+    let strings: DiskCache<String, String> = try scene.cache(at: scene("texts"))
+    #expect(throws: CacheError.undecodableValue(version: 1, reason: "it is not UTF-8")) {
+      try strings.value(forKey: "private")
+    }
+  }
+
+  @Test("Keys of the wrong length are left out of an iteration")
+  func foreignKeys() throws {
+    do {
+      let store = try scene.store()
+      try store.setValue("1", forKey: [1, 2, 3] as [UInt8])
+      try store.setValue("2", forKey: [0, 0, 0, 0, 0, 0, 0, 9] as [UInt8])
+      try store.setValue("3", forKey: [UInt8](repeating: 1, count: 16))
+      try store.close()
+    }
+    let log = Record<String>()
+    let numbers: DiskCache<Int, Int> = try scene.cache { $0.store.log = { log.add($0) } }
+    var keys: [Int] = []
+    #expect(
+      try numbers.forEachKey {
+        keys.append($0)
+        return .next
+      } == 2)
+    #expect(keys == [9])
+    #expect(try numbers.keys() == [9])
+    #expect(try numbers.value(forKey: 9) == 2)
+    #expect(log.all.contains { $0.contains("3 bytes instead of 8") })
+    #expect(try numbers.count() == 3)
+  }
+}

@@ -1,0 +1,173 @@
+import Cairn
+import CairnStore
+import FuzzSupport
+import Testing
+
+@Suite("Events and statistics of a cache on disk")
+struct DiskEventTests {
+  let scene = DiskScene()
+
+  @Test("Every insertion and removal is told, with the cause")
+  func causes() throws {
+    let cache: DiskCache<Int, Int> = try scene.cache(count: 2)
+    let events = Record<CacheEvent<Int>>()
+    cache.observe { events.add($0) }
+    func told(_ body: () throws -> Void) throws -> [CacheEvent<Int>] {
+      events.removeAll()
+      try body()
+      return events.all
+    }
+    #expect(try told { try cache.setValue(1, forKey: 1) } == [.inserted(key: 1)])
+    #expect(
+      try told { try cache.setValue(2, forKey: 1) } == [
+        .removed(key: 1, cause: .replaced), .inserted(key: 1),
+      ])
+    #expect(try told { try cache.removeValue(forKey: 1) } == [.removed(key: 1, cause: .removed)])
+    #expect(try told { try cache.removeValue(forKey: 1) } == [])
+    #expect(
+      try told { try cache.setValues([(key: 1, value: 1), (key: 2, value: 2)]) } == [
+        .inserted(key: 1), .inserted(key: 2),
+      ])
+    #expect(
+      try told { try cache.setValue(3, forKey: 3) } == [
+        .removed(key: 1, cause: .evicted(.countLimit)), .inserted(key: 3),
+      ])
+    #expect(
+      try told { try cache.trim(toCount: 1) } == [.removed(key: 2, cause: .evicted(.trim))])
+    #expect(try told { _ = try cache.takeValue(forKey: 3) } == [.removed(key: 3, cause: .removed)])
+    try cache.setValue(4, forKey: 4, lifetime: .seconds(1))
+    scene.clock.advance(by: .seconds(2))
+    #expect(try told { try cache.removeExpired() } == [.removed(key: 4, cause: .expired)])
+    let version = try cache.setValue(5, forKey: 5)
+    #expect(
+      try told { _ = try cache.compareAndSet(6, forKey: 5, expecting: version) } == [
+        .removed(key: 5, cause: .replaced), .inserted(key: 5),
+      ])
+    #expect(try told { _ = try cache.compareAndSet(7, forKey: 5, expecting: version) } == [])
+    try cache.setValue(6, forKey: 6)
+    #expect(try told { try cache.removeAll() } == [.removedAll(count: 2)])
+  }
+
+  @Test("An observer may use the cache, and ends when it is cancelled")
+  func observer() throws {
+    let cache: DiskCache<String, Int> = try scene.cache()
+    let counts = Record<Int>()
+    let observation = cache.observe { [weak cache] event in
+      guard let cache, case .removed = event else { return }
+      counts.add((try? cache.count()) ?? -1)
+      _ = try? cache.setValue(0, forKey: "by the observer")
+    }
+    try cache.setValue(1, forKey: "a")
+    try cache.removeValue(forKey: "a")
+    #expect(counts.all == [0])
+    #expect(try cache.value(forKey: "by the observer") == 0)
+    observation.cancel()
+    #expect(cache.observerCount == 0)
+    try cache.removeValue(forKey: "by the observer")
+    #expect(counts.all == [0])
+  }
+
+  @Test("A stream has the events and ends with the cache")
+  func stream() async throws {
+    var cache: DiskCache<Int, Int>? = try scene.cache()
+    let stream = try #require(cache?.events())
+    try cache?.setValue(1, forKey: 1)
+    try cache?.removeValue(forKey: 1)
+    // Background jobs hold the store.
+    try cache?.close()
+    scene.background.discardAll()
+    cache = nil
+    var events: [CacheEvent<Int>] = []
+    for await event in stream { events.append(event) }
+    #expect(events == [.inserted(key: 1), .removed(key: 1, cause: .removed)])
+  }
+
+  @Test("Keys are decoded only while somebody listens")
+  func lazyDecoding() throws {
+    let decoded = Record<Int>()
+    let cache = try scene.cache(
+      keys: KeyCoder<String>.custom(
+        encode: { Array($0.utf8) },
+        decode: { bytes in
+          decoded.add(bytes.byteCount)
+          return "?"
+        }), values: ValueCoder<String>.string)
+    try cache.setValue("1", forKey: "abc")
+    try cache.setValue("2", forKey: "abc")
+    #expect(decoded.all == [])
+    let observation = cache.observe { _ in }
+    try cache.setValue("3", forKey: "abc")
+    #expect(decoded.all == [3])
+    observation.cancel()
+    try cache.setValue("4", forKey: "abc")
+    #expect(decoded.all == [3])
+  }
+
+  @Test("The observer of the store's configuration is told too")
+  func chained() throws {
+    let events = Record<RemovalEvent>()
+    let cache: DiskCache<String, String> = try scene.cache {
+      $0.store.removalObserver = { events.add($0) }
+    }
+    let version = try cache.setValue("1", forKey: "a")
+    try cache.setValue("2", forKey: "a")
+    #expect(events.all == [.entry(key: Array("a".utf8), version: version, cause: .replaced)])
+    #expect(try cache.statistics().replacementCount == 1)
+  }
+
+  @Test("Statistics count what happened, and tell what is held")
+  func statistics() throws {
+    let cache: DiskCache<Int, [UInt8]> = try scene.cache()
+    #expect(try cache.statistics().hitRatio == nil)
+    for number in 0..<4 { try cache.setValue([1, 2, 3], forKey: number) }
+    try cache.setValue([4], forKey: 0)
+    for number in 0..<8 { _ = try cache.value(forKey: number) }
+    _ = try cache.contains(0)
+    _ = try cache.info(forKey: 99)
+    _ = try cache.metadata(forKey: 99)
+    try cache.removeValue(forKey: 0)
+    try cache.trim(toCount: 2)
+    let statistics = try cache.statistics()
+    #expect(statistics.hitCount == 4)
+    #expect(statistics.missCount == 4)
+    #expect(statistics.hitRatio == 0.5)
+    #expect(statistics.insertionCount == 5)
+    #expect(statistics.replacementCount == 1)
+    #expect(statistics.removalCount == 1)
+    #expect(statistics.trimEvictionCount == 1)
+    #expect(statistics.evictionCount == 1)
+    #expect(statistics.heldCount == 2)
+    #expect(UInt64(statistics.liveByteCount) == (try cache.totalCost()))
+    let store = try cache.storeStatistics()
+    #expect(statistics.liveByteCount == store.liveByteCount)
+    #expect(statistics.deadByteCount == store.deadByteCount)
+    #expect(statistics.allocatedByteCount > 0)
+    #expect(try #require(statistics.spaceAmplification) > 1)
+    try cache.removeAll()
+    #expect(try cache.statistics().removalCount == 3)
+    #expect(try cache.statistics().liveByteCount == 0)
+  }
+
+  @Test("What is counted without a system call agrees with what the store tells, opened anew too")
+  func usage() throws {
+    for round in 0..<3 {
+      let cache: DiskCache<Int, [UInt8]> = try scene.cache { $0.store.segmentByteLimit = 64 << 10 }
+      for number in 0..<300 {
+        try cache.setValue(
+          [UInt8](repeating: 1, count: 1000), forKey: number % (50 + round * 20))
+      }
+      let statistics = try cache.statistics()
+      let store = try cache.storeStatistics()
+      #expect(statistics.heldCount == store.indexedKeyCount)
+      #expect(statistics.liveByteCount == store.liveByteCount)
+      #expect(statistics.deadByteCount == store.deadByteCount)
+      try cache.close()
+      let reopened: DiskCache<Int, [UInt8]> = try scene.cache()
+      let later = try reopened.statistics()
+      let laterStore = try reopened.storeStatistics()
+      #expect(later.liveByteCount == laterStore.liveByteCount)
+      #expect(later.deadByteCount == laterStore.deadByteCount)
+      try reopened.close()
+    }
+  }
+}

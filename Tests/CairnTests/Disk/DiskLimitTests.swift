@@ -1,0 +1,204 @@
+import Cairn
+import CairnStore
+import FuzzSupport
+import Testing
+
+@Suite("Limits, lifetimes and trims of a cache on disk")
+struct DiskLimitTests {
+  let scene = DiskScene()
+
+  @Test("The limit on the number holds after every write, and the least recently used goes")
+  func countLimit() throws {
+    let cache: DiskCache<Int, Int> = try scene.cache(count: 3)
+    for number in 0..<10 {
+      try cache.setValue(number, forKey: number)
+      _ = try cache.value(forKey: 0)
+      #expect(try cache.count() <= 3)
+    }
+    #expect(try cache.keys().sorted() == [0, 8, 9])
+    #expect(try cache.statistics().countEvictionCount == 7)
+  }
+
+  @Test("The limit on bytes holds after every write; a larger value is refused")
+  func byteLimit() throws {
+    let cache: DiskCache<Int, [UInt8]> = try scene.cache(bytes: 10_000)
+    for number in 0..<50 {
+      try cache.setValue([UInt8](repeating: 0, count: 500), forKey: number)
+      #expect(try cache.totalCost() <= 10_000)
+    }
+    #expect(try cache.contains(49))
+    #expect(try !cache.contains(0))
+    #expect(try cache.statistics().byteEvictionCount > 20)
+    let error = #expect(throws: CacheError.self) {
+      try cache.setValue([UInt8](repeating: 0, count: 10_000), forKey: 49)
+    }
+    guard case .store(.valueTooLarge) = error else {
+      return #expect(Bool(false), "it was \(error.debugDescription)")
+    }
+    #expect(try cache.value(forKey: 49)?.count == 500)
+  }
+
+  @Test("Limits and costs have 64 bits")
+  func largeNumbers() throws {
+    let cache: DiskCache<String, String> = try scene.cache(count: 1 << 40, bytes: 5 << 30)
+    try cache.setValue("value", forKey: "key", cost: 1 << 40)
+    #expect(try cache.info(forKey: "key")?.cost == 1 << 40)
+    #expect(try cache.trim(toBytes: 3 << 30).count == 0)
+    #expect(try cache.trim(toCost: .max).count == 0)
+    #expect(try cache.trim(toCount: .max).count == 0)
+    #expect(try cache.trim(olderThan: .seconds(Int64.max)).count == 0)
+    #expect(try cache.value(forKey: "key") == "value")
+  }
+
+  @Test("A limit of 0 is refused: what would it keep?")
+  func zeroLimits() throws {
+    for (count, bytes) in [(0, nil), (nil, 0), (-1, nil)] as [(Int?, Int?)] {
+      let error = #expect(throws: CacheError.self) {
+        let _: DiskCache<Int, Int> = try scene.cache(count: count, bytes: bytes)
+      }
+      guard case .store(.invalidConfiguration) = error else {
+        return #expect(Bool(false), "it was \(error.debugDescription)")
+      }
+    }
+  }
+
+  @Test("A trim to zero, of whatever kind, leaves nothing")
+  func zeroTrims() throws {
+    let cache: DiskCache<Int, Int> = try scene.cache()
+    let trims: [() throws -> TrimSummary] = [
+      { try cache.trim(toCount: 0) }, { try cache.trim(toCount: -1) },
+      { try cache.trim(toCount: 0, order: .largestFirst) }, { try cache.trim(toCost: 0) },
+      { try cache.trim(toBytes: 0) }, { try cache.trim(toBytes: .min) },
+      { try cache.trim(olderThan: .zero) }, { try cache.trim(olderThan: .zero, by: .write) },
+      { try cache.trim(olderThan: .seconds(-1)) },
+    ]
+    for trim in trims {
+      for number in 0..<5 { try cache.setValue(number, forKey: number) }
+      #expect(try trim().count == 5)
+      #expect(try cache.count() == 0)
+      #expect(try cache.totalCost() == 0)
+    }
+  }
+
+  @Test("The largest go first where that is asked for")
+  func largestFirst() throws {
+    let cache: DiskCache<Int, [UInt8]> = try scene.cache()
+    for number in 0..<10 {
+      try cache.setValue([UInt8](repeating: 0, count: number * 100), forKey: number)
+    }
+    #expect(try cache.trim(toCount: 7, order: .largestFirst).count == 3)
+    #expect(try cache.keys().sorted() == Array(0..<7))
+    let rest = try cache.totalCost()
+    #expect(try cache.trim(toBytes: Int(rest) - 1, order: .largestFirst).count == 1)
+    #expect(try cache.keys().sorted() == Array(0..<6))
+  }
+
+  @Test("A trim by age goes by the last access or by the write, as it is asked to")
+  func age() throws {
+    let cache: DiskCache<String, Int> = try scene.cache()
+    try cache.setValue(1, forKey: "old, read")
+    try cache.setValue(2, forKey: "old")
+    scene.clock.advance(by: .seconds(100))
+    try cache.setValue(3, forKey: "new")
+    _ = try cache.value(forKey: "old, read")
+    #expect(try cache.trim(olderThan: .seconds(50)).count == 1)
+    #expect(try cache.keys().sorted() == ["new", "old, read"])
+    #expect(try cache.trim(olderThan: .seconds(50), by: .write).count == 1)
+    #expect(try cache.keys() == ["new"])
+  }
+
+  @Test("Entries go by what a closure says of them; its own error comes out as it is")
+  func removeWhere() throws {
+    struct Stop: Error {}
+    let cache: DiskCache<Int, [UInt8]> = try scene.cache()
+    for number in 0..<10 {
+      try cache.setValue(
+        [UInt8](repeating: 0, count: number), forKey: number, cost: UInt64(number * 10))
+    }
+    let summary = try cache.remove { key, info in
+      key == 0 || info.valueByteCount ?? 0 > 7 || info.cost == 30
+    }
+    #expect(summary.count == 4)
+    #expect(try cache.keys().sorted() == [1, 2, 4, 5, 6, 7])
+    #expect(throws: Stop.self) { try cache.remove { _, _ in throw Stop() } }
+    // Also one that could be the cache's own.
+    #expect(throws: StoreError.closed(path: "mine")) {
+      try cache.remove { _, _ in throw StoreError.closed(path: "mine") }
+    }
+    #expect(try cache.count() == 6)
+  }
+
+  @Test(
+    "No read finds an entry past its lifetime, or idle for too long, before anything removes it")
+  func expiry() throws {
+    let cache: DiskCache<String, Int> = try scene.cache {
+      $0.store.lifetime = .seconds(100)
+      $0.store.maintenanceInterval = nil
+    }
+    try cache.setValue(1, forKey: "default")
+    try cache.setValue(2, forKey: "short", lifetime: .seconds(10))
+    try cache.setValue(3, forKey: "idle", idleLimit: .seconds(10))
+    try cache.setValue(4, forKey: "at once", lifetime: .zero)
+    #expect(try cache.value(forKey: "at once") == nil)
+    #expect(try cache.count() == 3)
+    scene.clock.advance(by: .milliseconds(9_500))
+    #expect(try cache.value(forKey: "idle") == 3)
+    scene.clock.advance(by: .seconds(1))
+    #expect(try cache.value(forKey: "short") == nil)
+    #expect(try cache.entry(forKey: "short") == nil)
+    #expect(try cache.info(forKey: "short") == nil)
+    #expect(try !cache.contains("short"))
+    #expect(try cache.withValue(forKey: "short") { _ in } == nil)
+    #expect(try cache.values(forKeys: ["short", "idle"]) == [nil, 3])
+    #expect(try cache.keys().sorted() == ["default", "idle"])
+    #expect(try cache.takeValue(forKey: "short") == nil)
+    #expect(try !cache.removeValue(forKey: "short"))
+    #expect(try !cache.extendLifetime(forKey: "short", to: .seconds(1000)))
+    // A look is no access.
+    scene.clock.advance(by: .milliseconds(9_500))
+    #expect(try cache.contains("idle"))
+    #expect(try cache.info(forKey: "idle") != nil)
+    scene.clock.advance(by: .seconds(1))
+    #expect(try cache.value(forKey: "idle") == nil)
+    #expect(try cache.value(forKey: "default") == 1)
+    #expect(try cache.extendLifetimes(forKeys: ["default", "idle"], to: .seconds(200)) == 1)
+    scene.clock.advance(by: .seconds(100))
+    #expect(try cache.value(forKey: "default") == 1)
+    #expect(try cache.statistics().heldCount > 1)
+    #expect(try cache.removeExpired().count == 3)
+    #expect(try cache.statistics().heldCount == 1)
+    #expect(try cache.statistics().expirationCount == 3)
+  }
+
+  @Test("What has expired goes by itself, at the interval")
+  func maintenance() throws {
+    let cache: DiskCache<String, Int> = try scene.cache {
+      $0.store.maintenanceInterval = .seconds(60)
+    }
+    try cache.setValue(1, forKey: "a", lifetime: .seconds(10))
+    try cache.setValue(2, forKey: "b")
+    scene.clock.advance(by: .seconds(60))
+    scene.background.runAll(dueAfter: .seconds(60))
+    #expect(try cache.statistics().heldCount == 1)
+  }
+
+  @Test("The least recently used go where the disk has too little free, and say why")
+  func freeDiskSpace() throws {
+    // More than any disk has.
+    let cache: DiskCache<Int, Int> = try scene.cache {
+      $0.store.freeDiskSpaceFloor = 1 << 60
+      $0.store.maintenanceInterval = nil
+    }
+    for number in 0..<5 { try cache.setValue(number, forKey: number) }
+    let events = Record<CacheEvent<Int>>()
+    cache.observe { events.add($0) }
+    try cache.maintain()
+    #expect(try cache.count() == 0)
+    #expect(
+      events.all == (0..<5).map { .removed(key: $0, cause: .evicted(.freeDiskSpace)) })
+    #expect(try cache.statistics().spaceEvictionCount == 5)
+    for number in 0..<5 { try cache.setValue(number, forKey: number) }
+    #expect(try cache.trim(toFreeDiskSpace: 0).count == 0)
+    #expect(try cache.trim(toFreeDiskSpace: 1 << 60).count == 5)
+  }
+}

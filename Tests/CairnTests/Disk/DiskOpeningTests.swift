@@ -1,0 +1,211 @@
+import Cairn
+import CairnStore
+import Foundation
+import FuzzSupport
+import Testing
+
+@Suite("Opening and closing a cache on disk")
+struct DiskOpeningTests {
+  let scene = DiskScene()
+
+  @Test("A path that is open already is locked, in the same process too, and nothing happens to it")
+  func locked() throws {
+    let cache: DiskCache<String, Int> = try scene.cache()
+    try cache.setValue(1, forKey: "a")
+    for policy in CorruptStorePolicy.allCases {
+      #expect(throws: CacheError.store(.locked(path: scene.path))) {
+        let _: DiskCache<String, Int> = try scene.cache { $0.corruptStorePolicy = policy }
+      }
+    }
+    #expect(try cache.value(forKey: "a") == 1)
+    try cache.close()
+    let next: DiskCache<String, Int> = try scene.cache()
+    #expect(try next.value(forKey: "a") == 1)
+  }
+
+  @Test("A cache that was closed says so; a second close does nothing")
+  func closed() throws {
+    let cache: DiskCache<String, Int> = try scene.cache()
+    try cache.setValue(1, forKey: "a")
+    try cache.close()
+    try cache.close()
+    let closed = CacheError.store(.closed(path: scene.path))
+    #expect(throws: closed) { try cache.value(forKey: "a") }
+    #expect(throws: closed) { try cache.setValue(2, forKey: "a") }
+    #expect(throws: closed) { try cache.setValues([(key: "a", value: 1)]) }
+    #expect(throws: closed) { try cache.removeAll() }
+    #expect(throws: closed) { try cache.trim(toCount: 0) }
+    #expect(throws: closed) { try cache.count() }
+    #expect(throws: closed) { try cache.totalCost() }
+    #expect(throws: closed) { try cache.statistics() }
+    #expect(throws: closed) { try cache.keys() }
+    #expect(throws: closed) { try cache.forEachEntry { _ in .next } }
+    #expect(throws: closed) { try cache.remove { _, _ in true } }
+    #expect(throws: closed) { try cache.sync() }
+  }
+
+  @Test("Order of use, costs, lifetimes and metadata are there when it is opened again")
+  func reopened() throws {
+    do {
+      let cache: DiskCache<Int, String> = try scene.cache()
+      // More than the few for which a close makes no checkpoint.
+      for number in -20..<6 {
+        try cache.setValue("v", forKey: number, cost: 5, lifetime: .seconds(60), metadata: [9])
+      }
+      _ = try cache.value(forKey: 0)
+      try cache.close()
+    }
+    let cache: DiskCache<Int, String> = try scene.cache(count: 3)
+    let entry = try #require(try cache.entry(forKey: 5))
+    #expect(entry.metadata == [9])
+    #expect(entry.info.cost == 5)
+    #expect(entry.info.expires == ManualClock.start.advanced(by: .seconds(60)))
+    // A lower limit than before holds from the next write on.
+    try cache.setValue("v", forKey: 6)
+    #expect(try cache.keys().sorted() == [0, 5, 6])
+  }
+
+  @Test("Nothing that was acknowledged is lost without a close")
+  func notClosed() throws {
+    var cache: DiskCache<Int, Int>? = try scene.cache()
+    for number in 0..<100 { try cache?.setValue(number, forKey: number) }
+    let copy = scene("copy")
+    try FileManager.default.copyItem(atPath: scene.path, toPath: copy)
+    cache = nil
+    let other: DiskCache<Int, Int> = try scene.cache(at: copy)
+    #expect(try other.keys().sorted() == Array(0..<100))
+  }
+
+  @Test("A subscript reads, sets and removes, and its failures are logged and counted")
+  func subscripts() throws {
+    let log = Record<String>()
+    let cache: DiskCache<String, Int> = try scene.cache { $0.store.log = { log.add($0) } }
+    cache["a"] = 1
+    #expect(cache["a"] == 1)
+    cache["b", cost: 12] = 2
+    #expect(cache["b", cost: 0] == 2)
+    #expect(try cache.info(forKey: "b")?.cost == 12)
+    cache["a"] = nil
+    cache["b", cost: 1] = nil
+    #expect(try cache.count() == 0)
+    #expect(log.all == [])
+    cache[""] = 3
+    #expect(cache[""] == nil)
+    cache["", cost: 3] = 3
+    #expect(try cache.statistics().subscriptFailureCount == 3)
+    let reason = "by subscript: a key has 0 bytes; it must have from 1 to 65535"
+    #expect(log.all == ["set \(reason)", "get \(reason)", "set \(reason)"])
+  }
+
+  @Test("Bytes are read where they lie, and written to a file")
+  func inPlace() throws {
+    let cache: DiskCache<String, String> = try scene.cache()
+    try cache.setValue("value", forKey: "key")
+    let bytes = try cache.withValue(forKey: "key") { bytes -> [UInt8] in
+      // Held while the key goes, and everything else.
+      try cache.removeAll()
+      return [UInt8](copying: bytes)
+    }
+    #expect(bytes == Array("value".utf8))
+    #expect(try cache.withValue(forKey: "key") { _ in } == nil)
+    struct Stop: Error {}
+    try cache.setValue("value", forKey: "key")
+    #expect(throws: Stop.self) { try cache.withValue(forKey: "key") { _ in throw Stop() } }
+    #expect(throws: StoreError.closed(path: "mine")) {
+      try cache.withValue(forKey: "key") { _ in throw StoreError.closed(path: "mine") }
+    }
+
+    let path = scene("out")
+    try Data("before".utf8).write(to: URL(filePath: path))
+    #expect(try !cache.export("other", to: path))
+    #expect(try String(contentsOfFile: path, encoding: .utf8) == "before")
+    #expect(try cache.export("key", to: path))
+    #expect(try String(contentsOfFile: path, encoding: .utf8) == "value")
+    let attributes = try FileManager.default.attributesOfItem(atPath: path)
+    #expect(attributes[.posixPermissions] as? Int == 0o600)
+    for bad in [scene("missing/out"), scene.directory, "/", ""] {
+      #expect(throws: CacheError.self) { try cache.export("key", to: bad) }
+    }
+    #expect(try scene.names() == ["cache", "out"])
+  }
+
+  @Test("A backup is a cache in its own right")
+  func backup() throws {
+    let cache: DiskCache<Int, String> = try scene.cache()
+    for number in 0..<50 { try cache.setValue("value", forKey: number) }
+    try cache.removeValues(forKeys: 0..<10)
+    #expect(try cache.backup(to: scene("copy")).entryCount == 40)
+    try cache.compact()
+    try cache.sync()
+    let copy: DiskCache<Int, String> = try scene.cache(at: scene("copy"))
+    #expect(try copy.keys().sorted() == Array(10..<50))
+    #expect(try cache.statistics().deadByteCount == 0)
+  }
+
+  @Test("Many values are set as one batch, or none of them")
+  func batch() throws {
+    let cache: DiskCache<String, [UInt8]> = try scene.cache { $0.store.batchByteLimit = 10_000 }
+    try cache.setValues([(key: "a", value: [1]), (key: "b", value: [2]), (key: "a", value: [3])])
+    #expect(try cache.values(forKeys: ["a", "b", "c"]) == [[3], [2], nil])
+    let large = [UInt8](repeating: 0, count: 4000)
+    let error = #expect(throws: CacheError.self) {
+      try cache.setValues([
+        (key: "x", value: large), (key: "y", value: large), (key: "z", value: large),
+      ])
+    }
+    guard case .store(.batchTooLarge) = error else {
+      return #expect(Bool(false), "it was \(error.debugDescription)")
+    }
+    #expect(throws: CacheError.self) {
+      try cache.setValues([(key: "x", value: [1]), (key: "", value: [2])])
+    }
+    #expect(try cache.keys().sorted() == ["a", "b"])
+    try cache.setValues([(key: "t", value: [1])], lifetime: .seconds(1))
+    scene.clock.advance(by: .seconds(2))
+    #expect(try !cache.contains("t"))
+    #expect(try cache.removeValues(forKeys: ["a", "t", "b", "a"]) == 2)
+  }
+
+  @Test("An iteration sees one moment, may write, and ends where it is told to")
+  func iterating() throws {
+    struct Stop: Error {}
+    let cache: DiskCache<Int, Int> = try scene.cache()
+    for number in 0..<100 { try cache.setValue(number, forKey: number) }
+    var seen: [Int] = []
+    let skipped = try cache.forEachEntry { entry in
+      seen.append(entry.value)
+      try cache.removeValue(forKey: (entry.key + 50) % 100)
+      try cache.setValue(-1, forKey: 1000 + entry.key)
+      return .next
+    }
+    #expect(skipped == 0)
+    #expect(seen.sorted() == Array(0..<100))
+    #expect(try cache.keys().sorted() == Array(1000..<1100))
+    var count = 0
+    try cache.forEachKey { _ in
+      count += 1
+      return count == 7 ? .stop : .next
+    }
+    #expect(count == 7)
+    #expect(throws: Stop.self) { try cache.forEachKey { _ in throw Stop() } }
+    #expect(throws: CacheError.cancelled) {
+      try cache.forEachEntry { _ in throw CacheError.cancelled }
+    }
+  }
+
+  @Test("Generic code works with it as with a cache in memory")
+  func generic() throws {
+    func use<Cache: Caching<String, Int> & Trimming>(_ cache: Cache) throws -> [Int?] {
+      try cache.setValue(1, forKey: "a")
+      try cache.setValue(2, forKey: "b", cost: 5, lifetime: nil, idleLimit: nil)
+      try cache.setValues([(key: "c", value: 3), (key: "d", value: 4)])
+      try cache.removeValue(forKey: "a")
+      try cache.trim(toCount: 2)
+      return try cache.values(forKeys: ["a", "b", "c", "d"])
+    }
+    let disk: DiskCache<String, Int> = try scene.cache()
+    #expect(try use(disk) == [nil, nil, 3, 4])
+    #expect(
+      try use(MemoryCache<String, Int>(configuration: .unlimited)) == [nil, nil, 3, 4])
+  }
+}

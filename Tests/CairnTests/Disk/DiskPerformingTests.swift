@@ -1,0 +1,142 @@
+import Cairn
+import CairnStore
+import Foundation
+import FuzzSupport
+import Testing
+
+/// How many are at something at once.
+private final class Meter: Sendable {
+  private let counts = Lock((now: 0, most: 0))
+
+  var most: Int { counts.withLock { $0.most } }
+
+  func begin() {
+    counts.withLock {
+      $0.now += 1
+      $0.most = max($0.most, $0.now)
+    }
+  }
+
+  func end() { counts.withLock { $0.now -= 1 } }
+}
+
+@Suite("The asynchronous forms of a cache on disk")
+struct DiskPerformingTests {
+  let scene = DiskScene()
+
+  @Test("They do what the others do")
+  func forms() async throws {
+    let cache: DiskCache<Int, Int> = try await DiskCache.open(
+      path: scene.path, configuration: .unlimited)
+    for number in 0..<20 { try cache.setValue(number, forKey: number) }
+    #expect(try await cache.performTrim(toCount: 15).count == 5)
+    #expect(try await cache.performTrim(toCount: 14, order: .largestFirst).count == 1)
+    let each = Int(try cache.totalCost()) / 14
+    #expect(try await cache.performTrim(toBytes: 10 * each).count == 4)
+    #expect(try await cache.performTrim(toFreeDiskSpace: 0).count == 0)
+    #expect(try await cache.performTrim(olderThan: .seconds(1000)).count == 0)
+    try cache.setValue(1, forKey: 100, lifetime: .zero)
+    #expect(try await cache.performRemoveExpired().count == 1)
+    try await cache.performSync()
+    #expect(try await cache.performCompact().unreadableSegmentCount == 0)
+    #expect(try await cache.performBackup(to: scene("copy")).entryCount == 10)
+    #expect(try await cache.perform { (cache) throws(CacheError) in try cache.count() } == 10)
+    try await cache.performRemoveAll()
+    #expect(try cache.count() == 0)
+    try await cache.performClose()
+    await #expect(throws: CacheError.store(.closed(path: scene.path))) {
+      try await cache.performSync()
+    }
+    await #expect(throws: CacheError.self) {
+      let _: DiskCache<Int, Int> = try await DiskCache.open(
+        path: scene("missing/path"), configuration: .unlimited)
+    }
+  }
+
+  @Test("A removal of all tells how far it is, and throws where it fails")
+  func removingAll() async throws {
+    let cache: DiskCache<Int, [UInt8]> = try scene.cache { $0.store.segmentByteLimit = 64 << 10 }
+    for number in 0..<10 {
+      try cache.setValue([UInt8](repeating: 0, count: 50_000), forKey: number)
+    }
+    var updates: [RemoveAllProgress] = []
+    for try await progress in cache.removingAll() { updates.append(progress) }
+    #expect(try cache.count() == 0)
+    let last = try #require(updates.last)
+    #expect(last.totalFileCount > 5)
+    #expect(updates.map(\.fileCount) == Array(1...last.totalFileCount))
+    // Nobody has to read it.
+    try cache.setValue([1], forKey: 1)
+    _ = cache.removingAll()
+    #expect(comesTrue { (try? cache.count()) == 0 })
+    var counts: [Int] = []
+    try cache.setValue([1], forKey: 1)
+    try cache.removeAll { counts.append($0.fileCount) }
+    #expect(!counts.isEmpty)
+    try cache.close()
+    await #expect(throws: CacheError.store(.closed(path: scene.path))) {
+      for try await _ in cache.removingAll() {}
+    }
+  }
+
+  @Test("As many run at once as the configuration says, on threads of their own, in order")
+  func width() async throws {
+    for width in [0, 1, 3] {
+      let cache: DiskCache<Int, Int> = try scene.cache(at: scene("\(width)")) {
+        $0.asyncWidth = width
+      }
+      let meter = Meter()
+      let started = Record<Int>()
+      let gate = DispatchSemaphore(value: 0)
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for number in 0..<6 {
+          group.addTask {
+            try await cache.perform { (_) throws(CacheError) in
+              started.add(number)
+              meter.begin()
+              gate.wait()
+              meter.end()
+            }
+          }
+        }
+        group.addTask {
+          for count in 1...6 {
+            #expect(comesTrue { started.all.count >= min(6, count + max(1, width) - 1) })
+            gate.signal()
+          }
+        }
+        try await group.waitForAll()
+      }
+      #expect(meter.most == max(1, width))
+      #expect(started.all.sorted() == Array(0..<6))
+    }
+  }
+
+  @Test("A task that is cancelled before its work began does nothing; one that has begun goes on")
+  func cancellation() async throws {
+    let cache: DiskCache<Int, Int> = try scene.cache { $0.asyncWidth = 1 }
+    for number in 0..<5 { try cache.setValue(number, forKey: number) }
+    let hasBegun = DispatchSemaphore(value: 0)
+    let mayEnd = DispatchSemaphore(value: 0)
+    let first = Task {
+      try await cache.perform { (cache) throws(CacheError) in
+        hasBegun.signal()
+        mayEnd.wait()
+        return try cache.trim(toCount: 4)
+      }
+    }
+    await withCheckedContinuation { continuation in
+      Thread.detachNewThread {
+        hasBegun.wait()
+        continuation.resume()
+      }
+    }
+    let second = Task { try await cache.performRemoveAll() }
+    second.cancel()
+    first.cancel()
+    mayEnd.signal()
+    #expect(try await first.value.count == 1)
+    await #expect(throws: CacheError.cancelled) { try await second.value }
+    #expect(try cache.count() == 4)
+  }
+}

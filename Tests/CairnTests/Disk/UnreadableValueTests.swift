@@ -1,0 +1,193 @@
+import Cairn
+import CairnStore
+import Foundation
+import FuzzSupport
+import Testing
+
+@Suite("Values on disk that cannot be made sense of")
+struct UnreadableValueTests {
+  let scene = DiskScene()
+
+  private func cache(
+    tag: UInt32, decodes: Bool = true, _ policy: UnreadableValuePolicy = .keep,
+    _ change: (inout DiskCacheConfiguration) -> Void = { _ in }
+  ) throws -> DiskCache<String, String> {
+    let coder = ValueCoder<String>.custom(
+      encode: { Array($0.utf8) },
+      decode: { bytes in
+        if !decodes { throw CodingFailure("it will not") }
+        return String(decoding: [UInt8](copying: bytes), as: UTF8.self)
+      })
+    return try scene.cache(keys: .string, values: coder.tagged(tag)) {
+      $0.changedTypePolicy = policy
+      $0.undecodablePolicy = policy
+      change(&$0)
+    }
+  }
+
+  @Test("A value of another tag is an error, and stays for who knows it", arguments: [0, 1, 7])
+  func changedType(tag: UInt32) throws {
+    var version: UInt64 = 0
+    do {
+      let old = try cache(tag: tag)
+      version = try old.setValue("value", forKey: "key", metadata: [5])
+      try old.close()
+    }
+    do {
+      let new = try cache(tag: 2)
+      let error = CacheError.changedType(version: version, found: tag, expected: 2)
+      #expect(throws: error) { try new.value(forKey: "key") }
+      #expect(throws: error) { try new.entry(forKey: "key") }
+      #expect(throws: error) { try new.withValue(forKey: "key") { _ in } }
+      #expect(throws: error) { try new.takeValue(forKey: "key") }
+      #expect(throws: error) { try new.metadata(forKey: "key") }
+      #expect(throws: error) { try new.export("key", to: scene("out")) }
+      #expect(try new.contains("key"))
+      #expect(try new.info(forKey: "key")?.version == version)
+      #expect(try new.statistics().undecodableCount == 6)
+      #expect(try new.statistics().dropCount == 0)
+      try new.close()
+    }
+    let old = try cache(tag: tag)
+    #expect(try old.entry(forKey: "key")?.value == "value")
+    #expect(try old.entry(forKey: "key")?.metadata == [5])
+  }
+
+  @Test("Where the policy is to drop, a value of another tag is a miss and goes")
+  func dropped() throws {
+    do {
+      let old = try cache(tag: 1)
+      try old.setValue("value", forKey: "key")
+      try old.setValue("value", forKey: "other")
+      try old.close()
+    }
+    let log = Record<String>()
+    let new = try cache(tag: 2, .drop) { $0.store.log = { log.add($0) } }
+    let events = Record<CacheEvent<String>>()
+    new.observe { events.add($0) }
+    #expect(try new.value(forKey: "key") == nil)
+    #expect(try !new.contains("key"))
+    #expect(try new.contains("other"))
+    let statistics = try new.statistics()
+    #expect(statistics.dropCount == 1)
+    #expect(statistics.missCount == 1)
+    #expect(statistics.hitCount == 0)
+    #expect(events.all == [.removed(key: "key", cause: .removed)])
+    #expect(log.all == ["removed: the value of version 1 was written with the tag 1, not 2"])
+  }
+
+  @Test("The two policies are two")
+  func apart() throws {
+    do {
+      let old = try cache(tag: 1)
+      try old.setValue("value", forKey: "key")
+      try old.close()
+    }
+    do {
+      let new = try cache(tag: 2) { $0.undecodablePolicy = .drop }
+      #expect(throws: CacheError.self) { try new.value(forKey: "key") }
+      try new.close()
+    }
+    do {
+      let new = try cache(tag: 1, decodes: false) { $0.changedTypePolicy = .drop }
+      #expect(throws: CacheError.undecodableValue(version: 1, reason: "it will not")) {
+        try new.value(forKey: "key")
+      }
+      #expect(try new.contains("key"))
+      try new.close()
+    }
+    let new = try cache(tag: 1, decodes: false) { $0.undecodablePolicy = .drop }
+    #expect(try new.value(forKey: "key") == nil)
+    #expect(try !new.contains("key"))
+  }
+
+  @Test("A newer value that was written while the old one was decoded is never dropped")
+  func newerValue() throws {
+    let reference = Lock<DiskCache<String, String>?>(nil)
+    let coder = ValueCoder<String>.custom(
+      encode: { Array($0.utf8) },
+      decode: { bytes in
+        let text = String(decoding: [UInt8](copying: bytes), as: UTF8.self)
+        guard text == "old" else { return text }
+        try reference.withLock { $0 }?.setValue("new", forKey: "key")
+        throw CodingFailure("it is old")
+      })
+    let cache = try scene.cache(keys: .string, values: coder) { $0.undecodablePolicy = .drop }
+    reference.withLock { $0 = cache }
+    defer { reference.withLock { $0 = nil } }
+    try cache.setValue("old", forKey: "key")
+    #expect(try cache.value(forKey: "key") == nil)
+    #expect(try cache.value(forKey: "key") == "new")
+    #expect(try cache.statistics().dropCount == 0)
+  }
+
+  @Test("A record of a plain store is read as one without a tag; foreign metadata is refused")
+  func plainStore() throws {
+    do {
+      let store = try scene.store()
+      try store.setValue("value", forKey: "plain")
+      try store.setValue("value", forKey: "foreign", metadata: [1, 2, 3])
+      try store.close()
+    }
+    do {
+      let cache = try cache(tag: 0)
+      #expect(try cache.entry(forKey: "plain")?.value == "value")
+      #expect(try cache.entry(forKey: "plain")?.metadata == [])
+      #expect(
+        throws: CacheError.undecodableValue(
+          version: 2, reason: "its metadata is not of a cache")
+      ) { try cache.value(forKey: "foreign") }
+      try cache.close()
+    }
+    let tagged = try cache(tag: 4)
+    #expect(throws: CacheError.changedType(version: 1, found: 0, expected: 4)) {
+      try tagged.value(forKey: "plain")
+    }
+  }
+
+  @Test("An iteration leaves them out and goes on", arguments: UnreadableValuePolicy.allCases)
+  func iterating(policy: UnreadableValuePolicy) throws {
+    do {
+      let old = try cache(tag: 1)
+      for number in 0..<5 { try old.setValue("old", forKey: "old \(number)") }
+      try old.close()
+    }
+    let new = try cache(tag: 2, policy)
+    for number in 0..<5 { try new.setValue("new", forKey: "new \(number)") }
+    var found: [String] = []
+    let skipped = try new.forEachEntry { entry in
+      found.append(entry.key)
+      return .next
+    }
+    #expect(skipped == 5)
+    #expect(found.sorted() == (0..<5).map { "new \($0)" })
+    #expect(try new.count() == (policy == .keep ? 10 : 5))
+  }
+
+  @Test("A damaged value is an error whatever the policy, and never dropped")
+  func damaged() throws {
+    do {
+      let cache = try cache(tag: 0)
+      try cache.setValue(String(repeating: "x", count: 2000), forKey: "key")
+      try cache.setValue("sound", forKey: "other")
+      try cache.close()
+    }
+    let segment = try #require(
+      try FileManager.default.contentsOfDirectory(atPath: scene.path)
+        .first { FileName.isSegment($0) })
+    let bytes = try Data(contentsOf: URL(filePath: scene.path + "/" + segment))
+    let place = try #require(bytes.range(of: Data(repeating: 0x78, count: 100)))
+    try damage(scene.path + "/" + segment, at: place.lowerBound + 50)
+    let cache = try cache(tag: 0, .drop)
+    for _ in 0..<2 {
+      let error = #expect(throws: CacheError.self) { try cache.value(forKey: "key") }
+      guard case .store(.corrupt) = try #require(error) else {
+        return #expect(Bool(false), "it was \(error.debugDescription)")
+      }
+    }
+    #expect(try cache.contains("key"))
+    #expect(try cache.value(forKey: "other") == "sound")
+    // An iteration says so too.
+    #expect(throws: CacheError.self) { try cache.forEachEntry { _ in .next } }
+  }
+}
