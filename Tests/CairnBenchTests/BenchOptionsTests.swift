@@ -39,7 +39,8 @@ struct BenchOptionsTests {
     let names =
       "fill fill-batch overwrite get get-zero-copy get-many get-missing get-zipf get-2-threads "
       + "delete mixed-95-5 mixed-50-50 open-clean open-killed durable-put durable-put-16-threads "
-      + "get-compacting overwrite-compacting"
+      + "get-compacting overwrite-compacting memory-get memory-get-2-threads memory-set "
+      + "memory-mixed-95-5"
     #expect(
       Set(Workload.allCases.map(\.rawValue)) == Set(names.split(separator: " ").map(String.init)))
     #expect(Set(Workload.runOrder) == Set(Workload.allCases))
@@ -49,10 +50,13 @@ struct BenchOptionsTests {
   @Test("a plain run compares with the reference at a million keys, a narrowed one does not")
   func plan() throws {
     let plain = Plan(BenchOptions())
-    #expect(plain.sections.map(\.valueByteCount) == [100, 1_024, 16_384, 262_144, 100])
+    #expect(
+      plain.sections.map(\.valueByteCount) == [100, 1_024, 16_384, 262_144, 100, 100, 100, 100])
+    #expect(plain.sections[4...6].map(\.keyCount) == [1_000, 10_000, 100_000])
+    #expect(plain.sections[4...6].allSatisfy { $0.stores == StoreKind.memory })
     #expect(plain.sections.last?.keyCount == 1_000_000)
     #expect(plain.sections.last?.stores == [.cairn, .bareMap])
-    #expect(plain.sections.dropLast().allSatisfy { $0.keyCount <= 50_000 })
+    #expect(plain.sections.prefix(4).allSatisfy { $0.keyCount <= 50_000 })
     let narrowed = Plan(BenchOptions(keyCount: 100_000, valueByteCount: 100))
     #expect(narrowed.sections.map(\.keyCount) == [100_000])
   }

@@ -47,7 +47,9 @@ struct WorkerTests {
         store: .cairn, directory: directory, keyCount: 200, valueByteCount: 100, seed: 1))
   }
 
-  private static let runnable = Workload.runOrder.filter { !$0.needs.contains(.reopening) }
+  private static let runnable = Workload.runOrder.filter {
+    !$0.isInMemory && !$0.needs.contains(.reopening)
+  }
 
   @Test("measures every workload of an honest store", arguments: runnable)
   func honest(workload: Workload) throws {

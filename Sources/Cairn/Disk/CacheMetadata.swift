@@ -36,7 +36,9 @@ package struct CacheMetadata: Equatable, Sendable {
   /// - Throws: where the bytes are not what a cache writes, with the reason.
   package init(decoding bytes: RawSpan, wantsRest: Bool) throws(CodingFailure) {
     if bytes.byteCount == 0 { return }
-    guard bytes.byteCount >= Self.byteCount, bytes.load(UInt8.self, at: 0) == Self.mark else {
+    guard bytes.byteCount >= Self.byteCount,
+      bytes.load(UInt8.self, at: 0) == Self.mark || plantedInCache(.metadataNotChecked)
+    else {
       throw CodingFailure("its metadata is not of a cache")
     }
     let version = bytes.load(UInt8.self, at: 1)

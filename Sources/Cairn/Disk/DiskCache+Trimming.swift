@@ -46,7 +46,7 @@ extension DiskCache: Trimming {
   ///     the write, which is known to the second.
   @discardableResult
   public func trim(olderThan age: Duration, by basis: AgeBasis) throws(CacheError) -> TrimSummary {
-    if age <= .zero { return try trim(toCount: 0) }
+    if age <= .zero && !plantedInCache(.zeroAgeKeepsSome) { return try trim(toCount: 0) }
     return try trimming { () throws(StoreError) in try store.trim(olderThan: age, by: basis) }
   }
 

@@ -59,8 +59,8 @@ extension DiskCache {
     return result
   }
 
-  /// Sets the values of many keys as one batch: after a crash, all of them are found or none. A key that
-  /// comes twice has the later value then.
+  /// Sets the values of many keys as one batch: after a crash, all of them are found or none. Of a key that
+  /// comes twice only the later value is written.
   ///
   /// All of it is held in memory until it is written. A batch that takes more bytes than the store's
   /// `batchByteLimit`, by default 256 MiB, throws `batchTooLarge`, and nothing is written; it is never
@@ -76,34 +76,45 @@ extension DiskCache {
 
   /// As `setValues`.
   ///
-  /// - Returns: the version of the first value; those of the others follow in order.
+  /// - Returns: the version of each value; `nil` of those whose key comes again later.
   func setBatch(
     _ pairs: some Sequence<(key: Key, value: Value)>, lifetime: Duration?, idleLimit: Duration?,
     durability: Durability?
-  ) throws(CacheError) -> UInt64 {
+  ) throws(CacheError) -> [UInt64?] {
+    var all: [(key: Key, bytes: [UInt8], value: Value)] = []
+    var last: [[UInt8]: Int] = [:]
+    for (key, value) in pairs {
+      let bytes = try keyCoder.encode(key) { (key) throws(CacheError) in [UInt8](copying: key) }
+      last[bytes] = all.count
+      all.append((key, bytes, value))
+    }
     let metadata = CacheMetadata(tag: valueCoder.tag, rest: []).encoded
     var batch = try storing { () throws(StoreError) in try store.makeBatch() }
-    var keys: [Key] = []
-    for (key, value) in pairs {
-      // Not in the closure, which could not change it there.
-      try encode(value, forKey: key) { (key, value) throws(CacheError) in
-        noteWrite(key)
+    var written: [Int] = []
+    // Of one key the last value alone: else observers would be told that one went before it came.
+    for pair in all { flights.noteWrite(pair.bytes) }
+    for (index, pair) in all.enumerated()
+    where last[pair.bytes] == index || plantedInCache(.batchTellsAll) {
+      try valueCoder.withBytes(pair.value) { (value) throws(CacheError) in
         try storing { () throws(StoreError) in
           try batch.setValue(
-            value, forKey: key, lifetime: lifetime, idleLimit: idleLimit, metadata: metadata)
+            value, forKey: pair.bytes, lifetime: lifetime, idleLimit: idleLimit,
+            metadata: metadata)
         }
       }
-      keys.append(key)
+      written.append(index)
     }
     var version: UInt64
     do throws(StoreError) { version = try store.commit(batch, durability: durability) } catch {
       throw .store(error)
     }
-    for key in keys {
-      events.noteInsertion(of: key, version: version)
+    var versions = [UInt64?](repeating: nil, count: all.count)
+    for index in written {
+      events.noteInsertion(of: all[index].key, version: version)
+      versions[index] = version
       version += 1
     }
-    return version - UInt64(keys.count)
+    return versions
   }
 
   /// Sets the values of many keys as one batch, as the configuration says.

@@ -28,9 +28,10 @@ enum PlantedCacheBug: String, CaseIterable, Sendable {
   case keysByEquality, promotionCostsNothing, promotionForgetsLifetime, removalBelowUnheard
   case recencyNotTold, extensionUnchecked, uncertainWriteKept, memoryFirst, seenNotNoted
   // On disk: metadata and coders.
-  case tagNotWritten, tagIgnored, dropTakesNewValue, droppedWhereKept
-  // On disk: reads, writes and what is told of them.
-  case takeReturnsOld, diskInsertNotTold, diskCauseLost, touchForgotten, subscriptFailsSilently
+  case tagNotWritten, tagIgnored, metadataNotChecked, dropTakesNewValue, droppedWhereKept
+  // On disk: reads, writes, and what is told of them.
+  case takeReturnsOld, batchTellsAll, zeroAgeKeepsSome, touchForgotten
+  case diskInsertNotTold, diskCauseLost, subscriptFailsSilently
   // On disk: where a cache lies, and a damaged one.
   case relativeCacheHome, corruptStoreWiped, quarantineUnlocked, quarantineNotSynced
 }

@@ -89,12 +89,11 @@ extension TieredCache {
         PublishedEntry(value, try tierKey(key), nil, lifetime, idleLimit, held))
     }
     do throws(CacheError) {
-      var version = try disk.setBatch(
+      let versions = try disk.setBatch(
         entries.lazy.map { (key: $0.key.key, value: $0.value) }, lifetime: lifetime,
         idleLimit: idleLimit, durability: durability)
-      for entry in entries {
-        held.publish(entry, version: version)
-        version += 1
+      for (entry, version) in zip(entries, versions) {
+        if let version { held.publish(entry, version: version) }
       }
     } catch {
       for entry in entries { noteFailure(error, of: entry.key) }

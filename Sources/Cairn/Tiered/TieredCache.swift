@@ -171,11 +171,6 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// - Complexity: as `DiskCache.totalCost`.
   public func totalCost() throws(CacheError) -> UInt64 { try disk.totalCost() }
 
-  /// Makes every write durable that was acknowledged before the call.
-  public func sync() throws(CacheError) {
-    try storing { () throws(StoreError) in try disk.store.sync() }
-  }
-
   /// Closes the tier on disk and empties the one in memory. Every later call that can throw throws `closed`;
   /// a second `close` does nothing.
   ///

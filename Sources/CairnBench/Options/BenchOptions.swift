@@ -20,6 +20,11 @@ struct BenchOptions: Sendable, Equatable {
     !isQuick && stores == nil && workloads == nil && keyCount == nil && valueByteCount == nil
   }
 
+  /// Whether the caches in memory belong to the run.
+  var includesMemorySections: Bool {
+    stores == nil && workloads == nil && keyCount == nil && valueByteCount == nil
+  }
+
   static let usage = """
     usage: cairn-bench [--quick] [--stores S,...] [--workloads W,...] [--n N] [--value-bytes V]
                        [--seed S] [--dir DIR] [--json FILE] [--svg FILE] [--help]

@@ -37,14 +37,30 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   case durablePut = "durable-put"
   /// The same by sixteen threads on one store; their sum.
   case durablePut16Threads = "durable-put-16-threads"
+  /// `get` of caches in memory that hold all keys.
+  case memoryGet = "memory-get"
+  /// The same by two threads; their sum.
+  case memoryGetTwoThreads = "memory-get-2-threads"
+  /// A new value for a key that such a cache holds.
+  case memorySet = "memory-set"
+  /// 95 % `memory-get`, 5 % `memory-set`.
+  case memoryMixed95to5 = "memory-mixed-95-5"
 
   /// The order of measuring: what needs an empty store first, what uses it up last.
   static let runOrder: [Workload] = [
     .fillBatch, .fill, .openKilled, .get, .getZeroCopy, .getMany, .getMissing, .getZipf,
     .getTwoThreads, .getCompacting, .mixed95to5, .mixed50to50, .overwrite, .overwriteCompacting,
     .openClean, .delete, .durablePut,
-    .durablePut16Threads,
+    .durablePut16Threads, .memoryGet, .memoryGetTwoThreads, .memorySet, .memoryMixed95to5,
   ]
+
+  /// Whether it is one of caches in memory.
+  var isInMemory: Bool {
+    switch self {
+    case .memoryGet, .memoryGetTwoThreads, .memorySet, .memoryMixed95to5: true
+    default: false
+    }
+  }
 
   /// What a store must be able to do for the row to mean anything.
   var needs: StoreAbilities {
@@ -81,6 +97,7 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   var durability: String {
     switch self {
     case .durablePut, .durablePut16Threads: "durable"
+    case _ where isInMemory: "none"
     default: "process"
     }
   }

@@ -95,9 +95,10 @@ struct BenchResult: Codable, Sendable {
 extension BenchResult {
   /// How many times as fast Cairn was in the same row, where both are there.
   func cairnRatio(in results: [BenchResult]) -> Double? {
-    guard store != .cairn, opsPerSecond > 0 else { return nil }
+    let ours: StoreKind = workload.isInMemory ? .memoryCache : .cairn
+    guard store != ours, opsPerSecond > 0 else { return nil }
     let cairn = results.first {
-      $0.store == .cairn && $0.workload == workload && $0.n == n && $0.valueBytes == valueBytes
+      $0.store == ours && $0.workload == workload && $0.n == n && $0.valueBytes == valueBytes
     }
     return cairn.map { $0.opsPerSecond / opsPerSecond }
   }

@@ -7,9 +7,11 @@ struct Highlights {
     for result in results {
       guard let ratio = result.cairnRatio(in: results) else { continue }
       let isPromised =
-        result.store == .filePerKey && result.valueBytes == 100
-        && [.fill, .get].contains(result.workload)
-      guard isPromised || (result.store == .bareMap && result.workload == .get) else { continue }
+        (result.store == .filePerKey && result.valueBytes == 100
+          && [.fill, .get].contains(result.workload))
+        || (result.store == .bareMap && result.workload == .get)
+        || (result.workload == .memoryGet && result.store != .nsCache)
+      guard isPromised else { continue }
       lines.append(
         "\(result.workload.rawValue), \(Figures.count(result.n)) keys × \(result.valueBytes) B: "
           + "cairn is \(Figures.ratio(ratio)) \(result.store.rawValue)\n")

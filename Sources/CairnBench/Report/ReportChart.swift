@@ -99,21 +99,22 @@ struct ReportChart {
 
   private static func style(of store: StoreKind) -> String {
     switch store {
-    case .cairn: "a"
-    case .filePerKey: "b"
-    case .bareMap: "c"
+    case .cairn, .memoryCache: "a"
+    case .filePerKey, .weakNodes: "b"
+    case .bareMap, .dictionary: "c"
+    case .nsCache: "d"
     }
   }
 
-  /// Blue, orange and grey, which also differ in lightness.
+  /// Blue, orange, grey and violet, which also differ in lightness.
   private static let style = """
     text{font:11px system-ui,sans-serif;fill:#24292f}\
     .title{font-size:16px;font-weight:600}.panel{font-size:13px;font-weight:600}\
     .label{text-anchor:end}.tick{text-anchor:middle;fill:#57606a;font-size:10px}\
     .note,.value{fill:#57606a;font-size:10px}\
-    .page{fill:#fff}line{stroke:#d0d7de}.a{fill:#0a58b8}.b{fill:#e08a1e}.c{fill:#8c959f}\
+    .page{fill:#fff}line{stroke:#d0d7de}.a{fill:#0a58b8}.b{fill:#e08a1e}.c{fill:#8c959f}.d{fill:#8250df}\
     @media(prefers-color-scheme:dark){text{fill:#e6edf3}.tick,.note,.value{fill:#9198a1}\
-    .page{fill:#0d1117}line{stroke:#30363d}.a{fill:#58a6ff}.b{fill:#d97a12}.c{fill:#6e7681}}
+    .page{fill:#0d1117}line{stroke:#30363d}.a{fill:#58a6ff}.b{fill:#d97a12}.c{fill:#6e7681}.d{fill:#a371f7}}
     """
 
   private static func escaped(_ text: String) -> String {

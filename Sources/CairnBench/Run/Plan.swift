@@ -30,6 +30,16 @@ struct Plan: Sendable {
         roundCount: options.isQuick ? 1 : 3,
         milliseconds: options.isQuick ? 5 : 120)
     }
+    if options.includesMemorySections {
+      // A hot set, and one whose entries do not all fit into the processor's second cache.
+      for count in options.isQuick ? [100] : [1_000, 10_000, 100_000] {
+        sections.append(
+          Section(
+            stores: StoreKind.memory, workloads: Workload.allCases.filter(\.isInMemory),
+            keyCount: count, valueByteCount: 100, roundCount: options.isQuick ? 1 : 9,
+            milliseconds: options.isQuick ? 5 : 60))
+      }
+    }
     if options.includesReferenceSection {
       sections.append(
         Section(

@@ -6,7 +6,9 @@ import Glibc
 /// so that memory is that store's alone. It does what it is asked, a round at a time.
 ///
 /// Generic over the store, so that the calls in the timed loops are direct for all of them.
-final class Worker<Store: KeyValueStore> {
+final class Worker<Store: KeyValueStore>: WorkerServing {
+  static var storeName: String { Store.name }
+
   let configuration: WorkerConfiguration
   let data: Dataset
   let sampleInterval: Int
@@ -69,6 +71,8 @@ final class Worker<Store: KeyValueStore> {
       return try finish(round, try openRepeatedly(round), changes: true)
     case .durablePut: return try putDurably(round, threadCount: 1)
     case .durablePut16Threads: return try putDurably(round, threadCount: 16)
+    case .memoryGet, .memoryGetTwoThreads, .memorySet, .memoryMixed95to5:
+      throw BenchFailure.unsuited("\(Store.name) is no cache in memory")
     }
   }
 
@@ -94,6 +98,8 @@ final class Worker<Store: KeyValueStore> {
     main = store
     return store
   }
+
+  func finish() throws { try closeMain() }
 
   func closeMain() throws {
     try main?.close()
@@ -179,7 +185,7 @@ struct Round {
 
 extension Workload {
   /// Gives every workload an order of its own.
-  fileprivate var salt: UInt64 {
+  var salt: UInt64 {
     rawValue.utf8.reduce(0) { ($0 &* 31 &+ UInt64($1)) & 0xFFFF_FFFF }
   }
 }

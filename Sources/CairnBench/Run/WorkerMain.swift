@@ -1,6 +1,14 @@
 import FoundationEssentials
 import Glibc
 
+/// What answers the requests that a worker process gets.
+protocol WorkerServing {
+  static var storeName: String { get }
+  func answer(_ request: WorkerRequest) throws -> RoundResult?
+  /// There are no more requests.
+  func finish() throws
+}
+
 /// The hidden subcommand that a worker process runs.
 enum WorkerMain {
   static let argument = "--worker"
@@ -15,10 +23,14 @@ enum WorkerMain {
     case .cairn: return serve(Worker<CairnStoreAdapter>(configuration))
     case .filePerKey: return serve(Worker<FilePerKeyStore>(configuration))
     case .bareMap: return serve(Worker<ReferenceStore>(configuration))
+    case .memoryCache: return serve(MemoryWorker<MemoryCachePeer>(configuration))
+    case .dictionary: return serve(MemoryWorker<DictionaryPeer>(configuration))
+    case .weakNodes: return serve(MemoryWorker<WeakNodeCache>(configuration))
+    case .nsCache: return serve(MemoryWorker<NSCachePeer>(configuration))
     }
   }
 
-  private static func serve<Store: KeyValueStore>(_ worker: Worker<Store>) -> Int32 {
+  private static func serve<Worker: WorkerServing>(_ worker: Worker) -> Int32 {
     var requests = LineChannel(descriptor: STDIN_FILENO)
     let replies = LineChannel(descriptor: STDOUT_FILENO)
     do {
@@ -27,12 +39,12 @@ enum WorkerMain {
         do {
           reply.round = try worker.answer(request)
         } catch {
-          reply.failure = describe(error, store: Store.name, request)
+          reply.failure = describe(error, store: Worker.storeName, request)
         }
         try replies.send(reply)
         if reply.failure != nil { return 1 }
       }
-      try worker.closeMain()
+      try worker.finish()
       return 0
     } catch {
       return 1

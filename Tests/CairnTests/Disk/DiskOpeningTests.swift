@@ -166,6 +166,32 @@ struct DiskOpeningTests {
     #expect(try cache.removeValues(forKeys: ["a", "t", "b", "a"]) == 2)
   }
 
+  @Test("Of several that take a value one gets it, and never one that was written anew meanwhile")
+  func taking() throws {
+    let reference = Lock<DiskCache<String, String>?>(nil)
+    let coder = ValueCoder<String>.custom(
+      encode: { Array($0.utf8) },
+      decode: { bytes in
+        let text = String(decoding: [UInt8](copying: bytes), as: UTF8.self)
+        if text == "old" { try reference.withLock { $0 }?.setValue("new", forKey: "key") }
+        return text
+      })
+    let cache = try scene.cache(keys: KeyCoder<String>.string, values: coder)
+    reference.withLock { $0 = cache }
+    defer { reference.withLock { $0 = nil } }
+    try cache.setValue("old", forKey: "key")
+    #expect(try cache.takeValue(forKey: "key") == "new")
+    #expect(try !cache.contains("key"))
+    let taken = Record<String>()
+    for round in 0..<50 {
+      try cache.setValue("\(round)", forKey: "key")
+      onThreads(4) { _ in
+        if let value = try? cache.takeValue(forKey: "key") { taken.add(value) }
+      }
+    }
+    #expect(taken.all.sorted() == (0..<50).map { "\($0)" }.sorted())
+  }
+
   @Test("An iteration sees one moment, may write, and ends where it is told to")
   func iterating() throws {
     struct Stop: Error {}

@@ -58,6 +58,7 @@ struct DiskTierTests {
     let observation = cache.observeVersions { told.add(Told(event: $0, version: $1)) }
     let first = try cache.setValue(1, forKey: 1)
     try cache.setValues([(key: 1, value: 2), (key: 2, value: 3), (key: 1, value: 4)])
+    #expect(try cache.value(forKey: 1) == 4)
     let last = try #require(try cache.info(forKey: 1)?.version)
     let other = try #require(try cache.info(forKey: 2)?.version)
     try cache.removeValue(forKey: 1)
@@ -66,8 +67,6 @@ struct DiskTierTests {
       told.all == [
         Told(event: .inserted(key: 1), version: first),
         Told(event: .removed(key: 1, cause: .replaced), version: first),
-        Told(event: .removed(key: 1, cause: .replaced), version: last - 2),
-        Told(event: .inserted(key: 1), version: last - 2),
         Told(event: .inserted(key: 2), version: other),
         Told(event: .inserted(key: 1), version: last),
         Told(event: .removed(key: 1, cause: .removed), version: last),

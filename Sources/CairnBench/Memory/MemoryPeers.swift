@@ -1,0 +1,29 @@
+import Cairn
+import Synchronization
+
+/// Cairn's tier in memory, configured as it comes.
+final class MemoryCachePeer: MemoryPeer {
+  static let name = StoreKind.memoryCache.rawValue
+  private let cache: MemoryCache<String, [UInt8]>
+
+  init(countLimit: Int) {
+    cache = MemoryCache(
+      configuration: MemoryCacheConfiguration(countLimit: countLimit, costLimit: nil))
+  }
+
+  static func key(_ text: String) -> String { text }
+  func value(forKey key: String) -> [UInt8]? { cache.value(forKey: key) }
+  func setValue(_ value: [UInt8], forKey key: String) { cache.setValue(value, forKey: key) }
+}
+
+/// The least that a cache can be: no order, no limit, no expiry.
+final class DictionaryPeer: MemoryPeer {
+  static let name = StoreKind.dictionary.rawValue
+  private let values: Mutex<[String: [UInt8]]>
+
+  init(countLimit: Int) { values = Mutex([:]) }
+
+  static func key(_ text: String) -> String { text }
+  func value(forKey key: String) -> [UInt8]? { values.withLock { $0[key] } }
+  func setValue(_ value: [UInt8], forKey key: String) { values.withLock { $0[key] = value } }
+}
