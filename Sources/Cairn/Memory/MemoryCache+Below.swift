@@ -6,10 +6,11 @@ package import CairnStore
 /// - Every write has a version below. It takes a ticket, is made below, and then published here.
 /// - What goes below is told here by its version before the call that removed it returns.
 /// - A read that finds nothing here takes a ticket, reads below, and promotes what it found.
-/// - Whatever is published, told or promoted for a key makes the tickets for it void, also where it comes to
-///   nothing, and so does a read below that finds nothing: who has seen what is below must not find older
-///   things here later. A void ticket puts in nothing where there is nothing; at worst a value is not held
-///   that could have been.
+/// - Who has seen what is below must not find older things here later. So whatever is published, told or
+///   promoted for a key, or was not found below, is noted, also where nothing comes of it. It makes tickets
+///   of reads void, and those of writes as far as it may be newer than they are.
+/// - A void ticket puts nothing in where there is nothing. At worst a value is not held that could have been:
+///   keys are noted in stripes.
 extension MemoryCache {
   /// To be asked for before a value is fetched that `promote` is to put in.
   @inlinable
@@ -45,6 +46,7 @@ extension MemoryCache {
         state.table.nodes[Int(slot)].idleLimit != never
         && state.table.nodes[Int(slot)].accessed < now
       state.touch(slot, at: now)
+      state.table.nodes[Int(slot)].isRead = true
       if !state.isTellingScheduled {
         state.isTellingScheduled = true
         read.schedulesTelling = true
@@ -119,7 +121,11 @@ extension MemoryCache {
     let hash = MemoryTable<Key, Value>.hash(key)
     var removed = RemovedEntries<Key, Value>()
     let observers = lock.withLock { state in
-      state.noteWrite(hash: hash)
+      if let version {
+        state.noteWrite(hash: hash, version: version)
+      } else {
+        state.noteUnknown(hash: hash)
+      }
       let slot = state.table.find(key, hash: hash)
       if slot != noSlot, state.table.nodes[Int(slot)].version <= version ?? .max {
         state.remove(slot, cause, &removed)
@@ -141,9 +147,15 @@ extension MemoryCache {
       if slot != noSlot, !state.table.nodes[Int(slot)].hasExpired(at: now) {
         return state.table.payloads[Int(slot)]?.value
       }
-      if !plantedInCache(.absenceNotNoted) { state.noteWrite(hash: hash) }
+      if !plantedInCache(.absenceNotNoted) { state.noteUnknown(hash: hash) }
       return nil
     }
+  }
+
+  /// Notes an access that the tier below knows of.
+  func noteAccess(_ key: Key) {
+    let now = clock.now()
+    _ = look(key, isRead: false) { state, slot in state.touch(slot, at: now) }
   }
 
   /// Has a value live until `expires` if that is later, where nothing was told of its key since the ticket
@@ -187,6 +199,7 @@ extension MemoryCache {
             return true
           }
           state.table.nodes[Int(slot)].isRecent = false
+          state.table.nodes[Int(slot)].isRead = false
           state.table.list.walk = state.table.nodes[Int(slot)].older
           if let payload = state.table.payloads[Int(slot)] { keys.append(payload.key) }
         }
@@ -206,6 +219,7 @@ extension MemoryCache {
         while next < end {
           if let payload = state.table.payloads[next], state.table.nodes[next].isRecent {
             state.table.nodes[next].isRecent = false
+            state.table.nodes[next].isRead = false
             found.append((payload.key, state.table.nodes[next].accessed))
           }
           next += 1
@@ -213,6 +227,30 @@ extension MemoryCache {
         return next >= state.table.nodes.count
       }
       if isDone { return found.sorted { $0.accessed < $1.accessed }.map(\.key) }
+    }
+  }
+
+  /// Whether the entry of a key was read, and the tier below does not know. From here on it counts as known.
+  ///
+  /// - Parameters:
+  ///   - hash: the key's.
+  ///   - isSought: whether a key is the one.
+  func takeRead(hash: UInt32, where isSought: (Key) -> Bool) -> Bool {
+    lock.withLock { state in
+      let mask = state.table.buckets.count - 1
+      var bucket = Int(hash) & mask
+      while state.table.buckets[bucket] != 0 {
+        let word = state.table.buckets[bucket]
+        let slot = Int(UInt32(truncatingIfNeeded: word) &- 1)
+        if UInt32(truncatingIfNeeded: word >> 32) == hash, state.table.nodes[slot].isRead,
+          let payload = state.table.payloads[slot], isSought(payload.key)
+        {
+          state.table.nodes[slot].isRead = false
+          return true
+        }
+        bucket = (bucket + 1) & mask
+      }
+      return false
     }
   }
 
@@ -232,16 +270,19 @@ extension MemoryState {
       holdsValue = table.nodes[Int(found)].version >= version ?? 0
     }
     if holdsValue && !plantedInCache(.promotionReplaces) { return false }
-    if self.ticket(hash: hash) == ticket || plantedInCache(.ticketIgnored) {
+    let isValid = self.ticket(hash: hash) == ticket
+    if let version, !plantedInCache(.refusedPromotionNotNoted) {
+      noteWrite(hash: hash, version: version)
+    }
+    if isValid || plantedInCache(.ticketIgnored) {
       return put(
         value, forKey: key, hash: hash, times, cost: cost, version: version, &removed)
     }
     // What is older than what was just seen below must not be found any more.
-    if let version, !plantedInCache(.refusedPromotionNotNoted) {
-      noteWrite(hash: hash)
-      if found != noSlot && table.nodes[Int(found)].version < version {
-        remove(found, .replaced, &removed)
-      }
+    if let version, found != noSlot, table.nodes[Int(found)].version < version,
+      !plantedInCache(.refusedPromotionNotNoted)
+    {
+      remove(found, .replaced, &removed)
     }
     return false
   }
@@ -252,11 +293,12 @@ extension MemoryState {
     version: UInt64, _ times: EntryTimes, cost: UInt64, _ removed: inout Removed
   ) -> Bool {
     let found = table.find(key, hash: hash)
+    let known = stripes[stripe(hash)]
+    noteWrite(hash: hash, version: version)
     if found == noSlot {
-      if self.ticket(hash: hash) != ticket && !plantedInCache(.lateWriteRevives) {
-        noteWrite(hash: hash)
-        return false
-      }
+      let isValid =
+        known.unknownCount == ticket.unknowns && clears == ticket.clears && version > known.newest
+      guard isValid || plantedInCache(.lateWriteRevives) else { return false }
     } else if table.nodes[Int(found)].version >= version && !plantedInCache(.olderWriteReplaces) {
       return false
     }
@@ -269,7 +311,7 @@ extension MemoryState {
 struct BelowRead<Value: Sendable>: Sendable {
   @usableFromInline var value: Value?
   /// For what is fetched from below, where there is no value.
-  @usableFromInline var ticket = CacheTicket(writes: 0, clears: 0)
+  @usableFromInline var ticket = CacheTicket()
   /// Whether somebody is to tell the tier below, after a while, what is used.
   @usableFromInline var schedulesTelling = false
   /// Whether the tier below is to be told at once, since the entry may not be idle for long.

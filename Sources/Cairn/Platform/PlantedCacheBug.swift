@@ -26,7 +26,8 @@ enum PlantedCacheBug: String, CaseIterable, Sendable {
   // What is held of a tier below.
   case lateWriteRevives, olderWriteReplaces, absenceNotNoted, refusedPromotionNotNoted
   case keysByEquality, promotionCostsNothing, promotionForgetsLifetime, removalBelowUnheard
-  case recencyNotTold, extensionUnchecked, uncertainWriteKept, memoryFirst, seenNotNoted
+  case recencyNotTold, victimInUse, extensionUnchecked, uncertainWriteKept, memoryFirst,
+    seenNotNoted
   // On disk: metadata and coders.
   case tagNotWritten, tagIgnored, metadataNotChecked, dropTakesNewValue, droppedWhereKept
   // On disk: reads, writes, and what is told of them.

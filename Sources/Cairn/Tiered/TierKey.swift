@@ -49,3 +49,12 @@ extension String {
     withBytes { bytes in other.withBytes { bytes.equals($0) } }
   }
 }
+
+extension MemoryTable {
+  /// The hash of a key that is known by these bytes.
+  static func hash<TierKeyed>(ofBytes bytes: [UInt8]) -> UInt32 where Key == TierKey<TierKeyed> {
+    var hasher = Hasher()
+    hasher.combine(bytes)
+    return fold(hasher.finalize())
+  }
+}

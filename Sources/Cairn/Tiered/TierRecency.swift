@@ -59,8 +59,28 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// To be called before entries go below to keep limits. Where many are held, the order may be known with
-  /// a sixty-fourth of them missing: telling costs more than an eviction does.
+  /// Whether the store may ask of a key that is to go whether it is in use: not where the coder is a user's,
+  /// and memory does not know keys by their bytes.
+  var knowsKeysByBytes: Bool { keyCoder.identity != .equality }
+
+  /// Whether a key was read from memory and the disk not told of it, which it is by this. Runs under a lock of
+  /// the store's.
+  func isInUse(_ bytes: RawSpan) -> Bool {
+    if plantedInCache(.victimInUse) { return false }
+    if keyCoder.identity == .bytes {
+      let bytes = [UInt8](copying: bytes)
+      let hash = MemoryTable<TierKey<Key>, Value>.hash(ofBytes: bytes)
+      return memory.takeRead(hash: hash) { $0.bytes == bytes }
+    }
+    guard let key = try? keyCoder.decode(bytes) else { return false }
+    let tierKey = TierKey(key)
+    let hash = MemoryTable<TierKey<Key>, Value>.hash(tierKey)
+    return memory.takeRead(hash: hash) { $0 == tierKey }
+  }
+
+  /// To be called before entries go below to keep limits. Where many are held, that is done after every
+  /// sixty-fourth of them alone, since telling of all costs more than an eviction does; those in use are
+  /// spared in between.
   func tellBeforeEviction() {
     guard let store = store.withLock({ $0.store }) else { return }
     let heldCount = (try? store.usage().indexedKeyCount) ?? 0

@@ -27,6 +27,7 @@ extension TieredCache {
       return nil
     }
     promote(found.fetched, forKey: key, ticket)
+    held.noteAccess(key)
     var entry = found.entry
     entry.info.note(before)
     return entry
@@ -80,6 +81,7 @@ extension TieredCache {
     let result = try disk.withVersionedValue(forKey: key.key) { bytes, version in
       isFound = true
       noteSeen(version, of: key)
+      held.noteAccess(key)
       return try body(bytes)
     }
     if !isFound { noteAbsent(key) }

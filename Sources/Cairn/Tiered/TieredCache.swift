@@ -114,6 +114,7 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     let comparesBytes = keyCoder.identity == .bytes
     var ofDisk = configuration.disk
     ofDisk.store.willEvict = { recency.tellBeforeEviction() }
+    if recency.knowsKeysByBytes { ofDisk.store.isInUse = { recency.isInUse($0) } }
     disk = try DiskCache(
       path: path, name: name, configuration: ofDisk, keyCoder: keyCoder, valueCoder: valueCoder,
       environment: environment
