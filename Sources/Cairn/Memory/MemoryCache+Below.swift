@@ -47,6 +47,7 @@ extension MemoryCache {
         && state.table.nodes[Int(slot)].accessed < now
       state.touch(slot, at: now)
       state.table.nodes[Int(slot)].isRead = true
+      state.hasReads = true
       if !state.isTellingScheduled {
         state.isTellingScheduled = true
         read.schedulesTelling = true
@@ -177,12 +178,14 @@ extension MemoryCache {
   /// Entries that one hold of the lock looks at at most.
   private static var recentGroupCount: Int { 256 }
 
-  /// The keys of all entries that were used since the last call, those used longest ago first, as far as
-  /// the policy's order tells.
+  /// The keys of all entries that were used since a call that gave any, those used longest ago first, as far
+  /// as the policy's order tells; none where all was written or the tier below knows of it.
   ///
   /// - Complexity: O(keys); with `.sieve` O(n). The lock is held for some hundreds at a time.
   func takeRecentKeys() -> [Key] {
-    configuration.policy == .sieve ? takeRecentKeysBySweep() : takeRecentKeysByWalk()
+    let hasReads = lock.withLock { exchange(&$0.hasReads, with: false) }
+    if !hasReads { return [] }
+    return configuration.policy == .sieve ? takeRecentKeysBySweep() : takeRecentKeysByWalk()
   }
 
   private func takeRecentKeysByWalk() -> [Key] {

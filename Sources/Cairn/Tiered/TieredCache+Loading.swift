@@ -45,7 +45,8 @@ extension TieredCache {
     let key = try tierKey(key)
     return try await disk.loadValue(forKey: key.key, load) { [self] in
       try peek(key)
-    } keep: { [held] (loaded, write) throws(CacheError) in
+    } keep: { [held, recency] (loaded, write) throws(CacheError) in
+      recency.tellBeforeWrite()
       let entry = PublishedEntry(
         loaded.value, key, loaded.cost, loaded.lifetime, loaded.idleLimit, held)
       do throws(CacheError) {

@@ -34,6 +34,7 @@ extension TieredCache {
     _ value: Value, forKey key: TierKey<Key>, cost: UInt64?, lifetime: Duration?,
     idleLimit: Duration?, metadata: [UInt8], durability: Durability?
   ) throws(CacheError) -> UInt64 {
+    recency.tellBeforeWrite()
     let entry = PublishedEntry(value, key, cost, lifetime, idleLimit, held)
     if plantedInCache(.memoryFirst) { held.publish(entry, version: .max >> 2) }
     do throws(CacheError) {
@@ -60,6 +61,7 @@ extension TieredCache {
     durability: Durability? = nil
   ) throws(CacheError) -> CompareAndSetResult {
     let key = try tierKey(key)
+    recency.tellBeforeWrite()
     let entry = PublishedEntry(value, key, cost, lifetime, idleLimit, held)
     do throws(CacheError) {
       let result = try disk.compareAndSet(
@@ -88,6 +90,7 @@ extension TieredCache {
       entries.append(
         PublishedEntry(value, try tierKey(key), nil, lifetime, idleLimit, held))
     }
+    recency.tellBeforeWrite()
     do throws(CacheError) {
       let versions = try disk.setBatch(
         entries.lazy.map { (key: $0.key.key, value: $0.value) }, lifetime: lifetime,

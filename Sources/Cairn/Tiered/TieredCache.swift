@@ -25,8 +25,8 @@ internal import CairnStore
 /// Values that come from disk are decoded once for each time that they come; those in memory are handed out
 /// as they are.
 public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  /// The tier on disk. What is written or removed there goes from memory before the call returns; a read
-  /// there may be ahead of the front while a write is under way.
+  /// The tier on disk. A value that a call there replaces or removes goes from memory before the call
+  /// returns; a read there may be ahead of the front while a write is under way.
   public let disk: DiskCache<Key, Value>
   @usableFromInline let held: MemoryCache<TierKey<Key>, Value>
   /// Whether `==` of keys may not agree with their bytes.
@@ -113,7 +113,6 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     let recency = TierRecency<Key, Value>(memory: held, keyCoder: keyCoder)
     let comparesBytes = keyCoder.identity == .bytes
     var ofDisk = configuration.disk
-    ofDisk.store.willEvict = { recency.tellBeforeEviction() }
     if recency.knowsKeysByBytes { ofDisk.store.isInUse = { recency.isInUse($0) } }
     disk = try DiskCache(
       path: path, name: name, configuration: ofDisk, keyCoder: keyCoder, valueCoder: valueCoder,

@@ -96,9 +96,6 @@ public struct StoreConfiguration: Sendable {
   /// With an observer, an overwrite costs a copy of the key.
   public var removalObserver: (@Sendable (RemovalEvent) -> Void)?
 
-  /// Told under no lock before the limits make entries go, so that the order of use can be told before.
-  package var willEvict: (@Sendable () -> Void)?
-
   /// Whether an entry that is about to go for not having been read was read elsewhere, and the store not
   /// told of it. It then counts as just read. Called while entries are chosen: it must not use the store.
   package var isInUse: (@Sendable (_ key: RawSpan) -> Bool)?
