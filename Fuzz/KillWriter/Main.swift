@@ -29,6 +29,7 @@ enum KillWriter {
         try Situations.descriptorLimit(
           path: path, timersRun: numbers.first == 1)
       case "fill": try Situations.fill(path: path)
+      case "golden": try GoldenStore.write(path: path, isClosed: numbers.first == 1)
       case "thread-limit": try Situations.threadLimit(path: path)
       default: fail("no mode \(arguments[1])")
       }

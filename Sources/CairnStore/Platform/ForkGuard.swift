@@ -1,3 +1,5 @@
+internal import Synchronization
+
 #if canImport(Glibc)
   internal import Glibc
 #elseif canImport(Musl)
@@ -8,10 +10,10 @@
 /// child. Asking costs one load.
 @safe
 final class ForkGuard: @unchecked Sendable {
-  // SAFETY: the page is never unmapped. It is written by `arm` only, with the same value by every
-  // thread of a process. `nil` where the kernel cannot do it (before 4.14), and then nothing is
+  // SAFETY: the page is never unmapped, and zeros are an atomic 0. It is written by `arm` only, with
+  // the same value by every thread of a process. `nil` where the kernel cannot do it (before 4.14), and then nothing is
   // detected.
-  private let page: UnsafeMutablePointer<Int32>?
+  private let page: UnsafeMutablePointer<Atomic<Int32>>?
 
   private static let shared = ForkGuard()
 
@@ -25,15 +27,14 @@ final class ForkGuard: @unchecked Sendable {
       unsafe page = nil
       return
     }
-    unsafe page = address.bindMemory(to: Int32.self, capacity: 1)
+    unsafe page = address.bindMemory(to: Atomic<Int32>.self, capacity: 1)
   }
 
   /// Marks the process that calls, and returns its mark.
   static func arm() -> Mark {
     guard let page = unsafe shared.page else { return unsafe Mark(page: nil, process: 0) }
     let process = getpid()
-    // Once in each process, since marks are looked at without a lock.
-    if unsafe page.pointee != process { unsafe page.pointee = process }
+    unsafe page.pointee.store(process, ordering: .relaxed)
     return unsafe Mark(page: page, process: process)
   }
 
@@ -41,10 +42,10 @@ final class ForkGuard: @unchecked Sendable {
   @safe
   struct Mark: @unchecked Sendable {
     // SAFETY: as for the page.
-    fileprivate let page: UnsafeMutablePointer<Int32>?
+    fileprivate let page: UnsafeMutablePointer<Atomic<Int32>>?
     fileprivate let process: Int32
 
-    fileprivate init(page: UnsafeMutablePointer<Int32>?, process: Int32) {
+    fileprivate init(page: UnsafeMutablePointer<Atomic<Int32>>?, process: Int32) {
       unsafe self.page = unsafe page
       self.process = process
     }
@@ -53,7 +54,7 @@ final class ForkGuard: @unchecked Sendable {
     @inline(__always)
     var isForeign: Bool {
       guard let page = unsafe page else { return false }
-      return unsafe page.pointee != process
+      return unsafe page.pointee.load(ordering: .relaxed) != process
     }
   }
 }

@@ -10,11 +10,7 @@ struct DiskAncestorBugTests {
   let scene = DiskScene()
 
   private func files() throws -> [String: Data] {
-    var files: [String: Data] = [:]
-    for name in try FileManager.default.contentsOfDirectory(atPath: scene.path) {
-      files[name] = try Data(contentsOf: URL(filePath: scene.path + "/" + name))
-    }
-    return files
+    try contents(ofDirectory: scene.path)
   }
 
   @Test("YYCache: every read wrote to disk")

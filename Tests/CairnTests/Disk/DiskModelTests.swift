@@ -137,6 +137,9 @@ struct DiskModelTests {
         }
       case 24:
         if random.below(6) == 0 {
+          // What was read is kept by a close only where something was written, too.
+          try cache.setValue("last", forKey: key)
+          model.set(ModelDisk.Entry(key: key, value: "last", written: now, accessed: now))
           try cache.close()
           scene.background.discardAll()
           cache = try open()

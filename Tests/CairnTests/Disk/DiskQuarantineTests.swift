@@ -17,11 +17,7 @@ struct DiskQuarantineTests {
   }
 
   private func contents() throws -> [String: Data] {
-    var contents: [String: Data] = [:]
-    for name in try FileManager.default.contentsOfDirectory(atPath: scene.path) {
-      contents[name] = try? Data(contentsOf: URL(filePath: scene.path + "/" + name))
-    }
-    return contents
+    try CairnTests.contents(ofDirectory: scene.path)
   }
 
   private func open(
@@ -65,7 +61,7 @@ struct DiskQuarantineTests {
     #expect(names.count == 1)
     for (name, bytes) in before {
       let path = scene(try #require(names.first)) + "/" + name
-      #expect(try Data(contentsOf: URL(filePath: path)) == bytes, "\(name)")
+      #expect(try CairnTests.bytes(ofFile: path) == bytes, "\(name)")
     }
     #expect(log.all.contains { $0.contains("20 entries were salvaged") && $0.contains(names[0]) })
     let cache = try open()
@@ -154,25 +150,42 @@ struct DiskQuarantineTests {
 struct DiskQuarantineCrashTests {
   private static let path = "/cache"
 
-  private static func open(
-    _ fileSystem: SimulatedFileSystem, _ policy: CorruptStorePolicy = .quarantine
-  ) throws(CacheError) -> DiskCache<Int, String> {
-    var configuration = DiskCacheConfiguration.unlimited
-    configuration.store = .simulated(ManualClock())
-    configuration.corruptStorePolicy = policy
-    return try DiskCache(
-      path: path, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
-      environment: Environment(fileSystem: fileSystem, background: ManualBackgroundQueue()))
+  /// A process that may have the cache open.
+  private final class Opener {
+    let fileSystem: SimulatedFileSystem
+    private let queue = ManualBackgroundQueue()
+
+    init(_ disk: SimulatedDisk, seed: UInt64 = 1) {
+      fileSystem = SimulatedFileSystem(disk: disk, seed: seed)
+    }
+
+    var environment: Environment { Environment(fileSystem: fileSystem, background: queue) }
+
+    func open() throws(CacheError) -> DiskCache<Int, String> {
+      var configuration = DiskCacheConfiguration.unlimited
+      configuration.store = .simulated(ManualClock())
+      configuration.corruptStorePolicy = .quarantine
+      return try DiskCache(
+        path: path, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
+        environment: environment)
+    }
+
+    /// Ends the process, and forgets the jobs that hold what it had open.
+    func end() {
+      fileSystem.intervene = nil
+      fileSystem.kill()
+      queue.discardAll()
+    }
   }
 
   /// A disk with a corrupt store of ten entries on it.
   private static func makeDisk() throws -> SimulatedDisk {
     let disk = SimulatedDisk()
-    let fileSystem = SimulatedFileSystem(disk: disk, seed: 1)
-    let cache = try open(fileSystem)
+    let opener = Opener(disk)
+    let cache = try opener.open()
     for number in 0..<10 { try cache.setValue("value \(number)", forKey: number) }
     try cache.close()
-    fileSystem.kill()
+    opener.end()
     let settled = disk.settled()
     var manifest = try #require(settled.contents(of: "\(path)/MANIFEST"))
     manifest[20] ^= 1
@@ -193,7 +206,8 @@ struct DiskQuarantineCrashTests {
     var isThrough = false
     while !isThrough {
       var disk = base.settled()
-      let fileSystem = SimulatedFileSystem(disk: disk, seed: random.next())
+      let opener = Opener(disk, seed: random.next())
+      let fileSystem = opener.fileSystem
       fileSystem.intervene = { [unowned fileSystem] _ in
         guard fileSystem.callCount == step else { return nil }
         switch trouble {
@@ -204,21 +218,20 @@ struct DiskQuarantineCrashTests {
       }
       var isWritten = false
       do {
-        let cache = try Self.open(fileSystem)
+        let cache = try opener.open()
         try cache.setValue("acknowledged", forKey: 100, durability: .durable)
         isWritten = true
         // Also where the call that fails comes later.
         isThrough = fileSystem.callCount < step
       } catch {}
-      fileSystem.intervene = nil
-      fileSystem.kill()
+      opener.end()
       if trouble == .powerCut || step % 2 == 0 {
         var cut = RandomCut(random)
         disk = disk.afterPowerCut(&cut)
         random = FuzzRandom(seed: random.next())
       }
-      let next = SimulatedFileSystem(disk: disk, seed: random.next())
-      let cache = try Self.open(next)
+      let next = Opener(disk, seed: random.next())
+      let cache = try next.open()
       let keys = Set(try cache.keys())
       // What could not be read at that time is left out, and is where the rest of the old store is.
       if trouble != .inputOutput {
@@ -234,12 +247,51 @@ struct DiskQuarantineCrashTests {
       #expect(quarantined.first?.hasPrefix("cache.quarantine-") == true)
       let salvaged = try Store.salvage(
         path: "/\(quarantined.first ?? "none")", to: "/salvaged",
-        environment: Environment(fileSystem: next, background: ManualBackgroundQueue()))
+        environment: next.environment)
       #expect(salvaged.entryCount == 10, "\(trouble) at call \(step)")
-      next.kill()
+      next.end()
       step += 1
     }
     #expect(step > 50)
+  }
+
+  @Test(
+    "Of two openers that find it corrupt at the same moment one sets it aside, and nothing is lost")
+  func interleaved() throws {
+    let disk = try Self.makeDisk()
+    let opener = Opener(disk)
+    let first = opener.fileSystem
+    var written: Set<Int> = []
+    /// Another process, which may or may not get to open it.
+    func openElsewhere(_ key: Int) {
+      let second = Opener(disk, seed: 2)
+      do {
+        let cache = try second.open()
+        try cache.setValue("acknowledged", forKey: key)
+        written.insert(key)
+        try cache.close()
+      } catch {}
+      second.end()
+    }
+    var lockCount = 0
+    first.intervene = { [unowned first] call in
+      if call == .lock, first.currentPath == "\(Self.path)/LOCK" {
+        lockCount += 1
+        // The first two are those of opening it in vain.
+        if lockCount == 3 { openElsewhere(100) }
+      }
+      if call == .exchange, first.currentPath == "\(Self.path)" { openElsewhere(200) }
+      return nil
+    }
+    if let cache = try? opener.open() { try cache.close() }
+    #expect(lockCount >= 3)
+    opener.end()
+    let last = Opener(disk, seed: 3)
+    let cache = try last.open()
+    #expect(try Set(cache.keys()) == Set(0..<10).union(written))
+    #expect(disk.names(at: "/").filter { $0.hasPrefix("cache.quarantine-") }.count == 1)
+    try cache.close()
+    last.end()
   }
 
   @Test("Where names cannot be exchanged, opening says so and leaves everything as it was")
@@ -249,12 +301,12 @@ struct DiskQuarantineCrashTests {
     let names = disk.names(at: Self.path)
     let contents = names.map { disk.contents(of: "\(Self.path)/\($0)") }
     for _ in 0..<2 {
-      let fileSystem = SimulatedFileSystem(disk: disk, seed: 1)
-      let error = #expect(throws: CacheError.self) { try Self.open(fileSystem) }
+      let opener = Opener(disk)
+      let error = #expect(throws: CacheError.self) { try opener.open() }
       guard case .store(.unsupportedFileSystem) = error else {
         return #expect(Bool(false), "it was \(error.debugDescription)")
       }
-      fileSystem.kill()
+      opener.end()
       #expect(disk.names(at: Self.path) == names)
       #expect(names.map { disk.contents(of: "\(Self.path)/\($0)") } == contents)
       // One empty directory is left, which the next attempt uses.

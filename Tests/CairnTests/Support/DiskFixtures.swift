@@ -72,9 +72,25 @@ final class DiskScene: Sendable {
   }
 }
 
+/// The bytes of each file in a directory, by name.
+func contents(ofDirectory path: String) throws -> [String: Data] {
+  var contents: [String: Data] = [:]
+  for name in try FileManager.default.contentsOfDirectory(atPath: path) {
+    contents[name] = try bytes(ofFile: path + "/" + name)
+  }
+  return contents
+}
+
+/// The bytes of a file. Foundation loses some memory where it reads one without any, as `LOCK` is.
+func bytes(ofFile path: String) throws -> Data {
+  let attributes = try FileManager.default.attributesOfItem(atPath: path)
+  if attributes[.size] as? Int == 0 { return Data() }
+  return try Data(contentsOf: URL(filePath: path))
+}
+
 /// Throws away a bit of a file, so that what is there is corrupt.
 func damage(_ path: String, at offset: Int) throws {
-  var bytes = try Data(contentsOf: URL(filePath: path))
+  var bytes = try bytes(ofFile: path)
   bytes[offset] ^= 0x10
   try bytes.write(to: URL(filePath: path))
 }

@@ -1,0 +1,79 @@
+import CairnStore
+import Foundation
+import FuzzSupport
+
+/// Threads that use a store at once, on the real disk: what each call answered must be what it would have
+/// answered had all calls come one after the other, for every key. With `--kill` the threads are those of
+/// another process, which is killed; whatever it had been told is there, and what it had not is there or not.
+///
+/// A seed decides what the threads do, not how they meet, so a failure need not come again; the history
+/// that nothing explains is printed with it.
+@main
+enum HistoryFuzzer {
+  static func main() {
+    let arguments = CommandLine.arguments
+    if arguments.count == 6, arguments[1] == "--worker" {
+      KillRun.work(store: arguments[2], log: arguments[3], arguments[4], arguments[5])
+    }
+    let fuzzer = Fuzzer(name: "HistoryFuzzer", iterations: 1000, options: ["--kill"])
+    let kills = fuzzer.arguments.contains("--kill")
+    fuzzer.run { seed in
+      kills ? try KillRun.run(seed: seed) : try ThreadRun.run(seed: seed)
+    }
+  }
+}
+
+/// A directory that is removed in the end.
+struct RunDirectory: ~Copyable {
+  let path: String
+
+  /// - Parameter onDisk: else in memory, where that can be had: there syncs take no time, so more threads meet.
+  init(onDisk: Bool) throws {
+    let memory = "/dev/shm"
+    let parent =
+      onDisk || !FileManager.default.isWritableFile(atPath: memory)
+      ? NSTemporaryDirectory() : memory
+    path = "\(parent)/cairn-history-\(getpid())-\(HistoryLog.now())"
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  var store: String { path + "/store" }
+}
+
+extension Store {
+  /// The number of a key's value and its version; 0 for nothing.
+  func state(_ key: Int) throws -> (value: UInt64, version: UInt64) {
+    guard let entry = try entry(forKey: HistoryPlan.key(key)) else { return (0, 0) }
+    return (try HistoryPlan.number(of: entry.value), entry.info.version)
+  }
+}
+
+/// Threads of this process, some rounds of them on one store, which is closed and opened in between.
+enum ThreadRun {
+  static func run(seed: UInt64) throws -> Tally {
+    var random = FuzzRandom(seed: seed)
+    let directory = try RunDirectory(onDisk: random.once(in: 10))
+    var check = HistoryCheck()
+    let (threadCount, keyCount) = (2 + random.below(3), 1 + random.below(3))
+    var store = try Store(path: directory.store, configuration: StoreSubject.configuration)
+    for round in 0..<UInt64(1 + random.below(4)) {
+      let plan = HistoryPlan(
+        seed: random.next(), threadCount: threadCount, keyCount: keyCount,
+        callCount: 100 / threadCount / keyCount, firstValue: round << 32)
+      let log = try HistoryLog(
+        path: nil, threadCount: threadCount, capacity: Linearizability.operationLimit)
+      try HistoryWorker(StoreSubject(store), plan, log).run()
+      if random.once(in: 2) {
+        try store.close()
+        store = try Store(path: directory.store, configuration: StoreSubject.configuration)
+      }
+      try check.check(log, keyCount: keyCount) { try store.state($0) }
+    }
+    try store.close()
+    let errors = try Store.verify(path: directory.store).errors
+    guard errors.isEmpty else { throw FuzzFailure("the store is damaged: \(errors)") }
+    return check.tally
+  }
+}

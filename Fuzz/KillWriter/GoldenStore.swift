@@ -1,0 +1,105 @@
+import CairnStore
+import Glibc
+
+/// The stores that every later version must open: one that was closed and one whose process died, with
+/// every kind of file and of record in them. What they hold is said by `entries`, from which the tests know it.
+package enum GoldenStore {
+  package struct Expected: Equatable, Sendable {
+    package var byteCount: Int
+    package var cost: UInt64?
+    package var metadata: [UInt8]
+    package var hasEnd: Bool
+    package var hasIdleLimit: Bool
+
+    package init(
+      byteCount: Int, cost: UInt64? = nil, metadata: [UInt8] = [], hasEnd: Bool = false,
+      hasIdleLimit: Bool = false
+    ) {
+      self.byteCount = byteCount
+      self.cost = cost
+      self.metadata = metadata
+      self.hasEnd = hasEnd
+      self.hasIdleLimit = hasIdleLimit
+    }
+  }
+
+  /// Far enough for any test.
+  private static let century = Duration.seconds(100 * 365 * 86_400)
+
+  package static func value(_ key: String, byteCount: Int) -> [UInt8] {
+    let seed = key.utf8.reduce(5381) { ($0 &* 33 &+ Int($1)) & 0xFFFF }
+    return (0..<byteCount).map { UInt8(truncatingIfNeeded: ($0 &* 31 &+ seed) >> 3 &+ $0) }
+  }
+
+  /// What each store holds.
+  package static let entries: [String: Expected] = {
+    var entries: [String: Expected] = [
+      "plain": Expected(byteCount: 100), "empty": Expected(byteCount: 0),
+      "of its own segment": Expected(byteCount: 70_000),
+      "overwritten": Expected(byteCount: 60), "set again": Expected(byteCount: 33),
+      "in a batch": Expected(byteCount: 20), "also in the batch": Expected(byteCount: 5000),
+      "compared and set": Expected(byteCount: 44),
+      "with all": Expected(
+        byteCount: 12, cost: 7, metadata: Array("metadata".utf8), hasEnd: true, hasIdleLimit: true),
+      "extended": Expected(byteCount: 9, hasEnd: true),
+      String(repeating: "long key ", count: 60): Expected(byteCount: 3),
+    ]
+    for number in 0..<40 { entries["number \(number)"] = Expected(byteCount: 400 + number) }
+    return entries
+  }()
+
+  /// Keys that were there once.
+  package static let absent = [
+    "before all was removed", "removed", "expired", "removed in a batch",
+  ]
+
+  /// Writes one.
+  static func write(path: String, isClosed: Bool) throws {
+    var configuration = configuration()
+    configuration.checkpointRecordThreshold = 0
+    var store = try Store(path: path, configuration: configuration)
+    func set(_ key: String, _ byteCount: Int) throws {
+      try store.setValue(value(key, byteCount: byteCount), forKey: key)
+    }
+    try set("before all was removed", 1000)
+    try store.removeAll()
+    for number in 0..<40 {
+      try set("number \(number)", 3000)
+      try set("number \(number)", 400 + number)
+    }
+    for key in ["overwritten", "removed", "set again"] { try set(key, 500) }
+    // Of what follows, some is moved and some is not; tombstones stay in the log in between.
+    try store.compact()
+    try store.removeValue(forKey: "removed")
+    try store.removeValue(forKey: "set again")
+    try set("set again", 33)
+    try set("overwritten", 60)
+    try set("plain", 100)
+    try set("empty", 0)
+    try set("of its own segment", 70_000)
+    try set(String(repeating: "long key ", count: 60), 3)
+    try set("compared and set", 10)
+    let version = try store.info(forKey: "compared and set")?.version
+    _ = try store.compareAndSet(
+      value("compared and set", byteCount: 44), forKey: "compared and set", expecting: version)
+    try store.setValue(
+      value("with all", byteCount: 12), forKey: "with all", lifetime: century, idleLimit: century,
+      cost: 7, metadata: Array("metadata".utf8))
+    try store.setValue([1], forKey: "expired", lifetime: .zero)
+    try set("removed in a batch", 10)
+    if !isClosed {
+      // A checkpoint, and what came after it.
+      try store.close()
+      store = try Store(path: path, configuration: configuration)
+    }
+    try store.write { batch in
+      try batch.setValue(value("in a batch", byteCount: 20), forKey: "in a batch")
+      try batch.removeValue(forKey: "removed in a batch")
+      try batch.setValue(value("also in the batch", byteCount: 5000), forKey: "also in the batch")
+    }
+    try store.setValue(value("extended", byteCount: 9), forKey: "extended", lifetime: .seconds(900))
+    try store.extendLifetime(forKey: "extended", to: century)
+    try store.sync()
+    if isClosed { try store.close() } else { _exit(0) }
+  }
+}

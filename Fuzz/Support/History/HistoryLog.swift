@@ -1,0 +1,148 @@
+import Glibc
+import Synchronization
+
+/// Where threads write down what they do, in a file that is mapped, so that it outlives the process.
+///
+/// A part for each thread, of which it alone writes. What an operation is to do stands there before it is
+/// called, and its end after its answer, so after a kill each of them is whole, pending, or was not called.
+// SAFETY: `@unchecked Sendable` since each thread has its own part, and it is read when they have ended.
+@safe
+package final class HistoryLog: @unchecked Sendable {
+  private static let wordsPerEntry = 8
+
+  private let words: UnsafeMutablePointer<UInt64>
+  private let threadCount: Int
+  /// Operations that a thread may write down.
+  package let capacity: Int
+
+  private var byteCount: Int { threadCount * (capacity * Self.wordsPerEntry + 1) * 8 }
+
+  /// - Parameter path: a file that is made where it is missing; `nil`: memory of this process.
+  package init(path: String?, threadCount: Int, capacity: Int) throws {
+    self.threadCount = threadCount
+    self.capacity = capacity
+    let size = threadCount * (capacity * Self.wordsPerEntry + 1) * 8
+    var file: Int32 = -1
+    if let path {
+      file = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+      guard file >= 0, ftruncate(file, size) == 0 else {
+        throw FuzzFailure("\(path): errno \(errno)")
+      }
+    }
+    let flags = path == nil ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED
+    let address = unsafe mmap(nil, size, PROT_READ | PROT_WRITE, flags, file, 0)
+    if file >= 0 { close(file) }
+    guard let address = unsafe address, unsafe address != MAP_FAILED else {
+      throw FuzzFailure("mmap: errno \(errno)")
+    }
+    unsafe words = address.bindMemory(to: UInt64.self, capacity: size / 8)
+  }
+
+  deinit { unsafe munmap(words, byteCount) }
+
+  /// Forgets all.
+  package func clear() { unsafe words.update(repeating: 0, count: byteCount / 8) }
+
+  private func part(_ thread: Int) -> UnsafeMutablePointer<UInt64> {
+    unsafe words + thread * (capacity * Self.wordsPerEntry + 1)
+  }
+
+  package static func now() -> UInt64 {
+    var time = timespec()
+    unsafe clock_gettime(CLOCK_MONOTONIC, &time)
+    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+  }
+
+  /// Whether a thread has begun anything.
+  package var hasBegun: Bool { (0..<threadCount).contains { unsafe part($0)[0] > 0 } }
+
+  /// Operations that a thread may still write down.
+  package func room(of thread: Int) -> Int { capacity - Int(unsafe part(thread)[0]) }
+
+  /// Notes what is about to be called, for one key or several.
+  ///
+  /// - Returns: where it stands.
+  package func begin(_ thread: Int, _ actions: [(key: Int, HistoryOperation.Action)]) -> Range<Int>
+  {
+    let part = unsafe part(thread)
+    let first = Int(unsafe part[0])
+    for (place, (key, action)) in actions.enumerated() {
+      let entry = unsafe part + 1 + (first + place) * Self.wordsPerEntry
+      let (kind, value, expected): (UInt64, UInt64, UInt64) =
+        switch action {
+        case .write(let value): (1, value, 0)
+        case .erase: (2, 0, 0)
+        case .remove: (3, 0, 0)
+        case .read: (4, 0, 0)
+        case .compareAndSet(let expected, let value): (5, value, expected)
+        case .compareAndRemove(let expected): (6, 0, expected)
+        }
+      unsafe entry[2] = kind | UInt64(key) << 8
+      unsafe entry[3] = value
+      unsafe entry[4] = expected
+      unsafe entry[5] = 0
+      unsafe entry[0] = Self.now()
+    }
+    atomicMemoryFence(ordering: .sequentiallyConsistent)
+    unsafe part[0] = UInt64(first + actions.count)
+    atomicMemoryFence(ordering: .sequentiallyConsistent)
+    return first..<first + actions.count
+  }
+
+  /// Notes what was answered; the answers are in the order of the actions.
+  package func end(_ thread: Int, _ entries: Range<Int>, _ outcomes: [HistoryOperation.Outcome]) {
+    let now = Self.now()
+    for (index, outcome) in zip(entries, outcomes) {
+      let entry = unsafe part(thread) + 1 + index * Self.wordsPerEntry
+      let (kind, first, second): (UInt64, UInt64, UInt64) =
+        switch outcome {
+        case .pending: (0, 0, 0)
+        case .done: (1, 0, 0)
+        case .stored(let version): (2, version, 0)
+        case .removed(let wasThere): (3, wasThere ? 1 : 0, 0)
+        case .found(let value, let version): (4, value, version)
+        case .mismatch(let version): (5, version, 0)
+        }
+      unsafe entry[6] = first
+      unsafe entry[7] = second
+      unsafe entry[1] = now
+      atomicMemoryFence(ordering: .sequentiallyConsistent)
+      unsafe entry[5] = kind
+    }
+  }
+
+  /// All that was written down, by key.
+  package func operations() throws -> [Int: [HistoryOperation]] {
+    var operations: [Int: [HistoryOperation]] = [:]
+    for thread in 0..<threadCount {
+      let part = unsafe part(thread)
+      for index in 0..<Int(unsafe part[0]) {
+        let entry = unsafe part + 1 + index * Self.wordsPerEntry
+        let action: HistoryOperation.Action =
+          switch unsafe entry[2] & 0xFF {
+          case 1: .write(value: unsafe entry[3])
+          case 2: .erase
+          case 3: .remove
+          case 4: .read
+          case 5: .compareAndSet(expecting: unsafe entry[4], value: unsafe entry[3])
+          case 6: .compareAndRemove(expecting: unsafe entry[4])
+          default: throw FuzzFailure("the log of a history has an entry of no kind")
+          }
+        let outcome: HistoryOperation.Outcome =
+          switch unsafe entry[5] {
+          case 1: .done
+          case 2: .stored(version: unsafe entry[6])
+          case 3: .removed(unsafe entry[6] == 1)
+          case 4: .found(value: unsafe entry[6], version: unsafe entry[7])
+          case 5: .mismatch(version: unsafe entry[6])
+          default: .pending
+          }
+        operations[Int(unsafe entry[2] >> 8), default: []].append(
+          HistoryOperation(
+            action, outcome, begin: unsafe entry[0],
+            end: outcome == .pending ? .max : unsafe entry[1], thread: thread))
+      }
+    }
+    return operations
+  }
+}

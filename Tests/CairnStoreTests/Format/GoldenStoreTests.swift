@@ -1,0 +1,94 @@
+import CairnStore
+import Foundation
+import KillWriter
+import Testing
+
+/// Stores that were written once, by `KillWriter golden`, and are opened by every version from then on.
+@Suite("Golden stores")
+struct GoldenStoreTests {
+  /// Version, a hyphen, and how the store was left.
+  static let names = ["1.0-closed", "1.0-killed"]
+
+  /// A copy, with the rights that a store has.
+  private func copy(_ name: String) throws -> TemporaryDirectory {
+    let source = URL(filePath: #filePath).deletingLastPathComponent()
+      .appending(path: "GoldenStores/\(name)")
+    let directory = try TemporaryDirectory()
+    try FileManager.default.createDirectory(
+      atPath: directory.store, withIntermediateDirectories: false,
+      attributes: [.posixPermissions: 0o700])
+    for file in try FileManager.default.contentsOfDirectory(atPath: source.path) {
+      let bytes = try Data(contentsOf: source.appending(path: file))
+      let isMade = FileManager.default.createFile(
+        atPath: directory.store + "/" + file, contents: bytes,
+        attributes: [.posixPermissions: 0o600])
+      #expect(isMade)
+    }
+    return directory
+  }
+
+  private func check(_ store: Store) throws {
+    var found: [String: GoldenStore.Expected] = [:]
+    try store.forEachEntry { entry in
+      let key = String(decoding: entry.key, as: UTF8.self)
+      #expect(entry.value == GoldenStore.value(key, byteCount: entry.value.count), "\(key)")
+      found[key] = GoldenStore.Expected(
+        byteCount: entry.value.count, cost: entry.info.cost, metadata: entry.metadata,
+        hasEnd: entry.info.expires != nil, hasIdleLimit: entry.info.idleLimit != nil)
+      return .next
+    }
+    #expect(found == GoldenStore.entries)
+    for key in GoldenStore.absent { #expect(try store.value(forKey: key) == nil, "\(key)") }
+  }
+
+  @Test("is read with all that it holds, without a change", arguments: names)
+  func read(name: String) throws {
+    let directory = try copy(name)
+    #expect(try Store.verify(path: directory.store).errors == [])
+    let store = try Store(directory.store, readOnly: true)
+    try check(store)
+    #expect(try store.statistics().recovery.wasClean == name.hasSuffix("closed"))
+    try store.close()
+  }
+
+  @Test("is written to, compacted, closed and opened again", arguments: names)
+  func written(name: String) throws {
+    let directory = try copy(name)
+    var store = try Store(directory.store)
+    try check(store)
+    try store.setValue("new", forKey: "new")
+    try store.compact()
+    try store.close()
+    store = try Store(directory.store)
+    #expect(try store.text("new") == "new")
+    try store.removeValue(forKey: "new")
+    try check(store)
+    try store.close()
+    #expect(try Store.verify(path: directory.store).errors == [])
+  }
+
+  @Test("is salvaged, also without its manifest", arguments: names)
+  func salvaged(name: String) throws {
+    let directory = try copy(name)
+    _ = try Store.salvage(path: directory.store, to: directory("salvaged"))
+    try check(try Store(directory("salvaged")))
+    try FileManager.default.removeItem(atPath: directory.store + "/MANIFEST")
+    _ = try Store.salvage(path: directory.store, to: directory("without"))
+    let found = try Store(directory("without")).contents()
+    // Without a manifest nobody knows that everything was removed once.
+    #expect(
+      Set(found.keys).subtracting(["before all was removed"]) == Set(GoldenStore.entries.keys))
+  }
+
+  @Test("Each has every kind of file and of record", arguments: names)
+  func kinds(name: String) throws {
+    let directory = try copy(name)
+    let files = try FileManager.default.contentsOfDirectory(atPath: directory.store)
+    for prefix in ["LOCK", "MANIFEST", "seg-", "ckpt-"] {
+      #expect(files.contains { $0.hasPrefix(prefix) }, "\(prefix)")
+    }
+    let image = try Image(of: directory.store)
+    let records = try image.segmentNames.flatMap { try image.records(in: $0) }
+    #expect(Set(records.map(\.header.kind)) == [.put, .tombstone, .extension, .roll])
+  }
+}
