@@ -18,7 +18,9 @@ struct LayerTests {
       name: "CairnStore",
       layers: [["Base"], ["Platform"], ["Format"], ["Log", "Index"], ["Engine"], ["API"]]),
     // What lies beside its folders bridges to Foundation and knows none of them.
-    Module(name: "Cairn", layers: [["Base"], ["Platform"], ["Memory", "Disk"]]),
+    Module(
+      name: "Cairn",
+      layers: [["Base"], ["Platform"], ["Loading"], ["Memory", "Disk"], ["Tiered"]]),
   ]
 
   @Test("A file uses only types of its own layer and those below", arguments: modules)

@@ -35,6 +35,10 @@ public enum CacheError: Error, Sendable, Hashable {
 
   /// The task was cancelled before the work began.
   case cancelled
+  /// The live cache of a name has keys or values of another type.
+  case otherType(found: String, expected: String)
+  /// A load waits for itself: its loader asked for its own key, or for one whose load waits for it.
+  case circularLoad
 }
 
 extension CacheError: CustomStringConvertible {
@@ -51,6 +55,8 @@ extension CacheError: CustomStringConvertible {
     case .invalidName(let reason): "not a name for a cache: \(reason)"
     case .noCacheDirectory(let reason): "no directory for caches: \(reason)"
     case .cancelled: "cancelled before it began"
+    case .otherType(let found, let expected): "the cache is a \(found), not a \(expected)"
+    case .circularLoad: "a load waits for itself"
     }
   }
 }

@@ -118,7 +118,7 @@ extension DiskCache {
     }
   }
 
-  private func noteSubscriptFailure(_ error: CacheError, _ operation: String) {
+  func noteSubscriptFailure(_ error: CacheError, _ operation: String) {
     if plantedInCache(.subscriptFailsSilently) { return }
     events.counters.subscriptFailures.add()
     events.tellLog("\(operation) by subscript: \(error)")
@@ -128,27 +128,30 @@ extension DiskCache {
 
   /// Finds the record of a key, and returns what `body` makes of it.
   ///
-  /// - Parameter part: with `.head`, the value is not read, and this is no access and no hit.
+  /// - Parameters:
+  ///   - part: with `.head`, the value is not read, and this is no access and no hit.
+  ///   - counts: whether it is a hit or a miss at all.
   /// - Returns: `nil` where there is none, or where `body` threw of a value that is to be dropped.
   func fetch<Result>(
-    _ key: Key, part: Record.Part = .all,
+    _ key: Key, part: Record.Part = .all, counts: Bool = true,
     _ body: (borrowing PinnedEntry) throws(CacheError) -> Result
   ) throws(CacheError) -> Result? {
-    try keyCoder.encode(key) { (key) throws(CacheError) -> Result? in
+    let counts = counts && part == .all
+    return try keyCoder.encode(key) { (key) throws(CacheError) -> Result? in
       let record = try storing { () throws(StoreError) in
         try store.pinnedEntry(forKey: key, part: part)
       }
       guard let record else {
-        if part == .all { events.counters.misses.add() }
+        if counts { events.counters.misses.add() }
         return nil
       }
       do throws(CacheError) {
         let result = try body(record)
-        if part == .all { events.counters.hits.add() }
+        if counts { events.counters.hits.add() }
         return result
       } catch {
         try followPolicy(error, key)
-        if part == .all { events.counters.misses.add() }
+        if counts { events.counters.misses.add() }
         return nil
       }
     }

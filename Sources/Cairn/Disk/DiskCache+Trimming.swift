@@ -96,6 +96,7 @@ extension DiskCache: Trimming {
   /// - Parameter progress: told after each file that went, on this thread, under no lock. The entries are
   ///   gone by then.
   public func removeAll(progress: (RemoveAllProgress) -> Void) throws(CacheError) {
+    flights.noteRemovalOfAll()
     try storing { () throws(StoreError) in try store.removeAll(progress: progress) }
   }
 

@@ -26,6 +26,7 @@ extension DiskCache {
     let attributes = attributes(cost, lifetime, idleLimit, metadata)
     var version: UInt64 = 0
     try encode(value, forKey: key) { (key, value) throws(CacheError) in
+      noteWrite(key)
       version = try storing { () throws(StoreError) in
         try store.setValue(
           value, forKey: key, attributes: attributes, durability: durability)
@@ -48,6 +49,7 @@ extension DiskCache {
     let attributes = attributes(cost, lifetime, idleLimit, metadata)
     var result = CompareAndSetResult.mismatch(current: nil)
     try encode(value, forKey: key) { (key, value) throws(CacheError) in
+      noteWrite(key)
       result = try storing { () throws(StoreError) in
         try store.compareAndSet(
           value, forKey: key, expecting: version, attributes: attributes, durability: durability)
@@ -69,6 +71,16 @@ extension DiskCache {
     _ pairs: some Sequence<(key: Key, value: Value)>, lifetime: Duration? = nil,
     idleLimit: Duration? = nil, durability: Durability? = nil
   ) throws(CacheError) {
+    _ = try setBatch(pairs, lifetime: lifetime, idleLimit: idleLimit, durability: durability)
+  }
+
+  /// As `setValues`.
+  ///
+  /// - Returns: the version of each value; `nil` of those whose key comes again later.
+  func setBatch(
+    _ pairs: some Sequence<(key: Key, value: Value)>, lifetime: Duration?, idleLimit: Duration?,
+    durability: Durability?
+  ) throws(CacheError) -> [UInt64?] {
     var all: [(key: Key, bytes: [UInt8], value: Value)] = []
     var last: [[UInt8]: Int] = [:]
     for (key, value) in pairs {
@@ -78,8 +90,9 @@ extension DiskCache {
     }
     let metadata = CacheMetadata(tag: valueCoder.tag, rest: []).encoded
     var batch = try storing { () throws(StoreError) in try store.makeBatch() }
-    var written: [Key] = []
+    var written: [Int] = []
     // Of one key the last value alone: else observers would be told that one went before it came.
+    for pair in all { flights.noteWrite(pair.bytes) }
     for (index, pair) in all.enumerated()
     where last[pair.bytes] == index || plantedInCache(.batchTellsAll) {
       try valueCoder.withBytes(pair.value) { (value) throws(CacheError) in
@@ -89,16 +102,19 @@ extension DiskCache {
             metadata: metadata)
         }
       }
-      written.append(pair.key)
+      written.append(index)
     }
     var version: UInt64
     do throws(StoreError) { version = try store.commit(batch, durability: durability) } catch {
       throw .store(error)
     }
-    for key in written {
-      events.noteInsertion(of: key, version: version)
+    var versions = [UInt64?](repeating: nil, count: all.count)
+    for index in written {
+      events.noteInsertion(of: all[index].key, version: version)
+      versions[index] = version
       version += 1
     }
+    return versions
   }
 
   /// Sets the values of many keys as one batch, as the configuration says.
@@ -113,8 +129,13 @@ extension DiskCache {
   @discardableResult
   public func removeValue(forKey key: Key, durability: Durability?) throws(CacheError) -> Bool {
     try keyCoder.encode(key) { (key) throws(CacheError) in
-      try storing { () throws(StoreError) in
-        try store.removeValue(forKey: key, durability: durability)
+      let isLoading = noteWrite(key)
+      return try storing { () throws(StoreError) in
+        if try store.removeValue(forKey: key, durability: durability) { return true }
+        if !isLoading { return false }
+        // What was loaded may have been kept just after that look; from here on it is not.
+        store.passWriters()
+        return try store.removeValue(forKey: key, durability: durability)
       }
     }
   }
@@ -132,7 +153,8 @@ extension DiskCache {
     _ key: Key, expecting version: UInt64, durability: Durability? = nil
   ) throws(CacheError) -> Bool {
     try keyCoder.encode(key) { (key) throws(CacheError) in
-      try storing { () throws(StoreError) in
+      noteWrite(key)
+      return try storing { () throws(StoreError) in
         try store.compareAndRemove(key, expecting: version, durability: durability)
       }
     }
@@ -144,11 +166,18 @@ extension DiskCache {
   /// - Throws: as `value(forKey:)` and `removeValue(forKey:)`; nothing was removed then, but for
   ///   `durabilityUnknown`, where nobody has the value.
   public func takeValue(forKey key: Key) throws(CacheError) -> Value? {
+    var isLoading = try keyCoder.encode(key) { (key) in noteWrite(key) }
     while true {
       let found = try fetch(key) { (record) throws(CacheError) in
         (value: try decode(record), version: record.version)
       }
-      guard let found else { return nil }
+      guard let found else {
+        if !isLoading { return nil }
+        // As with `removeValue`.
+        store.passWriters()
+        isLoading = false
+        continue
+      }
       if try compareAndRemove(key, expecting: found.version)
         || plantedInCache(.takeReturnsOld)
       {
@@ -167,12 +196,14 @@ extension DiskCache {
     forKeys keys: some Sequence<Key>, durability: Durability?
   ) throws(CacheError) -> Int {
     var encoded: [[UInt8]] = []
-    for key in keys {
-      encoded.append(
-        try keyCoder.encode(key) { (key) throws(CacheError) in [UInt8](copying: key) })
-    }
+    for key in keys { encoded.append(try bytes(of: key)) }
+    let loading = encoded.filter { flights.noteWrite($0) }
     return try storing { () throws(StoreError) in
-      try store.remove(keys: encoded, durability: durability).count
+      let count = try store.remove(keys: encoded, durability: durability).count
+      if loading.isEmpty { return count }
+      // As with `removeValue`.
+      store.passWriters()
+      return try store.remove(keys: loading, durability: durability).count + count
     }
   }
 
@@ -218,7 +249,7 @@ extension DiskCache {
 
   // MARK: Bytes
 
-  private func attributes(
+  func attributes(
     _ cost: UInt64?, _ lifetime: Duration?, _ idleLimit: Duration?, _ metadata: [UInt8]
   ) -> EntryAttributes {
     EntryAttributes(
@@ -226,7 +257,7 @@ extension DiskCache {
       metadata: CacheMetadata(tag: valueCoder.tag, rest: metadata).encoded)
   }
 
-  private func encode(
+  func encode(
     _ value: Value, forKey key: Key,
     _ body: (_ key: RawSpan, _ value: RawSpan) throws(CacheError) -> Void
   ) throws(CacheError) {

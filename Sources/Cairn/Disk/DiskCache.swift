@@ -25,6 +25,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   let valueCoder: ValueCoder<Value>
   let events: DiskEvents<Key>
   let workers: WorkQueue
+  /// By the bytes of keys.
+  let flights = SingleFlight<[UInt8], Value>()
   /// As it was opened.
   public let configuration: DiskCacheConfiguration
   /// The name that it was opened by, or the last part of its path.
@@ -85,12 +87,15 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
       valueCoder: valueCoder, environment: .system())
   }
 
-  /// Opens one in an environment of the caller's: for tests.
+  /// Opens one in an environment of the caller's: for tests, and for a tier in front.
+  ///
+  /// - Parameter front: told of all that goes before anybody else is.
   package init(
     path: String, name: String? = nil, configuration: DiskCacheConfiguration,
-    keyCoder: KeyCoder<Key>, valueCoder: ValueCoder<Value>, environment: Environment
+    keyCoder: KeyCoder<Key>, valueCoder: ValueCoder<Value>, environment: Environment,
+    front: (@Sendable (RemovalEvent) -> Void)? = nil
   ) throws(CacheError) {
-    let events = DiskEvents(keyCoder: keyCoder, log: configuration.store.log)
+    let events = DiskEvents(keyCoder: keyCoder, log: configuration.store.log, front: front)
     var storeConfiguration = configuration.store
     let observer = storeConfiguration.removalObserver
     storeConfiguration.removalObserver = { event in

@@ -16,12 +16,18 @@ final class DiskEvents<Key: Hashable & Sendable>: Sendable {
   let counters = DiskCounters()
   private let keyCoder: KeyCoder<Key>
   private let log: (@Sendable (String) -> Void)?
+  /// Told before everybody else, whether anybody else listens or not: a tier in front.
+  private let front: (@Sendable (RemovalEvent) -> Void)?
   private let state = Lock(State())
   /// So that nothing is decoded, and no lock taken, where nobody listens.
   private let isObserved = Atomic(false)
 
-  init(keyCoder: KeyCoder<Key>, log: (@Sendable (String) -> Void)?) {
+  init(
+    keyCoder: KeyCoder<Key>, log: (@Sendable (String) -> Void)?,
+    front: (@Sendable (RemovalEvent) -> Void)?
+  ) {
     self.keyCoder = keyCoder
+    self.front = front
     self.log = log
   }
 
@@ -65,6 +71,7 @@ final class DiskEvents<Key: Hashable & Sendable>: Sendable {
 
   /// To be told by the store of all that goes.
   func noteRemoval(_ event: RemovalEvent) {
+    front?(event)
     switch event {
     case .all(let version, let count):
       counters.note(.removed, count: count)

@@ -16,10 +16,28 @@ public struct KeyCoder<Key: Sendable>: Sendable {
 
   let withBytes: Encoding
   private let decoding: Decoding
+  let identity: KeyIdentity
 
-  init(withBytes: @escaping Encoding, decode: @escaping Decoding) {
+  init(
+    withBytes: @escaping Encoding, decode: @escaping Decoding, identity: KeyIdentity = .bytes
+  ) {
     self.withBytes = withBytes
     decoding = decode
+    self.identity = identity
+  }
+
+  /// The same coder, of which is known that keys are equal exactly where their bytes are. A
+  /// ``TieredCache`` then finds a key in memory without encoding it.
+  ///
+  /// The ready-made coders know it of themselves, but for JSON: two texts in a key that are canonically equal
+  /// and differ in their UTF-8 make equal keys with different bytes. Where it is promised and does not hold,
+  /// a read may find the value of another key.
+  public func comparingByEquality() -> KeyCoder {
+    KeyCoder(withBytes: withBytes, decode: decoding, identity: .equality)
+  }
+
+  fileprivate func readyMade() -> KeyCoder {
+    KeyCoder(withBytes: withBytes, decode: decoding, identity: .readyMade)
   }
 
   /// A coder of one's own. Decoding is needed by events and by iterating alone.
@@ -56,10 +74,21 @@ public struct KeyCoder<Key: Sendable>: Sendable {
   }
 }
 
+/// By what a front may tell keys apart.
+enum KeyIdentity: Sendable {
+  /// By their bytes alone.
+  case bytes
+  /// By `==`, on the word of whoever made the coder.
+  case equality
+  /// By `==`, of strings by their UTF-8. The coder is one of those here, so it does nothing but code.
+  case readyMade
+}
+
 extension KeyCoder where Key: ByteSource {
   fileprivate init(passing decode: @escaping Decoding) {
     self.init(
-      withBytes: { (key, body) throws(CacheError) in try key.withBytes(body) }, decode: decode)
+      withBytes: { (key, body) throws(CacheError) in try key.withBytes(body) }, decode: decode,
+      identity: .readyMade)
   }
 }
 
@@ -96,7 +125,8 @@ extension KeyCoder where Key: FixedWidthInteger {
           throw CodingFailure("\(bytes.count) bytes instead of \(Key.bitWidth / 8)")
         }
         return bytes.reduce(Key(0)) { $0 << 8 | Key(truncatingIfNeeded: $1) }
-      })
+      }
+    ).readyMade()
   }
 }
 
@@ -119,7 +149,8 @@ extension KeyCoder<UUID> {
             id[0], id[1], id[2], id[3], id[4], id[5], id[6], id[7],
             id[8], id[9], id[10], id[11], id[12], id[13], id[14], id[15]
           ))
-      })
+      }
+    ).readyMade()
   }
 }
 

@@ -22,7 +22,8 @@ struct EntryNode: Sendable {
   @usableFromInline var idleLimit: Int64 = never
   @usableFromInline var written: Int64 = 0
   @usableFromInline var cost: UInt64 = 0
-  /// The version, and in the lowest bit whether SIEVE's hand is to pass it.
+  /// The version, and in the three lowest bits whether SIEVE's hand is to pass it, whether it was used since
+  /// a tier below was told, and whether that was a read.
   @usableFromInline var mark: UInt64 = 0
   @usableFromInline var hash: UInt32 = 0
   /// Where it stands in the heap of deadlines, or `noSlot`.
@@ -32,14 +33,28 @@ struct EntryNode: Sendable {
 
   @inlinable
   var version: UInt64 {
-    get { mark >> 1 }
-    set { mark = newValue << 1 | mark & 1 }
+    get { mark >> 3 }
+    set { mark = newValue << 3 | mark & 7 }
   }
 
   @inlinable
   var isVisited: Bool {
     get { mark & 1 != 0 }
     set { mark = mark & ~1 | (newValue ? 1 : 0) }
+  }
+
+  /// Whether it was read or written since `MemoryCache.takeRecentKeys` last gave its key.
+  @inlinable
+  var isRecent: Bool {
+    get { mark & 2 != 0 }
+    set { mark = mark & ~2 | (newValue ? 2 : 0) }
+  }
+
+  /// Whether it was read since a tier below knew it as just used.
+  @inlinable
+  var isRead: Bool {
+    get { mark & 4 != 0 }
+    set { mark = mark & ~4 | (newValue ? 4 : 0) }
   }
 
   /// Whether no read finds it any more.

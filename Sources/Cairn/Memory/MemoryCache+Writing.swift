@@ -1,5 +1,3 @@
-public import CairnStore
-
 extension MemoryCache {
   /// Sets the value of a key, and removes what is too much then.
   ///
@@ -20,6 +18,7 @@ extension MemoryCache {
     let cost = cost ?? defaultCost(of: value, forKey: key)
     let hash = MemoryTable<Key, Value>.hash(key)
     let times = clock.times(lifetime: lifetime, idleLimit: idleLimit)
+    flights.noteWrite(key)
     var removed = RemovedEntries<Key, Value>()
     let (isInserted, observers, schedules) = lock.withLock { state in
       let isInserted = state.put(
@@ -64,6 +63,7 @@ extension MemoryCache {
   public func takeValue(forKey key: Key) -> Value? {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
+    flights.noteWrite(key)
     var removed = RemovedEntries<Key, Value>()
     let observers = lock.withLock { state in
       state.noteWrite(hash: hash)
@@ -92,7 +92,10 @@ extension MemoryCache {
   ///
   /// - Complexity: O(1), whatever the number of entries; they are destroyed afterwards as the
   ///   configuration's `release` says.
-  public func removeAll() { removeAll(cause: .removed) }
+  public func removeAll() {
+    flights.noteRemovalOfAll()
+    removeAll(cause: .removed)
+  }
 
   func removeAll(cause: CacheRemovalCause) {
     var garbage = MemoryTable<Key, Value>()
@@ -152,53 +155,6 @@ extension MemoryCache {
         removeValue(forKey: key)
       }
     }
-  }
-}
-
-// What a tier above needs that fetches values elsewhere.
-extension MemoryCache {
-  /// To be asked for before a value is fetched that `promote` is to put in.
-  @inlinable
-  package func ticket(forKey key: Key) -> CacheTicket {
-    let hash = MemoryTable<Key, Value>.hash(key)
-    return lock.withLock { $0.ticket(hash: hash) }
-  }
-
-  /// Puts a value in that was fetched, unless its key was written or removed since the ticket was taken,
-  /// or has a value. So what was fetched never takes the place of something newer.
-  ///
-  /// Writes to other keys may, seldom, keep it from being put in.
-  ///
-  /// - Parameters:
-  ///   - expires: the end of its lifetime; `nil`: none.
-  ///   - idleLimit: `nil`: none.
-  ///   - version: the one it has where it was fetched; `nil`: a new one.
-  /// - Returns: whether it was put in.
-  @inlinable
-  @discardableResult
-  package func promote(
-    _ value: Value, forKey key: Key, ticket: CacheTicket, cost: UInt64? = nil,
-    expires: Timestamp? = nil, idleLimit: Duration? = nil, version: UInt64? = nil
-  ) -> Bool {
-    let cost = cost ?? defaultCost(of: value, forKey: key)
-    let hash = MemoryTable<Key, Value>.hash(key)
-    let times = clock.times(expires: expires, idleLimit: idleLimit)
-    var removed = RemovedEntries<Key, Value>()
-    let (isInserted, observers, schedules) = lock.withLock { state in
-      var isInserted = false
-      let found = state.table.find(key, hash: hash)
-      if state.ticket(hash: hash) == ticket || plantedInCache(.ticketIgnored),
-        plantedInCache(.promotionReplaces) || found == noSlot
-          || state.table.nodes[Int(found)].hasExpired(at: times.now)
-      {
-        isInserted = state.put(
-          value, forKey: key, hash: hash, times, cost: cost, version: version, &removed)
-      }
-      return (isInserted, state.observers, schedulesTrims && state.schedulesTrim())
-    }
-    if schedules { scheduleTrim() }
-    deliver(removed, inserted: isInserted ? (key, value) : nil, to: observers)
-    return isInserted
   }
 }
 

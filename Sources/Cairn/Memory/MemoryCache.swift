@@ -29,6 +29,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// As it was made, but for the limits, which may have changed since.
   let configuration: MemoryCacheConfiguration
   let environment: MemoryCacheEnvironment
+  @usableFromInline let flights = SingleFlight<Key, Value>()
 
   /// Makes an empty cache.
   ///
@@ -44,11 +45,13 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     self.init(configuration: configuration, costing: costing, environment: .shared)
   }
 
-  /// Makes one in an environment of the caller's: for tests.
+  /// Makes one in an environment of the caller's: for tests, and for a front.
+  ///
+  /// - Parameter isAboveOther: whether it holds a part of a tier below.
   package init(
     configuration: MemoryCacheConfiguration,
     costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil,
-    environment: MemoryCacheEnvironment
+    environment: MemoryCacheEnvironment, isAboveOther: Bool = false
   ) {
     self.configuration = configuration
     self.environment = environment
@@ -59,7 +62,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     lock = CacheLock(
       MemoryState(
         countLimit: configuration.countLimit, costLimit: configuration.costLimit,
-        policy: configuration.policy))
+        policy: configuration.policy, isAboveOther: isAboveOther))
     if configuration.respondsToMemoryPressure { environment.pressureMonitor.add(self) }
   }
 

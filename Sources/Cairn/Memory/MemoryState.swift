@@ -14,33 +14,57 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @usableFromInline var lastVersion: UInt64 = 0
   @usableFromInline var statistics = MemoryCacheStatistics()
   @usableFromInline var observers: [CacheObserver<Key, Value>] = []
-  /// Counts the writes to keys, those with the same lowest bits of the hash together.
-  @usableFromInline var writes: SlotArray<UInt64>
+  /// What is known of writes to keys, those with the same lowest bits of the hash together.
+  @usableFromInline var stripes: SlotArray<WriteStripe>
   /// Counts the removals of all.
   @usableFromInline var clears: UInt64 = 0
   /// Whether a round of removing what has expired is asked for.
   @usableFromInline var isTrimScheduled = false
+  /// Whether something was read that the tier below does not know of.
+  @usableFromInline var hasReads = false
+  /// Whether somebody was asked to tell the tier below what is used, where there is one.
+  @usableFromInline var isTellingScheduled = false
 
   /// Expired entries that a write removes at most on its way: more than it can add.
   @usableFromInline static var expiredPerWrite: Int { 4 }
 
   @inlinable
-  init(countLimit: Int?, costLimit: UInt64?, policy: EvictionPolicy) {
+  init(countLimit: Int?, costLimit: UInt64?, policy: EvictionPolicy, isAboveOther: Bool = false) {
     self.countLimit = max(0, countLimit ?? .max)
     self.costLimit = costLimit.map { UInt128($0) } ?? .max
     self.policy = policy
-    writes = SlotArray(repeating: 0, count: 64)
+    stripes = SlotArray(repeating: WriteStripe(), count: isAboveOther ? 1024 : 64)
   }
 
   @inlinable
   mutating func noteWrite(hash: UInt32) {
     if plantedInCache(.writeNotNoted) { return }
-    writes[Int(hash & 63)] &+= 1
+    stripes[stripe(hash)].count &+= 1
+  }
+
+  /// The same where the version is known, which is that of a tier below.
+  @inlinable
+  mutating func noteWrite(hash: UInt32, version: UInt64) {
+    noteWrite(hash: hash)
+    let stripe = stripe(hash)
+    if version > stripes[stripe].newest { stripes[stripe].newest = version }
+  }
+
+  /// The same where it is not known.
+  @inlinable
+  mutating func noteUnknown(hash: UInt32) {
+    noteWrite(hash: hash)
+    stripes[stripe(hash)].unknownCount &+= 1
   }
 
   @inlinable
+  func stripe(_ hash: UInt32) -> Int { Int(hash) & (stripes.count &- 1) }
+
+  @inlinable
   func ticket(hash: UInt32) -> CacheTicket {
-    CacheTicket(writes: writes[Int(hash & 63)], clears: clears)
+    let stripe = stripe(hash)
+    return CacheTicket(
+      writes: stripes[stripe].count, unknowns: stripes[stripe].unknownCount, clears: clears)
   }
 
   // MARK: Taking out
@@ -167,11 +191,26 @@ extension EntryPayload {
 @usableFromInline
 package struct CacheTicket: Sendable, Equatable {
   @usableFromInline let writes: UInt64
+  @usableFromInline let unknowns: UInt64
   @usableFromInline let clears: UInt64
 
   @inlinable
-  init(writes: UInt64, clears: UInt64) {
+  init(writes: UInt64 = 0, unknowns: UInt64 = 0, clears: UInt64 = 0) {
     self.writes = writes
+    self.unknowns = unknowns
     self.clears = clears
   }
+}
+
+/// What is known of the writes to some of the keys, which are not told apart.
+@usableFromInline
+struct WriteStripe: Sendable {
+  /// Grows with each, and with all that is told of them.
+  @usableFromInline var count: UInt64 = 0
+  /// Grows with what is told without a version.
+  @usableFromInline var unknownCount: UInt64 = 0
+  /// The highest version that was told of.
+  @usableFromInline var newest: UInt64 = 0
+
+  @inlinable init() {}
 }

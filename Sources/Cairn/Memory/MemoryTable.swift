@@ -44,7 +44,13 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @inlinable
   @inline(__always)
   static func hash(_ key: Key) -> UInt32 {
-    let hash = UInt(bitPattern: key.hashValue)
+    fold(key.hashValue)
+  }
+
+  @inlinable
+  @inline(__always)
+  static func fold(_ hash: Int) -> UInt32 {
+    let hash = UInt(bitPattern: hash)
     return UInt32(truncatingIfNeeded: hash ^ hash >> 32)
   }
 
@@ -75,6 +81,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     payloads[Int(slot)] = EntryPayload(key: key, value: value)
     nodes[Int(slot)] = EntryNode()
     nodes[Int(slot)].hash = hash
+    nodes[Int(slot)].isRecent = true
     enter(slot, hash: hash)
     list.pushNewest(slot, &nodes)
     count += 1
@@ -96,6 +103,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     nodes[index].expires = expires
     nodes[index].idleLimit = idleLimit
     nodes[index].version = version
+    nodes[index].isRead = false
     if nodes[index].heapIndex != noSlot || expires != never || idleLimit != never {
       deadlines.update(slot, &nodes)
     }

@@ -10,6 +10,8 @@ struct RecencyList: Sendable {
   @usableFromInline var oldest = noSlot
   /// Where SIEVE's search goes on; `noSlot`: at the oldest.
   @usableFromInline var hand = noSlot
+  /// Where a walk from the newest to the oldest goes on, whatever moves meanwhile.
+  @usableFromInline var walk = noSlot
 
   @inlinable init() {}
 
@@ -28,6 +30,7 @@ struct RecencyList: Sendable {
     let newer = nodes[Int(slot)].newer
     let older = nodes[Int(slot)].older
     if hand == slot { hand = newer }
+    if walk == slot { walk = older }
     if newer == noSlot { newest = older } else { nodes[Int(newer)].older = older }
     if older == noSlot { oldest = newer } else { nodes[Int(older)].newer = newer }
   }
@@ -38,6 +41,7 @@ struct RecencyList: Sendable {
   mutating func touch(
     _ slot: UInt32, policy: EvictionPolicy, _ nodes: inout SlotArray<EntryNode>
   ) {
+    nodes[Int(slot)].isRecent = true
     if policy == .sieve {
       // Reading is cheaper than writing where the line is shared.
       if !nodes[Int(slot)].isVisited { nodes[Int(slot)].isVisited = true }

@@ -20,6 +20,14 @@ enum PlantedCacheBug: String, CaseIterable, Sendable {
   case trimTakesNewValue, handSeesNewEntry
   // After the lock.
   case removalNotTold, manyDestroyedHere
+  // Loads.
+  case everyoneLoads, loadWithoutLook, leaverCancelsLoad, abandonedLoadGoesOn, circleUnseen
+  case writeDuringLoadUnseen, outdatedLoadJoined, loadedReplaces
+  // What is held of a tier below.
+  case lateWriteRevives, olderWriteReplaces, absenceNotNoted, refusedPromotionNotNoted
+  case keysByEquality, promotionCostsNothing, promotionForgetsLifetime, removalBelowUnheard
+  case recencyNotTold, victimInUse, extensionUnchecked, uncertainWriteKept, memoryFirst,
+    seenNotNoted
   // On disk: metadata and coders.
   case tagNotWritten, tagIgnored, metadataNotChecked, dropTakesNewValue, droppedWhereKept
   // On disk: reads, writes, and what is told of them.

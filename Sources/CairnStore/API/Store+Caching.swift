@@ -38,6 +38,9 @@ extension Store {
 
   package func makeBatch() throws(StoreError) -> Batch { try engine.makeBatch() }
 
+  /// Whether the next write may make others go, to keep the limits.
+  package var isNearLimit: Bool { engine.isNearLimit }
+
   /// What the store holds.
   ///
   /// - Complexity: O(segments), without a system call.

@@ -37,6 +37,12 @@ extension Engine {
   /// The same while shards may have to be read for it.
   private static let loadingGroupLimit = 4
 
+  /// Whether the next write may make others go.
+  package var isNearLimit: Bool {
+    index.count >= limits.countLimit
+      || table.total.liveByteCount >= limits.liveByteLimit - limits.liveByteLimit / 64
+  }
+
   private var isOverLimit: Bool {
     index.count > limits.countLimit || table.total.liveByteCount > limits.liveByteLimit
   }

@@ -111,6 +111,10 @@ extension Engine {
     let hasExpired =
       candidate.entry.flags.contains(.canExpire)
       && hasExpired(header, tick: tick, now: removal.now)
+    if removal.sparesRead, let isInUse = configuration.isInUse, isInUse(record.key) {
+      index.touch(candidate.hash, found.entry)
+      return
+    }
     // Extended since it was chosen.
     if case .expired = removal.cause, !hasExpired { return }
     group.add(

@@ -19,6 +19,8 @@ extension Engine {
     case anything
     case absent
     case version(SequenceNumber)
+    /// Absent, and still wanted, which is asked under the appender's lock.
+    case absentAndWanted(@Sendable () -> Bool)
   }
 
   // MARK: Single writes
@@ -44,6 +46,20 @@ extension Engine {
       value, forKey: key, attributes: attributes, durability: durability,
       expecting: version.map { .version($0) } ?? .absent)
   }
+
+  /// Sets the value of a key that has none, unless it is not wanted any more: `isWanted` is asked under the
+  /// appender's lock, and must do no more than look.
+  package func setAbsentValue(
+    _ value: RawSpan, forKey key: RawSpan, attributes: EntryAttributes, durability: Durability?,
+    ifWanted isWanted: @escaping @Sendable () -> Bool
+  ) throws(StoreError) -> CompareAndSetResult {
+    try put(
+      value, forKey: key, attributes: attributes, durability: durability,
+      expecting: .absentAndWanted(isWanted))
+  }
+
+  /// Waits until the writes are in the log and in the index that are just being entered.
+  package func passWriters() { appender.withLock { _ in } }
 
   @inline(__always)
   private func put(
@@ -293,6 +309,8 @@ extension Optional<Engine.Existing> {
     case .anything: return nil
     case .absent: return current == nil ? nil : .mismatch(current: current)
     case .version(let version): return current == version ? nil : .mismatch(current: current)
+    case .absentAndWanted(let isWanted):
+      return current == nil && isWanted() ? nil : .mismatch(current: current)
     }
   }
 }

@@ -96,6 +96,10 @@ public struct StoreConfiguration: Sendable {
   /// With an observer, an overwrite costs a copy of the key.
   public var removalObserver: (@Sendable (RemovalEvent) -> Void)?
 
+  /// Whether an entry that is about to go for not having been read was read elsewhere, and the store not
+  /// told of it. It then counts as just read. Called while entries are chosen: it must not use the store.
+  package var isInUse: (@Sendable (_ key: RawSpan) -> Bool)?
+
   /// Told of what a person who runs the program may want to know: a recovery, a file set aside,
   /// a background failure. Never of keys or values. Default `nil`.
   public var log: (@Sendable (String) -> Void)?

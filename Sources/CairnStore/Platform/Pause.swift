@@ -5,7 +5,7 @@
 #endif
 
 /// Lets this thread rest for about so long, so that others get the processor and the disk.
-func pause(for duration: Duration) {
+package func pause(for duration: Duration) {
   let (seconds, attoseconds) = duration.components
   guard seconds >= 0, attoseconds >= 0 else { return }
   var time = timespec(

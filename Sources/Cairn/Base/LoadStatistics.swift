@@ -1,0 +1,44 @@
+/// What a cache has loaded for callers of `value(forKey:orLoad:)` that found nothing. The counts only
+/// grow.
+public struct LoadStatistics: Sendable, Hashable {
+  /// Loaders that were called.
+  public var startedCount: UInt64 = 0
+  /// Callers that waited for a load that another had begun.
+  public var joinedCount: UInt64 = 0
+  /// Of the loaders that were called, those that threw.
+  public var failedCount: UInt64 = 0
+  /// Loads that were cancelled since nobody waited any more.
+  public var cancelledCount: UInt64 = 0
+  /// Values that were loaded and not kept, since the key was written or removed meanwhile.
+  public var outdatedCount: UInt64 = 0
+  /// Values that were loaded and could not be kept, since they could not be written to disk. Those who
+  /// waited got them; the log tells why.
+  public var unkeptCount: UInt64 = 0
+
+  package init() {}
+}
+
+/// A value that was loaded, with how it is to be kept.
+///
+///     let page = try await cache.value(forKey: url) {
+///       let (bytes, age) = try await fetch(url)
+///       return Loaded(bytes, lifetime: age)
+///     }
+public struct Loaded<Value: Sendable>: Sendable {
+  public var value: Value
+  /// What it costs; `nil`: what the cache makes of it.
+  public var cost: UInt64?
+  /// How long it lives from the end of the load on; `nil`: as the cache is configured.
+  public var lifetime: Duration?
+  /// How long it may go without being read or written; `nil`: as the cache is configured.
+  public var idleLimit: Duration?
+
+  public init(
+    _ value: Value, cost: UInt64? = nil, lifetime: Duration? = nil, idleLimit: Duration? = nil
+  ) {
+    self.value = value
+    self.cost = cost
+    self.lifetime = lifetime
+    self.idleLimit = idleLimit
+  }
+}

@@ -1,0 +1,108 @@
+internal import CairnStore
+
+/// Values that are made when they are asked for and not there.
+extension DiskCache {
+  /// The value of a key; where there is none, it is loaded, and kept.
+  ///
+  ///     let page = try await cache.value(forKey: url, lifetime: .seconds(60)) {
+  ///       try await fetch(url)
+  ///     }
+  ///
+  /// However many ask for a key at the same time, it is loaded once; all that is said of
+  /// `MemoryCache.value(forKey:orLoad:)` holds here. A value that cannot be written to disk is handed out
+  /// all the same; the log tells why, and `loadStatistics` counts it.
+  ///
+  /// - Parameters:
+  ///   - cost: as with `setValue`.
+  ///   - lifetime: how long the value lives from the end of the load on.
+  ///   - idleLimit: as with `setValue`.
+  /// - Throws: what `load` throws; what `value(forKey:)` throws; `CancellationError`;
+  ///   `CacheError.circularLoad`.
+  public func value(
+    forKey key: Key, cost: UInt64? = nil, lifetime: Duration? = nil, idleLimit: Duration? = nil,
+    orLoad load: @escaping @Sendable () async throws -> Value
+  ) async throws -> Value {
+    try await value(forKey: key) {
+      Loaded(try await load(), cost: cost, lifetime: lifetime, idleLimit: idleLimit)
+    }
+  }
+
+  /// The value of a key; where there is none, it is loaded, and kept as the load says. Otherwise as
+  /// `value(forKey:orLoad:)`.
+  public func value(
+    forKey key: Key, orLoadEntry load: @escaping @Sendable () async throws -> Loaded<Value>
+  ) async throws -> Value {
+    if let value = try value(forKey: key) { return value }
+    return try await loadValue(forKey: key, load) { [self] in
+      try fetch(key, counts: false) { (record) throws(CacheError) in try decode(record) }
+    }
+  }
+
+  /// What was loaded by `value(forKey:orLoad:)`.
+  public var loadStatistics: LoadStatistics { flights.statistics }
+
+  /// Waits for a value that is loaded.
+  ///
+  /// - Parameters:
+  ///   - found: looks once more.
+  ///   - keep: keeps a value by means of `write`, which returns its version, or `nil` where it is not to
+  ///     be kept.
+  func loadValue(
+    forKey key: Key, _ load: @escaping @Sendable () async throws -> Loaded<Value>,
+    found: @escaping @Sendable () throws -> Value?,
+    keep:
+      @escaping @Sendable (_ loaded: Loaded<Value>, _ write: LoadedWrite) throws(CacheError)
+      -> UInt64? = { (_, write) throws(CacheError) in try write() }
+  ) async throws -> Value {
+    try await flights.value(forKey: try bytes(of: key), found: found) { [self] flight in
+      let loaded = try await load()
+      do throws(CacheError) {
+        let version = try flights.keeping { () throws(CacheError) in
+          try keep(loaded) { () throws(CacheError) in try write(loaded, forKey: key, flight) }
+        }
+        if version == nil { flights.noteOutdated() }
+      } catch {
+        flights.noteUnkept()
+        events.tellLog("a value that was loaded could not be kept: \(error)")
+      }
+      return loaded.value
+    }
+  }
+
+  /// Sets a value that was loaded, unless its key was written or removed since the load began, or has a
+  /// value.
+  ///
+  /// - Returns: its version; `nil` where not.
+  private func write(
+    _ loaded: Loaded<Value>, forKey key: Key, _ flight: Flight<Value>
+  ) throws(CacheError) -> UInt64? {
+    let attributes = attributes(loaded.cost, loaded.lifetime, loaded.idleLimit, [])
+    var result = CompareAndSetResult.mismatch(current: nil)
+    try encode(loaded.value, forKey: key) { (key, value) throws(CacheError) in
+      result = try storing { () throws(StoreError) in
+        if plantedInCache(.loadedReplaces) {
+          return .stored(
+            version: try store.setValue(
+              value, forKey: key, attributes: attributes, durability: nil))
+        }
+        return try store.setAbsentValue(value, forKey: key, attributes: attributes) {
+          !flight.isOutdated
+        }
+      }
+    }
+    guard case .stored(let version) = result else { return nil }
+    events.noteInsertion(of: key, version: version)
+    return version
+  }
+
+  /// To be called before a key is written or removed.
+  ///
+  /// - Returns: whether it is being loaded.
+  @discardableResult
+  func noteWrite(_ key: RawSpan) -> Bool {
+    flights.isActive && flights.noteWrite([UInt8](copying: key))
+  }
+}
+
+/// Writes what was loaded, and returns its version; `nil` where it is not to be kept.
+typealias LoadedWrite = () throws(CacheError) -> UInt64?

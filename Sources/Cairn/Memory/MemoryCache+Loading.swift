@@ -1,0 +1,94 @@
+/// Values that are made when they are asked for and not there.
+extension MemoryCache {
+  /// The value of a key; where there is none, it is loaded, and kept.
+  ///
+  ///     let page = try await cache.value(forKey: url, lifetime: .seconds(60)) {
+  ///       try await fetch(url)
+  ///     }
+  ///
+  /// However many ask for a key at the same time, it is loaded once, and all get that value or the error
+  /// of the load. Errors are not kept: who asks next has it loaded anew.
+  ///
+  /// The load runs in a task of its own with the priority and the task-local values of who came first.
+  /// Who is cancelled leaves at once and gets `CancellationError`; the load goes on while anybody waits,
+  /// and is cancelled when nobody does. A load whose key is written or removed meanwhile gives its value to
+  /// those who wait for it, and to nobody else: it is not kept, and who asks after that gets the new one.
+  ///
+  /// `load` runs under no lock and may use the cache. A load that waits for itself, by asking for its
+  /// own key or for one whose load waits for it, would never end: `CacheError.circularLoad` is thrown
+  /// where it asks, also to an unstructured task of the loader's that asks while the load is under way.
+  ///
+  /// - Parameters:
+  ///   - cost: as with `setValue`.
+  ///   - lifetime: how long the value lives from the end of the load on.
+  ///   - idleLimit: as with `setValue`.
+  /// - Throws: what `load` throws; `CancellationError`; `CacheError.circularLoad`.
+  @inlinable
+  public func value(
+    forKey key: Key, cost: UInt64? = nil, lifetime: Duration? = nil, idleLimit: Duration? = nil,
+    orLoad load: @escaping @Sendable () async throws -> Value
+  ) async throws -> Value {
+    if let value = value(forKey: key) { return value }
+    return try await loadValue(forKey: key) {
+      Loaded(try await load(), cost: cost, lifetime: lifetime, idleLimit: idleLimit)
+    }
+  }
+
+  /// The value of a key; where there is none, it is loaded, and kept as the load says. Otherwise as
+  /// `value(forKey:orLoad:)`.
+  @inlinable
+  public func value(
+    forKey key: Key, orLoadEntry load: @escaping @Sendable () async throws -> Loaded<Value>
+  ) async throws -> Value {
+    if let value = value(forKey: key) { return value }
+    return try await loadValue(forKey: key, load)
+  }
+
+  @usableFromInline
+  func loadValue(
+    forKey key: Key, _ load: @escaping @Sendable () async throws -> Loaded<Value>
+  ) async throws -> Value {
+    try await flights.value(forKey: key) { [self] in
+      peek(key)
+    } load: { [self] flight in
+      let loaded = try await load()
+      if !keep(loaded, forKey: key, flight) { flights.noteOutdated() }
+      return loaded.value
+    }
+  }
+
+  /// The value of a key, without counting as an access.
+  func peek(_ key: Key) -> Value? {
+    look(key, isRead: false) { state, slot in state.table.payloads[Int(slot)]?.value }
+  }
+
+  /// Puts a value in that was loaded, unless its key was written or removed since the load began, or has
+  /// a value.
+  ///
+  /// - Returns: `false` where not.
+  private func keep(_ loaded: Loaded<Value>, forKey key: Key, _ flight: Flight<Value>) -> Bool {
+    let cost = loaded.cost ?? defaultCost(of: loaded.value, forKey: key)
+    let hash = MemoryTable<Key, Value>.hash(key)
+    let times = clock.times(lifetime: loaded.lifetime, idleLimit: loaded.idleLimit)
+    var removed = RemovedEntries<Key, Value>()
+    let (isUpToDate, isInserted, observers, schedules) = lock.withLock { state in
+      // Who writes notes it before it takes the lock, so that it is seen here or comes after this.
+      let found = state.table.find(key, hash: hash)
+      let isUpToDate =
+        !flight.isOutdated
+        && (found == noSlot || state.table.nodes[Int(found)].hasExpired(at: times.now))
+      var isInserted = false
+      if isUpToDate || plantedInCache(.loadedReplaces) {
+        isInserted = state.put(
+          loaded.value, forKey: key, hash: hash, times, cost: cost, version: nil, &removed)
+      }
+      return (isUpToDate, isInserted, state.observers, schedulesTrims && state.schedulesTrim())
+    }
+    if schedules { scheduleTrim() }
+    deliver(removed, inserted: isInserted ? (key, loaded.value) : nil, to: observers)
+    return isUpToDate
+  }
+
+  /// What was loaded by `value(forKey:orLoad:)`.
+  public var loadStatistics: LoadStatistics { flights.statistics }
+}

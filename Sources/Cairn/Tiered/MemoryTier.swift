@@ -1,0 +1,107 @@
+public import CairnStore
+
+/// The tier in memory of a ``TieredCache``: what may be done with it alone.
+///
+/// It holds a part of what is on disk, so it can be looked at and made smaller, and values are set through the
+/// front.
+public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  private let front: TieredCache<Key, Value>
+  private var held: MemoryCache<TierKey<Key>, Value> { front.held }
+
+  init(_ front: TieredCache<Key, Value>) { self.front = front }
+
+  /// How many values are held that a read would find.
+  public func count() -> Int { held.count() }
+
+  /// What they cost together.
+  public func totalCost() -> UInt64 { held.totalCost() }
+
+  /// What the tier has done, and what it holds.
+  public func statistics() -> MemoryCacheStatistics { held.statistics() }
+
+  /// How many entries there may be; as `MemoryCache.countLimit`.
+  public var countLimit: Int? {
+    get { held.countLimit }
+    nonmutating set {
+      front.recency.tell()
+      held.countLimit = newValue
+    }
+  }
+
+  /// How much all entries may cost together; as `MemoryCache.costLimit`.
+  public var costLimit: UInt64? {
+    get { held.costLimit }
+    nonmutating set {
+      front.recency.tell()
+      held.costLimit = newValue
+    }
+  }
+
+  /// The value of a key where it is held. Is no access.
+  public func value(forKey key: Key) throws(CacheError) -> Value? {
+    held.peek(try front.tierKey(key))
+  }
+
+  /// Whether the value of a key is held. Is no access.
+  public func contains(_ key: Key) throws(CacheError) -> Bool {
+    held.contains(try front.tierKey(key))
+  }
+
+  /// What is known of a key whose value is held. Is no access.
+  public func info(forKey key: Key) throws(CacheError) -> CacheEntryInfo? {
+    held.info(forKey: try front.tierKey(key))
+  }
+
+  /// The keys whose values are held, the one that would go last first.
+  public func keys() -> [Key] { held.keys().map(\.key) }
+
+  /// Drops everything that is held. The disk keeps it.
+  public func removeAll() {
+    front.recency.tell()
+    held.removeAll(cause: .evicted(.trim))
+  }
+
+  /// Has `body` called with all that happens to the tier; as `MemoryCache.observe`.
+  @discardableResult
+  public func observe(
+    _ body: @escaping @Sendable (_ event: CacheEvent<Key>, _ value: Value?) -> Void
+  ) -> CacheObservation {
+    held.observe { event, value in body(event.mapKey(\.key), value) }
+  }
+}
+
+// The disk keeps what these drop.
+extension MemoryTier: Trimming {
+  @discardableResult
+  public func trim(toCount count: Int, order: TrimOrder) -> TrimSummary {
+    front.recency.tell()
+    return held.trim(toCount: count, order: order)
+  }
+
+  @discardableResult
+  public func trim(toCost cost: UInt64, order: TrimOrder) -> TrimSummary {
+    front.recency.tell()
+    return held.trim(toCost: cost, order: order)
+  }
+
+  @discardableResult
+  public func trim(olderThan age: Duration, by basis: AgeBasis) -> TrimSummary {
+    front.recency.tell()
+    return held.trim(olderThan: age, by: basis)
+  }
+
+  @discardableResult
+  public func removeExpired() -> TrimSummary { held.removeExpired() }
+}
+
+extension CacheEvent {
+  func mapKey<Other: Sendable>(_ body: (Key) -> Other) -> CacheEvent<Other> {
+    switch self {
+    case .inserted(let key): .inserted(key: body(key))
+    case .removed(let key, let cause): .removed(key: body(key), cause: cause)
+    case .removedAll(let count): .removedAll(count: count)
+    case .memoryPressure(let pressure): .memoryPressure(pressure)
+    case .enteredBackground: .enteredBackground
+    }
+  }
+}

@@ -1,0 +1,53 @@
+/// One of the tiers of a ``TieredCache``.
+public enum CacheTier: Sendable, Hashable, CaseIterable {
+  case memory, disk
+}
+
+/// Something that happened to a tier of a ``TieredCache``.
+public struct TierEvent<Key: Sendable>: Sendable {
+  public var tier: CacheTier
+  public var event: CacheEvent<Key>
+
+  public init(_ event: CacheEvent<Key>, in tier: CacheTier) {
+    self.tier = tier
+    self.event = event
+  }
+}
+
+extension TierEvent: Equatable where Key: Equatable {}
+extension TierEvent: Hashable where Key: Hashable {}
+
+extension TieredCache {
+  /// Has `body` called with all that happens to both tiers from now on.
+  ///
+  /// A write is told by the disk first, then by memory; what goes from the disk goes from memory before the
+  /// disk tells of it. A value that comes from the disk is told as inserted in memory, and what memory drops
+  /// to keep its limits as evicted there: the disk still has it.
+  ///
+  /// It is called after the change, outside all locks, on the thread that caused it; it may use the cache.
+  ///
+  /// - Returns: what ends it.
+  @discardableResult
+  public func observe(
+    _ body: @escaping @Sendable (_ event: TierEvent<Key>) -> Void
+  ) -> CacheObservation {
+    let observations = [
+      held.observe { event, _ in body(TierEvent(event.mapKey(\.key), in: .memory)) },
+      disk.observe { event in body(TierEvent(event, in: .disk)) },
+    ]
+    return CacheObservation { for observation in observations { observation.cancel() } }
+  }
+
+  /// What happens to both tiers from now on.
+  ///
+  /// - Parameter limit: how many events wait at most for who reads the stream; the newest stay.
+  /// - Returns: a stream that ends with the cache.
+  public func events(bufferingNewest limit: Int = 1024) -> AsyncStream<TierEvent<Key>> {
+    let (stream, continuation) = AsyncStream.makeStream(
+      of: TierEvent<Key>.self, bufferingPolicy: .bufferingNewest(limit))
+    let end = StreamEnd(continuation)
+    let observation = observe { event in end.continuation.yield(event) }
+    continuation.onTermination = { _ in observation.cancel() }
+    return stream
+  }
+}

@@ -1,0 +1,227 @@
+public import CairnStore
+
+extension TieredCache {
+  /// The value of a key, or `nil` where there is none or it has expired. Counts as an access.
+  ///
+  /// A value that is found on disk is kept in memory, as far as the limits there let it.
+  ///
+  /// - Throws: where it is not in memory, as `DiskCache.value(forKey:)`.
+  /// - Complexity: O(1) where it is in memory, else O(key + value).
+  @inlinable
+  public func value(forKey key: Key) throws(CacheError) -> Value? {
+    let key = try tierKey(key)
+    let read = held.readAbove(key)
+    guard let value = read.value else { return try fetchValue(key, read.ticket, counts: true) }
+    if read.schedulesTelling || read.isToBeTold { tellRecency(of: key, read) }
+    return value
+  }
+
+  /// The value of a key with all that the cache knows of it and the bytes that were stored beside it, from
+  /// one read of the disk. Counts as an access; the times in `info` are those before it.
+  public func entry(forKey key: Key) throws(CacheError) -> CacheEntry<Key, Value>? {
+    let key = try tierKey(key)
+    let before = held.info(forKey: key)
+    let ticket = held.ticket(forKey: key)
+    guard let found = try disk.fetchedEntry(forKey: key.key) else {
+      noteAbsent(key)
+      return nil
+    }
+    promote(found.fetched, forKey: key, ticket)
+    held.noteAccess(key)
+    var entry = found.entry
+    entry.info.note(before)
+    return entry
+  }
+
+  /// What the cache knows of a key. The value is not read, and this is no access.
+  public func info(forKey key: Key) throws(CacheError) -> CacheEntryInfo? {
+    let key = try tierKey(key)
+    let before = held.info(forKey: key)
+    guard var info = try disk.info(forKey: key.key) else {
+      noteAbsent(key)
+      return nil
+    }
+    noteSeen(info.version, of: key)
+    info.note(before)
+    return info
+  }
+
+  /// The bytes that were stored beside the value of a key; empty where there are none, `nil` where there is
+  /// no value. The value is not read, and this is no access.
+  public func metadata(forKey key: Key) throws(CacheError) -> [UInt8]? {
+    let key = try tierKey(key)
+    guard let found = try disk.versionedMetadata(forKey: key.key) else {
+      noteAbsent(key)
+      return nil
+    }
+    noteSeen(found.version, of: key)
+    return found.metadata
+  }
+
+  /// Whether a read of the key would find a value. Is no access.
+  @inlinable
+  public func contains(_ key: Key) throws(CacheError) -> Bool {
+    let key = try tierKey(key)
+    if held.contains(key) { return true }
+    return try isOnDisk(key)
+  }
+
+  @usableFromInline
+  func isOnDisk(_ key: TierKey<Key>) throws(CacheError) -> Bool {
+    if try disk.contains(key.key) { return true }
+    return noteAbsent(key) != nil
+  }
+
+  /// Calls `body` with the bytes of a value where they lie on disk; as `DiskCache.withValue`.
+  public func withValue<Result>(
+    forKey key: Key, _ body: (RawSpan) throws -> Result
+  ) throws -> Result? {
+    let key = try tierKey(key)
+    var isFound = false
+    let result = try disk.withVersionedValue(forKey: key.key) { bytes, version in
+      isFound = true
+      noteSeen(version, of: key)
+      held.noteAccess(key)
+      return try body(bytes)
+    }
+    if !isFound { noteAbsent(key) }
+    return result
+  }
+
+  /// The values of many keys, in the order of the keys; `nil` for each that has none. Each is a read of its
+  /// own.
+  public func values(forKeys keys: some Collection<Key>) throws(CacheError) -> [Value?] {
+    var values: [Value?] = []
+    values.reserveCapacity(keys.count)
+    for key in keys { values.append(try value(forKey: key)) }
+    return values
+  }
+
+  /// The value of a key; set to `nil`, the value is removed.
+  ///
+  /// What fails is told to the log and counted; as with the subscript of ``DiskCache``.
+  @inlinable
+  public subscript(key: Key) -> Value? {
+    get {
+      do throws(CacheError) { return try value(forKey: key) } catch {
+        noteSubscriptFailure(error, "get")
+        return nil
+      }
+    }
+    set {
+      do throws(CacheError) {
+        if let newValue {
+          try setValue(newValue, forKey: key)
+        } else {
+          try removeValue(forKey: key)
+        }
+      } catch {
+        noteSubscriptFailure(error, "set")
+      }
+    }
+  }
+
+  /// The value of a key, which is set with a cost; as the subscript without one.
+  @inlinable
+  public subscript(key: Key, cost cost: UInt64) -> Value? {
+    get { self[key] }
+    set {
+      guard let newValue else {
+        self[key] = nil
+        return
+      }
+      do throws(CacheError) { try setValue(newValue, forKey: key, cost: cost) } catch {
+        noteSubscriptFailure(error, "set")
+      }
+    }
+  }
+
+  @usableFromInline
+  func noteSubscriptFailure(_ error: CacheError, _ operation: String) {
+    disk.noteSubscriptFailure(error, operation)
+  }
+
+  // MARK: Looking at everything
+
+  /// Calls `body` with each key on disk; as `DiskCache.forEachKey`.
+  @discardableResult
+  public func forEachKey(_ body: (Key) throws -> Visit) throws -> Int { try disk.forEachKey(body) }
+
+  /// Calls `body` with each entry on disk; as `DiskCache.forEachEntry`.
+  @discardableResult
+  public func forEachEntry(_ body: (CacheEntry<Key, Value>) throws -> Visit) throws -> Int {
+    try disk.forEachEntry(body)
+  }
+
+  /// All keys that a read would find; as `DiskCache.keys`.
+  public func keys() throws(CacheError) -> [Key] { try disk.keys() }
+
+  // MARK: Both tiers
+
+  /// Reads a value from disk and keeps it in memory.
+  ///
+  /// - Parameters:
+  ///   - ticket: from before the read.
+  ///   - counts: whether it is a hit or a miss.
+  @usableFromInline
+  func fetchValue(
+    _ key: TierKey<Key>, _ ticket: CacheTicket, counts: Bool
+  ) throws(CacheError) -> Value? {
+    guard let found = try disk.fetchedValue(forKey: key.key, counts: counts) else {
+      return noteAbsent(key)
+    }
+    promote(found, forKey: key, ticket)
+    return found.value
+  }
+
+  private func promote(
+    _ found: FetchedValue<Value>, forKey key: TierKey<Key>, _ ticket: CacheTicket
+  ) {
+    held.promote(
+      found.value, forKey: key, ticket: ticket,
+      cost: plantedInCache(.promotionCostsNothing) ? 0 : found.cost,
+      expires: plantedInCache(.promotionForgetsLifetime) ? nil : found.expires,
+      idleLimit: plantedInCache(.promotionForgetsLifetime) ? nil : found.idleLimit,
+      version: found.version)
+  }
+
+  /// The value of a key, which is no hit and no miss.
+  func peek(_ key: TierKey<Key>) throws(CacheError) -> Value? {
+    let ticket = held.ticket(forKey: key)
+    if let value = held.peek(key) { return value }
+    return try fetchValue(key, ticket, counts: false)
+  }
+
+  /// To be told when the disk had nothing.
+  ///
+  /// - Returns: what came to memory meanwhile.
+  @discardableResult
+  func noteAbsent(_ key: TierKey<Key>) -> Value? { held.noteAbsent(key) }
+
+  /// To be told when somebody was shown a version on disk: memory must not show him an older one.
+  func noteSeen(_ version: UInt64, of key: TierKey<Key>) {
+    held.invalidate(key, through: version - 1, .replaced)
+  }
+
+  // MARK: Recency
+
+  @usableFromInline
+  func tellRecency(of key: TierKey<Key>, _ read: BelowRead<Value>) {
+    if read.isToBeTold { recency.tell(key) }
+    if read.schedulesTelling {
+      environment.background.run(after: configuration.recencyInterval) { [weak self] in
+        // From here on a read asks for the next telling.
+        self?.held.endTelling()
+        self?.recency.tell()
+      }
+    }
+  }
+}
+
+extension CacheEntryInfo {
+  /// An access that the disk was not told of yet.
+  mutating func note(_ other: CacheEntryInfo?) {
+    guard let other, other.version == version else { return }
+    accessed = max(accessed, other.accessed)
+  }
+}

@@ -1,0 +1,294 @@
+public import CairnStore
+
+extension TieredCache {
+  /// Sets the value of a key, on disk and then in memory.
+  ///
+  /// When it returns, the limits of both tiers hold, every later read finds the value, and it survives what
+  /// `durability` says. A value that memory has no room for is on disk alone.
+  ///
+  /// Of several that write a key at once, the one that came last to the disk stays, in both tiers.
+  ///
+  /// - Parameters:
+  ///   - cost: what it costs in memory; kept on disk, for when it comes back from there. `nil`: what the
+  ///     memory tier makes of it.
+  ///   - lifetime: how long it lives from now on, in both tiers; `nil`: as the configuration of the store
+  ///     says; zero or less: it has expired at once.
+  ///   - idleLimit: how long it may go without being read or written; `nil`: as with `lifetime`.
+  ///   - metadata: bytes kept beside the value, on disk.
+  ///   - durability: `nil`: the configuration's.
+  /// - Returns: the entry's version.
+  /// - Throws: as `DiskCache.setValue`: nothing has happened then, but for `durabilityUnknown`.
+  @inlinable
+  @discardableResult
+  public func setValue(
+    _ value: Value, forKey key: Key, cost: UInt64? = nil, lifetime: Duration? = nil,
+    idleLimit: Duration? = nil, metadata: [UInt8] = [], durability: Durability? = nil
+  ) throws(CacheError) -> UInt64 {
+    try write(
+      value, forKey: try tierKey(key), cost: cost, lifetime: lifetime, idleLimit: idleLimit,
+      metadata: metadata, durability: durability)
+  }
+
+  @usableFromInline
+  func write(
+    _ value: Value, forKey key: TierKey<Key>, cost: UInt64?, lifetime: Duration?,
+    idleLimit: Duration?, metadata: [UInt8], durability: Durability?
+  ) throws(CacheError) -> UInt64 {
+    recency.tellBeforeWrite()
+    let entry = PublishedEntry(value, key, cost, lifetime, idleLimit, held)
+    if plantedInCache(.memoryFirst) { held.publish(entry, version: .max >> 2) }
+    do throws(CacheError) {
+      let version = try disk.setValue(
+        value, forKey: key.key, cost: cost, lifetime: lifetime, idleLimit: idleLimit,
+        metadata: metadata, durability: durability)
+      held.publish(entry, version: version)
+      return version
+    } catch {
+      noteFailure(error, of: key)
+      throw error
+    }
+  }
+
+  /// Sets the value of a key if its version is the expected one.
+  ///
+  /// - Parameter version: the version that the key must have, as `info(forKey:)` and `entry(forKey:)` tell
+  ///   it; `nil`: it must be absent or expired.
+  /// - Returns: the new version, or the one that was found instead.
+  /// - Throws: as `setValue`; a mismatch is no error.
+  public func compareAndSet(
+    _ value: Value, forKey key: Key, expecting version: UInt64?, cost: UInt64? = nil,
+    lifetime: Duration? = nil, idleLimit: Duration? = nil, metadata: [UInt8] = [],
+    durability: Durability? = nil
+  ) throws(CacheError) -> CompareAndSetResult {
+    let key = try tierKey(key)
+    recency.tellBeforeWrite()
+    let entry = PublishedEntry(value, key, cost, lifetime, idleLimit, held)
+    do throws(CacheError) {
+      let result = try disk.compareAndSet(
+        value, forKey: key.key, expecting: version, cost: cost, lifetime: lifetime,
+        idleLimit: idleLimit, metadata: metadata, durability: durability)
+      switch result {
+      case .stored(let version): held.publish(entry, version: version)
+      case .mismatch(let current?): noteSeen(current, of: key)
+      case .mismatch(nil): noteAbsent(key)
+      }
+      return result
+    } catch {
+      noteFailure(error, of: key)
+      throw error
+    }
+  }
+
+  /// Sets the values of many keys as one batch: after a crash, all of them are found or none. A key that
+  /// comes twice has the later value then. Otherwise as `DiskCache.setValues`.
+  public func setValues(
+    _ pairs: some Sequence<(key: Key, value: Value)>, lifetime: Duration? = nil,
+    idleLimit: Duration? = nil, durability: Durability? = nil
+  ) throws(CacheError) {
+    var entries: [PublishedEntry<Key, Value>] = []
+    for (key, value) in pairs {
+      entries.append(
+        PublishedEntry(value, try tierKey(key), nil, lifetime, idleLimit, held))
+    }
+    recency.tellBeforeWrite()
+    do throws(CacheError) {
+      let versions = try disk.setBatch(
+        entries.lazy.map { (key: $0.key.key, value: $0.value) }, lifetime: lifetime,
+        idleLimit: idleLimit, durability: durability)
+      for (entry, version) in zip(entries, versions) {
+        if let version { held.publish(entry, version: version) }
+      }
+    } catch {
+      for entry in entries { noteFailure(error, of: entry.key) }
+      throw error
+    }
+  }
+
+  /// Sets the values of many keys as one batch, as the configuration says.
+  public func setValues(_ pairs: some Sequence<(key: Key, value: Value)>) throws(CacheError) {
+    try setValues(pairs, lifetime: nil, idleLimit: nil)
+  }
+
+  /// Removes the value of a key from both tiers.
+  ///
+  /// - Returns: whether there was one. Where not, nothing is written.
+  /// - Throws: as `setValue`; the value is still there then.
+  @discardableResult
+  public func removeValue(forKey key: Key, durability: Durability?) throws(CacheError) -> Bool {
+    let key = try tierKey(key)
+    do throws(CacheError) {
+      if try disk.removeValue(forKey: key.key, durability: durability) { return true }
+    } catch {
+      noteFailure(error, of: key)
+      throw error
+    }
+    // Idle times are known to a hundredth on disk, so that memory may hold it a little longer.
+    return held.invalidate(key, through: nil, .removed)
+  }
+
+  /// Removes the value of a key, as the configuration says.
+  @discardableResult
+  public func removeValue(forKey key: Key) throws(CacheError) -> Bool {
+    try removeValue(forKey: key, durability: nil)
+  }
+
+  /// Removes the value of a key if its version is the expected one.
+  ///
+  /// - Returns: whether it was, and is removed.
+  public func compareAndRemove(
+    _ key: Key, expecting version: UInt64, durability: Durability? = nil
+  ) throws(CacheError) -> Bool {
+    let key = try tierKey(key)
+    do throws(CacheError) {
+      if try disk.compareAndRemove(key.key, expecting: version, durability: durability) {
+        return true
+      }
+    } catch {
+      noteFailure(error, of: key)
+      throw error
+    }
+    // Who is told that it was another one must not find it.
+    held.invalidate(key, through: version, .replaced)
+    return false
+  }
+
+  /// Removes the value of a key and hands it out. Of several that take it at once, one gets it.
+  ///
+  /// - Returns: the value, as it is on disk, or `nil` where there was none or it had expired.
+  public func takeValue(forKey key: Key) throws(CacheError) -> Value? {
+    let key = try tierKey(key)
+    do throws(CacheError) {
+      if let value = try disk.takeValue(forKey: key.key) { return value }
+    } catch {
+      noteFailure(error, of: key)
+      throw error
+    }
+    held.invalidate(key, through: nil, .removed)
+    return nil
+  }
+
+  /// Removes the values of many keys, each as a write of its own, with one sync for all of them.
+  ///
+  /// - Returns: how many there were.
+  /// - Throws: as `setValue`, at the first key whose removal fails; what was removed by then stays so.
+  @discardableResult
+  public func removeValues(
+    forKeys keys: some Sequence<Key>, durability: Durability?
+  ) throws(CacheError) -> Int {
+    var tierKeys: [TierKey<Key>] = []
+    for key in keys { tierKeys.append(try tierKey(key)) }
+    // Those that were not there have nothing to be told of; but see `removeValue`.
+    defer { for key in tierKeys { held.invalidate(key, through: nil, .removed) } }
+    return try disk.removeValues(forKeys: tierKeys.lazy.map(\.key), durability: durability)
+  }
+
+  /// Removes the values of many keys, as the configuration says.
+  @discardableResult
+  public func removeValues(forKeys keys: some Sequence<Key>) throws(CacheError) -> Int {
+    try removeValues(forKeys: keys, durability: nil)
+  }
+
+  /// Has a value live for `lifetime` from now on, in both tiers, if that is longer than it would otherwise;
+  /// as `DiskCache.extendLifetime`.
+  ///
+  /// - Returns: whether the key has a value.
+  @discardableResult
+  public func extendLifetime(
+    forKey key: Key, to lifetime: Duration, durability: Durability? = nil
+  ) throws(CacheError) -> Bool {
+    let key = try tierKey(key)
+    // From before the extension, so that it ends in memory no later than on disk.
+    let ticket = held.ticket(forKey: key)
+    let times = held.clock.times(lifetime: lifetime, idleLimit: nil)
+    guard
+      try disk.extendLifetime(forKey: key.key, to: lifetime, durability: durability)
+    else {
+      noteAbsent(key)
+      return false
+    }
+    held.extendLifetime(of: key, to: times.expires, ticket: ticket)
+    return true
+  }
+
+  /// Has the values of many keys live longer, each as `extendLifetime(forKey:to:)` has it, with one sync for
+  /// all of them.
+  ///
+  /// - Returns: how many of the keys have a value.
+  @discardableResult
+  public func extendLifetimes(
+    forKeys keys: some Sequence<Key>, to lifetime: Duration, durability: Durability? = nil
+  ) throws(CacheError) -> Int {
+    let times = held.clock.times(lifetime: lifetime, idleLimit: nil)
+    var tickets: [(key: TierKey<Key>, ticket: CacheTicket)] = []
+    for key in keys {
+      let key = try tierKey(key)
+      tickets.append((key, held.ticket(forKey: key)))
+    }
+    let count = try disk.extendLifetimes(
+      forKeys: tickets.lazy.map(\.key.key), to: lifetime, durability: durability)
+    for (key, ticket) in tickets {
+      held.extendLifetime(of: key, to: times.expires, ticket: ticket)
+    }
+    return count
+  }
+
+  /// To be told of a write that threw. Where nobody knows what is on disk, memory holds nothing of it.
+  private func noteFailure(_ error: CacheError, of key: TierKey<Key>) {
+    if error.hasWrittenNothing || plantedInCache(.uncertainWriteKept) { return }
+    held.invalidate(key, through: nil, .removed)
+  }
+}
+
+extension CacheError {
+  /// Whether a write that threw this has surely not happened.
+  var hasWrittenNothing: Bool {
+    switch self {
+    case .store(.noSpace), .store(.invalidKey), .store(.valueTooLarge), .store(.metadataTooLarge),
+      .store(.batchTooLarge), .store(.readOnly), .unencodableKey, .unencodableValue:
+      true
+    default: false
+    }
+  }
+}
+
+/// What memory is to hold of a write once it is on disk. Made before it is.
+@usableFromInline
+struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  let value: Value
+  let key: TierKey<Key>
+  let cost: UInt64
+  let ticket: CacheTicket
+  let times: EntryTimes
+
+  init(
+    _ value: Value, _ key: TierKey<Key>, _ cost: UInt64?, _ lifetime: Duration?,
+    _ idleLimit: Duration?, _ memory: MemoryCache<TierKey<Key>, Value>
+  ) {
+    self.value = value
+    self.key = key
+    self.cost = cost ?? memory.defaultCost(of: value, forKey: key)
+    ticket = memory.ticket(forKey: key)
+    times = memory.clock.times(lifetime: lifetime, idleLimit: idleLimit)
+  }
+}
+
+extension MemoryCache {
+  func publish<TierKeyed>(
+    _ entry: PublishedEntry<TierKeyed, Value>, version: UInt64
+  ) where Key == TierKey<TierKeyed> {
+    publish(
+      entry.value, forKey: entry.key, ticket: entry.ticket, version: version, entry.times,
+      cost: entry.cost)
+  }
+}
+
+extension TieredCache: Caching {
+  /// Sets the value of a key; as the method that returns the version.
+  @_disfavoredOverload
+  public func setValue(
+    _ value: Value, forKey key: Key, cost: UInt64?, lifetime: Duration?, idleLimit: Duration?
+  ) throws(CacheError) {
+    let _: UInt64 = try setValue(
+      value, forKey: key, cost: cost, lifetime: lifetime, idleLimit: idleLimit, metadata: [])
+  }
+}

@@ -1,0 +1,383 @@
+import CairnStore
+import FuzzSupport
+import Testing
+
+@testable import Cairn
+
+struct LoadFailure: Error, Equatable {
+  var number = 0
+}
+
+enum Ambient {
+  @TaskLocal static var word = ""
+}
+
+@Suite("Loading what is not there", .timeLimit(.minutes(5)))
+struct LoadingTests {
+  let scene = MemoryScene()
+
+  @Test("Ten thousand that ask for one key at once have it loaded once")
+  func thundering() async throws {
+    let cache: MemoryCache<String, Int> = scene.cache()
+    let gate = Gate()
+    let calls = Record<Int>()
+    let sum = try await withThrowingTaskGroup(of: Int.self) { group in
+      for _ in 0..<10_000 {
+        group.addTask {
+          try await cache.value(forKey: "a") {
+            calls.add(1)
+            await gate.wait()
+            return 7
+          }
+        }
+      }
+      await eventually { cache.loadStatistics.joinedCount == 9_999 }
+      gate.open()
+      return try await group.reduce(0, +)
+    }
+    #expect(sum == 70_000)
+    #expect(calls.all.count == 1)
+    #expect(cache.loadStatistics.startedCount == 1)
+    #expect(cache.value(forKey: "a") == 7)
+    #expect(cache.flights.count == 0)
+  }
+
+  @Test("Who comes as a load ends finds its value and loads nothing")
+  func late() async throws {
+    let calls = Record<Int>()
+    for round in 0..<300 {
+      let cache: MemoryCache<Int, Int> = scene.cache()
+      try await withThrowingTaskGroup(of: Int.self) { group in
+        for _ in 0..<8 {
+          group.addTask {
+            try await cache.value(forKey: round) {
+              calls.add(1)
+              return round
+            }
+          }
+        }
+        for try await value in group { #expect(value == round) }
+      }
+    }
+    #expect(calls.all.count == 300)
+  }
+
+  @Test("Between the look of who asks and the load, a load may have ended")
+  func looksAgain() async throws {
+    let cache: MemoryCache<Int, Int> = scene.cache()
+    cache[1] = 5
+    // As who asked before the value was there.
+    let value = try await cache.loadValue(forKey: 1) {
+      Issue.record("loaded what is there")
+      return Loaded(6)
+    }
+    #expect(value == 5)
+    #expect(cache.loadStatistics.startedCount == 0)
+    #expect(cache.statistics().hitCount == 0)
+  }
+
+  @Test("An error is told to all who wait, and the next one has it loaded anew")
+  func failure() async throws {
+    let cache: MemoryCache<String, Int> = scene.cache()
+    let gate = Gate()
+    let errors = try await withThrowingTaskGroup(of: LoadFailure?.self) { group in
+      for _ in 0..<50 {
+        group.addTask {
+          do {
+            _ = try await cache.value(forKey: "a") {
+              await gate.wait()
+              throw LoadFailure(number: 3)
+            }
+            return nil
+          } catch let error as LoadFailure { return error }
+        }
+      }
+      await eventually { cache.loadStatistics.joinedCount == 49 }
+      gate.open()
+      return try await group.reduce(into: []) { $0.append($1) }
+    }
+    #expect(errors == Array(repeating: LoadFailure(number: 3), count: 50))
+    #expect(cache.loadStatistics.failedCount == 1)
+    #expect(!cache.contains("a"))
+    #expect(try await cache.value(forKey: "a") { 9 } == 9)
+    #expect(cache.loadStatistics.startedCount == 2)
+  }
+
+  @Test("Who is cancelled leaves at once, and the load goes on for the others")
+  func cancelledWaiter() async throws {
+    let cache: MemoryCache<String, Int> = scene.cache()
+    let gate = Gate()
+    @Sendable func ask() async throws -> Int {
+      try await cache.value(forKey: "a") {
+        await gate.wait()
+        try Task.checkCancellation()
+        return 4
+      }
+    }
+    let first = Task { try await ask() }
+    await eventually { gate.arrivedCount == 1 }
+    let others = (0..<3).map { _ in Task { try await ask() } }
+    await eventually { cache.loadStatistics.joinedCount == 3 }
+    // Also who began the load may leave it.
+    first.cancel()
+    others[1].cancel()
+    await #expect(throws: CancellationError.self) { try await first.value }
+    await #expect(throws: CancellationError.self) { try await others[1].value }
+    gate.open()
+    #expect(try await others[0].value == 4)
+    #expect(try await others[2].value == 4)
+    #expect(cache.value(forKey: "a") == 4)
+    #expect(cache.loadStatistics.cancelledCount == 0)
+  }
+
+  @Test("When the last one leaves, the load is cancelled and nothing of it kept")
+  func abandoned() async throws {
+    let cache: MemoryCache<String, Int> = scene.cache()
+    let wasCancelled = Record<Bool>()
+    let gate = Gate()
+    let waiters = (0..<2).map { _ in
+      Task {
+        try await cache.value(forKey: "a") {
+          await gate.wait()
+          wasCancelled.add(Task.isCancelled)
+          return 1
+        }
+      }
+    }
+    await eventually { gate.arrivedCount == 1 && cache.loadStatistics.joinedCount == 1 }
+    for waiter in waiters { waiter.cancel() }
+    for waiter in waiters {
+      await #expect(throws: CancellationError.self) { try await waiter.value }
+    }
+    #expect(cache.loadStatistics.cancelledCount == 1)
+    // Who asks now does not get what was given up.
+    #expect(try await cache.value(forKey: "a") { 2 } == 2)
+    gate.open()
+    await eventually { wasCancelled.all == [true] }
+    await eventually { cache.loadStatistics.outdatedCount == 1 }
+    #expect(cache.value(forKey: "a") == 2)
+    #expect(cache.flights.count == 0)
+  }
+
+  @Test("Who is cancelled before it asks loads nothing")
+  func cancelledBefore() async {
+    let cache: MemoryCache<String, Int> = scene.cache()
+    let task = Task {
+      while !Task.isCancelled { await Task.yield() }
+      return try await cache.value(forKey: "a") { 1 }
+    }
+    task.cancel()
+    await #expect(throws: CancellationError.self) { try await task.value }
+    #expect(cache.loadStatistics.startedCount == 0)
+  }
+
+  enum Change: CaseIterable { case set, removed, taken, removedAll, setAndRemoved }
+
+  @Test("What was written or removed during a load is not undone by it", arguments: Change.allCases)
+  func writtenMeanwhile(change: Change) async throws {
+    let cache: MemoryCache<String, Int> = scene.cache()
+    let gate = Gate()
+    let waiter = Task {
+      try await cache.value(forKey: "a") {
+        await gate.wait()
+        return 1
+      }
+    }
+    await eventually { gate.arrivedCount == 1 }
+    var expected: Int?
+    switch change {
+    case .set:
+      cache["a"] = 2
+      expected = 2
+    case .removed: cache.removeValue(forKey: "a")
+    case .taken: _ = cache.takeValue(forKey: "a")
+    case .removedAll: cache.removeAll()
+    case .setAndRemoved:
+      cache["a"] = 2
+      cache["a"] = nil
+    }
+    // Who asks after the change gets nothing from before it.
+    let later = try await cache.value(forKey: "a") { 3 }
+    #expect(later == expected ?? 3)
+    if change != .set { cache["a"] = nil }
+    gate.open()
+    #expect(try await waiter.value == 1)
+    #expect(cache.value(forKey: "a") == expected)
+    #expect(cache.loadStatistics.outdatedCount == 1)
+  }
+
+  @Test("A load that finds a value there does not replace it")
+  func appeared() async throws {
+    let cache: MemoryCache<String, Int> = scene.cache()
+    let value = try await cache.value(forKey: "a") {
+      let ticket = cache.ticket(forKey: "a")
+      cache.promote(2, forKey: "a", ticket: ticket)
+      return 1
+    }
+    #expect(value == 1)
+    #expect(cache.value(forKey: "a") == 2)
+  }
+
+  @Test("A loader may use the cache, and load other keys with it")
+  func nested() async throws {
+    let cache: MemoryCache<Int, Int> = scene.cache(count: 100)
+    @Sendable func factorial(_ number: Int) async throws -> Int {
+      try await cache.value(forKey: number) {
+        cache[-number] = number
+        _ = cache.contains(number)
+        cache.trim(toCount: 90)
+        return number == 0 ? 1 : try await factorial(number - 1) * number
+      }
+    }
+    #expect(try await factorial(20) == 2_432_902_008_176_640_000)
+    #expect(cache.loadStatistics.startedCount == 21)
+    await eventually { LoadGraph.count == 0 }
+  }
+
+  @Test("A load that asks for its own key is told so, and does not wait for ever")
+  func ownKey() async throws {
+    let cache: MemoryCache<String, Int> = scene.cache()
+    let value = try await cache.value(forKey: "a") {
+      do { return try await cache.value(forKey: "a") { 1 } } catch CacheError.circularLoad {
+        return 2
+      }
+    }
+    #expect(value == 2)
+    await #expect(throws: CacheError.circularLoad) {
+      try await cache.value(forKey: "b") {
+        try await cache.value(forKey: "c") { try await cache.value(forKey: "b") { 1 } }
+      }
+    }
+    await eventually { LoadGraph.count == 0 }
+  }
+
+  @Test("Two loads that wait for each other, in two caches, do not wait for ever")
+  func circle() async throws {
+    let (left, right): (MemoryCache<Int, Int>, MemoryCache<Int, Int>) = (
+      scene.cache(), scene.cache()
+    )
+    let gate = Gate()
+    let one = Task {
+      try await left.value(forKey: 1) {
+        await gate.wait()
+        return try await right.value(forKey: 2) { 0 } + 1
+      }
+    }
+    let two = Task {
+      try await right.value(forKey: 2) {
+        await gate.wait()
+        return try await left.value(forKey: 1) { 0 } + 1
+      }
+    }
+    await eventually { gate.arrivedCount == 2 }
+    gate.open()
+    // The one that would have closed the circle fails, and the other with it.
+    await #expect(throws: CacheError.circularLoad) { try await one.value }
+    await #expect(throws: CacheError.circularLoad) { try await two.value }
+    await eventually { LoadGraph.count == 0 }
+  }
+
+  @Test("A load has the task-local values and the priority of who came first")
+  func inheritance() async throws {
+    let cache: MemoryCache<Int, String> = scene.cache()
+    let word = try await Ambient.$word.withValue("here") {
+      try await cache.value(forKey: 1) { Ambient.word }
+    }
+    #expect(word == "here")
+    let priorities: MemoryCache<Int, TaskPriority> = scene.cache()
+    let priority = try await Task(priority: .low) {
+      try await priorities.value(forKey: 1) { Task.currentPriority }
+    }.value
+    #expect(priority == .low)
+  }
+
+  @Test("A load becomes as urgent as those who wait for it")
+  func escalation() async throws {
+    let cache: MemoryCache<Int, TaskPriority> = scene.cache()
+    let gate = Gate()
+    let first = Task(priority: .background) {
+      try await cache.value(forKey: 1) {
+        await gate.wait()
+        return Task.currentPriority
+      }
+    }
+    while gate.arrivedCount < 1 { await Task.yield() }
+    let second = Task(priority: .high) { try await cache.value(forKey: 1) { .low } }
+    while cache.loadStatistics.joinedCount < 1 { await Task.yield() }
+    // The second has raised it before it waits.
+    try await Task.sleep(for: .milliseconds(50))
+    gate.open()
+    #expect(try await second.value >= .high)
+    _ = await first.result
+  }
+
+  @Test("The call and the load say how the value is kept")
+  func attributes() async throws {
+    let cache: MemoryCache<String, String> = scene.cache(cost: 100)
+    _ = try await cache.value(
+      forKey: "a", cost: 7, lifetime: .seconds(5), idleLimit: .seconds(2)
+    ) { "x" }
+    let info = try #require(cache.info(forKey: "a"))
+    #expect(info.cost == 7 && info.idleLimit == .seconds(2))
+    #expect(info.expires == scene.clock.now().advanced(by: .seconds(5)))
+    _ = try await cache.value(forKey: "b") { "four" }
+    #expect(cache.info(forKey: "b")?.cost == 4)
+    _ = try await cache.value(forKey: "c") {
+      scene.clock.advance(by: .seconds(1))
+      return Loaded("x", cost: 9, lifetime: .seconds(1))
+    }
+    #expect(cache.info(forKey: "c")?.cost == 9)
+    #expect(cache.info(forKey: "c")?.expires == scene.clock.now().advanced(by: .seconds(1)))
+    scene.advance(by: .seconds(1))
+    #expect(try await cache.value(forKey: "c") { "again" } == "again")
+    // What is not kept is loaded each time.
+    let dear = try await cache.value(forKey: "d", cost: 101) { "dear" }
+    #expect(dear == "dear" && !cache.contains("d"))
+  }
+
+  @Test(
+    "Many tasks ask, write, remove and are cancelled: every value is of its key, and no wait is left"
+  )
+  func crowd() async throws {
+    let cache: MemoryCache<Int, Int> = scene.cache(count: 20)
+    await withTaskGroup(of: Void.self) { group in
+      for number in 0..<400 {
+        let seed = TestSeed.current &+ UInt64(number)
+        group.addTask {
+          var random = FuzzRandom(seed: seed)
+          for _ in 0..<20 {
+            let key = random.below(30)
+            switch random.below(8) {
+            case 0: cache[key] = key
+            case 1: cache[key] = nil
+            case 2: cache.removeAll()
+            case 3:
+              let task = Task {
+                try await cache.value(forKey: key) {
+                  try await Task.sleep(for: .microseconds(50))
+                  return key
+                }
+              }
+              if random.below(2) == 0 { await Task.yield() }
+              task.cancel()
+              if let value = try? await task.value { #expect(value == key) }
+            default:
+              let fails = random.below(5) == 0
+              let value = try? await cache.value(forKey: key) {
+                await Task.yield()
+                if fails { throw LoadFailure() }
+                // A higher key never waits for a lower one, so that there are no circles.
+                if key < 29 { _ = try await cache.value(forKey: key + 1) { key + 1 } }
+                return key
+              }
+              if let value { #expect(value == key) }
+            }
+          }
+        }
+      }
+    }
+    #expect(cache.flights.count == 0, TestSeed.comment)
+    await eventually { LoadGraph.count == 0 }
+    #expect(cache.audit() == [], TestSeed.comment)
+  }
+}

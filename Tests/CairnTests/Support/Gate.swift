@@ -1,0 +1,50 @@
+import CairnStore
+import Testing
+
+/// What tasks wait at until a test opens it.
+final class Gate: Sendable {
+  private struct State {
+    var isOpen = false
+    var waiting: [CheckedContinuation<Void, Never>] = []
+    var arrivedCount = 0
+  }
+
+  private let state = Lock(State())
+
+  /// How many have come to it so far.
+  var arrivedCount: Int { state.withLock { $0.arrivedCount } }
+
+  func open() {
+    let waiting = state.withLock { state in
+      state.isOpen = true
+      return exchange(&state.waiting, with: [])
+    }
+    for continuation in waiting { continuation.resume() }
+  }
+
+  /// Waits until it is open, also where the task is cancelled.
+  func wait() async {
+    await withCheckedContinuation { continuation in
+      let isOpen = state.withLock { state in
+        state.arrivedCount += 1
+        if !state.isOpen { state.waiting.append(continuation) }
+        return state.isOpen
+      }
+      if isOpen { continuation.resume() }
+    }
+  }
+}
+
+/// Waits until `condition` holds, for what other tasks do.
+func eventually(
+  _ condition: () -> Bool, sourceLocation: SourceLocation = #_sourceLocation
+) async {
+  let end = ContinuousClock.now.advanced(by: .seconds(60))
+  while !condition() {
+    if ContinuousClock.now > end {
+      Issue.record("it did not come true", sourceLocation: sourceLocation)
+      return
+    }
+    try? await Task.sleep(for: .milliseconds(1))
+  }
+}

@@ -1,0 +1,125 @@
+import CairnStore
+import Foundation
+import FuzzSupport
+import Testing
+
+@testable import Cairn
+
+@Suite("By what a cache of two tiers tells keys apart")
+struct TierKeyTests {
+  let scene = TieredScene()
+
+  /// The same letter, as one scalar and as two.
+  static let composed = "caf\u{E9}"
+  static let decomposed = "cafe\u{301}"
+
+  @Test("Strings that are canonically equal and differ in their bytes are two keys, in both tiers")
+  func canonicalEquality() throws {
+    #expect(Self.composed == Self.decomposed)
+    let cache: TieredCache<String, Int> = try scene.cache()
+    try cache.setValue(1, forKey: Self.composed)
+    #expect(try cache.value(forKey: Self.decomposed) == nil)
+    try cache.setValue(2, forKey: Self.decomposed)
+    for _ in 0..<2 {
+      #expect(try cache.value(forKey: Self.composed) == 1)
+      #expect(try cache.value(forKey: Self.decomposed) == 2)
+      #expect(try cache.count() == 2 && cache.memory.count() == 2)
+      cache.memory.removeAll()
+    }
+    try cache.removeValue(forKey: Self.composed)
+    #expect(try cache.value(forKey: Self.composed) == nil)
+    #expect(try cache.value(forKey: Self.decomposed) == 2)
+    // Of the same length in UTF-8, too.
+    let (one, other) = ("a\u{323}\u{302}", "a\u{302}\u{323}")
+    #expect(one == other && one.utf8.count == other.utf8.count)
+    try cache.setValue(3, forKey: one)
+    #expect(try cache.value(forKey: other) == nil)
+  }
+
+  struct Name: Hashable, Sendable, Codable {
+    var text: String
+  }
+
+  @Test("Keys that are encoded are told apart by their bytes, whatever their equality says")
+  func encoded() throws {
+    let cache: TieredCache<Name, Int> = try scene.cache()
+    try cache.setValue(1, forKey: Name(text: Self.composed))
+    try cache.setValue(2, forKey: Name(text: Self.decomposed))
+    #expect(try cache.value(forKey: Name(text: Self.composed)) == 1)
+    #expect(try cache.value(forKey: Name(text: Self.decomposed)) == 2)
+    #expect(try cache.audit() == [])
+  }
+
+  @Test("Keys that differ and have the same bytes are one key, in both tiers")
+  func coarse() throws {
+    let coder = KeyCoder<String>.custom(
+      encode: { Array($0.lowercased().utf8) },
+      decode: { String(decoding: [UInt8](copying: $0), as: UTF8.self) })
+    let cache: TieredCache<String, Int> = try scene.cache(keys: coder, values: .standard)
+    try cache.setValue(1, forKey: "Key")
+    try cache.setValue(2, forKey: "KEY")
+    #expect(try cache.value(forKey: "Key") == 2)
+    #expect(cache.memory.count() == 1)
+    try cache.removeValue(forKey: "key")
+    #expect(try cache.value(forKey: "Key") == nil && cache.memory.count() == 0)
+  }
+
+  @Test("Of a coder that agrees with equality, no key is encoded for a hit in memory")
+  func comparingByEquality() throws {
+    let encoded = Record<Name>()
+    let coder = KeyCoder<Name>.custom(
+      encode: { name in
+        encoded.add(name)
+        return Array(name.text.utf8)
+      }, decode: { Name(text: String(decoding: [UInt8](copying: $0), as: UTF8.self)) })
+    for (coder, expected) in [(coder, 1), (coder.comparingByEquality(), 0)] {
+      let cache: TieredCache<Name, Int> = try scene.cache(keys: coder, values: .standard)
+      try cache.setValue(1, forKey: Name(text: "a"))
+      encoded.removeAll()
+      #expect(try cache.value(forKey: Name(text: "a")) == 1)
+      #expect(encoded.all.count == expected)
+      try cache.removeValue(forKey: Name(text: "a"))
+      #expect(try cache.value(forKey: Name(text: "a")) == nil)
+      try cache.close()
+    }
+  }
+
+  @Test("A key that cannot be decoded any more takes nothing stale along")
+  func undecodable() throws {
+    struct Odd: Error {}
+    let fails = Record<Bool>()
+    let coder = KeyCoder<String>.custom(
+      encode: { Array($0.utf8) },
+      decode: { bytes in
+        if !fails.all.isEmpty { throw Odd() }
+        return String(decoding: [UInt8](copying: bytes), as: UTF8.self)
+      })
+    let cache: TieredCache<String, Int> = try scene.cache(keys: coder, values: .standard)
+    try cache.setValue(1, forKey: "a")
+    fails.add(true)
+    try cache.disk.setValue(2, forKey: "a")
+    #expect(try cache.value(forKey: "a") == 2)
+  }
+
+  @Test("Keys of the other kinds", arguments: [0, 1, 2])
+  func kinds(number: Int) throws {
+    func check<Key: Hashable & Sendable & Codable>(_ keys: [Key]) throws {
+      let cache: TieredCache<Key, Int> = try scene.cache()
+      for (number, key) in keys.enumerated() { try cache.setValue(number, forKey: key) }
+      for _ in 0..<2 {
+        for (number, key) in keys.enumerated() {
+          #expect(try cache.value(forKey: key) == number)
+        }
+        cache.memory.removeAll()
+      }
+      #expect(try Set(cache.keys()) == Set(keys))
+      try cache.removeValue(forKey: keys[0])
+      #expect(try cache.value(forKey: keys[0]) == nil && cache.count() == keys.count - 1)
+    }
+    switch number {
+    case 0: try check([Int.min, -1, 0, 7, .max])
+    case 1: try check([Data([1]), Data([1, 2])])
+    default: try check([UUID(), UUID(), UUID()])
+    }
+  }
+}

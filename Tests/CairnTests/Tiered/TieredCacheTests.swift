@@ -1,0 +1,380 @@
+import CairnStore
+import Foundation
+import FuzzSupport
+import Testing
+
+@testable import Cairn
+
+@Suite("Memory in front of the disk", .timeLimit(.minutes(5)))
+struct TieredCacheTests {
+  let scene = TieredScene()
+
+  @Test("What is written is in both tiers, with the same version")
+  func writeThrough() throws {
+    let cache: TieredCache<String, String> = try scene.cache()
+    let version = try cache.setValue("x", forKey: "a", cost: 7, metadata: [1, 2])
+    #expect(try cache.memory.value(forKey: "a") == "x")
+    #expect(try cache.disk.value(forKey: "a") == "x")
+    #expect(try cache.memory.info(forKey: "a")?.version == version)
+    #expect(try cache.disk.info(forKey: "a")?.version == version)
+    #expect(try cache.memory.info(forKey: "a")?.cost == 7)
+    #expect(try cache.metadata(forKey: "a") == [1, 2])
+    #expect(try cache.count() == 1 && cache.memory.count() == 1)
+    #expect(cache.path == scene.disk.path && cache.name == "cache")
+    #expect("\(cache)" == "TieredCache cache at \(cache.path)")
+  }
+
+  @Test("A hit in memory does not go to the disk, and a miss in both is one of both")
+  func hits() throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    try cache.setValue(1, forKey: "a")
+    #expect(try cache.value(forKey: "a") == 1)
+    #expect(try cache.value(forKey: "b") == nil)
+    cache.memory.removeAll()
+    #expect(try cache.value(forKey: "a") == 1)
+    #expect(try cache.value(forKey: "a") == 1)
+    let statistics = try cache.statistics()
+    #expect(statistics.memory.hitCount == 2 && statistics.memory.missCount == 2)
+    #expect(statistics.disk.hitCount == 1 && statistics.disk.missCount == 1)
+    #expect(statistics.hitCount == 3 && statistics.missCount == 1 && statistics.hitRatio == 0.75)
+    // `contains`, `info` and `peek` count nothing.
+    _ = try cache.contains("a")
+    _ = try cache.info(forKey: "b")
+    _ = try cache.memory.value(forKey: "a")
+    #expect(try cache.statistics().memory.hitCount == 2)
+  }
+
+  @Test("YYCache and TMCache: a promotion lost the cost; PINCache: and the lifetime")
+  func promotion() throws {
+    let cache: TieredCache<String, String> = try scene.cache(cost: 100)
+    let version = try cache.setValue(
+      "abc", forKey: "a", cost: 9, lifetime: .seconds(60), idleLimit: .seconds(20))
+    try cache.setValue("four", forKey: "b")
+    let written = try #require(try cache.memory.info(forKey: "a"))
+    cache.memory.removeAll()
+    #expect(try cache.value(forKey: "a") == "abc")
+    #expect(try cache.value(forKey: "b") == "four")
+    let promoted = try #require(try cache.memory.info(forKey: "a"))
+    #expect(promoted.cost == 9 && promoted.version == version)
+    #expect(promoted.expires == written.expires && promoted.idleLimit == .seconds(20))
+    // What was given none costs what memory makes of it, again.
+    #expect(try cache.memory.info(forKey: "b")?.cost == 4)
+    #expect(cache.memory.totalCost() == 13)
+    #expect(try cache.audit() == [])
+  }
+
+  @Test("A costing closure counts for what is set and for what comes from disk")
+  func costing() throws {
+    let cache: TieredCache<String, Int> = try scene.cache(
+      costing: { UInt64($0.utf8.count) + UInt64($1) })
+    try cache.setValue(10, forKey: "ab")
+    #expect(cache.memory.totalCost() == 12)
+    cache.memory.removeAll()
+    _ = try cache.value(forKey: "ab")
+    #expect(cache.memory.totalCost() == 12)
+  }
+
+  @Test("PINCache: the lifetime counted in one tier only; here in both, from the same clock")
+  func lifetimes() throws {
+    let cache: TieredCache<String, Int> = try scene.cache {
+      $0.disk.store.lifetime = .seconds(10)
+      // Not looked at.
+      $0.memory.lifetime = .seconds(1)
+      $0.memory.idleLimit = .seconds(1)
+    }
+    try cache.setValue(1, forKey: "configured")
+    try cache.setValue(2, forKey: "own", lifetime: .seconds(20))
+    try cache.setValue(3, forKey: "over", lifetime: .zero)
+    #expect(try cache.value(forKey: "over") == nil)
+    scene.advance(by: .seconds(9))
+    #expect(try cache.value(forKey: "configured") == 1)
+    #expect(try cache.memory.contains("configured"))
+    scene.advance(by: .seconds(1))
+    #expect(try cache.value(forKey: "configured") == nil)
+    #expect(try !cache.contains("configured") && cache.count() == 1)
+    // One that comes from disk lives no longer either.
+    cache.memory.removeAll()
+    #expect(try cache.value(forKey: "own") == 2)
+    scene.advance(by: .seconds(10))
+    #expect(try cache.value(forKey: "own") == nil)
+    #expect(try cache.removeExpired().count == 3)
+    #expect(cache.memory.statistics().heldCount == 0)
+  }
+
+  @Test("Who is read from memory is not idle on disk")
+  func idleLimits() throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    try cache.setValue(1, forKey: "a", idleLimit: .seconds(100))
+    try cache.setValue(2, forKey: "b", idleLimit: .seconds(100))
+    // The background never runs.
+    for _ in 0..<10 {
+      scene.clock.advance(by: .seconds(60))
+      #expect(try cache.value(forKey: "a") == 1)
+    }
+    #expect(try cache.statistics().disk.hitCount == 0)
+    #expect(try cache.disk.contains("a") && !cache.disk.contains("b"))
+    #expect(try cache.value(forKey: "b") == nil)
+    #expect(try cache.removeExpired().count == 1)
+    #expect(try cache.value(forKey: "a") == 1)
+  }
+
+  @Test("What memory drops stays on disk, and what goes from disk goes from memory")
+  func evictions() throws {
+    let cache: TieredCache<Int, Int> = try scene.cache(held: 2, count: 4)
+    for number in 0..<6 { try cache.setValue(number, forKey: number) }
+    #expect(cache.memory.keys() == [5, 4])
+    #expect(try cache.count() == 4)
+    #expect(try cache.value(forKey: 2) == 2)
+    #expect(cache.memory.keys() == [2, 5])
+    #expect(try cache.trim(toCount: 2).count == 2)
+    #expect(try Set(cache.keys()) == [2, 5])
+    #expect(try cache.trim(toCount: 0).count == 2)
+    #expect(cache.memory.count() == 0)
+    #expect(try cache.value(forKey: 5) == nil)
+  }
+
+  @Test("A trim of the memory alone leaves the disk as it is")
+  func memoryTrims() throws {
+    let cache: TieredCache<Int, Int> = try scene.cache()
+    for number in 0..<10 { try cache.setValue(number, forKey: number, cost: UInt64(number)) }
+    #expect(cache.memory.trim(toCount: 8).count == 2)
+    #expect(cache.memory.trim(toCost: 20, order: .largestFirst).count == 3)
+    scene.clock.advance(by: .seconds(5))
+    _ = try cache.value(forKey: 5)
+    #expect(cache.memory.trim(olderThan: .seconds(2)).count == 4)
+    #expect(cache.memory.keys() == [5])
+    cache.memory.countLimit = 0
+    #expect(cache.memory.count() == 0 && cache.memory.countLimit == 0)
+    cache.memory.countLimit = nil
+    cache.memory.costLimit = 3
+    #expect(try cache.values(forKeys: 0..<10) == Array(0..<10))
+    // What costs too much is read from disk each time.
+    #expect(Set(cache.memory.keys()).isSubset(of: [0, 1, 2, 3]))
+    #expect(cache.memory.totalCost() <= 3)
+    cache.enterBackground()
+    #expect(cache.memory.count() == 0)
+    #expect(try cache.count() == 10)
+  }
+
+  @Test("A shortage of memory empties the memory and not the disk")
+  func pressure() throws {
+    let cache: TieredCache<Int, Int> = try scene.cache()
+    for number in 0..<10 { try cache.setValue(number, forKey: number) }
+    scene.monitor.tell(.high)
+    #expect(cache.memory.count() == 5)
+    scene.monitor.tell(.critical)
+    #expect(cache.memory.count() == 0)
+    #expect(try cache.count() == 10)
+    #expect(cache.memory.statistics().pressureEvictionCount == 10)
+    let deaf: TieredCache<Int, Int> = try scene.cache(
+      keys: .standard, values: .standard, path: scene.disk("b")
+    ) {
+      $0.memory.respondsToMemoryPressure = false
+    }
+    try deaf.setValue(1, forKey: 1)
+    scene.monitor.tell(.critical)
+    #expect(deaf.memory.count() == 1)
+  }
+
+  @Test("Removals go through both tiers and say what there was")
+  func removals() throws {
+    let cache: TieredCache<Int, Int> = try scene.cache()
+    for number in 0..<8 { try cache.setValue(number, forKey: number) }
+    #expect(try cache.removeValue(forKey: 0))
+    #expect(try !cache.removeValue(forKey: 0))
+    #expect(try cache.takeValue(forKey: 1) == 1)
+    #expect(try cache.takeValue(forKey: 1) == nil)
+    #expect(try cache.removeValues(forKeys: [1, 2, 3, 99]) == 2)
+    let version = try #require(try cache.info(forKey: 4)?.version)
+    #expect(try !cache.compareAndRemove(4, expecting: version - 1))
+    #expect(try cache.compareAndRemove(4, expecting: version))
+    #expect(try cache.remove { key, _ in key == 5 }.count == 1)
+    cache[6] = nil
+    for key in 0..<7 {
+      #expect(try cache.value(forKey: key) == nil && !cache.contains(key), "\(key)")
+    }
+    #expect(cache.memory.keys() == [7])
+    var progress: [RemoveAllProgress] = []
+    try cache.removeAll { progress.append($0) }
+    #expect(!progress.isEmpty)
+    #expect(try cache.value(forKey: 7) == nil && cache.memory.count() == 0)
+  }
+
+  @Test("A compare-and-set goes by the version on disk, and its value is in both tiers")
+  func compareAndSet() throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    guard case .stored(let first) = try cache.compareAndSet(1, forKey: "a", expecting: nil) else {
+      Issue.record("absent")
+      return
+    }
+    #expect(try cache.memory.value(forKey: "a") == 1)
+    #expect(try cache.entry(forKey: "a")?.info.version == first)
+    #expect(
+      try cache.compareAndSet(2, forKey: "a", expecting: first + 1) == .mismatch(current: first))
+    #expect(try cache.value(forKey: "a") == 1)
+    guard case .stored(let second) = try cache.compareAndSet(3, forKey: "a", expecting: first)
+    else {
+      Issue.record("as expected")
+      return
+    }
+    #expect(second > first)
+    #expect(try cache.memory.value(forKey: "a") == 3 && cache.disk.value(forKey: "a") == 3)
+    #expect(try cache.compareAndSet(4, forKey: "b", expecting: 1) == .mismatch(current: nil))
+    #expect(try cache.value(forKey: "b") == nil)
+  }
+
+  @Test("A batch is in both tiers, of a key that comes twice the later value")
+  func batches() throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    try cache.setValue(0, forKey: "b")
+    try cache.setValues(
+      [(key: "a", value: 1), (key: "b", value: 2), (key: "a", value: 3)], lifetime: .seconds(5))
+    #expect(try cache.memory.value(forKey: "a") == 3 && cache.memory.value(forKey: "b") == 2)
+    #expect(try cache.values(forKeys: ["a", "b", "c"]) == [3, 2, nil])
+    #expect(try cache.audit() == [])
+    cache.memory.removeAll()
+    #expect(try cache.values(forKeys: ["a", "b", "c"]) == [3, 2, nil])
+    scene.advance(by: .seconds(5))
+    #expect(try cache.values(forKeys: ["a", "b", "c"]) == [nil, nil, nil])
+  }
+
+  @Test("An extended lifetime is extended in both tiers")
+  func extensions() throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    try cache.setValue(1, forKey: "a", lifetime: .seconds(10))
+    try cache.setValue(2, forKey: "b", lifetime: .seconds(10))
+    #expect(try cache.extendLifetime(forKey: "a", to: .seconds(30)))
+    #expect(try !cache.extendLifetime(forKey: "c", to: .seconds(30)))
+    // Never shortened.
+    #expect(try cache.extendLifetime(forKey: "a", to: .seconds(5)))
+    #expect(try cache.audit() == [])
+    scene.advance(by: .seconds(9))
+    #expect(try cache.extendLifetimes(forKeys: ["a", "b", "c"], to: .seconds(2)) == 2)
+    scene.advance(by: .seconds(1))
+    #expect(try cache.value(forKey: "b") == 2 && cache.memory.contains("b"))
+    scene.advance(by: .seconds(19))
+    #expect(try cache.memory.contains("a"))
+    #expect(try cache.value(forKey: "a") == 1 && cache.value(forKey: "b") == nil)
+    scene.advance(by: .seconds(1))
+    #expect(try cache.value(forKey: "a") == nil)
+  }
+
+  @Test("An entry has what both tiers know, and bytes are read from disk")
+  func entries() throws {
+    let cache: TieredCache<String, [UInt8]> = try scene.cache(keys: .standard, values: .bytes)
+    try cache.setValue([1, 2, 3], forKey: "a", cost: 5, metadata: [9])
+    scene.clock.advance(by: .seconds(30))
+    _ = try cache.value(forKey: "a")
+    let entry = try #require(try cache.entry(forKey: "a"))
+    #expect(entry.value == [1, 2, 3] && entry.metadata == [9] && entry.key == "a")
+    #expect(entry.info.cost == 5 && entry.info.valueByteCount == 3)
+    // Of which the disk was not told yet.
+    #expect(entry.info.accessed == scene.clock.now())
+    #expect(try cache.info(forKey: "a")?.accessed == scene.clock.now())
+    #expect(try cache.entry(forKey: "b") == nil && cache.info(forKey: "b") == nil)
+    #expect(try cache.metadata(forKey: "b") == nil)
+    let count = try cache.withValue(forKey: "a") { $0.byteCount }
+    #expect(count == 3)
+    #expect(try cache.withValue(forKey: "b") { $0.byteCount } == nil)
+    var keys: [String] = []
+    try cache.forEachKey {
+      keys.append($0)
+      return .stop
+    }
+    var values: [[UInt8]] = []
+    try cache.forEachEntry {
+      values.append($0.value)
+      return .next
+    }
+    #expect(keys == ["a"] && values == [[1, 2, 3]])
+    let path = scene.disk("exported")
+    #expect(try cache.export("a", to: path))
+    #expect(try Data(contentsOf: URL(filePath: path)) == Data([1, 2, 3]))
+  }
+
+  @Test("By subscript; what fails is counted and told to the log")
+  func subscripts() throws {
+    let lines = Record<String>()
+    let cache: TieredCache<String, Int> = try scene.cache {
+      $0.disk.store.log = { lines.add($0) }
+    }
+    cache["a"] = 1
+    #expect(cache["a"] == 1)
+    cache["a", cost: 9] = 2
+    #expect(cache["a", cost: 9] == 2)
+    #expect(try cache.memory.info(forKey: "a")?.cost == 9)
+    cache["a"] = nil
+    #expect(cache["a"] == nil)
+    try cache.close()
+    #expect(cache["a"] == nil)
+    cache["a"] = 5
+    #expect(lines.all.count { $0.contains("by subscript") } == 2)
+  }
+
+  @Test("What is written and removed on the disk tier alone is not hidden by memory")
+  func diskAlone() throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    try cache.setValue(1, forKey: "a")
+    try cache.disk.setValue(2, forKey: "a")
+    #expect(try cache.value(forKey: "a") == 2)
+    try cache.disk.removeValue(forKey: "a")
+    #expect(try cache.value(forKey: "a") == nil)
+    for number in 0..<4 { try cache.setValue(number, forKey: "\(number)") }
+    try cache.disk.trim(toCount: 2)
+    #expect(cache.memory.count() == 2)
+    try cache.disk.removeAll()
+    #expect(cache.memory.count() == 0)
+  }
+
+  @Test("It is there when it is opened again, and after a close every call throws")
+  func reopening() throws {
+    do {
+      let cache: TieredCache<String, Int> = try scene.cache()
+      try cache.setValue(1, forKey: "a", cost: 3)
+      try cache.close()
+      try cache.close()
+      #expect(throws: CacheError.store(.closed(path: scene.disk.path))) {
+        try cache.value(forKey: "a")
+      }
+      #expect(throws: CacheError.self) { try cache.setValue(1, forKey: "a") }
+      #expect(throws: CacheError.self) { try cache.count() }
+      #expect(cache.memory.count() == 0)
+    }
+    let cache: TieredCache<String, Int> = try scene.cache()
+    #expect(cache.memory.count() == 0)
+    #expect(try cache.value(forKey: "a") == 1)
+    #expect(try cache.memory.info(forKey: "a")?.cost == 3)
+    #expect(throws: CacheError.store(.locked(path: scene.disk.path))) {
+      let _: TieredCache<String, Int> = try scene.cache()
+    }
+  }
+
+  @Test("The asynchronous forms do what the others do")
+  func performing() async throws {
+    let cache: TieredCache<Int, Int> = try await TieredCache.open(
+      path: scene.disk.path,
+      configuration: TieredCacheConfiguration(memory: .unlimited, disk: .unlimited),
+      keyCoder: .standard, valueCoder: .standard)
+    for number in 0..<20 { try cache.setValue(number, forKey: number) }
+    #expect(try await cache.performTrim(toCount: 15).count == 5)
+    #expect(cache.memory.count() == 15)
+    #expect(try await cache.performTrim(toFreeDiskSpace: 0).count == 0)
+    #expect(try await cache.performTrim(olderThan: .seconds(1000)).count == 0)
+    try cache.setValue(1, forKey: 100, lifetime: .zero)
+    #expect(try await cache.performRemoveExpired().count == 1)
+    try await cache.performSync()
+    try await cache.performCompact()
+    try await cache.performBackup(to: scene.disk("backup"))
+    #expect(try await cache.perform { (cache) throws(CacheError) in try cache.count() } == 15)
+    try await cache.performRemoveAll()
+    #expect(cache.memory.count() == 0)
+    try cache.setValue(1, forKey: 1)
+    for try await progress in cache.removingAll() { #expect(progress.totalFileCount > 0) }
+    #expect(try cache.value(forKey: 1) == nil)
+    try cache.maintain()
+    try await cache.performClose()
+    let backup: TieredCache<Int, Int> = try scene.cache(
+      keys: .standard, values: .standard, path: scene.disk("backup"))
+    #expect(try backup.count() == 15)
+  }
+}

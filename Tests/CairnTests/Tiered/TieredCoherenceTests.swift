@@ -1,0 +1,256 @@
+import CairnStore
+import FuzzSupport
+import Glibc
+import Testing
+
+@testable import Cairn
+
+/// What several calls at once may do to each other, one order after the other.
+@Suite("No read finds what is older than what was found", .timeLimit(.minutes(5)))
+struct TieredCoherenceTests {
+  let scene = TieredScene()
+
+  private func key(_ text: String) -> TierKey<String> { TierKey(text) }
+
+  @Test("TMCache: a read that was overtaken by a write left the old value in memory")
+  func overtakenRead() throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    try cache.setValue(1, forKey: "a")
+    cache.memory.removeAll()
+    let ticket = cache.held.readAbove(key("a")).ticket
+    let old = try #require(try cache.disk.fetchedValue(forKey: "a"))
+    try cache.setValue(2, forKey: "a")
+    // Also where memory had to drop the new one.
+    cache.memory.removeAll()
+    cache.held.promote(
+      old.value, forKey: key("a"), ticket: ticket, cost: old.cost, version: old.version)
+    #expect(try cache.value(forKey: "a") == 2)
+    #expect(try cache.audit() == [])
+  }
+
+  @Test("A read that was overtaken by a removal does not bring the value back", arguments: 0..<6)
+  func overtakenByRemoval(way: Int) throws {
+    let cache: TieredCache<String, Int> = try scene.cache(count: 2)
+    try cache.setValue(1, forKey: "a")
+    cache.memory.removeAll()
+    let ticket = cache.held.readAbove(key("a")).ticket
+    let old = try #require(try cache.disk.fetchedValue(forKey: "a"))
+    switch way {
+    case 0: try cache.removeValue(forKey: "a")
+    case 1: try cache.removeAll()
+    case 2: try cache.disk.removeValue(forKey: "a")
+    case 3: try cache.trim(toCount: 0)
+    case 4: for next in ["b", "c", "d"] { try cache.setValue(2, forKey: next) }
+    default: try cache.remove { _, _ in true }
+    }
+    cache.held.promote(
+      old.value, forKey: key("a"), ticket: ticket, cost: old.cost, version: old.version)
+    #expect(try cache.value(forKey: "a") == nil)
+    #expect(try cache.audit() == [])
+  }
+
+  @Test("Of two writes the one that came last to the disk stays, however late the other comes here")
+  func writes() throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    func entry(_ value: Int) -> PublishedEntry<String, Int> {
+      PublishedEntry(value, key("a"), nil, nil, nil, cache.held)
+    }
+    for dropsNewer in [false, true] {
+      let first = entry(1)
+      let version = try cache.disk.setValue(1, forKey: "a")
+      try cache.setValue(2, forKey: "a")
+      if dropsNewer { cache.held.removeAll(cause: .evicted(.trim)) }
+      cache.held.publish(first, version: version)
+      #expect(try cache.value(forKey: "a") == 2)
+      #expect(try cache.audit() == [])
+    }
+    // The other way round, the newer one comes in.
+    let (old, new) = (entry(3), entry(4))
+    let oldVersion = try cache.disk.setValue(3, forKey: "a")
+    let newVersion = try cache.disk.setValue(4, forKey: "a")
+    cache.held.publish(old, version: oldVersion)
+    cache.held.publish(new, version: newVersion)
+    #expect(try cache.memory.value(forKey: "a") == 4)
+  }
+
+  @Test("A write that was removed before it came to memory stays away")
+  func removedWrite() throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    for removesAll in [false, true] {
+      let entry = PublishedEntry(1, key("a"), nil, nil, nil, cache.held)
+      let version = try cache.disk.setValue(1, forKey: "a")
+      if removesAll { try cache.removeAll() } else { try cache.removeValue(forKey: "a") }
+      cache.held.publish(entry, version: version)
+      #expect(try cache.value(forKey: "a") == nil)
+    }
+  }
+
+  @Test("Who has found nothing does not find a value then that went before")
+  func absence() throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    let version = try cache.disk.setValue(1, forKey: "a")
+    let entry = PublishedEntry(1, key("a"), nil, nil, nil, cache.held)
+    let ticket = cache.held.readAbove(key("a")).ticket
+    // It went, and memory was not told of that yet.
+    #expect(cache.held.noteAbsent(key("a")) == nil)
+    cache.held.publish(entry, version: version)
+    cache.held.promote(1, forKey: key("a"), ticket: ticket, version: version)
+    #expect(try !cache.memory.contains("a"))
+  }
+
+  @Test("Who has found a value does not find an older one then", arguments: 0..<4)
+  func monotony(way: Int) throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    let old = try cache.disk.setValue(1, forKey: "a")
+    let entry = PublishedEntry(1, key("a"), nil, nil, nil, cache.held)
+    let ticket = cache.held.readAbove(key("a")).ticket
+    let promoted = cache.held.promote(1, forKey: key("a"), ticket: ticket, version: old)
+    #expect(promoted)
+    // As if a new value were on disk, and memory not told of it yet.
+    let new = old + 1
+    switch way {
+    case 0: cache.noteSeen(new, of: key("a"))
+    // A promotion whose ticket is void.
+    case 1: cache.held.promote(2, forKey: key("a"), ticket: ticket, version: new)
+    // One that memory has no room for.
+    case 2:
+      let now = cache.held.ticket(forKey: key("a"))
+      cache.held.promote(2, forKey: key("a"), ticket: now, cost: 0, version: new)
+      cache.memory.removeAll()
+    default: cache.held.invalidate(key("a"), through: old, .replaced)
+    }
+    let isOld = try cache.memory.value(forKey: "a") == 1
+    #expect(!isOld)
+    cache.held.promote(1, forKey: key("a"), ticket: ticket, version: old)
+    cache.held.publish(entry, version: old)
+    #expect(try cache.memory.value(forKey: "a") != 1)
+  }
+
+  @Test("An extension of another value does not lengthen a newer one")
+  func extensions() throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    try cache.setValue(1, forKey: "a", lifetime: .seconds(10))
+    let ticket = cache.held.ticket(forKey: key("a"))
+    let end = scene.clock.now().advanced(by: .seconds(100)).millisecondsSinceEpoch
+    try cache.setValue(2, forKey: "a", lifetime: .seconds(5))
+    cache.held.extendLifetime(of: key("a"), to: end, ticket: ticket)
+    #expect(try cache.audit() == [])
+  }
+
+  @Test(
+    "What is in memory ends no later than what is on disk, and is fetched again where it ends earlier"
+  )
+  func ends() throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    try cache.setValue(1, forKey: "a", lifetime: .seconds(10))
+    try cache.disk.extendLifetime(forKey: "a", to: .seconds(30))
+    scene.advance(by: .seconds(10))
+    #expect(try !cache.memory.contains("a"))
+    #expect(try cache.value(forKey: "a") == 1)
+    #expect(try cache.memory.contains("a"))
+    #expect(try cache.audit() == [])
+  }
+
+  @Test("TMCache: an observer that used the cache waited for ever; here it runs under no lock")
+  func observers() throws {
+    let cache: TieredCache<Int, Int> = try scene.cache(held: 2, count: 3)
+    let depth = Record<Int>()
+    cache.observe { [weak cache] event in
+      guard let cache, depth.all.count < 200 else { return }
+      depth.add(1)
+      _ = try? cache.value(forKey: 1)
+      _ = try? cache.statistics()
+      switch event.event {
+      case .inserted(let key): if key < 10 { _ = try? cache.setValue(key, forKey: key + 10) }
+      case .removed(let key, _): if key < 10 { _ = try? cache.removeValue(forKey: key + 10) }
+      default: break
+      }
+      _ = try? cache.trim(toCount: 3)
+    }
+    for key in 0..<6 { try cache.setValue(key, forKey: key) }
+    try cache.removeAll()
+    #expect(depth.all.count > 20)
+    #expect(try cache.audit() == [])
+  }
+
+  @Test("An observer that is told of a removal does not find the value in memory")
+  func toldLater() throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    let found = Record<Int?>()
+    cache.disk.observe { [weak cache] event in
+      if case .removed(let key, _) = event { found.add(try? cache?.memory.value(forKey: key)) }
+    }
+    try cache.setValue(1, forKey: "a")
+    try cache.setValue(2, forKey: "a")
+    try cache.removeValue(forKey: "a")
+    #expect(found.all == [nil, nil])
+  }
+
+  // MARK: Writes that fail
+
+  private func simulated(
+    _ body: (TieredCache<String, [UInt8]>, SimulatedFileSystem) throws -> Void
+  ) throws {
+    let disk = SimulatedDisk()
+    disk.makeDirectory("/data")
+    let files = SimulatedFileSystem(disk: disk, seed: 1)
+    let cache: TieredCache<String, [UInt8]> = try scene.cache(
+      keys: .string, values: .bytes, files: files, path: "/data/cache")
+    try body(cache, files)
+    files.intervene = nil
+    scene.disk.background.discardAll()
+  }
+
+  @Test("A write that finds no room has not happened: the old value stays in both tiers")
+  func noSpace() throws {
+    try simulated { cache, files in
+      try cache.setValue([1], forKey: "a")
+      files.disk.capacity = files.disk.allocatedByteCount
+      #expect {
+        try cache.setValue([UInt8](repeating: 2, count: 1 << 20), forKey: "a")
+      } throws: { error in
+        if case CacheError.store(.noSpace) = error { true } else { false }
+      }
+      #expect(try cache.memory.value(forKey: "a") == [1])
+      #expect(try cache.disk.value(forKey: "a") == [1])
+      #expect(try cache.value(forKey: "a") == [1])
+      files.disk.capacity = nil
+      try cache.setValue([3], forKey: "a")
+      #expect(try cache.value(forKey: "a") == [3])
+    }
+  }
+
+  @Test(
+    "A write of which nobody knows whether it is durable is not in memory, nor is the old value")
+  func durabilityUnknown() throws {
+    try simulated { cache, files in
+      try cache.setValue([1], forKey: "a")
+      files.intervene = { $0 == .synchronizeData ? .fail(EIO) : nil }
+      #expect {
+        try cache.setValue([2], forKey: "a", durability: .durable)
+      } throws: { error in
+        if case CacheError.store(.durabilityUnknown) = error { true } else { false }
+      }
+      #expect(try !cache.memory.contains("a"))
+      // What the disk shows counts.
+      #expect(try cache.value(forKey: "a") == cache.disk.value(forKey: "a"))
+    }
+  }
+
+  @Test("A value that cannot be encoded leaves the old one in both tiers")
+  func unencodable() throws {
+    let coder = ValueCoder<Int>.custom(
+      encode: { value in
+        if value < 0 { throw CodingFailure("below zero") }
+        return [UInt8(value)]
+      }, decode: { Int([UInt8](copying: $0)[0]) })
+    let cache: TieredCache<String, Int> = try scene.cache(keys: .string, values: coder)
+    try cache.setValue(1, forKey: "a")
+    #expect(throws: CacheError.unencodableValue(reason: "below zero")) {
+      try cache.setValue(-1, forKey: "a")
+    }
+    #expect(throws: CacheError.self) { try cache.setValues([(key: "a", value: -1)]) }
+    #expect(try cache.memory.value(forKey: "a") == 1 && cache.disk.value(forKey: "a") == 1)
+    #expect(throws: CacheError.self) { try cache.setValue(1, forKey: "") }
+  }
+}

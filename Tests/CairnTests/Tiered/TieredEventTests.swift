@@ -1,0 +1,192 @@
+import CairnStore
+import FuzzSupport
+import Testing
+
+@testable import Cairn
+
+@Suite("What is told of both tiers, and counted")
+struct TieredEventTests {
+  let scene = TieredScene()
+
+  @Test("Events of both tiers come in one stream, with the tier")
+  func events() throws {
+    let cache: TieredCache<String, Int> = try scene.cache(held: 1, count: 2)
+    let told = Record<TierEvent<String>>()
+    let observation = cache.observe { told.add($0) }
+    func expect(_ events: [TierEvent<String>], _ line: SourceLocation = #_sourceLocation) {
+      #expect(told.all == events, sourceLocation: line)
+      told.removeAll()
+    }
+    func memory(_ event: CacheEvent<String>) -> TierEvent<String> { TierEvent(event, in: .memory) }
+    func disk(_ event: CacheEvent<String>) -> TierEvent<String> { TierEvent(event, in: .disk) }
+    try cache.setValue(1, forKey: "a")
+    expect([disk(.inserted(key: "a")), memory(.inserted(key: "a"))])
+    try cache.setValue(2, forKey: "a")
+    expect([
+      memory(.removed(key: "a", cause: .replaced)), disk(.removed(key: "a", cause: .replaced)),
+      disk(.inserted(key: "a")), memory(.inserted(key: "a")),
+    ])
+    try cache.setValue(1, forKey: "b")
+    expect([
+      disk(.inserted(key: "b")), memory(.inserted(key: "b")),
+      memory(.removed(key: "a", cause: .evicted(.countLimit))),
+    ])
+    _ = try cache.value(forKey: "a")
+    expect([
+      memory(.inserted(key: "a")), memory(.removed(key: "b", cause: .evicted(.countLimit))),
+    ])
+    try cache.removeValue(forKey: "a")
+    expect([
+      memory(.removed(key: "a", cause: .removed)), disk(.removed(key: "a", cause: .removed)),
+    ])
+    cache.enterBackground()
+    expect([memory(.enteredBackground), memory(.removedAll(count: 0))])
+    try cache.removeAll()
+    expect([memory(.removedAll(count: 0)), disk(.removedAll(count: 1))])
+    observation.cancel()
+    try cache.setValue(1, forKey: "a")
+    expect([])
+    #expect(cache.held.observerCount == 0 && cache.disk.observerCount == 0)
+  }
+
+  @Test("What the disk evicts is told of both tiers, with its cause")
+  func evictions() throws {
+    let cache: TieredCache<Int, Int> = try scene.cache(count: 2)
+    let told = Record<TierEvent<Int>>()
+    cache.observe { event in
+      if case .removed = event.event { told.add(event) }
+    }
+    for key in 0..<3 { try cache.setValue(key, forKey: key) }
+    let event = CacheEvent.removed(key: 0, cause: .evicted(.countLimit))
+    #expect(told.all == [TierEvent(event, in: .memory), TierEvent(event, in: .disk)])
+  }
+
+  @Test("A stream of events ends with the cache")
+  func stream() async throws {
+    var cache: TieredCache<Int, Int>? = try scene.cache()
+    let stream = try #require(cache?.events())
+    try cache?.setValue(1, forKey: 1)
+    // Background jobs hold the store.
+    try cache?.close()
+    scene.disk.background.discardAll()
+    cache = nil
+    var tiers: [CacheTier] = []
+    for await event in stream { if case .inserted = event.event { tiers.append(event.tier) } }
+    #expect(tiers == [.disk, .memory])
+  }
+
+  @Test("The memory tier tells of itself, with values")
+  func memory() throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    let told = Record<Int?>()
+    cache.memory.observe { event, value in told.add(value) }
+    try cache.setValue(5, forKey: "a")
+    cache.memory.removeAll()
+    #expect(told.all == [5, nil])
+  }
+
+  @Test("Statistics count by tier, and are pairs of names and numbers for who polls")
+  func statistics() async throws {
+    let cache: TieredCache<String, Int> = try scene.cache(held: 1)
+    try cache.setValue(1, forKey: "a")
+    try cache.setValue(2, forKey: "b")
+    _ = try cache.values(forKeys: ["a", "b", "c"])
+    _ = try await cache.value(forKey: "d") { 4 }
+    _ = try? await cache.value(forKey: "e") { throw LoadFailure() }
+    let statistics = try cache.statistics()
+    let metrics = statistics.metrics
+    #expect(Set(metrics.map(\.name)).count == metrics.count)
+    let values = Dictionary(uniqueKeysWithValues: metrics.map { ($0.name, $0.value) })
+    #expect(values["hits"] == 2 && values["misses"] == 3)
+    #expect(values["disk.hits"] == 2 && values["memory.hits"] == 0)
+    #expect(values["loads.started"] == 2 && values["loads.failed"] == 1)
+    #expect(values["memory.count"] == 1 && values["disk.count"] == 3)
+    #expect(values["memory.evictions.count"] == 4)
+    #expect(values["disk.insertions"] == 3)
+    #expect(try values["disk.liveBytes"] == cache.totalCost())
+    let empty: TieredCache<Int, Int> = try scene.cache(
+      keys: .standard, values: .standard, path: scene.disk("b"))
+    #expect(try empty.statistics().hitRatio == nil)
+  }
+}
+
+@Suite("The one live cache of a name")
+struct SharedCacheTests {
+  let scene = DiskScene()
+  let configuration = TieredCacheConfiguration(memory: .unlimited, disk: .unlimited)
+
+  private func shared<Value: Codable & Sendable>(
+    _ name: String, _ change: (inout TieredCacheConfiguration) -> Void = { _ in }
+  ) throws(CacheError) -> TieredCache<String, Value> {
+    var configuration = configuration
+    change(&configuration)
+    return try .shared(
+      name: name, configuration: configuration, keyCoder: .string, valueCoder: .json(),
+      variables: ["XDG_CACHE_HOME": scene.directory])
+  }
+
+  @Test("All who ask get the same one, as the first configured it")
+  func same() throws {
+    let first: TieredCache<String, Int> = try shared("a") { $0.memory.countLimit = 5 }
+    let second: TieredCache<String, Int> = try shared("a") { $0.memory.countLimit = 9 }
+    #expect(first === second && second.memory.countLimit == 5)
+    #expect(first.name == "a" && first.path == scene("a"))
+    let other: TieredCache<String, Int> = try shared("b")
+    let elsewhere: TieredCache<String, Int> = try shared("a") { $0.disk.namespace = "space" }
+    #expect(other !== first && elsewhere !== first)
+  }
+
+  @Test("One of another type is an error, and names no values")
+  func otherType() throws {
+    let first: TieredCache<String, Int> = try shared("a")
+    let error = #expect(throws: CacheError.self) {
+      let _: TieredCache<String, String> = try shared("a")
+    }
+    #expect(
+      error
+        == .otherType(
+          found: "TieredCache<String, Int>", expected: "TieredCache<String, String>"))
+    withExtendedLifetime(first) {}
+  }
+
+  @Test("It goes with the last reference, and is opened anew; so it is after a close")
+  func ends() throws {
+    do {
+      let cache: TieredCache<String, Int> = try shared("a")
+      try cache.setValue(1, forKey: "k")
+    }
+    let cache: TieredCache<String, Int> = try shared("a")
+    #expect(try cache.value(forKey: "k") == 1)
+    try cache.close()
+    let next: TieredCache<String, Int> = try shared("a")
+    #expect(next !== cache)
+    #expect(try next.value(forKey: "k") == 1)
+  }
+
+  @Test("Where it cannot be opened, the next one who asks tries again")
+  func failure() throws {
+    let holder = try Store(path: scene("a"))
+    #expect(throws: CacheError.store(.locked(path: scene("a")))) {
+      let _: TieredCache<String, Int> = try shared("a")
+    }
+    try holder.close()
+    let cache: TieredCache<String, Int> = try shared("a")
+    #expect(try cache.count() == 0)
+    #expect(throws: CacheError.self) { let _: TieredCache<String, Int> = try shared("x/y") }
+  }
+
+  @Test("Many that ask at once, while others let go, never find it locked")
+  func crowd() throws {
+    let faults = Record<String>()
+    onThreads(6) { thread in
+      for round in 0..<60 {
+        do {
+          let cache: TieredCache<String, Int> = try shared("a")
+          try cache.setValue(round, forKey: "\(thread)")
+          #expect(try cache.value(forKey: "\(thread)") == round)
+        } catch { faults.add("\(error)") }
+      }
+    }
+    #expect(faults.all == [])
+  }
+}

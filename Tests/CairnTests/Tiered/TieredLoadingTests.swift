@@ -1,0 +1,231 @@
+import CairnStore
+import FuzzSupport
+import Testing
+
+@testable import Cairn
+
+@Suite("Loading through both tiers, and through the disk alone", .timeLimit(.minutes(5)))
+struct TieredLoadingTests {
+  let scene = TieredScene()
+
+  @Test("Ten thousand that ask for one key at once have it loaded once, and both tiers keep it")
+  func thundering() async throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    let calls = Record<Int>()
+    let gate = Gate()
+    let sum = try await withThrowingTaskGroup(of: Int.self) { group in
+      for _ in 0..<10_000 {
+        group.addTask {
+          try await cache.value(forKey: "a") {
+            calls.add(1)
+            await gate.wait()
+            return 7
+          }
+        }
+      }
+      await eventually { cache.loadStatistics.joinedCount == 9_999 }
+      gate.open()
+      return try await group.reduce(0, +)
+    }
+    #expect(sum == 70_000 && calls.all == [1])
+    #expect(try cache.memory.value(forKey: "a") == 7 && cache.disk.value(forKey: "a") == 7)
+    let loads = try cache.statistics().loads
+    #expect(loads.startedCount == 1 && loads.joinedCount == 9_999)
+  }
+
+  @Test("What is on disk is not loaded, and comes to memory")
+  func fromDisk() async throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    try cache.setValue(1, forKey: "a")
+    cache.memory.removeAll()
+    #expect(try await cache.value(forKey: "a") { 2 } == 1)
+    #expect(try cache.memory.contains("a"))
+    // Also where it came since the caller looked.
+    cache.memory.removeAll()
+    #expect(try await cache.loadValue(forKey: "a") { Loaded(3) } == 1)
+    #expect(try cache.memory.contains("a"))
+    #expect(cache.loadStatistics.startedCount == 0)
+  }
+
+  @Test("The call and the load say how the value is kept, in both tiers")
+  func attributes() async throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    _ = try await cache.value(
+      forKey: "a", cost: 7, lifetime: .seconds(5), idleLimit: .seconds(2)
+    ) { 1 }
+    _ = try await cache.value(forKey: "b") { Loaded(1, cost: 9, lifetime: .seconds(60)) }
+    for _ in 0..<2 {
+      #expect(try cache.memory.info(forKey: "a")?.cost == 7)
+      #expect(try cache.memory.info(forKey: "a")?.idleLimit == .seconds(2))
+      #expect(try cache.memory.info(forKey: "b")?.cost == 9)
+      #expect(try cache.audit() == [])
+      cache.memory.removeAll()
+      _ = try cache.values(forKeys: ["a", "b"])
+    }
+    scene.advance(by: .seconds(5))
+    #expect(try cache.value(forKey: "a") == nil && cache.value(forKey: "b") == 1)
+  }
+
+  enum Change: CaseIterable {
+    case set, removed, taken, removedMany, removedAll, removedBelow, setAndRemoved
+  }
+
+  @Test("What was written or removed during a load is not undone by it", arguments: Change.allCases)
+  func writtenMeanwhile(change: Change) async throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    let gate = Gate()
+    let waiter = Task {
+      try await cache.value(forKey: "a") {
+        await gate.wait()
+        return 1
+      }
+    }
+    await eventually { gate.arrivedCount == 1 }
+    var expected: Int?
+    switch change {
+    case .set:
+      try cache.setValue(2, forKey: "a")
+      expected = 2
+    case .removed: try cache.removeValue(forKey: "a")
+    case .taken: _ = try cache.takeValue(forKey: "a")
+    case .removedMany: try cache.removeValues(forKeys: ["a", "b"])
+    case .removedAll: try cache.removeAll()
+    case .removedBelow: try cache.disk.removeValue(forKey: "a")
+    case .setAndRemoved:
+      try cache.setValue(2, forKey: "a")
+      cache["a"] = nil
+    }
+    let later = try await cache.value(forKey: "a") { 3 }
+    #expect(later == expected ?? 3)
+    if change != .set { cache["a"] = nil }
+    gate.open()
+    #expect(try await waiter.value == 1)
+    #expect(try cache.value(forKey: "a") == expected)
+    #expect(try cache.disk.value(forKey: "a") == expected)
+    #expect(cache.loadStatistics.outdatedCount == 1)
+  }
+
+  @Test("A load that finds a value there does not replace it")
+  func appeared() async throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    let value = try await cache.value(forKey: "a") {
+      // Not noted, as it is by no method of the cache.
+      try cache.disk.store.setValue("2", forKey: "a")
+      return 1
+    }
+    #expect(value == 1)
+    #expect(try cache.value(forKey: "a") == 2)
+  }
+
+  @Test("A value that the disk does not take is handed out all the same, and counted")
+  func unkept() async throws {
+    let lines = Record<String>()
+    let coder = ValueCoder<Int>.custom(
+      encode: { _ in throw CodingFailure("not this") }, decode: { _ in 0 })
+    let cache: TieredCache<String, Int> = try scene.cache(keys: .string, values: coder) {
+      $0.disk.store.log = { lines.add($0) }
+    }
+    #expect(try await cache.value(forKey: "a") { 5 } == 5)
+    #expect(cache.loadStatistics.unkeptCount == 1)
+    #expect(lines.all.count { $0.contains("could not be kept") } == 1)
+    #expect(try !cache.memory.contains("a"))
+  }
+
+  @Test("Errors are told and not kept, and a loader may use the cache and load with it")
+  func nested() async throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    await #expect(throws: LoadFailure()) {
+      try await cache.value(forKey: "a") { throw LoadFailure() }
+    }
+    let value = try await cache.value(forKey: "a") {
+      try cache.setValue(1, forKey: "b")
+      try cache.trim(toCount: 10)
+      return try await cache.value(forKey: "c") { try cache.value(forKey: "b")! + 1 } + 1
+    }
+    #expect(value == 3)
+    await #expect(throws: CacheError.circularLoad) {
+      try await cache.value(forKey: "d") { try await cache.value(forKey: "d") { 1 } }
+    }
+    await #expect(throws: CacheError.self) { try await cache.value(forKey: "") { 1 } }
+    #expect(cache.disk.flights.count == 0)
+  }
+
+  @Test("Who is cancelled leaves, and the load goes on while anybody waits")
+  func cancellation() async throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    let gate = Gate()
+    let waiters = (0..<3).map { _ in
+      Task {
+        try await cache.value(forKey: "a") {
+          await gate.wait()
+          try Task.checkCancellation()
+          return 4
+        }
+      }
+    }
+    await eventually { gate.arrivedCount == 1 && cache.loadStatistics.joinedCount == 2 }
+    waiters[0].cancel()
+    waiters[1].cancel()
+    for waiter in waiters[..<2] {
+      await #expect(throws: CancellationError.self) { try await waiter.value }
+    }
+    gate.open()
+    #expect(try await waiters[2].value == 4)
+    #expect(try cache.disk.value(forKey: "a") == 4)
+  }
+
+  @Test("A load under way when the cache is closed gives its value, and nothing is kept")
+  func closed() async throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    let gate = Gate()
+    let waiter = Task {
+      try await cache.value(forKey: "a") {
+        await gate.wait()
+        return 1
+      }
+    }
+    await eventually { gate.arrivedCount == 1 }
+    try cache.close()
+    gate.open()
+    #expect(try await waiter.value == 1)
+    #expect(cache.memory.count() == 0)
+    await #expect(throws: CacheError.self) { try await cache.value(forKey: "a") { 1 } }
+  }
+
+  @Test("The disk alone loads in the same way")
+  func diskAlone() async throws {
+    let cache: DiskCache<String, Int> = try scene.disk.cache()
+    #expect(try await cache.value(forKey: "a", lifetime: .seconds(5)) { 1 } == 1)
+    #expect(try await cache.value(forKey: "a") { 2 } == 1)
+    #expect(try cache.statistics().missCount == 1)
+    scene.advance(by: .seconds(5))
+    #expect(try await cache.value(forKey: "a") { Loaded(3, lifetime: .seconds(1)) } == 3)
+    let gate = Gate()
+    let waiter = Task {
+      try await cache.value(forKey: "b") {
+        await gate.wait()
+        return 1
+      }
+    }
+    await eventually { gate.arrivedCount == 1 }
+    #expect(try !cache.removeValue(forKey: "b"))
+    gate.open()
+    #expect(try await waiter.value == 1)
+    #expect(try cache.value(forKey: "b") == nil)
+  }
+
+  @Test("A removal that ends while a value is being kept leaves nothing behind")
+  func removedWhileKept() async throws {
+    let cache: TieredCache<Int, Int> = try scene.cache()
+    for key in 0..<400 {
+      let waiter = Task { try await cache.value(forKey: key) { key } }
+      // From when the load has begun, all that comes after the removal is the removal's.
+      while cache.loadStatistics.startedCount <= UInt64(key) { await Task.yield() }
+      try cache.removeValue(forKey: key)
+      let afterwards = try cache.value(forKey: key)
+      #expect(try await waiter.value == key)
+      #expect(afterwards == nil)
+      #expect(try cache.value(forKey: key) == nil)
+    }
+  }
+}

@@ -1,0 +1,162 @@
+import CairnStore
+import FuzzSupport
+import Testing
+
+@testable import Cairn
+
+@Suite("What is read from memory is in use on disk", .timeLimit(.minutes(5)))
+struct TieredRecencyTests {
+  let scene = TieredScene()
+
+  private func keysByRecency(_ cache: TieredCache<Int, Int>) throws -> [Int] {
+    try cache.disk.store.keysByRecency().map { bytes in
+      try bytes.withBytes { try KeyCoder<Int>.integer.decode($0) }
+    }
+  }
+
+  @Test("Nothing is told with a read, and all of it in order after a while")
+  func batches() throws {
+    let cache: TieredCache<Int, Int> = try scene.cache()
+    for key in 0..<5 { try cache.setValue(key, forKey: key) }
+    scene.advance(by: .seconds(1))
+    for key in [3, 0, 3, 1, 0] { _ = try cache.value(forKey: key) }
+    #expect(try keysByRecency(cache) == [0, 1, 2, 3, 4])
+    // One job, however many hits.
+    #expect(scene.background.delays.count == 1)
+    scene.advance(by: .seconds(1))
+    #expect(try keysByRecency(cache) == [2, 4, 3, 1, 0])
+    // Nothing goes on while nobody reads, and the next read asks again.
+    #expect(scene.background.delays.isEmpty)
+    _ = try cache.value(forKey: 2)
+    scene.advance(by: .seconds(1))
+    #expect(try keysByRecency(cache) == [4, 3, 1, 0, 2])
+    #expect(try cache.statistics().disk.hitCount == 0)
+  }
+
+  @Test("Also with the policy that does not keep the order of use in memory")
+  func sieve() throws {
+    let cache: TieredCache<Int, Int> = try scene.cache { $0.memory.policy = .sieve }
+    for key in 0..<4 { try cache.setValue(key, forKey: key) }
+    cache.recency.tell()
+    for key in [2, 0] {
+      scene.clock.advance(by: .milliseconds(1))
+      _ = try cache.value(forKey: key)
+    }
+    scene.advance(by: .seconds(1))
+    #expect(try keysByRecency(cache) == [1, 3, 2, 0])
+  }
+
+  @Test("It is told before a trim, whose victims are then exactly those")
+  func beforeTrim() throws {
+    let cache: TieredCache<Int, Int> = try scene.cache()
+    for key in 0..<600 { try cache.setValue(key, forKey: key) }
+    for key in stride(from: 0, to: 600, by: 2) { _ = try cache.value(forKey: key) }
+    try cache.trim(toCount: 300)
+    #expect(try Set(cache.keys()) == Set(stride(from: 0, to: 600, by: 2)))
+    _ = try cache.value(forKey: 4)
+    _ = try cache.value(forKey: 2)
+    try cache.trim(toCost: try cache.totalCost() / 300 * 2)
+    #expect(try Set(cache.keys()) == [2, 4])
+  }
+
+  @Test("It is told before entries go to keep a limit")
+  func beforeEviction() throws {
+    let cache: TieredCache<Int, Int> = try scene.cache(count: 3)
+    for key in 0..<3 { try cache.setValue(key, forKey: key) }
+    for next in 3..<50 {
+      _ = try cache.value(forKey: 0)
+      try cache.setValue(next, forKey: next)
+      #expect(try cache.memory.contains(0), "\(next)")
+    }
+    #expect(try Set(cache.keys()) == [0, 48, 49])
+  }
+
+  @Test(
+    "What is in use stays among many, though the disk is not told before each eviction",
+    arguments: [KeyCoder<Int>.integer, .json(), .json().comparingByEquality()])
+  func manyEvictions(coder: KeyCoder<Int>) throws {
+    let cache: TieredCache<Int, Int> = try scene.cache(
+      keys: coder, values: .standard, count: 2000)
+    for key in 0..<2000 { try cache.setValue(key, forKey: key) }
+    for next in 2000..<9000 {
+      if next % 50 == 0 { for hot in 0..<20 { _ = try cache.value(forKey: hot) } }
+      // Of a user's coder that compares by equality, the disk does not ask.
+      if coder.identity == .equality && next % 50 == 0 { cache.recency.tell() }
+      try cache.setValue(next, forKey: next)
+    }
+    #expect(try cache.values(forKeys: 0..<20) == Array(0..<20))
+    #expect(try cache.count() <= 2000)
+  }
+
+  @Test("It is told before a close, and before memory is emptied")
+  func beforeClose() throws {
+    do {
+      // Also of few writes a checkpoint is made, which is what keeps the order.
+      let cache: TieredCache<Int, Int> = try scene.cache {
+        $0.disk.store.checkpointRecordThreshold = 0
+      }
+      for key in 0..<4 { try cache.setValue(key, forKey: key) }
+      _ = try cache.value(forKey: 1)
+      cache.memory.removeAll()
+      #expect(try keysByRecency(cache) == [0, 2, 3, 1])
+      _ = try cache.values(forKeys: 0..<4)
+      _ = try cache.value(forKey: 2)
+      try cache.close()
+    }
+    let cache: TieredCache<Int, Int> = try scene.cache()
+    #expect(try keysByRecency(cache) == [0, 1, 3, 2])
+    _ = try cache.values(forKeys: 0..<4)
+    _ = try cache.value(forKey: 0)
+    cache.respond(to: .critical)
+    #expect(try keysByRecency(cache) == [1, 2, 3, 0])
+  }
+
+  @Test("With the last reference it is told, too")
+  func atEnd() throws {
+    do {
+      let cache: TieredCache<Int, Int> = try scene.cache {
+        $0.disk.store.checkpointRecordThreshold = 0
+      }
+      for key in 0..<3 { try cache.setValue(key, forKey: key) }
+      _ = try cache.value(forKey: 0)
+    }
+    let cache: TieredCache<Int, Int> = try scene.cache()
+    #expect(try keysByRecency(cache) == [1, 2, 0])
+  }
+
+  @Test("A walk through memory finds all that was used, whatever moves meanwhile")
+  func walk() throws {
+    let cache: MemoryCache<Int, Int> = MemoryScene().cache(count: 3000)
+    for key in 0..<3000 { cache[key] = key }
+    // Nothing was read.
+    #expect(cache.takeRecentKeys() == [])
+    _ = cache.readAbove(0)
+    #expect(cache.takeRecentKeys() == Array(1..<3000) + [0])
+    #expect(cache.takeRecentKeys() == [])
+    let told = Record<Int>()
+    let ended = Record<Int>()
+    onThreads(3) { thread in
+      var random = FuzzRandom(seed: TestSeed.current &+ UInt64(thread))
+      if thread == 0 {
+        while ended.all.count < 2 { for key in cache.takeRecentKeys() { told.add(key) } }
+      } else {
+        for _ in 0..<40_000 {
+          let key = random.below(3000)
+          switch random.below(20) {
+          case 0: cache[key] = nil
+          case 1: cache[key] = key
+          default: _ = cache.readAbove(key)
+          }
+        }
+        ended.add(thread)
+      }
+    }
+    _ = cache.takeRecentKeys()
+    #expect(cache.audit() == [], TestSeed.comment)
+    #expect(!told.all.isEmpty)
+    for key in stride(from: 0, to: 3000, by: 7) { _ = cache.readAbove(key) }
+    #expect(
+      cache.takeRecentKeys() == stride(from: 0, to: 3000, by: 7).filter { cache.contains($0) },
+      TestSeed.comment)
+  }
+}
