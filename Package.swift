@@ -58,7 +58,7 @@ let package = Package(
       swiftSettings: settings),
     // Threads that use a store at once, and are killed: are their answers explained by an order?
     .executableTarget(
-      name: "HistoryFuzzer", dependencies: ["FuzzSupport", "CairnStore"],
+      name: "HistoryFuzzer", dependencies: ["FuzzSupport", "Cairn"],
       path: "Fuzz/HistoryFuzzer", swiftSettings: settings),
     // A store under churn on the real disk, with kills in between.
     .executableTarget(

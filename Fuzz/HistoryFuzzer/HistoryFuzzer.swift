@@ -1,3 +1,4 @@
+import Cairn
 import CairnStore
 import Foundation
 import FuzzSupport
@@ -5,6 +6,7 @@ import FuzzSupport
 /// Threads that use a store at once, on the real disk: what each call answered must be what it would have
 /// answered had all calls come one after the other, for every key. With `--kill` the threads are those of
 /// another process, which is killed; whatever it had been told is there, and what it had not is there or not.
+/// With `--tiered` it is a cache of two tiers.
 ///
 /// A seed decides what the threads do, not how they meet, so a failure need not come again; the history
 /// that nothing explains is printed with it.
@@ -15,10 +17,12 @@ enum HistoryFuzzer {
     if arguments.count == 6, arguments[1] == "--worker" {
       KillRun.work(store: arguments[2], log: arguments[3], arguments[4], arguments[5])
     }
-    let fuzzer = Fuzzer(name: "HistoryFuzzer", iterations: 1000, options: ["--kill"])
-    let kills = fuzzer.arguments.contains("--kill")
-    fuzzer.run { seed in
-      kills ? try KillRun.run(seed: seed) : try ThreadRun.run(seed: seed)
+    let fuzzer = Fuzzer(name: "HistoryFuzzer", iterations: 1000, options: ["--kill", "--tiered"])
+    switch fuzzer.arguments {
+    case []: fuzzer.run { try ThreadRun.run(seed: $0) }
+    case ["--kill"]: fuzzer.run { try KillRun.run(seed: $0) }
+    case ["--tiered"]: fuzzer.run { try ThreadRun.runTiered(seed: $0) }
+    default: Fuzzer.end(with: 2, "HistoryFuzzer: --kill or --tiered")
     }
   }
 }
@@ -74,6 +78,36 @@ enum ThreadRun {
     try store.close()
     let errors = try Store.verify(path: directory.store).errors
     guard errors.isEmpty else { throw FuzzFailure("the store is damaged: \(errors)") }
+    return check.tally
+  }
+
+  /// The same with a cache of two tiers, whose memory is filled and emptied meanwhile.
+  static func runTiered(seed: UInt64) throws -> Tally {
+    var random = FuzzRandom(seed: seed)
+    let directory = try RunDirectory(onDisk: false)
+    var check = HistoryCheck()
+    let (threadCount, keyCount) = (2 + random.below(3), 1 + random.below(3))
+    for round in 0..<UInt64(1 + random.below(4)) {
+      let subject = try TieredSubject(path: directory.store, heldCount: 1 + random.below(4))
+      let plan = HistoryPlan(
+        seed: random.next(), threadCount: threadCount, keyCount: keyCount,
+        callCount: 100 / threadCount / keyCount, firstValue: round << 32)
+      let log = try HistoryLog(
+        path: nil, threadCount: threadCount, capacity: Linearizability.operationLimit)
+      try HistoryWorker(subject, plan, log).run()
+      try check.check(log, keyCount: keyCount) { number in
+        let key = HistoryPlan.key(number)
+        // What memory finds and what the disk finds are the same.
+        let value = try subject.cache.value(forKey: key)
+        guard let entry = try subject.cache.disk.entry(forKey: key) else {
+          guard value == nil else { throw FuzzFailure("memory has what the disk has not") }
+          return (0, 0)
+        }
+        guard value == entry.value else { throw FuzzFailure("the tiers have different values") }
+        return (try HistoryPlan.number(of: entry.value), entry.info.version)
+      }
+      try subject.cache.close()
+    }
     return check.tally
   }
 }
