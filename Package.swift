@@ -73,7 +73,8 @@ let package = Package(
       name: "CairnStoreTests", dependencies: ["CairnStore", "FuzzSupport", "KillWriter"],
       exclude: ["Format/GoldenStores"], swiftSettings: settings),
     .testTarget(
-      name: "CairnTests", dependencies: ["Cairn", "FuzzSupport"], swiftSettings: settings),
+      name: "CairnTests", dependencies: ["Cairn", "FuzzSupport", "CairnBench"],
+      swiftSettings: settings),
     .testTarget(
       name: "CairnBenchTests", dependencies: ["CairnBench"], swiftSettings: settings),
     .testTarget(

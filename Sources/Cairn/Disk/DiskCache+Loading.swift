@@ -35,6 +35,10 @@ extension DiskCache {
     if let value = try value(forKey: key) { return value }
     return try await loadValue(forKey: key, load) { [self] in
       try fetch(key, counts: false) { (record) throws(CacheError) in try decode(record) }
+    } keep: { [events] (_, write) throws(CacheError) in
+      let version = try write()
+      if let version { events.tellFront(key, version: version) }
+      return version
     }
   }
 
@@ -52,7 +56,7 @@ extension DiskCache {
     found: @escaping @Sendable () throws -> Value?,
     keep:
       @escaping @Sendable (_ loaded: Loaded<Value>, _ write: LoadedWrite) throws(CacheError)
-      -> UInt64? = { (_, write) throws(CacheError) in try write() }
+      -> UInt64?
   ) async throws -> Value {
     try await flights.value(forKey: try bytes(of: key), found: found) { [self] flight in
       let loaded = try await load()

@@ -23,6 +23,18 @@ extension DiskCache {
     _ value: Value, forKey key: Key, cost: UInt64? = nil, lifetime: Duration? = nil,
     idleLimit: Duration? = nil, metadata: [UInt8] = [], durability: Durability? = nil
   ) throws(CacheError) -> UInt64 {
+    let version = try write(
+      value, forKey: key, cost: cost, lifetime: lifetime, idleLimit: idleLimit,
+      metadata: metadata, durability: durability)
+    events.tellFront(key, version: version)
+    return version
+  }
+
+  /// As `setValue`; the front is not told.
+  func write(
+    _ value: Value, forKey key: Key, cost: UInt64?, lifetime: Duration?, idleLimit: Duration?,
+    metadata: [UInt8], durability: Durability?
+  ) throws(CacheError) -> UInt64 {
     let attributes = attributes(cost, lifetime, idleLimit, metadata)
     var version: UInt64 = 0
     try encode(value, forKey: key) { (key, value) throws(CacheError) in
@@ -45,6 +57,18 @@ extension DiskCache {
     _ value: Value, forKey key: Key, expecting version: UInt64?, cost: UInt64? = nil,
     lifetime: Duration? = nil, idleLimit: Duration? = nil, metadata: [UInt8] = [],
     durability: Durability? = nil
+  ) throws(CacheError) -> CompareAndSetResult {
+    let result = try compareAndWrite(
+      value, forKey: key, expecting: version, cost: cost, lifetime: lifetime,
+      idleLimit: idleLimit, metadata: metadata, durability: durability)
+    if case .stored(let version) = result { events.tellFront(key, version: version) }
+    return result
+  }
+
+  /// As `compareAndSet`; the front is not told.
+  func compareAndWrite(
+    _ value: Value, forKey key: Key, expecting version: UInt64?, cost: UInt64?,
+    lifetime: Duration?, idleLimit: Duration?, metadata: [UInt8], durability: Durability?
   ) throws(CacheError) -> CompareAndSetResult {
     let attributes = attributes(cost, lifetime, idleLimit, metadata)
     var result = CompareAndSetResult.mismatch(current: nil)
@@ -71,13 +95,21 @@ extension DiskCache {
     _ pairs: some Sequence<(key: Key, value: Value)>, lifetime: Duration? = nil,
     idleLimit: Duration? = nil, durability: Durability? = nil
   ) throws(CacheError) {
-    _ = try setBatch(pairs, lifetime: lifetime, idleLimit: idleLimit, durability: durability)
+    var keys: [Key] = []
+    let versions = try writeBatch(
+      pairs.lazy.map { pair in
+        keys.append(pair.key)
+        return pair
+      }, lifetime: lifetime, idleLimit: idleLimit, durability: durability)
+    for (key, version) in zip(keys, versions) {
+      if let version { events.tellFront(key, version: version) }
+    }
   }
 
-  /// As `setValues`.
+  /// As `setValues`; the front is not told.
   ///
   /// - Returns: the version of each value; `nil` of those whose key comes again later.
-  func setBatch(
+  func writeBatch(
     _ pairs: some Sequence<(key: Key, value: Value)>, lifetime: Duration?, idleLimit: Duration?,
     durability: Durability?
   ) throws(CacheError) -> [UInt64?] {

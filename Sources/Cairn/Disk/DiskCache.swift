@@ -87,13 +87,20 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
       valueCoder: valueCoder, environment: .system())
   }
 
-  /// Opens one in an environment of the caller's: for tests, and for a tier in front.
-  ///
-  /// - Parameter front: told of all that goes before anybody else is.
-  package init(
+  /// Opens one in an environment of the caller's: for tests.
+  package convenience init(
     path: String, name: String? = nil, configuration: DiskCacheConfiguration,
-    keyCoder: KeyCoder<Key>, valueCoder: ValueCoder<Value>, environment: Environment,
-    front: (@Sendable (RemovalEvent) -> Void)? = nil
+    keyCoder: KeyCoder<Key>, valueCoder: ValueCoder<Value>, environment: Environment
+  ) throws(CacheError) {
+    try self.init(
+      path: path, name: name, configuration: configuration, keyCoder: keyCoder,
+      valueCoder: valueCoder, environment: environment, front: nil)
+  }
+
+  /// Opens one that may have a tier in front.
+  init(
+    path: String, name: String?, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
+    valueCoder: ValueCoder<Value>, environment: Environment, front: DiskFront<Key>?
   ) throws(CacheError) {
     let events = DiskEvents(keyCoder: keyCoder, log: configuration.store.log, front: front)
     var storeConfiguration = configuration.store

@@ -16,15 +16,15 @@ final class DiskEvents<Key: Hashable & Sendable>: Sendable {
   let counters = DiskCounters()
   private let keyCoder: KeyCoder<Key>
   private let log: (@Sendable (String) -> Void)?
-  /// Told before everybody else, whether anybody else listens or not: a tier in front.
-  private let front: (@Sendable (RemovalEvent) -> Void)?
+  /// A tier in front, which is told before everybody else.
+  private let front: DiskFront<Key>?
   private let state = Lock(State())
   /// So that nothing is decoded, and no lock taken, where nobody listens.
   private let isObserved = Atomic(false)
 
   init(
     keyCoder: KeyCoder<Key>, log: (@Sendable (String) -> Void)?,
-    front: (@Sendable (RemovalEvent) -> Void)?
+    front: DiskFront<Key>?
   ) {
     self.keyCoder = keyCoder
     self.front = front
@@ -63,6 +63,9 @@ final class DiskEvents<Key: Hashable & Sendable>: Sendable {
     for observer in state.withLock({ $0.observers }) { observer.body(event, version) }
   }
 
+  /// To be told of a write that did not come from the front.
+  func tellFront(_ key: Key, version: UInt64) { front?.didWrite(key, version) }
+
   func noteInsertion(of key: Key, version: UInt64) {
     counters.insertions.add()
     if plantedInCache(.diskInsertNotTold) { return }
@@ -71,7 +74,7 @@ final class DiskEvents<Key: Hashable & Sendable>: Sendable {
 
   /// To be told by the store of all that goes.
   func noteRemoval(_ event: RemovalEvent) {
-    front?(event)
+    front?.didRemove(event)
     switch event {
     case .all(let version, let count):
       counters.note(.removed, count: count)
@@ -103,4 +106,13 @@ extension CacheRemovalCause {
       case .evicted(.trim): .evicted(.trim)
       }
   }
+}
+
+/// What a tier in front of a cache on disk is told, whether anybody else listens or not.
+struct DiskFront<Key: Sendable>: Sendable {
+  /// What went, whoever caused it.
+  var didRemove: @Sendable (RemovalEvent) -> Void
+  /// A write that did not come from the front, with its version. What it replaced may have been removed
+  /// before, and the front not told of that yet.
+  var didWrite: @Sendable (_ key: Key, _ version: UInt64) -> Void
 }

@@ -178,8 +178,9 @@ extension MemoryCache {
   /// Entries that one hold of the lock looks at at most.
   private static var recentGroupCount: Int { 256 }
 
-  /// The keys of all entries that were used since a call that gave any, those used longest ago first, as far
-  /// as the policy's order tells; none where all was written or the tier below knows of it.
+  /// The keys of all entries that were read since a call that gave any, and of those that were written after
+  /// one of them, in the order of use as far as the policy's order tells: told below in that order, reads and
+  /// writes keep theirs. With `.sieve` those that were read alone.
   ///
   /// - Complexity: O(keys); with `.sieve` O(n). The lock is held for some hundreds at a time.
   func takeRecentKeys() -> [Key] {
@@ -191,6 +192,8 @@ extension MemoryCache {
   private func takeRecentKeysByWalk() -> [Key] {
     // Whatever is used moves to the front, so those that were are the first of the list.
     var keys: [Key] = []
+    // How many there are down to the one that was read longest ago.
+    var count = 0
     var isStart = true
     while true {
       let isDone = lock.withLock { state in
@@ -201,15 +204,16 @@ extension MemoryCache {
             state.table.list.walk = noSlot
             return true
           }
+          if let payload = state.table.payloads[Int(slot)] { keys.append(payload.key) }
+          if state.table.nodes[Int(slot)].isRead { count = keys.count }
           state.table.nodes[Int(slot)].isRecent = false
           state.table.nodes[Int(slot)].isRead = false
           state.table.list.walk = state.table.nodes[Int(slot)].older
-          if let payload = state.table.payloads[Int(slot)] { keys.append(payload.key) }
         }
         return false
       }
       isStart = false
-      if isDone { return keys.reversed() }
+      if isDone { return keys[..<count].reversed() }
     }
   }
 
@@ -220,7 +224,7 @@ extension MemoryCache {
       let isDone = lock.withLock { state in
         let end = min(next + 4 * Self.recentGroupCount, state.table.nodes.count)
         while next < end {
-          if let payload = state.table.payloads[next], state.table.nodes[next].isRecent {
+          if let payload = state.table.payloads[next], state.table.nodes[next].isRead {
             state.table.nodes[next].isRecent = false
             state.table.nodes[next].isRead = false
             found.append((payload.key, state.table.nodes[next].accessed))

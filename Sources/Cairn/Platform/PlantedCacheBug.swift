@@ -25,9 +25,9 @@ enum PlantedCacheBug: String, CaseIterable, Sendable {
   case writeDuringLoadUnseen, outdatedLoadJoined, loadedReplaces
   // What is held of a tier below.
   case lateWriteRevives, olderWriteReplaces, absenceNotNoted, refusedPromotionNotNoted
-  case keysByEquality, promotionCostsNothing, promotionForgetsLifetime, removalBelowUnheard
-  case recencyNotTold, victimInUse, extensionUnchecked, uncertainWriteKept, memoryFirst,
-    seenNotNoted
+  case keysByEquality, promotionCostsNothing, promotionForgetsLifetime
+  case removalBelowUnheard, writeBelowUnheard, seenNotNoted, uncertainWriteKept, memoryFirst
+  case recencyNotTold, victimInUse
   // On disk: metadata and coders.
   case tagNotWritten, tagIgnored, metadataNotChecked, dropTakesNewValue, droppedWhereKept
   // On disk: reads, writes, and what is told of them.

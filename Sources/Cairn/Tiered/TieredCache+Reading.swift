@@ -23,7 +23,7 @@ extension TieredCache {
     let before = held.info(forKey: key)
     let ticket = held.ticket(forKey: key)
     guard let found = try disk.fetchedEntry(forKey: key.key) else {
-      noteAbsent(key)
+      noteShownAbsent(key)
       return nil
     }
     promote(found.fetched, forKey: key, ticket)
@@ -38,7 +38,7 @@ extension TieredCache {
     let key = try tierKey(key)
     let before = held.info(forKey: key)
     guard var info = try disk.info(forKey: key.key) else {
-      noteAbsent(key)
+      noteShownAbsent(key)
       return nil
     }
     noteSeen(info.version, of: key)
@@ -51,7 +51,7 @@ extension TieredCache {
   public func metadata(forKey key: Key) throws(CacheError) -> [UInt8]? {
     let key = try tierKey(key)
     guard let found = try disk.versionedMetadata(forKey: key.key) else {
-      noteAbsent(key)
+      noteShownAbsent(key)
       return nil
     }
     noteSeen(found.version, of: key)
@@ -69,7 +69,7 @@ extension TieredCache {
   @usableFromInline
   func isOnDisk(_ key: TierKey<Key>) throws(CacheError) -> Bool {
     if try disk.contains(key.key) { return true }
-    return noteAbsent(key) != nil
+    return held.noteAbsent(key) != nil
   }
 
   /// Calls `body` with the bytes of a value where they lie on disk; as `DiskCache.withValue`.
@@ -84,7 +84,7 @@ extension TieredCache {
       held.noteAccess(key)
       return try body(bytes)
     }
-    if !isFound { noteAbsent(key) }
+    if !isFound { noteShownAbsent(key) }
     return result
   }
 
@@ -168,7 +168,7 @@ extension TieredCache {
     _ key: TierKey<Key>, _ ticket: CacheTicket, counts: Bool
   ) throws(CacheError) -> Value? {
     guard let found = try disk.fetchedValue(forKey: key.key, counts: counts) else {
-      return noteAbsent(key)
+      return held.noteAbsent(key)
     }
     promote(found, forKey: key, ticket)
     return found.value
@@ -192,14 +192,16 @@ extension TieredCache {
     return try fetchValue(key, ticket, counts: false)
   }
 
-  /// To be told when the disk had nothing.
-  ///
-  /// - Returns: what came to memory meanwhile.
-  @discardableResult
-  func noteAbsent(_ key: TierKey<Key>) -> Value? { held.noteAbsent(key) }
+  /// To be told when somebody was shown that the disk has nothing: memory must not show him a value that
+  /// went, of which it is just being told.
+  func noteShownAbsent(_ key: TierKey<Key>) {
+    if plantedInCache(.seenNotNoted) { return }
+    held.invalidate(key, through: nil, .removed)
+  }
 
   /// To be told when somebody was shown a version on disk: memory must not show him an older one.
   func noteSeen(_ version: UInt64, of key: TierKey<Key>) {
+    if plantedInCache(.seenNotNoted) { return }
     held.invalidate(key, through: version - 1, .replaced)
   }
 

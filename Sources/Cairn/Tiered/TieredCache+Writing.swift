@@ -38,7 +38,7 @@ extension TieredCache {
     let entry = PublishedEntry(value, key, cost, lifetime, idleLimit, held)
     if plantedInCache(.memoryFirst) { held.publish(entry, version: .max >> 2) }
     do throws(CacheError) {
-      let version = try disk.setValue(
+      let version = try disk.write(
         value, forKey: key.key, cost: cost, lifetime: lifetime, idleLimit: idleLimit,
         metadata: metadata, durability: durability)
       held.publish(entry, version: version)
@@ -64,13 +64,13 @@ extension TieredCache {
     recency.tellBeforeWrite()
     let entry = PublishedEntry(value, key, cost, lifetime, idleLimit, held)
     do throws(CacheError) {
-      let result = try disk.compareAndSet(
+      let result = try disk.compareAndWrite(
         value, forKey: key.key, expecting: version, cost: cost, lifetime: lifetime,
         idleLimit: idleLimit, metadata: metadata, durability: durability)
       switch result {
       case .stored(let version): held.publish(entry, version: version)
       case .mismatch(let current?): noteSeen(current, of: key)
-      case .mismatch(nil): noteAbsent(key)
+      case .mismatch(nil): noteShownAbsent(key)
       }
       return result
     } catch {
@@ -92,7 +92,7 @@ extension TieredCache {
     }
     recency.tellBeforeWrite()
     do throws(CacheError) {
-      let versions = try disk.setBatch(
+      let versions = try disk.writeBatch(
         entries.lazy.map { (key: $0.key.key, value: $0.value) }, lifetime: lifetime,
         idleLimit: idleLimit, durability: durability)
       for (entry, version) in zip(entries, versions) {
@@ -203,7 +203,7 @@ extension TieredCache {
     guard
       try disk.extendLifetime(forKey: key.key, to: lifetime, durability: durability)
     else {
-      noteAbsent(key)
+      noteShownAbsent(key)
       return false
     }
     held.extendLifetime(of: key, to: times.expires, ticket: ticket)

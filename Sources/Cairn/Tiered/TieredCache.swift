@@ -116,10 +116,14 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     if recency.knowsKeysByBytes { ofDisk.store.isInUse = { recency.isInUse($0) } }
     disk = try DiskCache(
       path: path, name: name, configuration: ofDisk, keyCoder: keyCoder, valueCoder: valueCoder,
-      environment: environment
-    ) { [comparesBytes] event in
-      Self.drop(event, from: held, keyCoder, comparesBytes: comparesBytes, recency)
-    }
+      environment: environment,
+      front: DiskFront { event in
+        Self.drop(event, from: held, keyCoder, comparesBytes: comparesBytes, recency)
+      } didWrite: { key, version in
+        if plantedInCache(.writeBelowUnheard) { return }
+        let bytes = comparesBytes ? try? keyCoder.encode(key) { [UInt8](copying: $0) } : nil
+        held.invalidate(TierKey(key, bytes: bytes), through: version - 1, .replaced)
+      })
     self.held = held
     self.recency = recency
     self.comparesBytes = comparesBytes

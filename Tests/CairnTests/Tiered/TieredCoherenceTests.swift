@@ -126,6 +126,45 @@ struct TieredCoherenceTests {
     #expect(try cache.memory.value(forKey: "a") != 1)
   }
 
+  @Test("A write on the disk tier alone hides what is in memory, also where it replaced nothing")
+  func writeBelow() async throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    for way in 0..<4 {
+      let version = try cache.setValue(1, forKey: "a")
+      try cache.removeValue(forKey: "a")
+      // As if memory had not been told of the removal yet.
+      let ticket = cache.held.ticket(forKey: key("a"))
+      cache.held.promote(1, forKey: key("a"), ticket: ticket, version: version)
+      switch way {
+      case 0: try cache.disk.setValue(2, forKey: "a")
+      case 1: try cache.disk.setValues([(key: "a", value: 2)])
+      case 2: _ = try await cache.disk.value(forKey: "a") { 2 }
+      default: _ = try cache.disk.compareAndSet(2, forKey: "a", expecting: nil)
+      }
+      #expect(try cache.value(forKey: "a") == 2, "\(way)")
+    }
+  }
+
+  @Test("Who is shown that there is nothing does not find what went", arguments: 0..<6)
+  func shownAbsent(way: Int) throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    let version = try cache.setValue(1, forKey: "a")
+    try cache.removeValue(forKey: "a")
+    let ticket = cache.held.ticket(forKey: key("a"))
+    cache.held.promote(1, forKey: key("a"), ticket: ticket, version: version)
+    switch way {
+    case 0: #expect(try cache.info(forKey: "a") == nil)
+    case 1: #expect(try cache.entry(forKey: "a") == nil)
+    case 2: #expect(try cache.metadata(forKey: "a") == nil)
+    case 3: #expect(try cache.withValue(forKey: "a") { $0.byteCount } == nil)
+    case 4:
+      #expect(
+        try cache.compareAndSet(2, forKey: "a", expecting: version) == .mismatch(current: nil))
+    default: #expect(try !cache.extendLifetime(forKey: "a", to: .seconds(1)))
+    }
+    #expect(try cache.value(forKey: "a") == nil)
+  }
+
   @Test("An extension of another value does not lengthen a newer one")
   func extensions() throws {
     let cache: TieredCache<String, Int> = try scene.cache()
