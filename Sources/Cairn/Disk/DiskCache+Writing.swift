@@ -195,7 +195,8 @@ extension DiskCache {
   /// Removes the value of a key and hands it out. Of several that take it at once, one gets it.
   ///
   /// - Returns: the value, or `nil` where there was none or it had expired.
-  /// - Throws: as `value(forKey:)` and `removeValue(forKey:)`; nothing was removed then.
+  /// - Throws: as `value(forKey:)` and `removeValue(forKey:)`; nothing was removed then, but for
+  ///   `durabilityUnknown`, where nobody has the value.
   public func takeValue(forKey key: Key) throws(CacheError) -> Value? {
     var isLoading = try keyCoder.encode(key) { (key) in noteWrite(key) }
     while true {

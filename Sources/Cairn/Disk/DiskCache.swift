@@ -124,8 +124,14 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     _ environment: Environment
   ) throws(CacheError) -> (Store, SalvageReport?) {
     func open() throws(StoreError) -> Store {
-      try Store(
+      let store = try Store(
         path: path, configuration: configuration, environment: environment, readOnly: false)
+      if policy == .quarantine && !plantedInCache(.quarantineNotSynced) {
+        // DURABILITY: a process that put the store in the place of a corrupt one may have died before
+        // that was durable. What is written here must not be lost with its name.
+        try Directory.synchronizeParent(of: path, fileSystem: environment.fileSystem)
+      }
+      return store
     }
     return try storing { () throws(StoreError) in
       do throws(StoreError) { return (try open(), nil) } catch {

@@ -63,8 +63,13 @@ public enum CorruptStorePolicy: Sendable, Hashable, CaseIterable {
   /// old one stays beside it, under a name with `.quarantine-`, for who wants to look into it; nobody
   /// removes it. The log tells of it, and so does ``DiskCache/salvageReport``.
   ///
-  /// Needs as much free space as the sound values take, and time. Where it fails, all is as before, and
-  /// opening throws. After a crash of the machine or the process in the middle of it, the next open starts
-  /// anew.
+  /// Needs as much free space as the sound values take, and time; and every open syncs the directory that
+  /// the cache is in. Where it fails before the exchange, all is as before, and opening throws; where only
+  /// the sync after it fails, the next open finds the new store, and the log has told of it. After a crash of
+  /// the machine or the process in the middle of it, the next open starts anew; a copy that was finished by
+  /// then stays beside.
+  ///
+  /// A path that is a symbolic link, and a store with somebody's directory in it, are left alone: opening
+  /// throws that it is corrupt.
   case quarantine
 }

@@ -163,7 +163,11 @@ extension KeyCoder where Key: Codable {
     let decoder = JSONDecoder()
     return .custom(
       encode: { [UInt8](try encoder.encode($0)) },
-      decode: { try decoder.decode(Key.self, from: Data(copying: $0)) })
+      decode: { bytes in
+        let data = Data(copying: bytes)
+        try checkNesting(ofJSON: data)
+        return try decoder.decode(Key.self, from: data)
+      })
   }
 
   /// What a cache uses that is given no coder: the bytes of `String`, `[UInt8]`, `Data`, `UUID` and

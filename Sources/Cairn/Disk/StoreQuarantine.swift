@@ -4,7 +4,8 @@ internal import CairnStore
 ///
 /// The copy is made under the name that the old one will have, and then the two exchange their names, at
 /// once: at every moment there is a store under the path, and the corrupt one is somewhere beside it or
-/// still there. Nothing is ever removed but copies that were not finished, which say so themselves.
+/// still there. Nothing is ever removed but a copy that is this one's, or one of an earlier attempt that was
+/// not finished, says so itself, and is nobody's now.
 struct StoreQuarantine {
   let path: String
   let environment: Environment
@@ -16,7 +17,8 @@ struct StoreQuarantine {
   ///   - open: opens it.
   /// - Returns: the store, and what was salvaged; `nil` where somebody else had done so meanwhile.
   /// - Throws: `locked` where somebody else is about it, or has the store open; what a salvage throws;
-  ///   `unsupportedFileSystem`. The store is as it was then.
+  ///   `unsupportedFileSystem`; `damage` where the path is a symbolic link or the store has directories
+  ///   of somebody else's in it. The store is as it was then, but where only the sync after the exchange fails.
   func recover(
     from damage: StoreError, open: () throws(StoreError) -> Store
   ) throws(StoreError) -> (Store, SalvageReport?) {
@@ -39,16 +41,30 @@ struct StoreQuarantine {
     if let lockFile, try !lockFile.lock(exclusively: false) { throw .locked(path: path) }
     defer { lockFile?.unlock() }
     log?("\(path): \(damage); what is sound is copied, and it is set aside")
-    let report = try replace()
+    let report = try replace(directory, damage)
     lockFile?.unlock()
-    return (try open(), report)
+    let store = try open()
+    // Its lock is held until here.
+    return withExtendedLifetime(directory) { (store, report) }
   }
 
-  private func replace() throws(StoreError) -> SalvageReport {
+  private func replace(
+    _ directory: Directory, _ damage: StoreError
+  ) throws(StoreError) -> SalvageReport {
     let fileSystem = environment.fileSystem
     let parent = try Directory(
       readingOnly: Directory.parentPath(of: path), fileSystem: fileSystem)
     let name = Directory.lastName(of: path)
+    guard try parent.holdsDirectory(name) else {
+      log?("\(path): it is left as it is, since the path is a symbolic link")
+      throw damage
+    }
+    for other in try directory.names() where other != FileName.quarantine {
+      if !Self.isFileOfCopy(other), try directory.holdsDirectory(other) {
+        log?("\(path): it is left as it is, since there is a directory in it")
+        throw damage
+      }
+    }
     var copyName = try freshName(of: name, in: parent)
     if let leftName = try unfinishedCopy(of: name, in: parent) { copyName = leftName }
     let copyPath = parent.path == "/" ? "/\(copyName)" : "\(parent.path)/\(copyName)"
@@ -60,21 +76,35 @@ struct StoreQuarantine {
       log?("\(path): nothing was changed, since it could not be salvaged: \(error)")
       throw error
     }
+    // Nobody writes to the copy before its new name is durable.
+    let copy = try Directory(path: copyPath, fileSystem: fileSystem, readOnly: false)
+    let lockFile = try copy.openFile(FileName.lock, mode: .readOnly)
+    if let lockFile, !plantedInCache(.quarantineNotSynced),
+      try !lockFile.lock(exclusively: true)
+    {
+      throw .locked(path: copyPath)
+    }
+    defer { lockFile?.unlock() }
+    if plantedInCache(.corruptStoreWiped) { try empty(directory) }
     // DURABILITY: the copy is durable under its name. A crash before the exchange leaves the corrupt store
     // in its place, and a copy that nobody asks for; after it, the copy is in its place. Until the sync
-    // either may be found after a power loss, so nothing is written to the copy before it.
-    if plantedInCache(.corruptStoreWiped) {
-      try empty(Directory(path: path, fileSystem: fileSystem, readOnly: false))
+    // either may be found after a power loss: so the lock of the copy is held until then, and whoever opens
+    // a cache that may have come so to its place syncs the parent first (`DiskCache.openStore`).
+    do throws(StoreError) {
+      guard try parent.exchange(name, with: copyName) else {
+        throw .unsupportedFileSystem(
+          path: parent.path, name: "a filesystem on which names cannot be exchanged")
+      }
+    } catch {
+      // So that attempts in vain do not fill the disk; but not if it happened all the same.
+      let found = try? Directory(path: path, fileSystem: fileSystem, readOnly: false).identity()
+      if try found == directory.identity() { try? empty(copy) }
+      throw error
     }
-    guard try parent.exchange(name, with: copyName) else {
-      try empty(Directory(path: copyPath, fileSystem: fileSystem, readOnly: false))
-      throw .unsupportedFileSystem(
-        path: parent.path, name: "a filesystem on which names cannot be exchanged")
-    }
-    if !plantedInCache(.quarantineNotSynced) { try parent.synchronize() }
     log?(
       "\(path): \(report.entryCount) entries were salvaged, \(report.lostKeyCount) known keys and "
         + "\(report.lostByteCount) bytes lost; what it was is at \(copyPath)")
+    if !plantedInCache(.quarantineNotSynced) { try parent.synchronize() }
     return report
   }
 
@@ -82,26 +112,48 @@ struct StoreQuarantine {
   private func unfinishedCopy(
     of name: String, in parent: Directory
   ) throws(StoreError) -> String? {
-    for other in try parent.names() where other.hasPrefix(name + Self.infix) {
-      // Whatever cannot be looked at is left alone.
-      guard
-        let directory = try? Directory(
-          path: "\(parent.path)/\(other)", fileSystem: environment.fileSystem, readOnly: false),
-        let names = try? directory.names(),
-        names.isEmpty || names.contains(FileName.unfinishedCopy)
-      else { continue }
-      try empty(directory)
-      return other
+    for other in try parent.names() where Self.isCopyName(other, of: name) {
+      // Whatever cannot be looked at, holds anything else or is somebody's is left alone.
+      do throws(StoreError) {
+        let directory = try Directory(
+          path: "\(parent.path)/\(other)", fileSystem: environment.fileSystem, readOnly: false)
+        let names = try directory.names()
+        guard names.isEmpty || names.contains(FileName.unfinishedCopy),
+          names.allSatisfy(Self.isFileOfCopy)
+        else { continue }
+        // Whoever writes a copy has it locked.
+        let lockFile = try directory.openFile(FileName.lock, mode: .readOnly)
+        if let lockFile, try !lockFile.lock(exclusively: true) { continue }
+        defer { lockFile?.unlock() }
+        try empty(directory)
+        return other
+      } catch { continue }
     }
     return nil
   }
 
+  /// Whether this makes directories of such a name beside a store: not those of a cache whose own name is
+  /// alike.
+  private static func isCopyName(_ other: String, of name: String) -> Bool {
+    guard other.hasPrefix(name + infix) else { return false }
+    let stamp = other.dropFirst(name.count + infix.count)
+    return !stamp.isEmpty && stamp.allSatisfy { $0.isASCII && $0.isNumber }
+  }
+
+  /// Whether a copy of a store may have a file of the name.
+  private static func isFileOfCopy(_ name: String) -> Bool {
+    [
+      FileName.lock, FileName.manifest, FileName.newManifest, FileName.reserve,
+      FileName.unfinishedCopy,
+    ].contains(name) || FileName.isSegment(name) || FileName.isCheckpoint(name)
+  }
+
   /// Removes the files of a copy; what says that it is one goes last.
   private func empty(_ directory: Directory) throws(StoreError) {
-    for name in try directory.names() where name != FileName.unfinishedCopy {
-      try directory.unlink(name)
-    }
-    try directory.unlink(FileName.unfinishedCopy)
+    let last = [FileName.lock, FileName.unfinishedCopy]
+    let names = try directory.names()
+    for name in names where !last.contains(name) { try directory.unlink(name) }
+    for name in last where names.contains(name) { try directory.unlink(name) }
   }
 
   private static let infix = ".quarantine-"

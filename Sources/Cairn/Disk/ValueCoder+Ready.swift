@@ -40,11 +40,18 @@ extension ValueCoder where Value: Codable {
     encoder: JSONEncoder = JSONEncoder(), decoder: JSONDecoder = JSONDecoder()
   ) -> ValueCoder {
     .data(
-      encode: { try encoder.encode($0) }, decode: { try decoder.decode(Value.self, from: $0) })
+      encode: { try encoder.encode($0) },
+      decode: { data in
+        try checkNesting(ofJSON: data)
+        return try decoder.decode(Value.self, from: data)
+      })
   }
 
   /// A binary property list, as Foundation has it. The value stands in an array of one, since a property
   /// list cannot be a number or a text alone.
+  ///
+  /// For bytes that this coder has written: Foundation's decoder can trap on property lists that were made up
+  /// to do that. What a disk damages is found by its checksum before.
   public static func propertyList() -> ValueCoder {
     let encoder = PropertyListEncoder()
     encoder.outputFormat = .binary
@@ -81,5 +88,29 @@ extension ValueCoder where Value: Codable {
     ]
     for case let coder as ValueCoder in passing { return coder }
     return .json()
+  }
+}
+
+/// Throws where JSON is nested more deeply than Foundation's decoder bears: beyond 512 levels it traps.
+func checkNesting(ofJSON data: Data) throws(CodingFailure) {
+  var (depth, isInText, isEscaped) = (0, false, false)
+  for byte in data {
+    if isInText {
+      switch byte {
+      case _ where isEscaped: isEscaped = false
+      case UInt8(ascii: "\\"): isEscaped = true
+      case UInt8(ascii: "\""): isInText = false
+      default: break
+      }
+      continue
+    }
+    switch byte {
+    case UInt8(ascii: "\""): isInText = true
+    case UInt8(ascii: "["), UInt8(ascii: "{"):
+      depth += 1
+      if depth > 500 { throw CodingFailure("it is nested more than 500 levels deep") }
+    case UInt8(ascii: "]"), UInt8(ascii: "}"): depth -= 1
+    default: break
+    }
   }
 }

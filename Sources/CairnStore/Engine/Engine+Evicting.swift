@@ -156,14 +156,16 @@ extension Engine {
   /// limits, so that not every write has to look for one.
   private var excess: (count: Int, byteCount: Int) {
     let count = index.count
+    // The newest stays, however large it is: by itself it is within the limits.
+    let most = min(groupLimit, max(1, count - 1))
     if count > limits.countLimit {
       let excess = count - limits.countLimit + limits.countLimit / 100
-      return (min(excess, groupLimit), .max)
+      return (min(excess, most), .max)
     }
     let live = table.total.liveByteCount
     // Others may have made room meanwhile.
     let excess = max(1, live - limits.liveByteLimit + min(limits.liveByteLimit / 100, 64 << 10))
     let meanByteCount = max(1, live / max(1, count))
-    return (min(excess / meanByteCount + 1, groupLimit), excess)
+    return (min(excess / meanByteCount + 1, most), excess)
   }
 }

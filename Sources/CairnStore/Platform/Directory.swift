@@ -222,6 +222,21 @@ package final class Directory: Sendable {
     }
   }
 
+  /// Whether the name is that of a directory, and not of a link to one.
+  package func holdsDirectory(_ name: String) throws(StoreError) -> Bool {
+    do {
+      fileSystem.close(try fileSystem.openDirectory(name, in: descriptor))
+      return true
+    } catch
+      where [SystemError.notADirectory, SystemError.tooManyLinks, SystemError.noEntry]
+      .contains(error.errorNumber)
+    {
+      return false
+    } catch {
+      throw error.storeError(path: "\(path)/\(name)")
+    }
+  }
+
   /// What tells the directory from all others, or `nil` where that is not known.
   package func identity() throws(StoreError) -> FileIdentity? {
     do { return try fileSystem.status(of: descriptor).identity } catch {

@@ -136,6 +136,18 @@ struct EvictionTests {
       } != nil)
   }
 
+  @Test("A value of nearly the whole limit is there when it was set")
+  func nearlyTheLimit() throws {
+    let directory = try TemporaryDirectory()
+    let store = try Store(directory.store, .small { $0.liveByteLimit = 65_536 })
+    for (number, byteCount) in [65_000, 65_100, 65_200, 65_000].enumerated() {
+      let value = [UInt8](repeating: UInt8(number), count: byteCount)
+      try store.setValue(value, forKey: "key \(number)")
+      #expect(try store.value(forKey: "key \(number)") == value)
+      #expect(try store.count() == 1)
+    }
+  }
+
   @Test("A batch of more than the limit leaves its last ones")
   func batch() throws {
     let store = try Store(directory.store, .small { $0.countLimit = 10 })

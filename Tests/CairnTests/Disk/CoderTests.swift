@@ -178,6 +178,30 @@ struct CoderTests {
     try check(Trouble.plain, "Trouble")
   }
 
+  @Test("JSON that is nested too deeply is an error, not a trap; brackets in texts do not count")
+  func deepJSON() throws {
+    let scene = DiskScene()
+    let raw: DiskCache<String, String> = try scene.cache()
+    for depth in [501, 513, 100_000] {
+      try raw.setValue(String(repeating: "[", count: depth), forKey: "key \(depth)")
+      try raw.setValue("x", forKey: String(repeating: "{\"a\":", count: min(depth, 600)))
+    }
+    let text =
+      "\"" + String(repeating: "[", count: 600) + "\\\"" + String(repeating: "{", count: 600) + "\""
+    try raw.setValue(text, forKey: "text")
+    try raw.close()
+    let cache: DiskCache<String, [String]> = try scene.cache()
+    for depth in [501, 513, 100_000] {
+      #expect(throws: CacheError.self) { try cache.value(forKey: "key \(depth)") }
+    }
+    try cache.close()
+    let texts: DiskCache<String, Optional<String>> = try scene.cache()
+    #expect(try texts.value(forKey: "text")??.utf8.count == 1201)
+    try texts.close()
+    let keys: DiskCache<[String], String> = try scene.cache()
+    #expect(try keys.keys().isEmpty)
+  }
+
   @Test("No error tells of bytes of a value or a key")
   func discretion() throws {
     let cache: DiskCache<String, [String: [Int]]> = try scene.cache()

@@ -133,6 +133,49 @@ struct DiskQuarantineTests {
     #expect(try Data(contentsOf: URL(filePath: scene("cache.quarantine-3/MANIFEST"))) == Data([1]))
   }
 
+  @Test("Directories beside it that only look like an attempt's are left alone, with all they hold")
+  func lookalikes() throws {
+    try makeCorrupt()
+    // Another cache's, somebody's copy that holds more, and one that is being written.
+    for (name, file) in [
+      ("cache.quarantine-old", "seg-0000000000000001"), ("cache.quarantine-5", "notes.txt"),
+      ("cache.quarantine-6", "seg-0000000000000001"),
+    ] {
+      try FileManager.default.createDirectory(
+        atPath: scene(name), withIntermediateDirectories: false)
+      for file in [file, "UNFINISHED-COPY", "LOCK"] {
+        try Data([1]).write(to: URL(filePath: scene("\(name)/\(file)")))
+      }
+    }
+    let held = try Directory(
+      path: scene("cache.quarantine-6"), fileSystem: SystemFileSystem(), readOnly: false)
+    let lock = try #require(try held.openFile(FileName.lock, mode: .readOnly))
+    #expect(try lock.lock(exclusively: true))
+    #expect(try open().count() == 20)
+    for (name, file) in [
+      ("cache.quarantine-old", "seg-0000000000000001"), ("cache.quarantine-5", "notes.txt"),
+      ("cache.quarantine-6", "seg-0000000000000001"),
+    ] {
+      #expect(try Data(contentsOf: URL(filePath: scene("\(name)/\(file)"))) == Data([1]))
+    }
+  }
+
+  @Test("A path that is a link, and a store with a directory in it, are left as they are")
+  func leftAlone() throws {
+    try makeCorrupt()
+    try FileManager.default.createDirectory(
+      atPath: scene.path + "/pages", withIntermediateDirectories: false)
+    let before = try scene.names()
+    #expect(throws: CacheError.self) { try open() }
+    #expect(try scene.names() == before)
+    try FileManager.default.removeItem(atPath: scene.path + "/pages")
+    try FileManager.default.moveItem(atPath: scene.path, toPath: scene("real"))
+    try FileManager.default.createSymbolicLink(
+      atPath: scene.path, withDestinationPath: scene("real"))
+    #expect(throws: CacheError.self) { try open() }
+    #expect(try scene.names().sorted() == ["cache", "real"])
+  }
+
   @Test("Other failures of an open change nothing, whatever the policy")
   func otherFailures() throws {
     try FileManager.default.createDirectory(
@@ -292,6 +335,61 @@ struct DiskQuarantineCrashTests {
     #expect(disk.names(at: "/").filter { $0.hasPrefix("cache.quarantine-") }.count == 1)
     try cache.close()
     last.end()
+  }
+
+  /// What another process writes after the exchange and before, or without, the sync of it is not lost.
+  @Test(
+    "Who writes to the copy in its place does not lose it in a power cut", arguments: [true, false])
+  func writtenBeforeSync(besideIt: Bool) throws {
+    var writtenCount = 0
+    for seed in 0..<40 as Range<UInt64> {
+      let disk = try Self.makeDisk()
+      let opener = Opener(disk)
+      var isExchanged = false
+      func write() throws -> Bool {
+        let second = Opener(disk, seed: 2)
+        defer { second.end() }
+        guard let cache = try? second.open() else { return false }
+        try cache.setValue("acknowledged", forKey: 100, durability: .durable)
+        return true
+      }
+      var isWritten = false
+      opener.fileSystem.intervene = { [unowned fileSystem = opener.fileSystem] call in
+        if call == .exchange && fileSystem.currentPath == Self.path { isExchanged = true }
+        guard isExchanged, call == .synchronize else { return nil }
+        if besideIt { isWritten = (try? write()) ?? false }
+        return .die
+      }
+      #expect(throws: (any Error).self) { try opener.open() }
+      opener.end()
+      if !besideIt { isWritten = try write() }
+      if isWritten { writtenCount += 1 }
+      var cut = RandomCut(FuzzRandom(seed: seed))
+      let last = Opener(disk.afterPowerCut(&cut), seed: 3)
+      let cache = try last.open()
+      #expect(try cache.value(forKey: 100) == "acknowledged" || !isWritten, "cut \(seed)")
+      #expect(try cache.value(forKey: 3) == "value 3")
+      try cache.close()
+      last.end()
+    }
+    // Beside it nobody gets in.
+    #expect(writtenCount == (besideIt ? 0 : 40))
+  }
+
+  @Test("Attempts in vain leave no more than one empty directory")
+  func exchangeFails() throws {
+    let disk = try Self.makeDisk()
+    for seed in 0..<3 as Range<UInt64> {
+      let opener = Opener(disk, seed: seed)
+      opener.fileSystem.intervene = { call in
+        call == .exchange ? .fail(SystemError.inputOutput) : nil
+      }
+      #expect(throws: CacheError.self) { try opener.open() }
+      opener.end()
+    }
+    let others = disk.names(at: "/").filter { $0 != "cache" }
+    #expect(others.count == 1)
+    #expect(disk.names(at: "/\(others.first ?? "")").isEmpty)
   }
 
   @Test("Where names cannot be exchanged, opening says so and leaves everything as it was")

@@ -1,0 +1,15 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let package = Package(
+  name: "PageCache",
+  dependencies: [
+    // In a program of your own: .package(url: …, from: …).
+    .package(name: "Cairn", path: "../../..")
+  ],
+  targets: [
+    .executableTarget(
+      name: "PageCache", dependencies: [.product(name: "Cairn", package: "Cairn")],
+      swiftSettings: [.swiftLanguageMode(.v6)])
+  ]
+)
