@@ -82,12 +82,11 @@ final class Flight<Value: Sendable>: Sendable {
         return (continuation, false, nil)
       }
       state.isAbandoned = true
+      // Before another flight can take its place, whose end nobody would tell this one of.
+      noteWrite()
       return (continuation, true, state.task)
     }
-    if isLast {
-      noteWrite()
-      if !plantedInCache(.abandonedLoadGoesOn) { task?.cancel() }
-    }
+    if isLast && !plantedInCache(.abandonedLoadGoesOn) { task?.cancel() }
     continuation?.resume(throwing: CancellationError())
     return isLast
   }

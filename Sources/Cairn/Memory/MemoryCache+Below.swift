@@ -204,7 +204,12 @@ extension MemoryCache {
             state.table.list.walk = noSlot
             return true
           }
-          if let payload = state.table.payloads[Int(slot)] { keys.append(payload.key) }
+          // What may not be idle for long was told at once: a telling now would prolong its life.
+          if let payload = state.table.payloads[Int(slot)],
+            state.table.nodes[Int(slot)].idleLimit == never
+          {
+            keys.append(payload.key)
+          }
           if state.table.nodes[Int(slot)].isRead { count = keys.count }
           state.table.nodes[Int(slot)].isRecent = false
           state.table.nodes[Int(slot)].isRead = false
@@ -227,7 +232,9 @@ extension MemoryCache {
           if let payload = state.table.payloads[next], state.table.nodes[next].isRead {
             state.table.nodes[next].isRecent = false
             state.table.nodes[next].isRead = false
-            found.append((payload.key, state.table.nodes[next].accessed))
+            if state.table.nodes[next].idleLimit == never {
+              found.append((payload.key, state.table.nodes[next].accessed))
+            }
           }
           next += 1
         }
@@ -243,7 +250,8 @@ extension MemoryCache {
   ///   - hash: the key's.
   ///   - isSought: whether a key is the one.
   func takeRead(hash: UInt32, where isSought: (Key) -> Bool) -> Bool {
-    lock.withLock { state in
+    let now = clock.now()
+    return lock.withLock { state in
       let mask = state.table.buckets.count - 1
       var bucket = Int(hash) & mask
       while state.table.buckets[bucket] != 0 {
@@ -253,7 +261,8 @@ extension MemoryCache {
           let payload = state.table.payloads[slot], isSought(payload.key)
         {
           state.table.nodes[slot].isRead = false
-          return true
+          // What has expired is not brought back by reads from before.
+          return !state.table.nodes[slot].hasExpired(at: now)
         }
         bucket = (bucket + 1) & mask
       }

@@ -10,9 +10,17 @@ enum SharedCaches {
 
   private struct Weak: Sendable {
     weak var cache: (any AnyObject & Sendable)?
+    /// What it is known by, so that no other reference is taken to it, which could be the last one.
+    let id: ObjectIdentifier
+
+    init(_ cache: some AnyObject & Sendable) {
+      self.cache = cache
+      id = ObjectIdentifier(cache)
+    }
   }
 
-  private static let places = Lock<[String: Place]>([:], waits: true)
+  /// By the bytes of the path: names that are equal texts may be two directories.
+  private static let places = Lock<[[UInt8]: Place]>([:], waits: true)
 
   /// The live cache at a path, or the one that `open` makes. Of several that ask at once, one opens it and
   /// the others wait.
@@ -21,6 +29,7 @@ enum SharedCaches {
   static func cache<Cache: AnyObject & Sendable>(
     at path: String, open: () throws(CacheError) -> Cache
   ) throws(CacheError) -> Cache {
+    let path = Array(path.utf8)
     let (live, isReplacement) = places.waitUntil { places -> ((any AnyObject & Sendable)?, Bool)? in
       switch places[path] {
       case .opening: return nil
@@ -41,7 +50,7 @@ enum SharedCaches {
     }
     do throws(CacheError) {
       let cache = try opened(isReplacement: isReplacement, open)
-      enter(.open(Weak(cache: cache)), at: path)
+      enter(.open(Weak(cache)), at: path)
       return cache
     } catch {
       enter(nil, at: path)
@@ -64,7 +73,7 @@ enum SharedCaches {
     }
   }
 
-  private static func enter(_ place: Place?, at path: String) {
+  private static func enter(_ place: Place?, at path: [UInt8]) {
     places.withLock { $0[path] = place }
     places.wakeAll()
   }
@@ -73,7 +82,7 @@ enum SharedCaches {
   static func remove(_ cache: AnyObject) {
     places.withLock { places in
       for (path, place) in places {
-        if case .open(let weak) = place, weak.cache === cache { places[path] = nil }
+        if case .open(let weak) = place, weak.id == ObjectIdentifier(cache) { places[path] = nil }
       }
     }
   }

@@ -35,7 +35,9 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     guard let store = store.withLock({ $0.store }) else { return }
     evictionCount.store(0, ordering: .relaxed)
     if keyCoder.identity == .equality {
-      for key in memory.takeRecentKeys() { tell(key, store) }
+      // The walk is one alone; the coder of a user runs under no lock.
+      let keys = telling.withLock { _ in memory.takeRecentKeys() }
+      for key in keys { tell(key, store) }
     } else {
       telling.withLock { _ in
         for key in memory.takeRecentKeys() { tell(key, store) }

@@ -123,7 +123,9 @@ extension TieredCache {
       throw error
     }
     // Idle times are known to a hundredth on disk, so that memory may hold it a little longer.
-    return held.invalidate(key, through: nil, .removed)
+    held.invalidate(key, through: nil, .removed)
+    // Whatever memory had is another's value, or has expired: the disk decides.
+    return false
   }
 
   /// Removes the value of a key, as the configuration says.
