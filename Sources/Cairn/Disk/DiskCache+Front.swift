@@ -4,14 +4,19 @@ internal import CairnStore
 extension DiskCache {
   /// The value of a key with what a promotion needs, from one read. Counts as an access.
   ///
-  /// - Parameter counts: whether it is a hit or a miss.
+  /// - Parameter counts: whether it is a hit, where there is one. Whether it is a miss, the front says by
+  ///   `noteMiss`: the value may have come there meanwhile.
   func fetchedValue(
     forKey key: Key, counts: Bool
   ) throws(CacheError) -> FetchedValue<Value>? {
-    try fetch(key, counts: counts) { (record) throws(CacheError) in
+    let found = try fetch(key, counts: false) { (record) throws(CacheError) in
       FetchedValue(try decode(record), store.info(of: record))
     }
+    if counts && found != nil { events.counters.hits.add() }
+    return found
   }
+
+  func noteMiss() { events.counters.misses.add() }
 
   /// An entry, and the same as `fetchedValue(forKey:)` gives it.
   func fetchedEntry(

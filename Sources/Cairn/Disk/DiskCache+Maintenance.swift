@@ -42,13 +42,19 @@ extension DiskCache {
   ///   what was there stays.
   @discardableResult
   public func export(_ key: Key, to path: String) throws(CacheError) -> Bool {
-    let isThere: Bool? = try fetch(key) { (record) throws(CacheError) in
+    try exportedVersion(of: key, to: path) != nil
+  }
+
+  /// As `export`.
+  ///
+  /// - Returns: the version of what was written.
+  func exportedVersion(of key: Key, to path: String) throws(CacheError) -> UInt64? {
+    try fetch(key) { (record) throws(CacheError) in
       _ = try metadata(of: record, wantsRest: false)
       try storing { () throws(StoreError) in
         try File.replace(at: path, with: record.value, fileSystem: SystemFileSystem())
       }
-      return true
+      return record.version
     }
-    return isThere ?? false
   }
 }

@@ -9,7 +9,11 @@ extension DiskCache: Trimming {
   /// - Returns: what was removed; its cost are bytes.
   @discardableResult
   public func trim(toCount count: Int, order: TrimOrder) throws(CacheError) -> TrimSummary {
-    try trimming { () throws(StoreError) in try store.trim(toCount: count, order: order) }
+    let summary = try trimming { () throws(StoreError) in
+      try store.trim(toCount: count, order: order)
+    }
+    if count <= 0 { events.front?.didRemoveAll() }
+    return summary
   }
 
   /// Removes entries until the live bytes are at most so many. What has expired goes first.
@@ -98,6 +102,7 @@ extension DiskCache: Trimming {
   public func removeAll(progress: (RemoveAllProgress) -> Void) throws(CacheError) {
     flights.noteRemovalOfAll()
     try storing { () throws(StoreError) in try store.removeAll(progress: progress) }
+    events.front?.didRemoveAll()
   }
 
   private func trimming(

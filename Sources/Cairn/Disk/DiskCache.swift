@@ -189,7 +189,19 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   ///
   /// Nothing acknowledged is lost without it, but the next open takes longer.
   public func close() throws(CacheError) {
+    let isShared = SharedCaches.beginClosing(self)
+    events.front?.willClose()
+    defer {
+      events.front?.didClose()
+      if isShared { SharedCaches.endClosing(self) }
+    }
     try storing { () throws(StoreError) in try store.close() }
+  }
+
+  /// Closes the store, if `close` was not called. Errors are lost: call `close` to see them.
+  deinit {
+    try? store.close()
+    SharedCaches.endClosing(self)
   }
 }
 

@@ -17,7 +17,7 @@ final class DiskEvents<Key: Hashable & Sendable>: Sendable {
   private let keyCoder: KeyCoder<Key>
   private let log: (@Sendable (String) -> Void)?
   /// A tier in front, which is told before everybody else.
-  private let front: DiskFront<Key>?
+  let front: DiskFront<Key>?
   private let state = Lock(State())
   /// So that nothing is decoded, and no lock taken, where nobody listens.
   private let isObserved = Atomic(false)
@@ -115,4 +115,11 @@ struct DiskFront<Key: Sendable>: Sendable {
   /// A write that did not come from the front, with its version. What it replaced may have been removed
   /// before, and the front not told of that yet.
   var didWrite: @Sendable (_ key: Key, _ version: UInt64) -> Void
+  /// That a call is about to return after which nothing is there from before it. Somebody else may have removed
+  /// some of it, and the front not told of that yet.
+  var didRemoveAll: @Sendable () -> Void
+  /// That the store is about to be closed; by `close`, not by the end of the cache.
+  var willClose: @Sendable () -> Void
+  /// That it is closed.
+  var didClose: @Sendable () -> Void
 }

@@ -31,7 +31,8 @@ public struct KeyCoder<Key: Sendable>: Sendable {
   ///
   /// The ready-made coders know it of themselves, but for JSON: two texts in a key that are canonically equal
   /// and differ in their UTF-8 make equal keys with different bytes. Where it is promised and does not hold,
-  /// a read may find the value of another key.
+  /// a read may find the value of another key. Keys of what goes from the disk are decoded then; where one cannot
+  /// be, memory is emptied.
   public func comparingByEquality() -> KeyCoder {
     KeyCoder(withBytes: withBytes, decode: decoding, identity: .equality)
   }
@@ -40,7 +41,8 @@ public struct KeyCoder<Key: Sendable>: Sendable {
     KeyCoder(withBytes: withBytes, decode: decoding, identity: .readyMade)
   }
 
-  /// A coder of one's own. Decoding is needed by events and by iterating alone.
+  /// A coder of one's own. Decoding is needed by events and by iterating alone; with `comparingByEquality`, a
+  /// ``TieredCache`` needs it too.
   public static func custom(
     encode: @escaping @Sendable (Key) throws -> [UInt8],
     decode: @escaping @Sendable (RawSpan) throws -> Key

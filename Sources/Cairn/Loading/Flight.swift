@@ -12,6 +12,7 @@ final class Flight<Value: Sendable>: Sendable {
     /// Whether all have left, so that the outcome is nobody's.
     var isAbandoned = false
     var task: Task<Void, Never>?
+    /// The highest that somebody wants, or that the task was made with.
     var priority: TaskPriority?
   }
 
@@ -39,18 +40,22 @@ final class Flight<Value: Sendable>: Sendable {
 
   /// Hands over the task that loads. Where nobody waits any more, it is cancelled.
   func start(_ task: Task<Void, Never>, priority: TaskPriority) {
-    let isAbandoned = state.withLock { state in
+    let (isAbandoned, wanted) = state.withLock { state in
       state.task = task
-      state.priority = priority
-      return state.isAbandoned
+      // Others may have come since this one was made.
+      let wanted =
+        plantedInCache(.urgencyLost) ? priority : max(priority, state.priority ?? priority)
+      state.priority = wanted
+      return (state.isAbandoned, wanted)
     }
-    if isAbandoned { task.cancel() }
+    if isAbandoned { return task.cancel() }
+    if wanted > priority { task.escalatePriority(to: wanted) }
   }
 
   /// Has the task run as urgently as somebody wants who waits for it.
   func escalate(to priority: TaskPriority) {
     let task = state.withLock { state -> Task<Void, Never>? in
-      guard let known = state.priority, known < priority else { return nil }
+      if let known = state.priority, known >= priority { return nil }
       state.priority = priority
       return state.task
     }

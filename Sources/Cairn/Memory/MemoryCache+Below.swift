@@ -119,7 +119,17 @@ extension MemoryCache {
   /// - Returns: whether there was one.
   @discardableResult
   func invalidate(_ key: Key, through version: UInt64?, _ cause: CacheRemovalCause) -> Bool {
-    let hash = MemoryTable<Key, Value>.hash(key)
+    invalidate(hash: MemoryTable<Key, Value>.hash(key), through: version, cause) { $0 == key }
+  }
+
+  /// The same of the key that is the one by `isSought`.
+  ///
+  /// - Parameter hash: the key's.
+  @discardableResult
+  func invalidate(
+    hash: UInt32, through version: UInt64?, _ cause: CacheRemovalCause,
+    where isSought: (Key) -> Bool
+  ) -> Bool {
     var removed = RemovedEntries<Key, Value>()
     let observers = lock.withLock { state in
       if let version {
@@ -127,7 +137,7 @@ extension MemoryCache {
       } else {
         state.noteUnknown(hash: hash)
       }
-      let slot = state.table.find(key, hash: hash)
+      let slot = state.table.find(hash: hash, where: isSought)
       if slot != noSlot, state.table.nodes[Int(slot)].version <= version ?? .max {
         state.remove(slot, cause, &removed)
       }
@@ -139,13 +149,16 @@ extension MemoryCache {
   }
 
   /// To be told when a read below found nothing. What came here since it began is found after all.
+  ///
+  /// - Parameter counts: whether that is a hit then.
   @usableFromInline
-  func noteAbsent(_ key: Key) -> Value? {
+  func noteAbsent(_ key: Key, counts: Bool = false) -> Value? {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
     return lock.withLock { state in
       let slot = state.table.find(key, hash: hash)
       if slot != noSlot, !state.table.nodes[Int(slot)].hasExpired(at: now) {
+        if counts { state.statistics.hitCount &+= 1 }
         return state.table.payloads[Int(slot)]?.value
       }
       if !plantedInCache(.absenceNotNoted) { state.noteUnknown(hash: hash) }
@@ -180,7 +193,7 @@ extension MemoryCache {
 
   /// The keys of all entries that were read since a call that gave any, and of those that were written after
   /// one of them, in the order of use as far as the policy's order tells: told below in that order, reads and
-  /// writes keep theirs. With `.sieve` those that were read alone.
+  /// writes keep theirs. With `.sieve` those that were read alone. Who tells of a key says so by `noteTold`.
   ///
   /// - Complexity: O(keys); with `.sieve` O(n). The lock is held for some hundreds at a time.
   func takeRecentKeys() -> [Key] {
@@ -204,15 +217,11 @@ extension MemoryCache {
             state.table.list.walk = noSlot
             return true
           }
-          // What may not be idle for long was told at once: a telling now would prolong its life.
-          if let payload = state.table.payloads[Int(slot)],
-            state.table.nodes[Int(slot)].idleLimit == never
-          {
+          let isRead = state.table.nodes[Int(slot)].isRead
+          if let payload = state.table.payloads[Int(slot)], state.takesToTell(slot) {
             keys.append(payload.key)
           }
-          if state.table.nodes[Int(slot)].isRead { count = keys.count }
-          state.table.nodes[Int(slot)].isRecent = false
-          state.table.nodes[Int(slot)].isRead = false
+          if isRead { count = keys.count }
           state.table.list.walk = state.table.nodes[Int(slot)].older
         }
         return false
@@ -229,12 +238,10 @@ extension MemoryCache {
       let isDone = lock.withLock { state in
         let end = min(next + 4 * Self.recentGroupCount, state.table.nodes.count)
         while next < end {
-          if let payload = state.table.payloads[next], state.table.nodes[next].isRead {
-            state.table.nodes[next].isRecent = false
-            state.table.nodes[next].isRead = false
-            if state.table.nodes[next].idleLimit == never {
-              found.append((payload.key, state.table.nodes[next].accessed))
-            }
+          if let payload = state.table.payloads[next], state.table.nodes[next].isRead,
+            state.takesToTell(UInt32(next))
+          {
+            found.append((payload.key, state.table.nodes[next].accessed))
           }
           next += 1
         }
@@ -252,29 +259,42 @@ extension MemoryCache {
   func takeRead(hash: UInt32, where isSought: (Key) -> Bool) -> Bool {
     let now = clock.now()
     return lock.withLock { state in
-      let mask = state.table.buckets.count - 1
-      var bucket = Int(hash) & mask
-      while state.table.buckets[bucket] != 0 {
-        let word = state.table.buckets[bucket]
-        let slot = Int(UInt32(truncatingIfNeeded: word) &- 1)
-        if UInt32(truncatingIfNeeded: word >> 32) == hash, state.table.nodes[slot].isRead,
-          let payload = state.table.payloads[slot], isSought(payload.key)
-        {
-          state.table.nodes[slot].isRead = false
-          // What has expired is not brought back by reads from before.
-          return !state.table.nodes[slot].hasExpired(at: now)
-        }
-        bucket = (bucket + 1) & mask
-      }
-      return false
+      let slot = state.table.find(hash: hash, where: isSought)
+      guard slot != noSlot, state.table.nodes[Int(slot)].isRead else { return false }
+      state.table.nodes[Int(slot)].isRead = false
+      // What has expired is not brought back by reads from before.
+      return !state.table.nodes[Int(slot)].hasExpired(at: now)
     }
   }
+
+  /// To be told just before the tier below is told of a key that was taken: until then it counts as in use.
+  func noteTold(_ key: Key) {
+    let hash = MemoryTable<Key, Value>.hash(key)
+    lock.withLock { state in
+      let slot = state.table.find(key, hash: hash)
+      if slot != noSlot { state.table.nodes[Int(slot)].isRead = false }
+    }
+  }
+
+  /// How many entries are held, expired ones too.
+  var heldCount: Int { lock.withLock { $0.table.count } }
 
   /// Has the next hit ask for a telling again.
   func endTelling() { lock.withLock { $0.isTellingScheduled = false } }
 }
 
 extension MemoryState {
+  /// Notes that an entry is about to be told below.
+  ///
+  /// - Returns: whether it is to be. What may not be idle for long was told at once: a telling now would prolong
+  ///   its life.
+  mutating func takesToTell(_ slot: UInt32) -> Bool {
+    table.nodes[Int(slot)].isRecent = false
+    let isToBeTold = table.nodes[Int(slot)].idleLimit == never
+    if !isToBeTold || plantedInCache(.takenNotSpared) { table.nodes[Int(slot)].isRead = false }
+    return isToBeTold
+  }
+
   @inlinable
   mutating func promote(
     _ value: consuming Value, forKey key: Key, hash: UInt32, _ times: EntryTimes,

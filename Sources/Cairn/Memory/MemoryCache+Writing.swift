@@ -97,7 +97,8 @@ extension MemoryCache {
     removeAll(cause: .removed)
   }
 
-  func removeAll(cause: CacheRemovalCause) {
+  /// - Parameter isToldOfNothing: whether observers are told also where there was nothing.
+  func removeAll(cause: CacheRemovalCause, isToldOfNothing: Bool = true) {
     var garbage = MemoryTable<Key, Value>()
     let observers = lock.withLock { state in
       if !plantedInCache(.clearNotNoted) { state.clears += 1 }
@@ -105,7 +106,9 @@ extension MemoryCache {
       swap(&garbage, &state.table)
       return state.observers
     }
-    for observer in observers { observer.body(.removedAll(count: garbage.count), nil) }
+    if garbage.count > 0 || isToldOfNothing {
+      for observer in observers { observer.body(.removedAll(count: garbage.count), nil) }
+    }
     release(garbage)
   }
 

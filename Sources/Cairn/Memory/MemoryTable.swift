@@ -70,6 +70,21 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     }
   }
 
+  /// The slot of the key with this hash that is the one.
+  func find(hash: UInt32, where isSought: (Key) -> Bool) -> UInt32 {
+    let mask = buckets.count &- 1
+    var bucket = Int(hash) & mask
+    while true {
+      let word = buckets[bucket]
+      if word == 0 { return noSlot }
+      if UInt32(truncatingIfNeeded: word >> 32) == hash {
+        let slot = UInt32(truncatingIfNeeded: word) &- 1
+        if let key = payloads[Int(slot)]?.key, isSought(key) { return slot }
+      }
+      bucket = (bucket &+ 1) & mask
+    }
+  }
+
   // MARK: Changing
 
   /// Enters a key that is not there. The node gets its hash; the rest of it is the caller's business.

@@ -22,12 +22,16 @@ enum PlantedCacheBug: String, CaseIterable, Sendable {
   case removalNotTold, manyDestroyedHere
   // Loads.
   case everyoneLoads, loadWithoutLook, leaverCancelsLoad, abandonedLoadGoesOn, circleUnseen
-  case writeDuringLoadUnseen, outdatedLoadJoined, loadedReplaces
+  case writeDuringLoadUnseen, outdatedLoadJoined, loadedReplaces, urgencyLost
   // What is held of a tier below.
   case lateWriteRevives, olderWriteReplaces, absenceNotNoted, refusedPromotionNotNoted
   case keysByEquality, promotionCostsNothing, promotionForgetsLifetime
   case removalBelowUnheard, writeBelowUnheard, seenNotNoted, uncertainWriteKept, memoryFirst
-  case recencyNotTold, victimInUse
+  case removedKeyDecoded, iterationNotNoted, othersRemovalServed, closeBelowUnheard, lateHitIsMiss
+  case recencyNotTold, victimInUse, takenNotSpared, tellingLeftToOther, writeTellsAll
+  case toldBeforeFreed
+  // One cache of a name.
+  case closingStaysShared, deadPlacesKept
   // On disk: metadata and coders.
   case tagNotWritten, tagIgnored, metadataNotChecked, dropTakesNewValue, droppedWhereKept
   // On disk: reads, writes, and what is told of them.

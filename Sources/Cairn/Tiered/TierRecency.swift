@@ -10,19 +10,30 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let keyCoder: KeyCoder<Key>
   /// Weak, since the store holds what holds this.
   private let store = Lock(WeakStore())
-  /// One telling at a time, so that a trim that waited for it finds all of it done. Under it the store is
-  /// called and a coder that is known to do nothing else; a user's coder is not.
-  private let telling = Lock(())
+  private let background: any BackgroundQueue
+  /// What was taken from memory to be told, in the order of use. One telling at a time, so that a trim that waited
+  /// for it finds all of it done. Under it the store is called and a coder that is known to do nothing else; a
+  /// user's coder is not.
+  private let telling = Lock<ArraySlice<TierKey<Key>>>([])
   /// Evictions below since the last telling.
   private let evictionCount = Atomic(0)
+  /// Whether the background was asked for a telling that it has not begun.
+  private let isAskedFor = Atomic(false)
+
+  /// How many may be held at most for a write to tell of them itself.
+  static var countToldByWrite: Int { 256 }
 
   private struct WeakStore: Sendable {
     weak var store: Store?
   }
 
-  init(memory: MemoryCache<TierKey<Key>, Value>, keyCoder: KeyCoder<Key>) {
+  init(
+    memory: MemoryCache<TierKey<Key>, Value>, keyCoder: KeyCoder<Key>,
+    background: any BackgroundQueue
+  ) {
     self.memory = memory
     self.keyCoder = keyCoder
+    self.background = background
   }
 
   func begin(_ store: Store) { self.store.withLock { $0.store = store } }
@@ -30,19 +41,31 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   func noteEviction() { evictionCount.add(1, ordering: .relaxed) }
 
   /// Tells all that was used until now. Where the store cannot be used any more, nobody needs to know.
-  func tell() {
-    if plantedInCache(.recencyNotTold) { return }
-    guard let store = store.withLock({ $0.store }) else { return }
-    evictionCount.store(0, ordering: .relaxed)
-    if keyCoder.identity == .equality {
-      // The walk is one alone; the coder of a user runs under no lock.
-      let keys = telling.withLock { _ in memory.takeRecentKeys() }
-      for key in keys { tell(key, store) }
-    } else {
-      telling.withLock { _ in
-        for key in memory.takeRecentKeys() { tell(key, store) }
-      }
+  ///
+  /// - Parameter body: called before, when it is known what there is to tell; under no lock.
+  func tell(after body: () -> Void = {}) {
+    guard !plantedInCache(.recencyNotTold), let store = store.withLock({ $0.store }) else {
+      return body()
     }
+    evictionCount.store(0, ordering: .relaxed)
+    telling.withLock { $0 += memory.takeRecentKeys() }
+    body()
+    if knowsKeysByBytes {
+      let told = telling.withLock { keys in
+        for key in keys { tell(key, store) }
+        return exchange(&keys, with: [])
+      }
+      withExtendedLifetime(told) {}
+      return
+    }
+    if plantedInCache(.tellingLeftToOther) {
+      for key in telling.withLock({ exchange(&$0, with: []) }) { tell(key, store) }
+    }
+    // One by one, since the coder of a user runs under no lock. Who comes meanwhile tells what is left, so that
+    // nothing is when he returns, but for what others are just coding.
+    while let key = telling.withLock({ $0.popFirst() }) { tell(key, store) }
+    let told = telling.withLock { $0.isEmpty ? exchange(&$0, with: []) : [] }
+    withExtendedLifetime(told) {}
   }
 
   /// Tells of one key. What cannot be told is not worth failing a read for that has succeeded.
@@ -52,6 +75,7 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   private func tell(_ key: TierKey<Key>, _ store: Store) {
+    memory.noteTold(key)
     if let bytes = key.bytes {
       _ = try? bytes.withBytes { (bytes) throws(StoreError) in try store.touch(bytes) }
     } else {
@@ -81,11 +105,18 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// To be called before a write that may make entries go to keep limits: telling later, what was used before
-  /// it would count as used after it. Where many are held, that is done after every sixty-fourth of them
-  /// alone, since telling of all costs more than an eviction does; those in use are spared in between.
+  /// it would count as used after it. Where many are held, that is done after every sixty-fourth of them alone,
+  /// since telling of all costs more than an eviction does, and in the background, so that no write waits for it;
+  /// those in use are spared in between.
   func tellBeforeWrite() {
     guard let store = store.withLock({ $0.store }), store.isNearLimit else { return }
-    let heldCount = (try? store.usage().indexedKeyCount) ?? 0
-    if evictionCount.load(ordering: .relaxed) >= heldCount / 64 { tell() }
+    let heldCount = memory.heldCount
+    if evictionCount.load(ordering: .relaxed) < heldCount / 64 { return }
+    if heldCount <= Self.countToldByWrite || plantedInCache(.writeTellsAll) { return tell() }
+    if isAskedFor.exchange(true, ordering: .relaxed) { return }
+    background.run { [weak self] in
+      self?.isAskedFor.store(false, ordering: .relaxed)
+      self?.tell()
+    }
   }
 }

@@ -139,6 +139,35 @@ extension TieredCache {
   /// - Returns: whether there was a value.
   @discardableResult
   public func export(_ key: Key, to path: String) throws(CacheError) -> Bool {
-    try disk.export(key, to: path)
+    let tierKey = try tierKey(key)
+    guard let version = try disk.exportedVersion(of: key, to: path) else {
+      noteShownAbsent(tierKey)
+      return false
+    }
+    noteSeen(version, of: tierKey)
+    held.noteAccess(tierKey)
+    return true
+  }
+}
+
+extension TieredCache where Key: Codable, Value: Codable {
+  /// Opens the cache at a path with the standard coders.
+  public static func open(
+    path: String, configuration: TieredCacheConfiguration,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil
+  ) async throws(CacheError) -> TieredCache {
+    try await open(
+      path: path, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
+      costing: costing)
+  }
+
+  /// Opens the cache of a name with the standard coders.
+  public static func open(
+    name: String, configuration: TieredCacheConfiguration,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil
+  ) async throws(CacheError) -> TieredCache {
+    try await open(
+      name: name, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
+      costing: costing)
   }
 }

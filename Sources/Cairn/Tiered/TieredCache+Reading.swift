@@ -150,7 +150,10 @@ extension TieredCache {
   /// Calls `body` with each entry on disk; as `DiskCache.forEachEntry`.
   @discardableResult
   public func forEachEntry(_ body: (CacheEntry<Key, Value>) throws -> Visit) throws -> Int {
-    try disk.forEachEntry(body)
+    try disk.forEachEntry { entry in
+      try noteShown(entry.info, of: entry.key)
+      return try body(entry)
+    }
   }
 
   /// All keys that a read would find; as `DiskCache.keys`.
@@ -168,7 +171,12 @@ extension TieredCache {
     _ key: TierKey<Key>, _ ticket: CacheTicket, counts: Bool
   ) throws(CacheError) -> Value? {
     guard let found = try disk.fetchedValue(forKey: key.key, counts: counts) else {
-      return held.noteAbsent(key)
+      if let value = held.noteAbsent(key, counts: counts) {
+        if counts && plantedInCache(.lateHitIsMiss) { disk.noteMiss() }
+        return value
+      }
+      if counts { disk.noteMiss() }
+      return nil
     }
     promote(found, forKey: key, ticket)
     return found.value
@@ -203,6 +211,11 @@ extension TieredCache {
   func noteSeen(_ version: UInt64, of key: TierKey<Key>) {
     if plantedInCache(.seenNotNoted) { return }
     held.invalidate(key, through: version - 1, .replaced)
+  }
+
+  /// The same of an entry that an iteration comes to.
+  func noteShown(_ info: CacheEntryInfo, of key: Key) throws(CacheError) {
+    if !plantedInCache(.iterationNotNoted) { noteSeen(info.version, of: try tierKey(key)) }
   }
 
   // MARK: Recency

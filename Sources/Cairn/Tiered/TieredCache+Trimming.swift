@@ -57,7 +57,10 @@ extension TieredCache: Trimming {
     where isRemoved: (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
   ) throws -> TrimSummary {
     recency.tell()
-    return try disk.remove(where: isRemoved)
+    return try disk.remove { key, info in
+      try noteShown(info, of: key)
+      return try isRemoved(key, info)
+    }
   }
 
   /// Removes everything, durably, and gives the space back. Observers get one event of each tier.
@@ -79,7 +82,8 @@ extension TieredCache: Trimming {
 extension TieredCache: PressureResponder {
   /// Makes memory smaller; the disk keeps everything.
   package func respond(to pressure: MemoryPressure) {
-    recency.tell()
-    held.respond(to: pressure)
+    // What is freed is freed first: telling looks at records on disk, and takes long where memory is short.
+    if plantedInCache(.toldBeforeFreed) { recency.tell() }
+    recency.tell { held.respond(to: pressure) }
   }
 }

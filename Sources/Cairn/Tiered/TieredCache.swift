@@ -14,8 +14,9 @@ internal import CairnStore
 /// its own limits stays on disk.
 ///
 /// All methods may be called from any thread; each takes effect at one moment, and no read finds what is
-/// older than what a read before it has found, or than a write that has returned. A hit in memory takes as
-/// long as one of a ``MemoryCache``. A write that throws has not happened, and the old value stays in both
+/// older than what a read before it has found, or than a write that has returned; `count`, `keys` and `forEachKey`
+/// are no such reads: while a removal is under way, a key that they do not show any more may still be found. A hit
+/// in memory takes as long as one of a ``MemoryCache``. A write that throws has not happened, and the old value stays in both
 /// tiers; but after `durabilityUnknown` the new one is on disk as far as anybody can tell, and memory holds
 /// neither.
 ///
@@ -110,7 +111,8 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     if let costing { ofTier = { key, value in costing(key.key, value) } }
     let held = MemoryCache<TierKey<Key>, Value>(
       configuration: ofMemory, costing: ofTier, environment: memory, isAboveOther: true)
-    let recency = TierRecency<Key, Value>(memory: held, keyCoder: keyCoder)
+    let recency = TierRecency<Key, Value>(
+      memory: held, keyCoder: keyCoder, background: memory.background)
     let comparesBytes = keyCoder.identity == .bytes
     var ofDisk = configuration.disk
     if recency.knowsKeysByBytes { ofDisk.store.isInUse = { recency.isInUse($0) } }
@@ -123,6 +125,15 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         if plantedInCache(.writeBelowUnheard) { return }
         let bytes = comparesBytes ? try? keyCoder.encode(key) { [UInt8](copying: $0) } : nil
         held.invalidate(TierKey(key, bytes: bytes), through: version - 1, .replaced)
+      } didRemoveAll: {
+        if plantedInCache(.othersRemovalServed) { return }
+        // Also where nothing is held: what was read below before must not be put in.
+        held.removeAll(cause: .removed, isToldOfNothing: false)
+      } willClose: {
+        recency.tell()
+      } didClose: {
+        // What is under way cannot put anything in any more: its tickets are void.
+        if !plantedInCache(.closeBelowUnheard) { held.removeAll(cause: .evicted(.trim)) }
       })
     self.held = held
     self.recency = recency
@@ -143,17 +154,22 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     case .all: held.removeAll(cause: .removed)
     case .entry(let bytes, let version, let cause):
       let cause = CacheRemovalCause(cause)
+      // That of a record that is damaged is not known.
+      let version = version == 0 ? nil : version
       if case .evicted = cause { recency.noteEviction() }
+      if comparesBytes && !plantedInCache(.removedKeyDecoded) {
+        let hash = MemoryTable<TierKey<Key>, Value>.hash(ofBytes: bytes)
+        held.invalidate(hash: hash, through: version, cause) { $0.bytes == bytes }
+        return
+      }
       do throws(CacheError) {
         let key = try bytes.withBytes { (bytes) throws(CacheError) -> Key in
           try keyCoder.decode(bytes)
         }
-        // The version of a record that is damaged is not known.
         held.invalidate(
-          TierKey(key, bytes: comparesBytes ? bytes : nil), through: version == 0 ? nil : version,
-          cause)
+          TierKey(key, bytes: comparesBytes ? bytes : nil), through: version, cause)
       } catch {
-        // Whatever it was, it is not found any more.
+        // Whatever it was, it is not found any more. With a coder of those here that is none of this cache's.
         held.removeAll(cause: cause)
       }
     }
@@ -175,19 +191,11 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// - Complexity: as `DiskCache.totalCost`.
   public func totalCost() throws(CacheError) -> UInt64 { try disk.totalCost() }
 
-  /// Closes the tier on disk and empties the one in memory. Every later call that can throw throws `closed`;
-  /// a second `close` does nothing.
+  /// Closes the tier on disk and empties the one in memory, as `disk.close` does. Every later call that can throw
+  /// throws `closed`; a second `close` does nothing.
   ///
   /// Nothing acknowledged is lost without it, but the next open takes longer.
-  public func close() throws(CacheError) {
-    recency.tell()
-    defer {
-      // What is under way cannot put anything in any more: its tickets are void.
-      held.removeAll()
-      SharedCaches.remove(self)
-    }
-    try disk.close()
-  }
+  public func close() throws(CacheError) { try disk.close() }
 
   // MARK: Keys
 

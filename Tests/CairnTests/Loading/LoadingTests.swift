@@ -311,6 +311,25 @@ struct LoadingTests {
     _ = await first.result
   }
 
+  @Test("Also where who came first has not started it yet")
+  func earlyEscalation() async throws {
+    let flight = Flight<TaskPriority>()
+    let waiters = (Flight<TaskPriority>.Waiter(), Flight<TaskPriority>.Waiter())
+    #expect(flight.enter(waiters.0) && flight.enter(waiters.1))
+    flight.escalate(to: .high)
+    flight.escalate(to: .low)
+    let gate = Gate()
+    let found = Record<TaskPriority>()
+    let task = Task(priority: .background) {
+      await gate.wait()
+      found.add(Task.currentPriority)
+    }
+    flight.start(task, priority: .background)
+    gate.open()
+    await eventually { !found.all.isEmpty }
+    #expect(found.all == [.high])
+  }
+
   @Test("The call and the load say how the value is kept")
   func attributes() async throws {
     let cache: MemoryCache<String, String> = scene.cache(cost: 100)

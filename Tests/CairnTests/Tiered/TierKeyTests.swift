@@ -101,6 +101,29 @@ struct TierKeyTests {
     #expect(try cache.value(forKey: "a") == 2)
   }
 
+  @Test("What cannot be decoded takes nothing else along where keys are known by their bytes")
+  func undecodableAlone() throws {
+    struct Odd: Error {}
+    let coder = KeyCoder<String>.custom(
+      encode: { Array($0.utf8) }, decode: { _ in throw Odd() })
+    let cache: TieredCache<String, Int> = try scene.cache(keys: coder, values: .standard)
+    for key in ["a", "b", "c"] { try cache.setValue(1, forKey: key) }
+    try cache.setValue(2, forKey: "a")
+    #expect(cache.memory.count() == 3)
+    try cache.disk.setValue(3, forKey: "a")
+    try cache.disk.removeValue(forKey: "b")
+    #expect(try cache.memory.contains("c") && !cache.memory.contains("a"))
+    #expect(try cache.values(forKeys: ["a", "b", "c"]) == [3, nil, 1])
+    // Of a coder of whose keys only equality is known, it is not known what to drop.
+    try cache.close()
+    let other: TieredCache<String, Int> = try scene.cache(
+      keys: coder.comparingByEquality(), values: .standard)
+    for key in ["a", "c"] { _ = try other.value(forKey: key) }
+    try other.disk.removeValue(forKey: "a")
+    #expect(other.memory.count() == 0)
+    #expect(try other.values(forKeys: ["a", "c"]) == [nil, 1])
+  }
+
   @Test("Keys of the other kinds", arguments: [0, 1, 2])
   func kinds(number: Int) throws {
     func check<Key: Hashable & Sendable & Codable>(_ keys: [Key]) throws {

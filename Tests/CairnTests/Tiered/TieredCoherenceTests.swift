@@ -165,6 +165,76 @@ struct TieredCoherenceTests {
     #expect(try cache.value(forKey: "a") == nil)
   }
 
+  @Test("Who looks at everything does not find what is older then", arguments: 0..<4)
+  func shownAll(way: Int) throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    let old = try cache.setValue(1, forKey: "a")
+    try cache.setValue(2, forKey: "a")
+    // As if memory had not been told of the second value yet.
+    cache.memory.removeAll()
+    let before = cache.held.ticket(forKey: key("a"))
+    cache.held.promote(1, forKey: key("a"), ticket: before, version: old)
+    #expect(try cache.memory.value(forKey: "a") == 1)
+    switch way {
+    case 0: try cache.forEachEntry { _ in .next }
+    case 1: #expect(try cache.export("a", to: scene.disk("exported")))
+    case 2: try cache.remove { _, _ in false }
+    default:
+      try cache.disk.removeValue(forKey: "a")
+      let ticket = cache.held.ticket(forKey: key("a"))
+      cache.held.promote(1, forKey: key("a"), ticket: ticket, version: old)
+      #expect(try !cache.export("a", to: scene.disk("exported")))
+    }
+    #expect(try cache.value(forKey: "a") == (way == 3 ? nil : 2))
+    cache.held.promote(1, forKey: key("a"), ticket: before, version: old)
+    #expect(try cache.value(forKey: "a") == (way == 3 ? nil : 2))
+  }
+
+  @Test(
+    "A removal of all leaves nothing, also where another's is still being told", arguments: 0..<6)
+  func othersRemoval(way: Int) async throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    let told = Record<TierEvent<String>>()
+    cache.observe { told.add($0) }
+    for isHeld in [true, false] {
+      let version = try cache.setValue(1, forKey: "a")
+      try cache.disk.removeAll()
+      // As if memory had not been told of that yet.
+      let ticket = cache.held.ticket(forKey: key("a"))
+      if isHeld { cache.held.promote(1, forKey: key("a"), ticket: ticket, version: version) }
+      told.removeAll()
+      switch way {
+      case 0: try cache.removeAll()
+      case 1: try cache.trim(toCount: 0)
+      case 2: try cache.trim(toCost: 0)
+      case 3: try cache.trim(olderThan: .zero)
+      case 4: try cache.disk.removeAll()
+      default: for try await _ in cache.removingAll() {}
+      }
+      let event = TierEvent(CacheEvent<String>.removedAll(count: 1), in: .memory)
+      #expect(told.all == (isHeld ? [event] : []))
+      // A read that began before.
+      cache.held.promote(1, forKey: key("a"), ticket: ticket, version: version)
+      #expect(try cache.value(forKey: "a") == nil)
+    }
+  }
+
+  @Test("A value that came to memory while the disk was looked at is a hit and no miss")
+  func lateHit() throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    let ticket = cache.held.readAbove(key("a")).ticket
+    // Written, read here, and gone from the disk; of which memory was not told yet.
+    cache.held.promote(1, forKey: key("a"), ticket: ticket, version: 1)
+    #expect(try cache.fetchValue(key("a"), ticket, counts: true) == 1)
+    let statistics = try cache.statistics()
+    #expect(statistics.hitCount == 1 && statistics.missCount == 0)
+    cache.memory.removeAll()
+    #expect(try cache.fetchValue(key("a"), ticket, counts: false) == nil)
+    #expect(try cache.statistics().disk == statistics.disk)
+    #expect(try cache.value(forKey: "a") == nil)
+    #expect(try cache.statistics().missCount == 1)
+  }
+
   @Test("An extension of another value does not lengthen a newer one")
   func extensions() throws {
     let cache: TieredCache<String, Int> = try scene.cache()

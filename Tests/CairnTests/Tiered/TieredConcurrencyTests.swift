@@ -108,6 +108,7 @@ struct TieredConcurrencyTests {
     var held: Int?
     var count: Int?
     var expires = false
+    var idles = false
     var policy = EvictionPolicy.leastRecentlyUsed
   }
 
@@ -119,11 +120,14 @@ struct TieredConcurrencyTests {
       Trial(testDescription: "a small disk", held: 3, count: 4),
       Trial(testDescription: "lifetimes", held: 4, expires: true),
       Trial(testDescription: "SIEVE", held: 3, policy: .sieve),
+      Trial(testDescription: "idle limits", held: 4, idles: true),
+      Trial(testDescription: "idle limits and lifetimes", held: 3, expires: true, idles: true),
     ])
   func model(trial: Trial) throws {
     let scene = TieredScene()
     let cache: TieredCache<String, Int> = try scene.cache(held: trial.held, count: trial.count) {
       $0.memory.policy = trial.policy
+      if trial.idles { $0.recencyInterval = .milliseconds(3) }
     }
     // An observer that reads is one of the threads.
     cache.observe { [weak cache] event in
@@ -152,16 +156,20 @@ struct TieredConcurrencyTests {
         }
         let lifetime: Duration? =
           trial.expires && random.below(2) == 0 ? .milliseconds(1 + random.below(20)) : nil
+        let idleLimit: Duration? =
+          trial.idles && random.below(2) == 0 ? .milliseconds(1 + random.below(20)) : nil
         switch random.below(40) {
         case 0..<8:
           note {
-            let version = try cache.setValue(number, forKey: key, lifetime: lifetime)
+            let version = try cache.setValue(
+              number, forKey: key, lifetime: lifetime, idleLimit: idleLimit)
             versions.add((number, version))
             return .wrote(version)
           }
         case 8..<10:
           note {
-            let version = try cache.disk.setValue(number, forKey: key, lifetime: lifetime)
+            let version = try cache.disk.setValue(
+              number, forKey: key, lifetime: lifetime, idleLimit: idleLimit)
             versions.add((number, version))
             return .wrote(version)
           }
@@ -215,9 +223,11 @@ struct TieredConcurrencyTests {
         case 21: cache.memory.removeAll()
         case 22: cache.respond(to: MemoryPressure.allCases[random.below(3)])
         case 23:
-          let duration = Duration.milliseconds(trial.expires ? random.below(5) : 0)
+          let passes = trial.expires || trial.idles
+          let duration = Duration.milliseconds(passes ? random.below(5) : 0)
           advancing.with { _ in scene.clock.advance(by: duration) }
           scene.background.runAll(dueAfter: duration)
+          if trial.idles { scene.disk.background.runAll(dueAfter: duration) }
         case 24:
           note {
             _ = try cache.extendLifetime(forKey: key, to: .milliseconds(10)); return .extended
@@ -238,7 +248,8 @@ struct TieredConcurrencyTests {
     let known = Dictionary(uniqueKeysWithValues: versions.all.map { ($0.number, $0.version) })
     #expect(faults.all == [], TestSeed.comment)
     var histories = [KeyHistory](
-      repeating: KeyHistory(mayVanish: trial.expires || trial.count != nil), count: Self.keys)
+      repeating: KeyHistory(mayVanish: trial.expires || trial.idles || trial.count != nil),
+      count: Self.keys)
     for (key, event) in log.all { histories[key].events.append(event) }
     for var history in histories {
       history.events.sort { $0.end < $1.end }
@@ -252,6 +263,35 @@ struct TieredConcurrencyTests {
       let key = "key \(index)"
       #expect(try cache.value(forKey: key) == cache.disk.value(forKey: key), TestSeed.comment)
     }
+  }
+
+  @Test(
+    "Of several that remove a value at once, one is told that it did", arguments: [false, true])
+  func removalWinners(isHeld: Bool) throws {
+    let scene = TieredScene()
+    let cache: TieredCache<String, Int> = try scene.cache(held: isHeld ? nil : 0)
+    let faults = Record<String>()
+    for round in 0..<300 {
+      let version = try cache.setValue(round, forKey: "a")
+      let winners = Record<Int>()
+      onThreads(Self.threads) { thread in
+        do {
+          let isRemoved =
+            switch (thread + round) % 6 {
+            case 0: try cache.removeValue(forKey: "a")
+            case 1: try cache.takeValue(forKey: "a") == round
+            case 2: try cache.removeValues(forKeys: ["b", "a", "a"]) == 1
+            case 3: try cache.compareAndRemove("a", expecting: version)
+            case 4: try cache.disk.removeValue(forKey: "a")
+            default: try cache.remove { key, _ in key == "a" }.count == 1
+            }
+          if isRemoved { winners.add(thread) }
+          if try cache.contains("a") { faults.add("\(round): still there") }
+        } catch { faults.add("\(error)") }
+      }
+      if winners.all.count != 1 { faults.add("\(round): \(winners.all)") }
+    }
+    #expect(faults.all == [])
   }
 
   /// What the caches have in common that load.

@@ -1,4 +1,5 @@
 import CairnStore
+import Foundation
 import FuzzSupport
 import Testing
 
@@ -86,6 +87,126 @@ struct TieredRecencyTests {
     }
     #expect(try cache.values(forKeys: 0..<20) == Array(0..<20))
     #expect(try cache.count() <= 2000)
+  }
+
+  @Test("A write tells of a few itself, and has the background tell of many")
+  func budget() throws {
+    let cache: TieredCache<Int, Int> = try scene.cache(count: 1000)
+    for key in 0..<1000 { try cache.setValue(key, forKey: key) }
+    let read = Array((500..<1000).reversed())
+    for key in read { _ = try cache.value(forKey: key) }
+    // The one for all hits is there already.
+    #expect(scene.background.delays == [.seconds(1)])
+    for key in 1000..<1050 { try cache.setValue(key, forKey: key) }
+    #expect(try keysByRecency(cache).filter { read.contains($0) } == read.reversed())
+    // Once, however many writes.
+    #expect(scene.background.delays == [.seconds(1), .zero])
+    scene.background.runAll(dueAfter: .zero)
+    #expect(try keysByRecency(cache).filter { read.contains($0) } == read)
+    // And again after as many evictions.
+    for key in 1050..<1100 {
+      _ = try cache.value(forKey: 700)
+      try cache.setValue(key, forKey: key)
+    }
+    #expect(scene.background.delays.count { $0 == .zero } == 1)
+    // Where few are held, a write does it.
+    cache.memory.trim(toCount: 256)
+    let kept = try #require(cache.memory.keys().last)
+    _ = try cache.value(forKey: kept)
+    for key in 1100..<1120 { try cache.setValue(key, forKey: key) }
+    cache.memory.trim(toCount: 200)
+    try cache.setValue(5000, forKey: 5000)
+    #expect(try keysByRecency(cache).suffix(25).contains(kept))
+  }
+
+  @Test("What is about to be told counts as in use until it is")
+  func sparedWhileTold() throws {
+    let cache: TieredCache<Int, Int> = try scene.cache()
+    for key in 0..<3 { try cache.setValue(key, forKey: key) }
+    try cache.setValue(3, forKey: 3, idleLimit: .seconds(9))
+    scene.clock.advance(by: .seconds(1))
+    for key in [0, 1, 3] { _ = try cache.value(forKey: key) }
+    func isInUse(_ key: Int) throws -> Bool {
+      try KeyCoder<Int>.integer.encode(key) { cache.recency.isInUse($0) }
+    }
+    #expect(cache.held.takeRecentKeys().map(\.key) == [0, 1])
+    #expect(try isInUse(0) && isInUse(1) && !isInUse(2))
+    // Of those that were told, and of what was told at once, nobody needs to know.
+    #expect(try !isInUse(0) && !isInUse(3))
+    for key in [0, 1] { _ = try cache.value(forKey: key) }
+    cache.recency.tell()
+    #expect(try !isInUse(0) && !isInUse(1))
+  }
+
+  @Test("Where memory is short, it is freed before the disk is told")
+  func freedFirst() throws {
+    let cache: TieredCache<Int, Int> = try scene.cache()
+    for key in 0..<3 { try cache.setValue(key, forKey: key) }
+    let found = Record<[Int]>()
+    cache.memory.observe { [weak cache] event, _ in
+      if case .removedAll = event, let cache { found.add((try? keysByRecency(cache)) ?? []) }
+    }
+    _ = try cache.value(forKey: 0)
+    scene.monitor.tell(.critical)
+    #expect(found.all == [[0, 1, 2]])
+    #expect(try keysByRecency(cache) == [1, 2, 0])
+  }
+
+  @Test("Who tells while another waits in the coder of a user tells the rest himself")
+  func sharedTelling() throws {
+    let gate = DispatchSemaphore(value: 0)
+    let isWaiting = Record<Int>()
+    let waits = Record<Int>()
+    let coder = KeyCoder<Int>.custom(
+      encode: { key in
+        if key == 1, !waits.all.isEmpty, isWaiting.all.isEmpty {
+          isWaiting.add(key)
+          gate.wait()
+        }
+        return [UInt8(key)]
+      }, decode: { Int([UInt8](copying: $0)[0]) }
+    ).comparingByEquality()
+    let cache: TieredCache<Int, Int> = try scene.cache(keys: coder, values: .standard)
+    func order() throws -> [Int] { try cache.disk.store.keysByRecency().map { Int($0[0]) } }
+    for key in 0..<5 { try cache.setValue(key, forKey: key) }
+    for key in [1, 3, 2] { _ = try cache.value(forKey: key) }
+    waits.add(0)
+    let ended = DispatchSemaphore(value: 0)
+    Thread.detachNewThread {
+      cache.recency.tell()
+      ended.signal()
+    }
+    #expect(comesTrue { !isWaiting.all.isEmpty })
+    cache.recency.tell()
+    #expect(try order() == [0, 1, 4, 3, 2])
+    try cache.trim(toCount: 2)
+    #expect(try Set(cache.keys()) == [3, 2])
+    gate.signal()
+    ended.wait()
+    #expect(try order() == [3, 2])
+  }
+
+  @Test(
+    "Many that tell at once leave nothing untold",
+    arguments: [KeyCoder<Int>.integer, .json().comparingByEquality()])
+  func tellingCrowd(coder: KeyCoder<Int>) throws {
+    let cache: TieredCache<Int, Int> = try scene.cache(keys: coder, values: .standard)
+    for key in 0..<200 { try cache.setValue(key, forKey: key) }
+    let ended = Record<Int>()
+    onThreads(4) { thread in
+      for round in 0..<200 {
+        _ = try? cache.value(forKey: thread * 50 + round % 25)
+        if round % (thread + 3) == 0 { cache.recency.tell() }
+      }
+      ended.add(thread)
+    }
+    cache.recency.tell()
+    #expect(ended.all.count == 4)
+    let order = try cache.disk.store.keysByRecency().map { bytes in
+      try bytes.withBytes { try coder.decode($0) }
+    }
+    let read = (0..<200).filter { $0 % 50 < 25 }
+    #expect(order.suffix(100).sorted() == read)
   }
 
   @Test("It is told before a close, and before memory is emptied")

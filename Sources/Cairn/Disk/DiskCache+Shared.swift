@@ -1,0 +1,72 @@
+extension DiskCache {
+  /// The one cache of a name in this process: the live one, or else one that is opened now.
+  ///
+  /// It is held weakly: who wants it to stay open keeps it. The configuration and the coders of the first who
+  /// asks count; those of the others are not looked at while it lives. After a `close`, the next who asks opens
+  /// it anew. Names in different namespaces are different caches.
+  ///
+  /// - Throws: `otherType` where the live cache of that name has keys or values of another type, or a tier in
+  ///   memory; else as `init(name:)`: `locked` where another process has it open, or this one does by `init`.
+  public static func shared(
+    name: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
+    valueCoder: ValueCoder<Value>
+  ) throws(CacheError) -> DiskCache {
+    try shared(
+      name: name, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
+      variables: CacheLocation.variables)
+  }
+
+  /// The same, on a thread of its own, so that none of those that tasks run on waits for the disk.
+  public static func openShared(
+    name: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
+    valueCoder: ValueCoder<Value>
+  ) async throws(CacheError) -> DiskCache {
+    try await openShared(
+      name: name, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
+      variables: CacheLocation.variables)
+  }
+
+  /// The same with other variables of the environment: for tests.
+  package static func openShared(
+    name: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
+    valueCoder: ValueCoder<Value>, variables: [String: String]
+  ) async throws(CacheError) -> DiskCache {
+    try await WorkQueue(width: 1).perform { () throws(CacheError) in
+      try shared(
+        name: name, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
+        variables: variables)
+    }
+  }
+
+  /// The same with other variables of the environment: for tests.
+  package static func shared(
+    name: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
+    valueCoder: ValueCoder<Value>, variables: [String: String]
+  ) throws(CacheError) -> DiskCache {
+    let path = try CacheLocation.path(
+      name: name, namespace: configuration.namespace, variables: variables)
+    return try SharedCaches.cache(at: path, tier: \.self) { () throws(CacheError) in
+      try DiskCache(
+        name: name, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
+        variables: variables)
+    }
+  }
+}
+
+extension DiskCache where Key: Codable, Value: Codable {
+  /// The one cache of a name in this process, with the standard coders.
+  public static func shared(
+    name: String, configuration: DiskCacheConfiguration
+  ) throws(CacheError) -> DiskCache {
+    try shared(
+      name: name, configuration: configuration, keyCoder: .standard, valueCoder: .standard)
+  }
+
+  /// The same, on a thread of its own.
+  public static func openShared(
+    name: String, configuration: DiskCacheConfiguration
+  ) async throws(CacheError) -> DiskCache {
+    try await openShared(
+      name: name, configuration: configuration, keyCoder: .standard, valueCoder: .standard)
+  }
+}

@@ -1,0 +1,83 @@
+extension TieredCache {
+  /// The one cache of a name in this process: the live one, or else one that is opened now.
+  ///
+  /// It is held weakly: who wants it to stay open keeps it. The configuration, the coders and the costing of
+  /// the first who asks count; those of the others are not looked at while it lives. After a `close`, the next
+  /// who asks opens it anew; a `close` of its tier on disk is one. Names in different namespaces are different
+  /// caches.
+  ///
+  /// - Throws: `otherType` where the live cache of that name has keys or values of another type; else as
+  ///   `init(name:)`: `locked` where another process has it open, or this one does by `init`.
+  public static func shared(
+    name: String, configuration: TieredCacheConfiguration, keyCoder: KeyCoder<Key>,
+    valueCoder: ValueCoder<Value>,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil
+  ) throws(CacheError) -> TieredCache {
+    try shared(
+      name: name, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
+      costing: costing, variables: CacheLocation.variables)
+  }
+
+  /// The same, on a thread of its own, so that none of those that tasks run on waits for the disk.
+  public static func openShared(
+    name: String, configuration: TieredCacheConfiguration, keyCoder: KeyCoder<Key>,
+    valueCoder: ValueCoder<Value>,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil
+  ) async throws(CacheError) -> TieredCache {
+    try await openShared(
+      name: name, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
+      costing: costing, variables: CacheLocation.variables)
+  }
+
+  /// The same with other variables of the environment: for tests.
+  package static func openShared(
+    name: String, configuration: TieredCacheConfiguration, keyCoder: KeyCoder<Key>,
+    valueCoder: ValueCoder<Value>,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil,
+    variables: [String: String]
+  ) async throws(CacheError) -> TieredCache {
+    try await WorkQueue(width: 1).perform { () throws(CacheError) in
+      try shared(
+        name: name, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
+        costing: costing, variables: variables)
+    }
+  }
+
+  /// The same with other variables of the environment: for tests.
+  package static func shared(
+    name: String, configuration: TieredCacheConfiguration, keyCoder: KeyCoder<Key>,
+    valueCoder: ValueCoder<Value>,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil,
+    variables: [String: String]
+  ) throws(CacheError) -> TieredCache {
+    let path = try CacheLocation.path(
+      name: name, namespace: configuration.disk.namespace, variables: variables)
+    return try SharedCaches.cache(at: path, tier: \.disk) { () throws(CacheError) in
+      try TieredCache(
+        name: name, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
+        costing: costing, variables: variables)
+    }
+  }
+}
+
+extension TieredCache where Key: Codable, Value: Codable {
+  /// The one cache of a name in this process, with the standard coders.
+  public static func shared(
+    name: String, configuration: TieredCacheConfiguration,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil
+  ) throws(CacheError) -> TieredCache {
+    try shared(
+      name: name, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
+      costing: costing)
+  }
+
+  /// The same, on a thread of its own.
+  public static func openShared(
+    name: String, configuration: TieredCacheConfiguration,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil
+  ) async throws(CacheError) -> TieredCache {
+    try await openShared(
+      name: name, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
+      costing: costing)
+  }
+}

@@ -1,0 +1,206 @@
+import CairnStore
+import FuzzSupport
+import Testing
+
+@testable import Cairn
+
+@Suite("The one live cache of a name")
+struct SharedCacheTests {
+  let scene = DiskScene()
+  let configuration = TieredCacheConfiguration(memory: .unlimited, disk: .unlimited)
+
+  private func shared<Value: Codable & Sendable>(
+    _ name: String, _ change: (inout TieredCacheConfiguration) -> Void = { _ in }
+  ) throws(CacheError) -> TieredCache<String, Value> {
+    var configuration = configuration
+    change(&configuration)
+    return try .shared(
+      name: name, configuration: configuration, keyCoder: .string, valueCoder: .json(),
+      variables: ["XDG_CACHE_HOME": scene.directory])
+  }
+
+  @Test("All who ask get the same one, as the first configured it")
+  func same() throws {
+    let first: TieredCache<String, Int> = try shared("a") { $0.memory.countLimit = 5 }
+    let second: TieredCache<String, Int> = try shared("a") { $0.memory.countLimit = 9 }
+    #expect(first === second && second.memory.countLimit == 5)
+    #expect(first.name == "a" && first.path == scene("a"))
+    let other: TieredCache<String, Int> = try shared("b")
+    let elsewhere: TieredCache<String, Int> = try shared("a") { $0.disk.namespace = "space" }
+    #expect(other !== first && elsewhere !== first)
+  }
+
+  @Test("One of another type is an error, and names no values")
+  func otherType() throws {
+    let first: TieredCache<String, Int> = try shared("a")
+    let error = #expect(throws: CacheError.self) {
+      let _: TieredCache<String, String> = try shared("a")
+    }
+    #expect(
+      error
+        == .otherType(
+          found: "TieredCache<String, Int>", expected: "TieredCache<String, String>"))
+    withExtendedLifetime(first) {}
+  }
+
+  @Test("It goes with the last reference, and is opened anew; so it is after a close")
+  func ends() throws {
+    do {
+      let cache: TieredCache<String, Int> = try shared("a")
+      try cache.setValue(1, forKey: "k")
+    }
+    let cache: TieredCache<String, Int> = try shared("a")
+    #expect(try cache.value(forKey: "k") == 1)
+    try cache.close()
+    let next: TieredCache<String, Int> = try shared("a")
+    #expect(next !== cache)
+    #expect(try next.value(forKey: "k") == 1)
+  }
+
+  @Test("Where it cannot be opened, the next one who asks tries again")
+  func failure() throws {
+    let holder = try Store(path: scene("a"))
+    #expect(throws: CacheError.store(.locked(path: scene("a")))) {
+      let _: TieredCache<String, Int> = try shared("a")
+    }
+    try holder.close()
+    let cache: TieredCache<String, Int> = try shared("a")
+    #expect(try cache.count() == 0)
+    #expect(throws: CacheError.self) { let _: TieredCache<String, Int> = try shared("x/y") }
+  }
+
+  @Test("Many that ask at once, while others let go, never find it locked")
+  func crowd() throws {
+    let faults = Record<String>()
+    onThreads(6) { thread in
+      for round in 0..<60 {
+        do {
+          let cache: TieredCache<String, Int> = try shared("a")
+          try cache.setValue(round, forKey: "\(thread)")
+          #expect(try cache.value(forKey: "\(thread)") == round)
+        } catch { faults.add("\(error)") }
+      }
+    }
+    #expect(faults.all == [])
+  }
+
+  @Test(
+    "One that closes is handed out to nobody, whichever tier is closed", arguments: [false, true])
+  func closing(closesDisk: Bool) throws {
+    let cache: TieredCache<String, Int> = try shared("a")
+    try cache.setValue(1, forKey: "k")
+    let found = Record<TieredCache<String, Int>?>()
+    // Told when the store is closed already, and the call has not returned.
+    cache.memory.observe { event, _ in
+      if case .removedAll = event { found.add(try? shared("a")) }
+    }
+    if closesDisk { try cache.disk.close() } else { try cache.close() }
+    let next = try #require(found.all.first ?? nil)
+    #expect(next !== cache && found.all.count == 1)
+    #expect(try next.value(forKey: "k") == 1)
+    // The end of the close does not forget the new one, nor does another close of the old one.
+    try cache.close()
+    try cache.disk.close()
+    let last: TieredCache<String, Int> = try shared("a")
+    #expect(last === next)
+  }
+
+  @Test("A close of the tier on disk closes all of it")
+  func diskClosed() throws {
+    let cache: TieredCache<String, Int> = try shared("a")
+    try cache.setValue(1, forKey: "k")
+    try cache.disk.close()
+    #expect(cache.memory.count() == 0)
+    #expect(throws: CacheError.store(.closed(path: scene("a")))) { try cache.value(forKey: "k") }
+    let next: TieredCache<String, Int> = try shared("a")
+    #expect(try next.value(forKey: "k") == 1)
+  }
+
+  @Test("While some close it, others always get one, which nobody else has open")
+  func closingCrowd() throws {
+    let faults = Record<String>()
+    let closed = Record<Int>()
+    onThreads(6) { thread in
+      for round in 0..<80 {
+        do {
+          let cache: TieredCache<String, Int> = try shared("a")
+          do {
+            try cache.setValue(round, forKey: "\(thread)")
+            #expect(try cache.value(forKey: "\(thread)") == round)
+            if round % 3 == 0 {
+              if thread % 2 == 0 { try cache.close() } else { try cache.disk.close() }
+              closed.add(thread)
+            }
+          } catch CacheError.store(.closed) {
+            // By another; not before it was handed out, as far as one can see.
+          }
+        } catch { faults.add("\(error)") }
+      }
+    }
+    #expect(faults.all == [] && !closed.all.isEmpty)
+    let cache: TieredCache<String, Int> = try shared("a")
+    #expect(try cache.count() == 6)
+  }
+
+  @Test("Names of caches that are gone are not kept")
+  func places() throws {
+    for number in 0..<20 {
+      let cache: TieredCache<String, Int> = try shared("\(number)")
+      let onDisk: DiskCache<String, Int> = try sharedOnDisk("disk \(number)")
+      #expect(SharedCaches.count(below: scene.directory) == 2)
+      if number % 2 == 0 {
+        try cache.close()
+        try onDisk.close()
+        #expect(SharedCaches.count(below: scene.directory) == 0)
+      }
+      withExtendedLifetime((cache, onDisk)) {}
+    }
+    // Threads of the store may hold it a little longer.
+    #expect(comesTrue { SharedCaches.count(below: scene.directory) == 0 })
+  }
+
+  private func sharedOnDisk<Value: Codable & Sendable>(
+    _ name: String
+  ) throws(CacheError) -> DiskCache<String, Value> {
+    try .shared(
+      name: name, configuration: .unlimited, keyCoder: .string, valueCoder: .json(),
+      variables: ["XDG_CACHE_HOME": scene.directory])
+  }
+
+  @Test("A cache on disk alone is shared the same way")
+  func onDisk() throws {
+    do {
+      let first: DiskCache<String, Int> = try sharedOnDisk("a")
+      let second: DiskCache<String, Int> = try sharedOnDisk("a")
+      #expect(first === second)
+      #expect(throws: CacheError.self) { let _: DiskCache<String, String> = try sharedOnDisk("a") }
+      #expect(throws: CacheError.self) { let _: TieredCache<String, Int> = try shared("a") }
+      try first.setValue(1, forKey: "k")
+      try first.close()
+      let third: DiskCache<String, Int> = try sharedOnDisk("a")
+      #expect(third !== first)
+    }
+    let both: TieredCache<String, Int> = try shared("a")
+    #expect(try both.value(forKey: "k") == 1)
+    #expect(throws: CacheError.self) { let _: DiskCache<String, Int> = try sharedOnDisk("a") }
+  }
+
+  @Test("The asynchronous forms give the same ones")
+  func asynchronous() async throws {
+    let variables = ["XDG_CACHE_HOME": scene.directory]
+    let tiered = try await TieredCache<String, Int>.openShared(
+      name: "a", configuration: configuration, keyCoder: .string, valueCoder: .json(),
+      variables: variables)
+    let again: TieredCache<String, Int> = try shared("a")
+    #expect(tiered === again)
+    let onDisk = try await DiskCache<String, Int>.openShared(
+      name: "b", configuration: .unlimited, keyCoder: .string, valueCoder: .json(),
+      variables: variables)
+    let sameOnDisk: DiskCache<String, Int> = try sharedOnDisk("b")
+    #expect(onDisk === sameOnDisk)
+    let opened = try await TieredCache<String, Int>.open(
+      path: scene("c"), configuration: configuration)
+    try opened.setValue(1, forKey: "k")
+    #expect(try opened.value(forKey: "k") == 1)
+  }
+}
