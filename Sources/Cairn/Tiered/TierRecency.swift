@@ -17,6 +17,8 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let telling = Lock<ArraySlice<TierKey<Key>>>([])
   /// Evictions below since the last telling.
   private let evictionCount = Atomic(0)
+  /// How many of them ask for the next: a sixty-fourth of what the store had when it was last told.
+  private let evictionLimit = Atomic(0)
   /// Whether the background was asked for a telling that it has not begun.
   private let isAskedFor = Atomic(false)
 
@@ -48,6 +50,8 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       return body()
     }
     evictionCount.store(0, ordering: .relaxed)
+    let count = (try? store.usage().indexedKeyCount) ?? 0
+    evictionLimit.store(count / 64, ordering: .relaxed)
     telling.withLock { $0 += memory.takeRecentKeys() }
     body()
     if knowsKeysByBytes {
@@ -105,14 +109,13 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// To be called before a write that may make entries go to keep limits: telling later, what was used before
-  /// it would count as used after it. Where many are held, that is done after every sixty-fourth of them alone,
-  /// since telling of all costs more than an eviction does, and in the background, so that no write waits for it;
-  /// those in use are spared in between.
+  /// it would count as used after it. Where there are many, that is done after every sixty-fourth of them alone,
+  /// since telling of all costs more than an eviction does; and where many are held, in the background, so that no
+  /// write waits for it. Those in use are spared in between.
   func tellBeforeWrite() {
     guard let store = store.withLock({ $0.store }), store.isNearLimit else { return }
-    let heldCount = memory.heldCount
-    if evictionCount.load(ordering: .relaxed) < heldCount / 64 { return }
-    if heldCount <= Self.countToldByWrite || plantedInCache(.writeTellsAll) { return tell() }
+    if evictionCount.load(ordering: .relaxed) < evictionLimit.load(ordering: .relaxed) { return }
+    if memory.heldCount <= Self.countToldByWrite || plantedInCache(.writeTellsAll) { return tell() }
     if isAskedFor.exchange(true, ordering: .relaxed) { return }
     background.run { [weak self] in
       self?.isAskedFor.store(false, ordering: .relaxed)

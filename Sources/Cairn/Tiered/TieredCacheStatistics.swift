@@ -5,6 +5,7 @@
 ///
 ///     for (name, value) in try cache.statistics().metrics { gauge(name).record(value) }
 public struct TieredCacheStatistics: Sendable, Hashable {
+  /// A value that came there while the disk was looked at is a miss first and then a hit.
   public var memory: MemoryCacheStatistics
   /// Its hits and misses are those of reads that memory did not answer.
   public var disk: DiskCacheStatistics
