@@ -111,9 +111,7 @@ extension Engine {
     let hasExpired =
       candidate.entry.flags.contains(.canExpire)
       && hasExpired(header, tick: tick, now: removal.now)
-    // What is over is in nobody's use.
-    let isOver = header.end != .min && header.end <= removal.now.millisecondsSinceEpoch
-    if removal.asksForUse, !isOver, let isInUse = configuration.isInUse, isInUse(record.key) {
+    if removal.asksForUse, let isInUse = configuration.isInUse, isInUse(record.key) {
       index.touch(candidate.hash, found.entry)
       return
     }
