@@ -77,6 +77,7 @@ final class DiskEvents<Key: Hashable & Sendable>: Sendable {
     front?.didRemove(event)
     switch event {
     case .all(let version, let count):
+      if count == 0 { return }
       counters.note(.removed, count: count)
       if isObserved.load(ordering: .relaxed) { tell(.removedAll(count: count), version) }
     case .entry(let bytes, let version, let cause):

@@ -19,44 +19,51 @@ extension MemoryCache {
     return lock.withLock { $0.ticket(hash: hash) }
   }
 
-  /// The value of a key; where there is none, a ticket. Counts as an access.
+  /// The value of a key. Counts as an access.
+  ///
+  /// - Parameters:
+  ///   - ticket: where there is no value, one for what is fetched from below.
+  ///   - news: what the caller is to tell the tier below.
   @inlinable
   @inline(__always)
-  func readAbove(_ key: Key) -> BelowRead<Value> {
+  func readAbove(_ key: Key, ticket: inout CacheTicket, news: inout BelowNews) -> Value? {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
     var expired: ExpiredEntry<Key, Value>?
-    let read = lock.withLock { state -> BelowRead<Value> in
-      var read = BelowRead<Value>()
+    let value = lock.withLock { state -> Value? in
       let slot = state.table.find(key, hash: hash)
       if slot == noSlot {
         state.statistics.missCount &+= 1
-        read.ticket = state.ticket(hash: hash)
-        return read
+        ticket = state.ticket(hash: hash)
+        return nil
       }
       if state.table.nodes[Int(slot)].hasExpired(at: now) && !plantedInCache(.expiryIgnored) {
         state.statistics.missCount &+= 1
         expired = state.drop(expired: slot)
-        read.ticket = state.ticket(hash: hash)
-        return read
+        ticket = state.ticket(hash: hash)
+        return nil
       }
       state.statistics.hitCount &+= 1
       // Within one millisecond once is enough.
-      read.isToBeTold =
-        state.table.nodes[Int(slot)].idleLimit != never
-        && state.table.nodes[Int(slot)].accessed < now
+      if state.table.nodes[Int(slot)].idleLimit != never,
+        state.table.nodes[Int(slot)].accessed < now
+      {
+        news.insert(.atOnce)
+      }
       state.touch(slot, at: now)
-      state.table.nodes[Int(slot)].isRead = true
-      state.hasReads = true
+      if !state.table.nodes[Int(slot)].isRead {
+        state.table.nodes[Int(slot)].isRead = true
+        state.untoldReadCount &+= 1
+        if state.untoldReadCount == manyReadsCount { news.insert(.soon) }
+      }
       if !state.isTellingScheduled {
         state.isTellingScheduled = true
-        read.schedulesTelling = true
+        news.insert(.later)
       }
-      read.value = state.table.payloads[Int(slot)]?.value
-      return read
+      return state.table.payloads[Int(slot)]?.value
     }
     if let expired { deliver(expired.takeRemoved(), to: expired.observers) }
-    return read
+    return value
   }
 
   /// Puts a value in that was fetched, unless its key was written or removed since the ticket was taken,
@@ -197,8 +204,8 @@ extension MemoryCache {
   ///
   /// - Complexity: O(keys); with `.sieve` O(n). The lock is held for some hundreds at a time.
   func takeRecentKeys() -> [Key] {
-    let hasReads = lock.withLock { exchange(&$0.hasReads, with: false) }
-    if !hasReads { return [] }
+    let count = lock.withLock { exchange(&$0.untoldReadCount, with: 0) }
+    if count == 0 { return [] }
     return configuration.policy == .sieve ? takeRecentKeysBySweep() : takeRecentKeysByWalk()
   }
 
@@ -250,6 +257,9 @@ extension MemoryCache {
       if isDone { return found.sorted { $0.accessed < $1.accessed }.map(\.key) }
     }
   }
+
+  /// How many entries were read, at most, that the tier below does not know of.
+  var untoldReadCount: Int { lock.withLock { $0.untoldReadCount } }
 
   /// Whether the entry of a key was read, and the tier below does not know. From here on it counts as known.
   ///
@@ -342,16 +352,21 @@ extension MemoryState {
   }
 }
 
-/// What a cache in memory found for a front.
-@usableFromInline
-struct BelowRead<Value: Sendable>: Sendable {
-  @usableFromInline var value: Value?
-  /// For what is fetched from below, where there is no value.
-  @usableFromInline var ticket = CacheTicket()
-  /// Whether somebody is to tell the tier below, after a while, what is used.
-  @usableFromInline var schedulesTelling = false
-  /// Whether the tier below is to be told at once, since the entry may not be idle for long.
-  @usableFromInline var isToBeTold = false
+/// How many entries are read before the tier below is to be told soon: some milliseconds' work.
+@usableFromInline let manyReadsCount = 4096
 
-  @inlinable init() {}
+/// What a front is to tell the tier below of a read.
+@usableFromInline
+struct BelowNews: OptionSet, Sendable {
+  @usableFromInline var rawValue: UInt8
+
+  @inlinable
+  init(rawValue: UInt8) { self.rawValue = rawValue }
+
+  /// After a while: all that is used until then.
+  @inlinable static var later: BelowNews { BelowNews(rawValue: 1) }
+  /// The same soon, since it is much.
+  @inlinable static var soon: BelowNews { BelowNews(rawValue: 2) }
+  /// Now, of the entry alone: it may not be idle for long.
+  @inlinable static var atOnce: BelowNews { BelowNews(rawValue: 4) }
 }

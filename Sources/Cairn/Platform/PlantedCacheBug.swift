@@ -28,7 +28,7 @@ enum PlantedCacheBug: String, CaseIterable, Sendable {
   case keysByEquality, promotionCostsNothing, promotionForgetsLifetime
   case removalBelowUnheard, writeBelowUnheard, seenNotNoted, uncertainWriteKept, memoryFirst
   case removedKeyDecoded, iterationNotNoted, othersRemovalServed, closeBelowUnheard, lateHitIsMiss
-  case recencyNotTold, victimInUse, takenNotSpared, tellingLeftToOther, writeTellsAll
+  case recencyNotTold, victimInUse, takenNotSpared, tellingLeftToOther, manyReadsLeft
   case toldBeforeFreed
   // One cache of a name.
   case closingStaysShared, deadPlacesKept

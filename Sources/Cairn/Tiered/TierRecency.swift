@@ -17,13 +17,11 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let telling = Lock<ArraySlice<TierKey<Key>>>([])
   /// Evictions below since the last telling.
   private let evictionCount = Atomic(0)
-  /// How many of them ask for the next: a sixty-fourth of what the store had when it was last told.
-  private let evictionLimit = Atomic(0)
+  /// How many of them, and of reads that were not told, ask for the next: a sixty-fourth of what the store had
+  /// when it was last told.
+  private let countToTell = Atomic(0)
   /// Whether the background was asked for a telling that it has not begun.
   private let isAskedFor = Atomic(false)
-
-  /// How many may be held at most for a write to tell of them itself.
-  static var countToldByWrite: Int { 256 }
 
   private struct WeakStore: Sendable {
     weak var store: Store?
@@ -51,7 +49,7 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
     evictionCount.store(0, ordering: .relaxed)
     let count = (try? store.usage().indexedKeyCount) ?? 0
-    evictionLimit.store(count / 64, ordering: .relaxed)
+    countToTell.store(count / 64, ordering: .relaxed)
     telling.withLock { $0 += memory.takeRecentKeys() }
     body()
     if knowsKeysByBytes {
@@ -109,13 +107,16 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// To be called before a write that may make entries go to keep limits: telling later, what was used before
-  /// it would count as used after it. Where there are many, that is done after every sixty-fourth of them alone,
-  /// since telling of all costs more than an eviction does; and where many are held, in the background, so that no
-  /// write waits for it. Those in use are spared in between.
+  /// it would count as used after it. Where there are many, that is done after every sixty-fourth of them that
+  /// goes or is read alone, since telling costs more than an eviction does; those in use are spared in between.
   func tellBeforeWrite() {
     guard let store = store.withLock({ $0.store }), store.isNearLimit else { return }
-    if evictionCount.load(ordering: .relaxed) < evictionLimit.load(ordering: .relaxed) { return }
-    if memory.heldCount <= Self.countToldByWrite || plantedInCache(.writeTellsAll) { return tell() }
+    let count = evictionCount.load(ordering: .relaxed) + memory.untoldReadCount
+    if count >= countToTell.load(ordering: .relaxed) { tell() }
+  }
+
+  /// Has the background tell, so that no write has to: to be called where many were read.
+  func tellSoon() {
     if isAskedFor.exchange(true, ordering: .relaxed) { return }
     background.run { [weak self] in
       self?.isAskedFor.store(false, ordering: .relaxed)

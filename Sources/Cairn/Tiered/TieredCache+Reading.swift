@@ -10,10 +10,13 @@ extension TieredCache {
   @inlinable
   public func value(forKey key: Key) throws(CacheError) -> Value? {
     let key = try tierKey(key)
-    let read = held.readAbove(key)
-    guard let value = read.value else { return try fetchValue(key, read.ticket, counts: true) }
-    if read.schedulesTelling || read.isToBeTold { tellRecency(of: key, read) }
-    return value
+    var ticket = CacheTicket()
+    var news: BelowNews = []
+    if let value = held.readAbove(key, ticket: &ticket, news: &news) {
+      if !news.isEmpty { tellRecency(of: key, news) }
+      return value
+    }
+    return try fetchValue(key, ticket, counts: true)
   }
 
   /// The value of a key with all that the cache knows of it and the bytes that were stored beside it, from
@@ -221,9 +224,10 @@ extension TieredCache {
   // MARK: Recency
 
   @usableFromInline
-  func tellRecency(of key: TierKey<Key>, _ read: BelowRead<Value>) {
-    if read.isToBeTold { recency.tell(key) }
-    if read.schedulesTelling {
+  func tellRecency(of key: TierKey<Key>, _ news: BelowNews) {
+    if news.contains(.atOnce) { recency.tell(key) }
+    if news.contains(.soon) && !plantedInCache(.manyReadsLeft) { recency.tellSoon() }
+    if news.contains(.later) {
       environment.background.run(after: configuration.recencyInterval) { [weak self] in
         // From here on a read asks for the next telling.
         self?.held.endTelling()

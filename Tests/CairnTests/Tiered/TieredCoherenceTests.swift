@@ -17,7 +17,7 @@ struct TieredCoherenceTests {
     let cache: TieredCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a")
     cache.memory.removeAll()
-    let ticket = cache.held.readAbove(key("a")).ticket
+    let ticket = cache.held.ticket(forKey: key("a"))
     let old = try #require(try cache.disk.fetchedValue(forKey: "a"))
     try cache.setValue(2, forKey: "a")
     // Also where memory had to drop the new one.
@@ -33,7 +33,7 @@ struct TieredCoherenceTests {
     let cache: TieredCache<String, Int> = try scene.cache(count: 2)
     try cache.setValue(1, forKey: "a")
     cache.memory.removeAll()
-    let ticket = cache.held.readAbove(key("a")).ticket
+    let ticket = cache.held.ticket(forKey: key("a"))
     let old = try #require(try cache.disk.fetchedValue(forKey: "a"))
     switch way {
     case 0: try cache.removeValue(forKey: "a")
@@ -90,7 +90,7 @@ struct TieredCoherenceTests {
     let cache: TieredCache<String, Int> = try scene.cache()
     let version = try cache.disk.setValue(1, forKey: "a")
     let entry = PublishedEntry(1, key("a"), nil, nil, nil, cache.held)
-    let ticket = cache.held.readAbove(key("a")).ticket
+    let ticket = cache.held.ticket(forKey: key("a"))
     // It went, and memory was not told of that yet.
     #expect(cache.held.noteAbsent(key("a")) == nil)
     cache.held.publish(entry, version: version)
@@ -103,7 +103,7 @@ struct TieredCoherenceTests {
     let cache: TieredCache<String, Int> = try scene.cache()
     let old = try cache.disk.setValue(1, forKey: "a")
     let entry = PublishedEntry(1, key("a"), nil, nil, nil, cache.held)
-    let ticket = cache.held.readAbove(key("a")).ticket
+    let ticket = cache.held.ticket(forKey: key("a"))
     let promoted = cache.held.promote(1, forKey: key("a"), ticket: ticket, version: old)
     #expect(promoted)
     // As if a new value were on disk, and memory not told of it yet.
@@ -222,7 +222,7 @@ struct TieredCoherenceTests {
   @Test("A value that came to memory while the disk was looked at is a hit and no miss")
   func lateHit() throws {
     let cache: TieredCache<String, Int> = try scene.cache()
-    let ticket = cache.held.readAbove(key("a")).ticket
+    let ticket = cache.held.ticket(forKey: key("a"))
     // Written, read here, and gone from the disk; of which memory was not told yet.
     cache.held.promote(1, forKey: key("a"), ticket: ticket, version: 1)
     #expect(try cache.fetchValue(key("a"), ticket, counts: true) == 1)

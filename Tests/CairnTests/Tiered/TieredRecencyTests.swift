@@ -89,35 +89,50 @@ struct TieredRecencyTests {
     #expect(try cache.count() <= 2000)
   }
 
-  @Test("A write tells of a few itself, and has the background tell of many")
-  func budget() throws {
-    let cache: TieredCache<Int, Int> = try scene.cache(count: 1000)
-    for key in 0..<1000 { try cache.setValue(key, forKey: key) }
-    let read = Array((500..<1000).reversed())
-    for key in read { _ = try cache.value(forKey: key) }
-    // The one for all hits is there already.
+  @Test(
+    "Where all was read and not told, the least recently read goes, and not what was just written",
+    arguments: [3, 100, 2000, 5000])
+  func allRead(limit: Int) throws {
+    let cache: TieredCache<Int, Int> = try scene.cache(count: limit)
+    for key in 0..<limit { try cache.setValue(key, forKey: key) }
+    for round in 0..<3 {
+      for key in try cache.keys().sorted() { _ = try cache.value(forKey: key) }
+      let next = limit + round
+      try cache.setValue(next, forKey: next)
+      let left = try Set(cache.keys())
+      #expect(left.count <= limit && left.count >= limit - limit / 100)
+      let isExact = left == Set((next - left.count + 1)...next)
+      #expect(isExact)
+    }
+  }
+
+  @Test("What is over is not spared, though it was read")
+  func overIsNotSpared() throws {
+    let cache: TieredCache<Int, Int> = try scene.cache(count: 200)
+    for key in 0..<100 { try cache.setValue(key, forKey: key, lifetime: .seconds(10)) }
+    for key in 100..<200 { try cache.setValue(key, forKey: key) }
+    _ = try cache.value(forKey: 0)
+    scene.clock.advance(by: .seconds(11))
+    try cache.setValue(200, forKey: 200)
+    #expect(try !cache.keys().contains(0))
+    #expect(try cache.disk.store.usage().indexedKeyCount <= 200)
+  }
+
+  @Test("Where many were read, the background tells of them at once, so that no write has to")
+  func many() throws {
+    let cache: TieredCache<Int, Int> = try scene.cache()
+    for key in 0..<5000 { try cache.setValue(key, forKey: key) }
+    let read = Array((0..<5000).reversed())
+    for key in read.prefix(4000) { for _ in 0..<2 { _ = try cache.value(forKey: key) } }
     #expect(scene.background.delays == [.seconds(1)])
-    for key in 1000..<1050 { try cache.setValue(key, forKey: key) }
-    #expect(try keysByRecency(cache).filter { read.contains($0) } == read.reversed())
-    // Once, however many writes.
+    for key in read.dropFirst(4000) { _ = try cache.value(forKey: key) }
     #expect(scene.background.delays == [.seconds(1), .zero])
     scene.background.runAll(dueAfter: .zero)
-    #expect(try keysByRecency(cache).filter { read.contains($0) } == read)
-    // And again after as many evictions.
-    for key in 1050..<1100 {
-      _ = try cache.value(forKey: 700)
-      try cache.setValue(key, forKey: key)
-    }
-    #expect(scene.background.delays.count { $0 == .zero } == 1)
-    // Where few are held, a write does it.
-    let small: TieredCache<Int, Int> = try scene.cache(
-      keys: .standard, values: .standard, held: 200, count: 1000, path: scene.disk("small"))
-    for key in 0..<1000 { try small.setValue(key, forKey: key) }
-    _ = try small.value(forKey: 900)
-    scene.background.discardAll()
-    try small.setValue(1000, forKey: 1000)
-    #expect(try keysByRecency(small).suffix(2) == [900, 1000])
-    #expect(scene.background.delays == [])
+    #expect(try keysByRecency(cache) == read)
+    #expect(cache.held.untoldReadCount == 0)
+    // And again.
+    for key in read { _ = try cache.value(forKey: key) }
+    #expect(scene.background.delays == [.seconds(1), .zero])
   }
 
   @Test("What is about to be told counts as in use until it is")
@@ -252,9 +267,9 @@ struct TieredRecencyTests {
     for key in 0..<3000 { cache[key] = key }
     // Nothing was read.
     #expect(cache.takeRecentKeys() == [])
-    _ = cache.readAbove(0)
+    _ = cache.read(0)
     cache[5] = 5
-    _ = cache.readAbove(7)
+    _ = cache.read(7)
     // What was written between two reads is among them, what was written before is not.
     #expect(cache.takeRecentKeys() == [0, 5, 7])
     #expect(cache.takeRecentKeys() == [])
@@ -270,7 +285,7 @@ struct TieredRecencyTests {
           switch random.below(20) {
           case 0: cache[key] = nil
           case 1: cache[key] = key
-          default: _ = cache.readAbove(key)
+          default: _ = cache.read(key)
           }
         }
         ended.add(thread)
@@ -279,9 +294,18 @@ struct TieredRecencyTests {
     _ = cache.takeRecentKeys()
     #expect(cache.audit() == [], TestSeed.comment)
     #expect(!told.all.isEmpty)
-    for key in stride(from: 0, to: 3000, by: 7) { _ = cache.readAbove(key) }
+    for key in stride(from: 0, to: 3000, by: 7) { _ = cache.read(key) }
     #expect(
       cache.takeRecentKeys() == stride(from: 0, to: 3000, by: 7).filter { cache.contains($0) },
       TestSeed.comment)
+  }
+}
+
+extension MemoryCache {
+  /// A read by a front.
+  func read(_ key: Key) {
+    var ticket = CacheTicket()
+    var news: BelowNews = []
+    _ = readAbove(key, ticket: &ticket, news: &news)
   }
 }
