@@ -12,7 +12,7 @@ extension DiskCache: Trimming {
     let summary = try trimming { () throws(StoreError) in
       try store.trim(toCount: count, order: order)
     }
-    if count <= 0 { events.front?.didRemoveAll() }
+    if count <= 0 { events.front?.didTrimToZero() }
     return summary
   }
 
@@ -102,7 +102,6 @@ extension DiskCache: Trimming {
   public func removeAll(progress: (RemoveAllProgress) -> Void) throws(CacheError) {
     flights.noteRemovalOfAll()
     try storing { () throws(StoreError) in try store.removeAll(progress: progress) }
-    events.front?.didRemoveAll()
   }
 
   private func trimming(

@@ -116,9 +116,9 @@ struct DiskFront<Key: Sendable>: Sendable {
   /// A write that did not come from the front, with its version. What it replaced may have been removed
   /// before, and the front not told of that yet.
   var didWrite: @Sendable (_ key: Key, _ version: UInt64) -> Void
-  /// That a call is about to return after which nothing is there from before it. Somebody else may have removed
-  /// some of it, and the front not told of that yet.
-  var didRemoveAll: @Sendable () -> Void
+  /// That a trim is about to return after which nothing is there from before it. Somebody else may have removed
+  /// some of it, and the front not told of that yet. A removal of all is told by `didRemove` always.
+  var didTrimToZero: @Sendable () -> Void
   /// That the store is about to be closed; by `close`, not by the end of the cache.
   var willClose: @Sendable () -> Void
   /// That it is closed.

@@ -125,7 +125,7 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         if plantedInCache(.writeBelowUnheard) { return }
         let bytes = comparesBytes ? try? keyCoder.encode(key) { [UInt8](copying: $0) } : nil
         held.invalidate(TierKey(key, bytes: bytes), through: version - 1, .replaced)
-      } didRemoveAll: {
+      } didTrimToZero: {
         if plantedInCache(.othersRemovalServed) { return }
         // Also where nothing is held: what was read below before must not be put in.
         held.removeAll(cause: .removed, isToldOfNothing: false)
@@ -151,7 +151,7 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   ) {
     if plantedInCache(.removalBelowUnheard) { return }
     switch event {
-    case .all: held.removeAll(cause: .removed)
+    case .all(_, let count): held.removeAll(cause: .removed, isToldOfNothing: count > 0)
     case .entry(let bytes, let version, let cause):
       let cause = CacheRemovalCause(cause)
       // That of a record that is damaged is not known.
