@@ -30,6 +30,16 @@ struct TierKey<Key: Hashable & Sendable>: Hashable, Sendable {
     return left.key == right.key
   }
 
+  // The one that the compiler makes is not specialised, and looks types up with every read.
+  @inlinable
+  @inline(__always)
+  var hashValue: Int {
+    guard let bytes, !plantedInCache(.keysByEquality) else { return key.hashValue }
+    var hasher = Hasher()
+    hasher.combine(bytes)
+    return hasher.finalize()
+  }
+
   // Texts that are canonically equal have the same hash, which does no harm.
   @inlinable
   @inline(__always)
