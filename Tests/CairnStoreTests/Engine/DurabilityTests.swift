@@ -38,6 +38,31 @@ struct DurabilityTests {
     #expect(system.count(of: .synchronizeData) == 3)
   }
 
+  @Test("A durable removal that finds nothing makes durable what has removed it before")
+  func durableAbsence() throws {
+    let store = try open()
+    try store.setValue("v", forKey: "key", durability: .durable)
+    var syncs = system.count(of: .synchronizeData)
+    func isSynced(_ body: () throws -> Void) rethrows -> Bool {
+      try body()
+      defer { syncs = system.count(of: .synchronizeData) }
+      return system.count(of: .synchronizeData) == syncs + 1
+    }
+    for removal: () throws -> Void in [
+      { #expect(try !store.removeValue(forKey: "key", durability: .durable)) },
+      { #expect(try store.remove(keys: ["key"], durability: .durable).count == 0) },
+      { #expect(try store.trim(toCount: 10, durability: .durable).count == 0) },
+    ] {
+      try store.setValue("v", forKey: "key")
+      try store.removeValue(forKey: "key")
+      #expect(try isSynced(removal))
+      // Once is enough.
+      #expect(try !isSynced(removal))
+    }
+    try store.setValue("v", forKey: "key")
+    #expect(try !isSynced { try store.removeValue(forKey: "absent") })
+  }
+
   @Test("In a durable store a write syncs unless it asks for less")
   func durableStore() throws {
     let store = try open(.durable)
