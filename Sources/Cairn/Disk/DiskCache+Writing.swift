@@ -37,14 +37,16 @@ extension DiskCache {
   ) throws(CacheError) -> UInt64 {
     let attributes = attributes(cost, lifetime, idleLimit, metadata)
     var version: UInt64 = 0
-    try encode(value, forKey: key) { (key, value) throws(CacheError) in
-      noteWrite(key)
-      version = try storing { () throws(StoreError) in
-        try store.setValue(
-          value, forKey: key, attributes: attributes, durability: durability)
+    try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
+      noteWrite(bytes)
+      let removals = try events.holdingRemovals { () throws(CacheError) in
+        version = try storing { () throws(StoreError) in
+          try store.setValue(
+            value, forKey: bytes, attributes: attributes, durability: durability)
+        }
       }
+      events.noteInsertion(of: key, bytes: bytes, version: version, after: removals)
     }
-    events.noteInsertion(of: key, version: version)
     return version
   }
 
@@ -72,14 +74,19 @@ extension DiskCache {
   ) throws(CacheError) -> CompareAndSetResult {
     let attributes = attributes(cost, lifetime, idleLimit, metadata)
     var result = CompareAndSetResult.mismatch(current: nil)
-    try encode(value, forKey: key) { (key, value) throws(CacheError) in
-      noteWrite(key)
-      result = try storing { () throws(StoreError) in
-        try store.compareAndSet(
-          value, forKey: key, expecting: version, attributes: attributes, durability: durability)
+    try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
+      noteWrite(bytes)
+      let removals = try events.holdingRemovals { () throws(CacheError) in
+        result = try storing { () throws(StoreError) in
+          try store.compareAndSet(
+            value, forKey: bytes, expecting: version, attributes: attributes,
+            durability: durability)
+        }
+      }
+      if case .stored(let version) = result {
+        events.noteInsertion(of: key, bytes: bytes, version: version, after: removals)
       }
     }
-    if case .stored(let version) = result { events.noteInsertion(of: key, version: version) }
     return result
   }
 
@@ -136,16 +143,22 @@ extension DiskCache {
       }
       written.append(index)
     }
-    var version: UInt64
-    do throws(StoreError) { version = try store.commit(batch, durability: durability) } catch {
-      throw .store(error)
+    var version: UInt64 = 0
+    var unwritten = Optional(batch)
+    let removals = try events.holdingRemovals { () throws(CacheError) in
+      guard let batch = unwritten.take() else { return }
+      do throws(StoreError) { version = try store.commit(batch, durability: durability) } catch {
+        throw .store(error)
+      }
     }
     var versions = [UInt64?](repeating: nil, count: all.count)
+    var insertions: [DiskEvents<Key>.Insertion] = []
     for index in written {
-      events.noteInsertion(of: all[index].key, version: version)
       versions[index] = version
+      insertions.append(.init(key: all[index].key, bytes: all[index].bytes, version: version))
       version += 1
     }
+    events.noteInsertions(insertions, after: removals)
     return versions
   }
 

@@ -33,8 +33,12 @@ enum PlantedCacheBug: String, CaseIterable, Sendable {
   // On disk: reads, writes, and what is told of them.
   case takeReturnsOld, batchTellsAll, zeroAgeKeepsSome, touchForgotten
   case diskInsertNotTold, diskCauseLost, subscriptFailsSilently
+  case evictionToldFirst
   // On disk: where a cache lies, and a damaged one.
   case relativeCacheHome, corruptStoreWiped, quarantineUnlocked, quarantineNotSynced
+  case cacheInsideCache
+  // Asynchronous methods.
+  case cancelledWaits
 }
 
 #if CAIRN_PLANTED_BUGS
