@@ -67,6 +67,14 @@ extension CacheError: CustomStringConvertible {
   }
 }
 
+extension CacheError {
+  /// What a value coder's error becomes.
+  @usableFromInline
+  static func undecodable(_ error: any Error, version: UInt64) -> CacheError {
+    .undecodableValue(version: version, reason: codingReason(error))
+  }
+}
+
 /// What a coder of one's own throws to say why, in words that may be logged.
 ///
 /// Of any other error only the type and the case are kept, since the rest may tell of the value.

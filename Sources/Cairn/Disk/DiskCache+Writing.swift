@@ -18,6 +18,7 @@ extension DiskCache {
   ///   `invalidKey` for an empty or too long key, and `valueTooLarge`, also for one that is larger than the
   ///   byte limit by itself.
   /// - Complexity: O(key + value).
+  @inlinable
   @discardableResult
   public func setValue(
     _ value: Value, forKey key: Key, cost: UInt64? = nil, lifetime: Duration? = nil,
@@ -26,29 +27,45 @@ extension DiskCache {
     let version = try write(
       value, forKey: key, cost: cost, lifetime: lifetime, idleLimit: idleLimit,
       metadata: metadata, durability: durability)
-    events.tellFront(key, version: version)
+    tellFront(key, version: version)
     return version
   }
 
   /// As `setValue`; the front is not told.
+  @inlinable
   func write(
     _ value: Value, forKey key: Key, cost: UInt64?, lifetime: Duration?, idleLimit: Duration?,
     metadata: [UInt8], durability: Durability?
   ) throws(CacheError) -> UInt64 {
-    let attributes = attributes(cost, lifetime, idleLimit, metadata)
     var version: UInt64 = 0
     try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
-      noteWrite(bytes)
-      let removals = try events.holdingRemovals { () throws(CacheError) in
-        version = try storing { () throws(StoreError) in
-          try store.setValue(
-            value, forKey: bytes, attributes: attributes, durability: durability)
-        }
-      }
-      events.noteInsertion(of: key, bytes: bytes, version: version, after: removals)
+      version = try write(
+        value, bytes, of: key, cost: cost, lifetime: lifetime, idleLimit: idleLimit,
+        metadata: metadata, durability: durability)
     }
     return version
   }
+
+  @usableFromInline
+  func write(
+    _ value: RawSpan, _ bytes: RawSpan, of key: Key, cost: UInt64?, lifetime: Duration?,
+    idleLimit: Duration?, metadata: [UInt8], durability: Durability?
+  ) throws(CacheError) -> UInt64 {
+    noteWrite(bytes)
+    let attributes = attributes(cost, lifetime, idleLimit, metadata)
+    var version: UInt64 = 0
+    let removals = try events.holdingRemovals { () throws(CacheError) in
+      version = try storing { () throws(StoreError) in
+        try store.setValue(
+          value, forKey: bytes, attributes: attributes, durability: durability)
+      }
+    }
+    events.noteInsertion(of: key, bytes: bytes, version: version, after: removals)
+    return version
+  }
+
+  @usableFromInline
+  func tellFront(_ key: Key, version: UInt64) { events.tellFront(key, version: version) }
 
   /// Sets the value of a key if its version is the expected one.
   ///
@@ -127,7 +144,6 @@ extension DiskCache {
       last[bytes] = all.count
       all.append((key, bytes, value))
     }
-    let metadata = CacheMetadata(tag: valueCoder.tag, rest: []).encoded
     var batch = try storing { () throws(StoreError) in try store.makeBatch() }
     var written: [Int] = []
     // Of one key the last value alone: else observers would be told that one went before it came.
@@ -138,7 +154,7 @@ extension DiskCache {
         try storing { () throws(StoreError) in
           try batch.setValue(
             value, forKey: pair.bytes, lifetime: lifetime, idleLimit: idleLimit,
-            metadata: metadata)
+            metadata: bareMetadata)
         }
       }
       written.append(index)
@@ -299,9 +315,11 @@ extension DiskCache {
   ) -> EntryAttributes {
     EntryAttributes(
       lifetime: lifetime, idleLimit: idleLimit, cost: cost,
-      metadata: CacheMetadata(tag: valueCoder.tag, rest: metadata).encoded)
+      metadata: metadata.isEmpty
+        ? bareMetadata : CacheMetadata(tag: valueCoder.tag, rest: metadata).encoded)
   }
 
+  @inlinable
   func encode(
     _ value: Value, forKey key: Key,
     _ body: (_ key: RawSpan, _ value: RawSpan) throws(CacheError) -> Void

@@ -20,9 +20,13 @@ public import CairnStore
 /// The unit of cost is the byte, as ``StoreStatistics/liveByteCount`` has it. The `cost` that a value is
 /// given is kept beside it, for a cache in memory before this one.
 public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  // What is inlinable is specialised where it is called, for its types: keys and values are handed from one
+  // closure to the next there, and everything else is done here, where only bytes are seen.
   let store: Store
-  let keyCoder: KeyCoder<Key>
-  let valueCoder: ValueCoder<Value>
+  @usableFromInline let keyCoder: KeyCoder<Key>
+  @usableFromInline let valueCoder: ValueCoder<Value>
+  /// The metadata of a value that was given none.
+  let bareMetadata: [UInt8]
   let events: DiskEvents<Key>
   let workers: WorkQueue
   /// By the bytes of keys.
@@ -117,6 +121,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     self.configuration = configuration
     self.keyCoder = keyCoder
     self.valueCoder = valueCoder
+    bareMetadata = CacheMetadata(tag: valueCoder.tag, rest: []).encoded
     self.events = events
     self.name = name ?? path.split(separator: "/").last.map(String.init) ?? path
     workers = WorkQueue(width: configuration.asyncWidth)
