@@ -93,11 +93,36 @@ extension DiskCache {
   /// own.
   ///
   /// - Throws: as `value(forKey:)`, at the first key whose read fails.
+  @inlinable
   public func values(forKeys keys: some Collection<Key>) throws(CacheError) -> [Value?] {
     var values: [Value?] = []
     values.reserveCapacity(keys.count)
     for key in keys { values.append(try value(forKey: key)) }
     return values
+  }
+
+  /// The values of many keys with all that the cache knows of them, in the order of the keys; `nil` for each
+  /// that has none. Each is a read of its own, as `entry(forKey:)`.
+  ///
+  /// - Throws: as `entry(forKey:)`, at the first key whose read fails.
+  public func entries(
+    forKeys keys: some Collection<Key>
+  ) throws(CacheError) -> [CacheEntry<Key, Value>?] {
+    var entries: [CacheEntry<Key, Value>?] = []
+    entries.reserveCapacity(keys.count)
+    for key in keys { entries.append(try entry(forKey: key)) }
+    return entries
+  }
+
+  /// What the cache knows of many keys, in the order of the keys; `nil` for each that has no value. No value
+  /// is read, and this is no access.
+  ///
+  /// - Throws: as `info(forKey:)`, at the first key whose look fails.
+  public func infos(forKeys keys: some Collection<Key>) throws(CacheError) -> [CacheEntryInfo?] {
+    var infos: [CacheEntryInfo?] = []
+    infos.reserveCapacity(keys.count)
+    for key in keys { infos.append(try info(forKey: key)) }
+    return infos
   }
 
   /// The value of a key; set to `nil`, the value is removed.

@@ -112,10 +112,16 @@ final class DiskEvents<Key: Hashable & Sendable>: Sendable {
     of key: Key, bytes: RawSpan, version: UInt64, after removals: [RemovalEvent]
   ) {
     counters.insertions.add()
-    if isObserved.load(ordering: .relaxed) {
-      let insertion = Insertion(key: key, bytes: [UInt8](copying: bytes), version: version)
-      tell([insertion], after: removals)
-    }
+    if isObserved.load(ordering: .relaxed) { tell(of: key, bytes, version, after: removals) }
+  }
+
+  /// Out of line, so that nothing is made for generic types where nobody listens.
+  @inline(never)
+  private func tell(
+    of key: Key, _ bytes: RawSpan, _ version: UInt64, after removals: [RemovalEvent]
+  ) {
+    let insertion = Insertion(key: key, bytes: [UInt8](copying: bytes), version: version)
+    tell([insertion], after: removals)
   }
 
   /// - Parameter removals: what `holdingRemovals` has given.

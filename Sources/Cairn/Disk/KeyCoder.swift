@@ -152,7 +152,9 @@ extension KeyCoder<UUID> {
       },
       decode: { bytes in
         let id = [UInt8](copying: bytes)
-        guard id.count == 16 else { throw CodingFailure("there are \(id.count) bytes instead of 16") }
+        guard id.count == 16 else {
+          throw CodingFailure("there are \(id.count) bytes instead of 16")
+        }
         return UUID(
           uuid: (
             id[0], id[1], id[2], id[3], id[4], id[5], id[6], id[7],
