@@ -95,12 +95,7 @@ private struct CacheRecordTrial<Key: Hashable & Sendable, Value: Equatable & Sen
   }
 
   func run() throws -> CacheRecordCheck.Outcome {
-    let process = SimulatedProcess.start(on: disk, seed: 1)
-    defer { process.kill() }
-    let store = try process.open(.simulated(clock))
-    let version = try store.setValue(
-      input.value, forKey: input.key, metadata: input.metadata, durability: .process)
-    try process.close()
+    let version = try makeStore()
     try withCache(.keep) { cache in
       try readAll(cache, version)
       if let key = try usableKey(cache) { try read(cache, key, version) }
@@ -116,6 +111,16 @@ private struct CacheRecordTrial<Key: Hashable & Sendable, Value: Equatable & Sen
       }
       return outcome
     }
+  }
+
+  /// A store with the record alone, closed.
+  private func makeStore() throws -> UInt64 {
+    let process = SimulatedProcess.start(on: disk, seed: 1)
+    defer { process.kill() }
+    let version = try process.open(.simulated(clock)).setValue(
+      input.value, forKey: input.key, metadata: input.metadata, durability: .process)
+    try process.close()
+    return version
   }
 
   private func withCache<Result>(

@@ -110,7 +110,7 @@ func codingReason(_ error: any Error) -> String {
 private func name(of error: any Error) -> String {
   let type = String(describing: type(of: error))
   // One that says by itself how it is to be shown may show what it holds.
-  if error is any CustomReflectable { return type }
+  if error is any CustomReflectable, !plantedInCache(.errorShown) { return type }
   let mirror = Mirror(reflecting: error)
   guard mirror.displayStyle == .enum else { return type }
   if let name = mirror.children.first?.label { return "\(type).\(name)" }

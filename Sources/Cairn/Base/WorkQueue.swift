@@ -68,7 +68,7 @@ private struct WaitingJobs: Sendable {
     let job = jobs[first].take()
     first += 1
     // Moved only when at least as many have been taken, so each is moved once on average.
-    if first * 2 >= jobs.count {
+    if first * 2 >= jobs.count || plantedInCache(.lineMoved) {
       jobs.removeFirst(first)
       first = 0
     }

@@ -132,7 +132,9 @@ extension DiskCache {
     var written: [Int] = []
     // Whoever removes a key while its value is loaded finds it outdated from here on; and the write of a value
     // that was loaded before comes before this one, under the same lock.
-    for change in changes { flights.noteWrite(change.bytes) }
+    for change in changes where !plantedInCache(.batchUnseenByLoads) {
+      flights.noteWrite(change.bytes)
+    }
     // Of one key the last change alone: else observers would be told that one went before it came.
     for (index, change) in changes.enumerated()
     where last[change.bytes] == index || plantedInCache(.batchTellsAll) {
