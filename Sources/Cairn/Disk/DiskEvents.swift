@@ -157,7 +157,10 @@ final class DiskEvents<Key: Hashable & Sendable>: Sendable {
   func noteRemoval(_ event: RemovalEvent) {
     front?.didRemove(event)
     switch event {
-    case .all(_, let count): counters.note(.removed, count: count)
+    case .all(_, let count):
+      // Where nothing was left, it is the front alone that has to know.
+      if count == 0 { return }
+      counters.note(.removed, count: count)
     case .entry(_, _, let cause): counters.note(told(cause))
     }
     guard isObserved.load(ordering: .relaxed) else { return }

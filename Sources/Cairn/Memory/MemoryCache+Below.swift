@@ -46,8 +46,10 @@ extension MemoryCache {
         state.table.nodes[Int(slot)].idleLimit != never
         && state.table.nodes[Int(slot)].accessed < now
       state.touch(slot, at: now)
-      state.table.nodes[Int(slot)].isRead = true
-      state.hasReads = true
+      if !state.table.nodes[Int(slot)].isRead {
+        state.table.nodes[Int(slot)].isRead = true
+        state.untoldReadCount &+= 1
+      }
       if !state.isTellingScheduled {
         state.isTellingScheduled = true
         read.schedulesTelling = true
@@ -184,8 +186,8 @@ extension MemoryCache {
   ///
   /// - Complexity: O(keys); with `.sieve` O(n). The lock is held for some hundreds at a time.
   func takeRecentKeys() -> [Key] {
-    let hasReads = lock.withLock { exchange(&$0.hasReads, with: false) }
-    if !hasReads { return [] }
+    let count = lock.withLock { exchange(&$0.untoldReadCount, with: 0) }
+    if count == 0 { return [] }
     return configuration.policy == .sieve ? takeRecentKeysBySweep() : takeRecentKeysByWalk()
   }
 
@@ -243,6 +245,9 @@ extension MemoryCache {
       if isDone { return found.sorted { $0.accessed < $1.accessed }.map(\.key) }
     }
   }
+
+  /// How many entries were read, at most, that the tier below does not know of.
+  var untoldReadCount: Int { lock.withLock { $0.untoldReadCount } }
 
   /// Whether the entry of a key was read, and the tier below does not know. From here on it counts as known.
   ///

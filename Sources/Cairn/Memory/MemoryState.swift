@@ -20,8 +20,8 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @usableFromInline var clears: UInt64 = 0
   /// Whether a round of removing what has expired is asked for.
   @usableFromInline var isTrimScheduled = false
-  /// Whether something was read that the tier below does not know of.
-  @usableFromInline var hasReads = false
+  /// How many entries, at most, were read that the tier below does not know of.
+  @usableFromInline var untoldReadCount = 0
   /// Whether somebody was asked to tell the tier below what is used, where there is one.
   @usableFromInline var isTellingScheduled = false
 

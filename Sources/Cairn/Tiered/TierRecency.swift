@@ -81,11 +81,12 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// To be called before a write that may make entries go to keep limits: telling later, what was used before
-  /// it would count as used after it. Where many are held, that is done after every sixty-fourth of them
-  /// alone, since telling of all costs more than an eviction does; those in use are spared in between.
+  /// it would count as used after it. Where many are held, that is done after every sixty-fourth of them that
+  /// goes or is read alone, since telling costs more than an eviction does; those in use are spared in between.
   func tellBeforeWrite() {
     guard let store = store.withLock({ $0.store }), store.isNearLimit else { return }
     let heldCount = (try? store.usage().indexedKeyCount) ?? 0
-    if evictionCount.load(ordering: .relaxed) >= heldCount / 64 { tell() }
+    let count = evictionCount.load(ordering: .relaxed) + memory.untoldReadCount
+    if count >= heldCount / 64 { tell() }
   }
 }

@@ -115,6 +115,6 @@ public enum RemovalEvent: Sendable, Hashable {
   /// One entry went; `version` is the version it had.
   case entry(key: [UInt8], version: UInt64, cause: RemovalCause)
   /// Everything up to and including `version` went at once: so many entries, those that had expired
-  /// and were still held among them.
+  /// and were still held among them; none where there was nothing.
   case all(throughVersion: UInt64, count: Int)
 }

@@ -131,12 +131,18 @@ extension Engine {
     try eviction.withLock { (list) throws(StoreError) in
       // Where all that is chosen is read again and again, somebody else's writes make room.
       var lastNumber = list.number + 3
+      var lastAskedNumber: Int?
       while isOverLimit, list.number <= lastNumber {
         let (count, byteCount) = excess
         // Without a number of bytes, it is the number of entries that is too large.
         removal.cause = .evicted(byteCount == .max ? .countLimit : .liveByteLimit)
         let victims = try list.take(count, from: index)
         if victims.isEmpty { return }
+        // What was spared counts as just read. If that is all there is, it comes back in the next lists in
+        // its order, and the limits come first.
+        let lastAsked = lastAskedNumber ?? list.number + 1
+        lastAskedNumber = lastAsked
+        removal.asksForUse = list.number <= lastAsked
         let removedCount = removal.summary.count
         do throws(StoreError) {
           let seenCount = try remove(victims, byteTarget: byteCount, in: &removal)

@@ -59,11 +59,13 @@ extension Engine {
       for segment in segments { table.remove(segment) }
       return (segments, floor, count)
     }
+    // Also where there was nothing: who removed it may still be about to tell of it, and nobody who returns
+    // from here may meet what others still take to be there.
+    removalObserver?(.all(throughVersion: floor, count: count))
     if segments.isEmpty { return }
     // What was chosen to go is gone.
     eviction.withLock { $0 = EvictionList() }
     evictionStart.restart(for: limits)
-    removalObserver?(.all(throughVersion: floor, count: count))
     // Readers that hold a segment go on; its file goes at once. Where the store is closed meanwhile,
     // the next open removes the rest.
     for (count, segment) in segments.enumerated() {

@@ -111,7 +111,7 @@ extension Engine {
     let hasExpired =
       candidate.entry.flags.contains(.canExpire)
       && hasExpired(header, tick: tick, now: removal.now)
-    if removal.sparesRead, let isInUse = configuration.isInUse, isInUse(record.key) {
+    if removal.asksForUse, let isInUse = configuration.isInUse, isInUse(record.key) {
       index.touch(candidate.hash, found.entry)
       return
     }

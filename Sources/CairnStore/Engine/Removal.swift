@@ -4,6 +4,8 @@ struct Removal {
   let now: Timestamp
   /// Whether an entry that was read since it was chosen stays.
   let sparesRead: Bool
+  /// Whether an entry that was read elsewhere stays, too.
+  var asksForUse: Bool
   private(set) var summary = RemovalSummary()
   /// The version of the last tombstone, or 0.
   private(set) var lastSequence: SequenceNumber = 0
@@ -18,6 +20,7 @@ struct Removal {
     self.cause = cause
     self.now = now
     self.sparesRead = sparesRead
+    asksForUse = sparesRead
   }
 
   mutating func noteRemoved(byteCount: Int, sequence: SequenceNumber) {

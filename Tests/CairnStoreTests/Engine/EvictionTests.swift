@@ -67,6 +67,19 @@ struct EvictionTests {
     #expect(try numbers(store) == order.keys, Seed.comment)
   }
 
+  @Test(
+    "Limits hold though all is said to be in use elsewhere, whatever the number",
+    arguments: [1, 2, 100, 5000])
+  func allInUse(limit: Int) throws {
+    var configuration = StoreConfiguration.small { $0.countLimit = limit }
+    configuration.isInUse = { _ in true }
+    let store = try Store(directory.store, configuration)
+    for key in 0..<(limit + 200) {
+      try store.setValue("v", forKey: "\(key)")
+      #expect(try store.count() <= limit)
+    }
+  }
+
   @Test("The order stays exact where the next victims are looked for beside the eviction")
   func exactOrderOfMany() throws {
     // So many that a list holds a part of them only.

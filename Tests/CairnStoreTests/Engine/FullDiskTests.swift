@@ -2,6 +2,7 @@ import CairnStore
 import Foundation
 import FuzzSupport
 import Glibc
+import Synchronization
 import Testing
 
 /// A filesystem of a few megabytes. Only root may mount one, and not everywhere.
@@ -167,6 +168,47 @@ struct FullDiskTests {
     try store.removeAll()
     #expect(try store.count() == 0)
     for number in 0..<20 { try store.setValue(value, forKey: "after\(number)") }
+  }
+
+  @Test(
+    "On a full disk a write waits for what was removed and is still being read from, for a moment",
+    .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"),
+    arguments: [true, false])
+  func stillRead(ends: Bool) throws {
+    let disk = try TinyDisk(byteCount: 1 << 20)
+    let pauses = Mutex(0)
+    let reader = Mutex<Snapshot?>(nil)
+    let store = try Store(
+      path: disk.path + "/store", configuration: .small(),
+      environment: Environment(
+        fileSystem: SystemFileSystem(), background: ManualBackgroundQueue(),
+        pause: { _ in
+          let count = pauses.withLock { count in
+            count += 1
+            return count
+          }
+          if ends && count == 3 { reader.withLock { $0 = nil } }
+        }), readOnly: false)
+    _ = try fill(store, .process)
+    reader.withLock { $0 = try? store.snapshot() }
+    try disk.fill()
+    try store.removeAll()
+    #expect(pauses.withLock { $0 } == 0)
+    let error = storeError { try store.setValue(value, forKey: "after") }
+    if ends {
+      #expect(error == nil)
+      #expect(pauses.withLock { $0 } == 3)
+    } else {
+      // Who goes on to read keeps the space.
+      guard case .noSpace? = error else {
+        Issue.record("\(String(describing: error))")
+        return
+      }
+      #expect(pauses.withLock { $0 } == 200)
+      // Nobody waits for it twice.
+      #expect(storeError { try store.setValue(value, forKey: "after") } != nil)
+      #expect(pauses.withLock { $0 } == 200)
+    }
   }
 
   @Test(

@@ -38,6 +38,22 @@ struct RemoveAllTests {
     #expect(try again.contents() == ["key1": Array("new".utf8)])
   }
 
+  @Test("It is told also where nothing is left: who removed it may be about to tell")
+  func toldOfNothing() throws {
+    let directory = try TemporaryDirectory()
+    let told = Messages()
+    let store = try Store(directory.store, .small { $0.removalObserver = { told.add("\($0)") } })
+    try store.setValue("v", forKey: "a")
+    let version = try #require(try store.info(forKey: "a")).version
+    try store.removeAll()
+    try store.removeAll()
+    #expect(
+      told.all == [
+        "\(RemovalEvent.all(throughVersion: version, count: 1))",
+        "\(RemovalEvent.all(throughVersion: version, count: 0))",
+      ])
+  }
+
   @Test("The files go at once")
   func files() throws {
     #expect(try Image(of: directory.store).segmentNames.count >= 3)

@@ -88,6 +88,35 @@ struct TieredRecencyTests {
     #expect(try cache.count() <= 2000)
   }
 
+  @Test(
+    "Where all was read and not told, the least recently read goes, and not what was just written",
+    arguments: [3, 100, 2000, 5000])
+  func allRead(limit: Int) throws {
+    let cache: TieredCache<Int, Int> = try scene.cache(count: limit)
+    for key in 0..<limit { try cache.setValue(key, forKey: key) }
+    for round in 0..<3 {
+      for key in try cache.keys().sorted() { _ = try cache.value(forKey: key) }
+      let next = limit + round
+      try cache.setValue(next, forKey: next)
+      let left = try Set(cache.keys())
+      #expect(left.count <= limit && left.count >= limit - limit / 100)
+      let isExact = left == Set((next - left.count + 1)...next)
+      #expect(isExact)
+    }
+  }
+
+  @Test("What is over is not spared, though it was read")
+  func overIsNotSpared() throws {
+    let cache: TieredCache<Int, Int> = try scene.cache(count: 200)
+    for key in 0..<100 { try cache.setValue(key, forKey: key, lifetime: .seconds(10)) }
+    for key in 100..<200 { try cache.setValue(key, forKey: key) }
+    _ = try cache.value(forKey: 0)
+    scene.clock.advance(by: .seconds(11))
+    try cache.setValue(200, forKey: 200)
+    #expect(try !cache.keys().contains(0))
+    #expect(try cache.disk.store.usage().indexedKeyCount <= 200)
+  }
+
   @Test("It is told before a close, and before memory is emptied")
   func beforeClose() throws {
     do {

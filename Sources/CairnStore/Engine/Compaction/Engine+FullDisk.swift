@@ -15,6 +15,7 @@ extension Engine {
   /// no lock but that of evictions.
   func findRoom(isRemoval: Bool) throws(StoreError) -> Bool {
     if isRemoval, giveHalfOfReserve() { return true }
+    if getsPinnedBytesBack() { return true }
     let (dead, live) = appender.withLock { appender in
       appender.segments.reduce(into: (0, 0)) { sum, segment in
         sum.0 += segment.usage.deadByteCount
@@ -194,12 +195,30 @@ extension Engine {
   private func hasRoomAgain(since pinned: Int) throws(StoreError) -> Bool {
     let least = DiskReserve.byteCount(forLogOf: allocatedByteCount) / 4
     if try directory.freeByteCount() >= least { return true }
-    var pauses = 20
-    while table.total.pinnedByteCount > pinned, pauses > 0 {
+    awaitPinnedBytes { $0 <= pinned }
+    return table.total.pinnedByteCount <= pinned + Self.spareByteCount
+  }
+
+  /// Whether something comes back to the disk of what was given up and is still read from, as after a removal
+  /// of all: what reads it may be the store's own work in the background, which ends soon.
+  private func getsPinnedBytesBack() -> Bool {
+    let before = table.total.pinnedByteCount
+    if before == 0 { return false }
+    awaitPinnedBytes { $0 < before }
+    return table.total.pinnedByteCount < before
+  }
+
+  /// Waits until the number of pinned bytes is as wanted, a fifth of a second at most: who holds
+  /// them may have to wait for a processor. Not again for what was waited for in vain, as for a snapshot.
+  private func awaitPinnedBytes(_ isReached: (Int) -> Bool) {
+    var pauses = 200
+    while true {
+      let pinned = table.total.pinnedByteCount
+      if isReached(pinned) || pinned == pinnedInVain.load(ordering: .relaxed) { return }
+      if pauses == 0 { return pinnedInVain.store(pinned, ordering: .relaxed) }
       pauses -= 1
       pause(.milliseconds(1))
     }
-    return table.total.pinnedByteCount <= pinned + Self.spareByteCount
   }
 
   // MARK: The reserve
