@@ -6,11 +6,11 @@ struct CacheRecordFuzzTests {
   @Test("A short run finds nothing, and meets every outcome", arguments: 0..<4 as Range<UInt64>)
   func run(part: UInt64) throws {
     var tally = Tally()
-    for seed in (part * 400)..<((part + 1) * 400) {
+    for seed in (part * 100)..<((part + 1) * 100) {
       tally.add(try CacheRecordFuzz.iteration(seed: seed))
     }
     for outcome in ["read", "undecodable", "changed", "other"] {
-      #expect(tally["records \(outcome)"] > 20, "\(outcome)")
+      #expect(tally["records \(outcome)"] > 3, "\(outcome)")
     }
   }
 

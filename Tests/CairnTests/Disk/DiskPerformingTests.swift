@@ -141,14 +141,14 @@ struct DiskPerformingTests {
     second.cancel()
     first.cancel()
     // It waits for nobody, though the one thread is still at work.
-    #expect(comesTrue { outcome.all == [.cancelled] })
+    await eventually { outcome.all == [.cancelled] }
     // One that has come as far as waiting in line.
     let third = Task {
       do throws(CacheError) { try await cache.performRemoveAll() } catch { outcome.add(error) }
     }
     try await Task.sleep(for: .milliseconds(20))
     third.cancel()
-    #expect(comesTrue { outcome.all == [.cancelled, .cancelled] })
+    await eventually { outcome.all == [.cancelled, .cancelled] }
     mayEnd.signal()
     #expect(try await first.value.count == 1)
     await third.value
