@@ -16,7 +16,9 @@ enum KillWriter {
     let numbers = arguments.dropFirst(3).map { UInt64($0) ?? 0 }
     do {
       switch arguments[1] {
-      case "write": try Writer.run(path: path, seed: numbers[0], threads: Int(numbers[1]))
+      case "write":
+        try Writer.run(
+          path: path, seed: numbers[0], threads: Int(numbers[1]), mayFail: numbers.count > 2)
       case "hold": try Situations.hold(path: path)
       case "fork": try Situations.fork(path: path)
       case "umask": try Situations.umask(path: path, mask: mode_t(numbers[0]))

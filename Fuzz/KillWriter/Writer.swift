@@ -4,12 +4,16 @@ import Glibc
 
 /// Writes until it is killed, and tells standard output of each write once it was acknowledged.
 enum Writer {
-  static func run(path: String, seed: UInt64, threads: Int) throws {
+  /// - Parameter mayFail: whether a failure ends the process with 3 and no word: the disk is taken away.
+  static func run(path: String, seed: UInt64, threads: Int, mayFail: Bool) throws {
     let store = try Store(path: path, configuration: configuration())
     DispatchQueue.concurrentPerform(iterations: threads) { thread in
       let workload = Workload(seed: seed, thread: thread)
       for number in 1... {
-        do { try perform(workload.operation(number), in: store) } catch { fail("\(error)") }
+        do { try perform(workload.operation(number), in: store) } catch {
+          if mayFail { _exit(3) }
+          fail("\(error)")
+        }
         acknowledge(Acknowledgement(thread: thread, number: number))
       }
     }

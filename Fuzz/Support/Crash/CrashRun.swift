@@ -264,7 +264,11 @@ package final class CrashRun<Choices: ChoiceSource> {
   ) {
     if !steps.isEmpty { hasWritten = true }
     for step in steps.dropLast() { model.acknowledge(step) }
-    if let next = steps.last { model.acknowledge(next, versions, operation, now: clock.now()) }
+    if let next = steps.last {
+      model.acknowledge(next, versions, operation, now: clock.now())
+    } else if operation.makesAbsenceDurable {
+      model.settle()
+    }
     if model.acknowledgedCandidateCount > 0 {
       for state in model.candidates.dropFirst(steps.count) { model.acknowledge(state) }
     }

@@ -170,8 +170,8 @@ private final class Session {
     } else if let next = model.candidates.last {
       for step in model.candidates.dropLast() { model.acknowledge(step) }
       model.acknowledge(next, versions, operation, now: now)
-    } else if operation.durability == nil, operation.makesDurable {
-      // A removal of nothing writes nothing, and promises nothing of what was written before.
+    } else if operation.makesAbsenceDurable || operation.durability == nil && operation.makesDurable
+    {
       model.settle()
     }
   }

@@ -163,6 +163,7 @@ package final class FaultRun {
       }
       if case .get(let key) = operation { live.read(key, at: clock.now()) }
       if case .sync = operation { model.settle() }
+      if steps.isEmpty, operation.makesAbsenceDurable, !isPoisoned { model.settle() }
     } catch is SparedEntries {
       try settleTrim(store, operation)
     } catch let error as StoreError {

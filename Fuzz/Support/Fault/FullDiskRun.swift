@@ -104,6 +104,7 @@ package struct FullDiskRun {
         hasReserve = true
       }
       if case .sync = operation { model.settle() }
+      if steps.isEmpty, operation.makesAbsenceDurable { model.settle() }
       switch operation {
       case .get(let key): model.noteRead(of: key, now: clock.now())
       case .runJobs: process.queue.runAll(dueAfter: .zero)

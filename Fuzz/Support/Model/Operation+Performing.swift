@@ -110,6 +110,17 @@ extension ModelEntry {
   }
 }
 
+extension Operation {
+  /// Whether it makes durable all that was written before, though it writes nothing itself: a removal that
+  /// finds nothing promises that this stays so.
+  package var makesAbsenceDurable: Bool {
+    switch self {
+    case .remove, .trim, .removeExpired: durability == .durable
+    default: false
+    }
+  }
+}
+
 extension ModelStore {
   /// An operation that leads to `next` returned these versions.
   package mutating func acknowledge(

@@ -55,7 +55,8 @@ extension Store {
 
   /// Removes the value of a key.
   ///
-  /// - Returns: whether there was one. Where not, nothing is written.
+  /// - Returns: whether there was one. Where not, nothing is written; that it is gone gets the durability asked
+  ///   for all the same, since an earlier removal may have promised less.
   /// - Throws: as `setValue`.
   @inlinable
   @discardableResult

@@ -21,10 +21,20 @@ extension Engine {
     }
   }
 
+  /// Gives a removal that found nothing the durability it was promised: what has made the key absent, perhaps a
+  /// moment ago and without a sync, must not be undone by a power failure either.
+  func commitAbsence(_ durability: Durability) throws(StoreError) {
+    if planted(.absenceNotSynced) || durability == .process { return }
+    try commit(lastSequence, durability)
+  }
+
+  /// The number of the last record.
+  var lastSequence: SequenceNumber { appender.withLock { $0.nextSequence - 1 } }
+
   /// Makes every write that was acknowledged before the call durable.
   package func sync() throws(StoreError) {
     try checkWritable()
-    let last = appender.withLock { $0.nextSequence - 1 }
+    let last = lastSequence
     try waitForSync { $0.durableSequence >= last }
   }
 

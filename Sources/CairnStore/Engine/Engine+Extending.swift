@@ -42,9 +42,6 @@ extension Engine {
     return extending.count
   }
 
-  /// The number of the last record.
-  private var lastSequence: SequenceNumber { appender.withLock { $0.nextSequence - 1 } }
-
   /// Appends an extension where one is needed, and returns its number.
   private func extend(
     _ key: RawSpan, to lifetime: Duration, forSync: Bool

@@ -30,10 +30,9 @@ extension Engine {
   private func commit(
     removalThrough sequence: SequenceNumber, _ durability: Durability?
   ) throws(StoreError) {
-    if sequence == 0 { return }
-    try commit(
-      sequence,
-      durability ?? (planted(.defaultDurabilityIgnored) ? .process : configuration.durability))
+    let durability =
+      durability ?? (planted(.defaultDurabilityIgnored) ? .process : configuration.durability)
+    if sequence == 0 { try commitAbsence(durability) } else { try commit(sequence, durability) }
   }
 
   // MARK: By choice

@@ -113,7 +113,10 @@ extension Engine {
     let durability =
       durability ?? (planted(.defaultDurabilityIgnored) ? .process : configuration.durability)
     let removed = try remove(key, expecting: version, forSync: durability == .durable)
-    guard let removed else { return false }
+    guard let removed else {
+      if version == nil { try commitAbsence(durability) }
+      return false
+    }
     // A store may have been opened with a lower limit than it had.
     keepLimits()
     try commit(removed.sequence, durability)

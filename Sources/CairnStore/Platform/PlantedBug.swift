@@ -41,6 +41,8 @@ package enum PlantedBug: String, CaseIterable, Sendable {
 
   // Promises of durability that are taken for weaker ones.
   case defaultDurabilityIgnored, shorterIntervalIgnored
+  /// What a removal finds gone may come back with the next power failure.
+  case absenceNotSynced
 
   // Rules of replay.
   case oldestWins, tombstonesIgnored, sequenceStartsAtManifest

@@ -38,6 +38,34 @@ struct DurabilityTests {
     #expect(system.count(of: .synchronizeData) == 3)
   }
 
+  @Test("A durable removal that finds nothing makes durable what has removed it before")
+  func durableAbsence() throws {
+    let store = try open()
+    try store.setValue("v", forKey: "key", durability: .durable)
+    var syncs = system.count(of: .synchronizeData)
+    func isSynced() -> Bool {
+      defer { syncs = system.count(of: .synchronizeData) }
+      return system.count(of: .synchronizeData) == syncs + 1
+    }
+    let removals: [() throws -> Int] = [
+      { try store.removeValue(forKey: "key", durability: .durable) ? 1 : 0 },
+      { try store.remove(keys: ["key"], durability: .durable).count },
+      { try store.trim(toCount: 10, durability: .durable).count },
+    ]
+    for removal in removals {
+      try store.setValue("v", forKey: "key")
+      try store.removeValue(forKey: "key")
+      #expect(try removal() == 0)
+      #expect(isSynced())
+      // Once is enough.
+      #expect(try removal() == 0)
+      #expect(!isSynced())
+    }
+    try store.setValue("v", forKey: "key")
+    try store.removeValue(forKey: "absent")
+    #expect(!isSynced())
+  }
+
   @Test("In a durable store a write syncs unless it asks for less")
   func durableStore() throws {
     let store = try open(.durable)
