@@ -36,7 +36,7 @@ let package = Package(
       swiftSettings: settings),
     // What the fuzzers share: a simulated disk, a model of the store, the shape of their commands.
     .target(
-      name: "FuzzSupport", dependencies: ["CairnStore"], path: "Fuzz/Support",
+      name: "FuzzSupport", dependencies: ["CairnStore", "Cairn"], path: "Fuzz/Support",
       swiftSettings: settings),
     .executableTarget(
       name: "SalvageFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/SalvageFuzzer",

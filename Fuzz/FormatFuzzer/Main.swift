@@ -1,8 +1,14 @@
 import FuzzSupport
 
+/// Bytes that are no store's, or not this one's. With `--metadata`: records that are sound, and no cache's.
 @main
 enum FormatFuzzer {
   static func main() {
-    Fuzzer(name: "FormatFuzzer", iterations: 100_000).run { try FormatFuzz.iteration(seed: $0) }
+    let fuzzer = Fuzzer(name: "FormatFuzzer", iterations: 100_000, options: ["--metadata"])
+    switch fuzzer.arguments {
+    case []: fuzzer.run { try FormatFuzz.iteration(seed: $0) }
+    case ["--metadata"]: fuzzer.run { try CacheRecordFuzz.iteration(seed: $0) }
+    default: Fuzzer.end(with: 2, "FormatFuzzer: --metadata, once")
+    }
   }
 }

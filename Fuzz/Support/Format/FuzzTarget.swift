@@ -16,6 +16,7 @@ package struct FuzzTarget: Sendable {
     FuzzTarget(name: "record") { try RecordCheck.check($0) },
     FuzzTarget(name: "segment") { try SegmentCheck.check($0) },
     FuzzTarget(name: "checkpoint") { try CheckpointCheck.check($0) },
+    FuzzTarget(name: "metadata") { try CacheRecordCheck.check($0) },
     FuzzTarget(name: "operations") {
       try CrashRun(ByteChoices($0), cutInterval: 30).run(operationCount: 60)
     },

@@ -30,6 +30,9 @@ public enum CacheError: Error, Sendable, Hashable {
   case invalidName(reason: String)
   /// There is no directory for caches.
   case noCacheDirectory(reason: String)
+  /// A cache at the path would lie in the directory of a store, which may be another cache: its
+  /// namespace is the name of that cache, say.
+  case insideStore(path: String, store: String)
 
   // Any use.
 
@@ -53,11 +56,22 @@ extension CacheError: CustomStringConvertible {
     case .changedType(let version, let found, let expected):
       "the value of version \(version) was written with the tag \(found), not \(expected)"
     case .invalidName(let reason): "not a name for a cache: \(reason)"
-    case .noCacheDirectory(let reason): "no directory for caches: \(reason)"
-    case .cancelled: "cancelled before it began"
-    case .otherType(let found, let expected): "the cache is a \(found), not a \(expected)"
+    case .noCacheDirectory(let reason): "there is no directory for caches: \(reason)"
+    case .insideStore(let path, let store):
+      "\(path): a cache cannot lie in the directory of a store, as \(store) is"
+    case .cancelled: "the task was cancelled before the work began"
+    case .otherType(let found, let expected):
+      "the live cache of that name is a \(found), not a \(expected)"
     case .circularLoad: "a load waits for itself"
     }
+  }
+}
+
+extension CacheError {
+  /// What a value coder's error becomes.
+  @usableFromInline
+  static func undecodable(_ error: any Error, version: UInt64) -> CacheError {
+    .undecodableValue(version: version, reason: codingReason(error))
   }
 }
 
@@ -72,7 +86,13 @@ public struct CodingFailure: Error, Sendable, Hashable {
 
 /// What may be said of an error that a coder threw.
 func codingReason(_ error: any Error) -> String {
-  if let failure = error as? CodingFailure { return failure.reason }
+  switch error {
+  case let failure as CodingFailure: return failure.reason
+  // Neither says anything of keys or values.
+  case let error as CacheError: return error.description
+  case let error as StoreError: return error.description
+  default: break
+  }
   // The path of these names keys of dictionaries, and what they say in words may quote the value.
   switch error {
   case DecodingError.typeMismatch(let type, _): return "no \(type) where one was expected"
@@ -83,10 +103,24 @@ func codingReason(_ error: any Error) -> String {
     return "the coder's format cannot hold a part, \(context.codingPath.count) levels deep"
   default: break
   }
+  return "the coder threw \(name(of: error))"
+}
+
+/// The type of an error, and its case where it has cases; nothing of what it holds.
+private func name(of error: any Error) -> String {
+  let type = String(describing: type(of: error))
+  // One that says by itself how it is to be shown may show what it holds.
+  if error is any CustomReflectable, !plantedInCache(.errorShown) { return type }
   let mirror = Mirror(reflecting: error)
-  let type = String(describing: mirror.subjectType)
-  guard mirror.displayStyle == .enum, let name = mirror.children.first?.label else { return type }
-  return "\(type).\(name)"
+  guard mirror.displayStyle == .enum else { return type }
+  if let name = mirror.children.first?.label { return "\(type).\(name)" }
+  // A case that holds nothing is shown by its name, unless it has words of its own.
+  if error is any CustomStringConvertible || error is any CustomDebugStringConvertible
+    || error is any TextOutputStreamable
+  {
+    return type
+  }
+  return "\(type).\(error)"
 }
 
 /// Calls the store; what it throws becomes the cache's error.

@@ -1,7 +1,7 @@
 /// Something that happened to a cache, told after it happened, outside all locks.
 public enum CacheEvent<Key: Sendable>: Sendable {
   /// The key has a new value. Where it had one before, its removal with the cause `replaced` was told
-  /// just before.
+  /// just before; what had to make room for it is told after it.
   case inserted(key: Key)
   /// A value went.
   case removed(key: Key, cause: CacheRemovalCause)

@@ -90,7 +90,7 @@ extension Caching {
 
 /// What can be made smaller: what is common to the tiers besides reading and writing.
 ///
-/// A trim to zero, of whatever kind, leaves nothing.
+/// A trim to a count, a cost or an age of zero leaves nothing.
 public protocol Trimming: Sendable {
   /// What a call throws that fails.
   associatedtype Failure: Error = Never

@@ -1,11 +1,10 @@
 internal import CairnStore
-internal import Synchronization
 
 /// Where asynchronous methods do their work: on some threads of its own, so that none of those that tasks run
 /// on is blocked.
 package final class WorkQueue: Sendable {
   private struct State: Sendable {
-    var jobs: [@Sendable () -> Void] = []
+    var jobs = WaitingJobs()
     var idle: [ThreadBackgroundQueue]
   }
 
@@ -31,7 +30,7 @@ package final class WorkQueue: Sendable {
 
   private func next(freeing queue: ThreadBackgroundQueue) -> (@Sendable () -> Void)? {
     state.withLock { state in
-      if !state.jobs.isEmpty { return state.jobs.removeFirst() }
+      if let job = state.jobs.takeFirst() { return job }
       state.idle.append(queue)
       return nil
     }
@@ -39,28 +38,82 @@ package final class WorkQueue: Sendable {
 
   /// Runs `body` on one of the threads, and waits for it without blocking.
   ///
-  /// - Throws: `cancelled` where the task is cancelled before it began. Once begun, it goes on to its end.
+  /// - Throws: `cancelled` where the task is cancelled before it began: at once, however long others
+  ///   take. Once begun, it goes on to its end.
   package func perform<Result: Sendable>(
     _ body: @escaping @Sendable () throws(CacheError) -> Result
   ) async throws(CacheError) -> Result {
-    let isCancelled = CancellationMark()
+    let work = AwaitedWork(body)
     let result: Swift.Result<Result, CacheError> = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        run {
-          if isCancelled.isSet { return continuation.resume(returning: .failure(.cancelled)) }
-          continuation.resume(returning: Swift.Result(catching: body))
-        }
+        if work.isAwaited(by: continuation) { run { work.perform() } }
       }
     } onCancel: {
-      isCancelled.set()
+      if !plantedInCache(.cancelledWaits) { work.cancel() }
     }
     return try result.get()
   }
 }
 
-/// Whether a task was cancelled, to be seen from another thread.
-private final class CancellationMark: Sendable {
-  private let flag = Atomic(false)
-  var isSet: Bool { flag.load(ordering: .relaxed) }
-  func set() { flag.store(true, ordering: .relaxed) }
+/// Jobs in the order in which they came.
+private struct WaitingJobs: Sendable {
+  /// Those before `first` were taken.
+  private var jobs: [(@Sendable () -> Void)?] = []
+  private var first = 0
+
+  mutating func append(_ job: @escaping @Sendable () -> Void) { jobs.append(job) }
+
+  mutating func takeFirst() -> (@Sendable () -> Void)? {
+    guard first < jobs.count else { return nil }
+    let job = jobs[first].take()
+    first += 1
+    // Moved only when at least as many have been taken, so each is moved once on average.
+    if first * 2 >= jobs.count || plantedInCache(.lineMoved) {
+      jobs.removeFirst(first)
+      first = 0
+    }
+    return job
+  }
+}
+
+/// Work that somebody waits for who may be cancelled.
+private final class AwaitedWork<Result: Sendable>: Sendable {
+  typealias Body = @Sendable () throws(CacheError) -> Result
+  typealias Waiter = CheckedContinuation<Swift.Result<Result, CacheError>, Never>
+
+  private enum State: Sendable {
+    case new(Body)
+    case awaited(Body, Waiter)
+    /// Begun or cancelled. What it would have used is let go.
+    case over
+  }
+
+  private let state: Lock<State>
+
+  init(_ body: @escaping Body) { state = Lock(.new(body)) }
+
+  /// - Returns: whether it is to be done. Where not, it was cancelled, and the waiter is resumed.
+  func isAwaited(by waiter: Waiter) -> Bool {
+    let isAwaited = state.withLock { state in
+      guard case .new(let body) = state else { return false }
+      state = .awaited(body, waiter)
+      return true
+    }
+    if !isAwaited { waiter.resume(returning: .failure(.cancelled)) }
+    return isAwaited
+  }
+
+  /// Does it, unless it was cancelled.
+  func perform() {
+    guard case .awaited(let body, let waiter) = end() else { return }
+    waiter.resume(returning: Swift.Result(catching: body))
+  }
+
+  func cancel() {
+    if case .awaited(_, let waiter) = end() { waiter.resume(returning: .failure(.cancelled)) }
+  }
+
+  private func end() -> State {
+    state.withLock { exchange(&$0, with: .over) }
+  }
 }

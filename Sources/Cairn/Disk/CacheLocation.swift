@@ -1,3 +1,4 @@
+internal import CairnStore
 internal import FoundationEssentials
 
 /// Where a cache lies that is known by its name.
@@ -13,15 +14,52 @@ package enum CacheLocation {
   /// is not set or no absolute path, as the XDG Base Directory Specification has it.
   ///
   /// - Parameter variables: of the environment.
-  /// - Throws: `invalidName`, `noCacheDirectory`.
+  /// - Throws: `invalidName`, `noCacheDirectory`, `insideStore`: before anything is made there.
   package static func path(
     name: String, namespace: String?,
     variables: [String: String] = CacheLocation.variables
   ) throws(CacheError) -> String {
     try check(name)
-    guard let namespace else { return try base(variables) + "/" + name }
-    try check(namespace)
-    return try base(variables) + "/" + namespace + "/" + name
+    if let namespace { try check(namespace) }
+    let path = try base(variables) + (namespace.map { "/" + $0 } ?? "") + "/" + name
+    if let place = store(around: path, SystemFileSystem()) {
+      throw .insideStore(path: path, store: place)
+    }
+    return path
+  }
+
+  /// The store in whose directory `path` lies, at any depth, whether anything is there yet or not: a
+  /// namespace may be the name of a cache. `nil` where it lies in none.
+  static func store(around path: String, _ fileSystem: any FileSystem) -> String? {
+    if plantedInCache(.cacheInsideCache) { return nil }
+    var place = Directory.parentPath(of: path)
+    var isThere = false
+    var identity: FileIdentity?
+    // No path is longer than 4,096 bytes.
+    for _ in 0..<2048 {
+      // Whoever may not look into a directory cannot make anything below it either.
+      guard let directory = try? Directory(readingOnly: place, fileSystem: fileSystem) else {
+        let above = Directory.parentPath(of: place)
+        if isThere || above == place { return nil }
+        place = above
+        continue
+      }
+      let found = (try? directory.identity()) ?? nil
+      // The root is its own parent.
+      if isThere, found == identity { return nil }
+      if has(FileName.lock, directory) && has(FileName.manifest, directory) { return place }
+      (isThere, identity) = (true, found)
+      place += place.hasSuffix("/") ? ".." : "/.."
+    }
+    return nil
+  }
+
+  private static func has(_ name: String, _ directory: Directory) -> Bool {
+    do throws(StoreError) { return try directory.openFile(name, mode: .readOnly) != nil } catch {
+      // It is there, and not of the kind or the owner that is wanted.
+      if case .unsafeFile = error { return true }
+      return false
+    }
   }
 
   /// Throws where a name could lead elsewhere or is no name of a file.
@@ -30,14 +68,17 @@ package enum CacheLocation {
       if !holds { throw .invalidName(reason: reason) }
     }
     try require(!name.isEmpty, "it is empty")
-    try require(name != "." && name != "..", "\(name) is a directory that every directory has")
-    // By bytes, since "/" followed by a combining mark is another character.
-    try require(!name.utf8.contains(UInt8(ascii: "/")), "it has a slash")
-    try require(!name.utf8.contains(0), "it has a byte 0")
     try require(
       name.utf8.count <= nameByteLimit,
       "it has \(name.utf8.count) bytes, more than \(nameByteLimit)")
+    try require(name != "." && name != "..", "every directory has one that is called \(name)")
+    // By bytes, since "/" followed by a combining mark is another character.
+    try require(!name.utf8.contains(UInt8(ascii: "/")), "there is a slash in \(quoted(name))")
+    try require(!name.utf8.contains(0), "there is a byte 0 in \(quoted(name))")
   }
+
+  /// A name as it may stand in a log.
+  private static func quoted(_ name: String) -> String { name.debugDescription }
 
   private static func base(_ variables: [String: String]) throws(CacheError) -> String {
     if let path = variables["XDG_CACHE_HOME"],

@@ -4,8 +4,9 @@ extension DiskCache {
   /// Has `body` called with all that happens to the cache from now on.
   ///
   /// It is called after the change, outside all locks, on the thread that caused it; it may use the cache.
-  /// What one thread does is told in order: what went from the key and what had to make room, then the
-  /// insertion. What several do at once is told in any order. A value that was set and has expired at once is
+  /// What one thread does is told in order: what went from the key, the insertion, then what had to make room
+  /// for it; of a batch, so for each key, and at the end what had to make room for all. What several do at
+  /// once is told in any order. A value that was set and has expired at once is
   /// told as inserted, and as expired when it is removed. Values are not told: they would have to be read.
   /// One that was dropped since it could not be decoded is told as removed.
   ///

@@ -82,20 +82,24 @@ extension DiskCache {
   ) throws(CacheError) -> UInt64? {
     let attributes = attributes(loaded.cost, loaded.lifetime, loaded.idleLimit, [])
     var result = CompareAndSetResult.mismatch(current: nil)
-    try encode(loaded.value, forKey: key) { (key, value) throws(CacheError) in
-      result = try storing { () throws(StoreError) in
-        if plantedInCache(.loadedReplaces) {
-          return .stored(
-            version: try store.setValue(
-              value, forKey: key, attributes: attributes, durability: nil))
+    try encode(loaded.value, forKey: key) { (bytes, value) throws(CacheError) in
+      let removals = try events.holdingRemovals { () throws(CacheError) in
+        result = try storing { () throws(StoreError) in
+          if plantedInCache(.loadedReplaces) {
+            return .stored(
+              version: try store.setValue(
+                value, forKey: bytes, attributes: attributes, durability: nil))
+          }
+          return try store.setAbsentValue(value, forKey: bytes, attributes: attributes) {
+            !flight.isOutdated
+          }
         }
-        return try store.setAbsentValue(value, forKey: key, attributes: attributes) {
-          !flight.isOutdated
-        }
+      }
+      if case .stored(let version) = result {
+        events.noteInsertion(of: key, bytes: bytes, version: version, after: removals)
       }
     }
     guard case .stored(let version) = result else { return nil }
-    events.noteInsertion(of: key, version: version)
     return version
   }
 

@@ -4,7 +4,7 @@ public import CairnStore
 ///
 /// Each runs on a thread of the cache's own, so that none of those that tasks run on is blocked; as many at
 /// once as the configuration's `asyncWidth` says. A task that is cancelled before the work began gets
-/// `cancelled`, and nothing was done. Once begun, the work goes on to its end, and the call returns what came
+/// `cancelled` at once, and nothing was done. Once begun, the work goes on to its end, and the call returns what came
 /// of it: it could not be undone.
 extension DiskCache {
   /// Opens the cache at a path; as `init(path:configuration:keyCoder:valueCoder:)`.

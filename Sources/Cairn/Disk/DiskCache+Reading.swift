@@ -7,8 +7,29 @@ extension DiskCache {
   ///   `usedAfterFork`, `system`; `changedType` and `undecodableValue`, where the policy is to keep
   ///   such values; `unencodableKey`.
   /// - Complexity: O(key + value); a page fault where the record is not in memory.
+  @inlinable
   public func value(forKey key: Key) throws(CacheError) -> Value? {
-    try fetch(key) { (record) throws(CacheError) in try decode(record) }
+    var value: Value?
+    try keyCoder.withBytes(key) { (key) throws(CacheError) in
+      try readValue(of: key) { (bytes, version) throws(CacheError) in
+        do { value = try valueCoder.decode(bytes) } catch {
+          throw .undecodable(error, version: version)
+        }
+      }
+    }
+    return value
+  }
+
+  /// Calls `body` with the value of a key where it lies, and its version; not where there is none. What it
+  /// throws of a value that cannot be decoded is treated as the policy has it.
+  @usableFromInline
+  func readValue(
+    of key: RawSpan, _ body: (_ value: RawSpan, _ version: UInt64) throws(CacheError) -> Void
+  ) throws(CacheError) {
+    try read(key, part: .all, counts: true) { (record) throws(CacheError) in
+      try checkTag(of: record)
+      try body(record.value, record.version)
+    }
   }
 
   /// The value of a key with all that the cache knows of it, from one read. Counts as an access; the times
@@ -72,11 +93,36 @@ extension DiskCache {
   /// own.
   ///
   /// - Throws: as `value(forKey:)`, at the first key whose read fails.
+  @inlinable
   public func values(forKeys keys: some Collection<Key>) throws(CacheError) -> [Value?] {
     var values: [Value?] = []
     values.reserveCapacity(keys.count)
     for key in keys { values.append(try value(forKey: key)) }
     return values
+  }
+
+  /// The values of many keys with all that the cache knows of them, in the order of the keys; `nil` for each
+  /// that has none. Each is a read of its own, as `entry(forKey:)`.
+  ///
+  /// - Throws: as `entry(forKey:)`, at the first key whose read fails.
+  public func entries(
+    forKeys keys: some Collection<Key>
+  ) throws(CacheError) -> [CacheEntry<Key, Value>?] {
+    var entries: [CacheEntry<Key, Value>?] = []
+    entries.reserveCapacity(keys.count)
+    for key in keys { entries.append(try entry(forKey: key)) }
+    return entries
+  }
+
+  /// What the cache knows of many keys, in the order of the keys; `nil` for each that has no value. No value
+  /// is read, and this is no access.
+  ///
+  /// - Throws: as `info(forKey:)`, at the first key whose look fails.
+  public func infos(forKeys keys: some Collection<Key>) throws(CacheError) -> [CacheEntryInfo?] {
+    var infos: [CacheEntryInfo?] = []
+    infos.reserveCapacity(keys.count)
+    for key in keys { infos.append(try info(forKey: key)) }
+    return infos
   }
 
   /// The value of a key; set to `nil`, the value is removed.
@@ -136,24 +182,34 @@ extension DiskCache {
     _ key: Key, part: Record.Part = .all, counts: Bool = true,
     _ body: (borrowing PinnedEntry) throws(CacheError) -> Result
   ) throws(CacheError) -> Result? {
+    var result: Result?
+    try keyCoder.withBytes(key) { (key) throws(CacheError) in
+      try read(key, part: part, counts: counts) { (record) throws(CacheError) in
+        result = try body(record)
+      }
+    }
+    return result
+  }
+
+  /// Calls `body` with the record of a key; not where there is none. Otherwise as `fetch`.
+  private func read(
+    _ key: RawSpan, part: Record.Part, counts: Bool,
+    _ body: (borrowing PinnedEntry) throws(CacheError) -> Void
+  ) throws(CacheError) {
     let counts = counts && part == .all
-    return try keyCoder.encode(key) { (key) throws(CacheError) -> Result? in
-      let record = try storing { () throws(StoreError) in
-        try store.pinnedEntry(forKey: key, part: part)
-      }
-      guard let record else {
-        if counts { events.counters.misses.add() }
-        return nil
-      }
-      do throws(CacheError) {
-        let result = try body(record)
-        if counts { events.counters.hits.add() }
-        return result
-      } catch {
-        try followPolicy(error, key)
-        if counts { events.counters.misses.add() }
-        return nil
-      }
+    let record = try storing { () throws(StoreError) in
+      try store.pinnedEntry(forKey: key, part: part)
+    }
+    guard let record else {
+      if counts { events.counters.misses.add() }
+      return
+    }
+    do throws(CacheError) {
+      try body(record)
+      if counts { events.counters.hits.add() }
+    } catch {
+      try followPolicy(error, key)
+      if counts { events.counters.misses.add() }
     }
   }
 
@@ -164,8 +220,15 @@ extension DiskCache {
   }
 
   func decode(_ record: borrowing PinnedEntry) throws(CacheError) -> Value {
-    _ = try metadata(of: record, wantsRest: false)
+    try checkTag(of: record)
     return try decodeValue(record.value, version: record.version)
+  }
+
+  /// Throws where the value is not of this cache's coder; as `metadata`.
+  private func checkTag(of record: borrowing PinnedEntry) throws(CacheError) {
+    // As nearly all are.
+    if valueCoder.tag == 0 && record.metadata.byteCount == 0 { return }
+    _ = try metadata(of: record, wantsRest: false)
   }
 
   /// The metadata that this cache's coder wrote, or one without a tag.
@@ -188,7 +251,7 @@ extension DiskCache {
 
   func decodeValue(_ bytes: RawSpan, version: UInt64) throws(CacheError) -> Value {
     do { return try valueCoder.decode(bytes) } catch {
-      throw .undecodableValue(version: version, reason: codingReason(error))
+      throw .undecodable(error, version: version)
     }
   }
 

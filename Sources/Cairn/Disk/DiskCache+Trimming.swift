@@ -1,7 +1,7 @@
 public import CairnStore
 
-/// Removing many entries at once; as the same methods of ``Store`` have it. A trim to zero, of whatever kind,
-/// leaves nothing.
+/// Removing many entries at once; as the same methods of ``Store`` have it. A trim to a count, a cost, a
+/// number of bytes or an age of zero leaves nothing.
 extension DiskCache: Trimming {
   /// Removes entries until at most so many are left. What has expired goes first.
   ///
@@ -37,6 +37,8 @@ extension DiskCache: Trimming {
 
   /// Gives space back, and removes the least recently used entries, until so many bytes are free on the
   /// filesystem, or nothing is left to be removed.
+  ///
+  /// - Parameter byteCount: what is to be free, not what may stay: zero or less removes nothing.
   @discardableResult
   public func trim(toFreeDiskSpace byteCount: Int) throws(CacheError) -> TrimSummary {
     try trimming { () throws(StoreError) in try store.trim(toFreeDiskSpace: byteCount) }

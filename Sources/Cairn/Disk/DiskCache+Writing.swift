@@ -18,6 +18,7 @@ extension DiskCache {
   ///   `invalidKey` for an empty or too long key, and `valueTooLarge`, also for one that is larger than the
   ///   byte limit by itself.
   /// - Complexity: O(key + value).
+  @inlinable
   @discardableResult
   public func setValue(
     _ value: Value, forKey key: Key, cost: UInt64? = nil, lifetime: Duration? = nil,
@@ -26,27 +27,45 @@ extension DiskCache {
     let version = try write(
       value, forKey: key, cost: cost, lifetime: lifetime, idleLimit: idleLimit,
       metadata: metadata, durability: durability)
-    events.tellFront(key, version: version)
+    tellFront(key, version: version)
     return version
   }
 
   /// As `setValue`; the front is not told.
+  @inlinable
   func write(
     _ value: Value, forKey key: Key, cost: UInt64?, lifetime: Duration?, idleLimit: Duration?,
     metadata: [UInt8], durability: Durability?
   ) throws(CacheError) -> UInt64 {
-    let attributes = attributes(cost, lifetime, idleLimit, metadata)
     var version: UInt64 = 0
-    try encode(value, forKey: key) { (key, value) throws(CacheError) in
-      noteWrite(key)
-      version = try storing { () throws(StoreError) in
-        try store.setValue(
-          value, forKey: key, attributes: attributes, durability: durability)
-      }
+    try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
+      version = try write(
+        value, bytes, of: key, cost: cost, lifetime: lifetime, idleLimit: idleLimit,
+        metadata: metadata, durability: durability)
     }
-    events.noteInsertion(of: key, version: version)
     return version
   }
+
+  @usableFromInline
+  func write(
+    _ value: RawSpan, _ bytes: RawSpan, of key: Key, cost: UInt64?, lifetime: Duration?,
+    idleLimit: Duration?, metadata: [UInt8], durability: Durability?
+  ) throws(CacheError) -> UInt64 {
+    noteWrite(bytes)
+    let attributes = attributes(cost, lifetime, idleLimit, metadata)
+    var version: UInt64 = 0
+    let removals = try events.holdingRemovals { () throws(CacheError) in
+      version = try storing { () throws(StoreError) in
+        try store.setValue(
+          value, forKey: bytes, attributes: attributes, durability: durability)
+      }
+    }
+    events.noteInsertion(of: key, bytes: bytes, version: version, after: removals)
+    return version
+  }
+
+  @usableFromInline
+  func tellFront(_ key: Key, version: UInt64) { events.tellFront(key, version: version) }
 
   /// Sets the value of a key if its version is the expected one.
   ///
@@ -72,86 +91,20 @@ extension DiskCache {
   ) throws(CacheError) -> CompareAndSetResult {
     let attributes = attributes(cost, lifetime, idleLimit, metadata)
     var result = CompareAndSetResult.mismatch(current: nil)
-    try encode(value, forKey: key) { (key, value) throws(CacheError) in
-      noteWrite(key)
-      result = try storing { () throws(StoreError) in
-        try store.compareAndSet(
-          value, forKey: key, expecting: version, attributes: attributes, durability: durability)
-      }
-    }
-    if case .stored(let version) = result { events.noteInsertion(of: key, version: version) }
-    return result
-  }
-
-  /// Sets the values of many keys as one batch: after a crash, all of them are found or none. Of a key that
-  /// comes twice only the later value is written.
-  ///
-  /// All of it is held in memory until it is written. A batch that takes more bytes than the store's
-  /// `batchByteLimit`, by default 256 MiB, throws `batchTooLarge`, and nothing is written; it is never
-  /// split.
-  ///
-  /// - Throws: as `setValue`: nothing was written then.
-  public func setValues(
-    _ pairs: some Sequence<(key: Key, value: Value)>, lifetime: Duration? = nil,
-    idleLimit: Duration? = nil, durability: Durability? = nil
-  ) throws(CacheError) {
-    var keys: [Key] = []
-    let versions = try writeBatch(
-      pairs.lazy.map { pair in
-        keys.append(pair.key)
-        return pair
-      }, lifetime: lifetime, idleLimit: idleLimit, durability: durability)
-    for (key, version) in zip(keys, versions) {
-      if let version { events.tellFront(key, version: version) }
-    }
-  }
-
-  /// As `setValues`; the front is not told.
-  ///
-  /// - Returns: the version of each value; `nil` of those whose key comes again later.
-  func writeBatch(
-    _ pairs: some Sequence<(key: Key, value: Value)>, lifetime: Duration?, idleLimit: Duration?,
-    durability: Durability?
-  ) throws(CacheError) -> [UInt64?] {
-    var all: [(key: Key, bytes: [UInt8], value: Value)] = []
-    var last: [[UInt8]: Int] = [:]
-    for (key, value) in pairs {
-      let bytes = try keyCoder.encode(key) { (key) throws(CacheError) in [UInt8](copying: key) }
-      last[bytes] = all.count
-      all.append((key, bytes, value))
-    }
-    let metadata = CacheMetadata(tag: valueCoder.tag, rest: []).encoded
-    var batch = try storing { () throws(StoreError) in try store.makeBatch() }
-    var written: [Int] = []
-    // Of one key the last value alone: else observers would be told that one went before it came.
-    for pair in all { flights.noteWrite(pair.bytes) }
-    for (index, pair) in all.enumerated()
-    where last[pair.bytes] == index || plantedInCache(.batchTellsAll) {
-      try valueCoder.withBytes(pair.value) { (value) throws(CacheError) in
-        try storing { () throws(StoreError) in
-          try batch.setValue(
-            value, forKey: pair.bytes, lifetime: lifetime, idleLimit: idleLimit,
-            metadata: metadata)
+    try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
+      noteWrite(bytes)
+      let removals = try events.holdingRemovals { () throws(CacheError) in
+        result = try storing { () throws(StoreError) in
+          try store.compareAndSet(
+            value, forKey: bytes, expecting: version, attributes: attributes,
+            durability: durability)
         }
       }
-      written.append(index)
+      if case .stored(let version) = result {
+        events.noteInsertion(of: key, bytes: bytes, version: version, after: removals)
+      }
     }
-    var version: UInt64
-    do throws(StoreError) { version = try store.commit(batch, durability: durability) } catch {
-      throw .store(error)
-    }
-    var versions = [UInt64?](repeating: nil, count: all.count)
-    for index in written {
-      events.noteInsertion(of: all[index].key, version: version)
-      versions[index] = version
-      version += 1
-    }
-    return versions
-  }
-
-  /// Sets the values of many keys as one batch, as the configuration says.
-  public func setValues(_ pairs: some Sequence<(key: Key, value: Value)>) throws(CacheError) {
-    try setValues(pairs, lifetime: nil, idleLimit: nil)
+    return result
   }
 
   /// Removes the value of a key. It is not read, so one that could not be decoded goes too.
@@ -286,9 +239,11 @@ extension DiskCache {
   ) -> EntryAttributes {
     EntryAttributes(
       lifetime: lifetime, idleLimit: idleLimit, cost: cost,
-      metadata: CacheMetadata(tag: valueCoder.tag, rest: metadata).encoded)
+      metadata: metadata.isEmpty
+        ? bareMetadata : CacheMetadata(tag: valueCoder.tag, rest: metadata).encoded)
   }
 
+  @inlinable
   func encode(
     _ value: Value, forKey key: Key,
     _ body: (_ key: RawSpan, _ value: RawSpan) throws(CacheError) -> Void

@@ -20,9 +20,13 @@ public import CairnStore
 /// The unit of cost is the byte, as ``StoreStatistics/liveByteCount`` has it. The `cost` that a value is
 /// given is kept beside it, for a cache in memory before this one.
 public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  // What is inlinable is specialised where it is called, for its types: keys and values are handed from one
+  // closure to the next there, and everything else is done here, where only bytes are seen.
   let store: Store
-  let keyCoder: KeyCoder<Key>
-  let valueCoder: ValueCoder<Value>
+  @usableFromInline let keyCoder: KeyCoder<Key>
+  @usableFromInline let valueCoder: ValueCoder<Value>
+  /// The metadata of a value that was given none.
+  let bareMetadata: [UInt8]
   let events: DiskEvents<Key>
   let workers: WorkQueue
   /// By the bytes of keys.
@@ -46,7 +50,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   ///   - valueCoder: how values do.
   /// - Throws: `store` with what `Store.init` throws: `locked` where it is open already, here or in another
   ///   process; `corrupt` where it is damaged, and it is left as it is, unless the configuration's
-  ///   `corruptStorePolicy` wants it salvaged.
+  ///   `corruptStorePolicy` wants it salvaged. `insideStore` where the path leads into another cache.
   /// - Complexity: as `Store.init`.
   public convenience init(
     path: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
@@ -62,7 +66,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   ///
   /// - Parameters:
   ///   - name: of up to 200 bytes, without slashes; not "." nor "..".
-  /// - Throws: `invalidName`, `noCacheDirectory`; else as `init(path:)`.
+  /// - Throws: `invalidName`, `noCacheDirectory`, `insideStore` where the namespace is the name of a cache;
+  ///   else as `init(path:)`.
   public convenience init(
     name: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>
@@ -102,16 +107,21 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     path: String, name: String?, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>, environment: Environment, front: DiskFront<Key>?
   ) throws(CacheError) {
-    let events = DiskEvents(keyCoder: keyCoder, log: configuration.store.log, front: front)
+    let events = DiskEvents(
+      path: path, keyCoder: keyCoder, log: configuration.store.log, front: front)
     var storeConfiguration = configuration.store
     let observer = storeConfiguration.removalObserver
     storeConfiguration.removalObserver = { event in
       events.noteRemoval(event)
       observer?(event)
     }
+    if let place = CacheLocation.store(around: path, environment.fileSystem) {
+      throw .insideStore(path: path, store: place)
+    }
     self.configuration = configuration
     self.keyCoder = keyCoder
     self.valueCoder = valueCoder
+    bareMetadata = CacheMetadata(tag: valueCoder.tag, rest: []).encoded
     self.events = events
     self.name = name ?? path.split(separator: "/").last.map(String.init) ?? path
     workers = WorkQueue(width: configuration.asyncWidth)

@@ -11,11 +11,23 @@ final class DiskEvents<Key: Hashable & Sendable>: Sendable {
   private struct State: Sendable {
     var observers: [(id: UInt64, body: Body)] = []
     var lastID: UInt64 = 0
+    /// What observers are told only when a write is done, by the threads that write.
+    var held: [(thread: ThreadID, removals: [RemovalEvent])] = []
+  }
+
+  /// A value that a write brought.
+  struct Insertion {
+    var key: Key
+    /// The key's.
+    var bytes: [UInt8]
+    var version: UInt64
   }
 
   let counters = DiskCounters()
   private let keyCoder: KeyCoder<Key>
   private let log: (@Sendable (String) -> Void)?
+  /// Where the cache is, for the log.
+  private let path: String
   /// A tier in front, which is told before everybody else.
   let front: DiskFront<Key>?
   private let state = Lock(State())
@@ -23,16 +35,17 @@ final class DiskEvents<Key: Hashable & Sendable>: Sendable {
   private let isObserved = Atomic(false)
 
   init(
-    keyCoder: KeyCoder<Key>, log: (@Sendable (String) -> Void)?,
+    path: String, keyCoder: KeyCoder<Key>, log: (@Sendable (String) -> Void)?,
     front: DiskFront<Key>?
   ) {
+    self.path = path
     self.keyCoder = keyCoder
     self.front = front
     self.log = log
   }
 
   func tellLog(_ message: @autoclosure () -> String) {
-    if let log { log(message()) }
+    if let log { log("\(path): \(message())") }
   }
 
   var observerCount: Int { state.withLock { $0.observers.count } }
@@ -66,27 +79,111 @@ final class DiskEvents<Key: Hashable & Sendable>: Sendable {
   /// To be told of a write that did not come from the front.
   func tellFront(_ key: Key, version: UInt64) { front?.didWrite(key, version) }
 
-  func noteInsertion(of key: Key, version: UInt64) {
+  /// Does a write to the store. What that removes on this thread is told to observers only by the
+  /// `noteInsertions` that is to follow; where the write throws, at once.
+  ///
+  /// The store tells what had to make room before anybody knows the version of what it made room for.
+  ///
+  /// - Returns: what is still to be told.
+  func holdingRemovals(
+    _ write: () throws(CacheError) -> Void
+  ) throws(CacheError) -> [RemovalEvent] {
+    guard isObserved.load(ordering: .relaxed), !plantedInCache(.evictionToldFirst) else {
+      try write()
+      return []
+    }
+    let thread = ThreadID.current
+    state.withLock { $0.held.append((thread, [])) }
+    func takeHeld() -> [RemovalEvent] {
+      state.withLock { state in
+        // An observer of the store may write too, on the same thread, in the middle of a write.
+        guard let index = state.held.lastIndex(where: { $0.thread == thread }) else { return [] }
+        return state.held.remove(at: index).removals
+      }
+    }
+    do throws(CacheError) { try write() } catch {
+      for removal in takeHeld() { tellRemoval(removal) }
+      throw error
+    }
+    return takeHeld()
+  }
+
+  func noteInsertion(
+    of key: Key, bytes: RawSpan, version: UInt64, after removals: [RemovalEvent]
+  ) {
     counters.insertions.add()
-    if plantedInCache(.diskInsertNotTold) { return }
-    if isObserved.load(ordering: .relaxed) { tell(.inserted(key: key), version) }
+    if isObserved.load(ordering: .relaxed) { tell(of: key, bytes, version, after: removals) }
+  }
+
+  /// Out of line, so that nothing is made for generic types where nobody listens.
+  @inline(never)
+  private func tell(
+    of key: Key, _ bytes: RawSpan, _ version: UInt64, after removals: [RemovalEvent]
+  ) {
+    let insertion = Insertion(key: key, bytes: [UInt8](copying: bytes), version: version)
+    tell([insertion], after: removals)
+  }
+
+  /// - Parameter removals: what `holdingRemovals` has given.
+  func noteInsertions(_ insertions: [Insertion], after removals: [RemovalEvent]) {
+    counters.insertions.add(insertions.count)
+    if isObserved.load(ordering: .relaxed) { tell(insertions, after: removals) }
+  }
+
+  /// Tells of each key what went from it and that it came, and then what had to make room.
+  private func tell(_ insertions: [Insertion], after removals: [RemovalEvent]) {
+    var versions: [[UInt8]: UInt64] = [:]
+    if !removals.isEmpty {
+      for insertion in insertions { versions[insertion.bytes] = insertion.version }
+    }
+    var replaced: [[UInt8]: [RemovalEvent]] = [:]
+    var others: [RemovalEvent] = []
+    for removal in removals {
+      if case .entry(let bytes, let version, _) = removal, version < versions[bytes] ?? 0 {
+        replaced[bytes, default: []].append(removal)
+      } else {
+        others.append(removal)
+      }
+    }
+    for insertion in insertions {
+      for removal in replaced[insertion.bytes] ?? [] { tellRemoval(removal) }
+      if plantedInCache(.diskInsertNotTold) { continue }
+      tell(.inserted(key: insertion.key), insertion.version)
+    }
+    for removal in others { tellRemoval(removal) }
   }
 
   /// To be told by the store of all that goes.
   func noteRemoval(_ event: RemovalEvent) {
     front?.didRemove(event)
     switch event {
-    case .all(let version, let count):
+    case .all(_, let count):
+      // Where nothing was left, it is the front alone that has to know.
       if count == 0 { return }
       counters.note(.removed, count: count)
-      if isObserved.load(ordering: .relaxed) { tell(.removedAll(count: count), version) }
+    case .entry(_, _, let cause): counters.note(told(cause))
+    }
+    guard isObserved.load(ordering: .relaxed) else { return }
+    let thread = ThreadID.current
+    let isHeld = state.withLock { state in
+      guard let index = state.held.lastIndex(where: { $0.thread == thread }) else { return false }
+      state.held[index].removals.append(event)
+      return true
+    }
+    if !isHeld { tellRemoval(event) }
+  }
+
+  private func told(_ cause: RemovalCause) -> CacheRemovalCause {
+    plantedInCache(.diskCauseLost) ? .removed : CacheRemovalCause(cause)
+  }
+
+  private func tellRemoval(_ event: RemovalEvent) {
+    switch event {
+    case .all(let version, let count): tell(.removedAll(count: count), version)
     case .entry(let bytes, let version, let cause):
-      let cause = plantedInCache(.diskCauseLost) ? .removed : CacheRemovalCause(cause)
-      counters.note(cause)
-      guard isObserved.load(ordering: .relaxed) else { return }
       do throws(CacheError) {
         let key = try bytes.withBytes { (bytes) throws(CacheError) in try keyCoder.decode(bytes) }
-        tell(.removed(key: key, cause: cause), version)
+        tell(.removed(key: key, cause: told(cause)), version)
       } catch {
         tellLog("a removal could not be told to observers: \(error)")
       }

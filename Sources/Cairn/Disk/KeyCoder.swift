@@ -10,11 +10,12 @@ public import FoundationEssentials
 /// and two keys on disk.
 public struct KeyCoder<Key: Sendable>: Sendable {
   /// Calls its closure with the bytes of a key, once.
+  @usableFromInline
   typealias Encoding =
     @Sendable (_ key: Key, _ body: (RawSpan) throws(CacheError) -> Void) throws(CacheError) -> Void
   typealias Decoding = @Sendable (RawSpan) throws -> Key
 
-  let withBytes: Encoding
+  @usableFromInline let withBytes: Encoding
   private let decoding: Decoding
   let identity: KeyIdentity
 
@@ -117,18 +118,26 @@ extension KeyCoder<String> {
 extension KeyCoder where Key: FixedWidthInteger {
   /// All bytes of the number, the highest first. `Int` and `UInt` have eight of them.
   public static var integer: KeyCoder {
-    .custom(
-      encode: { key in
-        (0..<Key.bitWidth / 8).reversed().map { UInt8(truncatingIfNeeded: key >> Key($0 * 8)) }
+    let byteCount = Key.bitWidth / 8
+    return KeyCoder(
+      withBytes: { (key, body) throws(CacheError) in
+        if byteCount <= 8 {
+          let word = UInt64(truncatingIfNeeded: key) << UInt64(64 - 8 * byteCount)
+          return try withBigEndianBytes(of: word) { (bytes) throws(CacheError) in
+            try body(bytes.extracting(first: byteCount))
+          }
+        }
+        let bytes = (0..<byteCount).reversed().map {
+          UInt8(truncatingIfNeeded: key >> Key($0 * 8))
+        }
+        try bytes.withBytes(body)
       },
       decode: { bytes in
-        let bytes = [UInt8](copying: bytes)
-        guard bytes.count == Key.bitWidth / 8 else {
-          throw CodingFailure("\(bytes.count) bytes instead of \(Key.bitWidth / 8)")
+        guard bytes.byteCount == byteCount else {
+          throw CodingFailure("there are \(bytes.byteCount) bytes instead of \(byteCount)")
         }
-        return bytes.reduce(Key(0)) { $0 << 8 | Key(truncatingIfNeeded: $1) }
-      }
-    ).readyMade()
+        return [UInt8](copying: bytes).reduce(Key(0)) { $0 << 8 | Key(truncatingIfNeeded: $1) }
+      }, identity: .readyMade)
   }
 }
 
@@ -145,7 +154,9 @@ extension KeyCoder<UUID> {
       },
       decode: { bytes in
         let id = [UInt8](copying: bytes)
-        guard id.count == 16 else { throw CodingFailure("\(id.count) bytes instead of 16") }
+        guard id.count == 16 else {
+          throw CodingFailure("there are \(id.count) bytes instead of 16")
+        }
         return UUID(
           uuid: (
             id[0], id[1], id[2], id[3], id[4], id[5], id[6], id[7],
@@ -175,8 +186,11 @@ extension KeyCoder where Key: Codable {
   /// What a cache uses that is given no coder: the bytes of `String`, `[UInt8]`, `Data`, `UUID` and
   /// integers, JSON for everything else.
   public static var standard: KeyCoder {
+    // The integers of all days are named here, so that the compiler makes code for them.
     let direct: [Any] = [
       KeyCoder<String>.string, KeyCoder<[UInt8]>.bytes, KeyCoder<Data>.data, KeyCoder<UUID>.uuid,
+      KeyCoder<Int>.integer, KeyCoder<UInt>.integer, KeyCoder<Int64>.integer,
+      KeyCoder<UInt64>.integer, KeyCoder<Int32>.integer, KeyCoder<UInt32>.integer,
     ]
     for case let coder as KeyCoder in direct { return coder }
     if let type = Key.self as? any (FixedWidthInteger & Sendable).Type {

@@ -10,9 +10,11 @@ internal import CairnStore
 /// ``CodingFailure``.
 public struct ValueCoder<Value: Sendable>: Sendable {
   /// Calls its closure with the bytes of a value, once.
+  @usableFromInline
   typealias Encoding =
     @Sendable (_ value: Value, _ body: (RawSpan) throws(CacheError) -> Void) throws(CacheError) ->
     Void
+  @usableFromInline
   typealias Decoding = @Sendable (RawSpan) throws -> Value
 
   /// What is kept beside every value that is written, to know it by later: a number of one's own that
@@ -22,8 +24,8 @@ public struct ValueCoder<Value: Sendable>: Sendable {
   /// miss that removes it, as ``DiskCacheConfiguration/changedTypePolicy`` says; the bytes are not
   /// decoded.
   public let tag: UInt32
-  let withBytes: Encoding
-  let decode: Decoding
+  @usableFromInline let withBytes: Encoding
+  @usableFromInline let decode: Decoding
 
   init(tag: UInt32 = 0, withBytes: @escaping Encoding, decode: @escaping Decoding) {
     self.tag = tag

@@ -19,3 +19,14 @@ extension Data {
     self = unsafe bytes.withUnsafeBytes { unsafe Data($0) }
   }
 }
+
+/// Calls `body` with the eight bytes of a number, the highest first.
+@inline(__always)
+func withBigEndianBytes(
+  of word: UInt64, _ body: (RawSpan) throws(CacheError) -> Void
+) throws(CacheError) {
+  // SAFETY: the buffer is live for the call.
+  try unsafe withUnsafeBytes(of: word.bigEndian) { (bytes) throws(CacheError) in
+    try unsafe body(RawSpan(_unsafeBytes: bytes))
+  }
+}

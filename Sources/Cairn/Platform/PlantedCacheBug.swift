@@ -37,8 +37,14 @@ enum PlantedCacheBug: String, CaseIterable, Sendable {
   // On disk: reads, writes, and what is told of them.
   case takeReturnsOld, batchTellsAll, zeroAgeKeepsSome, touchForgotten
   case diskInsertNotTold, diskCauseLost, subscriptFailsSilently
+  case evictionToldFirst, batchUnseenByLoads
   // On disk: where a cache lies, and a damaged one.
   case relativeCacheHome, corruptStoreWiped, quarantineUnlocked, quarantineNotSynced
+  case cacheInsideCache
+  // Asynchronous methods.
+  case cancelledWaits, lineMoved
+  // Errors.
+  case errorShown
 }
 
 #if CAIRN_PLANTED_BUGS

@@ -46,3 +46,14 @@ extension Store {
   /// - Complexity: O(segments), without a system call.
   package func usage() throws(StoreError) -> StoreUsage { try engine.usage() }
 }
+
+extension Batch {
+  /// Sets the value of a key; as the public form.
+  package mutating func setValue(
+    _ value: RawSpan, forKey key: [UInt8], attributes: EntryAttributes
+  ) throws(StoreError) {
+    try key.withBytes { (key) throws(StoreError) in
+      try add(key: key, value: value, attributes: attributes)
+    }
+  }
+}

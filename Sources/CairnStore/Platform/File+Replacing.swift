@@ -1,6 +1,10 @@
 extension File {
   /// Makes a file with these bytes, or puts it into the place of the one that has its name: whoever opens
   /// the path finds all of the old one or all of the new one. Mode 0600.
+  ///
+  /// The bytes are written under another name first: `.cairn-` and some letters and digits, locked as long as
+  /// somebody is at it. What a process that died has left under such a name goes when a process does this in the
+  /// same directory for the first time.
   package static func replace(
     at path: String, with bytes: RawSpan, fileSystem: any FileSystem
   ) throws(StoreError) {
@@ -17,14 +21,11 @@ extension File {
       try fileSystem.openDirectory(path: Directory.parentPath(of: path))
     }
     defer { fileSystem.close(directory) }
-    // A name that no other call takes at the same time, and short whatever the other's length.
-    let number = try naming { () throws(SystemError) in try fileSystem.randomBytes(count: 8) }
-      .reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-    let newName = ".cairn-\(String(number, radix: 36))"
-    let descriptor = try naming { () throws(SystemError) in
-      try fileSystem.open(newName, in: directory, mode: .createNew)
+    // Whatever cannot be removed hurts nobody.
+    try? removeLeftovers(in: directory, fileSystem: fileSystem)
+    let (file, newName) = try naming { () throws(SystemError) in
+      try newFile(in: directory, for: path, fileSystem: fileSystem)
     }
-    let file = File(fileSystem: fileSystem, descriptor: descriptor, name: newName, path: path)
     do throws(StoreError) {
       try file.write(bytes, at: 0)
       // DURABILITY: the bytes before the name, or a power loss would leave an empty file in the place of
@@ -38,5 +39,63 @@ extension File {
       try? fileSystem.unlink(newName, in: directory)
       throw error
     }
+  }
+
+  private static let prefix = ".cairn-"
+  /// Where leftovers were looked for.
+  private static let swept = Lock<Set<FileIdentity>>([])
+
+  /// A new file under a name that no other call takes at the same time, short whatever the other's length is;
+  /// locked, so that nobody takes it for a leftover.
+  private static func newFile(
+    in directory: Int32, for path: String, fileSystem: any FileSystem
+  ) throws(SystemError) -> (File, String) {
+    while true {
+      let number = try fileSystem.randomBytes(count: 8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+      let name = prefix + String(number, radix: 36)
+      let descriptor = try fileSystem.open(name, in: directory, mode: .createNew)
+      let file = File(fileSystem: fileSystem, descriptor: descriptor, name: name, path: path)
+      do throws(SystemError) {
+        guard try fileSystem.lock(descriptor, exclusively: true),
+          try fileSystem.status(of: descriptor).linkCount == 1
+        else {
+          // Somebody was just looking for leftovers, and has removed it or is about to.
+          continue
+        }
+        return (file, name)
+      } catch {
+        // Where no file can be locked, nobody takes one for a leftover either.
+        return (file, name)
+      }
+    }
+  }
+
+  /// Removes files that look like those of `replace`, are this user's and are locked by nobody; once in a
+  /// process for each directory.
+  private static func removeLeftovers(
+    in directory: Int32, fileSystem: any FileSystem
+  ) throws(SystemError) {
+    guard let identity = try fileSystem.status(of: directory).identity,
+      swept.withLock({ $0.insert(identity).inserted })
+    else { return }
+    for name in try fileSystem.names(in: directory) where isOfReplacement(name) {
+      // One that cannot be opened does not keep the others.
+      guard let descriptor = try? fileSystem.open(name, in: directory, mode: .readOnly) else {
+        continue
+      }
+      defer { fileSystem.close(descriptor) }
+      guard let status = try? fileSystem.status(of: descriptor), status.kind == .regular,
+        status.linkCount == 1, status.owner == fileSystem.userIdentifier(),
+        (try? fileSystem.lock(descriptor, exclusively: true)) == true
+      else { continue }
+      try? fileSystem.unlink(name, in: directory)
+    }
+  }
+
+  private static func isOfReplacement(_ name: String) -> Bool {
+    guard name.hasPrefix(prefix) else { return false }
+    let digits = name.utf8.dropFirst(prefix.utf8.count)
+    return (1...13).contains(digits.count)
+      && digits.allSatisfy { (48...57).contains($0) || (97...122).contains($0) }
   }
 }

@@ -75,6 +75,65 @@ struct CacheLocationTests {
     #expect(throws: CacheError.self) { try open("../numbers") }
   }
 
+  @Test("No cache is made inside of another, by namespace, by variable, by path or by a link")
+  func insideCache() throws {
+    let scene = DiskScene()
+    func open(_ name: String, in namespace: String?, home: String) throws {
+      var configuration = DiskCacheConfiguration.unlimited
+      configuration.namespace = namespace
+      let cache = try DiskCache<String, Int>(
+        name: name, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
+        variables: ["XDG_CACHE_HOME": home])
+      try cache.close()
+    }
+    try open("pages", in: nil, home: scene("home"))
+    let pages = scene("home/pages")
+    let before = try FileManager.default.contentsOfDirectory(atPath: pages).sorted()
+    func expectRefusal(
+      _ path: String, _ body: () throws -> Void, sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+      let error = #expect(throws: CacheError.self, sourceLocation: sourceLocation) { try body() }
+      guard case .insideStore(path, let store) = error else {
+        Issue.record("it was \(error.debugDescription)", sourceLocation: sourceLocation)
+        return
+      }
+      #expect(error?.description.hasPrefix(path) == true, sourceLocation: sourceLocation)
+      #expect(
+        FileManager.default.fileExists(atPath: store + "/MANIFEST"), sourceLocation: sourceLocation)
+      // It was refused before anything was made.
+      #expect(
+        try FileManager.default.contentsOfDirectory(atPath: pages).sorted() == before,
+        sourceLocation: sourceLocation)
+    }
+    try expectRefusal(pages + "/icons") { try open("icons", in: "pages", home: scene("home")) }
+    try expectRefusal(pages + "/icons") { try open("icons", in: nil, home: pages) }
+    try expectRefusal(pages + "/deep/space/icons") {
+      try open("icons", in: "space", home: pages + "/deep")
+    }
+    try FileManager.default.createSymbolicLink(
+      atPath: scene("link"), withDestinationPath: pages)
+    try expectRefusal(scene("link/icons")) { try open("icons", in: nil, home: scene("link")) }
+    try expectRefusal(pages + "/icons") {
+      let _: DiskCache<String, Int> = try scene.cache(at: pages + "/icons")
+    }
+    // A directory that only has a file of such a name is none.
+    try FileManager.default.createDirectory(
+      atPath: scene("home/other"), withIntermediateDirectories: false)
+    try Data().write(to: URL(filePath: scene("home/other/MANIFEST")))
+    try open("icons", in: "other", home: scene("home"))
+    // Nor can one be made around another.
+    try FileManager.default.removeItem(atPath: scene("home/other/MANIFEST"))
+    try expectStoreError(scene("home/other")) { try open("other", in: nil, home: scene("home")) }
+  }
+
+  private func expectStoreError(_ path: String, _ body: () throws -> Void) throws {
+    let error = #expect(throws: CacheError.self) { try body() }
+    guard case .store(let error) = error else {
+      return #expect(Bool(false), "it was \(error.debugDescription)")
+    }
+    #expect(error.description.contains(path))
+  }
+
   @Test("By path, the parent must exist, and the name is the last part")
   func byPath() throws {
     let scene = DiskScene()

@@ -12,6 +12,21 @@ struct CoderTests {
     case plain
     case telling(String)
   }
+  /// With words of its own, which might be anything.
+  enum Speaking: Error, CustomStringConvertible {
+    case plain
+    var description: String { "the secret value" }
+  }
+  /// Shown to debuggers with what it holds.
+  enum Showing: Error, CustomReflectable {
+    case telling(String)
+    var customMirror: Mirror {
+      guard case .telling(let value) = self else { return Mirror(self, children: []) }
+      return Mirror(
+        self, children: [value: value], displayStyle: .enum)
+    }
+  }
+  struct Struct: Error { var value: String }
 
   let scene = DiskScene()
 
@@ -174,8 +189,47 @@ struct CoderTests {
       try cache.removeAll()
     }
     try check(CodingFailure("in words"), "in words")
-    try check(Trouble.telling("the secret value"), "Trouble.telling")
-    try check(Trouble.plain, "Trouble")
+    try check(Trouble.telling("the secret value"), "the coder threw Trouble.telling")
+    try check(Trouble.plain, "the coder threw Trouble.plain")
+    try check(Speaking.plain, "the coder threw Speaking")
+    try check(Showing.telling("the secret value"), "the coder threw Showing")
+    try check(Struct(value: "the secret value"), "the coder threw Struct")
+    // Those of the library say by themselves what is wrong.
+    try check(StoreError.closed(path: "/a"), "/a: the store was closed")
+    try check(
+      CacheError.changedType(version: 1, found: 2, expected: 3),
+      "the value of version 1 was written with the tag 2, not 3")
+  }
+
+  @Test("Every error says in words what is wrong and where")
+  func texts() {
+    let failure = SystemFailure(call: "open", path: "/c", errorNumber: 13, reason: "no access")
+    let texts: [(CacheError, String)] = [
+      (.store(.system(failure)), "open /c: no access (errno 13)"),
+      (.unencodableKey(reason: "r"), "a key could not be encoded: r"),
+      (.unencodableValue(reason: "r"), "a value could not be encoded: r"),
+      (.undecodableKey(reason: "r"), "a key could not be decoded: r"),
+      (
+        .undecodableValue(version: 7, reason: "r"),
+        "the value of version 7 could not be decoded: r"
+      ),
+      (.invalidName(reason: "it is empty"), "not a name for a cache: it is empty"),
+      (.noCacheDirectory(reason: "r"), "there is no directory for caches: r"),
+      (
+        .insideStore(path: "/c/s/n", store: "/c/s/"),
+        "/c/s/n: a cache cannot lie in the directory of a store, as /c/s/ is"
+      ),
+      (.cancelled, "the task was cancelled before the work began"),
+      (
+        .otherType(found: "A", expected: "B"), "the live cache of that name is a A, not a B"
+      ),
+      (.circularLoad, "a load waits for itself"),
+    ]
+    for (error, text) in texts { #expect(error.description == text) }
+    let error = #expect(throws: CacheError.self) {
+      try CacheLocation.check("a/\u{1b}[31m")
+    }
+    #expect(error?.description == #"not a name for a cache: there is a slash in "a/\u{1B}[31m""#)
   }
 
   @Test("JSON that is nested too deeply is an error, not a trap; brackets in texts do not count")

@@ -30,7 +30,7 @@ struct DiskEventTests {
       ])
     #expect(
       try told { try cache.setValue(3, forKey: 3) } == [
-        .removed(key: 1, cause: .evicted(.countLimit)), .inserted(key: 3),
+        .inserted(key: 3), .removed(key: 1, cause: .evicted(.countLimit)),
       ])
     #expect(
       try told { try cache.trim(toCount: 1) } == [.removed(key: 2, cause: .evicted(.trim))])
@@ -46,6 +46,71 @@ struct DiskEventTests {
     #expect(try told { _ = try cache.compareAndSet(7, forKey: 5, expecting: version) } == [])
     try cache.setValue(6, forKey: 6)
     #expect(try told { try cache.removeAll() } == [.removedAll(count: 2)])
+  }
+
+  @Test("What a write removes from its key is told before it, and what has to make room after it")
+  func order() throws {
+    let cache: DiskCache<Int, Int> = try scene.cache(count: 3)
+    for number in 1...3 { try cache.setValue(number, forKey: number) }
+    let events = Record<CacheEvent<Int>>()
+    let versions = Record<UInt64>()
+    cache.observe { events.add($0) }
+    _ = cache.observeVersions { versions.add($1) }
+    // Key 3 is replaced, 5 comes twice, and 1, 2 and then 3 itself have to make room.
+    try cache.setValues([
+      (key: 3, value: 30), (key: 4, value: 4), (key: 5, value: 0), (key: 6, value: 6),
+      (key: 5, value: 5),
+    ])
+    #expect(
+      events.all == [
+        .removed(key: 3, cause: .replaced), .inserted(key: 3), .inserted(key: 4),
+        .inserted(key: 6), .inserted(key: 5), .removed(key: 1, cause: .evicted(.countLimit)),
+        .removed(key: 2, cause: .evicted(.countLimit)),
+        .removed(key: 3, cause: .evicted(.countLimit)),
+      ])
+    #expect(versions.all == [3, 4, 5, 6, 7, 1, 2, 4])
+    events.removeAll()
+    #expect(try cache.compareAndSet(7, forKey: 7, expecting: nil) == .stored(version: 11))
+    #expect(
+      events.all == [.inserted(key: 7), .removed(key: 4, cause: .evicted(.countLimit))])
+  }
+
+  @Test("A value that was loaded is told of in the same order")
+  func orderOfLoads() async throws {
+    let cache: DiskCache<Int, Int> = try scene.cache(count: 1)
+    try cache.setValue(1, forKey: 1)
+    let events = Record<CacheEvent<Int>>()
+    cache.observe { events.add($0) }
+    #expect(try await cache.value(forKey: 2) { 2 } == 2)
+    #expect(
+      events.all == [.inserted(key: 2), .removed(key: 1, cause: .evicted(.countLimit))])
+  }
+
+  @Test("What an observer of the store does in the middle of a write is told, and to none twice")
+  func nested() throws {
+    let box = Record<DiskCache<Int, Int>>()
+    let cache: DiskCache<Int, Int> = try scene.cache {
+      $0.store.removalObserver = { event in
+        guard case .entry(_, _, .replaced) = event, let cache = box.all.first else { return }
+        _ = try? cache.setValue(2, forKey: 2)
+        _ = try? cache.removeValue(forKey: 3)
+      }
+    }
+    for number in [1, 3] { try cache.setValue(number, forKey: number) }
+    let events = Record<CacheEvent<Int>>()
+    cache.observe { events.add($0) }
+    box.add(cache)
+    try cache.setValue(10, forKey: 1)
+    #expect(
+      events.all == [
+        .inserted(key: 2), .removed(key: 1, cause: .replaced), .inserted(key: 1),
+        .removed(key: 3, cause: .removed),
+      ])
+    box.removeAll()
+    // Nothing is held back any more.
+    events.removeAll()
+    try cache.trim(toCount: 0)
+    #expect(events.all.count == 2)
   }
 
   @Test("An observer may use the cache, and ends when it is cancelled")

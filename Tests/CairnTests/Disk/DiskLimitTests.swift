@@ -62,7 +62,7 @@ struct DiskLimitTests {
     }
   }
 
-  @Test("A trim to zero, of whatever kind, leaves nothing")
+  @Test("A trim to a count, a cost, bytes or an age of zero leaves nothing")
   func zeroTrims() throws {
     let cache: DiskCache<Int, Int> = try scene.cache()
     let trims: [() throws -> TrimSummary] = [
@@ -198,7 +198,8 @@ struct DiskLimitTests {
       events.all == (0..<5).map { .removed(key: $0, cause: .evicted(.freeDiskSpace)) })
     #expect(try cache.statistics().spaceEvictionCount == 5)
     for number in 0..<5 { try cache.setValue(number, forKey: number) }
-    #expect(try cache.trim(toFreeDiskSpace: 0).count == 0)
+    for floor in [0, -1, .min] { #expect(try cache.trim(toFreeDiskSpace: floor).count == 0) }
+    #expect(try cache.count() == 5)
     #expect(try cache.trim(toFreeDiskSpace: 1 << 60).count == 5)
   }
 }

@@ -131,12 +131,46 @@ struct DiskPerformingTests {
         continuation.resume()
       }
     }
-    let second = Task { try await cache.performRemoveAll() }
+    let outcome = Record<CacheError?>()
+    let second = Task {
+      do throws(CacheError) {
+        try await cache.performRemoveAll()
+        outcome.add(nil)
+      } catch { outcome.add(error) }
+    }
     second.cancel()
     first.cancel()
+    // It waits for nobody, though the one thread is still at work.
+    await eventually { outcome.all == [.cancelled] }
+    // One that has come as far as waiting in line.
+    let third = Task {
+      do throws(CacheError) { try await cache.performRemoveAll() } catch { outcome.add(error) }
+    }
+    try await Task.sleep(for: .milliseconds(20))
+    third.cancel()
+    await eventually { outcome.all == [.cancelled, .cancelled] }
     mayEnd.signal()
     #expect(try await first.value.count == 1)
-    await #expect(throws: CacheError.cancelled) { try await second.value }
-    #expect(try cache.count() == 4)
+    await third.value
+    // What was cancelled has not happened later either.
+    #expect(try await cache.perform { (cache) throws(CacheError) in try cache.count() } == 4)
+  }
+
+  @Test("However many wait, each goes to work in its turn, and none takes longer for the others")
+  func line() {
+    let queue = WorkQueue(width: 1)
+    let gate = DispatchSemaphore(value: 0)
+    let done = Record<Int>()
+    queue.run { gate.wait() }
+    let count = 300_000
+    for number in 0..<count { queue.run { if number % 1000 == 0 { done.add(number) } } }
+    let end = DispatchSemaphore(value: 0)
+    queue.run { end.signal() }
+    let began = ContinuousClock.now
+    gate.signal()
+    #expect(end.wait(timeout: .now() + 120) == .success)
+    #expect(done.all == Array(stride(from: 0, to: count, by: 1000)))
+    // Where each moves all that wait, it takes a minute.
+    #expect(began.duration(to: .now) < .seconds(10))
   }
 }

@@ -66,8 +66,8 @@ struct DiskTierTests {
     #expect(
       told.all == [
         Told(event: .inserted(key: 1), version: first),
-        Told(event: .removed(key: 1, cause: .replaced), version: first),
         Told(event: .inserted(key: 2), version: other),
+        Told(event: .removed(key: 1, cause: .replaced), version: first),
         Told(event: .inserted(key: 1), version: last),
         Told(event: .removed(key: 1, cause: .removed), version: last),
         Told(event: .removedAll(count: 1), version: last + 1),

@@ -73,7 +73,10 @@ struct UnreadableValueTests {
     #expect(statistics.missCount == 1)
     #expect(statistics.hitCount == 0)
     #expect(events.all == [.removed(key: "key", cause: .removed)])
-    #expect(log.all == ["removed: the value of version 1 was written with the tag 1, not 2"])
+    #expect(
+      log.all == [
+        "\(scene.path): removed: the value of version 1 was written with the tag 1, not 2"
+      ])
   }
 
   @Test("The two policies are two")

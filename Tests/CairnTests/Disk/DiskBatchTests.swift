@@ -1,0 +1,129 @@
+import Cairn
+import CairnStore
+import FuzzSupport
+import Testing
+
+@Suite("Many keys of a cache on disk at once")
+struct DiskBatchTests {
+  let scene = DiskScene()
+
+  @Test(
+    "A batch sets and removes, each value with what it was given, and the last change of a key counts"
+  )
+  func mixed() throws {
+    let cache: DiskCache<String, Int> = try scene.cache()
+    for (number, key) in ["a", "b", "c"].enumerated() { try cache.setValue(number, forKey: key) }
+    let events = Record<CacheEvent<String>>()
+    cache.observe { events.add($0) }
+    let count = try cache.write { batch in
+      try batch.setValue(10, forKey: "a", cost: 7, metadata: [1, 2])
+      try batch.removeValue(forKey: "b")
+      try batch.setValue(11, forKey: "c")
+      try batch.removeValue(forKey: "c")
+      try batch.removeValue(forKey: "d")
+      try batch.setValue(12, forKey: "d", lifetime: .seconds(5))
+      try batch.removeValue(forKey: "none")
+      try batch.setValue(13, forKey: "e", idleLimit: .seconds(9))
+      return batch.count
+    }
+    #expect(count == 8)
+    #expect(
+      events.all == [
+        .removed(key: "a", cause: .replaced), .inserted(key: "a"), .inserted(key: "d"),
+        .inserted(key: "e"), .removed(key: "b", cause: .removed),
+        .removed(key: "c", cause: .removed),
+      ])
+    #expect(try cache.keys().sorted() == ["a", "d", "e"])
+    #expect(try cache.statistics().insertionCount == 6)
+    let entry = try #require(try cache.entry(forKey: "a"))
+    #expect(entry.value == 10 && entry.info.cost == 7 && entry.metadata == [1, 2])
+    #expect(try cache.info(forKey: "d")?.expires == scene.clock.now().advanced(by: .seconds(5)))
+    #expect(try cache.info(forKey: "e")?.idleLimit == .seconds(9))
+    try cache.close()
+    let reopened: DiskCache<String, Int> = try scene.cache()
+    #expect(try reopened.keys().sorted() == ["a", "d", "e"])
+  }
+
+  @Test("Where the closure, a coder or the store refuses, nothing of a batch is written")
+  func refused() throws {
+    struct Stop: Error {}
+    let values = ValueCoder<Int>.custom(
+      encode: { value in
+        if value < 0 { throw CodingFailure("below zero") }
+        return [UInt8(value)]
+      }, decode: { Int($0.byteCount) })
+    let cache = try scene.cache(keys: KeyCoder<String>.string, values: values)
+    try cache.setValue(1, forKey: "a")
+    #expect(throws: Stop.self) {
+      try cache.write { batch in
+        try batch.removeValue(forKey: "a")
+        throw Stop()
+      }
+    }
+    #expect(throws: CacheError.unencodableValue(reason: "below zero")) {
+      try cache.write { batch in
+        try batch.removeValue(forKey: "a")
+        try batch.setValue(-1, forKey: "b")
+      }
+    }
+    #expect(throws: CacheError.store(.invalidKey(byteCount: 0, limit: 65_535))) {
+      try cache.write { batch in
+        try batch.setValue(1, forKey: "b")
+        try batch.removeValue(forKey: "")
+      }
+    }
+    #expect(try cache.keys() == ["a"])
+    try cache.write { _ in }
+    #expect(try cache.statistics().insertionCount == 1)
+  }
+
+  @Test("A load that was under way is not kept over a removal in a batch")
+  func loading() async throws {
+    let cache: DiskCache<String, Int> = try scene.cache()
+    let gate = Gate()
+    let load = Task {
+      try await cache.value(forKey: "a") {
+        await gate.wait()
+        return 1
+      }
+    }
+    await eventually { gate.arrivedCount == 1 }
+    try cache.write { batch in try batch.removeValue(forKey: "a") }
+    gate.open()
+    #expect(try await load.value == 1)
+    #expect(try !cache.contains("a"))
+  }
+
+  @Test("A batch on the disk of two tiers is seen in both")
+  func tiers() throws {
+    let scene = TieredScene()
+    let cache: TieredCache<String, Int> = try scene.cache()
+    for key in ["a", "b"] { try cache.setValue(1, forKey: key) }
+    try cache.disk.write { batch in
+      try batch.setValue(2, forKey: "a")
+      try batch.removeValue(forKey: "b")
+    }
+    #expect(try cache.value(forKey: "a") == 2)
+    #expect(try cache.value(forKey: "b") == nil)
+  }
+
+  @Test("Entries and what is known of many keys come in their order")
+  func reading() throws {
+    let cache: DiskCache<String, Int> = try scene.cache()
+    try cache.setValue(1, forKey: "a", cost: 5, metadata: [9])
+    try cache.setValue(2, forKey: "b")
+    let keys = ["b", "none", "a", "b"]
+    #expect(try cache.values(forKeys: keys) == [2, nil, 1, 2])
+    let entries = try cache.entries(forKeys: keys)
+    #expect(entries.map { $0?.value } == [2, nil, 1, 2])
+    #expect(entries.map { $0?.key } == ["b", nil, "a", "b"])
+    #expect(entries[2]?.metadata == [9])
+    let hits = try cache.statistics().hitCount
+    let infos = try cache.infos(forKeys: keys)
+    #expect(infos.map { $0?.cost } == [1, nil, 5, 1])
+    #expect(infos[0]?.version == entries[0]?.info.version)
+    #expect(try cache.statistics().hitCount == hits)
+    #expect(throws: CacheError.self) { try cache.infos(forKeys: ["a", ""]) }
+    #expect(throws: CacheError.self) { try cache.entries(forKeys: ["a", ""]) }
+  }
+}
