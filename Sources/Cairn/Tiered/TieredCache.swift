@@ -14,11 +14,10 @@ internal import CairnStore
 /// its own limits stays on disk.
 ///
 /// All methods may be called from any thread; each takes effect at one moment, and no read finds what is
-/// older than what a read before it has found, or than a write that has returned; `count`, `keys` and `forEachKey`
-/// are no such reads: while a removal is under way, a key that they do not show any more may still be found. A hit
-/// in memory takes as long as one of a ``MemoryCache``. A write that throws has not happened, and the old value stays in both
-/// tiers; but after `durabilityUnknown` the new one is on disk as far as anybody can tell, and memory holds
-/// neither.
+/// older than what a read before it has found, or than a write that has returned; `count`, `keys`, `forEachKey`
+/// and `remove(where:)` are no such reads: while a removal is under way, a key that they do not show any more may
+/// still be found. A write that throws has not happened, and the old value stays in both tiers; but after
+/// `durabilityUnknown` the new one is on disk as far as anybody can tell, and memory holds neither.
 ///
 /// Keys are told apart by their bytes, as on disk: two strings that are canonically equal and differ in
 /// their UTF-8 are two keys.
@@ -27,7 +26,7 @@ internal import CairnStore
 /// as they are.
 public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// The tier on disk. A value that a call there replaces or removes goes from memory before the call
-  /// returns; a read there may be ahead of the front while a write is under way.
+  /// returns; a read there, or a removal that finds nothing, may be ahead of the front while a write is under way.
   public let disk: DiskCache<Key, Value>
   @usableFromInline let held: MemoryCache<TierKey<Key>, Value>
   /// Whether `==` of keys may not agree with their bytes.

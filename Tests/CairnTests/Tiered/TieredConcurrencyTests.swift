@@ -286,10 +286,13 @@ struct TieredConcurrencyTests {
             default: try cache.remove { key, _ in key == "a" }.count == 1
             }
           if isRemoved { winners.add(thread) }
-          if try cache.contains("a") { faults.add("\(round): still there") }
+          // What the disk does not show any more, memory may have until the removal under way is done.
+          let isOfFront = (thread + round) % 6 < 4
+          if isOfFront, try cache.contains("a") { faults.add("\(round): still there") }
         } catch { faults.add("\(error)") }
       }
       if winners.all.count != 1 { faults.add("\(round): \(winners.all)") }
+      if try cache.contains("a") { faults.add("\(round): there in the end") }
     }
     #expect(faults.all == [])
   }

@@ -159,13 +159,15 @@ struct TieredRecencyTests {
     let cache: TieredCache<Int, Int> = try scene.cache()
     for key in 0..<3 { try cache.setValue(key, forKey: key) }
     let found = Record<[Int]>()
-    cache.memory.observe { [weak cache] event, _ in
+    let observation = cache.memory.observe { [weak cache] event, _ in
       if case .removedAll = event, let cache { found.add((try? keysByRecency(cache)) ?? []) }
     }
     _ = try cache.value(forKey: 0)
     scene.monitor.tell(.critical)
     #expect(found.all == [[0, 1, 2]])
     #expect(try keysByRecency(cache) == [1, 2, 0])
+    // It holds the scene, whose queue holds what holds it.
+    observation.cancel()
   }
 
   @Test("Who tells while another waits in the coder of a user tells the rest himself")
