@@ -45,7 +45,7 @@ struct ReadmeExampleTests {
       memory: MemoryCacheConfiguration(countLimit: nil, costLimit: 64 << 20),
       disk: DiskCacheConfiguration(countLimit: 100_000, byteLimit: 1 << 30))
     let pages = try TieredCache<String, Page>(path: path, configuration: configuration)
-    let page = try await pages.value(forKey: url, lifetime: .seconds(60)) { try await fetch(url) }
+    let page = try await pages.value(forKey: url, lifetime: .seconds(3600)) { try await fetch(url) }
     pages["/about"] = about
     let known = try pages.value(forKey: "/about")
 

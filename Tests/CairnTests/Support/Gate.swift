@@ -39,7 +39,7 @@ final class Gate: Sendable {
 func eventually(
   _ condition: () -> Bool, sourceLocation: SourceLocation = #_sourceLocation
 ) async {
-  let end = ContinuousClock.now.advanced(by: .seconds(60))
+  let end = ContinuousClock.now.advanced(by: .seconds(240))
   while !condition() {
     if ContinuousClock.now > end {
       Issue.record("it did not come true", sourceLocation: sourceLocation)
