@@ -3,6 +3,10 @@ internal import CairnStore
 /// Where asynchronous methods do their work: on some threads of its own, so that none of those that tasks run
 /// on is blocked.
 package final class WorkQueue: Sendable {
+  /// Where caches are opened, which is before they have threads of their own. Many may wait for one that is opened
+  /// elsewhere.
+  package static let opening = WorkQueue(width: 8)
+
   private struct State: Sendable {
     var jobs = WaitingJobs()
     var idle: [ThreadBackgroundQueue]

@@ -130,6 +130,7 @@ extension DiskCache {
     let (changes, last) = (batch.changes, batch.last)
     var records = try storing { () throws(StoreError) in try store.makeBatch() }
     var written: [Int] = []
+    var byteCount = 0
     // Whoever removes a key while its value is loaded finds it outdated from here on; and the write of a value
     // that was loaded before comes before this one, under the same lock.
     for change in changes where !plantedInCache(.batchUnseenByLoads) {
@@ -140,6 +141,7 @@ extension DiskCache {
     where last[change.bytes] == index || plantedInCache(.batchTellsAll) {
       if let value = change.value {
         try valueCoder.withBytes(value) { (value) throws(CacheError) in
+          byteCount += change.bytes.count + value.byteCount
           try storing { () throws(StoreError) in
             try records.setValue(value, forKey: change.bytes, attributes: change.attributes)
           }
@@ -149,6 +151,7 @@ extension DiskCache {
       }
       written.append(index)
     }
+    events.tellFrontBeforeWrite(of: written.count, byteCount)
     var version: UInt64 = 0
     var unwritten = Optional(records)
     let removals = try events.holdingRemovals { () throws(CacheError) in

@@ -83,6 +83,7 @@ extension DiskCache {
     let attributes = attributes(loaded.cost, loaded.lifetime, loaded.idleLimit, [])
     var result = CompareAndSetResult.mismatch(current: nil)
     try encode(loaded.value, forKey: key) { (bytes, value) throws(CacheError) in
+      events.tellFrontBeforeWrite(of: 1, bytes.byteCount + value.byteCount)
       let removals = try events.holdingRemovals { () throws(CacheError) in
         result = try storing { () throws(StoreError) in
           if plantedInCache(.loadedReplaces) {

@@ -12,7 +12,7 @@ extension DiskCache {
     path: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>
   ) async throws(CacheError) -> DiskCache {
-    try await WorkQueue(width: 1).perform { () throws(CacheError) in
+    try await WorkQueue.opening.perform { () throws(CacheError) in
       try DiskCache(
         path: path, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder)
     }
@@ -23,7 +23,7 @@ extension DiskCache {
     name: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>
   ) async throws(CacheError) -> DiskCache {
-    try await WorkQueue(width: 1).perform { () throws(CacheError) in
+    try await WorkQueue.opening.perform { () throws(CacheError) in
       try DiskCache(
         name: name, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder)
     }

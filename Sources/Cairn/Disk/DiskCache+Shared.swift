@@ -6,7 +6,8 @@ extension DiskCache {
   /// it anew. Names in different namespaces are different caches.
   ///
   /// - Throws: `otherType` where the live cache of that name has keys or values of another type, or a tier in
-  ///   memory; else as `init(name:)`: `locked` where another process has it open, or this one does by `init`.
+  ///   memory; else as `init(name:)`: `locked` where another process has it open, or this one does by `init`, or
+  ///   where the caller is just opening it, as its log may be.
   public static func shared(
     name: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>
@@ -16,7 +17,7 @@ extension DiskCache {
       variables: CacheLocation.variables)
   }
 
-  /// The same, on a thread of its own, so that none of those that tasks run on waits for the disk.
+  /// The same, on a thread of the caches, so that none of those that tasks run on waits for the disk.
   public static func openShared(
     name: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>
@@ -31,7 +32,7 @@ extension DiskCache {
     name: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>, variables: [String: String]
   ) async throws(CacheError) -> DiskCache {
-    try await WorkQueue(width: 1).perform { () throws(CacheError) in
+    try await WorkQueue.opening.perform { () throws(CacheError) in
       try shared(
         name: name, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
         variables: variables)
@@ -62,7 +63,7 @@ extension DiskCache where Key: Codable, Value: Codable {
       name: name, configuration: configuration, keyCoder: .standard, valueCoder: .standard)
   }
 
-  /// The same, on a thread of its own.
+  /// The same, on a thread of the caches.
   public static func openShared(
     name: String, configuration: DiskCacheConfiguration
   ) async throws(CacheError) -> DiskCache {

@@ -53,6 +53,7 @@ extension DiskCache {
   ) throws(CacheError) -> UInt64 {
     noteWrite(bytes)
     let attributes = attributes(cost, lifetime, idleLimit, metadata)
+    events.tellFrontBeforeWrite(of: 1, bytes.byteCount + value.byteCount)
     var version: UInt64 = 0
     let removals = try events.holdingRemovals { () throws(CacheError) in
       version = try storing { () throws(StoreError) in
@@ -93,6 +94,7 @@ extension DiskCache {
     var result = CompareAndSetResult.mismatch(current: nil)
     try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
       noteWrite(bytes)
+      events.tellFrontBeforeWrite(of: 1, bytes.byteCount + value.byteCount)
       let removals = try events.holdingRemovals { () throws(CacheError) in
         result = try storing { () throws(StoreError) in
           try store.compareAndSet(

@@ -76,6 +76,9 @@ final class DiskEvents<Key: Hashable & Sendable>: Sendable {
     for observer in state.withLock({ $0.observers }) { observer.body(event, version) }
   }
 
+  /// To be told before a write.
+  func tellFrontBeforeWrite(of count: Int, _ byteCount: Int) { front?.willWrite(count, byteCount) }
+
   /// To be told of a write that did not come from the front.
   func tellFront(_ key: Key, version: UInt64) { front?.didWrite(key, version) }
 
@@ -216,6 +219,9 @@ struct DiskFront<Key: Sendable>: Sendable {
   /// That a trim is about to return after which nothing is there from before it. Somebody else may have removed
   /// some of it, and the front not told of that yet. A removal of all is told by `didRemove` always.
   var didTrimToZero: @Sendable () -> Void
+  /// That so many entries are about to be written, which have so many bytes. Runs under no lock, and not before the
+  /// bytes are known.
+  var willWrite: @Sendable (_ count: Int, _ byteCount: Int) -> Void
   /// That the store is about to be closed; by `close`, not by the end of the cache.
   var willClose: @Sendable () -> Void
   /// That it is closed.

@@ -4,20 +4,38 @@ internal import CairnStore
 ///
 /// A cache has its place from when `shared` opened it until its tier on disk begins to close. Then the place is
 /// empty, though it is still there: who asks opens another one, and waits for the store. It goes when the store is
-/// closed, so that there are never more places than caches that are open.
+/// closed, so that there are never more places than caches that are open. Where a front is gone and its tier on
+/// disk kept alone, nobody knows for how long: who asks is told that the store is locked.
 enum SharedCaches {
   private enum Place: Sendable {
-    /// Somebody opens it.
-    case opening
+    /// This thread opens it, in the place of one that was there.
+    case opening(by: ThreadID, replacing: Weak?)
     case open(Weak)
   }
 
   private struct Weak: Sendable {
     /// Never looked at under the lock but to be handed out: the reference could be the last one.
     weak var cache: (any AnyObject & Sendable)?
-    /// The tier on disk.
-    let tier: ObjectIdentifier
+    /// The tier on disk, of which the same holds.
+    weak var tier: (any AnyObject & Sendable)?
+    let tierID: ObjectIdentifier
     var isClosing = false
+    /// Whether nothing is left of the front, but for what holds the tier.
+    var isFrontGone = false
+
+    init(cache: any AnyObject & Sendable, tier: any AnyObject & Sendable) {
+      self.cache = cache
+      self.tier = tier
+      tierID = ObjectIdentifier(tier)
+    }
+  }
+
+  private enum Answer {
+    case live(any AnyObject & Sendable)
+    /// Nobody else opens it, until told otherwise.
+    case open(replacing: Weak?)
+    /// This thread does already.
+    case circle
   }
 
   /// By the bytes of the path: names that are equal texts may be two directories.
@@ -27,52 +45,91 @@ enum SharedCaches {
   /// the others wait.
   ///
   /// - Parameter tier: its tier on disk, which may be itself.
-  /// - Throws: `otherType` where the live one is of another type; what `open` throws.
+  /// - Throws: `otherType` where the live one is of another type; `locked` where this thread is just opening it;
+  ///   what `open` throws.
   static func cache<Cache: AnyObject & Sendable>(
-    at path: String, tier: (Cache) -> AnyObject, open: () throws(CacheError) -> Cache
+    at path: String, tier: (Cache) -> any AnyObject & Sendable,
+    open: () throws(CacheError) -> Cache
   ) throws(CacheError) -> Cache {
-    let path = Array(path.utf8)
-    let (live, isReplacement) = places.waitUntil { places -> ((any AnyObject & Sendable)?, Bool)? in
-      switch places[path] {
+    let key = Array(path.utf8)
+    let thread = ThreadID.current
+    let answer = places.waitUntil { places -> Answer? in
+      var old: Weak?
+      switch places[key] {
+      case .opening(by: thread, replacing: _) where !plantedInCache(.openerWaits): return .circle
       case .opening: return nil
       case .open(let weak):
-        if let cache = weak.cache { return (cache, false) }
-        places[path] = .opening
-        return (nil, true)
-      case nil:
-        places[path] = .opening
-        return (nil, false)
+        if let cache = weak.cache { return .live(cache) }
+        old = weak
+      case nil: break
       }
+      places[key] = .opening(by: thread, replacing: old)
+      return .open(replacing: old)
     }
-    if let live {
+    switch answer {
+    case .live(let live):
       guard let cache = live as? Cache else {
         throw .otherType(found: "\(type(of: live))", expected: "\(Cache.self)")
       }
       return cache
-    }
-    do throws(CacheError) {
-      let cache = try opened(isReplacement: isReplacement, open)
-      enter(.open(Weak(cache: cache, tier: ObjectIdentifier(tier(cache)))), at: path)
-      return cache
-    } catch {
-      enter(nil, at: path)
-      throw error
+    case .circle: throw .store(.locked(path: path))
+    case .open(let old):
+      do throws(CacheError) {
+        let cache = try opened(at: key, isReplacement: old != nil, open)
+        enter(.open(Weak(cache: cache, tier: tier(cache))), at: key)
+        return cache
+      } catch {
+        leave(key)
+        throw error
+      }
     }
   }
 
   /// Opens a cache. One that was there before may still be closing its store, on another thread.
   private static func opened<Cache>(
-    isReplacement: Bool, _ open: () throws(CacheError) -> Cache
+    at key: [UInt8], isReplacement: Bool, _ open: () throws(CacheError) -> Cache
   ) throws(CacheError) -> Cache {
     let end = ContinuousClock.now.advanced(by: .seconds(10))
+    var endOfFront: ContinuousClock.Instant?
     while true {
       do throws(CacheError) { return try open() } catch {
-        guard isReplacement, case .store(.locked) = error, ContinuousClock.now < end else {
-          throw error
+        let now = ContinuousClock.now
+        guard isReplacement, case .store(.locked) = error, now < end else { throw error }
+        if isKept(at: key) {
+          // A front gives its tier up just after it has told that it is gone.
+          let lastTry = endOfFront ?? now.advanced(by: .milliseconds(200))
+          if now >= lastTry && !plantedInCache(.keptTierAwaited) { throw error }
+          endOfFront = lastTry
         }
         pause(for: .milliseconds(1))
       }
     }
+  }
+
+  /// Whether the tier lives whose place it was, and its front does not.
+  private static func isKept(at key: [UInt8]) -> Bool {
+    let tier = places.withLock { places -> (any AnyObject & Sendable)? in
+      guard case .opening(_, let old?) = places[key], old.isFrontGone, !old.isClosing else {
+        return nil
+      }
+      return old.tier
+    }
+    return tier != nil
+  }
+
+  /// To be called where nothing was opened: who was there before has his place again, if he lives.
+  private static func leave(_ key: [UInt8]) {
+    let tier = places.withLock { places -> (any AnyObject & Sendable)? in
+      guard case .opening(_, let old?) = places[key], let tier = old.tier else {
+        places[key] = nil
+        return nil
+      }
+      places[key] = .open(old)
+      return tier
+    }
+    places.wakeAll()
+    // The last reference, perhaps: its end empties the place.
+    withExtendedLifetime(tier) {}
   }
 
   private static func enter(_ place: Place?, at path: [UInt8]) {
@@ -86,11 +143,19 @@ enum SharedCaches {
   static func beginClosing(_ tier: AnyObject) -> Bool {
     if plantedInCache(.closingStaysShared) { return true }
     return places.withLock { places in
-      guard let (path, weak) = find(ObjectIdentifier(tier), in: places), !weak.isClosing else {
-        return false
-      }
-      places[path] = .open(Weak(cache: nil, tier: weak.tier, isClosing: true))
-      return true
+      change(ObjectIdentifier(tier), in: &places) { weak in
+        if weak.isClosing { return false }
+        weak.cache = nil
+        weak.isClosing = true
+        return true
+      } ?? false
+    }
+  }
+
+  /// To be called when a front goes that had this tier.
+  static func endFront(of tier: AnyObject) {
+    places.withLock { places in
+      _ = change(ObjectIdentifier(tier), in: &places) { $0.isFrontGone = true }
     }
   }
 
@@ -98,15 +163,32 @@ enum SharedCaches {
   static func endClosing(_ tier: AnyObject) {
     if plantedInCache(.deadPlacesKept) { return }
     places.withLock { places in
-      if let (path, _) = find(ObjectIdentifier(tier), in: places) { places[path] = nil }
+      for (path, place) in places {
+        switch place {
+        case .open(let weak) where weak.tierID == ObjectIdentifier(tier): places[path] = nil
+        case .opening(let thread, let weak?) where weak.tierID == ObjectIdentifier(tier):
+          places[path] = .opening(by: thread, replacing: nil)
+        default: continue
+        }
+        return
+      }
     }
   }
 
-  private static func find(
-    _ tier: ObjectIdentifier, in places: [[UInt8]: Place]
-  ) -> ([UInt8], Weak)? {
+  /// Changes what is known of a tier, where it has a place or had it until somebody began to open another.
+  private static func change<Result>(
+    _ tier: ObjectIdentifier, in places: inout [[UInt8]: Place], _ body: (inout Weak) -> Result
+  ) -> Result? {
     for (path, place) in places {
-      if case .open(let weak) = place, weak.tier == tier { return (path, weak) }
+      switch place {
+      case .open(var weak) where weak.tierID == tier:
+        defer { places[path] = .open(weak) }
+        return body(&weak)
+      case .opening(let thread, var weak?) where weak.tierID == tier:
+        defer { places[path] = .opening(by: thread, replacing: weak) }
+        return body(&weak)
+      default: continue
+      }
     }
     return nil
   }

@@ -203,10 +203,22 @@ extension MemoryCache {
   /// writes keep theirs. With `.sieve` those that were read alone. Who tells of a key says so by `noteTold`.
   ///
   /// - Complexity: O(keys); with `.sieve` O(n). The lock is held for some hundreds at a time.
+  ///
+  /// Before them come those that were read and then evicted here.
   func takeRecentKeys() -> [Key] {
-    let count = lock.withLock { exchange(&$0.untoldReadCount, with: 0) }
-    if count == 0 { return [] }
-    return configuration.policy == .sieve ? takeRecentKeysBySweep() : takeRecentKeysByWalk()
+    let (hasRead, evicted) = lock.withLock { state in
+      let newest = state.table.list.newest
+      // A read of what was taken and not told yet counts for nothing, and moves it to the front.
+      let hasMoved = newest != noSlot && state.table.nodes[Int(newest)].isRecent
+      let count = exchange(&state.untoldReadCount, with: 0)
+      return (
+        count > 0 || hasMoved && !plantedInCache(.movedUnseen),
+        exchange(&state.evictedUntold, with: [])
+      )
+    }
+    if !hasRead { return evicted }
+    return evicted
+      + (configuration.policy == .sieve ? takeRecentKeysBySweep() : takeRecentKeysByWalk())
   }
 
   private func takeRecentKeysByWalk() -> [Key] {

@@ -22,6 +22,8 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @usableFromInline var isTrimScheduled = false
   /// How many entries, at most, were read that the tier below does not know of.
   @usableFromInline var untoldReadCount = 0
+  /// Keys of entries that were read and evicted before the tier below knew.
+  @usableFromInline var evictedUntold: [Key] = []
   /// Whether somebody was asked to tell the tier below what is used, where there is one.
   @usableFromInline var isTellingScheduled = false
 
@@ -72,9 +74,22 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @inlinable
   mutating func remove(_ slot: UInt32, _ cause: CacheRemovalCause, _ removed: inout Removed) {
     statistics.note(cause)
+    // What was taken to be told is no more recent.
+    let isUntold = table.nodes[Int(slot)].isRead && table.nodes[Int(slot)].isRecent
     if let payload = table.remove(slot) {
+      if isUntold { noteUntold(payload.key, cause) }
       removed.append(RemovedEntry(key: payload.key, value: payload.value, cause: cause))
     }
+  }
+
+  /// Keeps the key of an entry that was read, where the tier below still has it. A telling is asked for when so
+  /// many were read.
+  @usableFromInline
+  mutating func noteUntold(_ key: Key, _ cause: CacheRemovalCause) {
+    guard case .evicted = cause, evictedUntold.count < manyReadsCount,
+      !plantedInCache(.evictedNotTold)
+    else { return }
+    evictedUntold.append(key)
   }
 
   /// Removes one entry that has expired.

@@ -29,9 +29,10 @@ enum PlantedCacheBug: String, CaseIterable, Sendable {
   case removalBelowUnheard, writeBelowUnheard, seenNotNoted, uncertainWriteKept, memoryFirst
   case removedKeyDecoded, iterationNotNoted, othersRemovalServed, closeBelowUnheard, lateHitIsMiss
   case recencyNotTold, victimInUse, takenNotSpared, tellingLeftToOther, manyReadsLeft
-  case toldBeforeFreed
+  case toldBeforeFreed, freedAfterOthersTelling, movedUnseen, evictedNotTold
+  case frontLeavesMemory
   // One cache of a name.
-  case closingStaysShared, deadPlacesKept
+  case closingStaysShared, deadPlacesKept, keptTierAwaited, openerWaits
   // On disk: metadata and coders.
   case tagNotWritten, tagIgnored, metadataNotChecked, dropTakesNewValue, droppedWhereKept
   // On disk: reads, writes, and what is told of them.

@@ -11,10 +11,12 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Weak, since the store holds what holds this.
   private let store = Lock(WeakStore())
   private let background: any BackgroundQueue
-  /// What was taken from memory to be told, in the order of use. One telling at a time, so that a trim that waited
-  /// for it finds all of it done. Under it the store is called and a coder that is known to do nothing else; a
-  /// user's coder is not.
-  private let telling = Lock<ArraySlice<TierKey<Key>>>([])
+  /// What was taken from memory to be told, in the order of use. Held for the walk through memory alone, so that
+  /// who frees memory does not wait for the disk.
+  private let taken = Lock<ArraySlice<TierKey<Key>>>([])
+  /// One telling at a time, so that a trim that waited for it finds all of it done. Under it the store is called
+  /// and a coder that is known to do nothing else; a user's coder is not.
+  private let telling = Lock(())
   /// Evictions below since the last telling.
   private let evictionCount = Atomic(0)
   /// How many of them, and of reads that were not told, ask for the next: a sixty-fourth of what the store had
@@ -50,23 +52,25 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     evictionCount.store(0, ordering: .relaxed)
     let count = (try? store.usage().indexedKeyCount) ?? 0
     countToTell.store(count / 64, ordering: .relaxed)
-    telling.withLock { $0 += memory.takeRecentKeys() }
+    taken.withLock { $0 += memory.takeRecentKeys() }
+    if plantedInCache(.freedAfterOthersTelling) { telling.withLock { _ in } }
     body()
     if knowsKeysByBytes {
-      let told = telling.withLock { keys in
+      let told = telling.withLock { _ in
+        let keys = taken.withLock { exchange(&$0, with: []) }
         for key in keys { tell(key, store) }
-        return exchange(&keys, with: [])
+        return keys
       }
       withExtendedLifetime(told) {}
       return
     }
     if plantedInCache(.tellingLeftToOther) {
-      for key in telling.withLock({ exchange(&$0, with: []) }) { tell(key, store) }
+      for key in taken.withLock({ exchange(&$0, with: []) }) { tell(key, store) }
     }
     // One by one, since the coder of a user runs under no lock. Who comes meanwhile tells what is left, so that
     // nothing is when he returns, but for what others are just coding.
-    while let key = telling.withLock({ $0.popFirst() }) { tell(key, store) }
-    let told = telling.withLock { $0.isEmpty ? exchange(&$0, with: []) : [] }
+    while let key = taken.withLock({ $0.popFirst() }) { tell(key, store) }
+    let told = taken.withLock { $0.isEmpty ? exchange(&$0, with: []) : [] }
     withExtendedLifetime(told) {}
   }
 
@@ -109,10 +113,16 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// To be called before a write that may make entries go to keep limits: telling later, what was used before
   /// it would count as used after it. Where there are many, that is done after every sixty-fourth of them that
   /// goes or is read alone, since telling costs more than an eviction does; those in use are spared in between.
-  func tellBeforeWrite() {
-    guard let store = store.withLock({ $0.store }), store.isNearLimit else { return }
-    let count = evictionCount.load(ordering: .relaxed) + memory.untoldReadCount
-    if count >= countToTell.load(ordering: .relaxed) { tell() }
+  ///
+  /// - Parameters:
+  ///   - count: how many entries are written.
+  ///   - byteCount: how many bytes they have.
+  func tellBeforeWrite(of count: Int, _ byteCount: Int) {
+    guard let store = store.withLock({ $0.store }),
+      store.isNearLimit(adding: count, byteCount: byteCount)
+    else { return }
+    let untoldCount = evictionCount.load(ordering: .relaxed) + memory.untoldReadCount
+    if untoldCount >= countToTell.load(ordering: .relaxed) { tell() }
   }
 
   /// Has the background tell, so that no write has to: to be called where many were read.

@@ -48,9 +48,12 @@ extension TieredCache {
   public func events(bufferingNewest limit: Int = 1024) -> AsyncStream<TierEvent<Key>> {
     let (stream, continuation) = AsyncStream.makeStream(
       of: TierEvent<Key>.self, bufferingPolicy: .bufferingNewest(limit))
-    let end = StreamEnd(continuation)
-    let observation = observe { event in end.continuation.yield(event) }
-    continuation.onTermination = { _ in observation.cancel() }
+    let observation = observe { event in continuation.yield(event) }
+    let id = streams.add(continuation)
+    continuation.onTermination = { [weak streams] _ in
+      observation.cancel()
+      streams?.remove(id)
+    }
     return stream
   }
 }

@@ -45,8 +45,7 @@ extension TieredCache {
     let key = try tierKey(key)
     return try await disk.loadValue(forKey: key.key, load) { [self] in
       try peek(key)
-    } keep: { [held, recency] (loaded, write) throws(CacheError) in
-      recency.tellBeforeWrite()
+    } keep: { [held] (loaded, write) throws(CacheError) in
       let entry = PublishedEntry(
         loaded.value, key, loaded.cost, loaded.lifetime, loaded.idleLimit, held)
       do throws(CacheError) {

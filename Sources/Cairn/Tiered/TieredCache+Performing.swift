@@ -10,7 +10,7 @@ extension TieredCache {
     valueCoder: ValueCoder<Value>,
     costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil
   ) async throws(CacheError) -> TieredCache {
-    try await WorkQueue(width: 1).perform { () throws(CacheError) in
+    try await WorkQueue.opening.perform { () throws(CacheError) in
       try TieredCache(
         path: path, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
         costing: costing)
@@ -23,7 +23,7 @@ extension TieredCache {
     valueCoder: ValueCoder<Value>,
     costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil
   ) async throws(CacheError) -> TieredCache {
-    try await WorkQueue(width: 1).perform { () throws(CacheError) in
+    try await WorkQueue.opening.perform { () throws(CacheError) in
       try TieredCache(
         name: name, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
         costing: costing)

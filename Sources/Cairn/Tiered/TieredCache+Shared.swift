@@ -7,7 +7,8 @@ extension TieredCache {
   /// caches.
   ///
   /// - Throws: `otherType` where the live cache of that name has keys or values of another type; else as
-  ///   `init(name:)`: `locked` where another process has it open, or this one does by `init`.
+  ///   `init(name:)`: `locked` where another process has it open, or this one does by `init`, or keeps the tier
+  ///   on disk of one whose front is gone, or where the caller is just opening it, as its log may be.
   public static func shared(
     name: String, configuration: TieredCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>,
@@ -18,7 +19,7 @@ extension TieredCache {
       costing: costing, variables: CacheLocation.variables)
   }
 
-  /// The same, on a thread of its own, so that none of those that tasks run on waits for the disk.
+  /// The same, on a thread of the caches, so that none of those that tasks run on waits for the disk.
   public static func openShared(
     name: String, configuration: TieredCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>,
@@ -36,7 +37,7 @@ extension TieredCache {
     costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil,
     variables: [String: String]
   ) async throws(CacheError) -> TieredCache {
-    try await WorkQueue(width: 1).perform { () throws(CacheError) in
+    try await WorkQueue.opening.perform { () throws(CacheError) in
       try shared(
         name: name, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
         costing: costing, variables: variables)
@@ -71,7 +72,7 @@ extension TieredCache where Key: Codable, Value: Codable {
       costing: costing)
   }
 
-  /// The same, on a thread of its own.
+  /// The same, on a thread of the caches.
   public static func openShared(
     name: String, configuration: TieredCacheConfiguration,
     costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil

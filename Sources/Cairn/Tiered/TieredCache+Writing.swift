@@ -34,7 +34,6 @@ extension TieredCache {
     _ value: Value, forKey key: TierKey<Key>, cost: UInt64?, lifetime: Duration?,
     idleLimit: Duration?, metadata: [UInt8], durability: Durability?
   ) throws(CacheError) -> UInt64 {
-    recency.tellBeforeWrite()
     let entry = PublishedEntry(value, key, cost, lifetime, idleLimit, held)
     if plantedInCache(.memoryFirst) { held.publish(entry, version: .max >> 2) }
     do throws(CacheError) {
@@ -61,7 +60,6 @@ extension TieredCache {
     durability: Durability? = nil
   ) throws(CacheError) -> CompareAndSetResult {
     let key = try tierKey(key)
-    recency.tellBeforeWrite()
     let entry = PublishedEntry(value, key, cost, lifetime, idleLimit, held)
     do throws(CacheError) {
       let result = try disk.compareAndWrite(
@@ -90,7 +88,6 @@ extension TieredCache {
       entries.append(
         PublishedEntry(value, try tierKey(key), nil, lifetime, idleLimit, held))
     }
-    recency.tellBeforeWrite()
     do throws(CacheError) {
       let versions = try disk.writeBatch(
         entries.lazy.map { (key: $0.key.key, value: $0.value) }, lifetime: lifetime,
@@ -230,6 +227,16 @@ extension TieredCache {
       forKeys: tickets.lazy.map(\.key.key), to: lifetime, durability: durability)
     for (key, ticket) in tickets {
       held.extendLifetime(of: key, to: times.expires, ticket: ticket)
+    }
+    if count < tickets.count {
+      // Which of them have no value was not told, so that each is as if its caller was shown it.
+      for (key, _) in tickets {
+        if let info = try? disk.info(forKey: key.key) {
+          noteSeen(info.version, of: key)
+        } else {
+          noteShownAbsent(key)
+        }
+      }
     }
     return count
   }

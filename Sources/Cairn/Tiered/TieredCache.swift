@@ -14,10 +14,11 @@ internal import CairnStore
 /// its own limits stays on disk.
 ///
 /// All methods may be called from any thread; each takes effect at one moment, and no read finds what is
-/// older than what a read before it has found, or than a write that has returned; `count`, `keys`, `forEachKey`
-/// and `remove(where:)` are no such reads: while a removal is under way, a key that they do not show any more may
-/// still be found. A write that throws has not happened, and the old value stays in both tiers; but after
-/// `durabilityUnknown` the new one is on disk as far as anybody can tell, and memory holds neither.
+/// older than what a read before it has found, or than a write that has returned; `count`, `keys`, `forEachKey`,
+/// `remove(where:)` and `trim(toCount:)` are no such reads: while a removal is under way, a key that they do not
+/// show or count any more may still be found. A write that throws has not happened, and the old value stays in
+/// both tiers; but after `durabilityUnknown` the new one is on disk as far as anybody can tell, and memory holds
+/// neither.
 ///
 /// Keys are told apart by their bytes, as on disk: two strings that are canonically equal and differ in
 /// their UTF-8 are two keys.
@@ -32,6 +33,7 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// Whether `==` of keys may not agree with their bytes.
   @usableFromInline let comparesBytes: Bool
   let recency: TierRecency<Key, Value>
+  let streams = StreamEnds<TierEvent<Key>>()
   /// As it was opened.
   public let configuration: TieredCacheConfiguration
   let environment: MemoryCacheEnvironment
@@ -128,6 +130,8 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         if plantedInCache(.othersRemovalServed) { return }
         // Also where nothing is held: what was read below before must not be put in.
         held.removeAll(cause: .removed, isToldOfNothing: false)
+      } willWrite: { count, byteCount in
+        recency.tellBeforeWrite(of: count, byteCount)
       } willClose: {
         recency.tell()
       } didClose: {
@@ -175,7 +179,15 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   }
 
   /// Closes the store, if `close` was not called. Errors are lost: call `close` to see them.
-  deinit { recency.tell() }
+  deinit {
+    recency.tell()
+    // The tier on disk, and with it what tells memory of what goes there, may be kept alone.
+    if !plantedInCache(.frontLeavesMemory) {
+      held.removeAll(cause: .evicted(.trim), isToldOfNothing: false)
+      streams.end()
+    }
+    SharedCaches.endFront(of: disk)
+  }
 
   // MARK: State
 

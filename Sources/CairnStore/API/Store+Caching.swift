@@ -38,8 +38,10 @@ extension Store {
 
   package func makeBatch() throws(StoreError) -> Batch { try engine.makeBatch() }
 
-  /// Whether the next write may make others go, to keep the limits.
-  package var isNearLimit: Bool { engine.isNearLimit }
+  /// Whether a write of so many entries and bytes may make others go, to keep the limits.
+  package func isNearLimit(adding count: Int, byteCount: Int) -> Bool {
+    engine.isNearLimit(adding: count, byteCount: byteCount)
+  }
 
   /// What the store holds.
   ///

@@ -37,10 +37,11 @@ extension Engine {
   /// The same while shards may have to be read for it.
   private static let loadingGroupLimit = 4
 
-  /// Whether the next write may make others go.
-  package var isNearLimit: Bool {
-    index.count >= limits.countLimit
-      || table.total.liveByteCount >= limits.liveByteLimit - limits.liveByteLimit / 64
+  /// Whether a write of so many entries may make others go, which have so many bytes, and some beside.
+  package func isNearLimit(adding count: Int, byteCount: Int) -> Bool {
+    index.count > limits.countLimit - min(count, limits.countLimit)
+      || table.total.liveByteCount
+        >= limits.liveByteLimit - limits.liveByteLimit / 64 - min(byteCount, limits.liveByteLimit)
   }
 
   private var isOverLimit: Bool {

@@ -1,4 +1,6 @@
 import CairnStore
+import Dispatch
+import Foundation
 import FuzzSupport
 import Testing
 
@@ -202,5 +204,86 @@ struct SharedCacheTests {
       path: scene("c"), configuration: configuration)
     try opened.setValue(1, forKey: "k")
     #expect(try opened.value(forKey: "k") == 1)
+  }
+
+  @Test("Where its tier on disk alone was kept, it is locked, which nobody waits for")
+  func tierKept() throws {
+    var disk: DiskCache<String, Int>? = try (shared("a") as TieredCache<String, Int>).disk
+    let start = ContinuousClock.now
+    for _ in 0..<2 {
+      #expect(throws: CacheError.store(.locked(path: scene("a")))) {
+        let _: TieredCache<String, Int> = try shared("a")
+      }
+      // The place is there as long as the store is open.
+      #expect(SharedCaches.count(below: scene.directory) == 1)
+    }
+    #expect(start.duration(to: .now) < .seconds(8))
+    try disk?.setValue(1, forKey: "k")
+    disk = nil
+    let cache: TieredCache<String, Int> = try shared("a")
+    #expect(try cache.value(forKey: "k") == 1)
+    try cache.disk.close()
+    let next: TieredCache<String, Int> = try shared("a")
+    #expect(next !== cache)
+  }
+
+  @Test("Who opens it and asks for it meanwhile is told that it is locked")
+  func openerAsks() throws {
+    let found = Record<CacheError?>()
+    let ended = DispatchSemaphore(value: 0)
+    Thread.detachNewThread { [self] in
+      _ = try? SharedCaches.cache(at: scene("a"), tier: \.disk) {
+        () throws(CacheError) -> TieredCache<String, Int> in
+        do throws(CacheError) {
+          let _: TieredCache<String, Int> = try shared("a")
+          found.add(nil)
+        } catch { found.add(error) }
+        throw .store(.closed(path: scene("a")))
+      }
+      ended.signal()
+    }
+    try #require(ended.wait(timeout: .now() + 10) == .success)
+    #expect(found.all == [.store(.locked(path: scene("a")))])
+    let cache: TieredCache<String, Int> = try shared("a")
+    #expect(try cache.count() == 0)
+  }
+
+  @Test("Many tasks that wait for one to be opened take no thread each")
+  func waitingTasks() async throws {
+    let isOpening = DispatchSemaphore(value: 0)
+    let gate = DispatchSemaphore(value: 0)
+    let opener = Task.detached { [self] in
+      try await WorkQueue(width: 1).perform { [self] () throws(CacheError) in
+        try SharedCaches.cache(at: scene("a"), tier: \.disk) {
+          () throws(CacheError) -> TieredCache<String, Int> in
+          isOpening.signal()
+          gate.wait()
+          return try TieredCache(path: scene("a"), configuration: configuration)
+        }
+      }
+    }
+    #expect(isOpening.wait(timeout: .now() + 60) == .success)
+    let countBefore = try threadCount()
+    let tasks = (0..<300).map { _ in
+      Task.detached { [self] in
+        try await TieredCache<String, Int>.openShared(
+          name: "a", configuration: configuration, keyCoder: .string, valueCoder: .json(),
+          variables: ["XDG_CACHE_HOME": scene.directory])
+      }
+    }
+    var most = 0
+    for _ in 0..<20 {
+      try await Task.sleep(for: .milliseconds(50))
+      most = max(most, try threadCount())
+    }
+    gate.signal()
+    let cache = try await opener.value
+    for task in tasks { #expect(try await task.value === cache) }
+    // Other tests run at the same time.
+    #expect(most < countBefore + 150)
+  }
+
+  private func threadCount() throws -> Int {
+    try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").count
   }
 }

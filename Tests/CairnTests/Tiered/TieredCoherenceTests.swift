@@ -145,7 +145,7 @@ struct TieredCoherenceTests {
     }
   }
 
-  @Test("Who is shown that there is nothing does not find what went", arguments: 0..<6)
+  @Test("Who is shown that there is nothing does not find what went", arguments: 0..<7)
   func shownAbsent(way: Int) throws {
     let cache: TieredCache<String, Int> = try scene.cache()
     let version = try cache.setValue(1, forKey: "a")
@@ -160,7 +160,8 @@ struct TieredCoherenceTests {
     case 4:
       #expect(
         try cache.compareAndSet(2, forKey: "a", expecting: version) == .mismatch(current: nil))
-    default: #expect(try !cache.extendLifetime(forKey: "a", to: .seconds(1)))
+    case 5: #expect(try !cache.extendLifetime(forKey: "a", to: .seconds(1)))
+    default: #expect(try cache.extendLifetimes(forKeys: ["b", "a"], to: .seconds(1)) == 0)
     }
     #expect(try cache.value(forKey: "a") == nil)
   }

@@ -75,6 +75,25 @@ struct TieredEventTests {
     #expect(tiers == [.disk, .memory])
   }
 
+  @Test("With the front goes what memory holds, and streams end, though its tier on disk is kept")
+  func frontGone() async throws {
+    var cache: TieredCache<Int, Int>? = try scene.cache()
+    let disk = try #require(cache?.disk)
+    let held = try #require(cache?.held)
+    let stream = try #require(cache?.events())
+    for key in 0..<3 { try cache?.setValue(key, forKey: key) }
+    _ = try cache?.value(forKey: 0)
+    cache = nil
+    #expect(held.heldCount == 0)
+    try #require(held.observerCount == 0 && disk.observerCount == 0)
+    var last: TierEvent<Int>?
+    for await event in stream { last = event }
+    #expect(last == TierEvent(.removedAll(count: 3), in: .memory))
+    // What was read is told before, and the disk has everything.
+    #expect(try disk.store.keysByRecency().last == disk.bytes(of: 0))
+    #expect(try disk.value(forKey: 2) == 2)
+  }
+
   @Test("The memory tier tells of itself, with values")
   func memory() throws {
     let cache: TieredCache<String, Int> = try scene.cache()

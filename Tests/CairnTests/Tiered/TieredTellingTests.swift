@@ -1,0 +1,133 @@
+import CairnStore
+import Dispatch
+import Foundation
+import FuzzSupport
+import Testing
+
+@testable import Cairn
+
+@Suite("When the disk is told what was read from memory", .timeLimit(.minutes(5)))
+struct TieredTellingTests {
+  let scene = TieredScene()
+
+  private func keysByRecency<Value>(_ cache: TieredCache<Int, Value>) throws -> [Int] {
+    try cache.disk.store.keysByRecency().map { bytes in
+      try bytes.withBytes { try KeyCoder<Int>.integer.decode($0) }
+    }
+  }
+
+  @Test("What is read again after it was taken to be told is told once more")
+  func readWhileTold() throws {
+    let cache: MemoryCache<Int, Int> = MemoryScene().cache(count: 3000)
+    for key in 0..<1000 { cache[key] = key }
+    for key in 0..<1000 { cache.read(key) }
+    #expect(cache.takeRecentKeys() == Array(0..<1000))
+    // None of them is told yet, so that this read changes the order alone.
+    cache.read(3)
+    #expect(cache.takeRecentKeys() == [3])
+    #expect(cache.takeRecentKeys() == [])
+  }
+
+  @Test("What is read is told, though memory has dropped it meanwhile")
+  func droppedBefore() throws {
+    let cache: TieredCache<Int, Int> = try scene.cache(held: 2)
+    for key in 0..<5 { try cache.setValue(key, forKey: key) }
+    for key in [3, 0, 1] { _ = try cache.value(forKey: key) }
+    #expect(try !cache.memory.contains(3))
+    cache.recency.tell()
+    #expect(try keysByRecency(cache) == [2, 4, 0, 1, 3])
+    // Once.
+    _ = try cache.disk.value(forKey: 2)
+    cache.recency.tell()
+    #expect(try keysByRecency(cache) == [4, 0, 1, 3, 2])
+  }
+
+  @Test("Where memory is short, it is freed while another telling reads the disk")
+  func freedMeanwhile() throws {
+    let clock = GatedClock()
+    let cache: TieredCache<Int, Int> = try scene.cache { $0.disk.store.clock = clock }
+    for key in 0..<3 { try cache.setValue(key, forKey: key) }
+    for key in 0..<3 { _ = try cache.value(forKey: key) }
+    let ended = DispatchSemaphore(value: 0)
+    Thread.detachNewThread {
+      clock.waitsHere()
+      cache.recency.tell()
+      ended.signal()
+    }
+    #expect(comesTrue { clock.isWaiting })
+    let freed = DispatchSemaphore(value: 0)
+    let observation = cache.memory.observe { event, _ in
+      if case .removedAll = event { freed.signal() }
+    }
+    Thread.detachNewThread {
+      cache.respond(to: .critical)
+      ended.signal()
+    }
+    #expect(freed.wait(timeout: .now() + 10) == .success)
+    clock.open()
+    for _ in 0..<2 { ended.wait() }
+    observation.cancel()
+    #expect(try keysByRecency(cache) == [0, 1, 2])
+  }
+
+  private static let coders = [KeyCoder<Int>.integer, .json().comparingByEquality()]
+
+  @Test("It is told before a batch that begins below the limit and ends above", arguments: coders)
+  func beforeBatch(coder: KeyCoder<Int>) throws {
+    let cache: TieredCache<Int, Int> = try scene.cache(keys: coder, values: .standard, count: 10)
+    for key in 0..<8 { try cache.setValue(key, forKey: key) }
+    _ = try cache.value(forKey: 0)
+    try cache.setValues((8..<12).map { (key: $0, value: $0) })
+    #expect(try Set(cache.keys()) == [0, 3, 4, 5, 6, 7, 8, 9, 10, 11])
+  }
+
+  @Test(
+    "It is told before a large value that has no room beside the others", arguments: coders, 0..<3)
+  func beforeLargeValue(coder: KeyCoder<Int>, way: Int) async throws {
+    let cache: TieredCache<Int, [UInt8]> = try scene.cache(
+      keys: coder, values: .standard, bytes: 512 << 10)
+    for key in 0..<60 { try cache.setValue([UInt8](repeating: 1, count: 8000), forKey: key) }
+    #expect(try cache.count() == 60)
+    for key in [1, 0] { _ = try cache.value(forKey: key) }
+    let large = [UInt8](repeating: 2, count: 64 << 10)
+    switch way {
+    case 0: try cache.setValue(large, forKey: 60)
+    case 1: _ = try cache.compareAndSet(large, forKey: 60, expecting: nil)
+    default: _ = try await cache.value(forKey: 60) { large }
+    }
+    let keys = try Set(cache.keys())
+    #expect(keys.count < 60 && keys.isSuperset(of: [0, 1, 60]) && !keys.contains(2))
+    let order = try cache.disk.store.keysByRecency().suffix(3).map { bytes in
+      try bytes.withBytes { try coder.decode($0) }
+    }
+    #expect(order == [1, 0, 60])
+  }
+}
+
+/// The time, for which one thread has to wait.
+private final class GatedClock: WallClock {
+  private struct State {
+    var waiter: Thread?
+    var isWaiting = false
+  }
+
+  private let state = Lock(State())
+  private let gate = DispatchSemaphore(value: 0)
+
+  var isWaiting: Bool { state.withLock { $0.isWaiting } }
+
+  /// Has this thread wait when it next asks for the time.
+  func waitsHere() { state.withLock { $0.waiter = Thread.current } }
+
+  func open() { gate.signal() }
+
+  func now() -> Timestamp {
+    let waits = state.withLock { state in
+      guard state.waiter === Thread.current, !state.isWaiting else { return false }
+      state.isWaiting = true
+      return true
+    }
+    if waits { gate.wait() }
+    return ManualClock.start
+  }
+}
