@@ -16,7 +16,7 @@ struct DiskEventTests {
     try cache.setValue(1, forKey: "other")
     cache.observe { [weak cache] event in
       first.add(event)
-      if event == .inserted(key: "x") { try? cache?.removeValue(forKey: "x") }
+      if event == .inserted(key: "x") { _ = try? cache?.removeValue(forKey: "x") }
     }
     cache.observe { second.add($0) }
     try cache.setValue(2, forKey: "x")
