@@ -19,7 +19,7 @@ enum PlantedCacheBug: String, CaseIterable, Sendable {
   // Trims and policies.
   case trimTakesNewValue, handSeesNewEntry
   // After the lock.
-  case removalNotTold, manyDestroyedHere
+  case removalNotTold, manyDestroyedHere, observerIDReused
   // Loads.
   case everyoneLoads, loadWithoutLook, leaverCancelsLoad, abandonedLoadGoesOn, circleUnseen
   case writeDuringLoadUnseen, outdatedLoadJoined, loadedReplaces, urgencyLost
@@ -29,7 +29,7 @@ enum PlantedCacheBug: String, CaseIterable, Sendable {
   case removalBelowUnheard, writeBelowUnheard, seenNotNoted, uncertainWriteKept, memoryFirst
   case removedKeyDecoded, iterationNotNoted, othersRemovalServed, closeBelowUnheard, lateHitIsMiss
   case recencyNotTold, victimInUse, takenNotSpared, tellingLeftToOther, manyReadsLeft
-  case toldBeforeFreed
+  case toldBeforeFreed, batchRemovalUnheard
   // One cache of a name.
   case closingStaysShared, deadPlacesKept
   // On disk: metadata and coders.
