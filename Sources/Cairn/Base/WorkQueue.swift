@@ -9,22 +9,32 @@ package final class WorkQueue: Sendable {
 
   private struct State: Sendable {
     var jobs = WaitingJobs()
-    var idle: [ThreadBackgroundQueue]
+    var idle: [ThreadBackgroundQueue] = []
+    /// How many more may be made.
+    var unmadeCount: Int
+
+    /// One that has nothing to do; where there is none, a new one, unless there are as many as there may be.
+    mutating func takeIdle() -> ThreadBackgroundQueue? {
+      if let queue = idle.popLast() { return queue }
+      if unmadeCount == 0 { return nil }
+      unmadeCount -= 1
+      return ThreadBackgroundQueue()
+    }
   }
 
   private let state: Lock<State>
 
   /// - Parameter width: how many jobs run at once. Less than 1 is as 1.
   package init(width: Int) {
-    // Their threads live only while there is something to do.
-    state = Lock(State(idle: (0..<max(1, width)).map { _ in ThreadBackgroundQueue() }))
+    // Made when they are needed, and their threads live only while there is something to do.
+    state = Lock(State(unmadeCount: max(1, width)))
   }
 
   /// Runs a job as soon as one of the threads is free.
   package func run(_ job: @escaping @Sendable () -> Void) {
     let queue = state.withLock { state in
       state.jobs.append(job)
-      return state.idle.popLast()
+      return state.takeIdle()
     }
     guard let queue else { return }
     queue.run {

@@ -100,10 +100,16 @@ extension DiskCache {
   private func commit(
     _ batch: consuming DiskBatch<Key, Value>, durability: Durability?
   ) throws(CacheError) {
-    let keys = batch.changes.map { $0.value == nil ? nil : $0.key }
+    let changes = batch.changes.map { (key: $0.key, isRemoval: $0.value == nil) }
     let versions = try commitUntold(batch, durability: durability)
-    for (key, version) in zip(keys, versions) {
-      if let key, let version { events.tellFront(key, version: version) }
+    for (change, version) in zip(changes, versions) {
+      guard let version, !(change.isRemoval && plantedInCache(.batchRemovalUnheard)) else {
+        continue
+      }
+      // Of a removal too: it may have found nothing since another's, of which the front is not told yet, came
+      // before it.
+      events.tellFront(
+        change.key, version: version, cause: change.isRemoval ? .removed : .replaced)
     }
   }
 

@@ -10,6 +10,12 @@ extension DiskCache {
   /// told as inserted, and as expired when it is removed. Values are not told: they would have to be read.
   /// One that was dropped since it could not be decoded is told as removed.
   ///
+  /// The exception is what an observer itself does to the cache: that is told at once, within the call that does
+  /// it, before the rest of what the observer was called for. So observers that were added after it are told of
+  /// what it did first, and then of what it was told of; and all are told only then of what else that call did, as
+  /// the other keys of a batch, and what had to make room. Observers that tell others what is in the cache need
+  /// ones that do not change it.
+  ///
   /// Keys are decoded only while somebody listens; of one that cannot be, the log tells.
   ///
   /// - Returns: what ends it.
@@ -20,7 +26,8 @@ extension DiskCache {
     events.add { event, _ in body(event) }
   }
 
-  /// What happens to the cache from now on.
+  /// What happens to the cache from now on, in the order of `observe`, with its exception where an observer changes
+  /// the cache.
   ///
   /// - Parameter limit: how many events wait at most for who reads the stream; the newest stay.
   /// - Returns: a stream that ends with the cache.

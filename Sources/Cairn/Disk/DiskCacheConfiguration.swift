@@ -27,7 +27,11 @@ public struct DiskCacheConfiguration: Sendable {
   public var corruptStorePolicy: CorruptStorePolicy = .refuse
 
   /// How many of the asynchronous methods run at once, each on a thread of its own; the others wait.
-  /// Default 2. Less than 1 is as 1.
+  /// Default 2. Less than 1 is as 1; `.max` is no limit.
+  ///
+  /// A thread is made when there is work for it, and ends when there is none. Without a limit there are as many as
+  /// calls under way; where the system gives no more, the work is done on the thread that asks for it. More than
+  /// some dozens wait for each other at the disk.
   public var asyncWidth: Int = 2
 
   /// - Parameters:

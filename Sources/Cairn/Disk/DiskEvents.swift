@@ -80,7 +80,11 @@ final class DiskEvents<Key: Hashable & Sendable>: Sendable {
   func tellFrontBeforeWrite(of count: Int, _ byteCount: Int) { front?.willWrite(count, byteCount) }
 
   /// To be told of a write that did not come from the front.
-  func tellFront(_ key: Key, version: UInt64) { front?.didWrite(key, version) }
+  ///
+  /// - Parameter cause: what became by it of a value from before: it was replaced or removed.
+  func tellFront(_ key: Key, version: UInt64, cause: CacheRemovalCause = .replaced) {
+    front?.didWrite(key, version, cause)
+  }
 
   /// Does a write to the store. What that removes on this thread is told to observers only by the
   /// `noteInsertions` that is to follow; where the write throws, at once.
@@ -213,9 +217,9 @@ extension CacheRemovalCause {
 struct DiskFront<Key: Sendable>: Sendable {
   /// What went, whoever caused it.
   var didRemove: @Sendable (RemovalEvent) -> Void
-  /// A write that did not come from the front, with its version. What it replaced may have been removed
-  /// before, and the front not told of that yet.
-  var didWrite: @Sendable (_ key: Key, _ version: UInt64) -> Void
+  /// A write that did not come from the front, or a removal in a batch, with its version, and why what was there
+  /// before is gone. That may have been removed before, and the front not told of it yet.
+  var didWrite: @Sendable (_ key: Key, _ version: UInt64, _ cause: CacheRemovalCause) -> Void
   /// That a trim is about to return after which nothing is there from before it. Somebody else may have removed
   /// some of it, and the front not told of that yet. A removal of all is told by `didRemove` always.
   var didTrimToZero: @Sendable () -> Void

@@ -6,15 +6,21 @@ extension MemoryCache {
   /// noticed that an entry had expired or memory was short. It may use the cache. What one thread does is
   /// told in order; what several do at once is told in any order.
   ///
+  /// The exception is what an observer itself does to the cache: that is told at once, within the call that does
+  /// it, before the rest of what the observer was called for. So observers that were added after it are told of
+  /// what it did first, and then of what it was told of; and all are told only then of what else that call did, as
+  /// what had to make room. Observers that tell others what is in the cache need ones that do not change it.
+  ///
   /// - Returns: what ends it.
   @discardableResult
   public func observe(
     _ body: @escaping @Sendable (_ event: CacheEvent<Key>, _ value: Value?) -> Void
   ) -> CacheObservation {
     let id = lock.withLock { state in
-      let id = (state.observers.last?.id ?? 0) + 1
-      state.observers.append(CacheObserver(id: id, body: body))
-      return id
+      if plantedInCache(.observerIDReused) { state.lastObserverID = state.observers.last?.id ?? 0 }
+      state.lastObserverID += 1
+      state.observers.append(CacheObserver(id: state.lastObserverID, body: body))
+      return state.lastObserverID
     }
     return CacheObservation { [weak self] in self?.cancelObserver(id) }
   }
@@ -29,7 +35,7 @@ extension MemoryCache {
   }
 
   /// What happens to the cache from now on, without the values, so that a stream that nobody reads
-  /// holds none of them.
+  /// holds none of them. In the order of `observe`, with its exception where an observer changes the cache.
   ///
   /// - Parameter limit: how many events wait at most for who reads the stream; the newest stay.
   /// - Returns: a stream that ends with the cache.

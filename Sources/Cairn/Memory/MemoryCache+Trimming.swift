@@ -228,8 +228,8 @@ extension MemoryCache {
   /// writes there are.
   @usableFromInline
   func scheduleTrim() {
-    guard let interval = configuration.autoTrimInterval else { return }
-    environment.background.run(after: interval) { [weak self] in self?.runScheduledTrim() }
+    guard let trimInterval else { return }
+    environment.background.run(after: trimInterval) { [weak self] in self?.runScheduledTrim() }
   }
 
   private func runScheduledTrim() {

@@ -26,6 +26,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   @usableFromInline let byteCosting: (@Sendable (Value) -> UInt64)?
   /// Whether removing what has expired is to be asked for.
   @usableFromInline let schedulesTrims: Bool
+  /// How long after it was asked for; `nil`: never.
+  let trimInterval: Duration?
   /// As it was made, but for the limits, which may have changed since.
   let configuration: MemoryCacheConfiguration
   let environment: MemoryCacheEnvironment
@@ -58,7 +60,11 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     self.costing = costing
     byteCosting = costing == nil ? makeByteCosting() : nil
     clock = CacheClock(configuration)
-    schedulesTrims = configuration.autoTrimInterval != nil
+    // A timer that is due at once would do nothing else.
+    trimInterval = configuration.autoTrimInterval.flatMap {
+      $0 > .zero ? max($0, .milliseconds(10)) : nil
+    }
+    schedulesTrims = trimInterval != nil
     lock = CacheLock(
       MemoryState(
         countLimit: configuration.countLimit, costLimit: configuration.costLimit,

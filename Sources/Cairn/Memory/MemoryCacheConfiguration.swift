@@ -25,7 +25,8 @@ public struct MemoryCacheConfiguration: Sendable {
   /// Which entry goes where there is one too many. Default `.leastRecentlyUsed`.
   public var policy: EvictionPolicy = .leastRecentlyUsed
 
-  /// How often what has expired is removed while nobody uses the cache; `nil`: never. Default 60 s.
+  /// How often what has expired is removed while nobody uses the cache; `nil`, zero or less: never. Less than 10 ms
+  /// is as 10 ms. Default 60 s.
   ///
   /// Reads find nothing expired, and writes remove some of it, without that. It only gives memory back
   /// sooner. It runs on a thread that the caches of a process share, and only while there is an entry

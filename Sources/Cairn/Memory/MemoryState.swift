@@ -14,6 +14,8 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @usableFromInline var lastVersion: UInt64 = 0
   @usableFromInline var statistics = MemoryCacheStatistics()
   @usableFromInline var observers: [CacheObserver<Key, Value>] = []
+  /// None is given twice: who cancels late must not end another's observation.
+  @usableFromInline var lastObserverID: UInt64 = 0
   /// What is known of writes to keys, those with the same lowest bits of the hash together.
   @usableFromInline var stripes: SlotArray<WriteStripe>
   /// Counts the removals of all.

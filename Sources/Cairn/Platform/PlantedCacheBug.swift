@@ -19,7 +19,7 @@ enum PlantedCacheBug: String, CaseIterable, Sendable {
   // Trims and policies.
   case trimTakesNewValue, handSeesNewEntry
   // After the lock.
-  case removalNotTold, manyDestroyedHere
+  case removalNotTold, manyDestroyedHere, observerIDReused
   // Loads.
   case everyoneLoads, loadWithoutLook, leaverCancelsLoad, abandonedLoadGoesOn, circleUnseen
   case writeDuringLoadUnseen, outdatedLoadJoined, loadedReplaces, urgencyLost
@@ -30,7 +30,7 @@ enum PlantedCacheBug: String, CaseIterable, Sendable {
   case removedKeyDecoded, iterationNotNoted, othersRemovalServed, closeBelowUnheard, lateHitIsMiss
   case recencyNotTold, victimInUse, takenNotSpared, tellingLeftToOther, manyReadsLeft
   case toldBeforeFreed, freedAfterOthersTelling, movedUnseen, evictedNotTold
-  case frontLeavesMemory
+  case frontLeavesMemory, batchRemovalUnheard
   // One cache of a name.
   case closingStaysShared, deadPlacesKept, keptTierAwaited, openerWaits
   // On disk: metadata and coders.

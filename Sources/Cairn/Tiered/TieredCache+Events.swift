@@ -27,7 +27,8 @@ extension TieredCache {
   /// was told that the disk has nothing, and another may have written just then. For what is gone, listen to the
   /// disk.
   ///
-  /// It is called after the change, outside all locks, on the thread that caused it; it may use the cache.
+  /// It is called after the change, outside all locks, on the thread that caused it; it may use the cache. What it
+  /// does is told before the rest of what it was called for, as with `MemoryCache.observe` and `DiskCache.observe`.
   ///
   /// - Returns: what ends it.
   @discardableResult
@@ -41,7 +42,8 @@ extension TieredCache {
     return CacheObservation { for observation in observations { observation.cancel() } }
   }
 
-  /// What happens to both tiers from now on.
+  /// What happens to both tiers from now on, in the order of `observe`, with its exception where an observer changes
+  /// the cache.
   ///
   /// - Parameter limit: how many events wait at most for who reads the stream; the newest stay.
   /// - Returns: a stream that ends with the cache.

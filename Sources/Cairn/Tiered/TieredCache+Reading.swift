@@ -228,7 +228,8 @@ extension TieredCache {
     if news.contains(.atOnce) { recency.tell(key) }
     if news.contains(.soon) && !plantedInCache(.manyReadsLeft) { recency.tellSoon() }
     if news.contains(.later) {
-      environment.background.run(after: configuration.recencyInterval) { [weak self] in
+      let interval = max(configuration.recencyInterval, .milliseconds(1))
+      environment.background.run(after: interval) { [weak self] in
         // From here on a read asks for the next telling.
         self?.held.endTelling()
         self?.recency.tell()

@@ -122,10 +122,10 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
       environment: environment,
       front: DiskFront { event in
         Self.drop(event, from: held, keyCoder, comparesBytes: comparesBytes, recency)
-      } didWrite: { key, version in
+      } didWrite: { key, version, cause in
         if plantedInCache(.writeBelowUnheard) { return }
         let bytes = comparesBytes ? try? keyCoder.encode(key) { [UInt8](copying: $0) } : nil
-        held.invalidate(TierKey(key, bytes: bytes), through: version - 1, .replaced)
+        held.invalidate(TierKey(key, bytes: bytes), through: version - 1, cause)
       } didTrimToZero: {
         if plantedInCache(.othersRemovalServed) { return }
         // Also where nothing is held: what was read below before must not be put in.
@@ -136,7 +136,9 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         recency.tell()
       } didClose: {
         // What is under way cannot put anything in any more: its tickets are void.
-        if !plantedInCache(.closeBelowUnheard) { held.removeAll(cause: .evicted(.trim)) }
+        if plantedInCache(.closeBelowUnheard) { return }
+        // A second close has nothing to tell.
+        held.removeAll(cause: .evicted(.trim), isToldOfNothing: false)
       })
     self.held = held
     self.recency = recency

@@ -130,10 +130,12 @@ extension Engine {
     removal.holdsEvents = true
     defer { tell(&removal) }
     try eviction.withLock { (list) throws(StoreError) in
-      // Where all that is chosen is read again and again, somebody else's writes make room.
-      var lastNumber = list.number + 3
+      // Where all that is chosen is read again and again, limits come first from some list on. What a
+      // compaction has moved and somebody read meanwhile is found again in a list after that; where it is
+      // written again and again, those writes make room.
+      var lastSparing = list.number + 3
       var lastAskedNumber: Int?
-      while isOverLimit, list.number <= lastNumber {
+      while isOverLimit, list.number <= lastSparing + 10 {
         let (count, byteCount) = excess
         // Without a number of bytes, it is the number of entries that is too large.
         removal.cause = .evicted(byteCount == .max ? .countLimit : .liveByteLimit)
@@ -144,6 +146,7 @@ extension Engine {
         let lastAsked = lastAskedNumber ?? list.number + 1
         lastAskedNumber = lastAsked
         removal.asksForUse = list.number <= lastAsked
+        removal.sparesRead = list.number < lastSparing
         let removedCount = removal.summary.count
         do throws(StoreError) {
           let seenCount = try remove(victims, byteTarget: byteCount, in: &removal)
@@ -152,7 +155,7 @@ extension Engine {
           if case .noSpace = error { list.putBack(victims.count) }
           throw error
         }
-        if removal.summary.count > removedCount { lastNumber = list.number + 3 }
+        if removal.summary.count > removedCount { lastSparing = list.number + 3 }
       }
     }
   }

@@ -5,7 +5,9 @@ extension Engine {
   package func trim(
     toCount limit: Int, order: TrimOrder, durability: Durability?
   ) throws(StoreError) -> RemovalSummary {
-    var removal = try beginRemoval(.evicted(.trim), sparesRead: order == .leastRecentlyUsed)
+    // To zero means to zero, whoever reads meanwhile.
+    var removal = try beginRemoval(
+      .evicted(.trim), sparesRead: order == .leastRecentlyUsed && limit > 0)
     let limit = max(0, limit)
     try removeExpired(in: &removal) { index.count > limit }
     var wanted = index.count - limit
@@ -21,7 +23,8 @@ extension Engine {
   package func trim(
     toBytes limit: Int, order: TrimOrder, durability: Durability?
   ) throws(StoreError) -> RemovalSummary {
-    var removal = try beginRemoval(.evicted(.trim), sparesRead: order == .leastRecentlyUsed)
+    var removal = try beginRemoval(
+      .evicted(.trim), sparesRead: order == .leastRecentlyUsed && limit > 0)
     try trim(in: &removal, toBytes: max(0, limit), order)
     return try finish(removal, durability)
   }

@@ -41,8 +41,8 @@ package final class Engine: Sendable {
   let checkpoints: CheckpointProgress
   /// How often a compaction has made room on a full disk, and how many writers wait for one.
   let roomGains = Atomic(0)
-  /// How many pinned bytes a write has last waited for in vain, on a full disk.
-  let pinnedInVain = Atomic(0)
+  /// How many segments had been given up when a write last waited for their space in vain, on a full disk.
+  let retirementsInVain = Atomic(-1)
   let roomSeekers = Atomic(0)
   /// For jobs that wait; it holds this engine until `close`.
   let handle = EngineHandle()

@@ -86,7 +86,8 @@ struct EvictionList: ~Copyable {
     collected.removeAll(keepingCapacity: true)
     shard = 0
     isFirst = false
-    bound = index.recency.now + 1
+    // All is all: also what is read before its shard is looked at.
+    bound = all ? .max : index.recency.now + 1
     if all || count <= 4 * length { return }
     // Hashes tell nothing of ticks, so one shard is a fair sample.
     for _ in 0..<HashIndex.shardCount {

@@ -3,7 +3,7 @@ struct Removal {
   var cause: RemovalCause
   let now: Timestamp
   /// Whether an entry that was read since it was chosen stays.
-  let sparesRead: Bool
+  var sparesRead: Bool
   /// Whether an entry that was read elsewhere stays, too.
   var asksForUse: Bool
   private(set) var summary = RemovalSummary()

@@ -183,6 +183,7 @@ package final class Segment: Sendable {
   package func retire() {
     retired.store(true, ordering: .releasing)
     usage.killAll()
+    usage.total.retirements.wrappingAdd(1, ordering: .relaxed)
     if readEnd.load(ordering: .relaxed) > 0 {
       readers.retire(usage.total)
     } else {

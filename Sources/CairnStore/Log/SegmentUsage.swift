@@ -4,6 +4,8 @@ internal import Synchronization
 package final class UsageTotal: Sendable {
   let liveBytes = Atomic(0)
   let pinnedBytes = Atomic(0)
+  /// How many segments, or parts of them, were given up so far.
+  let retirements = Atomic(0)
 
   package init() {}
 

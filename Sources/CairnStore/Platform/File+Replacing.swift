@@ -2,9 +2,9 @@ extension File {
   /// Makes a file with these bytes, or puts it into the place of the one that has its name: whoever opens
   /// the path finds all of the old one or all of the new one. Mode 0600.
   ///
-  /// The bytes are written under another name first: `.cairn-` and some letters and digits, locked as long as
-  /// somebody is at it. What a process that died has left under such a name goes when a process does this in the
-  /// same directory for the first time.
+  /// The bytes are written under another name first: `.cairn-export-` and 13 letters and digits, locked as long as
+  /// somebody is at it. What a process that died has left under such a name goes when another process does this in
+  /// the same directory for the first time.
   package static func replace(
     at path: String, with bytes: RawSpan, fileSystem: any FileSystem
   ) throws(StoreError) {
@@ -41,18 +41,21 @@ extension File {
     }
   }
 
-  private static let prefix = ".cairn-"
+  /// With this and as many digits, drawn at random, as the largest number has, nobody names a file of theirs.
+  private static let prefix = ".cairn-export-"
+  private static let digitCount = 13
   /// Where leftovers were looked for.
   private static let swept = Lock<Set<FileIdentity>>([])
 
-  /// A new file under a name that no other call takes at the same time, short whatever the other's length is;
+  /// A new file under a name that no other call takes at the same time, as long whatever the other's length is;
   /// locked, so that nobody takes it for a leftover.
   private static func newFile(
     in directory: Int32, for path: String, fileSystem: any FileSystem
   ) throws(SystemError) -> (File, String) {
     while true {
       let number = try fileSystem.randomBytes(count: 8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-      let name = prefix + String(number, radix: 36)
+      let digits = String(number, radix: 36)
+      let name = prefix + String(repeating: "0", count: digitCount - digits.utf8.count) + digits
       let descriptor = try fileSystem.open(name, in: directory, mode: .createNew)
       let file = File(fileSystem: fileSystem, descriptor: descriptor, name: name, path: path)
       do throws(SystemError) {
@@ -70,8 +73,8 @@ extension File {
     }
   }
 
-  /// Removes files that look like those of `replace`, are this user's and are locked by nobody; once in a
-  /// process for each directory.
+  /// Removes files that look like those of `replace` in all that is known of these, and are locked by nobody; once
+  /// in a process for each directory, since it may hold many names.
   private static func removeLeftovers(
     in directory: Int32, fileSystem: any FileSystem
   ) throws(SystemError) {
@@ -86,6 +89,7 @@ extension File {
       defer { fileSystem.close(descriptor) }
       guard let status = try? fileSystem.status(of: descriptor), status.kind == .regular,
         status.linkCount == 1, status.owner == fileSystem.userIdentifier(),
+        status.permissions == 0o600,
         (try? fileSystem.lock(descriptor, exclusively: true)) == true
       else { continue }
       try? fileSystem.unlink(name, in: directory)
@@ -95,7 +99,7 @@ extension File {
   private static func isOfReplacement(_ name: String) -> Bool {
     guard name.hasPrefix(prefix) else { return false }
     let digits = name.utf8.dropFirst(prefix.utf8.count)
-    return (1...13).contains(digits.count)
+    return digits.count == digitCount
       && digits.allSatisfy { (48...57).contains($0) || (97...122).contains($0) }
   }
 }

@@ -128,18 +128,21 @@ package struct FileStatus: Sendable, Hashable {
   package var allocatedByteCount: Int
   package var owner: UInt32
   package var linkCount: Int
+  /// What the owner, the group and others may do with it.
+  package var permissions: UInt32
   /// What tells the file from all others, or `nil` where that is not known.
   package var identity: FileIdentity?
 
   package init(
     kind: Kind, byteCount: Int, allocatedByteCount: Int, owner: UInt32, linkCount: Int,
-    identity: FileIdentity? = nil
+    permissions: UInt32 = 0o600, identity: FileIdentity? = nil
   ) {
     self.kind = kind
     self.byteCount = byteCount
     self.allocatedByteCount = allocatedByteCount
     self.owner = owner
     self.linkCount = linkCount
+    self.permissions = permissions
     self.identity = identity
   }
 }

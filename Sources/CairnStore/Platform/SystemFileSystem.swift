@@ -148,7 +148,7 @@ package final class SystemFileSystem: FileSystem {
       }
     return FileStatus(
       kind: kind, byteCount: Int(status.st_size), allocatedByteCount: Int(status.st_blocks) * 512,
-      owner: status.st_uid, linkCount: Int(status.st_nlink),
+      owner: status.st_uid, linkCount: Int(status.st_nlink), permissions: status.st_mode & 0o7777,
       identity: FileIdentity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino)))
   }
 

@@ -1,4 +1,5 @@
 import CairnStore
+import Dispatch
 import FuzzSupport
 import Synchronization
 import Testing
@@ -77,6 +78,38 @@ struct EvictionTests {
     for key in 0..<(limit + 200) {
       try store.setValue("v", forKey: "\(key)")
       #expect(try store.count() <= limit)
+    }
+  }
+
+  @Test("Limits hold with every write though the few that are there are read all the time")
+  func allBeingRead() throws {
+    let store = try Store(directory.store, .small { $0.countLimit = 4 })
+    let ended = Atomic(false)
+    let most = Mutex(0)
+    DispatchQueue.concurrentPerform(iterations: 3) { thread in
+      if thread == 0 {
+        for number in 0..<6000 {
+          _ = try? store.setValue("v", forKey: "key\(number % 6)")
+          if let count = try? store.count() { most.withLock { $0 = max($0, count) } }
+        }
+        ended.store(true, ordering: .relaxed)
+      }
+      while !ended.load(ordering: .relaxed) {
+        for number in 0..<6 { _ = try? store.value(forKey: "key\(number)") }
+      }
+    }
+    #expect((1...4).contains(most.withLock { $0 }))
+  }
+
+  @Test("A trim to zero leaves nothing, whatever is being read")
+  func trimToZero() throws {
+    var configuration = StoreConfiguration.small()
+    configuration.isInUse = { _ in true }
+    let store = try Store(directory.store, configuration)
+    for trim in [{ try store.trim(toCount: 0) }, { try store.trim(toBytes: 0) }] {
+      for number in 0..<100 { try store.setValue("v", forKey: "key\(number)") }
+      #expect(try trim().count == 100)
+      #expect(try store.count() == 0)
     }
   }
 

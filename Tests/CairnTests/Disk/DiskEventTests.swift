@@ -7,6 +7,25 @@ import Testing
 struct DiskEventTests {
   let scene = DiskScene()
 
+  @Test("What an observer does is told in the middle of what it was told of")
+  func changesByObservers() throws {
+    let cache: DiskCache<String, Int> = try scene.cache(count: 2)
+    let first = Record<CacheEvent<String>>()
+    let second = Record<CacheEvent<String>>()
+    try cache.setValue(1, forKey: "old")
+    try cache.setValue(1, forKey: "other")
+    cache.observe { [weak cache] event in
+      first.add(event)
+      if event == .inserted(key: "x") { _ = try? cache?.removeValue(forKey: "x") }
+    }
+    cache.observe { second.add($0) }
+    try cache.setValue(2, forKey: "x")
+    let evicted = CacheEvent.removed(key: "old", cause: .evicted(.countLimit))
+    let removed = CacheEvent.removed(key: "x", cause: .removed)
+    #expect(first.all == [.inserted(key: "x"), removed, evicted])
+    #expect(second.all == [removed, .inserted(key: "x"), evicted])
+  }
+
   @Test("Every insertion and removal is told, with the cause")
   func causes() throws {
     let cache: DiskCache<Int, Int> = try scene.cache(count: 2)

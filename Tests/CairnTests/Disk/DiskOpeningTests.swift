@@ -136,34 +136,44 @@ struct DiskOpeningTests {
     try cache.setValue("value", forKey: "key")
     try FileManager.default.createDirectory(
       atPath: scene("to"), withIntermediateDirectories: false)
+    let stem = ".cairn-export-0123456789ab"
+    let ours = [stem + "a", ".cairn-export-3w5e11264sgsf"]
     let kept = [
-      ".cairn-", ".cairn-UPPER", ".cairn-a.txt", ".cairn-12345678901234", ".cairn-encoded",
-      ".cairn-lnk", ".cairn-two", "other", "x.cairn-abc",
-    ]
-    func make(_ name: String) throws {
+      // Names that somebody else may have chosen.
+      ".cairn-", ".cairn-0", ".cairn-3w5e11264sgsf", ".cairn-encoded", ".cairn-export",
+      ".cairn-export-",
+      ".cairn-export-notes", stem, stem + "ab", stem + "A", stem + ".", "other", "x" + stem + "a",
+      // Names like those of an export, of what is none of it.
+      stem + "d", stem + "l", stem + "m", stem + "t",
+    ].sorted()
+    func make(_ name: String, mode: Int = 0o600) throws {
       try Data("x".utf8).write(to: URL(filePath: scene("to/" + name)))
+      try FileManager.default.setAttributes(
+        [.posixPermissions: mode], ofItemAtPath: scene("to/" + name))
     }
-    for name in kept where name != ".cairn-encoded" && name != ".cairn-lnk" { try make(name) }
+    for name in kept + ours where name != stem + "d" && name != stem + "l" {
+      try make(name, mode: name == stem + "m" ? 0o640 : 0o600)
+    }
     try FileManager.default.createDirectory(
-      atPath: scene("to/.cairn-encoded"), withIntermediateDirectories: false)
+      atPath: scene("to/\(stem)d"), withIntermediateDirectories: false)
     try FileManager.default.createSymbolicLink(
-      atPath: scene("to/.cairn-lnk"), withDestinationPath: scene("to/other"))
-    try FileManager.default.linkItem(atPath: scene("to/.cairn-two"), toPath: scene("two"))
-    for name in [".cairn-0", ".cairn-3w5e11264sgsf"] { try make(name) }
+      atPath: scene("to/\(stem)l"), withDestinationPath: scene("to/other"))
+    try FileManager.default.linkItem(atPath: scene("to/\(stem)t"), toPath: scene("two"))
     // Somebody is at this one.
-    try make(".cairn-busy")
+    let busyName = stem + "b"
+    try make(busyName)
     let directory = try Directory(readingOnly: scene("to"), fileSystem: SystemFileSystem())
-    let busy = try #require(try directory.openFile(".cairn-busy", mode: .readOnly))
+    let busy = try #require(try directory.openFile(busyName, mode: .readOnly))
     #expect(try busy.lock(exclusively: true))
     func names() throws -> [String] {
       try FileManager.default.contentsOfDirectory(atPath: scene("to")).sorted()
     }
     #expect(try cache.export("key", to: scene("to/out")))
-    #expect(try names() == (kept + [".cairn-busy", "out"]).sorted())
+    #expect(try names() == (kept + [busyName, "out"]).sorted())
     // Nobody has to look for them with every export.
-    try make(".cairn-0")
+    try make(stem + "a")
     #expect(try cache.export("key", to: scene("to/out")))
-    #expect(try names() == (kept + [".cairn-0", ".cairn-busy", "out"]).sorted())
+    #expect(try names() == (kept + [busyName, stem + "a", "out"]).sorted())
   }
 
   @Test("A backup is a cache in its own right")

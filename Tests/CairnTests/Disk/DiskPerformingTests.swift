@@ -8,6 +8,7 @@ import Testing
 private final class Meter: Sendable {
   private let counts = Lock((now: 0, most: 0))
 
+  var now: Int { counts.withLock { $0.now } }
   var most: Int { counts.withLock { $0.most } }
 
   func begin() {
@@ -110,6 +111,32 @@ struct DiskPerformingTests {
       #expect(meter.most == max(1, width))
       #expect(started.all.sorted() == Array(0..<6))
     }
+  }
+
+  @Test("A width without a limit costs nothing, and as many run at once as are asked for")
+  func noLimit() async throws {
+    let cache: DiskCache<Int, Int> = try scene.cache { $0.asyncWidth = .max }
+    let meter = Meter()
+    let gate = DispatchSemaphore(value: 0)
+    let count = 20
+    for _ in 0..<2 {
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 0..<count {
+          group.addTask {
+            try await cache.perform { (_) throws(CacheError) in
+              meter.begin()
+              gate.wait()
+              meter.end()
+            }
+          }
+        }
+        await eventually { meter.now == count }
+        for _ in 0..<count { gate.signal() }
+        try await group.waitForAll()
+      }
+      #expect(meter.now == 0)
+    }
+    #expect(meter.most == count)
   }
 
   @Test("A task that is cancelled before its work began does nothing; one that has begun goes on")

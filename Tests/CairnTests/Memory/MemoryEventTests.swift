@@ -70,6 +70,40 @@ struct MemoryEventTests {
     #expect(second.all == [.inserted(key: 1), .inserted(key: 2)])
   }
 
+  @Test("A second cancel of an observation is none of the observer that came after it")
+  func cancelledTwice() {
+    let cache: MemoryCache<Int, Int> = scene.cache()
+    let first = Record<CacheEvent<Int>>()
+    let second = Record<CacheEvent<Int>>()
+    let observation = cache.observe { event, _ in first.add(event) }
+    observation.cancel()
+    cache.observe { event, _ in second.add(event) }
+    observation.cancel()
+    cache[1] = 1
+    #expect(first.all == [])
+    #expect(second.all == [.inserted(key: 1)])
+    #expect(cache.observerCount == 1)
+  }
+
+  @Test("What an observer does is told in the middle of what it was told of")
+  func changesByObservers() {
+    let cache: MemoryCache<String, Int> = scene.cache(count: 2)
+    let first = Record<CacheEvent<String>>()
+    let second = Record<CacheEvent<String>>()
+    cache["old"] = 1
+    cache["other"] = 1
+    cache.observe { [weak cache] event, _ in
+      first.add(event)
+      if event == .inserted(key: "x") { cache?["x"] = nil }
+    }
+    cache.observe { event, _ in second.add(event) }
+    cache["x"] = 2
+    let evicted = CacheEvent.removed(key: "old", cause: .evicted(.countLimit))
+    let removed = CacheEvent.removed(key: "x", cause: .removed)
+    #expect(first.all == [.inserted(key: "x"), removed, evicted])
+    #expect(second.all == [removed, .inserted(key: "x"), evicted])
+  }
+
   @Test("What an observer holds goes with the cache")
   func leak() {
     let ended = Record<Bool>()

@@ -158,6 +158,19 @@ struct MemoryExpiryTests {
     #expect(scene.background.delays == [.seconds(5)])
   }
 
+  @Test("An interval of zero or less is none, and a short one is at least ten milliseconds")
+  func shortIntervals() {
+    for (interval, delays) in [
+      (Duration.zero, []), (.seconds(-1), []), (.nanoseconds(1), [.milliseconds(10)]),
+      (.milliseconds(10), [.milliseconds(10)]), (.milliseconds(11), [.milliseconds(11)]),
+    ] as [(Duration, [Duration])] {
+      let scene = MemoryScene()
+      let cache: MemoryCache<Int, Int> = scene.cache { $0.autoTrimInterval = interval }
+      cache.setValue(1, forKey: 1, lifetime: .seconds(1))
+      #expect(scene.background.delays == delays, "\(interval)")
+    }
+  }
+
   @Test("The job does not keep the cache alive")
   func timerOfADeadCache() {
     let ended = Record<Bool>()

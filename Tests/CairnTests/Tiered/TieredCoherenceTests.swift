@@ -145,6 +145,25 @@ struct TieredCoherenceTests {
     }
   }
 
+  @Test("A removal in a batch on the disk tier alone hides what another's removal has yet to take")
+  func removalBelow() throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    let version = try cache.setValue(1, forKey: "a")
+    try cache.removeValue(forKey: "a")
+    // As if memory had not been told of the removal yet.
+    let ticket = cache.held.ticket(forKey: key("a"))
+    cache.held.promote(1, forKey: key("a"), ticket: ticket, version: version)
+    let told = Record<TierEvent<String>>()
+    cache.observe { told.add($0) }
+    try cache.disk.write { batch in try batch.removeValue(forKey: "a") }
+    #expect(try cache.value(forKey: "a") == nil)
+    #expect(told.all == [TierEvent(.removed(key: "a", cause: .removed), in: .memory)])
+    // A value that comes later is none of its business.
+    try cache.setValue(2, forKey: "a")
+    #expect(try cache.memory.value(forKey: "a") == 2)
+    #expect(try cache.audit() == [])
+  }
+
   @Test("Who is shown that there is nothing does not find what went", arguments: 0..<7)
   func shownAbsent(way: Int) throws {
     let cache: TieredCache<String, Int> = try scene.cache()

@@ -61,6 +61,17 @@ struct TieredEventTests {
     #expect(told.all == [TierEvent(event, in: .memory), TierEvent(event, in: .disk)])
   }
 
+  @Test("A close tells that memory is emptied, once, and where there was something")
+  func closing() throws {
+    let cache: TieredCache<Int, Int> = try scene.cache()
+    try cache.setValue(1, forKey: 1)
+    let told = Record<TierEvent<Int>>()
+    cache.observe { told.add($0) }
+    try cache.close()
+    try cache.close()
+    #expect(told.all == [TierEvent(.removedAll(count: 1), in: .memory)])
+  }
+
   @Test("A stream of events ends with the cache")
   func stream() async throws {
     var cache: TieredCache<Int, Int>? = try scene.cache()

@@ -15,6 +15,17 @@ struct TieredRecencyTests {
     }
   }
 
+  @Test("However short the interval, the disk is told once in a while, not with each read")
+  func shortIntervals() throws {
+    for interval in [Duration.zero, .seconds(-1), .nanoseconds(1)] {
+      let scene = TieredScene()
+      let cache: TieredCache<Int, Int> = try scene.cache { $0.recencyInterval = interval }
+      try cache.setValue(1, forKey: 1)
+      for _ in 0..<3 { _ = try cache.value(forKey: 1) }
+      #expect(scene.background.delays == [.milliseconds(1)])
+    }
+  }
+
   @Test("Nothing is told with a read, and all of it in order after a while")
   func batches() throws {
     let cache: TieredCache<Int, Int> = try scene.cache()

@@ -209,13 +209,14 @@ extension Engine {
   }
 
   /// Waits until the number of pinned bytes is as wanted, a fifth of a second at most: who holds
-  /// them may have to wait for a processor. Not again for what was waited for in vain, as for a snapshot.
+  /// them may have to wait for a processor. Once in vain, as for a snapshot, not again before more was given up.
   private func awaitPinnedBytes(_ isReached: (Int) -> Bool) {
     var pauses = 200
     while true {
       let pinned = table.total.pinnedByteCount
-      if isReached(pinned) || pinned == pinnedInVain.load(ordering: .relaxed) { return }
-      if pauses == 0 { return pinnedInVain.store(pinned, ordering: .relaxed) }
+      let retirements = table.total.retirements.load(ordering: .relaxed)
+      if isReached(pinned) || retirements == retirementsInVain.load(ordering: .relaxed) { return }
+      if pauses == 0 { return retirementsInVain.store(retirements, ordering: .relaxed) }
       pauses -= 1
       pause(.milliseconds(1))
     }
