@@ -86,7 +86,7 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
 ///
 /// - Returns: whether it came to hold within a time that no sound run takes.
 func comesTrue(_ condition: () -> Bool) -> Bool {
-  let end = ContinuousClock.now.advanced(by: .seconds(240))
+  let end = ContinuousClock.now.advanced(by: .seconds(120))
   while !condition() {
     if ContinuousClock.now > end { return false }
     Thread.sleep(forTimeInterval: 0.001)
