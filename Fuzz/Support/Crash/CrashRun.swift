@@ -8,10 +8,10 @@ import CairnStore
 package final class CrashRun<Choices: ChoiceSource> {
   private var choices: Choices
   private var generator = OperationGenerator()
-  private let clock = ManualClock()
+  let clock = ManualClock()
   private var configuration: StoreConfiguration
   private var disk: SimulatedDisk
-  private var process: SimulatedProcess
+  var process: SimulatedProcess
   private var model = ModelStore()
   /// What a power cut would have left, what may be found then, and when that was.
   private var images:
@@ -21,10 +21,10 @@ package final class CrashRun<Choices: ChoiceSource> {
   private var isMeanwhile = false
   /// Whether something was written since the store was opened and since the last checkpoint.
   private var hasWritten = false
-  package private(set) var tally = Tally()
+  package internal(set) var tally = Tally()
 
   /// A snapshot that is held, and what it must show.
-  private var held: (snapshot: Snapshot, state: ModelState, now: Timestamp)?
+  var held: (snapshot: Snapshot, state: ModelState, now: Timestamp)?
   /// The files of checkpoints that were listed once, the newest last.
   private var checkpoints: [[UInt8]] = []
 
@@ -274,42 +274,6 @@ package final class CrashRun<Choices: ChoiceSource> {
     }
     model.acknowledgedCandidateCount = 0
     model.candidates = []
-  }
-
-  // MARK: Snapshots and backups
-
-  /// A snapshot shows what it did when it was taken, whatever has happened since.
-  private func checkSnapshot() throws {
-    guard let (snapshot, state, now) = held else { return }
-    held = nil
-    defer { snapshot.close() }
-    if process.fileSystem.isDead { return }
-    let intervene = process.fileSystem.intervene
-    process.fileSystem.intervene = nil
-    defer { process.fileSystem.intervene = intervene }
-    let contents = try StoreContents(of: snapshot, now: now)
-    if contents.match([state]) == nil {
-      throw FuzzFailure("a snapshot shows something else: \(contents.differences(from: state))")
-    }
-    tally["snapshots"] += 1
-  }
-
-  /// What is a store where a backup was made is the store that it was made of.
-  private func checkBackup(
-    _ path: String, on environment: Environment, legal: [ModelState]
-  ) throws {
-    let intervene = process.fileSystem.intervene
-    process.fileSystem.intervene = nil
-    defer { process.fileSystem.intervene = intervene }
-    let copy = try Store(
-      path: path, configuration: .simulated(clock), environment: environment, readOnly: true)
-    let contents = try StoreContents(of: copy, now: clock.now())
-    if contents.match(legal) == nil {
-      throw FuzzFailure("a backup differs: \(contents.differences(from: legal[0]))")
-    }
-    try copy.close()
-    let report = try Store.verify(path: path, environment: environment)
-    if !report.errors.isEmpty { throw FuzzFailure("a backup is damaged: \(report.errors)") }
   }
 
   /// Remembers the file of the newest checkpoint.

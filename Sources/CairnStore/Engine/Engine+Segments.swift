@@ -10,6 +10,7 @@ extension Engine {
     _ body: (inout Appender) throws(StoreError) -> Value
   ) throws(StoreError) -> Value {
     var bodyFailure: StoreError?
+    var failureCount = 0
     while true {
       var room = Appender.Room.ready
       var chores: Appender.Chores?
@@ -49,8 +50,9 @@ extension Engine {
         }
       } catch {
         guard case .noSpace(_, _, let limit) = error, limit != .fileSize, mayCompact,
-          bodyFailure == nil, try findRoom(isRemoval: isRemoval)
+          bodyFailure == nil, try findRoom(isRemoval: isRemoval, failureCount: failureCount)
         else { throw error }
+        failureCount += 1
       }
     }
   }

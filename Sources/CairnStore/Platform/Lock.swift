@@ -61,6 +61,13 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
     return try unsafe body(&state.pointee)
   }
 
+  /// Whether a thread held it when this was asked.
+  package var isHeld: Bool {
+    guard unsafe pthread_mutex_trylock(mutex) == 0 else { return true }
+    unsafe pthread_mutex_unlock(mutex)
+    return false
+  }
+
   /// Runs `body` alone with the state until it returns a value; after each `nil` the lock is given
   /// up until another thread calls `wakeAll`, or for no reason.
   ///

@@ -212,6 +212,49 @@ struct FullDiskTests {
   }
 
   @Test(
+    "A write waits for a compaction that holds the last room for its output",
+    .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"),
+    arguments: [2, 10])
+  func beingCompacted(distance: Int) throws {
+    let disk = try TinyDisk(byteCount: 4 << 20)
+    let files = HookFileSystem()
+    let store = try Store(
+      path: disk.path + "/store", configuration: .small { $0.segmentByteLimit = 512 << 10 },
+      environment: Environment(fileSystem: files, background: ManualBackgroundQueue()),
+      readOnly: false)
+    for number in 0..<400 { try store.setValue(value, forKey: "key\(number)") }
+    // A tenth is not worth it that a writer compacts for it.
+    for number in stride(from: 0, to: 400, by: distance) {
+      try store.removeValue(forKey: "key\(number)")
+    }
+    let gate = Gate()
+    let writer = pthread_self()
+    let isCopying = Atomic(false)
+    files.setHook { event in
+      if pthread_equal(pthread_self(), writer) != 0 {
+        // It is about to find no room.
+        if event.call == .allocate { gate.open() }
+      } else if event.call == .read, event.file.hasPrefix("seg-") {
+        isCopying.store(true, ordering: .relaxed)
+      } else if event.call == .synchronize, event.file.hasPrefix("seg-"),
+        isCopying.load(ordering: .relaxed)
+      {
+        gate.passOnce()
+      }
+      return nil
+    }
+    let compaction = Background { _ = try store.compact() }
+    try gate.waitForArrival()
+    try disk.fill()
+    for number in 0..<20 { try store.setValue(value, forKey: "new\(number)") }
+    gate.open()
+    #expect(compaction.finishes())
+    #expect(compaction.error == nil)
+    try store.close()
+    #expect(try Store.verify(path: disk.path + "/store").errors == [])
+  }
+
+  @Test(
     "On a full disk a value can be removed in a store that was just opened",
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))
   func removeAfterOpening() throws {

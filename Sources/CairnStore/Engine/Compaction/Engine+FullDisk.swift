@@ -13,7 +13,9 @@ extension Engine {
 
   /// Makes room for a write that found none; `false` where there is none to be made. To be called under
   /// no lock but that of evictions.
-  func findRoom(isRemoval: Bool) throws(StoreError) -> Bool {
+  ///
+  /// - Parameter failureCount: how often the same write found none before.
+  func findRoom(isRemoval: Bool, failureCount: Int) throws(StoreError) -> Bool {
     if isRemoval, giveHalfOfReserve() { return true }
     if getsPinnedBytesBack() { return true }
     let (dead, live) = appender.withLock { appender in
@@ -23,7 +25,16 @@ extension Engine {
       }
     }
     // A writer that adds something does not rewrite the whole log for a little room.
-    if isRemoval ? dead <= 0 : dead * CompactionPlanner.highestCost < live { return false }
+    if isRemoval ? dead > 0 : dead * CompactionPlanner.highestCost >= live,
+      try compactForRoom(isRemoval: isRemoval, dead: dead)
+    {
+      return true
+    }
+    return awaitMaintenance(failureCount: failureCount)
+  }
+
+  /// Compacts for a writer that found no room; `false` where that gave nothing back.
+  private func compactForRoom(isRemoval: Bool, dead: Int) throws(StoreError) -> Bool {
     let gains = roomGains.load(ordering: .relaxed)
     roomSeekers.wrappingAdd(1, ordering: .relaxed)
     defer { roomSeekers.wrappingSubtract(1, ordering: .relaxed) }
@@ -45,6 +56,20 @@ extension Engine {
     }
     if let failure { throw failure }
     return isFound
+  }
+
+  /// Waits for the end of what is under way in the background and takes room that it gives back: the output
+  /// of a compaction beside its inputs, a checkpoint beside the one before. `false` where there was nothing, or
+  /// the same write has waited often enough.
+  private func awaitMaintenance(failureCount: Int) -> Bool {
+    // At first it may just have ended.
+    let isUnderWay = maintenance.isHeld || switching.isHeld
+    guard failureCount == 0 || isUnderWay && failureCount < 4 else { return false }
+    roomSeekers.wrappingAdd(1, ordering: .relaxed)
+    defer { roomSeekers.wrappingSubtract(1, ordering: .relaxed) }
+    maintenance.withLock { _ in }
+    switching.withLock { _ in }
+    return true
   }
 
   /// Compacts on a disk that has no room for a usual round, what gives back most first.

@@ -1,0 +1,38 @@
+import CairnStore
+
+/// What snapshots and backups of a run must show.
+extension CrashRun {
+  /// A snapshot shows what it did when it was taken, whatever has happened since.
+  func checkSnapshot() throws {
+    guard let (snapshot, state, now) = held else { return }
+    held = nil
+    defer { snapshot.close() }
+    if process.fileSystem.isDead { return }
+    let intervene = process.fileSystem.intervene
+    process.fileSystem.intervene = nil
+    defer { process.fileSystem.intervene = intervene }
+    let contents = try StoreContents(of: snapshot, now: now)
+    if contents.match([state]) == nil {
+      throw FuzzFailure("a snapshot shows something else: \(contents.differences(from: state))")
+    }
+    tally["snapshots"] += 1
+  }
+
+  /// What is a store where a backup was made is the store that it was made of.
+  func checkBackup(
+    _ path: String, on environment: Environment, legal: [ModelState]
+  ) throws {
+    let intervene = process.fileSystem.intervene
+    process.fileSystem.intervene = nil
+    defer { process.fileSystem.intervene = intervene }
+    let copy = try Store(
+      path: path, configuration: .simulated(clock), environment: environment, readOnly: true)
+    let contents = try StoreContents(of: copy, now: clock.now())
+    if contents.match(legal) == nil {
+      throw FuzzFailure("a backup differs: \(contents.differences(from: legal[0]))")
+    }
+    try copy.close()
+    let report = try Store.verify(path: path, environment: environment)
+    if !report.errors.isEmpty { throw FuzzFailure("a backup is damaged: \(report.errors)") }
+  }
+}
