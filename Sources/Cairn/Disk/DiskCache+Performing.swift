@@ -1,12 +1,7 @@
 public import CairnStore
 
-/// The asynchronous forms of what takes long: opening, removing and copying much, waiting for the disk.
-///
-/// Each runs on a thread of the cache's own, so that none of those that tasks run on is blocked; as many at
-/// once as the configuration's `asyncWidth` says. A task that is cancelled before the work began gets
-/// `cancelled` at once, and nothing was done. Once begun, the work goes on to its end, and the call returns what came
-/// of it: it could not be undone.
-extension DiskCache {
+/// What takes long, off the threads that tasks run on.
+extension DiskCache: DiskCaching {
   /// Opens the cache at a path; as `init(path:configuration:keyCoder:valueCoder:)`.
   public static func open(
     path: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
@@ -29,60 +24,10 @@ extension DiskCache {
     }
   }
 
-  /// Does any work with the cache off the threads that tasks run on.
-  ///
-  ///     let pages = try await cache.perform { cache in try cache.values(forKeys: urls) }
   public func perform<Result: Sendable>(
     _ body: @escaping @Sendable (DiskCache) throws(CacheError) -> Result
   ) async throws(CacheError) -> Result {
     try await workers.perform { () throws(CacheError) in try body(self) }
-  }
-
-  /// As `trim(toCount:order:)`.
-  @discardableResult
-  public func performTrim(
-    toCount count: Int, order: TrimOrder = .leastRecentlyUsed
-  ) async throws(CacheError) -> TrimSummary {
-    try await perform { (cache) throws(CacheError) in try cache.trim(toCount: count, order: order) }
-  }
-
-  /// As `trim(toBytes:order:)`.
-  @discardableResult
-  public func performTrim(
-    toBytes byteCount: Int, order: TrimOrder = .leastRecentlyUsed
-  ) async throws(CacheError) -> TrimSummary {
-    try await perform { (cache) throws(CacheError) in
-      try cache.trim(toBytes: byteCount, order: order)
-    }
-  }
-
-  /// As `trim(toFreeDiskSpace:)`.
-  @discardableResult
-  public func performTrim(
-    toFreeDiskSpace byteCount: Int
-  ) async throws(CacheError) -> TrimSummary {
-    try await perform { (cache) throws(CacheError) in
-      try cache.trim(toFreeDiskSpace: byteCount)
-    }
-  }
-
-  /// As `trim(olderThan:by:)`.
-  @discardableResult
-  public func performTrim(
-    olderThan age: Duration, by basis: AgeBasis = .access
-  ) async throws(CacheError) -> TrimSummary {
-    try await perform { (cache) throws(CacheError) in try cache.trim(olderThan: age, by: basis) }
-  }
-
-  /// As `removeExpired()`.
-  @discardableResult
-  public func performRemoveExpired() async throws(CacheError) -> TrimSummary {
-    try await perform { (cache) throws(CacheError) in try cache.removeExpired() }
-  }
-
-  /// As `removeAll()`.
-  public func performRemoveAll() async throws(CacheError) {
-    try await perform { (cache) throws(CacheError) in try cache.removeAll() }
   }
 
   /// Removes everything, and tells how far it has come.
@@ -104,32 +49,6 @@ extension DiskCache {
       continuation.finish()
     }
     return RemovalUpdates(stream: stream)
-  }
-
-  /// As `compact()`.
-  @discardableResult
-  public func performCompact() async throws(CacheError) -> CompactionReport {
-    try await perform { (cache) throws(CacheError) in try cache.compact() }
-  }
-
-  /// As `backup(to:progress:)`.
-  @discardableResult
-  public func performBackup(
-    to destination: String, progress: @escaping @Sendable (BackupProgress) -> Void = { _ in }
-  ) async throws(CacheError) -> BackupReport {
-    try await perform { (cache) throws(CacheError) in
-      try cache.backup(to: destination, progress: progress)
-    }
-  }
-
-  /// As `sync()`.
-  public func performSync() async throws(CacheError) {
-    try await perform { (cache) throws(CacheError) in try cache.sync() }
-  }
-
-  /// As `close()`, which waits for the disk.
-  public func performClose() async throws(CacheError) {
-    try await perform { (cache) throws(CacheError) in try cache.close() }
   }
 }
 

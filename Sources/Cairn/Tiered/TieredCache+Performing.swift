@@ -1,9 +1,7 @@
 public import CairnStore
 
-/// What takes long, done on threads of the tier on disk, so that none of those that tasks run on is blocked;
-/// as with the same methods of ``DiskCache``. A task that is cancelled before its turn gets `cancelled`; what
-/// was begun goes on to its end.
-extension TieredCache {
+/// What takes long, done on threads of the tier on disk.
+extension TieredCache: DiskCaching {
   /// Opens the cache at a path; as `init(path:)`.
   public static func open(
     path: String, configuration: TieredCacheConfiguration, keyCoder: KeyCoder<Key>,
@@ -30,84 +28,14 @@ extension TieredCache {
     }
   }
 
-  /// Runs `body` with the cache.
   public func perform<Result: Sendable>(
     _ body: @escaping @Sendable (TieredCache) throws(CacheError) -> Result
   ) async throws(CacheError) -> Result {
     try await disk.workers.perform { () throws(CacheError) in try body(self) }
   }
 
-  /// As `trim(toCount:order:)`.
-  @discardableResult
-  public func performTrim(
-    toCount count: Int, order: TrimOrder = .leastRecentlyUsed
-  ) async throws(CacheError) -> TrimSummary {
-    try await perform { (cache) throws(CacheError) in try cache.trim(toCount: count, order: order) }
-  }
-
-  /// As `trim(toBytes:order:)`.
-  @discardableResult
-  public func performTrim(
-    toBytes byteCount: Int, order: TrimOrder = .leastRecentlyUsed
-  ) async throws(CacheError) -> TrimSummary {
-    try await perform { (cache) throws(CacheError) in
-      try cache.trim(toBytes: byteCount, order: order)
-    }
-  }
-
-  /// As `trim(toFreeDiskSpace:)`.
-  @discardableResult
-  public func performTrim(
-    toFreeDiskSpace byteCount: Int
-  ) async throws(CacheError) -> TrimSummary {
-    try await perform { (cache) throws(CacheError) in
-      try cache.trim(toFreeDiskSpace: byteCount)
-    }
-  }
-
-  /// As `trim(olderThan:by:)`.
-  @discardableResult
-  public func performTrim(
-    olderThan age: Duration, by basis: AgeBasis = .access
-  ) async throws(CacheError) -> TrimSummary {
-    try await perform { (cache) throws(CacheError) in try cache.trim(olderThan: age, by: basis) }
-  }
-
-  /// As `removeExpired()`.
-  @discardableResult
-  public func performRemoveExpired() async throws(CacheError) -> TrimSummary {
-    try await perform { (cache) throws(CacheError) in try cache.removeExpired() }
-  }
-
-  /// As `removeAll()`.
-  public func performRemoveAll() async throws(CacheError) {
-    try await perform { (cache) throws(CacheError) in try cache.removeAll() }
-  }
-
   /// Removes everything, and tells how far it has come; as `DiskCache.removingAll`.
   public func removingAll() -> RemovalUpdates { disk.removingAll() }
-
-  /// As `sync()`.
-  public func performSync() async throws(CacheError) { try await disk.performSync() }
-
-  /// As `compact()`.
-  @discardableResult
-  public func performCompact() async throws(CacheError) -> CompactionReport {
-    try await disk.performCompact()
-  }
-
-  /// As `backup(to:progress:)`.
-  @discardableResult
-  public func performBackup(
-    to destination: String, progress: @escaping @Sendable (BackupProgress) -> Void = { _ in }
-  ) async throws(CacheError) -> BackupReport {
-    try await disk.performBackup(to: destination, progress: progress)
-  }
-
-  /// As `close()`.
-  public func performClose() async throws(CacheError) {
-    try await perform { (cache) throws(CacheError) in try cache.close() }
-  }
 }
 
 // What concerns the tier on disk alone.

@@ -91,15 +91,6 @@ extension TieredCache {
     return result
   }
 
-  /// The values of many keys, in the order of the keys; `nil` for each that has none. Each is a read of its
-  /// own.
-  public func values(forKeys keys: some Collection<Key>) throws(CacheError) -> [Value?] {
-    var values: [Value?] = []
-    values.reserveCapacity(keys.count)
-    for key in keys { values.append(try value(forKey: key)) }
-    return values
-  }
-
   /// The value of a key; set to `nil`, the value is removed.
   ///
   /// What fails is told to the log and counted; as with the subscript of ``DiskCache``.

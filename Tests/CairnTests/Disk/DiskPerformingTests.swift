@@ -21,6 +21,26 @@ private final class Meter: Sendable {
   func end() { counts.withLock { $0.now -= 1 } }
 }
 
+/// Tries the forms that are the same for all caches on disk.
+func useForms<Cache: DiskCaching<Int, Int>>(of cache: Cache, backup: String) async throws {
+  for number in 0..<20 { try cache.setValue(number, forKey: number) }
+  #expect(try await cache.performTrim(toCount: 15).count == 5)
+  #expect(try await cache.performTrim(toCount: 14, order: .largestFirst).count == 1)
+  let each = Int(try cache.totalCost()) / 14
+  #expect(try await cache.performTrim(toBytes: 10 * each).count == 4)
+  #expect(try await cache.performTrim(toFreeDiskSpace: 0).count == 0)
+  #expect(try await cache.performTrim(olderThan: .seconds(1000)).count == 0)
+  try cache.setValue(1, forKey: 100, cost: nil, lifetime: .zero, idleLimit: nil)
+  #expect(try await cache.performRemoveExpired().count == 1)
+  try await cache.performSync()
+  #expect(try await cache.performCompact().unreadableSegmentCount == 0)
+  #expect(try await cache.performBackup(to: backup).entryCount == 10)
+  #expect(try await cache.perform { (cache) throws(CacheError) in try cache.count() } == 10)
+  try await cache.performRemoveAll()
+  #expect(try cache.count() == 0)
+  try await cache.performClose()
+}
+
 @Suite("The asynchronous forms of a cache on disk")
 struct DiskPerformingTests {
   let scene = DiskScene()
@@ -29,22 +49,7 @@ struct DiskPerformingTests {
   func forms() async throws {
     let cache: DiskCache<Int, Int> = try await DiskCache.open(
       path: scene.path, configuration: .unlimited)
-    for number in 0..<20 { try cache.setValue(number, forKey: number) }
-    #expect(try await cache.performTrim(toCount: 15).count == 5)
-    #expect(try await cache.performTrim(toCount: 14, order: .largestFirst).count == 1)
-    let each = Int(try cache.totalCost()) / 14
-    #expect(try await cache.performTrim(toBytes: 10 * each).count == 4)
-    #expect(try await cache.performTrim(toFreeDiskSpace: 0).count == 0)
-    #expect(try await cache.performTrim(olderThan: .seconds(1000)).count == 0)
-    try cache.setValue(1, forKey: 100, lifetime: .zero)
-    #expect(try await cache.performRemoveExpired().count == 1)
-    try await cache.performSync()
-    #expect(try await cache.performCompact().unreadableSegmentCount == 0)
-    #expect(try await cache.performBackup(to: scene("copy")).entryCount == 10)
-    #expect(try await cache.perform { (cache) throws(CacheError) in try cache.count() } == 10)
-    try await cache.performRemoveAll()
-    #expect(try cache.count() == 0)
-    try await cache.performClose()
+    try await useForms(of: cache, backup: scene("copy"))
     await #expect(throws: CacheError.store(.closed(path: scene.path))) {
       try await cache.performSync()
     }

@@ -1,0 +1,118 @@
+public import CairnStore
+
+/// A cache that keeps its entries on disk: ``DiskCache``, or ``TieredCache`` with one in memory before it.
+///
+/// Its calls wait for the disk. The forms whose names begin with `perform` run on threads of the cache's own, as
+/// many at once as the configuration's `asyncWidth` says, so that none of those that tasks run on is blocked. A task
+/// that is cancelled before the work began gets `cancelled` at once, and nothing was done. Once begun, the work
+/// goes on to its end, and the call returns what came of it: it could not be undone.
+public protocol DiskCaching<Key, Value>: Caching, Trimming where Failure == CacheError {
+  /// Does any work with the cache off the threads that tasks run on.
+  ///
+  ///     let pages = try await cache.perform { cache in try cache.values(forKeys: urls) }
+  func perform<Result: Sendable>(
+    _ body: @escaping @Sendable (Self) throws(CacheError) -> Result
+  ) async throws(CacheError) -> Result
+
+  /// Removes entries until the live bytes on disk are at most so many.
+  ///
+  /// - Parameter byteCount: zero or less removes everything.
+  @discardableResult
+  func trim(toBytes byteCount: Int, order: TrimOrder) throws(CacheError) -> TrimSummary
+
+  /// Gives space back, and removes the least recently used entries, until so many bytes are free on the
+  /// filesystem, or nothing is left to be removed.
+  @discardableResult
+  func trim(toFreeDiskSpace byteCount: Int) throws(CacheError) -> TrimSummary
+
+  /// Makes every write durable that was acknowledged before the call.
+  func sync() throws(CacheError)
+
+  /// Gives back all space of what was overwritten or removed.
+  @discardableResult
+  func compact() throws(CacheError) -> CompactionReport
+
+  /// Copies all that it holds into a new store, while writes go on.
+  @discardableResult
+  func backup(
+    to destination: String, progress: (BackupProgress) -> Void
+  ) throws(CacheError) -> BackupReport
+
+  /// Waits for what is under way, and gives the files up.
+  func close() throws(CacheError)
+}
+
+extension DiskCaching {
+  /// As `trim(toCount:order:)`.
+  @discardableResult
+  public func performTrim(
+    toCount count: Int, order: TrimOrder = .leastRecentlyUsed
+  ) async throws(CacheError) -> TrimSummary {
+    try await perform { (cache) throws(CacheError) in try cache.trim(toCount: count, order: order) }
+  }
+
+  /// As `trim(toBytes:order:)`.
+  @discardableResult
+  public func performTrim(
+    toBytes byteCount: Int, order: TrimOrder = .leastRecentlyUsed
+  ) async throws(CacheError) -> TrimSummary {
+    try await perform { (cache) throws(CacheError) in
+      try cache.trim(toBytes: byteCount, order: order)
+    }
+  }
+
+  /// As `trim(toFreeDiskSpace:)`.
+  @discardableResult
+  public func performTrim(
+    toFreeDiskSpace byteCount: Int
+  ) async throws(CacheError) -> TrimSummary {
+    try await perform { (cache) throws(CacheError) in
+      try cache.trim(toFreeDiskSpace: byteCount)
+    }
+  }
+
+  /// As `trim(olderThan:by:)`.
+  @discardableResult
+  public func performTrim(
+    olderThan age: Duration, by basis: AgeBasis = .access
+  ) async throws(CacheError) -> TrimSummary {
+    try await perform { (cache) throws(CacheError) in try cache.trim(olderThan: age, by: basis) }
+  }
+
+  /// As `removeExpired()`.
+  @discardableResult
+  public func performRemoveExpired() async throws(CacheError) -> TrimSummary {
+    try await perform { (cache) throws(CacheError) in try cache.removeExpired() }
+  }
+
+  /// As `removeAll()`.
+  public func performRemoveAll() async throws(CacheError) {
+    try await perform { (cache) throws(CacheError) in try cache.removeAll() }
+  }
+
+  /// As `sync()`.
+  public func performSync() async throws(CacheError) {
+    try await perform { (cache) throws(CacheError) in try cache.sync() }
+  }
+
+  /// As `compact()`.
+  @discardableResult
+  public func performCompact() async throws(CacheError) -> CompactionReport {
+    try await perform { (cache) throws(CacheError) in try cache.compact() }
+  }
+
+  /// As `backup(to:progress:)`.
+  @discardableResult
+  public func performBackup(
+    to destination: String, progress: @escaping @Sendable (BackupProgress) -> Void = { _ in }
+  ) async throws(CacheError) -> BackupReport {
+    try await perform { (cache) throws(CacheError) in
+      try cache.backup(to: destination, progress: progress)
+    }
+  }
+
+  /// As `close()`, which waits for the disk.
+  public func performClose() async throws(CacheError) {
+    try await perform { (cache) throws(CacheError) in try cache.close() }
+  }
+}
