@@ -58,14 +58,14 @@ package final class WorkQueue: Sendable {
     _ body: @escaping @Sendable () throws(CacheError) -> Result
   ) async throws(CacheError) -> Result {
     let work = AwaitedWork(body)
-    let result: Swift.Result<Result, CacheError> = await withTaskCancellationHandler {
+    await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         if work.isAwaited(by: continuation) { run { work.perform() } }
       }
     } onCancel: {
       if !plantedInCache(.cancelledWaits) { work.cancel() }
     }
-    return try result.get()
+    return try work.result().get()
   }
 }
 
@@ -93,13 +93,16 @@ private struct WaitingJobs: Sendable {
 /// Work that somebody waits for who may be cancelled.
 private final class AwaitedWork<Result: Sendable>: Sendable {
   typealias Body = @Sendable () throws(CacheError) -> Result
-  typealias Waiter = CheckedContinuation<Swift.Result<Result, CacheError>, Never>
+  typealias Waiter = CheckedContinuation<Void, Never>
 
   private enum State: Sendable {
     case new(Body)
     case awaited(Body, Waiter)
-    /// Begun or cancelled. What it would have used is let go.
-    case over
+    /// What it would have used is let go.
+    case begun
+    /// What came of it waits here, under the lock, rather than with the waiter: a task whose continuation was
+    /// resumed before it came to wait is told nothing that Thread Sanitizer sees.
+    case over(Swift.Result<Result, CacheError>)
   }
 
   private let state: Lock<State>
@@ -113,21 +116,39 @@ private final class AwaitedWork<Result: Sendable>: Sendable {
       state = .awaited(body, waiter)
       return true
     }
-    if !isAwaited { waiter.resume(returning: .failure(.cancelled)) }
+    if !isAwaited { waiter.resume() }
     return isAwaited
   }
 
   /// Does it, unless it was cancelled.
   func perform() {
-    guard case .awaited(let body, let waiter) = end() else { return }
-    waiter.resume(returning: Swift.Result(catching: body))
+    guard case .awaited(let body, let waiter) = replaceState(by: .begun) else { return }
+    let result = Swift.Result(catching: body)
+    state.withLock { $0 = .over(result) }
+    waiter.resume()
   }
 
   func cancel() {
-    if case .awaited(_, let waiter) = end() { waiter.resume(returning: .failure(.cancelled)) }
+    if case .awaited(_, let waiter) = replaceState(by: .over(.failure(.cancelled))) {
+      waiter.resume()
+    }
   }
 
-  private func end() -> State {
-    state.withLock { exchange(&$0, with: .over) }
+  /// What came of it, for the waiter that was resumed.
+  func result() -> Swift.Result<Result, CacheError> {
+    state.withLock { state in
+      guard case .over(let result) = state else { preconditionFailure("resumed before the end") }
+      return result
+    }
+  }
+
+  /// Only what was not begun yet can be.
+  private func replaceState(by next: State) -> State? {
+    state.withLock { state in
+      switch state {
+      case .new, .awaited: exchange(&state, with: next)
+      case .begun, .over: nil
+      }
+    }
   }
 }

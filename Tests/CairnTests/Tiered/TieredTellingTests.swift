@@ -107,7 +107,8 @@ struct TieredTellingTests {
 /// The time, for which one thread has to wait.
 private final class GatedClock: WallClock {
   private struct State {
-    var waiter: Thread?
+    // By identity: a thread holds what it runs, which may hold this.
+    var waiter: ObjectIdentifier?
     var isWaiting = false
   }
 
@@ -117,13 +118,13 @@ private final class GatedClock: WallClock {
   var isWaiting: Bool { state.withLock { $0.isWaiting } }
 
   /// Has this thread wait when it next asks for the time.
-  func waitsHere() { state.withLock { $0.waiter = Thread.current } }
+  func waitsHere() { state.withLock { $0.waiter = ObjectIdentifier(Thread.current) } }
 
   func open() { gate.signal() }
 
   func now() -> Timestamp {
     let waits = state.withLock { state in
-      guard state.waiter === Thread.current, !state.isWaiting else { return false }
+      guard state.waiter == ObjectIdentifier(Thread.current), !state.isWaiting else { return false }
       state.isWaiting = true
       return true
     }
