@@ -60,6 +60,10 @@ let package = Package(
     .executableTarget(
       name: "HistoryFuzzer", dependencies: ["FuzzSupport", "Cairn"],
       path: "Fuzz/HistoryFuzzer", swiftSettings: settings),
+    // Full disks, limits and locks that are real: mounted, set, and held by other processes.
+    .executableTarget(
+      name: "RealFaultFuzzer", dependencies: ["FuzzSupport", "CairnStore"],
+      path: "Fuzz/RealFaultFuzzer", swiftSettings: settings),
     // A store under churn on the real disk, with kills in between.
     .executableTarget(
       name: "ChurnRun", dependencies: ["FuzzSupport", "CairnStore"], path: "Fuzz/ChurnRun",

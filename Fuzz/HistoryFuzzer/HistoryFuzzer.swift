@@ -27,25 +27,6 @@ enum HistoryFuzzer {
   }
 }
 
-/// A directory that is removed in the end.
-struct RunDirectory: ~Copyable {
-  let path: String
-
-  /// - Parameter onDisk: else in memory, where that can be had: there syncs take no time, so more threads meet.
-  init(onDisk: Bool) throws {
-    let memory = "/dev/shm"
-    let parent =
-      onDisk || !FileManager.default.isWritableFile(atPath: memory)
-      ? NSTemporaryDirectory() : memory
-    path = "\(parent)/cairn-history-\(getpid())-\(HistoryLog.now())"
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-  }
-
-  deinit { try? FileManager.default.removeItem(atPath: path) }
-
-  var store: String { path + "/store" }
-}
-
 extension Store {
   /// The number of a key's value and its version; 0 for nothing.
   func state(_ key: Int) throws -> (value: UInt64, version: UInt64) {

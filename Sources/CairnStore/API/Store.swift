@@ -90,8 +90,12 @@ public final class Store: Sendable {
   package func checkpoint() throws(StoreError) { try engine.checkpoint() }
 
   /// Compacts everything as on a full disk: for tests.
-  package func compactByPieces(of byteCount: Int) throws(StoreError) {
-    try engine.compactByPieces(of: byteCount)
+  ///
+  /// - Parameter isEnough: asked after each piece of a segment.
+  package func compactByPieces(
+    of byteCount: Int, until isEnough: () -> Bool = { false }
+  ) throws(StoreError) {
+    try engine.compactByPieces(of: byteCount, until: isEnough)
   }
 
   /// For tests: the keys, the least recently accessed first.

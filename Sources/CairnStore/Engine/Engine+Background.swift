@@ -50,9 +50,7 @@ extension Engine {
       }
       if isDone { return requestCompaction() }
       backgroundFlags.sealing.store(true, ordering: .relaxed)
-      background.run(after: Self.pauseAfterFailure) { [self] in
-        backgroundFlags.sealing.store(false, ordering: .relaxed)
-      }
+      afterPause(on: background) { $0.sealing.store(false, ordering: .relaxed) }
     }
   }
 
@@ -65,10 +63,7 @@ extension Engine {
       let isDone = attempt("compacting") { () throws(StoreError) in try compactIfNeeded() }
       if isDone { return }
       backgroundFlags.compacting.store(true, ordering: .relaxed)
-      handle.hold(self)
-      maintenanceQueue.run(after: Self.pauseAfterFailure) { [handle] in
-        handle.engine?.backgroundFlags.compacting.store(false, ordering: .relaxed)
-      }
+      afterPause(on: maintenanceQueue) { $0.compacting.store(false, ordering: .relaxed) }
     }
   }
 
@@ -83,9 +78,7 @@ extension Engine {
         backgroundFlags.preparing.store(false, ordering: .relaxed)
         return
       }
-      background.run(after: Self.pauseAfterFailure) { [self] in
-        backgroundFlags.preparing.store(false, ordering: .relaxed)
-      }
+      afterPause(on: background) { $0.preparing.store(false, ordering: .relaxed) }
     }
   }
 
@@ -133,6 +126,13 @@ extension Engine {
 
   /// What failed, on a full disk say, is not asked for again with every write.
   private static let pauseAfterFailure = Duration.seconds(1)
+
+  /// Lets a job be asked for again, after a while. The files of a store that was closed are not held until then.
+  private func afterPause(
+    on queue: any BackgroundQueue, _ body: @escaping @Sendable (BackgroundFlags) -> Void
+  ) {
+    queue.run(after: Self.pauseAfterFailure) { [backgroundFlags] in body(backgroundFlags) }
+  }
 
   /// Runs a job unless the store is closed; `false` where it failed.
   @discardableResult

@@ -50,7 +50,7 @@ extension OpenedStore {
     if !manifest.isClean { try sealRecovered() }
     // What was cut off or allocated ahead, in a process that came to no close. Not beside a poisoned
     // store whose readers may still look at it.
-    if !hasLostPages { for segment in overlong { segment.file.shorten(to: segment.usage.end) } }
+    if !hasLostPages { for segment in overlong { segment.shortenFile() } }
     // Also after a clean close: the recovery that the mark was for may have died before this.
     SyncFailureMark(lockFile: lockFile).clear()
   }

@@ -191,6 +191,21 @@ package final class Segment: Sendable {
     }
   }
 
+  /// Cuts the file off where the records end, as soon as no other session reads what lies behind.
+  package func shortenFile() {
+    let end = usage.end
+    guard !file.shorten(to: end), let status = try? file.status() else { return }
+    readEnd.store(end, ordering: .relaxed)
+    readers.add(end, usage.total)
+    readers.leave(status.byteCount, usage.total)
+  }
+
+  /// Tries again to give back what was cut off and was read in another session, as by a snapshot of a store that
+  /// was closed since.
+  package func giveBackLeft() {
+    if readEnd.load(ordering: .relaxed) > 0 { readers.retry(file, usage.total) }
+  }
+
   deinit {
     // Nobody reads from it any more, so the system has its space back.
     let end = readEnd.load(ordering: .relaxed)
@@ -209,14 +224,23 @@ private final class FileReaders: Sendable {
     var ends: [Int] = []
     /// Whether the file is out of the log as a whole.
     var isRetired = false
+    /// Where the file ends, if nobody here reads it so far any more, but another session does.
+    var leftEnd = 0
     /// What was counted as pinned for it.
     var pinnedByteCount = 0
 
     mutating func count(in total: UsageTotal) {
-      let longest = ends.max() ?? 0
+      let longest = max(ends.max() ?? 0, isRetired ? 0 : leftEnd)
       let pinned = longest - (isRetired ? 0 : ends.min() ?? 0)
       total.pinnedBytes.wrappingAdd(pinned - pinnedByteCount, ordering: .relaxed)
       pinnedByteCount = pinned
+    }
+
+    /// Cuts off what nobody reads, unless it is read in another session.
+    mutating func shorten(_ file: File) {
+      // Nobody is left where the store was closed; then the next open does it.
+      guard !isRetired, let longest = ends.max(), longest < leftEnd else { return }
+      if file.shorten(to: longest) { leftEnd = 0 }
     }
   }
 
@@ -239,10 +263,24 @@ private final class FileReaders: Sendable {
   func remove(_ end: Int, of file: File, _ total: UsageTotal) {
     state.withLock { state in
       if let index = state.ends.firstIndex(of: end) { state.ends.remove(at: index) }
+      state.leftEnd = max(state.leftEnd, end)
+      state.shorten(file)
       state.count(in: total)
-      // Nobody is left where the store was closed; then the next open does it.
-      guard !state.isRetired, let longest = state.ends.max(), longest < end else { return }
-      file.shorten(to: longest)
+    }
+  }
+
+  func leave(_ end: Int, _ total: UsageTotal) {
+    state.withLock { state in
+      state.leftEnd = end
+      state.count(in: total)
+    }
+  }
+
+  func retry(_ file: File, _ total: UsageTotal) {
+    state.withLock { state in
+      if state.leftEnd == 0 { return }
+      state.shorten(file)
+      state.count(in: total)
     }
   }
 }

@@ -161,16 +161,19 @@ package final class File: Sendable {
 
   /// Gives back what lies behind `byteCount`, unless somebody may read it who opened the file in another
   /// session, as a snapshot of a store that was closed since: whoever closes a store leaves its files locked
-  /// for as long as they are open. Where it is not done, the next open tries again.
-  package func shorten(to byteCount: Int) {
-    guard let status = try? status(), status.byteCount > byteCount else { return }
-    if (try? lock(exclusively: true)) == true {
-      try? truncate(to: byteCount)
-      unlock()
-    } else {
+  /// for as long as they are open.
+  ///
+  /// - Returns: whether it is done. Where not, it can be tried again, and the next open does.
+  package func shorten(to byteCount: Int) -> Bool {
+    guard let status = try? status() else { return false }
+    if status.byteCount <= byteCount { return true }
+    guard (try? lock(exclusively: true)) == true else {
       // The attempt may have given up the lock that a closed store holds.
       _ = try? lock(exclusively: false)
+      return false
     }
+    defer { unlock() }
+    return (try? truncate(to: byteCount)) != nil
   }
 
   /// Writes what the file shows over itself, so that the next sync writes out all of it, also what

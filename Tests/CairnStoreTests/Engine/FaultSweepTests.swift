@@ -382,8 +382,8 @@ struct FaultSweepTests {
     let directory = try TemporaryDirectory()
     let system = FaultyFileSystem()
     let store = try Store(directory.store, fileSystem: system)
-    // The second allocation of the first write is the manifest's.
-    system.arm(.init(call: .allocate, index: 1, errorNumber: ENOSPC))
+    // The second allocation of the first write is the manifest's. It is tried twice.
+    system.arm(.init(call: .allocate, index: 1, errorNumber: ENOSPC, isLasting: true))
     guard
       case .noSpace = storeError({
         try store.setValue([UInt8](repeating: 1, count: 1_000_000), forKey: "key")

@@ -212,6 +212,26 @@ struct FullDiskTests {
   }
 
   @Test(
+    "A store that was closed on a full disk is freed, though it had something to be tried again")
+  func freedOnceClosed() throws {
+    let directory = try TemporaryDirectory()
+    let files = HookFileSystem()
+    // It holds the jobs that wait, and runs none by itself.
+    let queue = ManualBackgroundQueue()
+    do {
+      let store = try Store(directory.store, fileSystem: files, background: queue)
+      try store.setValue(value, forKey: "key")
+      files.fillDisk()
+      while storeError({ try store.setValue(value, forKey: "more") }) == nil {}
+      queue.runAll()
+      #expect(!queue.delays.isEmpty)
+      try store.close()
+    }
+    #expect(files.openDescriptorCount == 0)
+    withExtendedLifetime(queue) {}
+  }
+
+  @Test(
     "A write waits for a compaction that holds the last room for its output",
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"),
     arguments: [2, 10])

@@ -183,6 +183,40 @@ struct FullDiskTrimTests {
   }
 
   @Test(
+    "What a snapshot of an earlier session holds counts as pinned, and comes back when that has ended",
+    arguments: [false, true])
+  func givenBackLater(isCutBefore: Bool) throws {
+    let directory = try TemporaryDirectory()
+    let configuration = StoreConfiguration.small { $0.segmentByteLimit = 1 << 20 }
+    // Its jobs hold it until they are run.
+    let queue = ManualBackgroundQueue()
+    var store: Store? = try Store(directory.store, configuration, background: queue)
+    for number in 0..<1000 {
+      try store?.setValue([UInt8](repeating: 1, count: 500), forKey: "key\(number)")
+    }
+    var snapshot: Snapshot? = try store?.snapshot()
+    // Then the next session finds the file longer than its records.
+    if isCutBefore { try store?.compactByPieces(of: 50_000) { true } }
+    try store?.close()
+    let next = try Store(directory.store, configuration, background: ManualBackgroundQueue())
+    if !isCutBefore { try next.compactByPieces(of: 50_000) { true } }
+    #expect(try next.statistics().pinnedByteCount > 40_000)
+    try next.maintain()
+    #expect(try next.statistics().pinnedByteCount > 40_000)
+    #expect(try snapshot?.value(forKey: "key999")?.count == 500)
+    snapshot = nil
+    store = nil
+    queue.runAll()
+    try next.maintain()
+    #expect(try next.statistics().pinnedByteCount == 0)
+    for segment in try next.statistics().segments {
+      #expect(segment.allocatedByteCount < segment.byteCount + (128 << 10))
+    }
+    try next.close()
+    #expect(try Store.verify(path: directory.store).errors == [])
+  }
+
+  @Test(
     "What a snapshot holds of a segment that was cut more than once counts as pinned, and is given back"
   )
   func pinnedBytes() throws {

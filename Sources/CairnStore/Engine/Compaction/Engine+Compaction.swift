@@ -11,6 +11,7 @@ extension Engine {
   /// Slowly, so that others get on.
   func compactIfNeeded() throws(StoreError) {
     try checkWritable()
+    giveBackLeft()
     var report = CompactionReport()
     let failure = maintenance.withLock { state -> StoreError? in
       do throws(StoreError) {

@@ -238,6 +238,7 @@ extension Engine {
   private func awaitPinnedBytes(_ isReached: (Int) -> Bool) {
     var pauses = 200
     while true {
+      giveBackLeft()
       let pinned = table.total.pinnedByteCount
       let retirements = table.total.retirements.load(ordering: .relaxed)
       if isReached(pinned) || retirements == retirementsInVain.load(ordering: .relaxed) { return }
@@ -245,6 +246,12 @@ extension Engine {
       pauses -= 1
       pause(.milliseconds(1))
     }
+  }
+
+  /// Tries again to give back what was cut off while another session read it.
+  func giveBackLeft() {
+    if table.total.pinnedByteCount == 0 { return }
+    for segment in appender.withLock({ $0.sealed }) { segment.giveBackLeft() }
   }
 
   // MARK: The reserve
@@ -295,7 +302,9 @@ extension Engine {
 
   /// Compacts every sealed segment by pieces, whatever room there is: for tests, which have no full disk
   /// for each thing that may happen in between.
-  package func compactByPieces(of byteCount: Int) throws(StoreError) {
+  package func compactByPieces(
+    of byteCount: Int, until isEnough: () -> Bool
+  ) throws(StoreError) {
     try checkWritable()
     let failure = maintenance.withLock { state -> StoreError? in
       state.compaction.isByHand = true
@@ -305,7 +314,7 @@ extension Engine {
         try sealRolledSegments()
         var report = CompactionReport()
         for id in appender.withLock({ $0.sealed.map(\.id) }) {
-          try compactByPieces(id, of: byteCount, &state.compaction, &report) { false }
+          try compactByPieces(id, of: byteCount, &state.compaction, &report, until: isEnough)
         }
         return nil
       } catch { return error }

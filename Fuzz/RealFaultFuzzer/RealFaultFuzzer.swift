@@ -1,0 +1,61 @@
+import CairnStore
+import FuzzSupport
+import Glibc
+
+/// Faults that the machine makes, and no simulation: small filesystems that are filled to the last page, the
+/// limit on the size of files, and processes that want the same store.
+///
+///     RealFaultFuzzer --full-disk | --file-size | --locks
+@main
+enum RealFaultFuzzer {
+  static func main() {
+    let arguments = CommandLine.arguments
+    if arguments.count >= 4, arguments[1] == "--worker" {
+      Worker.run(arguments[2], store: arguments[3], Array(arguments.dropFirst(4)))
+    }
+    let fuzzer = Fuzzer(
+      name: "RealFaultFuzzer", iterations: 100,
+      options: ["--full-disk", "--file-size", "--locks"])
+    switch fuzzer.arguments {
+    case ["--full-disk"]:
+      guard TinyDisk.isAvailable else {
+        Fuzzer.end(with: 2, "RealFaultFuzzer: only root may mount a small filesystem")
+      }
+      fuzzer.run { try SmallDiskRun.run(seed: $0) }
+    case ["--file-size"]: fuzzer.run { try FileSizeRun.run(seed: $0) }
+    case ["--locks"]: fuzzer.run { try LockRun.run(seed: $0) }
+    default: Fuzzer.end(with: 2, "RealFaultFuzzer: --full-disk, --file-size or --locks")
+    }
+  }
+}
+
+/// The error of the store that a body throws, or `nil`.
+func storeError(_ body: () throws -> Void) throws -> StoreError? {
+  do {
+    try body()
+    return nil
+  } catch let error as StoreError {
+    return error
+  }
+}
+
+/// Checks that a store holds exactly what it should, in memory and on disk.
+func check<Key: Hashable>(
+  _ store: borrowing Store, holds values: [Key: [UInt8]], name: (Key) -> String
+) throws {
+  let count = try store.count()
+  guard count == values.count else {
+    throw FuzzFailure("\(count) entries instead of \(values.count)")
+  }
+  for (key, value) in values {
+    guard try store.value(forKey: name(key)) == value else {
+      throw FuzzFailure("another value of \(name(key)) than was written last")
+    }
+  }
+}
+
+/// Checks that a closed store is sound.
+func checkFiles(of path: String) throws {
+  let errors = try Store.verify(path: path).errors
+  guard errors.isEmpty else { throw FuzzFailure("the store is damaged: \(errors)") }
+}

@@ -1,0 +1,66 @@
+import FuzzSupport
+import Glibc
+
+/// A filesystem of a few megabytes. Only root may mount one, and not everywhere.
+final class TinyDisk {
+  static var isAvailable: Bool { (try? TinyDisk(byteCount: 1 << 20)) != nil }
+
+  private let parent: String
+  let byteCount: Int
+  var path: String { parent + "/disk" }
+  private var filler: String { path + "/filler" }
+
+  init(byteCount: Int) throws {
+    self.byteCount = byteCount
+    var template = Array("/dev/shm/cairn-disk-XXXXXX".utf8CString)
+    guard unsafe mkdtemp(&template) != nil else { throw FuzzFailure("mkdtemp: \(errno)") }
+    parent = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    guard unsafe mkdir(path, 0o700) == 0,
+      unsafe mount("tmpfs", path, "tmpfs", 0, "size=\(byteCount)") == 0
+    else {
+      let failure = FuzzFailure("mount: \(errno)")
+      clean()
+      throw failure
+    }
+  }
+
+  deinit {
+    _ = unsafe umount2(path, Int32(MNT_DETACH))
+    clean()
+  }
+
+  private func clean() {
+    _ = unsafe rmdir(path)
+    _ = unsafe rmdir(parent)
+  }
+
+  var freeByteCount: Int {
+    var status = statvfs()
+    // SAFETY: the structure lives across the call.
+    return unsafe statvfs(path, &status) == 0 ? Int(status.f_bavail) * Int(status.f_frsize) : 0
+  }
+
+  /// Others take all but so much.
+  func leave(_ byteCount: Int) throws {
+    try take { self.freeByteCount > byteCount }
+  }
+
+  /// Others take all that is left, up to the last page.
+  func fill() throws { try take { true } }
+
+  /// Others give back what they took.
+  func free() { _ = unsafe unlink(filler) }
+
+  private func take(while isWanted: () -> Bool) throws {
+    let file = unsafe open(filler, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+    guard file >= 0 else {
+      // Not even a name has room.
+      if errno == ENOSPC { return }
+      throw FuzzFailure("open: \(errno)")
+    }
+    defer { close(file) }
+    let page = [UInt8](repeating: 1, count: 4096)
+    // SAFETY: the pointer is used for the call only, within the array's bounds.
+    while isWanted(), unsafe write(file, page, page.count) > 0 {}
+  }
+}
