@@ -20,6 +20,10 @@ let package = Package(
     .executable(name: "cairn", targets: ["CairnTool"]),
     .executable(name: "cairn-bench", targets: ["CairnBench"]),
   ],
+  traits: [
+    // Off unless asked for: `swift run --traits Peers cairn-bench`.
+    .trait(name: "Peers", description: "LMDB, SQLite and RocksDB beside Cairn in cairn-bench.")
+  ],
   targets: [
     // What Glibc's module does not expose or Swift cannot express.
     .target(name: "CCairn"),
@@ -29,7 +33,24 @@ let package = Package(
     .target(name: "Cairn", dependencies: ["CairnStore"], swiftSettings: settings),
     .executableTarget(name: "CairnTool", dependencies: ["Cairn"], swiftSettings: settings),
     .executableTarget(
-      name: "CairnBench", dependencies: ["Cairn", "CCairn"], swiftSettings: settings),
+      name: "CairnBench",
+      dependencies: [
+        "Cairn", "CCairn",
+        .target(name: "CLMDB", condition: .when(traits: ["Peers"])),
+        .target(name: "CSQLite3", condition: .when(traits: ["Peers"])),
+        .target(name: "CRocksDB", condition: .when(traits: ["Peers"])),
+      ],
+      swiftSettings: settings),
+    // The peers' libraries, as the system has them.
+    .systemLibrary(
+      name: "CLMDB", path: "Sources/Peers/CLMDB", pkgConfig: "lmdb",
+      providers: [.apt(["liblmdb-dev"])]),
+    .systemLibrary(
+      name: "CSQLite3", path: "Sources/Peers/CSQLite3", pkgConfig: "sqlite3",
+      providers: [.apt(["libsqlite3-dev"])]),
+    .systemLibrary(
+      name: "CRocksDB", path: "Sources/Peers/CRocksDB", pkgConfig: "rocksdb",
+      providers: [.apt(["librocksdb-dev"])]),
     // What the tests run as a process of its own: to kill it, to fork it, to limit it.
     .executableTarget(
       name: "KillWriter", dependencies: ["CairnStore"], path: "Fuzz/KillWriter",

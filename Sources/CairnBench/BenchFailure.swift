@@ -5,6 +5,8 @@ enum BenchFailure: Error, CustomStringConvertible {
   /// A store gave something else than was written to it.
   case mismatch(store: String, workload: String, key: String, detail: String)
   case system(call: String, path: String, errorNumber: Int32)
+  /// A call to a peer's library.
+  case peer(_ store: String, call: String, message: String)
   case unsuited(String)
   /// The process that held a store ended or said that it failed.
   case worker(String)
@@ -21,6 +23,7 @@ enum BenchFailure: Error, CustomStringConvertible {
     case .system(let call, let path, let number):
       // SAFETY: strerror returns a NUL-terminated string that stays valid until the next call.
       "\(call) \(path): \(unsafe String(cString: strerror(number)))"
+    case .peer(let store, let call, let message): "\(store): \(call): \(message)"
     case .unsuited(let what), .worker(let what): what
     }
   }

@@ -43,6 +43,7 @@ enum CairnBench {
     for section in plan.sections {
       let sectionResults = try coordinator.run(section)
       try say(ReportTable(section: section, results: sectionResults).text)
+      if let ratios = RatioTable(section: section, results: sectionResults).text { try say(ratios) }
       results.append((section, sectionResults))
     }
     try say(ReportTable.legend)
@@ -63,6 +64,9 @@ enum CairnBench {
     var text = "\(machine.summary)\n"
     text += "\(directory.fileSystem.type) on \(directory.fileSystem.device), in \(directory.path)\n"
     text += "seed \(options.seed)\n"
+    if options.isEveryStore, !StoreKind.peers.allSatisfy(\.isBuilt) {
+      text += "WITHOUT PEERS: \(StoreKind.peersAdvice)\n"
+    }
     #if DEBUG
       text += "BUILT WITHOUT OPTIMIZATION: the figures mean nothing\n"
     #endif

@@ -60,4 +60,45 @@ struct BenchOptionsTests {
     let narrowed = Plan(BenchOptions(keyCount: 100_000, valueByteCount: 100))
     #expect(narrowed.sections.map(\.keyCount) == [100_000])
   }
+
+  @Test("all stores stand side by side, at a million keys too")
+  func everyStore() throws {
+    let options = try #require(try BenchOptions.parse(["--stores", "all"]))
+    #expect(options.stores == StoreKind.onDisk)
+    let plan = Plan(options)
+    #expect(plan.sections.prefix(4).allSatisfy { $0.stores == StoreKind.onDisk })
+    #expect(plan.sections[4...6].allSatisfy { $0.stores == StoreKind.memory })
+    let million = try #require(plan.sections.last)
+    #expect(million.keyCount == 1_000_000)
+    #expect(million.stores == StoreKind.onDisk.filter { $0 != .filePerKey && $0 != .yykv })
+    #expect(Set(million.workloads).isSuperset(of: [.fill, .get, .delete, .durablePut]))
+    let narrowed = try #require(try BenchOptions.parse(["--stores", "all", "--n", "1000"]))
+    #expect(Plan(narrowed).sections.count == 4)
+    // The last one counts.
+    let last = try #require(try BenchOptions.parse(["--stores", "all", "--stores", "cairn"]))
+    #expect(last.stores == [.cairn] && !last.isEveryStore)
+  }
+
+  #if Peers
+    @Test("peers are named like all others")
+    func peers() throws {
+      let options = try #require(try BenchOptions.parse(["--stores", "lmdb,sqlite,yykv,rocksdb"]))
+      #expect(options.stores == StoreKind.peers)
+      #expect(StoreKind.onDisk.filter(StoreKind.peers.contains) == StoreKind.peers)
+    }
+  #else
+    @Test("a peer that is not built in is refused with what it takes", arguments: StoreKind.peers)
+    func peers(kind: StoreKind) throws {
+      let error = #expect(throws: UsageError.self) {
+        try BenchOptions.parse(["--stores", "cairn,\(kind.rawValue)"])
+      }
+      let text = try #require(error).description
+      for part in [
+        kind.rawValue, "--traits Peers", "liblmdb-dev", "libsqlite3-dev", "librocksdb-dev",
+      ] {
+        #expect(text.contains(part), "\(text)")
+      }
+      #expect(StoreKind.onDisk.allSatisfy { !StoreKind.peers.contains($0) })
+    }
+  #endif
 }

@@ -56,6 +56,26 @@ struct CommandTests {
     #expect(ProcFile.text(directory.path + "/r.svg").hasSuffix("</svg>\n"))
   }
 
+  @Test("measures every store of the build")
+  func everyStore() throws {
+    let directory = try TemporaryDirectory()
+    let result = try run([
+      "--quick", "--stores", "all", "--n", "50", "--value-bytes", "100", "--dir", directory.path,
+      "--json", directory.path + "/r.json",
+    ])
+    #expect(result.status == 0, "\(result.output)")
+    #expect(Set(try DirectoryTree.names(in: directory.path)) == ["r.json"])
+    let json = Data(ProcFile.text(directory.path + "/r.json").utf8)
+    let report = try JSONDecoder().decode(BenchReport.self, from: json)
+    for kind in StoreKind.onDisk {
+      let workloads = report.results.filter { $0.store == kind }.map(\.workload)
+      #expect(workloads == Workload.allCases.filter(kind.supports), "\(kind)")
+    }
+    #expect(result.output.contains("how many times as fast cairn was"))
+    #expect(
+      result.output.contains("WITHOUT PEERS") == !StoreKind.peers.allSatisfy(\.isBuilt))
+  }
+
   @Test("exits with 2 on wrong usage and 0 for help", arguments: [("--fast", 2), ("--help", 0)])
   func usage(argument: String, status: Int32) throws {
     let result = try run([argument])

@@ -76,6 +76,49 @@ struct ReportTests {
     #expect(lines[3].hasSuffix("20.0 ×"))
   }
 
+  /// Every store in some rows, each half as fast as the one before it.
+  private static let wideSection = Plan.Section(
+    stores: StoreKind.allCases, workloads: Workload.allCases, keyCount: 1_000_000,
+    valueByteCount: 100, roundCount: 3, milliseconds: 200)
+
+  private static let wideResults = [Workload.fill, .get, .getMissing].flatMap { workload in
+    StoreKind.allCases.filter { $0.supports(workload) || StoreKind.peers.contains($0) }
+      .enumerated().map { place, store in
+        BenchResult(
+          store: store, workload: workload, wideSection,
+          rounds: [round(8_192_000 >> place, latency: 100)])
+      }
+  }
+
+  @Test("with many stores has the ratio of Cairn to each of them, in the row and side by side")
+  func manyStores() throws {
+    let table = ReportTable(section: Self.wideSection, results: Self.wideResults).text
+    let fill = StoreKind.allCases.filter { $0.supports(.fill) || StoreKind.peers.contains($0) }
+    #expect(fill.count == 9)
+    let lines = table.split(separator: "\n").dropFirst(2)
+    for (place, line) in lines.prefix(fill.count).enumerated() {
+      #expect(line.contains(" \(fill[place].rawValue) "))
+      #expect(place == 0 || line.hasSuffix(" " + Figures.ratio(Double(1 << place))))
+    }
+    let text = RatioTable(section: Self.wideSection, results: Self.wideResults).text
+    let ratios = try #require(text).split(separator: "\n")
+    let heading = ratios[1].split(separator: " ").map(String.init)
+    #expect(heading == ["workload", "cairn"] + fill.dropFirst().map(\.rawValue))
+    #expect(ratios.count == 5)
+    let row = ratios[2].split(separator: " ").filter { $0 != "×" }.map(String.init)
+    #expect(
+      row == ["fill", "8.19", "M/s", "2.00", "4.00", "8.00", "16.0", "32.0", "64.0", "128", "256"])
+    // The raw copies and writes read nothing.
+    #expect(ratios[3].hasSuffix("–") && !ratios[2].contains("–"))
+    #expect(ratios.dropFirst().allSatisfy { $0.count == ratios[1].count })
+  }
+
+  @Test("with Cairn and one other has no table of ratios")
+  func fewStores() {
+    #expect(RatioTable(section: Self.section, results: Self.results).text == nil)
+    #expect(RatioTable(section: Self.wideSection, results: Self.results).text == nil)
+  }
+
   @Test("as SVG is well-formed")
   func svg() {
     let chart = ReportChart(sections: [(Self.section, Self.results)], caption: "a < b & c")
@@ -83,6 +126,9 @@ struct ReportTests {
     #expect(chart.svg.contains("a &lt; b &amp; c"))
     #expect(chart.svg.contains("prefers-color-scheme:dark"))
     expectWellFormed(ReportChart(sections: [], caption: "").svg)
+    let wide = ReportChart(sections: [(Self.wideSection, Self.wideResults)], caption: "").svg
+    expectWellFormed(wide)
+    for store in StoreKind.allCases { #expect(wide.contains(">\(store.rawValue)</text>")) }
   }
 
   /// Every element is closed in order, every attribute quoted, every special character escaped.

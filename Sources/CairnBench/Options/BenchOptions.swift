@@ -3,6 +3,8 @@ struct BenchOptions: Sendable, Equatable {
   var isQuick = false
   /// `nil`: the stores that stand side by side by default.
   var stores: [StoreKind]?
+  /// Whether `stores` are all that there are: then they are compared at a million keys too.
+  var isEveryStore = false
   /// `nil`: all.
   var workloads: [Workload]?
   /// `nil`: a number that suits the size of the values.
@@ -16,13 +18,11 @@ struct BenchOptions: Sendable, Equatable {
   var svgPath: String?
 
   /// Whether nothing narrows the run, so that the section at a million keys belongs to it.
-  var includesReferenceSection: Bool {
-    !isQuick && stores == nil && workloads == nil && keyCount == nil && valueByteCount == nil
-  }
+  var includesReferenceSection: Bool { !isQuick && includesMemorySections }
 
   /// Whether the caches in memory belong to the run.
   var includesMemorySections: Bool {
-    stores == nil && workloads == nil && keyCount == nil && valueByteCount == nil
+    (stores == nil || isEveryStore) && workloads == nil && keyCount == nil && valueByteCount == nil
   }
 
   static let usage = """
@@ -30,8 +30,9 @@ struct BenchOptions: Sendable, Equatable {
                        [--seed S] [--dir DIR] [--json FILE] [--svg FILE] [--help]
 
       --quick          a few seconds with few keys: checks correctness, measures nothing
-      --stores         of \(StoreKind.allCases.map(\.rawValue).joined(separator: ", "))
-                       (default: cairn,file-per-key)
+      --stores         of \(wrapped(StoreKind.allCases.map(\.rawValue)))
+                       or all that are on disk and built (default: cairn,file-per-key);
+                       \(wrapped(StoreKind.peers.map(\.rawValue))) need a build with --traits Peers
       --workloads      of \(wrapped(Workload.allCases.map(\.rawValue)))
                        (default: all)
       --n              number of keys, for every value size (default: by size, at most 50,000)
@@ -83,7 +84,10 @@ extension BenchOptions {
           throw UsageError(description: "--quick takes no value")
         }
         options.isQuick = true
-      case "--stores": options.stores = try names(try value(), of: name)
+      case "--stores":
+        let text = try value()
+        options.isEveryStore = text == "all"
+        options.stores = options.isEveryStore ? StoreKind.onDisk : try stores(text, of: name)
       case "--workloads": options.workloads = try names(try value(), of: name)
       case "--n": options.keyCount = try number(try value(), of: name, in: 1...100_000_000)
       case "--value-bytes":
@@ -107,6 +111,16 @@ extension BenchOptions {
           "\(name): \(text) is not a number from \(range.lowerBound) to \(range.upperBound)")
     }
     return number
+  }
+
+  private static func stores(_ text: String, of option: String) throws(UsageError) -> [StoreKind] {
+    let stores: [StoreKind] = try names(text, of: option)
+    if let missing = stores.first(where: { !$0.isBuilt }) {
+      throw UsageError(
+        description: "\(option): \(missing.rawValue) is not in this build: \(StoreKind.peersAdvice)"
+      )
+    }
+    return stores
   }
 
   private static func names<Name: RawRepresentable<String> & CaseIterable & Equatable>(

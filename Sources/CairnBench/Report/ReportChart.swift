@@ -12,6 +12,7 @@ struct ReportChart {
   private static let barHeight = 12
   private static let groupGap = 8
   private static let panelHead = 52
+  private static let legendLineHeight = 16
   private static let panelGap = 26
   private static let top = 74
 
@@ -42,6 +43,11 @@ struct ReportChart {
     var text = "<text class=\"panel\" x=\"20\" y=\"\(y + 16)\">\(section.title)</text>\n"
     var legendX = 20 + Self.labelWidth
     for store in section.stores {
+      let nextX = legendX + 40 + 7 * store.rawValue.count
+      if nextX > Self.width {
+        legendX = 20 + Self.labelWidth
+        y += Self.legendLineHeight
+      }
       text +=
         "<rect class=\"\(Self.style(of: store))\" x=\"\(legendX)\" y=\"\(y + 7)\" "
         + "width=\"10\" height=\"10\"/>\n"
@@ -103,18 +109,27 @@ struct ReportChart {
     case .filePerKey, .weakNodes: "b"
     case .bareMap, .dictionary: "c"
     case .nsCache: "d"
+    case .lmdb: "e"
+    case .sqlite: "f"
+    case .yykv: "g"
+    case .rocksDB: "h"
+    case .rawCopy: "i"
+    case .rawWrite: "j"
     }
   }
 
-  /// Blue, orange, grey and violet, which also differ in lightness.
+  /// Blue, orange, grey and violet, which also differ in lightness; the peers' green, red, pink and
+  /// brown; lighter and darker greys.
   private static let style = """
     text{font:11px system-ui,sans-serif;fill:#24292f}\
     .title{font-size:16px;font-weight:600}.panel{font-size:13px;font-weight:600}\
     .label{text-anchor:end}.tick{text-anchor:middle;fill:#57606a;font-size:10px}\
     .note,.value{fill:#57606a;font-size:10px}\
     .page{fill:#fff}line{stroke:#d0d7de}.a{fill:#0a58b8}.b{fill:#e08a1e}.c{fill:#8c959f}.d{fill:#8250df}\
+    .e{fill:#1a7f37}.f{fill:#cf222e}.g{fill:#e85aad}.h{fill:#7d4e00}.i{fill:#b8c0c8}.j{fill:#57606a}\
     @media(prefers-color-scheme:dark){text{fill:#e6edf3}.tick,.note,.value{fill:#9198a1}\
-    .page{fill:#0d1117}line{stroke:#30363d}.a{fill:#58a6ff}.b{fill:#d97a12}.c{fill:#6e7681}.d{fill:#a371f7}}
+    .page{fill:#0d1117}line{stroke:#30363d}.a{fill:#58a6ff}.b{fill:#d97a12}.c{fill:#6e7681}.d{fill:#a371f7}\
+    .e{fill:#3fb950}.f{fill:#f85149}.g{fill:#db61a2}.h{fill:#d29922}.i{fill:#484f58}.j{fill:#9198a1}}
     """
 
   private static func escaped(_ text: String) -> String {

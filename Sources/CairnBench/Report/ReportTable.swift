@@ -29,25 +29,15 @@ struct ReportTable {
       ])
       previous = result.workload
     }
-    return "\(section.title)\n" + Self.aligned(rows)
+    return "\(section.title)\n"
+      + TextTable.aligned(
+        rows, leftAlignedColumnCount: Self.leftAlignedColumnCount)
   }
 
   /// The unit once, where both have the same.
   private static func spread(_ minimum: Double, _ maximum: Double) -> String {
     let (low, high) = (Figures.rate(minimum), Figures.rate(maximum))
     return (low.suffix(4) == high.suffix(4) ? String(low.dropLast(4)) : low) + " – " + high
-  }
-
-  private static func aligned(_ rows: [[String]]) -> String {
-    let widths = headings.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
-    return rows.map { row in
-      let cells = row.enumerated().map { column, cell in
-        let padding = String(repeating: " ", count: widths[column] - cell.count)
-        return column < leftAlignedColumnCount ? cell + padding : padding + cell
-      }
-      let line = cells.joined(separator: "  ")
-      return String(line.reversed().drop { $0 == " " }.reversed()) + "\n"
-    }.joined()
   }
 
   static let legend = """

@@ -23,6 +23,17 @@ enum WorkerMain {
     case .cairn: return serve(Worker<CairnStoreAdapter>(configuration))
     case .filePerKey: return serve(Worker<FilePerKeyStore>(configuration))
     case .bareMap: return serve(Worker<ReferenceStore>(configuration))
+    case .rawCopy: return serve(Worker<RawCopyStore>(configuration))
+    case .rawWrite: return serve(Worker<RawWriteStore>(configuration))
+    #if Peers
+      case .lmdb: return serve(Worker<LMDBStore>(configuration))
+      case .sqlite: return serve(Worker<SQLiteStore>(configuration))
+      case .yykv: return serve(Worker<YYKVStore>(configuration))
+      case .rocksDB: return serve(Worker<RocksDBStore>(configuration))
+    #else
+      // No run has a store that its build has not.
+      case .lmdb, .sqlite, .yykv, .rocksDB: return 2
+    #endif
     case .memoryCache: return serve(MemoryWorker<MemoryCachePeer>(configuration))
     case .dictionary: return serve(MemoryWorker<DictionaryPeer>(configuration))
     case .weakNodes: return serve(MemoryWorker<WeakNodeCache>(configuration))

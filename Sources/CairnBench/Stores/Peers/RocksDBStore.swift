@@ -1,0 +1,235 @@
+#if Peers
+  import CRocksDB
+  import Cairn
+  import Glibc
+
+  /// RocksDB through its C interface, set up for look-ups by key.
+  ///
+  /// - Its own preset for point look-ups (a hash in each block, Bloom filters, one for what is not
+  ///   yet on disk too) with a cache that holds all values, and no compression, which random
+  ///   bytes would only make slower.
+  /// - Every write goes to its log, which is written by the call, so that it outlives the
+  ///   process; with `.durable` it is synced.
+  /// - Values are read as pinned slices of the cache, and copied from there where a copy is asked
+  ///   for.
+  /// - It does not know whether a removed key was there, so a removal looks first. Two threads
+  ///   that remove one key may both be told that it was.
+  // SAFETY: `@unchecked Sendable` since a database may be used from any thread, and the options
+  // are not changed after `init`.
+  @safe
+  final class RocksDBStore: KeyValueStore, @unchecked Sendable {
+    static let name = StoreKind.rocksDB.rawValue
+    static let abilities: StoreAbilities = [
+      .zeroCopyReads, .durableWrites, .concurrentWrites, .reopening, .compaction,
+    ]
+
+    private let database: OpaquePointer
+    private let family: OpaquePointer
+    private let options: OpaquePointer
+    private let readOptions: OpaquePointer
+    private let writeOptions: OpaquePointer
+
+    /// Room for overheads and for blocks of values that were written again.
+    private static func cacheMebibytes(_ options: StoreOptions) -> UInt64 {
+      UInt64(max(64, min(4_096, 2 * options.expectedByteCount >> 20)))
+    }
+
+    init(at path: String, options wanted: StoreOptions) throws {
+      // The calls that make options give an address always.
+      guard let options = unsafe rocksdb_options_create(),
+        let readOptions = unsafe rocksdb_readoptions_create(),
+        let writeOptions = unsafe rocksdb_writeoptions_create()
+      else { throw Self.failure("rocksdb_options_create", "out of memory") }
+      unsafe rocksdb_options_set_create_if_missing(options, 1)
+      unsafe rocksdb_options_increase_parallelism(
+        options, Int32(clamping: sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+      unsafe rocksdb_options_optimize_for_point_lookup(options, Self.cacheMebibytes(wanted))
+      unsafe rocksdb_options_set_compression(options, Int32(rocksdb_no_compression))
+      // Warnings and errors only.
+      unsafe rocksdb_options_set_info_log_level(options, 2)
+      if wanted.durability != .process { unsafe rocksdb_writeoptions_set_sync(writeOptions, 1) }
+      unsafe (self.options, self.readOptions) = (options, readOptions)
+      unsafe self.writeOptions = writeOptions
+      do {
+        unsafe (database, family) = try Self.open(path, options)
+      } catch {
+        unsafe rocksdb_options_destroy(options)
+        unsafe rocksdb_readoptions_destroy(readOptions)
+        unsafe rocksdb_writeoptions_destroy(writeOptions)
+        throw error
+      }
+    }
+
+    /// With its one family of columns, which the calls for many keys want named.
+    private static func open(
+      _ path: String, _ options: OpaquePointer
+    ) throws -> (database: OpaquePointer, family: OpaquePointer) {
+      var family: OpaquePointer?
+      // SAFETY: the lists have one element each; the call reads two and fills the third.
+      let database = try unsafe "default".withCString { name in
+        var name: UnsafePointer<CChar>? = unsafe name
+        var familyOptions: OpaquePointer? = unsafe options
+        return try unsafe checking("rocksdb_open \(path)") {
+          unsafe rocksdb_open_column_families(
+            options, path, 1, &name, &familyOptions, &family, &$0)
+        }
+      }
+      guard let database = unsafe database, let family = unsafe family else {
+        throw failure("rocksdb_open \(path)", "no database")
+      }
+      return unsafe (database, family)
+    }
+
+    // MARK: Reading
+
+    @inline(__always)
+    func withValue<R>(forKey key: RawSpan, _ body: (RawSpan) throws -> R) throws -> R? {
+      let found = try unsafe key.withUnsafeBytes { key in
+        try unsafe Self.checking("rocksdb_get_pinned") {
+          unsafe rocksdb_get_pinned(database, readOptions, key.characters, key.count, &$0)
+        }
+      }
+      guard let slice = unsafe found else { return nil }
+      defer { unsafe rocksdb_pinnableslice_destroy(slice) }
+      return try body(unsafe RawSpan(_unsafeBytes: Self.bytes(of: slice)))
+    }
+
+    func value(forKey key: RawSpan) throws -> [UInt8]? {
+      try withValue(forKey: key) { value in
+        unsafe value.withUnsafeBytes { unsafe [UInt8]($0) }
+      }
+    }
+
+    /// In one call, which looks at each block and file once.
+    func values(forKeys keys: some Collection<some ByteSource>) throws -> [[UInt8]?] {
+      var bytes: [UInt8] = []
+      var counts: [Int] = []
+      for key in keys {
+        key.withBytes { key in
+          unsafe key.withUnsafeBytes { unsafe bytes.append(contentsOf: $0) }
+          counts.append(key.byteCount)
+        }
+      }
+      var slices: [OpaquePointer?] = unsafe Array(repeating: nil, count: counts.count)
+      var messages: [UnsafeMutablePointer<CChar>?] = unsafe Array(
+        repeating: nil, count: counts.count)
+      defer {
+        for slice in unsafe slices { unsafe rocksdb_pinnableslice_destroy(slice) }
+        for message in unsafe messages { unsafe rocksdb_free(message) }
+      }
+      // SAFETY: all lists have as many elements as there are keys; the keys' bytes lie side by
+      // side and stay until the call ends.
+      unsafe bytes.withUnsafeBytes { bytes in
+        var addresses: [UnsafePointer<CChar>?] = unsafe []
+        var offset = 0
+        for count in counts {
+          unsafe addresses.append(bytes.characters.map { unsafe $0 + offset })
+          offset += count
+        }
+        unsafe rocksdb_batched_multi_get_cf(
+          database, readOptions, family, counts.count, addresses, counts, &slices, &messages, false)
+      }
+      for message in unsafe messages {
+        guard let message = unsafe message else { continue }
+        throw Self.failure("rocksdb_batched_multi_get_cf", unsafe String(cString: message))
+      }
+      return unsafe slices.map { slice in
+        guard let slice = unsafe slice else { return nil }
+        return unsafe [UInt8](Self.bytes(of: slice))
+      }
+    }
+
+    /// The bytes of a slice, until that is destroyed.
+    @inline(__always)
+    private static func bytes(of slice: OpaquePointer) -> UnsafeRawBufferPointer {
+      var count = 0
+      let address = unsafe rocksdb_pinnableslice_value(slice, &count)
+      return unsafe UnsafeRawBufferPointer(start: address, count: count)
+    }
+
+    // MARK: Writing
+
+    func setValue(_ value: RawSpan, forKey key: RawSpan) throws {
+      try unsafe key.withUnsafeBytes { key in
+        try unsafe value.withUnsafeBytes { value in
+          try unsafe Self.checking("rocksdb_put") {
+            unsafe rocksdb_put(
+              database, writeOptions, key.characters, key.count, value.characters, value.count, &$0)
+          }
+        }
+      }
+    }
+
+    func setValues<Key: ByteSource, Value: ByteSource>(
+      _ pairs: some Sequence<(key: Key, value: Value)>
+    ) throws {
+      let batch = unsafe rocksdb_writebatch_create()
+      defer { unsafe rocksdb_writebatch_destroy(batch) }
+      for (key, value) in pairs {
+        key.withBytes { key in
+          value.withBytes { value in
+            unsafe key.withUnsafeBytes { key in
+              unsafe value.withUnsafeBytes { value in
+                unsafe rocksdb_writebatch_put(
+                  batch, key.characters, key.count, value.characters, value.count)
+              }
+            }
+          }
+        }
+      }
+      try unsafe Self.checking("rocksdb_write") {
+        unsafe rocksdb_write(database, writeOptions, batch, &$0)
+      }
+    }
+
+    func removeValue(forKey key: RawSpan) throws -> Bool {
+      guard try withValue(forKey: key, { _ in true }) != nil else { return false }
+      try unsafe key.withUnsafeBytes { key in
+        try unsafe Self.checking("rocksdb_delete") {
+          unsafe rocksdb_delete(database, writeOptions, key.characters, key.count, &$0)
+        }
+      }
+      return true
+    }
+
+    func compact() throws {
+      unsafe rocksdb_compact_range(database, nil, 0, nil, 0)
+    }
+
+    func close() throws {
+      unsafe rocksdb_column_family_handle_destroy(family)
+      unsafe rocksdb_close(database)
+      unsafe rocksdb_options_destroy(options)
+      unsafe rocksdb_readoptions_destroy(readOptions)
+      unsafe rocksdb_writeoptions_destroy(writeOptions)
+    }
+
+    // MARK: Errors
+
+    /// Calls the library with a place for its message, and throws what it has left there.
+    @inline(__always)
+    private static func checking<Result>(
+      _ call: @autoclosure () -> String,
+      _ body: (inout UnsafeMutablePointer<CChar>?) -> Result
+    ) throws -> Result {
+      var message: UnsafeMutablePointer<CChar>?
+      let result = unsafe body(&message)
+      if let message = unsafe message {
+        defer { unsafe rocksdb_free(message) }
+        throw failure(call(), unsafe String(cString: message))
+      }
+      return result
+    }
+
+    private static func failure(_ call: String, _ message: String) -> BenchFailure {
+      .peer(name, call: call, message: message)
+    }
+  }
+
+  extension UnsafeRawBufferPointer {
+    /// Where the bytes begin, as C's characters.
+    fileprivate var characters: UnsafePointer<CChar>? {
+      unsafe baseAddress?.assumingMemoryBound(to: CChar.self)
+    }
+  }
+#endif

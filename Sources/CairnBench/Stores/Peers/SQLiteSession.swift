@@ -1,0 +1,77 @@
+#if Peers
+  import Cairn
+
+  /// How a database is set up, by what is going to be in it.
+  struct SQLiteSetup: Sendable {
+    /// Values of up to a twentieth of a page lie with their keys, as SQLite's manual has it.
+    private static let smallByteLimit = 200
+
+    let pageByteCount: Int
+    let keepsValuesWithKeys: Bool
+    let synchronous: String
+
+    /// Pages that connections keep: enough for a million small values.
+    private static let cacheByteCount = 512 << 20
+    /// Pages in the log before they are moved into the database: moving more at once writes pages
+    /// that changed often only once.
+    private static let loggedByteLimit = 64 << 20
+
+    init(_ options: StoreOptions) {
+      let average =
+        options.expectedKeyCount > 0 ? options.expectedByteCount / options.expectedKeyCount : 0
+      keepsValuesWithKeys = average <= Self.smallByteLimit
+      // A page holds a large value or several, as far as there are such pages.
+      var pageByteCount = 4 << 10
+      while pageByteCount < 64 << 10, 2 * pageByteCount <= average { pageByteCount *= 2 }
+      self.pageByteCount = pageByteCount
+      synchronous = options.durability == .process ? "OFF" : "FULL"
+    }
+
+    /// What a new connection runs first.
+    var sql: String {
+      """
+      PRAGMA page_size = \(pageByteCount);
+      PRAGMA journal_mode = WAL;
+      PRAGMA synchronous = \(synchronous);
+      PRAGMA cache_size = -\(Self.cacheByteCount >> 10);
+      PRAGMA wal_autocheckpoint = \(Self.loggedByteLimit / pageByteCount);
+      CREATE TABLE IF NOT EXISTS pairs (key BLOB PRIMARY KEY, value BLOB)\
+      \(keepsValuesWithKeys ? " WITHOUT ROWID" : "");
+      """
+    }
+  }
+
+  /// A thread's connection and what it does with it.
+  // SAFETY: `@unchecked Sendable` as `ThreadBound` is.
+  final class SQLiteSession: ThreadBound, @unchecked Sendable {
+    let connection: SQLiteConnection
+    let get: SQLiteStatement
+    let delete: SQLiteStatement
+    private let set: SQLiteStatement
+
+    init(_ path: String, _ setup: SQLiteSetup) throws {
+      let connection = try SQLiteConnection(path, store: SQLiteStore.name)
+      do {
+        try connection.run(setup.sql)
+        get = try connection.prepare("SELECT value FROM pairs WHERE key = ?1")
+        delete = try connection.prepare("DELETE FROM pairs WHERE key = ?1")
+        set = try connection.prepare(
+          """
+          INSERT INTO pairs (key, value) VALUES (?1, ?2)
+          ON CONFLICT (key) DO UPDATE SET value = excluded.value
+          """)
+      } catch {
+        try? connection.close()
+        throw error
+      }
+      self.connection = connection
+    }
+
+    func put(_ value: RawSpan, _ key: RawSpan) throws {
+      try set.run {
+        try $0.bind(1, blob: key)
+        try $0.bind(2, blob: value)
+      }
+    }
+  }
+#endif

@@ -1,0 +1,88 @@
+#if Peers
+  import CSQLite3
+  import Cairn
+  import Glibc
+  import Synchronization
+
+  /// The design of YYKVStorage, on which YYDiskCache stands: a table of what there is, with values
+  /// of up to 20 KiB in it, and a file for each that is larger.
+  ///
+  /// - Each read sets the time of its last access in the table, which has an index on it: that is
+  ///   what a trim goes by.
+  /// - One connection under one lock, a write-ahead log that is synced when it is moved into the
+  ///   database (`synchronous = NORMAL`), as the original has it.
+  /// - With `.durable`, which the original does not offer, every commit is synced, and a file and
+  ///   its folder are before it.
+  final class YYKVStore: KeyValueStore {
+    static let name = StoreKind.yykv.rawValue
+    static let abilities: StoreAbilities = [.durableWrites, .concurrentWrites, .reopening]
+
+    private static let inlineByteLimit = 20 << 10
+
+    private let files: YYKVFiles
+    private let table: Mutex<YYKVTable>
+    private let syncs: Bool
+
+    init(at path: String, options: StoreOptions) throws {
+      if unsafe mkdir(path, 0o700) != 0, errno != EEXIST {
+        throw BenchFailure.lastSystemError("mkdir", path)
+      }
+      syncs = options.durability != .process
+      files = try YYKVFiles(path + "/data")
+      table = Mutex(try YYKVTable(path + "/manifest.sqlite", syncs: syncs))
+    }
+
+    func value(forKey key: RawSpan) throws -> [UInt8]? {
+      try table.withLock { table in
+        guard let row = try table.row(key) else { return nil }
+        try table.touch(key)
+        guard row.hasFile else { return row.inlineValue }
+        if let value = try files.read(YYKVFiles.name(of: key)) { return value }
+        // The file is gone, so the row is of no use.
+        try table.delete(key)
+        return nil
+      }
+    }
+
+    func setValue(_ value: RawSpan, forKey key: RawSpan) throws {
+      try table.withLock { table in try put(value, key, table) }
+    }
+
+    func setValues<Key: ByteSource, Value: ByteSource>(
+      _ pairs: some Sequence<(key: Key, value: Value)>
+    ) throws {
+      // One by one, as the original does.
+      for (key, value) in pairs {
+        try key.withBytes { (key) throws in
+          try value.withBytes { (value) throws in try setValue(value, forKey: key) }
+        }
+      }
+    }
+
+    private func put(_ value: RawSpan, _ key: RawSpan, _ table: YYKVTable) throws {
+      let name = YYKVFiles.name(of: key)
+      if value.byteCount > Self.inlineByteLimit {
+        // DURABILITY: the file comes first, so that the row of a new key never names less than
+        // its value.
+        try files.write(value, name, syncs: syncs)
+        try table.set(key, byteCount: value.byteCount, fileName: name, inlineValue: nil)
+      } else {
+        // The file of an earlier, larger value.
+        if try table.hasFile(key) { try files.remove(name) }
+        try table.set(key, byteCount: value.byteCount, fileName: nil, inlineValue: value)
+      }
+    }
+
+    func removeValue(forKey key: RawSpan) throws -> Bool {
+      try table.withLock { table in
+        if try table.hasFile(key) { try files.remove(YYKVFiles.name(of: key)) }
+        return try table.delete(key)
+      }
+    }
+
+    func close() throws {
+      try table.withLock { try $0.connection.close() }
+      files.close()
+    }
+  }
+#endif
