@@ -87,7 +87,7 @@ extension BenchOptions {
       case "--stores":
         let text = try value()
         options.isEveryStore = text == "all"
-        options.stores = options.isEveryStore ? StoreKind.onDisk : try stores(text, of: name)
+        options.stores = try options.isEveryStore ? StoreKind.onDisk : stores(text, of: name)
       case "--workloads": options.workloads = try names(try value(), of: name)
       case "--n": options.keyCount = try number(try value(), of: name, in: 1...100_000_000)
       case "--value-bytes":

@@ -30,9 +30,9 @@ enum StoreKind: String, CaseIterable, Codable, Sendable {
   /// Whether it is part of this build.
   var isBuilt: Bool {
     #if Peers
-      true
+      return true
     #else
-      !Self.peers.contains(self)
+      return !Self.peers.contains(self)
     #endif
   }
 

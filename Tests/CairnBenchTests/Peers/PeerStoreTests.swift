@@ -16,7 +16,9 @@
       (0..<byteCount).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ seed) }
     }
 
-    private func checkModel<Store: KeyValueStore>(_ type: Store.Type, _ durability: Durability) throws {
+    private func checkModel<Store: KeyValueStore>(_ type: Store.Type, _ durability: Durability)
+      throws
+    {
       let directory = try TemporaryDirectory()
       let options = StoreOptions(durability: durability)
       var store = try Store(at: directory.path + "/s", options: options)

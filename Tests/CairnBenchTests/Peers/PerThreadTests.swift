@@ -37,12 +37,12 @@
     func different() throws {
       let counter = Counter()
       let numbers = try PerThread { Number(counter.next()) }
-      let inside = Atomic(0)
+      let inside = Counter()
       let found = try ThreadTeam.run(4) { _ in
         let number = try numbers.value().value
         // All are there before the first leaves.
-        inside.add(1, ordering: .relaxed)
-        while inside.load(ordering: .relaxed) < 4 {}
+        _ = inside.next()
+        while inside.count.load(ordering: .relaxed) < 4 {}
         return number
       }
       #expect(Set(found) == [1, 2, 3, 4])

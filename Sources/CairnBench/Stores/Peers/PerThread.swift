@@ -14,7 +14,7 @@
   ///
   /// Finding it costs a few nanoseconds, where a list under a lock would cost a peer dozens.
   // SAFETY: `@unchecked Sendable` since the key is one of the C library's, and the lists are under
-  // the lock. `close` is called when no thread uses the store any more.
+  // the lock; `make` is called by any thread, and what the stores give uses constants alone. `close` is called when no thread uses the store any more.
   @safe
   final class PerThread<Value: ThreadBound>: @unchecked Sendable {
     private final class Lists: Sendable {
@@ -23,10 +23,10 @@
     }
 
     private let lists = Lists()
-    private let make: @Sendable () throws -> Value
+    private let make: () throws -> Value
     private var key = pthread_key_t()
 
-    init(_ make: @escaping @Sendable () throws -> Value) throws {
+    init(_ make: @escaping () throws -> Value) throws {
       self.make = make
       // SAFETY: the call fills the key.
       let error = unsafe pthread_key_create(&key, giveBackAtThreadEnd)
