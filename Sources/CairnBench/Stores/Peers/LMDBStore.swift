@@ -48,8 +48,8 @@
         if options.durability == .process { flags |= MDB_NOSYNC | MDB_WRITEMAP }
         try lmdbCheck(
           unsafe mdb_env_open(environment, path, UInt32(flags), 0o600), "mdb_env_open \(path)")
-        database = try Self.openDatabase(environment)
-        unsafe readers = try PerThread { unsafe try LMDBReader(environment) }
+        database = try unsafe Self.openDatabase(environment)
+        readers = try PerThread { try unsafe LMDBReader(environment) }
       } catch {
         unsafe mdb_env_close(environment)
         throw error
@@ -96,7 +96,7 @@
 
     @inline(__always)
     private func reading<R>(_ body: (OpaquePointer) throws -> R) throws -> R {
-      let transaction = unsafe try readers.value().transaction
+      let transaction = try unsafe readers.value().transaction
       try lmdbCheck(unsafe mdb_txn_renew(transaction), "mdb_txn_renew")
       defer { unsafe mdb_txn_reset(transaction) }
       return try unsafe body(transaction)

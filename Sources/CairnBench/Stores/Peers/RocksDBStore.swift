@@ -114,8 +114,8 @@
       var messages: [UnsafeMutablePointer<CChar>?] = unsafe Array(
         repeating: nil, count: counts.count)
       defer {
-        for slice in unsafe slices { unsafe rocksdb_pinnableslice_destroy(slice) }
-        for message in unsafe messages { unsafe rocksdb_free(message) }
+        for unsafe slice in unsafe slices { unsafe rocksdb_pinnableslice_destroy(slice) }
+        for unsafe message in unsafe messages { unsafe rocksdb_free(message) }
       }
       // SAFETY: all lists have as many elements as there are keys; the keys' bytes lie side by
       // side and stay until the call ends.
@@ -129,7 +129,7 @@
         unsafe rocksdb_batched_multi_get_cf(
           database, readOptions, family, counts.count, addresses, counts, &slices, &messages, false)
       }
-      for message in unsafe messages {
+      for unsafe message in unsafe messages {
         guard let message = unsafe message else { continue }
         throw Self.failure("rocksdb_batched_multi_get_cf", unsafe String(cString: message))
       }

@@ -42,7 +42,7 @@
     }
 
     func close() throws {
-      for statement in unsafe statements { unsafe sqlite3_finalize(statement) }
+      for unsafe statement in unsafe statements { unsafe sqlite3_finalize(statement) }
       unsafe statements = []
       try check(unsafe sqlite3_close(handle), "sqlite3_close")
     }
