@@ -50,7 +50,7 @@ struct BenchOptions: Sendable, Equatable {
       if lines[lines.count - 1].count + name.count > 60 { lines.append("") }
       lines[lines.count - 1] += (lines[lines.count - 1].isEmpty ? "" : " ") + name
     }
-    return lines.joined(separator: "\n                       ")
+    return lines.joined(separator: "\n                   ")
   }
 }
 

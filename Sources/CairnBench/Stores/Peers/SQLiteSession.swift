@@ -10,7 +10,8 @@
     let keepsValuesWithKeys: Bool
     let synchronous: String
 
-    /// Pages that connections keep: enough for a million small values.
+    /// Pages that a connection keeps: enough for a million small values. Beside such a cache a
+    /// mapping of the file (`mmap_size`) gains nothing.
     private static let cacheByteCount = 512 << 20
     /// Pages in the log before they are moved into the database: moving more at once writes pages
     /// that changed often only once.
