@@ -114,8 +114,8 @@
       var messages: [UnsafeMutablePointer<CChar>?] = unsafe Array(
         repeating: nil, count: counts.count)
       defer {
-        for unsafe slice in unsafe slices { unsafe rocksdb_pinnableslice_destroy(slice) }
-        for unsafe message in unsafe messages { unsafe rocksdb_free(message) }
+        for index in unsafe slices.indices { unsafe rocksdb_pinnableslice_destroy(slices[index]) }
+        for index in unsafe messages.indices { unsafe rocksdb_free(messages[index]) }
       }
       // SAFETY: all lists have as many elements as there are keys; the keys' bytes lie side by
       // side and stay until the call ends.
@@ -129,8 +129,8 @@
         unsafe rocksdb_batched_multi_get_cf(
           database, readOptions, family, counts.count, addresses, counts, &slices, &messages, false)
       }
-      for unsafe message in unsafe messages {
-        guard let message = unsafe message else { continue }
+      for index in unsafe messages.indices {
+        guard let message = unsafe messages[index] else { continue }
         throw Self.failure("rocksdb_batched_multi_get_cf", unsafe String(cString: message))
       }
       return unsafe slices.map { slice in

@@ -42,7 +42,7 @@
     }
 
     func close() throws {
-      for unsafe statement in unsafe statements { unsafe sqlite3_finalize(statement) }
+      for index in unsafe statements.indices { unsafe sqlite3_finalize(statements[index]) }
       unsafe statements = []
       try check(unsafe sqlite3_close(handle), "sqlite3_close")
     }
