@@ -1,6 +1,8 @@
 /// What the command line asks for.
 struct BenchOptions: Sendable, Equatable {
   var isQuick = false
+  /// Whether the same rows are measured with ever more keys.
+  var isScale = false
   /// `nil`: the stores that stand side by side by default.
   var stores: [StoreKind]?
   /// Whether `stores` are all that there are: then they are compared at a million keys too.
@@ -22,14 +24,18 @@ struct BenchOptions: Sendable, Equatable {
 
   /// Whether the caches in memory belong to the run.
   var includesMemorySections: Bool {
-    (stores == nil || isEveryStore) && workloads == nil && keyCount == nil && valueByteCount == nil
+    !isScale && (stores == nil || isEveryStore) && workloads == nil && keyCount == nil
+      && valueByteCount == nil
   }
 
   static let usage = """
-    usage: cairn-bench [--quick] [--stores S,...] [--workloads W,...] [--n N] [--value-bytes V]
+    usage: cairn-bench [--quick | --scale] [--stores S,...] [--workloads W,...] [--n N] [--value-bytes V]
                        [--seed S] [--dir DIR] [--json FILE] [--svg FILE] [--help]
 
       --quick          a few seconds with few keys: checks correctness, measures nothing
+      --scale          the cost of an operation, memory, opening and compaction at 10,000 to
+                       10,000,000 keys, or those of --n, of 100 bytes; takes minutes, 4 GiB of memory
+                       and of disk
       --stores         of \(wrapped(StoreKind.allCases.map(\.rawValue)))
                        or all that are on disk and built (default: cairn,file-per-key);
                        \(wrapped(StoreKind.peers.map(\.rawValue))) need a build with --traits Peers
@@ -84,6 +90,11 @@ extension BenchOptions {
           throw UsageError(description: "--quick takes no value")
         }
         options.isQuick = true
+      case "--scale":
+        guard inlineValue == nil else {
+          throw UsageError(description: "--scale takes no value")
+        }
+        options.isScale = true
       case "--stores":
         let text = try value()
         options.isEveryStore = text == "all"
@@ -98,6 +109,9 @@ extension BenchOptions {
       case "--svg": options.svgPath = try value()
       default: throw UsageError(description: "unknown argument: \(argument)")
       }
+    }
+    if options.isQuick && options.isScale {
+      throw UsageError(description: "--quick and --scale are two different runs")
     }
     return options
   }

@@ -132,7 +132,7 @@ struct ReportChart {
     .e{fill:#3fb950}.f{fill:#f85149}.g{fill:#db61a2}.h{fill:#d29922}.i{fill:#484f58}.j{fill:#9198a1}}
     """
 
-  private static func escaped(_ text: String) -> String {
+  static func escaped(_ text: String) -> String {
     var escaped = ""
     for character in text {
       switch character {
