@@ -216,6 +216,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
 }
 
 extension DiskCache: CustomStringConvertible {
+  /// The name and the path.
   public var description: String { "DiskCache \(name) at \(path)" }
 }
 
