@@ -86,7 +86,7 @@ struct ConcurrencySamples {
           }
 
           let summary = try await pages.performTrim(toCount: 10_000)
-          let values = try await pages.perform { cache in
+          let values = try await pages.perform { (cache) throws(CacheError) in
             try cache.values(forKeys: ["/", "/about"])
           }
 

@@ -12,7 +12,7 @@ func inNewDirectory(_ sample: () async throws -> Void) async throws {
   guard FileManager.default.changeCurrentDirectoryPath(directory) else {
     throw CocoaError(.fileNoSuchFile)
   }
-  setenv("XDG_CACHE_HOME", directory + "/caches", 1)
+  unsafe setenv("XDG_CACHE_HOME", directory + "/caches", 1)
   try await sample()
 }
 

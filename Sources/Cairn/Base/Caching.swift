@@ -30,6 +30,8 @@ public protocol Caching<Key, Value>: Sendable {
   /// leave no room for this one.
   ///
   /// - Parameters:
+  ///   - value: the value.
+  ///   - key: the key.
   ///   - cost: what it costs, in the unit of the cache's cost limit; `nil`: what the cache makes of it.
   ///   - lifetime: how long it lives from now on; `nil`: as the cache is configured; zero or less: it
   ///     has expired at once.
@@ -113,19 +115,25 @@ public protocol Trimming: Sendable {
 
   /// Removes entries until at most so many are left. What has expired goes first.
   ///
-  /// - Parameter count: zero or less removes everything.
+  /// - Parameters:
+  ///   - count: zero or less removes everything.
+  ///   - order: which go first.
   @discardableResult
   func trim(toCount count: Int, order: TrimOrder) throws(Failure) -> TrimSummary
 
   /// Removes entries until the rest costs at most so much. What has expired goes first.
   ///
-  /// - Parameter cost: zero removes everything, also what costs nothing.
+  /// - Parameters:
+  ///   - cost: zero removes everything, also what costs nothing.
+  ///   - order: which go first.
   @discardableResult
   func trim(toCost cost: UInt64, order: TrimOrder) throws(Failure) -> TrimSummary
 
   /// Removes the entries that were last accessed, or written, longer ago than `age`.
   ///
-  /// - Parameter age: zero or less removes everything.
+  /// - Parameters:
+  ///   - age: zero or less removes everything.
+  ///   - basis: what the age is counted from.
   @discardableResult
   func trim(olderThan age: Duration, by basis: AgeBasis) throws(Failure) -> TrimSummary
 

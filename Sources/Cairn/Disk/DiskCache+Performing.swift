@@ -27,7 +27,9 @@ extension DiskCache: DiskCaching {
   /// Does any work with the cache on one of its own threads, so that none of those that tasks run on waits for
   /// the disk. As many run at once as `asyncWidth` in the configuration says; the others wait in line.
   ///
-  ///     let pages = try await cache.perform { cache in try cache.values(forKeys: urls) }
+  ///     let pages = try await cache.perform { (cache) throws(CacheError) in
+  ///       try cache.values(forKeys: urls)
+  ///     }
   ///
   /// - Returns: what `body` returns.
   /// - Throws: what `body` throws; `cancelled` where the task was cancelled before the work began: nothing was
