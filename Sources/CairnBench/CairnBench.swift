@@ -45,6 +45,7 @@ enum CairnBench {
       try say(ReportTable(section: section, results: sectionResults).text)
       results.append((section, sectionResults))
     }
+    if options.isScale { try say(ScaleTable(results: results.flatMap(\.results)).text) }
     try say(ReportTable.legend)
     try say(Highlights(results: results.flatMap(\.results)).text)
     let report = BenchReport(
@@ -53,7 +54,11 @@ enum CairnBench {
     if let path = options.jsonPath { try write(try report.json(), to: path) }
     if let path = options.svgPath {
       let caption = "\(machine.summary), \(directory.fileSystem.type), seed \(options.seed)"
-      try write(Array(ReportChart(sections: results, caption: caption).svg.utf8), to: path)
+      let svg =
+        options.isScale
+        ? ScaleChart(results: report.results, caption: caption).svg
+        : ReportChart(sections: results, caption: caption).svg
+      try write(Array(svg.utf8), to: path)
     }
   }
 

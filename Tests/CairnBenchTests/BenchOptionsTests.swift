@@ -28,7 +28,7 @@ struct BenchOptionsTests {
       ["--fast"], ["fill"], ["--n"], ["--n", "0"], ["--n", "-1"], ["--n", "x"], ["--n="],
       ["--stores", "cairn,lmdb2"], ["--stores", "cairn,"], ["--workloads", "Fill"],
       ["--value-bytes", "0"], ["--value-bytes", "999999999999"], ["--seed", "-1"],
-      ["--quick=yes"], ["--dir"], ["--json", ""],
+      ["--quick=yes"], ["--scale=10"], ["--quick", "--scale"], ["--dir"], ["--json", ""],
     ])
   func refusals(arguments: [String]) {
     #expect(throws: UsageError.self) { try BenchOptions.parse(arguments) }
@@ -39,12 +39,22 @@ struct BenchOptionsTests {
     let names =
       "fill fill-batch overwrite get get-zero-copy get-many get-missing get-zipf get-2-threads "
       + "delete mixed-95-5 mixed-50-50 open-clean open-killed durable-put durable-put-16-threads "
-      + "get-compacting overwrite-compacting memory-get memory-get-2-threads memory-set "
+      + "get-compacting overwrite-compacting churn compact memory-get memory-get-2-threads memory-set "
       + "memory-mixed-95-5"
     #expect(
       Set(Workload.allCases.map(\.rawValue)) == Set(names.split(separator: " ").map(String.init)))
     #expect(Set(Workload.runOrder) == Set(Workload.allCases))
     #expect(Workload.runOrder.count == Workload.allCases.count)
+  }
+
+  @Test("a run by scale has the same rows at ever more keys")
+  func scalePlan() throws {
+    let plan = Plan(try #require(try BenchOptions.parse(["--scale"])))
+    #expect(plan.sections.map(\.keyCount) == [10_000, 100_000, 1_000_000, 10_000_000])
+    #expect(plan.sections.allSatisfy { $0.workloads == Workload.scale && $0.stores == [.cairn] })
+    let narrowed = Plan(try #require(try BenchOptions.parse(["--scale", "--n", "300"])))
+    #expect(narrowed.sections.map(\.keyCount) == [300])
+    #expect(Plan(BenchOptions()).sections.allSatisfy { !$0.workloads.contains(.churn) })
   }
 
   @Test("a plain run compares with the reference at a million keys, a narrowed one does not")

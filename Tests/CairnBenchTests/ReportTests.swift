@@ -85,6 +85,33 @@ struct ReportTests {
     expectWellFormed(ReportChart(sections: [], caption: "").svg)
   }
 
+  @Test("by the number of keys is a table and a chart")
+  func scale() throws {
+    var results: [BenchResult] = []
+    for count in [10_000, 1_000_000] {
+      let section = Plan.Section(
+        stores: [.cairn], workloads: Workload.scale, keyCount: count, valueByteCount: 100,
+        roundCount: 3, milliseconds: 200)
+      for workload in Workload.scale {
+        var round = Self.round(100_000_000_000 / count, latency: 250)
+        round.writtenByteCount = round.operationCount * 234
+        round.indexByteCount = 24 * count
+        results.append(
+          BenchResult(store: .cairn, workload: workload, section, rounds: [round]))
+      }
+    }
+    let lines = ScaleTable(results: results).text.split(separator: "\n")
+    #expect(lines.count == 4)
+    #expect(lines[2].hasPrefix("10,000     cairn") && lines[2].contains("100 ns"))
+    #expect(lines[3].hasPrefix("1,000,000  cairn") && lines[3].contains("10.0 µs"))
+    #expect(lines[3].contains("24.0 B/key") && lines[3].hasSuffix("2.00 ×"))
+    #expect(lines[3].contains("11.2 MiB/s"))
+    let chart = ScaleChart(results: results, caption: "a < b").svg
+    expectWellFormed(chart)
+    #expect(chart.contains(">1,000,000<") && chart.contains(">get-missing<"))
+    expectWellFormed(ScaleChart(results: [], caption: "").svg)
+  }
+
   /// Every element is closed in order, every attribute quoted, every special character escaped.
   private func expectWellFormed(_ text: String) {
     var open: [Substring] = []

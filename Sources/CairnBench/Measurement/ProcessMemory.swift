@@ -21,6 +21,17 @@ enum ProcessMemory {
   }
 }
 
+extension ProcessMemory {
+  /// What the process has given the kernel to be written to disk so far, as pages: by calls and into
+  /// mappings.
+  static var writtenByteCount: Int {
+    for line in ProcFile.lines("/proc/self/io") where line.hasPrefix("write_bytes:") {
+      return Int(line.drop { $0 != " " }.dropFirst()) ?? 0
+    }
+    return 0
+  }
+}
+
 /// Text files of the kernel, which have no size to ask for.
 enum ProcFile {
   static func lines(_ path: String) -> [Substring] { text(path).split(separator: "\n") }

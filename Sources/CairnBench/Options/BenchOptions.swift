@@ -1,6 +1,8 @@
 /// What the command line asks for.
 struct BenchOptions: Sendable, Equatable {
   var isQuick = false
+  /// Whether the same rows are measured with ever more keys.
+  var isScale = false
   /// `nil`: the stores that stand side by side by default.
   var stores: [StoreKind]?
   /// `nil`: all.
@@ -17,19 +19,23 @@ struct BenchOptions: Sendable, Equatable {
 
   /// Whether nothing narrows the run, so that the section at a million keys belongs to it.
   var includesReferenceSection: Bool {
-    !isQuick && stores == nil && workloads == nil && keyCount == nil && valueByteCount == nil
+    !isQuick && !isScale && stores == nil && workloads == nil && keyCount == nil
+      && valueByteCount == nil
   }
 
   /// Whether the caches in memory belong to the run.
   var includesMemorySections: Bool {
-    stores == nil && workloads == nil && keyCount == nil && valueByteCount == nil
+    !isScale && stores == nil && workloads == nil && keyCount == nil && valueByteCount == nil
   }
 
   static let usage = """
-    usage: cairn-bench [--quick] [--stores S,...] [--workloads W,...] [--n N] [--value-bytes V]
+    usage: cairn-bench [--quick | --scale] [--stores S,...] [--workloads W,...] [--n N] [--value-bytes V]
                        [--seed S] [--dir DIR] [--json FILE] [--svg FILE] [--help]
 
       --quick          a few seconds with few keys: checks correctness, measures nothing
+      --scale          the cost of an operation, memory, opening and compaction at 10,000 to
+                       10,000,000 keys, or those of --n, of 100 bytes; takes minutes, 4 GiB of memory
+                       and of disk
       --stores         of \(StoreKind.allCases.map(\.rawValue).joined(separator: ", "))
                        (default: cairn,file-per-key)
       --workloads      of \(wrapped(Workload.allCases.map(\.rawValue)))
@@ -83,6 +89,11 @@ extension BenchOptions {
           throw UsageError(description: "--quick takes no value")
         }
         options.isQuick = true
+      case "--scale":
+        guard inlineValue == nil else {
+          throw UsageError(description: "--scale takes no value")
+        }
+        options.isScale = true
       case "--stores": options.stores = try names(try value(), of: name)
       case "--workloads": options.workloads = try names(try value(), of: name)
       case "--n": options.keyCount = try number(try value(), of: name, in: 1...100_000_000)
@@ -94,6 +105,9 @@ extension BenchOptions {
       case "--svg": options.svgPath = try value()
       default: throw UsageError(description: "unknown argument: \(argument)")
       }
+    }
+    if options.isQuick && options.isScale {
+      throw UsageError(description: "--quick and --scale are two different runs")
     }
     return options
   }

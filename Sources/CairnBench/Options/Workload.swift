@@ -33,6 +33,11 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   /// Opening a store whose process was killed after it had opened it and written 100,000 of the
   /// values once more, up to the first value read.
   case openKilled = "open-killed"
+  /// Half of the keys are overwritten, which is not counted; then one compaction. Counted by key of the store.
+  case compact
+  /// Keys uniformly at random are overwritten, four times as many as there are, while the store gives space
+  /// back as it does by itself.
+  case churn
   /// New keys, each put acknowledged when it survives power loss.
   case durablePut = "durable-put"
   /// The same by sixteen threads on one store; their sum.
@@ -50,9 +55,19 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   static let runOrder: [Workload] = [
     .fillBatch, .fill, .openKilled, .get, .getZeroCopy, .getMany, .getMissing, .getZipf,
     .getTwoThreads, .getCompacting, .mixed95to5, .mixed50to50, .overwrite, .overwriteCompacting,
-    .openClean, .delete, .durablePut,
+    .churn, .compact, .openClean, .delete, .durablePut,
     .durablePut16Threads, .memoryGet, .memoryGetTwoThreads, .memorySet, .memoryMixed95to5,
   ]
+
+  /// What the cost of an operation is made of as the number of keys grows.
+  static let scale: [Workload] = [
+    .fill, .get, .getMissing, .getMany, .getTwoThreads, .getCompacting, .overwrite, .churn,
+    .compact, .openClean,
+    .delete,
+  ]
+
+  /// Whether it belongs to a run that names none; those of `--scale` take long.
+  var isStandard: Bool { self != .churn && self != .compact }
 
   /// Whether it is one of caches in memory.
   var isInMemory: Bool {
@@ -66,7 +81,7 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   var needs: StoreAbilities {
     switch self {
     case .getZeroCopy: .zeroCopyReads
-    case .getCompacting, .overwriteCompacting: .compaction
+    case .getCompacting, .overwriteCompacting, .compact: .compaction
     case .openClean, .openKilled: .reopening
     case .durablePut: .durableWrites
     case .durablePut16Threads: [.durableWrites, .concurrentWrites]
@@ -88,7 +103,8 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   /// Whether it leaves other values behind than it found, so that they must be checked.
   var changesMain: Bool {
     switch self {
-    case .fill, .openKilled, .overwrite, .overwriteCompacting, .delete, .mixed95to5, .mixed50to50:
+    case .fill, .openKilled, .overwrite, .overwriteCompacting, .delete, .mixed95to5, .mixed50to50,
+      .churn, .compact:
       true
     default: false
     }

@@ -31,7 +31,9 @@ struct ReportedOptions: Codable, Sendable {
     stores = StoreKind.allCases.filter { kind in
       plan.sections.contains { $0.stores.contains(kind) }
     }
-    workloads = options.workloads ?? Workload.allCases
+    workloads = Workload.allCases.filter { workload in
+      plan.sections.contains { $0.workloads.contains(workload) }
+    }
     n = options.keyCount
     valueBytes = options.valueByteCount.map { [$0] } ?? [100, 1 << 10, 16 << 10, 256 << 10]
     directory = options.directory
@@ -66,6 +68,11 @@ struct BenchResult: Codable, Sendable {
   /// The highest of the rounds, mapped pages of files included.
   var peakResidentBytes: Int
   var durability: String
+  /// What the process gave the kernel to be written in the rounds, over the bytes of keys and values that were
+  /// put; of rows that put alone.
+  var writeAmplification: Double?
+  /// Memory of the index for one key, after the row.
+  var indexBytesPerKey: Double?
 
   init(
     store: StoreKind, workload: Workload, _ section: Plan.Section, rounds: [RoundResult]
@@ -89,6 +96,12 @@ struct BenchResult: Codable, Sendable {
     p999Nanoseconds = latencies.percentile(0.999)
     diskBytes = rounds.last?.diskByteCount ?? 0
     peakResidentBytes = rounds.map(\.peakResidentByteCount).max() ?? 0
+    if [.fill, .overwrite, .churn].contains(workload), operations > 0 {
+      let put = operations * (BenchKey.byteCount + section.valueByteCount)
+      let written = rounds.reduce(0) { $0 + ($1.writtenByteCount ?? 0) }
+      writeAmplification = Double(written) / Double(put)
+    }
+    indexBytesPerKey = rounds.last?.indexByteCount.map { Double($0) / Double(section.keyCount) }
   }
 }
 

@@ -117,7 +117,7 @@ struct ReportChart {
     .page{fill:#0d1117}line{stroke:#30363d}.a{fill:#58a6ff}.b{fill:#d97a12}.c{fill:#6e7681}.d{fill:#a371f7}}
     """
 
-  private static func escaped(_ text: String) -> String {
+  static func escaped(_ text: String) -> String {
     var escaped = ""
     for character in text {
       switch character {

@@ -38,8 +38,9 @@ struct ReportTable {
     return (low.suffix(4) == high.suffix(4) ? String(low.dropLast(4)) : low) + " – " + high
   }
 
-  private static func aligned(_ rows: [[String]]) -> String {
-    let widths = headings.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
+  static func aligned(_ rows: [[String]]) -> String {
+    let widths = (rows.first ?? []).indices.map { column in rows.map { $0[column].count }.max() ?? 0
+    }
     return rows.map { row in
       let cells = row.enumerated().map { column, cell in
         let padding = String(repeating: " ", count: widths[column] - cell.count)

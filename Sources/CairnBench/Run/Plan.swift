@@ -19,11 +19,20 @@ struct Plan: Sendable {
   var sections: [Section]
 
   init(_ options: BenchOptions) {
+    if options.isScale {
+      sections = (options.keyCount.map { [$0] } ?? Self.scaleKeyCounts).map { count in
+        Section(
+          stores: options.stores ?? [.cairn], workloads: options.workloads ?? Workload.scale,
+          keyCount: count, valueByteCount: options.valueByteCount ?? 100, roundCount: 3,
+          milliseconds: 500)
+      }
+      return
+    }
     let sizes = options.valueByteCount.map { [$0] } ?? [100, 1 << 10, 16 << 10, 256 << 10]
     sections = sizes.map { size in
       Section(
         stores: options.stores ?? StoreKind.standard,
-        workloads: options.workloads ?? Workload.allCases,
+        workloads: options.workloads ?? Workload.allCases.filter(\.isStandard),
         keyCount: options.keyCount
           ?? Self.defaultKeyCount(valueByteCount: size, isQuick: options.isQuick),
         valueByteCount: size,
@@ -48,6 +57,8 @@ struct Plan: Sendable {
     }
   }
 
+  private static let scaleKeyCounts = [10_000, 100_000, 1_000_000, 10_000_000]
+
   /// As many keys as keep the file-per-key store's fill to a few seconds.
   private static func defaultKeyCount(valueByteCount: Int, isQuick: Bool) -> Int {
     let count =
@@ -66,7 +77,7 @@ extension Workload {
   /// done, since other rows build on it.
   func millisecondLimit(_ section: Plan.Section) -> Int? {
     switch self {
-    case .fill, .openKilled: nil
+    case .fill, .openKilled, .churn, .compact: nil
     case .fillBatch: section.milliseconds * 4
     case .overwrite, .delete: section.milliseconds * 6
     case .getCompacting, .overwriteCompacting: section.milliseconds * 4

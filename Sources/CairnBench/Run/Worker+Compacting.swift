@@ -37,6 +37,30 @@ extension Worker {
     return try beside({ _ in try store.compact() }) { try overwriteUniformly(round, sequence) }
   }
 
+  /// One compaction, after half of the keys got new values.
+  func compact(_ round: Round) throws -> Measurement {
+    var random = round.random
+    let (store, count) = (try openMain(), data.keyCount)
+    let order = KeySequence.permutation(keyCount: count, random: &random).indices
+    for index in order.prefix(count / 2) { try put(Int(index), in: store) }
+    return try Measurement.run(
+      Pace(maximumCallCount: 1, sampleInterval: 1), operationsPerCall: count
+    ) { _ in try store.compact() }
+  }
+
+  /// New values for four times as many keys as there are.
+  func churn(_ round: Round) throws -> Measurement {
+    var random = round.random
+    let store = try openMain()
+    let indices = KeySequence.uniform(keyCount: data.keyCount, random: &random).indices
+    let mask = indices.count - 1
+    return try Measurement.run(pace(round, maximumCallCount: 4 * data.keyCount)) { call in
+      // A sequence that is shorter than the round is turned a little each time.
+      let index = (Int(indices[call & mask]) + call / indices.count) % data.keyCount
+      try put(index, in: store)
+    }
+  }
+
   /// Takes a measure while another thread does something again and again.
   private func beside(
     _ work: @escaping @Sendable (_ turn: Int) throws -> Void, measure: () throws -> Measurement

@@ -68,7 +68,7 @@ extension Worker {
 
   /// Writes the key's next generation.
   @inline(__always)
-  private func put(_ index: Int, in store: Store) throws {
+  func put(_ index: Int, in store: Store) throws {
     let generation = data.nextGeneration(of: index)
     try data.key(index).withBytes { key throws in
       try data.value(index, generation: generation).withBytes { value throws in

@@ -17,6 +17,8 @@ final class Worker<Store: KeyValueStore>: WorkerServing {
   /// Whether `main` holds every key.
   private(set) var isFilled = false
   private var mainDiskByteCount: Int?
+  /// What this process had written when the round began.
+  private var writtenBefore = 0
 
   init(_ configuration: WorkerConfiguration) {
     self.configuration = configuration
@@ -43,6 +45,7 @@ final class Worker<Store: KeyValueStore>: WorkerServing {
       return nil
     case .run(let workload, let round, let milliseconds):
       ProcessMemory.resetPeak()
+      writtenBefore = ProcessMemory.writtenByteCount
       let round = Round(
         workload: workload, number: round, nanosecondLimit: UInt64(milliseconds) * 1_000_000,
         random: RandomSource(seed: configuration.seed &+ UInt64(round) << 32 &+ workload.salt))
@@ -62,6 +65,8 @@ final class Worker<Store: KeyValueStore>: WorkerServing {
       return try finish(round, try change(round), changes: true)
     case .getCompacting:
       return try finish(round, try getWhileCompacting(round), changes: true)
+    case .churn: return try finish(round, try churn(round), changes: true)
+    case .compact: return try finish(round, try compact(round), changes: true)
     case .overwriteCompacting:
       return try finish(round, try overwriteWhileCompacting(round), changes: true)
     case .openClean: return try finish(round, try openRepeatedly(round), changes: false)
@@ -81,11 +86,15 @@ final class Worker<Store: KeyValueStore>: WorkerServing {
     _ round: Round, _ measurement: Measurement, changes: Bool
   ) throws -> RoundResult {
     let peak = ProcessMemory.peakByteCount
+    let written = ProcessMemory.writtenByteCount - writtenBefore
     // Weighing tens of thousands of files takes a while, and reading does not change it.
     if changes { mainDiskByteCount = nil }
     let disk = mainDiskByteCount ?? DirectoryTree.allocatedByteCount(mainPath)
     mainDiskByteCount = disk
-    return RoundResult(measurement, diskByteCount: disk, peakResidentByteCount: peak)
+    var result = RoundResult(measurement, diskByteCount: disk, peakResidentByteCount: peak)
+    result.writtenByteCount = written
+    result.indexByteCount = try main?.indexByteCount
+    return result
   }
 
   // MARK: The main store

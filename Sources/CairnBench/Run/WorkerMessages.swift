@@ -42,6 +42,10 @@ struct RoundResult: Codable, Sendable {
   var latencies: LatencyHistogram
   var diskByteCount: Int
   var peakResidentByteCount: Int
+  /// What the process gave the kernel to be written to disk, writes into mappings included.
+  var writtenByteCount: Int?
+  /// What the store says its index takes in memory.
+  var indexByteCount: Int?
 
   var operationsPerSecond: Double { Double(operationCount) * 1e9 / Double(nanoseconds) }
 }

@@ -47,6 +47,10 @@ final class CairnStoreAdapter: KeyValueStore {
     try store.compact()
   }
 
+  var indexByteCount: Int? {
+    get throws { try store.statistics().indexByteCount }
+  }
+
   func close() throws {
     try store.close()
   }

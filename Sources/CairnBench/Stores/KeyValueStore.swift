@@ -33,6 +33,9 @@ protocol KeyValueStore: AnyObject, Sendable {
   /// not at all, nothing.
   func compact() throws
 
+  /// Bytes of memory that what finds the keys takes; `nil` where the store does not tell.
+  var indexByteCount: Int? { get throws }
+
   /// Every later call is an error.
   func close() throws
 }
@@ -60,6 +63,8 @@ struct StoreOptions: Sendable {
 
 extension KeyValueStore {
   func compact() throws {}
+
+  var indexByteCount: Int? { nil }
 
   func withValue<R>(forKey key: RawSpan, _ body: (RawSpan) throws -> R) throws -> R? {
     guard let value = try value(forKey: key) else { return nil }
