@@ -8,12 +8,18 @@ func inNewDirectory(_ sample: () async throws -> Void) async throws {
   let directory = NSTemporaryDirectory() + "/cairn-sample-tests.\(UUID().uuidString)"
   try FileManager.default.createDirectory(
     atPath: directory, withIntermediateDirectories: false)
-  defer { try? FileManager.default.removeItem(atPath: directory) }
   guard FileManager.default.changeCurrentDirectoryPath(directory) else {
     throw CocoaError(.fileNoSuchFile)
   }
   unsafe setenv("XDG_CACHE_HOME", directory + "/caches", 1)
-  try await sample()
+  var failure: (any Error)?
+  do { try await sample() } catch { failure = error }
+  // A store whose last reference another thread gave up may be closing still, and write there.
+  for _ in 0..<200 where FileManager.default.fileExists(atPath: directory) {
+    try? FileManager.default.removeItem(atPath: directory)
+    try await Task.sleep(for: .milliseconds(10))
+  }
+  if let failure { throw failure }
 }
 
 /// Where the pages of the samples come from: the slow thing behind the cache.
