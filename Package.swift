@@ -106,6 +106,8 @@ let package = Package(
       name: "FuzzSupportTests", dependencies: ["FuzzSupport", "CairnStore"],
       swiftSettings: settings),
     .testTarget(name: "RepositoryTests", swiftSettings: settings),
+    // The samples of the README and of the articles, run.
+    .testTarget(name: "DocumentationTests", dependencies: ["Cairn"], swiftSettings: settings),
     .testTarget(
       name: "CairnToolTests", dependencies: ["CairnTool", "Cairn"], swiftSettings: settings),
   ]

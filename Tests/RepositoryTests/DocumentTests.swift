@@ -12,9 +12,11 @@ struct DocumentTests {
 
     static let all: [Document] = {
       var paths = ["README.md", "CHANGELOG.md"]
-      let docs = FileManager.default.enumerator(atPath: Source.root.appending(path: "Docs").path)
-      for case let path as String in docs ?? .init() where path.hasSuffix(".md") {
-        if !path.contains(".build/") { paths.append("Docs/\(path)") }
+      for folder in ["Docs", "Sources"] {
+        let files = FileManager.default.enumerator(atPath: Source.root.appending(path: folder).path)
+        for case let path as String in files ?? .init() where path.hasSuffix(".md") {
+          if !path.contains(".build/") { paths.append("\(folder)/\(path)") }
+        }
       }
       return paths.compactMap { path in
         let text = try? String(contentsOf: Source.root.appending(path: path), encoding: .utf8)
@@ -59,13 +61,89 @@ struct DocumentTests {
   }
 
   @Test("Every link within the repository leads somewhere", arguments: Document.all)
-  func links(document: Document) {
+  func links(document: Document) throws {
     let folder = Source.root.appending(path: document.path).deletingLastPathComponent()
-    for match in document.text.matches(of: /\]\(([^)#\s]+)[^)]*\)/) {
-      let target = String(match.1)
-      if target.contains("://") { continue }
-      let path = folder.appending(path: target).path
-      #expect(FileManager.default.fileExists(atPath: path), "\(document.path): \(target)")
+    for link in document.links where !link.contains("://") {
+      let parts = link.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
+      let path = parts[0].removingPercentEncoding ?? String(parts[0])
+      // Links of DocC to pages and symbols are checked by it.
+      if path.hasPrefix("doc:") { continue }
+      var target = document
+      if !path.isEmpty {
+        let url = folder.appending(path: path).standardizedFileURL
+        guard FileManager.default.fileExists(atPath: url.path) else {
+          Issue.record("\(document.path): there is no \(path)")
+          continue
+        }
+        if parts.count == 1 { continue }
+        target = Document(path: path, text: try String(contentsOf: url, encoding: .utf8))
+      }
+      if parts.count == 2 {
+        #expect(target.anchors.contains(String(parts[1])), "\(document.path): \(link)")
+      }
     }
+  }
+
+  @Test("Links and anchors are found as GitHub has them")
+  func linksOfText() {
+    let document = Document(
+      path: "",
+      text: """
+        # One *heading*, with `code()` & more
+        ## Again
+        ## Again
+        A [link](a.md), ![one](b.svg "title"), [another](#again-1); no `[link](c.md)`.
+        ```
+        # [none](d.md)
+        ```
+        [by name]: e.md#x
+        """)
+    #expect(document.links == ["a.md", "b.svg", "#again-1", "e.md#x"])
+    #expect(document.anchors == ["one-heading-with-code--more", "again", "again-1"])
+  }
+}
+
+extension DocumentTests.Document {
+  /// The lines that are not in a block of code.
+  private var prose: [Substring] {
+    var isInCode = false
+    return text.split(separator: "\n", omittingEmptySubsequences: false).filter { line in
+      if line.hasPrefix("```") {
+        isInCode.toggle()
+        return false
+      }
+      return !isInCode
+    }
+  }
+
+  /// Where its links lead to.
+  var links: [String] {
+    let code = /`[^`]*`/
+    let inText = /\]\(([^)\s]+)[^)]*\)/
+    let byName = /^\[[^\]]+\]: (\S+)/
+    return prose.flatMap { line in
+      let line = line.replacing(code, with: "")
+      return line.matches(of: inText).map { String($0.1) }
+        + line.matches(of: byName).map { String($0.1) }
+    }
+  }
+
+  /// What links to its headings have behind the "#": the heading in lower case, without all but letters,
+  /// digits, "-" and "_", spaces as "-", and a number where it comes again.
+  var anchors: Set<String> {
+    var counts: [String: Int] = [:]
+    for line in prose {
+      guard let heading = line.firstMatch(of: /^#{1,6} (.+)$/) else { continue }
+      let name = String(
+        heading.1.lowercased().compactMap { character in
+          if character == " " { return "-" }
+          let stays =
+            character.isLetter || character.isNumber || character == "-" || character == "_"
+          return stays ? character : nil
+        })
+      counts[name, default: 0] += 1
+    }
+    return Set(
+      counts.flatMap { name, count in [name] + (1..<count).map { "\(name)-\($0)" } })
   }
 }

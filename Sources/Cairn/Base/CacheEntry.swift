@@ -34,8 +34,11 @@ public struct CacheEntryInfo: Sendable, Hashable {
 
 /// A key's value with all that a cache knows of it, from one read.
 public struct CacheEntry<Key: Sendable, Value: Sendable>: Sendable {
+  /// The key, as the key coder made it of its bytes.
   public var key: Key
+  /// The value.
   public var value: Value
+  /// What the cache knows of the key: version, cost, times, sizes.
   public var info: CacheEntryInfo
   /// The bytes that were stored beside the value; empty where there are none, and from a cache in memory.
   public var metadata: [UInt8]

@@ -45,6 +45,7 @@ public enum CacheError: Error, Sendable, Hashable {
 }
 
 extension CacheError: CustomStringConvertible {
+  /// The failure in one line, without bytes of keys or values, so that it may be logged.
   public var description: String {
     switch self {
     case .store(let error): error.description
@@ -79,8 +80,12 @@ extension CacheError {
 ///
 /// Of any other error only the type and the case are kept, since the rest may tell of the value.
 public struct CodingFailure: Error, Sendable, Hashable {
+  /// Why the coder failed. It may be logged, so it should say nothing of the value.
   public var reason: String
 
+  /// Makes a failure.
+  ///
+  /// - Parameter reason: why, in words that may be logged.
   public init(_ reason: String) { self.reason = reason }
 }
 

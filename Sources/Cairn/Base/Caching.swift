@@ -10,7 +10,9 @@ public import CairnStore
 /// A value that has expired is as one that is not there. All requirements may be called from any
 /// thread.
 public protocol Caching<Key, Value>: Sendable {
+  /// What values are found by.
   associatedtype Key: Sendable
+  /// What is cached.
   associatedtype Value: Sendable
   /// What a call throws that fails.
   associatedtype Failure: Error = Never
@@ -28,6 +30,8 @@ public protocol Caching<Key, Value>: Sendable {
   /// leave no room for this one.
   ///
   /// - Parameters:
+  ///   - value: the value.
+  ///   - key: the key.
   ///   - cost: what it costs, in the unit of the cache's cost limit; `nil`: what the cache makes of it.
   ///   - lifetime: how long it lives from now on; `nil`: as the cache is configured; zero or less: it
   ///     has expired at once.
@@ -66,6 +70,9 @@ extension Caching {
     try setValue(value, forKey: key, cost: nil, lifetime: nil, idleLimit: nil)
   }
 
+  /// The values of many keys, in the order of the keys; `nil` for each that has none. Each is a read of its own.
+  ///
+  /// - Complexity: that of a read, for each key.
   @inlinable
   public func values(forKeys keys: some Collection<Key>) throws(Failure) -> [Value?] {
     var values: [Value?] = []
@@ -74,11 +81,18 @@ extension Caching {
     return values
   }
 
+  /// Sets the values of many keys, each as a write of its own. A key that comes twice has the later value then.
+  ///
+  /// - Throws: at the first write that fails; those before it stand.
   @inlinable
   public func setValues(_ pairs: some Sequence<(key: Key, value: Value)>) throws(Failure) {
     for (key, value) in pairs { try setValue(value, forKey: key) }
   }
 
+  /// Removes the values of many keys, each as a write of its own.
+  ///
+  /// - Returns: how many there were.
+  /// - Throws: at the first removal that fails; what was removed by then stays so.
   @inlinable
   @discardableResult
   public func removeValues(forKeys keys: some Sequence<Key>) throws(Failure) -> Int {
@@ -101,19 +115,25 @@ public protocol Trimming: Sendable {
 
   /// Removes entries until at most so many are left. What has expired goes first.
   ///
-  /// - Parameter count: zero or less removes everything.
+  /// - Parameters:
+  ///   - count: zero or less removes everything.
+  ///   - order: which go first.
   @discardableResult
   func trim(toCount count: Int, order: TrimOrder) throws(Failure) -> TrimSummary
 
   /// Removes entries until the rest costs at most so much. What has expired goes first.
   ///
-  /// - Parameter cost: zero removes everything, also what costs nothing.
+  /// - Parameters:
+  ///   - cost: zero removes everything, also what costs nothing.
+  ///   - order: which go first.
   @discardableResult
   func trim(toCost cost: UInt64, order: TrimOrder) throws(Failure) -> TrimSummary
 
   /// Removes the entries that were last accessed, or written, longer ago than `age`.
   ///
-  /// - Parameter age: zero or less removes everything.
+  /// - Parameters:
+  ///   - age: zero or less removes everything.
+  ///   - basis: what the age is counted from.
   @discardableResult
   func trim(olderThan age: Duration, by basis: AgeBasis) throws(Failure) -> TrimSummary
 
@@ -156,6 +176,12 @@ public struct TrimSummary: Sendable, Hashable {
   /// not known. Reads of them throw.
   public var damagedCount: Int
 
+  /// Makes a summary.
+  ///
+  /// - Parameters:
+  ///   - count: how many entries went.
+  ///   - cost: what they cost together; on disk, bytes of the log.
+  ///   - damagedCount: entries that were to go and stay, since they are damaged.
   public init(count: Int = 0, cost: UInt64 = 0, damagedCount: Int = 0) {
     self.count = count
     self.cost = cost

@@ -9,14 +9,18 @@ public import CairnStore
 public protocol DiskCaching<Key, Value>: Caching, Trimming where Failure == CacheError {
   /// Does any work with the cache off the threads that tasks run on.
   ///
-  ///     let pages = try await cache.perform { cache in try cache.values(forKeys: urls) }
+  ///     let pages = try await cache.perform { (cache) throws(CacheError) in
+  ///       try cache.values(forKeys: urls)
+  ///     }
   func perform<Result: Sendable>(
     _ body: @escaping @Sendable (Self) throws(CacheError) -> Result
   ) async throws(CacheError) -> Result
 
   /// Removes entries until the live bytes on disk are at most so many.
   ///
-  /// - Parameter byteCount: zero or less removes everything.
+  /// - Parameters:
+  ///   - byteCount: zero or less removes everything.
+  ///   - order: which go first.
   @discardableResult
   func trim(toBytes byteCount: Int, order: TrimOrder) throws(CacheError) -> TrimSummary
 

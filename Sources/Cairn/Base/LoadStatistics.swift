@@ -25,6 +25,7 @@ public struct LoadStatistics: Sendable, Hashable {
 ///       return Loaded(bytes, lifetime: age)
 ///     }
 public struct Loaded<Value: Sendable>: Sendable {
+  /// The value, for all who wait for it.
   public var value: Value
   /// What it costs; `nil`: what the cache makes of it.
   public var cost: UInt64?
@@ -33,6 +34,13 @@ public struct Loaded<Value: Sendable>: Sendable {
   /// How long it may go without being read or written; `nil`: as the cache is configured.
   public var idleLimit: Duration?
 
+  /// Makes what a loader returns.
+  ///
+  /// - Parameters:
+  ///   - value: the value.
+  ///   - cost: what it costs; `nil`: what the cache makes of it.
+  ///   - lifetime: how long it lives from the end of the load on; `nil`: as the cache is configured.
+  ///   - idleLimit: how long it may go without being read or written; `nil`: as the cache is configured.
   public init(
     _ value: Value, cost: UInt64? = nil, lifetime: Duration? = nil, idleLimit: Duration? = nil
   ) {

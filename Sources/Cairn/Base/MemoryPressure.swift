@@ -7,6 +7,7 @@ public enum MemoryPressure: Int, Sendable, Hashable, Comparable, CaseIterable {
   /// Hardly anything else goes on, or processes are about to be killed. Caches are cleared.
   case critical
 
+  /// Whether memory is less short on the left than on the right.
   public static func < (left: MemoryPressure, right: MemoryPressure) -> Bool {
     left.rawValue < right.rawValue
   }

@@ -13,9 +13,11 @@ extension DiskCache {
   /// all the same; the log tells why, and `loadStatistics` counts it.
   ///
   /// - Parameters:
+  ///   - key: the key.
   ///   - cost: as with `setValue`.
   ///   - lifetime: how long the value lives from the end of the load on.
   ///   - idleLimit: as with `setValue`.
+  ///   - load: makes the value.
   /// - Throws: what `load` throws; what `value(forKey:)` throws; `CancellationError`;
   ///   `CacheError.circularLoad`.
   public func value(

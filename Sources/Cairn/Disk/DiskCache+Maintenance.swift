@@ -35,10 +35,12 @@ extension DiskCache {
   /// Writes the bytes of a value to a file: what the value coder made, as `withValue` has them. Counts as an
   /// access.
   ///
-  /// - Parameter path: of the file, whose directory must exist. One that is there is replaced at once by the
-  ///   new one, which is durable when the call returns, and has mode 0600.
-  ///   A process that dies meanwhile may leave a file `.cairn-export-` with 13 letters and digits there; it goes
-  ///   with the first export of a later process into the same directory.
+  /// - Parameters:
+  ///   - key: the key.
+  ///   - path: of the file, whose directory must exist. One that is there is replaced at once by the new one,
+  ///     which is durable when the call returns, and has mode 0600.
+  ///     A process that dies meanwhile may leave a file `.cairn-export-` with 13 letters and digits there; it
+  ///     goes with the first export of a later process into the same directory.
   /// - Returns: whether there was a value; where not, nothing is written.
   /// - Throws: as `value(forKey:)`; `store` with `system` or `noSpace` where the file cannot be written:
   ///   what was there stays.

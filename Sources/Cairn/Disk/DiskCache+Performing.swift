@@ -24,6 +24,16 @@ extension DiskCache: DiskCaching {
     }
   }
 
+  /// Does any work with the cache on one of its own threads, so that none of those that tasks run on waits for
+  /// the disk. As many run at once as `asyncWidth` in the configuration says; the others wait in line.
+  ///
+  ///     let pages = try await cache.perform { (cache) throws(CacheError) in
+  ///       try cache.values(forKeys: urls)
+  ///     }
+  ///
+  /// - Returns: what `body` returns.
+  /// - Throws: what `body` throws; `cancelled` where the task was cancelled before the work began: nothing was
+  ///   done then. Once begun, the work goes on to its end.
   public func perform<Result: Sendable>(
     _ body: @escaping @Sendable (DiskCache) throws(CacheError) -> Result
   ) async throws(CacheError) -> Result {
@@ -72,18 +82,27 @@ extension DiskCache where Key: Codable, Value: Codable {
 
 /// How far a removal of all has come, file by file. Where nobody reads it in time, the newest 64 stay.
 public struct RemovalUpdates: AsyncSequence, Sendable {
+  /// How far the removal has come.
   public typealias Element = RemoveAllProgress
+  /// What the removal throws where it fails.
   public typealias Failure = CacheError
 
   fileprivate let stream: AsyncStream<Result<RemoveAllProgress, CacheError>>
 
+  /// Hands the steps of the removal out, one after the other.
   public struct AsyncIterator: AsyncIteratorProtocol {
     fileprivate var base: AsyncStream<Result<RemoveAllProgress, CacheError>>.AsyncIterator
 
+    /// The next step; `nil` when all is done.
+    ///
+    /// - Throws: as `DiskCache.removeAll`.
     public mutating func next() async throws(CacheError) -> RemoveAllProgress? {
       try await next(isolation: nil)
     }
 
+    /// The next step, awaited on the given actor; `nil` when all is done.
+    ///
+    /// - Throws: as `DiskCache.removeAll`.
     public mutating func next(
       isolation actor: isolated (any Actor)?
     ) async throws(CacheError) -> RemoveAllProgress? {
@@ -91,6 +110,7 @@ public struct RemovalUpdates: AsyncSequence, Sendable {
     }
   }
 
+  /// An iterator over the steps. There is one stream: of two iterators, each step goes to one.
   public func makeAsyncIterator() -> AsyncIterator {
     AsyncIterator(base: stream.makeAsyncIterator())
   }

@@ -5,7 +5,9 @@ public import CairnStore
 extension DiskCache: Trimming {
   /// Removes entries until at most so many are left. What has expired goes first.
   ///
-  /// - Parameter count: zero or less removes everything; `removeAll` is faster and gives the space back.
+  /// - Parameters:
+  ///   - count: zero or less removes everything; `removeAll` is faster and gives the space back.
+  ///   - order: which go first.
   /// - Returns: what was removed; its cost are bytes.
   @discardableResult
   public func trim(toCount count: Int, order: TrimOrder) throws(CacheError) -> TrimSummary {
@@ -24,7 +26,9 @@ extension DiskCache: Trimming {
 
   /// Removes entries until the live bytes are at most so many; `trim(toCost:)` by another name.
   ///
-  /// - Parameter byteCount: zero or less removes everything.
+  /// - Parameters:
+  ///   - byteCount: zero or less removes everything.
+  ///   - order: which go first.
   @discardableResult
   public func trim(
     toBytes byteCount: Int, order: TrimOrder = .leastRecentlyUsed

@@ -7,6 +7,8 @@ extension DiskCache {
   /// says. Where it throws, nothing was written, but for `durabilityUnknown`.
   ///
   /// - Parameters:
+  ///   - value: the value.
+  ///   - key: the key.
   ///   - cost: kept beside the value, for a cache in memory; the limit of this one counts bytes.
   ///   - lifetime: how long it lives from now on; `nil`: as the configuration says; zero or less: it has
   ///     expired at once.
@@ -70,7 +72,15 @@ extension DiskCache {
 
   /// Sets the value of a key if its version is the expected one.
   ///
-  /// - Parameter version: the version that the key must have; `nil`: it must be absent or expired.
+  /// - Parameters:
+  ///   - value: the value.
+  ///   - key: the key.
+  ///   - version: the version that the key must have; `nil`: it must be absent or expired.
+  ///   - cost: as with `setValue`.
+  ///   - lifetime: as with `setValue`.
+  ///   - idleLimit: as with `setValue`.
+  ///   - metadata: as with `setValue`.
+  ///   - durability: `nil`: the configuration's.
   /// - Returns: the new version, or the one that was found instead.
   /// - Throws: as `setValue`; a mismatch is no error.
   public func compareAndSet(

@@ -1,6 +1,6 @@
 public import CairnStore
 
-/// A cache on disk: typed keys and values over a ``Store``.
+/// A cache on disk: typed keys and values over a `Store`.
 ///
 ///     var configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: 1 << 30)
 ///     configuration.store.lifetime = .seconds(86_400)
@@ -17,7 +17,7 @@ public import CairnStore
 /// takes long has an asynchronous form under a name with `perform`. Coders and observers run under no lock
 /// and may use the cache.
 ///
-/// The unit of cost is the byte, as ``StoreStatistics/liveByteCount`` has it. The `cost` that a value is
+/// The unit of cost is the byte, as `StoreStatistics.liveByteCount` has it. The `cost` that a value is
 /// given is kept beside it, for a cache in memory before this one.
 public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   // What is inlinable is specialised where it is called, for its types: keys and values are handed from one
@@ -66,6 +66,9 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   ///
   /// - Parameters:
   ///   - name: of up to 200 bytes, without slashes; not "." nor "..".
+  ///   - configuration: the limits, and the other options.
+  ///   - keyCoder: how keys become bytes.
+  ///   - valueCoder: how values do.
   /// - Throws: `invalidName`, `noCacheDirectory`, `insideStore` where the namespace is the name of a cache;
   ///   else as `init(path:)`.
   public convenience init(
@@ -216,6 +219,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
 }
 
 extension DiskCache: CustomStringConvertible {
+  /// The name and the path.
   public var description: String { "DiskCache \(name) at \(path)" }
 }
 

@@ -19,9 +19,11 @@ extension MemoryCache {
   /// where it asks, also to an unstructured task of the loader's that asks while the load is under way.
   ///
   /// - Parameters:
+  ///   - key: the key.
   ///   - cost: as with `setValue`.
   ///   - lifetime: how long the value lives from the end of the load on.
   ///   - idleLimit: as with `setValue`.
+  ///   - load: makes the value.
   /// - Throws: what `load` throws; `CancellationError`; `CacheError.circularLoad`.
   @inlinable
   public func value(

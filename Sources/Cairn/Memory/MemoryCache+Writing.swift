@@ -5,6 +5,8 @@ extension MemoryCache {
   /// expired at once or costs more than the cost limit by itself; observers are told.
   ///
   /// - Parameters:
+  ///   - value: the value.
+  ///   - key: the key.
   ///   - cost: what it costs, in the unit of the cost limit; `nil`: what `costing` says.
   ///   - lifetime: how long it lives from now on, to the millisecond, rounded down; `nil`: as the
   ///     configuration says; zero or less: it has expired at once.

@@ -72,24 +72,43 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
 // The disk keeps what these drop.
 extension MemoryTier: Trimming {
+  /// Removes entries from memory until at most so many are held; as `MemoryCache.trim(toCount:order:)`. The disk
+  /// keeps them.
+  ///
+  /// - Returns: what was removed.
+  /// - Complexity: as that of `MemoryCache`.
   @discardableResult
   public func trim(toCount count: Int, order: TrimOrder) -> TrimSummary {
     front.recency.tell()
     return held.trim(toCount: count, order: order)
   }
 
+  /// Removes entries from memory until the rest costs at most so much; as `MemoryCache.trim(toCost:order:)`. The
+  /// disk keeps them.
+  ///
+  /// - Returns: what was removed.
+  /// - Complexity: as that of `MemoryCache`.
   @discardableResult
   public func trim(toCost cost: UInt64, order: TrimOrder) -> TrimSummary {
     front.recency.tell()
     return held.trim(toCost: cost, order: order)
   }
 
+  /// Removes the entries from memory that were last accessed, or written, longer ago than `age`. The disk keeps
+  /// them.
+  ///
+  /// - Returns: what was removed.
+  /// - Complexity: O(n) for n entries that are held.
   @discardableResult
   public func trim(olderThan age: Duration, by basis: AgeBasis) -> TrimSummary {
     front.recency.tell()
     return held.trim(olderThan: age, by: basis)
   }
 
+  /// Removes from memory what has expired. No read finds it anyway.
+  ///
+  /// - Returns: what was removed.
+  /// - Complexity: O(1), and O(log n) for each that is removed.
   @discardableResult
   public func removeExpired() -> TrimSummary { held.removeExpired() }
 }

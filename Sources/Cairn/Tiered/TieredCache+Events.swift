@@ -1,13 +1,19 @@
 /// One of the tiers of a ``TieredCache``.
 public enum CacheTier: Sendable, Hashable, CaseIterable {
-  case memory, disk
+  /// The tier in memory, which holds a part of what is on disk.
+  case memory
+  /// The tier on disk, which holds everything.
+  case disk
 }
 
 /// Something that happened to a tier of a ``TieredCache``.
 public struct TierEvent<Key: Sendable>: Sendable {
+  /// The tier that it happened to.
   public var tier: CacheTier
+  /// What happened there.
   public var event: CacheEvent<Key>
 
+  /// Makes an event of a tier.
   public init(_ event: CacheEvent<Key>, in tier: CacheTier) {
     self.tier = tier
     self.event = event

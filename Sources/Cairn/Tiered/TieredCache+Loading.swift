@@ -12,9 +12,11 @@ extension TieredCache {
   /// `MemoryCache.value(forKey:orLoad:)` and `DiskCache.value(forKey:orLoad:)` holds here.
   ///
   /// - Parameters:
+  ///   - key: the key.
   ///   - cost: as with `setValue`.
   ///   - lifetime: how long the value lives from the end of the load on.
   ///   - idleLimit: as with `setValue`.
+  ///   - load: makes the value.
   /// - Throws: what `load` throws; what `value(forKey:)` throws; `CancellationError`;
   ///   `CacheError.circularLoad`.
   @inlinable

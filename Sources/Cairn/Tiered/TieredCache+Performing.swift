@@ -28,6 +28,10 @@ extension TieredCache: DiskCaching {
     }
   }
 
+  /// Does any work with the cache on a thread of the tier on disk; as `DiskCache.perform`.
+  ///
+  /// - Returns: what `body` returns.
+  /// - Throws: what `body` throws; `cancelled` where the task was cancelled before the work began.
   public func perform<Result: Sendable>(
     _ body: @escaping @Sendable (TieredCache) throws(CacheError) -> Result
   ) async throws(CacheError) -> Result {

@@ -9,6 +9,8 @@ extension TieredCache {
   /// Of several that write a key at once, the one that came last to the disk stays, in both tiers.
   ///
   /// - Parameters:
+  ///   - value: the value.
+  ///   - key: the key.
   ///   - cost: what it costs in memory; kept on disk, for when it comes back from there. `nil`: what the
   ///     memory tier makes of it.
   ///   - lifetime: how long it lives from now on, in both tiers; `nil`: as the configuration of the store
@@ -50,8 +52,16 @@ extension TieredCache {
 
   /// Sets the value of a key if its version is the expected one.
   ///
-  /// - Parameter version: the version that the key must have, as `info(forKey:)` and `entry(forKey:)` tell
-  ///   it; `nil`: it must be absent or expired.
+  /// - Parameters:
+  ///   - value: the value.
+  ///   - key: the key.
+  ///   - version: the version that the key must have, as `info(forKey:)` and `entry(forKey:)` tell it; `nil`:
+  ///     it must be absent or expired.
+  ///   - cost: as with `setValue`.
+  ///   - lifetime: as with `setValue`.
+  ///   - idleLimit: as with `setValue`.
+  ///   - metadata: as with `setValue`.
+  ///   - durability: `nil`: the configuration's.
   /// - Returns: the new version, or the one that was found instead.
   /// - Throws: as `setValue`; a mismatch is no error.
   public func compareAndSet(

@@ -226,6 +226,7 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 }
 
 extension TieredCache: CustomStringConvertible {
+  /// The name and the path.
   public var description: String { "TieredCache \(name) at \(path)" }
 }
 

@@ -15,6 +15,11 @@ public struct TieredCacheConfiguration: Sendable {
   /// at once.
   public var recencyInterval: Duration = .seconds(1)
 
+  /// Makes a configuration of those of the two tiers.
+  ///
+  /// - Parameters:
+  ///   - memory: of the tier in memory.
+  ///   - disk: of the tier on disk.
   public init(memory: MemoryCacheConfiguration, disk: DiskCacheConfiguration) {
     self.memory = memory
     self.disk = disk

@@ -9,6 +9,7 @@ public struct TieredCacheStatistics: Sendable, Hashable {
   public var memory: MemoryCacheStatistics
   /// Its hits and misses are those of reads that memory did not answer.
   public var disk: DiskCacheStatistics
+  /// What was loaded by `value(forKey:orLoad:)`.
   public var loads: LoadStatistics
 
   /// Reads that found a value, in memory or on disk.

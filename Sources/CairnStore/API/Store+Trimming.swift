@@ -45,7 +45,10 @@ extension Store {
   ///
   /// What has expired goes first; then no more goes than is needed in the order asked for.
   ///
-  /// - Parameter byteCount: how many may stay. Below 0 is as 0.
+  /// - Parameters:
+  ///   - byteCount: how many may stay. Below 0 is as 0.
+  ///   - order: which go first.
+  ///   - durability: of the removals; `nil`: the configuration's.
   /// - Returns: what was removed.
   /// - Throws: as `trim(toCount:order:durability:)`.
   /// - Complexity: as `trim(toCount:order:durability:)`. Where the least recently used entries are
@@ -64,8 +67,10 @@ extension Store {
   /// Dead space is given back first, by compaction. What others write to the same filesystem counts
   /// too: the store makes room for them, as a cache should.
   ///
-  /// - Parameter byteCount: how many are to be free for a process without privileges. Bytes that
-  ///   readers still hold of what was given back count as free.
+  /// - Parameters:
+  ///   - byteCount: how many are to be free for a process without privileges. Bytes that readers still
+  ///     hold of what was given back count as free.
+  ///   - durability: of the removals; `nil`: the configuration's.
   /// - Returns: what was removed.
   /// - Throws: as `trim(toCount:order:durability:)`, and as `compact()`, but for `noSpace`.
   /// - Complexity: that of compactions of the store, and of trims to a size.
@@ -83,6 +88,7 @@ extension Store {
   ///   - age: below zero is as zero, which removes everything from before this very moment.
   ///   - basis: `.access` goes by the last read or write, within 1 % of how long ago that is;
   ///     `.write` by the write, which is known to the second.
+  ///   - durability: of the removals; `nil`: the configuration's.
   /// - Returns: what was removed.
   /// - Throws: as `trim(toCount:order:durability:)`.
   /// - Complexity: O(keys) for a look at the index; by write also for a look at the heads of the

@@ -36,7 +36,12 @@ extension Store {
 
   /// Sets the value of a key if its version is the expected one.
   ///
-  /// - Parameter version: the version that the key must have; `nil`: it must be absent or expired.
+  /// - Parameters:
+  ///   - value: as with `setValue`.
+  ///   - key: 1 to 65,535 bytes.
+  ///   - version: the version that the key must have; `nil`: it must be absent or expired.
+  ///   - attributes: lifetime, idle limit, cost and metadata.
+  ///   - durability: `nil`: the configuration's.
   /// - Returns: the new version, or the one that was found instead.
   /// - Throws: as `setValue`; a mismatch is no error.
   @inlinable

@@ -17,6 +17,7 @@ public struct BackupReport: Sendable, Hashable {
 
 /// How far a backup has come.
 public struct BackupProgress: Sendable, Hashable {
+  /// What a backup is doing.
   public enum Phase: Sendable, Hashable {
     /// The files are copied.
     case copying
@@ -24,6 +25,7 @@ public struct BackupProgress: Sendable, Hashable {
     case verifying
   }
 
+  /// The phase that it is in.
   public var phase: Phase
   /// Bytes that are done in this phase.
   public var byteCount: Int

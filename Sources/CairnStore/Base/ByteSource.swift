@@ -10,6 +10,7 @@ public protocol ByteSource: ~Copyable, ~Escapable {
 }
 
 extension RawSpan: ByteSource {
+  /// Calls `body` with the span itself.
   @inlinable @inline(__always)
   public func withBytes<Result: ~Copyable, Failure: Error>(
     _ body: (RawSpan) throws(Failure) -> Result
@@ -21,6 +22,7 @@ extension RawSpan: ByteSource {
 // SAFETY: `Span.bytes` is marked unsafe only because elements could have padding; `UInt8` has none.
 
 extension [UInt8]: ByteSource {
+  /// Calls `body` with the elements in place; nothing is copied.
   @inlinable @inline(__always)
   public func withBytes<Result: ~Copyable, Failure: Error>(
     _ body: (RawSpan) throws(Failure) -> Result
@@ -30,6 +32,7 @@ extension [UInt8]: ByteSource {
 }
 
 extension ArraySlice<UInt8>: ByteSource {
+  /// Calls `body` with the elements of the slice in place; nothing is copied.
   @inlinable @inline(__always)
   public func withBytes<Result: ~Copyable, Failure: Error>(
     _ body: (RawSpan) throws(Failure) -> Result
@@ -39,6 +42,7 @@ extension ArraySlice<UInt8>: ByteSource {
 }
 
 extension String: ByteSource {
+  /// Calls `body` with the UTF-8 of the text in place; nothing is copied.
   @inlinable @inline(__always)
   public func withBytes<Result: ~Copyable, Failure: Error>(
     _ body: (RawSpan) throws(Failure) -> Result
@@ -48,6 +52,7 @@ extension String: ByteSource {
 }
 
 extension Substring: ByteSource {
+  /// Calls `body` with the UTF-8 of the part in place; nothing is copied.
   @inlinable @inline(__always)
   public func withBytes<Result: ~Copyable, Failure: Error>(
     _ body: (RawSpan) throws(Failure) -> Result

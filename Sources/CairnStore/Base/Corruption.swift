@@ -2,20 +2,35 @@
 public struct Corruption: Sendable, Hashable, CustomStringConvertible {
   /// What is wrong with the bytes.
   public enum Cause: String, Sendable, Hashable {
+    /// The manifest lists a file that is not there.
     case missingFile = "the file is missing"
+    /// A file is shorter than the length that is recorded of it.
     case fileTooShort = "the file is shorter than its recorded length"
+    /// A file does not begin with the bytes that tell its kind.
     case badMagic = "the file does not begin with the magic bytes of its kind"
+    /// The checksum of a header, a manifest or a checkpoint does not match its bytes.
     case badChecksum = "the checksum does not match"
+    /// Fields of a header, a manifest or a checkpoint contradict each other.
     case badHeader = "the header's fields contradict each other or the manifest"
+    /// A record's header does not match its checksum, or names sizes that cannot be. Its key is not known.
     case badRecordHeader = "the record's header does not match its checksum or its limits"
+    /// A value does not match its checksum. Its key is known.
     case badValue = "the value does not match its checksum"
+    /// Bytes that only fill up are not zero.
     case badPadding = "the padding is not zero"
+    /// Records of an atomic batch are missing.
     case incompleteBatch = "an atomic batch is not complete"
+    /// A record is damaged that was durable: later ones prove it.
     case lostRecords = "a record is damaged although later ones prove that it was stored"
+    /// A length that is recorded does not fit its file.
     case badLength = "a length does not fit its file"
+    /// A file lies in the directory that the manifest does not know.
     case unlistedFile = "the manifest does not know the file"
+    /// A file is a link, a device or another user's.
     case unsafeFile = "the file is a link, a device or another user's"
+    /// The disk does not give the bytes.
     case unreadable = "the bytes cannot be read"
+    /// Records of an atomic batch are missing at the end of the log, where it may never have been applied.
     case unfinishedBatch = "an atomic batch at the end of the log may never have been applied"
   }
 
@@ -26,11 +41,18 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
   /// What is wrong there.
   public var cause: Cause
 
+  /// Names a place.
+  ///
+  /// - Parameters:
+  ///   - file: the file's name in the store's directory.
+  ///   - offset: where the damage begins, in bytes from the start of the file.
+  ///   - cause: what is wrong there.
   public init(file: String, offset: Int, cause: Cause) {
     self.file = file
     self.offset = offset
     self.cause = cause
   }
 
+  /// File, offset and cause in one line.
   public var description: String { "\(file) at offset \(offset): \(cause.rawValue)" }
 }

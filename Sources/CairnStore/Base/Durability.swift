@@ -1,7 +1,7 @@
 /// What an acknowledged write survives. Each class includes those above it.
 ///
 /// A write is acknowledged when the call that made it returns. Reads may see a write before it
-/// is durable.
+/// is durable. See <doc:ChoosingADurability>.
 public enum Durability: Sendable, Hashable {
   /// The death of the process, SIGKILL included, but not of the machine.
   ///

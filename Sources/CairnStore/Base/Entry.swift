@@ -36,10 +36,13 @@ public struct EntryInfo: Sendable, Hashable {
 
 /// A key's value with all that the store knows of it, from one read.
 public struct Entry: Sendable, Hashable {
+  /// The key, 1 to 65,535 bytes.
   public var key: [UInt8]
+  /// The value, copied out.
   public var value: [UInt8]
   /// The bytes that were stored beside the value; empty where there are none.
   public var metadata: [UInt8]
+  /// What the store knows of the key: version, times, sizes, cost.
   public var info: EntryInfo
 
   package init(key: [UInt8], value: [UInt8], metadata: [UInt8], info: EntryInfo) {
@@ -62,6 +65,13 @@ public struct EntryAttributes: Sendable, Hashable {
   /// Bytes kept beside the value.
   public var metadata: [UInt8]
 
+  /// Makes attributes; what is not given is as the store's configuration says.
+  ///
+  /// - Parameters:
+  ///   - lifetime: how long the entry lives from its write.
+  ///   - idleLimit: how long it may go without being read or written.
+  ///   - cost: in units of the caller's choice.
+  ///   - metadata: bytes kept beside the value.
   public init(
     lifetime: Duration? = nil, idleLimit: Duration? = nil, cost: UInt64? = nil,
     metadata: [UInt8] = []
@@ -83,7 +93,10 @@ public enum CompareAndSetResult: Sendable, Hashable {
 
 /// What an iteration does after a visit.
 public enum Visit: Sendable, Hashable {
-  case next, stop
+  /// It goes on with the next.
+  case next
+  /// It ends.
+  case stop
 }
 
 /// Why an entry went.

@@ -38,6 +38,12 @@ public struct RemovalSummary: Sendable, Hashable {
   /// are not known. Reads of them throw `corrupt`.
   public var damagedCount: Int = 0
 
+  /// Makes a summary.
+  ///
+  /// - Parameters:
+  ///   - count: how many entries went.
+  ///   - byteCount: how many live bytes they took in the log.
+  ///   - damagedCount: entries that stay since the head of their record is damaged.
   public init(count: Int = 0, byteCount: Int = 0, damagedCount: Int = 0) {
     self.count = count
     self.byteCount = byteCount

@@ -67,6 +67,7 @@ public struct SegmentStatistics: Sendable, Hashable {
   public var liveByteCount: Int
   /// Bytes of its other records.
   public var deadByteCount: Int
+  /// Tombstones in it.
   public var tombstoneCount: Int
   /// Bytes of its header and its records.
   public var byteCount: Int
@@ -101,6 +102,7 @@ public struct RecoveryReport: Sendable, Hashable {
     case checkpoint
   }
 
+  /// Where the index came from.
   public var source: Source = .created
   /// Whether the store had been closed before, or nothing was written since.
   public var wasClean: Bool = true

@@ -4,6 +4,7 @@ public struct SalvageReport: Sendable, Hashable {
   public enum ManifestState: String, Sendable, Hashable {
     /// It was sound, and decided what counts.
     case used
+    /// There was none.
     case missing
     /// It could not be read or was not sound, so it was not trusted in anything.
     case damaged
@@ -24,6 +25,7 @@ public struct SalvageReport: Sendable, Hashable {
       self.cause = cause
     }
 
+    /// File, bytes and cause in one line.
     public var description: String {
       "\(file) from offset \(range.lowerBound) to \(range.upperBound): \(cause.rawValue)"
     }
@@ -77,6 +79,7 @@ public struct SalvageReport: Sendable, Hashable {
 
 /// How far a salvage is.
 public struct SalvageProgress: Sendable, Hashable {
+  /// What a salvage is doing.
   public enum Phase: Sendable, Hashable {
     /// Records are looked for; the bytes are those of the store's files.
     case searching
@@ -84,6 +87,7 @@ public struct SalvageProgress: Sendable, Hashable {
     case copying
   }
 
+  /// The phase that it is in.
   public var phase: Phase
   /// Bytes that are done in this phase.
   public var byteCount: Int

@@ -58,8 +58,11 @@ public enum StoreError: Error, Sendable, Hashable {
 
 /// Which limit left no room for a write.
 public enum SpaceLimit: String, Sendable, Hashable {
+  /// No block of the filesystem is free.
   case disk = "the filesystem is full"
+  /// The user's or the project's share of the filesystem is used up.
   case quota = "the disk quota is used up"
+  /// The process may not make files that large (`RLIMIT_FSIZE`).
   case fileSize = "the process's limit on the size of a file (RLIMIT_FSIZE) is reached"
 }
 
@@ -74,6 +77,13 @@ public struct SystemFailure: Sendable, Hashable, CustomStringConvertible {
   /// The system's words for the number.
   public var reason: String
 
+  /// Makes a failure.
+  ///
+  /// - Parameters:
+  ///   - call: the name of the call, as in its manual page.
+  ///   - path: the file or directory it was for.
+  ///   - errorNumber: the number in `errno`.
+  ///   - reason: the system's words for the number.
   public init(call: String, path: String, errorNumber: Int32, reason: String) {
     self.call = call
     self.path = path
@@ -81,10 +91,12 @@ public struct SystemFailure: Sendable, Hashable, CustomStringConvertible {
     self.reason = reason
   }
 
+  /// Call, path, reason and number in one line.
   public var description: String { "\(call) \(path): \(reason) (errno \(errorNumber))" }
 }
 
 extension StoreError: CustomStringConvertible {
+  /// The failure in one line, without keys and values, so that it may be logged.
   public var description: String {
     switch self {
     case .noStore(let path): "\(path): there is no store here"

@@ -13,6 +13,7 @@ public struct Timestamp: Sendable, Hashable, Comparable {
   /// The latest point that can be expressed. A lifetime that would end later ends here.
   public static let distantFuture = Timestamp(millisecondsSinceEpoch: .max)
 
+  /// Whether the left point is earlier.
   public static func < (left: Timestamp, right: Timestamp) -> Bool {
     left.millisecondsSinceEpoch < right.millisecondsSinceEpoch
   }

@@ -30,6 +30,8 @@ public struct Batch: ~Copyable {
   /// Sets the value of a key.
   ///
   /// - Parameters:
+  ///   - value: may be empty, which is a value as any other.
+  ///   - key: 1 to 65,535 bytes.
   ///   - lifetime: how long the entry lives; `nil`: as the configuration says; zero or less: it has
   ///     expired at once.
   ///   - idleLimit: how long it may go unread and unwritten; `nil`: as the configuration says.

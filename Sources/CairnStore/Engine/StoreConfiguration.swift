@@ -123,6 +123,7 @@ public struct StoreConfiguration: Sendable {
     case systemCalls
   }
 
+  /// Makes the defaults, which lose nothing that was acknowledged and have no limits.
   public init() {}
 }
 

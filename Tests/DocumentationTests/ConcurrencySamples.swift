@@ -1,0 +1,103 @@
+import Cairn
+import Testing
+
+func increment(_ key: String, in store: Store) throws(StoreError) -> Int {
+  while true {
+    let entry = try store.entry(forKey: key)
+    let count = entry.flatMap { Int(String(decoding: $0.value, as: UTF8.self)) } ?? 0
+    let result = try store.compareAndSet(
+      String(count + 1), forKey: key, expecting: entry?.info.version)
+    if case .stored = result { return count + 1 }
+  }
+}
+
+@Suite("The samples of Concurrency")
+struct ConcurrencySamples {
+  @Test("Many tasks write, a batch is written, a snapshot stays as it was")
+  func store() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        let store = try Store(path: "accounts.cairn")
+
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          for number in 0..<8 {
+            group.addTask { try store.setValue("\(number)", forKey: "task/\(number)") }
+          }
+          try await group.waitForAll()
+        }
+
+        #expect(try store.value(forKey: "task/7") == Array("7".utf8))
+        try store.setValue("20", forKey: "transfer/7")
+
+        try store.write { batch in
+          try batch.setValue("90", forKey: "account/1")
+          try batch.setValue("110", forKey: "account/2")
+          try batch.removeValue(forKey: "transfer/7")
+        }
+
+        #expect(try store.count() == 10)
+
+        let snapshot = try store.snapshot()
+        defer { snapshot.close() }
+        try store.removeAll()
+        let count = try snapshot.count()  // as many as there were
+
+        #expect(count == 10)
+        #expect(try store.count() == 0)
+      }
+    }
+  }
+
+  @Test("No increment is lost")
+  func increments() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        var configuration = StoreConfiguration()
+        configuration.durability = .process
+        let store = try Store(path: "counters.cairn", configuration: configuration)
+        let seen = try await withThrowingTaskGroup(of: Int.self) { group in
+          for _ in 0..<200 { group.addTask { try increment("visits", in: store) } }
+          return try await group.reduce(into: Set<Int>()) { $0.insert($1) }
+        }
+        #expect(seen == Set(1...200))
+        #expect(try store.value(forKey: "visits") == Array("200".utf8))
+      }
+    }
+  }
+
+  @Test("What takes long is awaited, and events are told")
+  func perform() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        var evictions: Task<Int, Never>?
+        do {
+          let pages = try LoadingSamples.pages()
+          for number in 0..<20 {
+            try pages.setValue(Page(title: "\(number)", body: ""), forKey: "/\(number)")
+          }
+          try pages.setValue(Page(title: "Home", body: ""), forKey: "/")
+
+          let listener = Task { [events = pages.events()] in
+            var evictionCount = 0
+            for await event in events {
+              if case .removed(_, .evicted) = event.event { evictionCount += 1 }
+            }
+            return evictionCount
+          }
+
+          let summary = try await pages.performTrim(toCount: 10_000)
+          let values = try await pages.perform { (cache) throws(CacheError) in
+            try cache.values(forKeys: ["/", "/about"])
+          }
+
+          #expect(summary.count == 0)
+          #expect(values == [Page(title: "Home", body: ""), nil])
+          #expect(try pages.trim(toCount: 5).count == 16)
+          evictions = listener
+        }
+        // The stream ends with the cache. What goes from the disk for want of room goes from memory too.
+        #expect(await evictions?.value == 32)
+      }
+    }
+  }
+}

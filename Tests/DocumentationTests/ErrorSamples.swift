@@ -1,0 +1,75 @@
+import Cairn
+import Foundation
+import Testing
+
+@Suite("The samples of Errors")
+struct ErrorSamples {
+  static func store(
+    _ photo: [UInt8], in photos: DiskCache<String, [UInt8]>, _ report: (String) -> Void
+  ) throws(CacheError) {
+    do throws(CacheError) {
+      try photos.setValue(photo, forKey: "lake")
+    } catch {
+      switch error {
+      case .store(.noSpace): try photos.trim(toCount: photos.count() / 2)
+      case .store(.corrupt(let place)): report("damaged: \(place)")
+      default: throw error
+      }
+    }
+  }
+
+  @Test("A failure is told by its type")
+  func typed() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        var configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: 1 << 30)
+        configuration.store.log = { message in print("photos:", message) }
+        let photos = try DiskCache<String, [UInt8]>(name: "photos", configuration: configuration)
+
+        try ErrorSamples.store([1, 2, 3], in: photos) { Issue.record("\($0)") }
+        #expect(photos["lake"] == [1, 2, 3])
+        try photos.close()
+        #expect(throws: CacheError.store(.closed(path: photos.path))) {
+          try ErrorSamples.store([1, 2, 3], in: photos) { Issue.record("\($0)") }
+        }
+      }
+    }
+  }
+
+  @Test("A damaged store is salvaged, and the copy is sound")
+  func salvage() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        let store = try Store(path: "photos.cairn")
+        for number in 0..<10 {
+          try store.setValue([UInt8](repeating: 7, count: 1_000), forKey: "\(number)")
+        }
+        try store.close()
+        try ErrorSamples.damage("photos.cairn")
+
+        let report = try Store.salvage(path: "photos.cairn", to: "recovered.cairn")
+        print(report.entryCount, "entries were copied,", report.lostKeyCount, "keys were lost")
+
+        #expect(report.entryCount == 9)
+        #expect(report.lostKeyCount == 1)
+
+        let check = try Store.verify(path: "recovered.cairn")
+        for damage in check.errors { print(damage) }
+
+        #expect(check.errors.isEmpty)
+        #expect(try Store(path: "recovered.cairn").count() == 9)
+      }
+    }
+  }
+
+  /// Changes a byte in the middle of one value.
+  static func damage(_ path: String) throws {
+    let names = try FileManager.default.contentsOfDirectory(atPath: path)
+    let name = try #require(names.first { $0.hasPrefix("seg-") })
+    let url = URL(filePath: path + "/" + name)
+    var bytes = try Data(contentsOf: url)
+    let value = try #require(bytes.range(of: Data(repeating: 7, count: 1_000)))
+    bytes[value.lowerBound + 500] ^= 1
+    try bytes.write(to: url)
+  }
+}

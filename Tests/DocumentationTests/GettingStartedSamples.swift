@@ -1,0 +1,85 @@
+import Cairn
+import Testing
+
+struct Page: Codable, Sendable, Equatable {
+  var title: String
+  var body: String
+}
+
+@Suite("The samples of Getting started")
+struct GettingStartedSamples {
+  @Test("Keep a value")
+  func value() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        let store = try Store(path: "sessions.cairn")
+        try store.setValue("alice", forKey: "session/1")
+        let bytes = try store.value(forKey: "session/1") ?? []
+        let user = String(decoding: bytes, as: UTF8.self)
+        try store.close()
+
+        #expect(user == "alice")
+        #expect(try Store(path: "sessions.cairn").count() == 1)
+      }
+    }
+  }
+
+  @Test("Keep something for a while")
+  func lifetime() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        let store = try Store(path: "sessions.cairn")
+        try store.setValue("bob", forKey: "session/2", lifetime: .seconds(3600))
+        let expires = try store.info(forKey: "session/2")?.expires
+
+        let end = try #require(expires)
+        #expect(end > SystemClock().now().advanced(by: .seconds(3500)))
+        #expect(end < SystemClock().now().advanced(by: .seconds(3700)))
+      }
+    }
+  }
+
+  @Test("Cache something slow; set, get and remove")
+  func cache() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        let configuration = TieredCacheConfiguration(
+          memory: MemoryCacheConfiguration(countLimit: 1_000, costLimit: nil),
+          disk: DiskCacheConfiguration(countLimit: 100_000, byteLimit: 1 << 30))
+        let pages = try TieredCache<String, Page>(name: "pages", configuration: configuration)
+
+        let page = try await pages.value(forKey: "/about", lifetime: .seconds(3600)) {
+          try await fetch("/about")
+        }
+
+        #expect(page.title == "/about")
+        #expect(try pages.value(forKey: "/about") == page)
+        #expect(await Origin.shared.requestCount == 1)
+        let home = Page(title: "Home", body: "welcome")
+
+        try pages.setValue(home, forKey: "/")
+        let known = try pages.value(forKey: "/")
+        let isThere = try pages.contains("/contact")
+        let wasThere = try pages.removeValue(forKey: "/")
+
+        pages["/"] = home
+        pages["/"] = nil
+
+        #expect(known == home)
+        #expect(!isThere)
+        #expect(wasThere)
+        #expect(try pages.keys() == ["/about"])
+      }
+    }
+  }
+
+  @Test("A cache in memory")
+  func memory() {
+    let cache = MemoryCache<String, Int>(configuration: .init(countLimit: 100, costLimit: nil))
+    cache["visits"] = 1
+    cache.setValue(2, forKey: "visits", lifetime: .seconds(60))
+    let visits = cache["visits"]
+
+    #expect(visits == 2)
+  }
+}

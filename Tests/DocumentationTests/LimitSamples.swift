@@ -1,0 +1,93 @@
+import Cairn
+import Testing
+
+/// What a program that shows pictures may have.
+struct Image: Sendable {
+  var width: Int
+  var height: Int
+}
+
+@Suite("The samples of Limits and trimming")
+struct LimitSamples {
+  @Test("A cache with limits, lifetimes and trims")
+  func limits() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        var disk = DiskCacheConfiguration(countLimit: 100_000, byteLimit: 1 << 30)
+        disk.store.lifetime = .seconds(7 * 86_400)
+        disk.store.idleLimit = .seconds(86_400)
+        let memory = MemoryCacheConfiguration(countLimit: nil, costLimit: 64 << 20)
+        let thumbnails = try TieredCache<String, [UInt8]>(
+          name: "thumbnails", configuration: TieredCacheConfiguration(memory: memory, disk: disk))
+
+        let image = [UInt8](repeating: 7, count: 1_000)
+
+        try thumbnails.setValue(
+          image, forKey: "lake", lifetime: .seconds(3600), idleLimit: .seconds(600))
+        try thumbnails.extendLifetime(forKey: "lake", to: .seconds(7200))
+
+        let info = try #require(try thumbnails.info(forKey: "lake"))
+        #expect(try #require(info.expires) > SystemClock().now().advanced(by: .seconds(7000)))
+        #expect(info.idleLimit == .seconds(600))
+        #expect(info.cost == 1_000)
+        try thumbnails.setValue(image, forKey: "draft/lake")
+        try thumbnails.setValue(image, forKey: "hill")
+        #expect(try thumbnails.count() == 3)
+
+        let usage = try thumbnails.disk.statistics()
+        print(usage.liveByteCount, "bytes are live,", usage.allocatedByteCount, "on disk")
+        try await thumbnails.performCompact()
+
+        #expect((3_000...4_000).contains(usage.liveByteCount))
+        #expect(usage.allocatedByteCount > usage.liveByteCount)
+        let observation = thumbnails.disk.observe { event in
+          if case .removed(let key, _) = event { print(key, "is gone") }
+        }
+
+        try thumbnails.trim(toCount: 50_000)
+        try thumbnails.trim(toBytes: 512 << 20, order: .largestFirst)
+        try thumbnails.trim(olderThan: .seconds(30 * 86_400), by: .write)
+        try thumbnails.remove { key, info in key.hasPrefix("draft/") }
+        let expired = try thumbnails.removeExpired()
+        print(expired.count, "entries had expired")
+        try thumbnails.removeAll()
+
+        observation.cancel()
+        #expect(expired.count == 0)
+        #expect(try thumbnails.count() == 0)
+        // One by the predicate, two with all the others.
+        #expect(try thumbnails.statistics().disk.removalCount == 3)
+      }
+    }
+  }
+
+  @Test("What values cost in memory")
+  func costs() {
+    let (photo, icon) = (Image(width: 640, height: 480), Image(width: 16, height: 16))
+
+    let images = MemoryCache<String, Image>(
+      configuration: MemoryCacheConfiguration(countLimit: nil, costLimit: 64 << 20),
+      costing: { _, image in UInt64(image.width * image.height * 4) })
+    images.setValue(photo, forKey: "lake")
+    images.setValue(icon, forKey: "star", cost: 100)
+    let cost = images.totalCost()
+
+    #expect(cost == 640 * 480 * 4 + 100)
+  }
+
+  @Test("Space stays free on the disk")
+  func freeSpace() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        var considerate = DiskCacheConfiguration(countLimit: nil, byteLimit: 1 << 30)
+        considerate.store.freeDiskSpaceFloor = 1 << 20
+        let downloads = try DiskCache<String, [UInt8]>(
+          name: "downloads", configuration: considerate)
+
+        try downloads.setValue([1], forKey: "a")
+        try downloads.maintain()
+        #expect(try downloads.count() == 1)
+      }
+    }
+  }
+}

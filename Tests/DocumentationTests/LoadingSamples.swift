@@ -1,0 +1,94 @@
+import Cairn
+import Testing
+
+@Suite("The samples of Loading and single flight")
+struct LoadingSamples {
+  static func pages() throws -> TieredCache<String, Page> {
+    let configuration = TieredCacheConfiguration(
+      memory: MemoryCacheConfiguration(countLimit: 1_000, costLimit: nil),
+      disk: DiskCacheConfiguration(countLimit: 100_000, byteLimit: 1 << 30))
+    return try TieredCache(path: "pages.cairn", configuration: configuration)
+  }
+
+  @Test("A missing value is loaded, with its lifetime")
+  func load() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        let (pages, url) = (try LoadingSamples.pages(), "/about")
+
+        let page = try await pages.value(forKey: url, lifetime: .seconds(60)) {
+          try await fetch(url)
+        }
+
+        #expect(page.title == url)
+        let expires = try #require(try pages.info(forKey: url)?.expires)
+        #expect(expires < SystemClock().now().advanced(by: .seconds(70)))
+
+        let statistics = pages.loadStatistics
+        print(statistics.startedCount, statistics.joinedCount, statistics.failedCount)
+
+        #expect(statistics.startedCount == 1)
+        #expect(statistics.failedCount == 0)
+      }
+    }
+  }
+
+  @Test("A thousand who ask at once have it loaded once")
+  func thousand() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        let (pages, url) = (try LoadingSamples.pages(), "/about")
+        var shownCount = 0
+        func show(_ page: Page) { shownCount += page.title == url ? 1 : 0 }
+
+        try await withThrowingTaskGroup(of: Page.self) { group in
+          for _ in 0..<1_000 {
+            group.addTask { try await pages.value(forKey: url) { try await fetch(url) } }
+          }
+          for try await page in group { show(page) }
+        }
+        let loads = pages.loadStatistics.startedCount  // 1
+
+        #expect(loads == 1)
+        #expect(shownCount == 1_000)
+        #expect(await Origin.shared.requestCount == 1)
+      }
+    }
+  }
+
+  @Test("The loader says how long the value lives")
+  func loaded() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        let (pages, url) = (try LoadingSamples.pages(), "/about")
+
+        let page = try await pages.value(forKey: url) {
+          let (page, age) = try await fetchWithAge(url)
+          return Loaded(page, lifetime: age)
+        }
+
+        #expect(page.title == url)
+        let expires = try #require(try pages.info(forKey: url)?.expires)
+        #expect(expires < SystemClock().now().advanced(by: .seconds(40)))
+      }
+    }
+  }
+
+  @Test("What is published and then removed is loaded anew")
+  func invalidate() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        let (pages, url) = (try LoadingSamples.pages(), "/about")
+        let newPage = Page(title: url, body: "second")
+        let before = try await pages.value(forKey: url) { try await fetch(url) }
+
+        try await publish(newPage, url)
+        try pages.removeValue(forKey: url)
+
+        let after = try await pages.value(forKey: url) { try await fetch(url) }
+        #expect(before.body == "first")
+        #expect(after == newPage)
+      }
+    }
+  }
+}

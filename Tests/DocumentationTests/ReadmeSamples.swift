@@ -1,0 +1,55 @@
+import Cairn
+import Testing
+
+@Suite("The samples of the README")
+struct ReadmeSamples {
+  @Test("A store does what the comments say")
+  func store() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        let store = try Store(path: "sessions.cairn")
+        try store.setValue("alice", forKey: "session/1", lifetime: .seconds(3600))
+        let user = try store.value(forKey: "session/1")  // [UInt8]?, copied out
+        let length = try store.withValue(forKey: "session/1") { $0.byteCount }  // no copy
+        try store.write { batch in  // all or nothing
+          try batch.setValue("1", forKey: "counter")
+          try batch.removeValue(forKey: "session/0")
+        }
+        try store.forEachKey(prefix: Array("session/".utf8)) { key in .next }
+        try store.close()
+
+        #expect(user == Array("alice".utf8))
+        #expect(length == 5)
+        let again = try Store(readingAt: "sessions.cairn")
+        #expect(try again.count() == 2)
+        #expect(try again.value(forKey: "counter") == Array("1".utf8))
+      }
+    }
+  }
+
+  @Test("A cache does what the comments say")
+  func cache() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        let url = "/contact"
+        let about = Page(title: "About", body: "us")
+
+        let configuration = TieredCacheConfiguration(
+          memory: MemoryCacheConfiguration(countLimit: nil, costLimit: 64 << 20),
+          disk: DiskCacheConfiguration(countLimit: 100_000, byteLimit: 1 << 30))
+        let pages = try TieredCache<String, Page>(name: "pages", configuration: configuration)
+        let page = try await pages.value(forKey: url, lifetime: .seconds(3600)) {
+          try await fetch(url)
+        }
+        pages["/about"] = about  // any Codable, Data, String, [UInt8]
+        let known = try pages.value(forKey: "/about")
+
+        #expect(page.title == url)
+        #expect(known == about)
+        #expect(try pages.count() == 2)
+        let expires = try #require(try pages.info(forKey: url)?.expires)
+        #expect(expires > SystemClock().now().advanced(by: .seconds(3500)))
+      }
+    }
+  }
+}

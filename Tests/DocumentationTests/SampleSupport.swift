@@ -1,0 +1,51 @@
+import Foundation
+
+/// Runs a sample in a directory of its own, which is the current one and that of all caches meanwhile, and goes
+/// with it.
+///
+/// Both belong to the process as a whole. So this is for a process that does nothing else: that of an exit test.
+func inNewDirectory(_ sample: () async throws -> Void) async throws {
+  let directory = NSTemporaryDirectory() + "/cairn-sample-tests.\(UUID().uuidString)"
+  try FileManager.default.createDirectory(
+    atPath: directory, withIntermediateDirectories: false)
+  guard FileManager.default.changeCurrentDirectoryPath(directory) else {
+    throw CocoaError(.fileNoSuchFile)
+  }
+  unsafe setenv("XDG_CACHE_HOME", directory + "/caches", 1)
+  var failure: (any Error)?
+  do { try await sample() } catch { failure = error }
+  // A store whose last reference another thread gave up may be closing still, and write there.
+  for _ in 0..<200 where FileManager.default.fileExists(atPath: directory) {
+    try? FileManager.default.removeItem(atPath: directory)
+    try await Task.sleep(for: .milliseconds(10))
+  }
+  if let failure { throw failure }
+}
+
+/// Where the pages of the samples come from: the slow thing behind the cache.
+actor Origin {
+  static let shared = Origin()
+
+  private(set) var requestCount = 0
+  private var bodies: [String: String] = [:]
+
+  func page(_ url: String) -> Page {
+    requestCount += 1
+    return Page(title: url, body: bodies[url] ?? "first")
+  }
+
+  func publish(_ page: Page, _ url: String) { bodies[url] = page.body }
+}
+
+func fetch(_ url: String) async throws -> Page {
+  try await Task.sleep(for: .milliseconds(5))
+  return await Origin.shared.page(url)
+}
+
+func fetchWithAge(_ url: String) async throws -> (Page, Duration) {
+  (try await fetch(url), .seconds(30))
+}
+
+func publish(_ page: Page, _ url: String) async throws {
+  await Origin.shared.publish(page, url)
+}

@@ -1,0 +1,102 @@
+import Foundation
+import Testing
+
+/// What is shown as Swift code must be code that was run: each sample of a document stands in a file beside this
+/// one, inside a test.
+@Suite("The samples of the documents")
+struct SampleTests {
+  struct Sample: Sendable, CustomTestStringConvertible {
+    var document: String
+    /// Its number in the document, from 1.
+    var number: Int
+    var imports: [String]
+    /// Without spaces and the ends of lines, which the formatter may set otherwise.
+    var code: String
+
+    var testDescription: String { "\(document), \(number)" }
+  }
+
+  private static let root = URL(filePath: #filePath)
+    .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
+  /// The documents with samples, by their paths.
+  static let documents: [String: String] = {
+    var documents: [String: String] = [:]
+    func add(_ path: String) {
+      documents[path] = try? String(contentsOf: root.appending(path: path), encoding: .utf8)
+    }
+    add("README.md")
+    for folder in ["Docs", "Sources/Cairn/Cairn.docc", "Sources/CairnStore/CairnStore.docc"] {
+      let files = FileManager.default.enumerator(atPath: root.appending(path: folder).path)
+      for case let path as String in files ?? .init() where path.hasSuffix(".md") {
+        if !path.contains(".build/") { add("\(folder)/\(path)") }
+      }
+    }
+    return documents
+  }()
+
+  static let samples = documents.sorted { $0.key < $1.key }.flatMap { path, text in
+    blocks(in: text).enumerated().map { index, lines in
+      let imports = lines.filter { $0.hasPrefix("import ") }
+      let code = lines.filter { !$0.hasPrefix("import ") }.joined(separator: "\n")
+      return Sample(
+        document: path, number: index + 1, imports: imports, code: withoutSpaces(code))
+    }
+  }
+
+  /// The files of samples, without spaces.
+  private static let files: [(imports: Set<String>, code: String)] = {
+    let folder = URL(filePath: #filePath).deletingLastPathComponent()
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+    return names.filter { $0.hasSuffix("Samples.swift") }.compactMap { name in
+      guard let text = try? String(contentsOf: folder.appending(path: name), encoding: .utf8)
+      else { return nil }
+      let lines = text.split(separator: "\n").map(String.init)
+      return (Set(lines.filter { $0.hasPrefix("import ") }), withoutSpaces(text))
+    }
+  }()
+
+  /// The lines of each block that is marked as Swift.
+  private static func blocks(in text: String) -> [[String]] {
+    var blocks: [[String]] = []
+    var block: [String]?
+    for line in text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init) {
+      if let lines = block {
+        if line.hasPrefix("```") {
+          blocks.append(lines)
+          block = nil
+        } else {
+          block = lines + [line]
+        }
+      } else if line.hasPrefix("```swift") {
+        block = []
+      }
+    }
+    return blocks
+  }
+
+  private static func withoutSpaces(_ text: String) -> String {
+    String(text.filter { !$0.isWhitespace })
+  }
+
+  @Test("Each one stands in a test", arguments: samples)
+  func isRun(sample: Sample) {
+    #expect(!sample.code.isEmpty)
+    let holders = Self.files.filter { $0.code.contains(sample.code) }
+    #expect(!holders.isEmpty, "no file beside this one has it")
+    #expect(holders.contains { $0.imports.isSuperset(of: sample.imports) })
+  }
+
+  @Test("They are found")
+  func found() {
+    for document in [
+      "README.md", "Docs/Scaling.md", "Sources/Cairn/Cairn.docc/GettingStarted.md",
+      "Sources/Cairn/Cairn.docc/LoadingAndSingleFlight.md",
+      "Sources/Cairn/Cairn.docc/LimitsAndTrimming.md", "Sources/Cairn/Cairn.docc/Concurrency.md",
+      "Sources/Cairn/Cairn.docc/Errors.md", "Sources/CairnStore/CairnStore.docc/CairnStore.md",
+      "Sources/CairnStore/CairnStore.docc/ChoosingADurability.md",
+    ] {
+      #expect(Self.samples.contains { $0.document == document }, "\(document)")
+    }
+  }
+}
