@@ -13,6 +13,7 @@ extension OpenedStore {
         id: entry.id, salt: entry.salt, end: entry.byteCount, capacity: nil,
         compactedAt: entry.compactedAt)
     }
+    // Of sealed segments alone: one that is written on grows beyond where its records end now.
     let overlong = overlong
     if manifest.isClean {
       try openCleanSegments(segmentByteLimit: segmentByteLimit)

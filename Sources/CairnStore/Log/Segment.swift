@@ -191,7 +191,8 @@ package final class Segment: Sendable {
     }
   }
 
-  /// Cuts the file off where the records end, as soon as no other session reads what lies behind.
+  /// Cuts the file of a sealed segment off where the records end, as soon as no other session reads what lies
+  /// behind.
   package func shortenFile() {
     let end = usage.end
     guard !file.shorten(to: end), let status = try? file.status() else { return }
@@ -230,8 +231,10 @@ private final class FileReaders: Sendable {
     var pinnedByteCount = 0
 
     mutating func count(in total: UsageTotal) {
-      let longest = max(ends.max() ?? 0, isRetired ? 0 : leftEnd)
-      let pinned = longest - (isRetired ? 0 : ends.min() ?? 0)
+      var pinned = 0
+      if let shortest = ends.min(), let longest = ends.max() {
+        pinned = isRetired ? longest : max(longest, leftEnd) - shortest
+      }
       total.pinnedBytes.wrappingAdd(pinned - pinnedByteCount, ordering: .relaxed)
       pinnedByteCount = pinned
     }

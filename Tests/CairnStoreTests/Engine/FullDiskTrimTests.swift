@@ -182,6 +182,33 @@ struct FullDiskTrimTests {
     #expect(try Store.verify(path: directory.store).errors == [])
   }
 
+  @Test("A segment that is written on beside a snapshot of an earlier session is never cut")
+  func writtenOn() throws {
+    let directory = try TemporaryDirectory()
+    let configuration = StoreConfiguration.small { $0.segmentByteLimit = 1 << 20 }
+    let value = [UInt8](repeating: 1, count: 500)
+    let queue = ManualBackgroundQueue()
+    var store: Store? = try Store(directory.store, configuration, background: queue)
+    for number in 0..<100 { try store?.setValue(value, forKey: "key\(number)") }
+    var snapshot: Snapshot? = try store?.snapshot()
+    try store?.close()
+    // Its file is longer than its records, and read by the snapshot.
+    let others = ManualBackgroundQueue()
+    let next = try Store(directory.store, configuration, background: others)
+    for number in 100..<3000 { try next.setValue(value, forKey: "key\(number)") }
+    others.runAll()
+    #expect(try snapshot?.value(forKey: "key7") == value)
+    #expect(try next.statistics().pinnedByteCount == 0)
+    snapshot = nil
+    store = nil
+    queue.runAll()
+    try next.maintain()
+    #expect(try next.statistics().segments.contains(where: \.isSealed))
+    try next.close()
+    #expect(try Store.verify(path: directory.store).errors == [])
+    #expect(try Store(directory.store, configuration).count() == 3000)
+  }
+
   @Test(
     "What a snapshot of an earlier session holds counts as pinned, and comes back when that has ended",
     arguments: [false, true])
