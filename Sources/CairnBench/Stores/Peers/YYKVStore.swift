@@ -9,6 +9,7 @@
   ///
   /// - Each read sets the time of its last access in the table, which has an index on it: that is
   ///   what a trim goes by.
+  /// - It has no batches: many values are set one by one.
   /// - One connection under one lock, a write-ahead log that is synced when it is moved into the
   ///   database (`synchronous = NORMAL`), as the original has it.
   /// - With `.durable`, which the original does not offer, every commit is synced, and a file and
@@ -46,17 +47,6 @@
 
     func setValue(_ value: RawSpan, forKey key: RawSpan) throws {
       try table.withLock { table in try put(value, key, table) }
-    }
-
-    func setValues<Key: ByteSource, Value: ByteSource>(
-      _ pairs: some Sequence<(key: Key, value: Value)>
-    ) throws {
-      // One by one, as the original does.
-      for (key, value) in pairs {
-        try key.withBytes { (key) throws in
-          try value.withBytes { (value) throws in try setValue(value, forKey: key) }
-        }
-      }
     }
 
     private func put(_ value: RawSpan, _ key: RawSpan, _ table: YYKVTable) throws {
