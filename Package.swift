@@ -53,7 +53,7 @@ let package = Package(
       providers: [.apt(["librocksdb-dev"])]),
     // What the tests run as a process of its own: to kill it, to fork it, to limit it.
     .executableTarget(
-      name: "KillWriter", dependencies: ["CairnStore"], path: "Fuzz/KillWriter",
+      name: "KillWriter", dependencies: ["CairnStore", "Cairn"], path: "Fuzz/KillWriter",
       swiftSettings: settings),
     // What the fuzzers share: a simulated disk, a model of the store, the shape of their commands.
     .target(
@@ -98,7 +98,8 @@ let package = Package(
       name: "CairnStoreTests", dependencies: ["CairnStore", "FuzzSupport", "KillWriter"],
       exclude: ["Format/GoldenStores"], swiftSettings: settings),
     .testTarget(
-      name: "CairnTests", dependencies: ["Cairn", "FuzzSupport", "CairnBench"],
+      name: "CairnTests", dependencies: ["Cairn", "FuzzSupport", "CairnBench", "KillWriter"],
+      exclude: ["Disk/GoldenCaches"],
       swiftSettings: settings),
     .testTarget(
       name: "CairnBenchTests", dependencies: ["CairnBench"], swiftSettings: settings),

@@ -32,6 +32,7 @@ enum KillWriter {
           path: path, timersRun: numbers.first == 1)
       case "fill": try Situations.fill(path: path)
       case "golden": try GoldenStore.write(path: path, isClosed: numbers.first == 1)
+      case "golden-cache": try GoldenCache.write(path: path)
       case "thread-limit": try Situations.threadLimit(path: path)
       default: fail("no mode \(arguments[1])")
       }

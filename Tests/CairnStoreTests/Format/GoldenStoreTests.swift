@@ -67,6 +67,16 @@ struct GoldenStoreTests {
     #expect(try Store.verify(path: directory.store).errors == [])
   }
 
+  @Test("is opened after a failed sync, which the length of LOCK says")
+  func failedSync() throws {
+    let directory = try copy("1.0-killed")
+    try Data([0]).write(to: URL(filePath: directory.store + "/LOCK"))
+    let store = try Store(directory.store)
+    try check(store)
+    try store.close()
+    #expect(try Data(contentsOf: URL(filePath: directory.store + "/LOCK")).isEmpty)
+  }
+
   @Test("is salvaged, also without its manifest", arguments: names)
   func salvaged(name: String) throws {
     let directory = try copy(name)
@@ -84,11 +94,13 @@ struct GoldenStoreTests {
   func kinds(name: String) throws {
     let directory = try copy(name)
     let files = try FileManager.default.contentsOfDirectory(atPath: directory.store)
-    for prefix in ["LOCK", "MANIFEST", "seg-", "ckpt-"] {
+    for prefix in ["LOCK", "MANIFEST", "MANIFEST.new", "RESERVE", "seg-", "ckpt-"] {
       #expect(files.contains { $0.hasPrefix(prefix) }, "\(prefix)")
     }
     let image = try Image(of: directory.store)
     let records = try image.segmentNames.flatMap { try image.records(in: $0) }
     #expect(Set(records.map(\.header.kind)) == [.put, .tombstone, .extension, .roll])
+    let flags = records.reduce(into: RecordFlags()) { $0.formUnion($1.header.flags) }
+    #expect(flags == .known)
   }
 }
