@@ -16,6 +16,10 @@ static inline bool cairn_crc32c_is_supported(void) { return cairn_crc32c_support
 /// without the inversions at begin and end. Call only where supported.
 uint32_t cairn_crc32c(uint32_t state, const void *bytes, size_t count);
 
+/// Copies `count` bytes that do not overlap, and continues a CRC32C over the copy, as `cairn_crc32c`
+/// does: one pass over memory instead of two. Call only where supported.
+uint32_t cairn_crc32c_copy(uint32_t state, void *target, const void *source, size_t count);
+
 /// fallocate(2), not glibc's posix_fallocate, which would emulate it by touching every block.
 /// Returns 0, or -1 with `errno`.
 int cairn_fallocate(int descriptor, int64_t offset, int64_t count);

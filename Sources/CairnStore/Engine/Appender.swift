@@ -36,6 +36,8 @@ struct Appender: ~Copyable {
   /// The end of what was asked to be prefaulted.
   private var prefaultedEnd = 0
   private var scratch: [UInt8] = []
+  /// Whether the last record was written by system calls.
+  private var isAppendedByCalls = false
 
   init(sealed: [Segment], nextSequence: SequenceNumber) {
     self.sealed = sealed
@@ -174,6 +176,10 @@ struct Appender: ~Copyable {
 
   // MARK: Records
 
+  /// Records of this size and above are written by system calls: a page that was written through a
+  /// mapping costs a fault, and when it goes to disk a message to every processor.
+  static let smallestCall = 4096
+
   /// The most bytes by which `append` may lengthen a record.
   static let syncMarkByteCount = 8
 
@@ -192,7 +198,8 @@ struct Appender: ~Copyable {
     stamp(&header, in: active, sequence: sequence, written: written)
     let offset = offset
     let byteCount = header.byteCount
-    if !forSync, let mapping = active.mapping {
+    isAppendedByCalls = forSync || byteCount >= Self.smallestCall
+    if !isAppendedByCalls, let mapping = active.mapping {
       let copy = header
       mapping.write(at: offset, count: byteCount) { bytes in
         copy.encode(key: key, metadata: metadata, value: value, into: &bytes)
@@ -285,8 +292,9 @@ struct Appender: ~Copyable {
   private mutating func write(
     _ bytes: RawSpan, to segment: Segment, at offset: Int? = nil, forSync: Bool
   ) throws(StoreError) {
+    isAppendedByCalls = forSync || bytes.byteCount >= Self.smallestCall
     do throws(StoreError) {
-      try segment.write(bytes, at: offset ?? self.offset, forSync: forSync)
+      try segment.write(bytes, at: offset ?? self.offset, forSync: isAppendedByCalls)
     } catch {
       // Part of the bytes may be there. They must not follow a later, shorter record, where they
       // could pass for one of their own.
@@ -313,7 +321,7 @@ struct Appender: ~Copyable {
   mutating func takeChores(prefaulting: Bool) -> Chores? {
     guard let active else { return nil }
     let wantsPrefault =
-      prefaulting && offset + Self.prefaultLead > prefaultedEnd
+      prefaulting && !isAppendedByCalls && offset + Self.prefaultLead > prefaultedEnd
       && active.allocatedByteCount > prefaultedEnd + 4095
     let wantsNext = prepared == nil && offset > active.capacity / 2
     if !wantsPrefault && !wantsNext && rolled.isEmpty { return nil }

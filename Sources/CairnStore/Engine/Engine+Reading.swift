@@ -49,8 +49,7 @@ extension Engine {
   @usableFromInline
   package func value(forKey key: RawSpan) throws(StoreError) -> [UInt8]? {
     guard let found = try find(key, touch: .yes) else { return nil }
-    if verifiesValues { try found.record.checkValue() }
-    return found.record.value.copied()
+    return verifiesValues ? try found.record.checkedValue() : found.record.value.copied()
   }
 
   /// The value's bytes where they lie, held until the result goes.
@@ -103,9 +102,9 @@ extension Engine {
   }
 
   func entry(of found: borrowing FoundRecord) throws(StoreError) -> Entry {
-    if verifiesValues { try found.record.checkValue() }
+    let value = verifiesValues ? try found.record.checkedValue() : found.record.value.copied()
     return Entry(
-      key: found.record.key.copied(), value: found.record.value.copied(),
+      key: found.record.key.copied(), value: value,
       metadata: found.record.metadata.copied(), info: info(of: found))
   }
 

@@ -141,8 +141,34 @@ package struct Record: ~Copyable {
   @inline(__always)
   package func checkValue() throws(StoreError) {
     guard planted(.valueChecksumIgnored) || CRC32C.checksum(of: value) == header.valueChecksum
-    else {
-      throw segment.corruption(at: offset + header.headByteCount, .badValue)
+    else { throw badValue }
+  }
+
+  private var badValue: StoreError {
+    segment.corruption(at: offset + header.headByteCount, .badValue)
+  }
+
+  /// A copy of the value, which is checked.
+  ///
+  /// - Throws: `corrupt` where the value does not match its checksum.
+  @inline(__always)
+  package func checkedValue() throws(StoreError) -> [UInt8] {
+    // Making an array that is filled by other code than the standard library's costs more than a
+    // second pass over a small value.
+    if header.valueByteCount < 1024 {
+      try checkValue()
+      return value.copied()
     }
+    return try checkedLargeValue()
+  }
+
+  @inline(never)
+  private func checkedLargeValue() throws(StoreError) -> [UInt8] {
+    var checksum = CRC32C()
+    let copy = checksum.update(copying: value)
+    guard planted(.valueChecksumIgnored) || checksum.value == header.valueChecksum else {
+      throw badValue
+    }
+    return copy
   }
 }

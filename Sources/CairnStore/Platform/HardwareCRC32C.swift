@@ -12,6 +12,18 @@ enum HardwareCRC32C {
     unsafe bytes.withUnsafeBytes { unsafe cairn_crc32c(state, $0.baseAddress, $0.count) }
   }
 
+  /// A copy of the bytes, over which it continues the register `state` on the way.
+  static func update(_ state: inout UInt32, copying bytes: RawSpan) -> [UInt8] {
+    // SAFETY: reads exactly the span's bytes, and writes as many into memory that has room for them,
+    // before their count is set.
+    unsafe [UInt8](unsafeUninitializedCapacity: bytes.byteCount) { buffer, count in
+      unsafe bytes.withUnsafeBytes {
+        state = unsafe cairn_crc32c_copy(state, buffer.baseAddress, $0.baseAddress, $0.count)
+      }
+      count = bytes.byteCount
+    }
+  }
+
   /// Continues the register `state` over the eight bytes of a little-endian integer.
   @inline(__always)
   static func update(_ state: UInt32, with word: UInt64) -> UInt32 {

@@ -46,12 +46,36 @@ struct CRC32CTests {
     }
   }
 
+  @Test("A copy that is checked on the way is the same, and so is the checksum")
+  func copies() {
+    var generator = Seed.generator()
+    let bytes = generator.bytes(count: 4200)
+    bytes.withSpan { bytes in
+      var wrong: [Int] = []
+      for length in 0...4196 {
+        let part = bytes.extracting((length & 3)..<(length & 3) + length)
+        var checksum = CRC32C()
+        checksum.update(UInt64(length))
+        var expected = checksum
+        expected.update(part)
+        let copy = checksum.update(copying: part)
+        if copy != [UInt8](copying: part) || checksum.value != expected.value {
+          wrong.append(length)
+        }
+      }
+      #expect(wrong == [], Seed.comment)
+    }
+  }
+
   @Test("Both paths agree at every alignment", arguments: 0..<16)
   func alignment(offset: Int) {
     var generator = Seed.generator()
     let bytes = generator.bytes(count: 3 * 1024 + 3 * 128 + 64)
     bytes.withSpan { bytes in
-      for length in [0, 1, 7, 8, 9, 383, 384, 385, 3071, 3072, 3073, 3072 + 384 + 13] {
+      for length in [
+        0, 1, 7, 8, 9, 127, 128, 255, 256, 257, 383, 384, 385, 511, 512, 3071, 3072, 3073,
+        3072 + 384 + 13,
+      ] {
         let part = bytes.extracting(offset..<(offset + length))
         #expect(
           CRC32C.checksum(of: part) == ~PortableCRC32C.update(~0, with: part),
