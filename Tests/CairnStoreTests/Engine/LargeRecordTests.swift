@@ -27,7 +27,7 @@ struct LargeRecordTests {
         try batch.setValue([UInt8](repeating: 8, count: size), forKey: "in a batch")
         return size
       }
-      #expect(count.withLock { $0 } == (batchSize < 4000 ? 0 : 2), "\(size)")
+      #expect(count.withLock { $0 } == (batchSize <= 4000 ? 0 : 2), "\(size)")
     }
     scene.fileSystem.setHook(nil)
     try store.close()
