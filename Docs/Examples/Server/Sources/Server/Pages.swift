@@ -13,11 +13,12 @@ func addPages(
     "pages/:number",
     use: cache.caching(for: lifetime) { _, context in
       let number = try context.parameters.require("number", as: Int.self)
-      let page = PageText(
-        number: number, made: Int64(Date().timeIntervalSince1970 * 1000), process: getpid(),
-        ordinal: madeCount.next())
+      let ordinal = madeCount.next()
       // Whatever it is that takes so long.
       try await Task.sleep(for: .milliseconds(20))
+      let page = PageText(
+        number: number, made: Int64(Date().timeIntervalSince1970 * 1000), process: getpid(),
+        ordinal: ordinal)
       return CachedResponse(
         contentType: "text/plain; charset=utf-8", body: ByteBuffer(string: page.text))
     })
