@@ -141,7 +141,7 @@ final class CairnPersistDriverTests {
     }
     task.cancel()
     try await task.value
-    await #expect(throws: CacheError.store(.closed)) {
+    await #expect(throws: CacheError.store(.closed(path: path))) {
       try await persist.set(key: "key", value: 1)
     }
     try await withDriver { _ in }
