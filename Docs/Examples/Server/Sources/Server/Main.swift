@@ -1,12 +1,16 @@
 import Cairn
 import CairnPersist
+import Foundation
 import Hummingbird
 
 /// A server with sessions and counters that survive a restart, and pages that are made once for all who ask.
 @main
 enum Main {
   static func main() async throws {
-    let options = try Options(CommandLine.arguments.dropFirst())
+    guard let options = Options(CommandLine.arguments.dropFirst()) else {
+      print("usage: Server \(Options.usage)")
+      exit(2)
+    }
     let persist = try await CairnPersistDriver.open(path: options.directory + "/persist")
     let pages = try await ResponseCache.open(
       path: options.directory + "/pages", countLimit: 2_000, memoryByteLimit: 4 << 20)
@@ -46,31 +50,29 @@ struct Statistics: ResponseEncodable {
   }
 }
 
-/// What the command line says: `--directory PATH [--port N] [--session-seconds N] [--page-seconds N]`.
+/// What the command line says.
 struct Options {
-  struct Usage: Error {}
+  static let usage = "--directory PATH [--port N] [--session-seconds N] [--page-seconds N]"
 
   var directory = ""
   var port = 8080
   var sessionSeconds = 3600
   var pageSeconds = 60
 
-  init(_ arguments: ArraySlice<String>) throws {
+  /// - Returns: `nil` where it says something else.
+  init?(_ arguments: ArraySlice<String>) {
+    guard arguments.count.isMultiple(of: 2) else { return nil }
     var arguments = arguments
-    func number(_ text: String) throws -> Int {
-      guard let number = Int(text), number > 0 else { throw Usage() }
-      return number
-    }
-    while let name = arguments.popFirst() {
-      guard let value = arguments.popFirst() else { throw Usage() }
-      switch name {
-      case "--directory": directory = value
-      case "--port": port = try number(value)
-      case "--session-seconds": sessionSeconds = try number(value)
-      case "--page-seconds": pageSeconds = try number(value)
-      default: throw Usage()
+    while let name = arguments.popFirst(), let value = arguments.popFirst() {
+      let number = Int(value).flatMap { $0 > 0 ? $0 : nil }
+      switch (name, number) {
+      case ("--directory", _): directory = value
+      case ("--port", let number?): port = number
+      case ("--session-seconds", let number?): sessionSeconds = number
+      case ("--page-seconds", let number?): pageSeconds = number
+      default: return nil
       }
     }
-    if directory.isEmpty { throw Usage() }
+    if directory.isEmpty { return nil }
   }
 }

@@ -9,6 +9,9 @@ final class CheckRun {
   private let sessionSeconds: Int
   private let client: Client
   private let server: ServerProcess
+  private let pages: PageCheck
+  private let sessions: SessionCheck
+  private let counters: CounterCheck
   let findings = Findings()
 
   private var tools: [LoadTool] = []
@@ -24,18 +27,13 @@ final class CheckRun {
     self.server = try ServerProcess(
       executable: server,
       arguments: [
-        "--directory", directory.path, "--port", "\(port)", "--session-seconds",
-        "\(sessionSeconds)",
-        "--page-seconds", "\(pageSeconds)",
+        "--directory", directory.path, "--port", "\(port)",
+        "--session-seconds", "\(sessionSeconds)", "--page-seconds", "\(pageSeconds)",
       ], log: directory.appending(path: "server.log"))
     pages = PageCheck(client: client, findings: findings, lifetime: .seconds(pageSeconds))
     sessions = SessionCheck(client: client, findings: findings, lifetime: .seconds(sessionSeconds))
     counters = CounterCheck(client: client, findings: findings)
   }
-
-  private let pages: PageCheck
-  private let sessions: SessionCheck
-  private let counters: CounterCheck
 
   func run() async throws {
     _ = try await server.start(client: client)

@@ -24,7 +24,7 @@ struct Client: Sendable {
 
   init(port: Int) {
     url = "http://127.0.0.1:\(port)"
-    var configuration = HTTPClient.Configuration(certificateVerification: .none)
+    var configuration = HTTPClient.Configuration()
     configuration.httpVersion = .http1Only
     configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 512
     configuration.connectionPool.retryConnectionEstablishment = false
