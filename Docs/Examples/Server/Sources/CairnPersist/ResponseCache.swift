@@ -1,0 +1,77 @@
+import Cairn
+import Hummingbird
+import ServiceLifecycle
+
+/// Responses that are made once for all who ask: in memory, and behind it on disk.
+///
+///     router.get("report/:year", use: responses.caching(for: .seconds(60)) { request, context in
+///       CachedResponse(contentType: "text/html", body: try await render(context.parameters.require("year")))
+///     })
+///
+/// Responses are known by the path and the query of their request. Use it for what is the same for everybody.
+///
+/// It wraps a handler, and is no middleware: a load goes on for all who wait when the request that began it is
+/// over, and a middleware must not call what comes next after that.
+public struct ResponseCache: Service {
+  /// What the responses are kept in.
+  public let cache: TieredCache<String, CachedResponse>
+
+  /// Makes one over a cache that is open.
+  public init(cache: TieredCache<String, CachedResponse>) { self.cache = cache }
+
+  /// Opens the cache at a path, or makes one there.
+  ///
+  /// - Parameters:
+  ///   - path: a directory.
+  ///   - countLimit: how many responses there may be. The least recently used go.
+  ///   - memoryByteLimit: how many bytes of bodies are held in memory.
+  public static func open(
+    path: String, countLimit: Int, memoryByteLimit: UInt64
+  ) async throws -> ResponseCache {
+    let configuration = TieredCacheConfiguration(
+      memory: MemoryCacheConfiguration(countLimit: nil, costLimit: memoryByteLimit),
+      disk: DiskCacheConfiguration(countLimit: countLimit, byteLimit: nil))
+    return ResponseCache(
+      cache: try await .open(path: path, configuration: configuration) { _, response in
+        UInt64(response.body.readableBytes)
+      })
+  }
+
+  /// A handler that answers from the cache, and calls `handler` for what is not there: once, however many ask
+  /// for it at the same time. What `handler` throws goes to all of them, and is not kept.
+  ///
+  /// - Parameter lifetime: how long a response lives, from its end on.
+  public func caching<Context: RequestContext>(
+    for lifetime: Duration,
+    _ handler: @escaping @Sendable (Request, Context) async throws -> CachedResponse
+  ) -> @Sendable (Request, Context) async throws -> CachedResponse {
+    { [cache] request, context in
+      try await cache.value(forKey: request.uri.string, lifetime: lifetime) {
+        try await handler(request, context)
+      }
+    }
+  }
+
+  /// Waits for the end of the application, and closes the cache.
+  public func run() async throws {
+    try? await gracefulShutdown()
+    // In a task of its own: work of a task that is cancelled, as this one may be, is not begun.
+    try await Task { [cache] in try await cache.performClose() }.value
+  }
+}
+
+/// What is kept of a response.
+public struct CachedResponse: Codable, Sendable, ResponseGenerator {
+  public var contentType: String
+  public var body: ByteBuffer
+
+  public init(contentType: String, body: ByteBuffer) {
+    self.contentType = contentType
+    self.body = body
+  }
+
+  public func response(from request: Request, context: some RequestContext) -> Response {
+    Response(
+      status: .ok, headers: [.contentType: contentType], body: ResponseBody(byteBuffer: body))
+  }
+}

@@ -1,0 +1,78 @@
+import Cairn
+import CairnPersist
+import Foundation
+import Hummingbird
+
+/// A server with sessions and counters that survive a restart, and pages that are made once for all who ask.
+@main
+enum Main {
+  static func main() async throws {
+    guard let options = Options(CommandLine.arguments.dropFirst()) else {
+      print("usage: Server \(Options.usage)")
+      exit(2)
+    }
+    let persist = try await CairnPersistDriver.open(path: options.directory + "/persist")
+    let pages = try await ResponseCache.open(
+      path: options.directory + "/pages", countLimit: 2_000, memoryByteLimit: 4 << 20)
+
+    let router = Router()
+    // A counter that was told to somebody survives a power loss.
+    addCounters(to: router, persist: persist)
+    // Of sessions, a power loss may take the last second; a crash of the server takes nothing.
+    addSessions(
+      to: router, persist: persist.writing(.interval(.seconds(1))),
+      lifetime: .seconds(options.sessionSeconds))
+    // Pages can be made again.
+    addPages(to: router, cache: pages, lifetime: .seconds(options.pageSeconds))
+    router.get("statistics") { _, _ in
+      try Statistics(pages: pages.cache.statistics(), persist: persist.cache.statistics())
+    }
+
+    let app = Application(
+      router: router,
+      configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: options.port)),
+      services: [persist, pages])
+    try await app.runService()
+  }
+}
+
+/// What the caches have done since the server was started, and what they hold.
+struct Statistics: ResponseEncodable {
+  var pages: [String: UInt64]
+  var persist: [String: Int]
+
+  init(pages: TieredCacheStatistics, persist: DiskCacheStatistics) {
+    self.pages = Dictionary(uniqueKeysWithValues: pages.metrics.map { ($0.name, $0.value) })
+    self.persist = [
+      "count": persist.heldCount, "liveBytes": persist.liveByteCount,
+      "allocatedBytes": persist.allocatedByteCount,
+    ]
+  }
+}
+
+/// What the command line says.
+struct Options {
+  static let usage = "--directory PATH [--port N] [--session-seconds N] [--page-seconds N]"
+
+  var directory = ""
+  var port = 8080
+  var sessionSeconds = 3600
+  var pageSeconds = 60
+
+  /// - Returns: `nil` where it says something else.
+  init?(_ arguments: ArraySlice<String>) {
+    guard arguments.count.isMultiple(of: 2) else { return nil }
+    var arguments = arguments
+    while let name = arguments.popFirst(), let value = arguments.popFirst() {
+      let number = Int(value).flatMap { $0 > 0 ? $0 : nil }
+      switch (name, number) {
+      case ("--directory", _): directory = value
+      case ("--port", let number?): port = number
+      case ("--session-seconds", let number?): sessionSeconds = number
+      case ("--page-seconds", let number?): pageSeconds = number
+      default: return nil
+      }
+    }
+    if directory.isEmpty { return nil }
+  }
+}

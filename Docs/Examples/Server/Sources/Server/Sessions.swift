@@ -1,0 +1,45 @@
+import CairnPersist
+import Hummingbird
+
+/// What the server knows of somebody who has logged in.
+struct Session: Codable, Sendable {
+  var user: String
+  var visitCount: Int
+}
+
+/// Sessions: a `POST` with a user begins one and sets its cookie; each `GET` counts a visit and answers with the
+/// user and the count, and a `DELETE` ends it.
+func addSessions(
+  to router: Router<BasicRequestContext>, persist: CairnPersistDriver, lifetime: Duration
+) {
+  router.post("session") { request, _ in
+    guard let user = request.uri.queryParameters.get("user") else { throw HTTPError(.badRequest) }
+    let id = (0..<2).map { _ in String(UInt64.random(in: 0...UInt64.max), radix: 36) }
+      .joined(separator: "-")
+    try await persist.create(
+      key: "session/\(id)", value: Session(user: user, visitCount: 0), expires: lifetime)
+    var response = Response(status: .created)
+    response.setCookie(Cookie(name: "session", value: id, path: "/", sameSite: .strict))
+    return response
+  }
+
+  router.get("session") { request, _ in
+    // No `expires`: the session ends when it would have ended.
+    let session = try await persist.update(key: try key(request), as: Session.self) { session in
+      guard var session else { throw HTTPError(.unauthorized) }
+      session.visitCount += 1
+      return session
+    }
+    return "\(session.user) \(session.visitCount)"
+  }
+
+  router.delete("session") { request, _ in
+    try await persist.remove(key: try key(request))
+    return HTTPResponse.Status.noContent
+  }
+
+  @Sendable func key(_ request: Request) throws -> String {
+    guard let cookie = request.cookies["session"] else { throw HTTPError(.unauthorized) }
+    return "session/\(cookie.value)"
+  }
+}

@@ -1,0 +1,25 @@
+import Foundation
+
+/// Runs the server under load, kills and restarts it, and checks what it answers; `./run` starts this.
+///
+///     ServerCheck SECONDS SERVER SCRIPT DIRECTORY
+///
+/// Ends with 1 where something is not as it should be.
+@main
+enum Main {
+  static func main() async throws {
+    let arguments = CommandLine.arguments
+    guard arguments.count == 5, let seconds = Int(arguments[1]), seconds >= 60 else {
+      print("usage: ServerCheck SECONDS SERVER SCRIPT DIRECTORY, with 60 seconds or more")
+      exit(2)
+    }
+    let run = try CheckRun(
+      seconds: seconds, server: arguments[2], script: arguments[3],
+      directory: URL(filePath: arguments[4]))
+    do { try await run.run() } catch {
+      run.findings.add("\(error)")
+      run.abandon()
+    }
+    exit(run.findings.count == 0 ? 0 : 1)
+  }
+}
