@@ -31,11 +31,14 @@ let package = Package(
     .target(name: "CairnStore", dependencies: ["CCairn"], swiftSettings: settings),
     // What `import Cairn` gives: the store and its bridges to Foundation.
     .target(name: "Cairn", dependencies: ["CairnStore"], swiftSettings: settings),
-    .executableTarget(name: "CairnTool", dependencies: ["Cairn"], swiftSettings: settings),
+    // How the commands write text, numbers and progress.
+    .target(name: "CommandText", swiftSettings: settings),
+    .executableTarget(
+      name: "CairnTool", dependencies: ["Cairn", "CommandText"], swiftSettings: settings),
     .executableTarget(
       name: "CairnBench",
       dependencies: [
-        "Cairn", "CCairn",
+        "Cairn", "CCairn", "CommandText",
         .target(name: "CLMDB", condition: .when(traits: ["Peers"])),
         .target(name: "CSQLite3", condition: .when(traits: ["Peers"])),
         .target(name: "CRocksDB", condition: .when(traits: ["Peers"])),
@@ -110,6 +113,7 @@ let package = Package(
     // The samples of the README and of the articles, run.
     .testTarget(name: "DocumentationTests", dependencies: ["Cairn"], swiftSettings: settings),
     .testTarget(
-      name: "CairnToolTests", dependencies: ["CairnTool", "Cairn"], swiftSettings: settings),
+      name: "CairnToolTests", dependencies: ["CairnTool", "CommandText", "Cairn"],
+      swiftSettings: settings),
   ]
 )

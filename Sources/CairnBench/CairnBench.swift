@@ -1,3 +1,4 @@
+import CommandText
 import Glibc
 
 /// `cairn-bench`: Cairn and its peers under the same workloads.
@@ -12,7 +13,9 @@ enum CairnBench {
     }
     do {
       guard let options = try BenchOptions.parse(arguments) else {
-        print(BenchOptions.usage)
+        for line in BenchOptions.usage.lines(width: Terminal.textWidth(STDOUT_FILENO)) {
+          print(line)
+        }
         exit(0)
       }
       Cleanup.handleSignals()
@@ -20,10 +23,12 @@ enum CairnBench {
       Cleanup.perform()
       exit(0)
     } catch let error as UsageError {
-      complain("\(error)\n\(BenchOptions.usage)")
+      complain("\(error); see cairn-bench --help")
       exit(2)
     } catch {
       Cleanup.perform()
+      // Whoever read the output has seen enough.
+      if case BenchFailure.system(_, "standard output", EPIPE) = error { exit(128 + SIGPIPE) }
       complain("\(error)")
       exit(1)
     }
@@ -32,13 +37,15 @@ enum CairnBench {
   private static func run(_ options: BenchOptions) throws {
     let plan = Plan(options)
     let machine = Machine.current
+    // Before the run, which takes long.
+    for path in [options.jsonPath, options.svgPath] { if let path { try write([], to: path) } }
     let directory = try RunDirectory(in: options.directory)
     try say(introduction(machine, directory, options))
     if !options.isQuick {
       MachineWarmUp.touchMemory(availableByteCount: Machine.availableMemoryByteCount)
     }
-    let coordinator = Coordinator(
-      plan: plan, seed: options.seed, directory: directory.path, progress: Progress())
+    var coordinator = Coordinator(
+      plan: plan, seed: options.seed, directory: directory.path)
     var results: [(section: Plan.Section, results: [BenchResult])] = []
     for section in plan.sections {
       let sectionResults = try coordinator.run(section)

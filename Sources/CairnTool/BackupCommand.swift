@@ -1,17 +1,19 @@
 import Cairn
+import CommandText
 
 /// `backup`: a copy of a store, checked.
 enum BackupCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try StoreLocation(argument: invocation.operands[0])
     let destination = try StoreLocation(argument: invocation.operands[1], named: "DESTINATION")
+    let copy = UnfinishedCopy(at: destination, on: console)
+    let progress = Progress(on: console)
     let report = try location.read { store in
-      try store.backup(to: destination.path) { progress in
-        guard console.errorsAreTerminal else { return }
-        let verb = progress.phase == .copying ? "copied" : "checked"
-        console.showProgress(
-          "\(verb) \(DisplayText.size(progress.byteCount)) of "
-            + DisplayText.size(progress.totalByteCount))
+      try store.backup(to: destination.path) {
+        copy.removeIfInterrupted()
+        progress.show(
+          $0.phase == .copying ? "copied" : "checked", byteCount: $0.byteCount,
+          of: $0.totalByteCount)
       }
     }
     console.clearProgress()

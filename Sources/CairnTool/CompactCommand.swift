@@ -1,4 +1,7 @@
 import Cairn
+import CommandText
+import Dispatch
+import Synchronization
 
 /// `compact`: gives back the space of dead records.
 enum CompactCommand {
@@ -6,7 +9,8 @@ enum CompactCommand {
     let location = try StoreLocation(argument: invocation.operands[0])
     var configuration = StoreConfiguration()
     configuration.createsStore = false
-    let report = try location.write(configuration) { store in try store.compact() }
+    SystemCalls.watchInterruptions()
+    let report = try location.write(configuration) { store in try compact(store, on: console) }
     if invocation.has(.json) {
       try console.print(
         JSON.object([
@@ -19,11 +23,7 @@ enum CompactCommand {
           ("unreadableSegments", .integer(report.unreadableSegmentCount)),
         ]).text)
     } else {
-      try console.print(
-        "\(DisplayText.exactSize(report.byteCountBefore)) became "
-          + "\(DisplayText.exactSize(report.byteCountAfter)): "
-          + "\(DisplayText.count(report.removedSegmentCount, "segment")) removed, "
-          + "\(DisplayText.count(report.writtenSegmentCount)) written")
+      try console.print(summary(report))
     }
     if report.unreadableSegmentCount > 0 {
       console.report(
@@ -31,6 +31,59 @@ enum CompactCommand {
           .corrupt,
           "\(DisplayText.count(report.unreadableSegmentCount, "damaged segment")) left as before; "
             + "see cairn verify"))
+    }
+  }
+
+  private static func summary(_ report: CompactionReport) -> String {
+    let sizes =
+      "\(DisplayText.exactSize(report.byteCountBefore)) became "
+      + "\(DisplayText.exactSize(report.byteCountAfter)): "
+    let segments =
+      "\(DisplayText.count(report.removedSegmentCount, "segment")) removed, "
+      + "\(DisplayText.count(report.writtenSegmentCount)) written"
+    return report.removedSegmentCount == 0
+      ? "nothing to give back: no segment has dead records" : sizes + segments
+  }
+
+  /// Compacts on another thread, and watches from this one how much is dead yet.
+  private static func compact(_ store: Store, on console: Console) throws -> CompactionReport {
+    let outcome = Outcome()
+    let dead = try store.statistics().deadByteCount
+    DispatchQueue.global().async { outcome.set(Result { try store.compact() }) }
+    let progress = Progress(on: console)
+    while !outcome.wait(.milliseconds(100)) {
+      if SystemCalls.interruption != 0 { try? store.close() }
+      guard let left = try? store.statistics().deadByteCount else { continue }
+      let done = max(0, dead - left)
+      progress.show("given back", byteCount: done, of: dead)
+    }
+    console.clearProgress()
+    do { return try outcome.get() } catch {
+      guard SystemCalls.interruption != 0 else { throw error }
+      throw CommandFailure(.failure, "interrupted; what was given back so far stays so")
+    }
+  }
+
+  /// What a compaction on another thread came to.
+  private final class Outcome: Sendable {
+    private let result = Mutex<Result<CompactionReport, any Error>?>(nil)
+    private let isDone = DispatchSemaphore(value: 0)
+
+    func set(_ result: Result<CompactionReport, any Error>) {
+      self.result.withLock { $0 = result }
+      isDone.signal()
+    }
+
+    /// Whether it is there, at the latest after this time.
+    func wait(_ limit: DispatchTimeInterval) -> Bool {
+      isDone.wait(timeout: .now() + limit) == .success
+    }
+
+    func get() throws -> CompactionReport {
+      guard let result = result.withLock({ $0 }) else {
+        throw CommandFailure(.failure, "the compaction has not ended")
+      }
+      return try result.get()
     }
   }
 }

@@ -1,3 +1,4 @@
+import CommandText
 import Glibc
 
 /// Where a command speaks: results on standard output, all else on standard error.
@@ -15,12 +16,17 @@ final class Console {
   private var buffer: [UInt8] = []
   private static let bufferByteLimit = 64 * 1024
 
-  let errorsAreTerminal: Bool
-  /// Whether a line of progress stands on the terminal and must give way to a message.
-  private var showsProgress = false
+  private var progress = ProgressLine()
+  var showsProgress: Bool { progress.isShown }
+  let outputIsTerminal: Bool
 
   init() {
-    errorsAreTerminal = SystemCalls.isTerminal(errors)
+    outputIsTerminal = Terminal.isTerminal(output.number)
+  }
+
+  /// Writes the text of a help page, as wide as there is room.
+  func print(_ page: Paragraphs) throws(CommandFailure) {
+    for line in page.lines(width: Terminal.textWidth(output.number)) { try print(line) }
   }
 
   /// Writes text and a newline to standard output.
@@ -63,26 +69,22 @@ final class Console {
   func note(_ message: String) {
     clearProgress()
     let source = command.map { "cairn: \($0.rawValue): " } ?? "cairn: "
-    // Messages hold paths, and those may hold anything; what was escaped already has no controls.
-    let line = message.unicodeScalars.map { scalar in
-      scalar.properties.generalCategory == .control ? "?" : String(scalar)
-    }
-    show(source + line.joined() + "\n")
+    // Messages hold paths, and those may hold anything.
+    show(source + DisplayText.line(message))
   }
 
   /// Shows a line on the terminal in the place of the one before it.
-  func showProgress(_ line: String) {
-    guard errorsAreTerminal else { return }
-    show("\r\u{1B}[K" + line)
-    showsProgress = true
+  func showProgress(_ line: String) { progress.show(line) }
+
+  func clearProgress() { progress.clear() }
+
+  /// Writes the text of a help page to standard error.
+  func show(_ page: Paragraphs) {
+    page.lines(width: Terminal.textWidth(errors.number)).forEach(show)
   }
 
-  func clearProgress() {
-    guard showsProgress else { return }
-    show("\r\u{1B}[K")
-    showsProgress = false
+  /// Writes a line to standard error. There is nowhere to say that this failed.
+  private func show(_ line: String) {
+    try? SystemCalls.write(Array((line + "\n").utf8).rawSpan, to: errors)
   }
-
-  /// Writes to standard error. There is nowhere to say that this failed.
-  func show(_ text: String) { try? SystemCalls.write(Array(text.utf8).rawSpan, to: errors) }
 }

@@ -1,4 +1,6 @@
 import Cairn
+import CommandText
+import Glibc
 
 /// How the command ended, for the shell.
 enum ExitStatus: Int32 {
@@ -40,7 +42,8 @@ struct CommandFailure: Error {
   init(_ error: any Error) {
     switch error {
     case let failure as CommandFailure: self = failure
-    case let error as StoreError: self.init(ExitStatus(error), error.description)
+    case let error as StoreError:
+      self.init(ExitStatus(error), error.description + (error.advice.map { "; \($0)" } ?? ""))
     case let error as SystemError: self.init(.failure, "\(error.call): \(error.reason)")
     default: self.init(.failure, "\(error)")
     }
@@ -54,6 +57,29 @@ extension ExitStatus {
     case .notAStore(let path, _): self = StoreLocation.holdsParts(path) ? .corrupt : .failure
     case .locked: self = .locked
     default: self = .failure
+    }
+  }
+}
+
+extension StoreError {
+  /// What to do next, where that is known.
+  fileprivate var advice: String? {
+    switch self {
+    case .noStore: "cairn put and cairn import make one"
+    case .locked(let path): "close it there first: fuser \(path)/LOCK tells the process"
+    case .notAStore(let path, _) where !StoreLocation.holdsParts(path):
+      "give the path of a store's own directory"
+    case .corrupt, .notAStore:
+      "cairn verify lists all damage, cairn salvage copies what is sound into a new store"
+    case .unsupportedVersion: "use a newer cairn"
+    case .unusableDestination: "give a path where nothing is yet"
+    case .noSpace: "make room first: cairn trim and cairn compact do so inside a store"
+    case .durabilityUnknown, .poisoned: "look at the disk, then run cairn verify"
+    case .system(let failure) where failure.errorNumber == ENOENT:
+      "the directory that it is to be made in must be there"
+    case .system(let failure) where [EACCES, EPERM, EROFS].contains(failure.errorNumber):
+      "see who owns the directory, and whether it may be written to"
+    default: nil
     }
   }
 }

@@ -1,4 +1,5 @@
 import Cairn
+import CommandText
 import Glibc
 
 /// `export`: a store into a new tree of files.
@@ -6,11 +7,16 @@ enum ExportCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try StoreLocation(argument: invocation.operands[0])
     let path = invocation.operands[1]
+    // From here on no file must be left half written.
+    SystemCalls.watchInterruptions()
     let exporter = try location.read { store in
       let root = try makeRoot(path, outside: location)
       var exporter = Exporter(store: store, root: root, console: console)
       try exporter.run()
       return exporter
+    }
+    if SystemCalls.interruption != 0 {
+      console.note("interrupted; remove \(DisplayText.line(path)) before the command is run again")
     }
     try console.print(invocation.has(.json) ? json(exporter).text : summary(exporter))
   }
@@ -42,7 +48,9 @@ enum ExportCommand {
         throw CommandFailure(.failure, "\(DisplayText.line(path)): lies inside the store")
       }
       guard try SystemCalls.names(in: root).isEmpty else {
-        throw CommandFailure(.failure, "\(DisplayText.line(path)): the directory is not empty")
+        throw CommandFailure(
+          .failure,
+          "\(DisplayText.line(path)): the directory is not empty; give one where nothing is yet")
       }
       return root
     } catch let error as SystemError {
@@ -62,12 +70,18 @@ enum ExportCommand {
     return Array(path[...slash])
   }
 
+  /// What a tree is made of, in an import too.
+  static func tree(_ files: Int, _ emptyDirectories: Int, _ byteCount: Int) -> String {
+    let directories = DisplayText.count(
+      emptyDirectories, "empty directory", "empty directories")
+    return DisplayText.count(files, "file")
+      + (emptyDirectories > 0 ? " and \(directories)" : "")
+      + ", \(DisplayText.exactSize(byteCount))"
+  }
+
   private static func summary(_ exporter: Exporter) -> String {
     let counts = exporter.counts
-    var summary =
-      "exported \(DisplayText.count(counts.files, "file")) and "
-      + "\(DisplayText.count(counts.emptyDirectories, "empty directory", "empty directories")), "
-      + DisplayText.exactSize(exporter.progress.byteCount)
+    var summary = "exported \(tree(counts.files, counts.emptyDirectories, counts.bytes))"
     if counts.encodedKeys > 0 {
       summary += "; \(DisplayText.count(counts.encodedKeys, "key")) encoded in .cairn-encoded"
     }
@@ -80,7 +94,7 @@ enum ExportCommand {
     return .object([
       ("files", .integer(counts.files)),
       ("emptyDirectories", .integer(counts.emptyDirectories)),
-      ("bytes", .integer(exporter.progress.byteCount)),
+      ("bytes", .integer(exporter.counts.bytes)),
       ("encodedKeys", .integer(counts.encodedKeys)),
       ("errors", .integer(counts.errors)),
     ])

@@ -1,4 +1,5 @@
 import Cairn
+import CommandText
 import Glibc
 
 /// Writes the values of a store as files of a new tree.
@@ -8,13 +9,14 @@ import Glibc
 struct Exporter {
   struct Counts {
     var files = 0
+    var bytes = 0
     var emptyDirectories = 0
     var encodedKeys = 0
     var errors = 0
   }
 
   private(set) var counts = Counts()
-  let progress: Progress
+  private let progress: Progress
 
   private let store: Store
   private let console: Console
@@ -23,7 +25,7 @@ struct Exporter {
   init(store: Store, root: Descriptor, console: Console) {
     self.store = store
     self.console = console
-    progress = Progress("exported", on: console)
+    progress = Progress(on: console)
     cursor = DirectoryCursor(root: root)
   }
 
@@ -39,15 +41,27 @@ struct Exporter {
         return false
       }
     }
-    for key in plan.plain {
+    let total = plan.plain.count + plan.encoded.count
+    for key in plan.plain where SystemCalls.interruption == 0 {
       let names = key.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
       try export(key, to: names[...])
+      show(of: total)
     }
-    for key in plan.encoded where !unreadable.contains(key) {
+    for key in plan.encoded where !unreadable.contains(key) && SystemCalls.interruption == 0 {
       let names = TreePath.encodedNames(of: key).map { $0[...] }
       if try export(key, to: names[...]) { counts.encodedKeys += 1 }
+      show(of: total)
     }
-    progress.end()
+    console.clearProgress()
+  }
+
+  private func show(of total: Int) {
+    let done = counts.files + counts.emptyDirectories + counts.errors
+    progress.show(
+      "exported",
+      "\(DisplayText.count(done)) of \(DisplayText.count(total, "key")), "
+        + DisplayText.size(counts.bytes),
+      byteCount: counts.bytes, share: Double(done) / Double(max(1, total)))
   }
 
   /// Writes one value and returns whether it did. The last name is empty for an empty directory.
@@ -64,7 +78,7 @@ struct Exporter {
         }
         try write(value, to: Array(name), in: cursor.directory())
         counts.files += 1
-        progress.advance(byteCount: value.byteCount)
+        counts.bytes += value.byteCount
         return true
       }
       // Without a value, the key has expired since the keys were listed.

@@ -1,94 +1,62 @@
+import CommandText
+
 /// What `cairn help` says.
 enum Help {
-  static let overview = """
+  static let overview = Paragraphs(
+    """
     usage: cairn COMMAND STORE [ARGUMENT...] [OPTION...]
 
-      cairn put     STORE KEY [VALUE]   store a value, from the argument or standard input
-      cairn get     STORE KEY           write a value to standard output
-      cairn delete  STORE KEY...        remove keys
-      cairn keys    STORE               list the keys
-      cairn stats   STORE               show the state of the store
-      cairn verify  STORE               check every byte of every file
-      cairn salvage STORE DESTINATION   copy what is sound in a damaged store into a new one
-      cairn trim    STORE               remove keys by count, size, age or expiry
-      cairn compact STORE               give back the space of what was removed or replaced
-      cairn backup  STORE DESTINATION   copy a store into a new one, and check the copy
-      cairn import  STORE DIRECTORY     store the files of a tree
-      cairn export  STORE DIRECTORY     write the values as the files of a new tree
-      cairn help    [COMMAND]           explain a command
+      put STORE KEY [VALUE]       store a value, from the argument or standard input
+      get STORE KEY               write a value to standard output
+      delete STORE KEY...         remove keys
+      keys STORE                  list the keys
+      stats STORE                 show the state of the store, and what to do about it
+      verify STORE                check every byte of every file
+      salvage STORE DESTINATION   copy what is sound in a damaged store into a new one
+      trim STORE                  remove keys by count, size, age or expiry
+      compact STORE               give back the space of what was removed or replaced
+      backup STORE DESTINATION    copy a store into a new one, and check the copy
+      import STORE DIRECTORY      store the files of a tree
+      export STORE DIRECTORY      write the values as the files of a new tree
+      help [COMMAND]              explain a command, with examples
 
-    Options may stand anywhere; -- ends them. --json has every report as JSON.
-    put and import make the store if there is none. get, keys, stats, verify, salvage,
-    backup and export write nothing to the store.
+    A first try:
 
-    exit status: 0 done, 1 key not found, 2 usage, 3 the store is corrupt, 4 the store is open
-    elsewhere, 5 any other error
-    """
+      $ cairn put notes.cairn greeting hello
+      $ cairn get notes.cairn greeting
+      $ cairn stats notes.cairn
 
-  static func text(for command: Command) -> String {
+    STORE is a directory; put and import make it if it is not there. get, keys, stats, verify,
+    salvage, backup and export write nothing to it. Options may stand anywhere; -- ends them.
+    --json has every report as JSON, for programs. What takes long says on a terminal how far it
+    is. cairn --version tells the version.
+
+    Results are written to standard output, all else to standard error. The exit status is:
+
+      0     done
+      1     there is no such key
+      2     the command line is wrong
+      3     the store is damaged
+      4     another program has the store open
+      5     any other error
+      130   ended by Ctrl-C; other signals have other numbers above 128, as shells have it
+    """)
+
+  static func page(for command: Command) -> Paragraphs { Paragraphs(text(for: command)) }
+
+  /// How a command is called: the first line of its page.
+  static func usage(of command: Command) -> String {
+    String(text(for: command).prefix { $0 != "\n" })
+  }
+
+  private static func text(for command: Command) -> String {
     switch command {
-    case .put:
-      """
-      usage: cairn put STORE KEY [VALUE] [--ttl SECONDS]
-
-      Stores VALUE, or what standard input holds up to its end, under KEY. When the command
-      returns, the value survives power loss. STORE is made if it is not there.
-
-        --ttl SECONDS   the key is gone after so many seconds, which may have decimals
-
-      KEY and VALUE are bytes and need not be UTF-8. Before one that begins with a dash, put --.
-      """
-    case .get:
-      """
-      usage: cairn get STORE KEY
-
-      Writes the bytes of the value to standard output, and nothing else. The exit status is 1
-      if there is no such key.
-      """
-    case .delete:
-      """
-      usage: cairn delete STORE KEY...
-
-      Removes the keys. When the command returns, the removal survives power loss. The exit
-      status is 1 if one of the keys was not there; the others are removed all the same.
-      """
-    case .keys:
-      """
-      usage: cairn keys STORE [--prefix P] [--long] [--json]
-
-      Lists the keys in the order of their bytes, one on each line. A backslash is shown as \\\\,
-      and the bytes of control characters or of what is not UTF-8 as \\xNN.
-
-        --prefix P   only keys that begin with these bytes
-        --long       before each key and tabs: bytes of the value, when it was written, when it
-                     expires (or -)
-        --json       an array of objects with "key", "valueBytes", "written" and "expires" (or
-                     null); a key that is not UTF-8 is "keyBase64" instead of "key"
-
-      Times are in UTC.
-      """
-    case .stats:
-      """
-      usage: cairn stats STORE [--json]
-
-      Shows what the store holds and takes, what opening it found, and for each segment how much
-      of it is live and dead.
-
-        --json   one object with "keys", "liveBytes", "deadBytes", "allocatedBytes", "segments",
-                 "segmentList", "tombstones", "pinnedBytes", "indexBytes", "formatVersion" and
-                 "recovery"; in the list, objects with "id", "liveBytes", "deadBytes",
-                 "tombstones", "bytes", "allocatedBytes" and "sealed"
-      """
-    case .verify:
-      """
-      usage: cairn verify STORE [--json]
-
-      Reads every byte of every file of the store and checks it. The exit status is 3 if
-      something is damaged; each place is named by file and offset.
-
-        --json   one object with "records", "bytes", "tornBytes" and "errors", each of these
-                 with "file", "offset" and "cause"
-      """
+    case .put: putText
+    case .get: getText
+    case .delete: deleteText
+    case .keys: keysText
+    case .stats: statsText
+    case .verify: verifyText
     case .salvage: salvageText
     case .trim: trimText
     case .compact: compactText
@@ -100,9 +68,98 @@ enum Help {
       usage: cairn help [COMMAND]
 
       Explains a command, or lists them all.
+
+        $ cairn help trim
       """
     }
   }
+
+  private static let putText = """
+    usage: cairn put STORE KEY [VALUE] [--ttl TIME]
+
+    Stores VALUE, or what standard input holds up to its end, under KEY. When the command
+    returns, the value survives power loss. STORE is made if it is not there.
+
+      --ttl TIME   the key is gone after so long: seconds, which may have decimals, or 15m, 12h,
+                   7d, 2w
+
+    KEY and VALUE are bytes and need not be UTF-8. Before one that begins with a dash, put --.
+
+      $ cairn put notes.cairn greeting hello
+      $ cairn put photos.cairn lake.jpg < lake.jpg
+      $ cairn put notes.cairn token abc --ttl 12h
+    """
+
+  private static let getText = """
+    usage: cairn get STORE KEY
+
+    Writes the bytes of the value to standard output, and nothing else. The exit status is 1
+    if there is no such key.
+
+    A terminal gets the value only if it is text that it shows as it is, of at most 1 MiB, and a
+    newline after it.
+
+      $ cairn get notes.cairn greeting
+      $ cairn get photos.cairn lake.jpg > lake.jpg
+    """
+
+  private static let deleteText = """
+    usage: cairn delete STORE KEY...
+
+    Removes the keys. When the command returns, the removal survives power loss. The exit
+    status is 1 if one of the keys was not there; the others are removed all the same.
+
+      $ cairn delete notes.cairn greeting token
+    """
+
+  private static let keysText = """
+    usage: cairn keys STORE [--prefix P] [--long] [--json]
+
+    Lists the keys in the order of their bytes, one on each line. A backslash is shown as \\\\,
+    and the bytes of characters that a terminal may obey, or of what is not UTF-8, as \\xNN.
+
+      --prefix P   only keys that begin with these bytes
+      --long       before each key and tabs: bytes of the value, when it was written, when it
+                   expires (or -)
+      --json       an array of objects with "key", "valueBytes", "written" and "expires" (or
+                   null); a key that is not UTF-8 is "keyBase64" instead of "key"
+
+    Times are in UTC.
+
+      $ cairn keys photos.cairn --prefix 2024/
+      $ cairn keys photos.cairn --long | sort -n | tail
+    """
+
+  private static let statsText = """
+    usage: cairn stats STORE [--json]
+
+    Shows what the store holds and takes, how it was opened, the segments with the most dead
+    bytes, and what to do where something is worth doing. It reads no values: cairn verify does.
+
+      live         the newest value of each key, with key and times
+      dead         what was replaced or removed, until it is compacted
+      spare        space on disk for what is written next
+      tombstones   records of removals
+
+      --json   one object with "keys", "liveBytes", "deadBytes", "allocatedBytes", "segments",
+               "segmentList", "tombstones", "pinnedBytes", "indexBytes", "formatVersion" and
+               "recovery"; in the list, objects with "id", "liveBytes", "deadBytes",
+               "tombstones", "bytes", "allocatedBytes" and "sealed"
+
+      $ cairn stats photos.cairn
+    """
+
+  private static let verifyText = """
+    usage: cairn verify STORE [--json]
+
+    Reads every byte of every file of the store and checks it. The exit status is 3 if
+    something is damaged; each place is named by file and offset, the first 20 of them.
+
+      --json   one object with "records", "bytes", "tornBytes" and "errors", each of these, and
+               all of them, with "file", "offset" and "cause"
+
+      $ cairn verify photos.cairn
+    """
 
   private static let salvageText = """
     usage: cairn salvage STORE DESTINATION [--json]
@@ -114,7 +171,7 @@ enum Help {
 
     A record that is lost with its key may have been a newer value of a key, or its removal. So
     an older value may be back, and the command warns of it. When the command returns, the copy
-    survives power loss.
+    survives power loss. Ctrl-C removes it.
 
     The exit status is 0 if everything was copied, and 3 if something was lost or the manifest
     could not be used; the copy is then complete but for that.
@@ -122,22 +179,27 @@ enum Help {
       --json   one object with "entries", "bytes", "lostKeys", "lostBytes", "lostPlaces",
                "tornBytes", "manifest" (used, missing or damaged), "complete", "losses", each of
                these with "file", "offset", "end" and "cause", and "warnings"
+
+      $ cairn salvage photos.cairn rescued.cairn
     """
 
   private static let trimText = """
-    usage: cairn trim STORE (--count N | --bytes N | --older-than SECONDS | --expired) [--json]
+    usage: cairn trim STORE (--count N | --bytes SIZE | --older-than TIME | --expired) [--json]
 
     Removes keys. When the command returns, the removals survive power loss. The space on disk is
     given back by and by while the store is in use, or by cairn compact.
 
-      --count N              until at most N keys are left; those written longest ago go first
-      --bytes N              until the live bytes are at most N, in the same order; cairn stats
-                             shows how many there are
-      --older-than SECONDS   those written longer ago than that
-      --expired              those that have expired; with --count and --bytes they go first
-      --json                 one object with "removed", "removedBytes" and "damaged"
+      --count N           until at most N keys are left; those written longest ago go first
+      --bytes SIZE        until the live bytes are at most SIZE, in the same order; cairn stats
+                          shows how many there are. A number of bytes, or 500K, 10M, 2G
+      --older-than TIME   those written longer ago than that: seconds, or 15m, 12h, 7d, 2w
+      --expired           those that have expired; with --count and --bytes they go first
+      --json              one object with "removed", "removedBytes" and "damaged"
 
     A key whose record is damaged stays; the exit status is then 3.
+
+      $ cairn trim photos.cairn --count 5000
+      $ cairn trim photos.cairn --older-than 30d
     """
 
   private static let compactText = """
@@ -151,6 +213,8 @@ enum Help {
                "copiedRecords", "droppedTombstones" and "unreadableSegments"
 
     A file that is damaged stays as it is; the exit status is then 3.
+
+      $ cairn compact photos.cairn
     """
 
   private static let backupText = """
@@ -159,11 +223,14 @@ enum Help {
     Copies STORE into a new store at DESTINATION, where nothing or an empty directory must be, and
     reads every byte of the copy again before it becomes a store. Blocks are shared where the
     filesystem can. A program that has STORE open can make a backup itself, while it writes.
+    Ctrl-C removes the copy.
 
       --json   one object with "entries", "segments", "bytes", "version" and "damagedValues"
 
     A value that is damaged in STORE is so in the copy; the exit status is then 3. Where more than
     values is damaged there is no copy: see cairn salvage.
+
+      $ cairn backup photos.cairn /backup/photos.cairn
     """
 
   private static let importText = """
@@ -176,7 +243,8 @@ enum Help {
     Symbolic links are not followed; they, and pipes, sockets and devices, are skipped and
     counted. A file that cannot be read is reported and the others go on; the exit status is
     then 5. Files whose value is already there are not written again, so an import that was
-    cut short is completed by running it once more. Nothing is removed from the store.
+    cut short, as by Ctrl-C, is completed by running it once more. Nothing is removed from the
+    store.
 
       --decode percent   percent-decode the names, as the caches TMCache and PINCache write them;
                          a percent sign without two hexadecimal digits stands for itself
@@ -184,6 +252,8 @@ enum Help {
       --json             one object that says what was done
 
     Without --decode, files that `cairn export` put into .cairn-encoded get their keys back.
+
+      $ cairn import photos.cairn ~/photos
     """
 
   private static let exportText = """
@@ -205,5 +275,7 @@ enum Help {
     is then 3.
 
       --json   one object that says what was done
+
+      $ cairn export photos.cairn ~/copy
     """
 }

@@ -1,4 +1,5 @@
 import Cairn
+import CommandText
 
 /// `import`: a tree of files into a store.
 enum ImportCommand {
@@ -16,6 +17,8 @@ enum ImportCommand {
     var configuration = StoreConfiguration()
     // Closing syncs: until then, a power loss may take what a second import would bring back.
     configuration.durability = .process
+    // From here on there is a store to be closed.
+    SystemCalls.watchInterruptions()
     let importer = try location.write(configuration) { store in
       let identity = try location.identity()
       guard try !StoreLocation.contains(root, store: identity) else {
@@ -26,6 +29,9 @@ enum ImportCommand {
         decoding: decoding, console: console)
       try importer.run()
       return importer
+    }
+    if SystemCalls.interruption != 0 {
+      console.note("interrupted; the same command again stores what is missing")
     }
     let skipped = importer.counts.skippedLinks + importer.counts.skippedSpecialFiles
     if skipped > 0 {
@@ -39,9 +45,7 @@ enum ImportCommand {
   private static func summary(_ importer: Importer) -> String {
     let counts = importer.counts
     var summary =
-      "imported \(DisplayText.count(counts.files, "file")) and "
-      + "\(DisplayText.count(counts.emptyDirectories, "empty directory", "empty directories")), "
-      + "\(DisplayText.exactSize(importer.progress.byteCount)): "
+      "imported \(ExportCommand.tree(counts.files, counts.emptyDirectories, counts.bytes)): "
       + "\(DisplayText.count(importer.batch.storedCount)) stored, "
       + "\(DisplayText.count(importer.batch.unchangedCount)) unchanged"
     if counts.errors > 0 { summary += ", \(DisplayText.count(counts.errors, "error"))" }
@@ -53,7 +57,7 @@ enum ImportCommand {
     return .object([
       ("files", .integer(counts.files)),
       ("emptyDirectories", .integer(counts.emptyDirectories)),
-      ("bytes", .integer(importer.progress.byteCount)),
+      ("bytes", .integer(importer.counts.bytes)),
       ("stored", .integer(importer.batch.storedCount)),
       ("unchanged", .integer(importer.batch.unchangedCount)),
       ("skippedLinks", .integer(counts.skippedLinks)),

@@ -1,4 +1,5 @@
 import Cairn
+import CommandText
 
 /// How an import makes keys of paths.
 enum ImportDecoding {

@@ -1,4 +1,5 @@
 import Cairn
+import CommandText
 import Glibc
 
 /// Walks a tree and stores its files: key = relative path, value = contents.
@@ -9,6 +10,7 @@ struct Importer {
   /// What a walk met besides the files that it stored.
   struct Counts {
     var files = 0
+    var bytes = 0
     var emptyDirectories = 0
     var skippedLinks = 0
     var skippedSpecialFiles = 0
@@ -17,7 +19,7 @@ struct Importer {
 
   private(set) var counts = Counts()
   private(set) var batch: ImportBatch
-  let progress: Progress
+  private let progress: Progress
 
   private let console: Console
   private let configuration: StoreConfiguration
@@ -38,14 +40,14 @@ struct Importer {
     self.configuration = configuration
     self.storeIdentity = storeIdentity
     batch = ImportBatch(store: store)
-    progress = Progress("imported", on: console)
+    progress = Progress(on: console)
     keys = ImportKeys(decoding: decoding, root: root)
     cursor = DirectoryCursor(root: root)
   }
 
   mutating func run() throws {
     try visitDirectory()
-    while let last = pending.indices.last {
+    while SystemCalls.interruption == 0, let last = pending.indices.last {
       if let name = pending[last].popLast() {
         try descend(into: name)
       } else {
@@ -54,7 +56,7 @@ struct Importer {
       }
     }
     try batch.flush()
-    progress.end()
+    console.clearProgress()
   }
 
   private mutating func descend(into name: [UInt8]) throws {
@@ -93,6 +95,7 @@ struct Importer {
       let directory = try cursor.directory()
       var isEmpty = true
       for name in try SystemCalls.names(in: directory) {
+        if SystemCalls.interruption != 0 { return }
         switch try kind(of: name, in: directory) {
         case .regular:
           isEmpty = false
@@ -137,7 +140,10 @@ struct Importer {
     else { return }
     try batch.add(contents, forKey: key)
     counts.files += 1
-    progress.advance(byteCount: contents.count)
+    counts.bytes += contents.count
+    progress.show(
+      "imported", "\(DisplayText.count(counts.files, "file")), \(DisplayText.size(counts.bytes))",
+      byteCount: counts.bytes)
   }
 
   /// What is in a file, or `nil` where it has become something else or cannot be read.

@@ -1,3 +1,5 @@
+import CommandText
+
 /// A command line, taken apart.
 ///
 /// Options may stand anywhere before `--`, as `--name value` or `--name=value`; a lone `-` is an
@@ -27,7 +29,7 @@ struct Invocation {
         continue
       }
       guard let (option, attached) = Invocation.option(argument) else {
-        problem = problem ?? "unknown option \(DisplayText.line(argument))"
+        problem = problem ?? Invocation.unknownOption(argument)
         continue
       }
       if !option.takesValue {
@@ -41,7 +43,7 @@ struct Invocation {
     }
     if let word = words.first {
       guard let command = Command(rawValue: String(decoding: word, as: UTF8.self)) else {
-        throw .usage("unknown command \(DisplayText.line(word)); see cairn help")
+        throw Invocation.unknownCommand(word)
       }
       self.command = command
       operands = Array(words.dropFirst())
@@ -53,10 +55,10 @@ struct Invocation {
     if let problem { throw usage(problem) }
     guard let command else { throw usage("a command is missing") }
     for option in options.keys where option != .help && !command.options.contains(option) {
-      throw usage("unknown option --\(option.rawValue)")
+      throw usage("\(command.rawValue) has no option --\(option.rawValue)")
     }
     if operands.count < command.operandCounts.lowerBound {
-      throw usage("\(command.operandNames[operands.count]) is missing")
+      throw usage("\(command.operandNames[operands.count]) is missing; \(Help.usage(of: command))")
     }
     if operands.count > command.operandCounts.upperBound {
       let extra = operands[command.operandCounts.upperBound]
@@ -64,11 +66,49 @@ struct Invocation {
     }
   }
 
+  /// What else a command may be called.
+  private static let synonyms = [
+    ("put", "set add store write"), ("get", "read cat show"), ("delete", "remove rm del"),
+    ("keys", "list ls"), ("stats", "status info"), ("verify", "check fsck"),
+    ("salvage", "repair recover fix rescue"), ("compact", "vacuum gc"), ("backup", "copy cp"),
+    ("--version", "version"),
+  ]
+
+  static func unknownCommand(_ word: [UInt8]) -> CommandFailure {
+    let typed = String(decoding: word, as: UTF8.self)
+    let meant =
+      synonyms.first { $0.1.split(separator: " ").contains { $0 == typed } }?.0
+      ?? nearest(to: typed, in: Command.allCases.map(\.rawValue))
+    return .usage(
+      "unknown command \(DisplayText.line(word))"
+        + (meant.map { "; did you mean cairn \($0)?" } ?? "; see cairn help"))
+  }
+
+  private static func unknownOption(_ argument: [UInt8]) -> String {
+    let typed = String(decoding: argument.prefix { $0 != UInt8(ascii: "=") }, as: UTF8.self)
+    let meant = nearest(to: typed, in: Option.allCases.map { "--" + $0.rawValue })
+    return "unknown option \(DisplayText.line(argument))"
+      + (meant.map { "; did you mean \($0)?" } ?? "")
+  }
+
   func has(_ option: Option) -> Bool { options[option] != nil }
 
   /// A usage error that says where to read on.
   func usage(_ message: String) -> CommandFailure {
     .usage("\(message); see cairn help\(command.map { " \($0.rawValue)" } ?? "")")
+  }
+
+  /// The value of an option that was given, as `read` has it.
+  ///
+  /// - Parameter kind: what it must be.
+  func value<Value>(
+    of option: Option, _ read: ([UInt8]) -> Value?, _ kind: String
+  ) throws(CommandFailure) -> Value {
+    let text = options[option] ?? []
+    guard let value = read(text) else {
+      throw usage("--\(option.rawValue) must be \(kind), not \(DisplayText.line(text))")
+    }
+    return value
   }
 
   /// The operand as a key, which has at least one byte.
@@ -80,6 +120,7 @@ struct Invocation {
   /// The option that an argument begins with dashes for, and the value after its equals sign.
   private static func option(_ argument: [UInt8]) -> (Option, [UInt8]?)? {
     if argument == Array("-h".utf8) { return (.help, nil) }
+    if argument == Array("-V".utf8) { return (.version, nil) }
     guard argument.starts(with: "--".utf8) else { return nil }
     let body = argument.dropFirst(2)
     let name = body.prefix { $0 != UInt8(ascii: "=") }

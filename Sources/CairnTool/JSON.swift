@@ -1,3 +1,5 @@
+import CommandText
+
 /// A JSON value, written on one line. Members keep the order that they were given in.
 enum JSON: Sendable {
   case null
@@ -50,12 +52,13 @@ enum JSON: Sendable {
       case "\n": text += "\\n"
       case "\r": text += "\\r"
       case "\t": text += "\\t"
-      case "\u{0}"..."\u{1F}", "\u{7F}"..."\u{9F}", "\u{2028}", "\u{2029}":
-        text += "\\u"
+      case "\u{0}"..."\u{1F}", "\u{7F}"..."\u{9F}",
+        // Ends of lines, and what turns the direction of writing, for who looks at it on a terminal.
+        "\u{200E}", "\u{200F}", "\u{2028}"..."\u{202E}", "\u{2066}"..."\u{2069}":
         let value = scalar.value
-        let digits =
-          DisplayText.hexadecimal(UInt8(value >> 8)) + DisplayText.hexadecimal(UInt8(value & 255))
-        text += String(decoding: digits, as: UTF8.self)
+        text +=
+          "\\u" + DisplayText.hexadecimal(UInt8(value >> 8))
+          + DisplayText.hexadecimal(UInt8(value & 255))
       default: text.unicodeScalars.append(scalar)
       }
     }

@@ -1,4 +1,5 @@
 import Cairn
+import CommandText
 
 /// `keys`: what is in a store, a line or an object for each key.
 enum KeysCommand {

@@ -1,3 +1,5 @@
+import CommandText
+
 /// The `cairn` command: finds out what is asked, does it, and tells the shell how it went.
 @main
 enum Main {
@@ -6,6 +8,7 @@ enum Main {
   static func main() {
     let console = Console()
     let status = run(SystemCalls.arguments(), on: console)
+    if SystemCalls.interruption != 0 { SystemCalls.endInterrupted() }
     SystemCalls.exit(status.rawValue)
   }
 
@@ -26,7 +29,7 @@ enum Main {
 
   private static func perform(_ arguments: [[UInt8]], on console: Console) throws {
     if arguments.isEmpty {
-      console.show(Help.overview + "\n")
+      console.show(Help.overview)
       throw CommandFailure.usage("a command is missing")
     }
     let invocation = try Invocation(arguments)
@@ -36,10 +39,10 @@ enum Main {
       return try invocation.check()
     }
     console.command = command
-    if invocation.has(.help) { return try console.print(Help.text(for: command)) }
+    if invocation.has(.help) { return try console.print(Help.page(for: command)) }
     try invocation.check()
     switch command {
-    case .put: try ValueCommands.put(invocation)
+    case .put: try ValueCommands.put(invocation, on: console)
     case .get: try ValueCommands.get(invocation, on: console)
     case .delete: try ValueCommands.delete(invocation, on: console)
     case .keys: try KeysCommand.run(invocation, on: console)
@@ -58,8 +61,8 @@ enum Main {
   private static func help(_ invocation: Invocation, on console: Console) throws {
     guard let name = invocation.operands.first else { return try console.print(Help.overview) }
     guard let command = Command(rawValue: String(decoding: name, as: UTF8.self)) else {
-      throw invocation.usage("unknown command \(DisplayText.line(name))")
+      throw Invocation.unknownCommand(name)
     }
-    try console.print(Help.text(for: command))
+    try console.print(Help.page(for: command))
   }
 }

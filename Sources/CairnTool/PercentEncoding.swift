@@ -1,3 +1,5 @@
+import CommandText
+
 /// `%NN` for bytes that a name cannot have.
 package enum PercentEncoding {
   private static let percent = UInt8(ascii: "%")
@@ -14,7 +16,7 @@ package enum PercentEncoding {
         encoded.append(byte)
       default:
         encoded.append(percent)
-        encoded += DisplayText.hexadecimal(byte)
+        encoded += DisplayText.hexadecimal(byte).utf8
       }
     }
     return encoded

@@ -1,35 +1,57 @@
-/// How far a long command is, shown on a terminal at most ten times a second.
+import CommandText
+
+/// How far a long command is, with its rate and the time that is left: shown on a terminal, at most ten
+/// times a second.
 final class Progress {
   private let console: Console
-  private let verb: String
   private let clock = ContinuousClock()
-  private let start: ContinuousClock.Instant
+  private var verb = ""
+  private var start: ContinuousClock.Instant
+  /// When something was told last: the part that follows has begun by then.
+  private var last: ContinuousClock.Instant
   private var nextUpdate: ContinuousClock.Instant
 
-  private(set) var fileCount = 0
-  private(set) var byteCount = 0
-
-  init(_ verb: String, on console: Console) {
+  init(on console: Console) {
     self.console = console
-    self.verb = verb
     start = clock.now
-    nextUpdate = start + .milliseconds(100)
+    last = start
+    nextUpdate = start
   }
 
-  /// Counts one more file.
-  func advance(byteCount: Int) {
-    fileCount += 1
-    self.byteCount += byteCount
-    guard console.errorsAreTerminal else { return }
+  /// Shows how far the work is. Another verb begins another part of it, with a rate of its own.
+  ///
+  /// - Parameters:
+  ///   - amount: what is done, in words.
+  ///   - byteCount: the bytes that the rate is of.
+  ///   - share: how much of all is done, from 0 to 1; `nil` where that is not known.
+  func show(
+    _ verb: String, _ amount: @autoclosure () -> String, byteCount: Int, share: Double? = nil
+  ) {
+    guard console.showsProgress else { return }
     let now = clock.now
+    defer { last = now }
+    if verb != self.verb {
+      self.verb = verb
+      start = last
+      nextUpdate = start + .milliseconds(100)
+    }
     guard now >= nextUpdate else { return }
     nextUpdate = now + .milliseconds(100)
-    let rate = Double(self.byteCount) / ((now - start) / .seconds(1))
-    console.showProgress(
-      "\(verb) \(DisplayText.count(fileCount, "file")), \(DisplayText.size(self.byteCount)), "
-        + "\(DisplayText.size(Int(rate)))/s")
+    let elapsed = start.duration(to: now)
+    var line = "\(verb) \(amount()), "
+    if let share { line += "\(Int(min(share, 1) * 100)) %, " }
+    line += DisplayText.size(Int(Double(byteCount) / (elapsed / .seconds(1)))) + "/s"
+    // The first moments tell little.
+    if let share, share > 0.01, elapsed > .milliseconds(500) {
+      line += ", \(DisplayText.duration(elapsed * (max(0, 1 - share) / share))) left"
+    }
+    console.showProgress(line)
   }
 
-  /// Takes the line away.
-  func end() { console.clearProgress() }
+  /// Shows how many bytes of all are done.
+  func show(_ verb: String, byteCount: Int, of total: Int) {
+    show(
+      verb, "\(DisplayText.size(byteCount)) of \(DisplayText.size(total))", byteCount: byteCount,
+      share: total > 0 ? Double(byteCount) / Double(total) : nil)
+  }
 }

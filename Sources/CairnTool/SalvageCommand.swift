@@ -1,13 +1,23 @@
 import Cairn
+import CommandText
 
 /// `salvage`: what is sound in a damaged store, into a new one.
 enum SalvageCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let source = try StoreLocation(argument: invocation.operands[0])
     let destination = try StoreLocation(argument: invocation.operands[1], named: "DESTINATION")
-    let progress = SalvageProgressLine(on: console)
-    let report = try Store.salvage(path: source.path, to: destination.path) {
-      progress.show($0)
+    let copy = UnfinishedCopy(at: destination, on: console)
+    let progress = Progress(on: console)
+    let total = source.segmentByteCount()
+    let report = try Store.salvage(path: source.path, to: destination.path) { done in
+      copy.removeIfInterrupted()
+      switch done.phase {
+      case .searching: progress.show("searched", byteCount: done.byteCount, of: total)
+      case .copying:
+        let entries = DisplayText.count(done.entryCount, "entry", "entries")
+        progress.show(
+          "copied", "\(entries), \(DisplayText.size(done.byteCount))", byteCount: done.byteCount)
+      }
     }
     console.clearProgress()
     if invocation.has(.json) {
@@ -20,7 +30,10 @@ enum SalvageCommand {
       try console.print(summary(report))
     }
     if !report.isComplete {
-      throw CommandFailure(.corrupt, "not everything could be copied: \(missing(report))")
+      throw CommandFailure(
+        .corrupt,
+        "not everything could be copied: \(missing(report)); look at what is there before it takes "
+          + "the place of the old store")
     }
   }
 
@@ -36,6 +49,7 @@ enum SalvageCommand {
   }
 
   private static func missing(_ report: SalvageReport) -> String {
+    guard !report.isComplete else { return "nothing was lost" }
     var text =
       "lost \(DisplayText.count(report.lostKeyCount, "known key")) and "
       + "\(DisplayText.count(report.lostByteCount, "byte")) "
@@ -66,31 +80,5 @@ enum SalvageCommand {
       ),
       ("warnings", .array(report.warnings.map { .string($0.rawValue) })),
     ])
-  }
-}
-
-/// How far a salvage is, shown on a terminal at most ten times a second.
-private final class SalvageProgressLine {
-  private let console: Console
-  private let clock = ContinuousClock()
-  private var nextUpdate: ContinuousClock.Instant
-
-  init(on console: Console) {
-    self.console = console
-    nextUpdate = clock.now + .milliseconds(100)
-  }
-
-  func show(_ progress: SalvageProgress) {
-    guard console.errorsAreTerminal else { return }
-    let now = clock.now
-    guard now >= nextUpdate else { return }
-    nextUpdate = now + .milliseconds(100)
-    let size = DisplayText.size(progress.byteCount)
-    switch progress.phase {
-    case .searching: console.showProgress("searched \(size)")
-    case .copying:
-      let count = DisplayText.count(progress.entryCount, "entry", "entries")
-      console.showProgress("copied \(count), \(size)")
-    }
   }
 }

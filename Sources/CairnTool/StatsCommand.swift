@@ -1,4 +1,5 @@
 import Cairn
+import CommandText
 
 /// `stats`: the state of a store, for a person or a program.
 enum StatsCommand {
@@ -10,9 +11,8 @@ enum StatsCommand {
     if invocation.has(.json) {
       try console.print(json(keyCount, statistics).text)
     } else {
-      for (label, value) in rows(keyCount, statistics) {
-        let gap = String(repeating: " ", count: max(1, 14 - label.count))
-        try console.print(label + gap + value)
+      for line in StatsPage(keyCount: keyCount, statistics: statistics).lines {
+        try console.print(line)
       }
     }
   }
@@ -60,50 +60,6 @@ enum StatsCommand {
         ])
       ),
     ])
-  }
-
-  private static func rows(
-    _ keyCount: Int, _ statistics: StoreStatistics
-  ) -> [(label: String, value: String)] {
-    let recovery = statistics.recovery
-    var rows = [
-      ("keys", DisplayText.count(keyCount)),
-      ("live", DisplayText.exactSize(statistics.liveByteCount)),
-      ("dead", DisplayText.exactSize(statistics.deadByteCount)),
-      ("allocated", DisplayText.exactSize(statistics.allocatedByteCount)),
-      ("segments", DisplayText.count(statistics.segmentCount)),
-      ("tombstones", DisplayText.count(statistics.tombstoneCount)),
-      ("index", DisplayText.exactSize(statistics.indexByteCount) + " of memory"),
-      ("format", statistics.formatVersion),
-      (
-        "last open",
-        "by \(recovery.source.rawValue), \(recovery.wasClean ? "clean" : "not closed before"); "
-          + "\(DisplayText.count(recovery.replayedRecordCount, "record")) replayed, "
-          + "\(DisplayText.count(recovery.tornByteCount, "torn byte")) discarded"
-      ),
-    ]
-    if recovery.clockWentBack {
-      rows.append(("clock", "stands more than a day before the last time in the store"))
-    }
-    if statistics.pinnedByteCount > 0 {
-      rows.append(("pinned", DisplayText.exactSize(statistics.pinnedByteCount) + " still read"))
-    }
-    rows += statistics.segments.sorted { $0.id < $1.id }.map(row)
-    rows += recovery.damagedValues.map { ("damaged", $0.description) }
-    rows += recovery.quarantinedFiles.map { ("quarantined", DisplayText.line(Array($0.utf8))) }
-    return rows
-  }
-
-  /// How much of a segment is live and dead.
-  private static func row(_ segment: SegmentStatistics) -> (label: String, value: String) {
-    let total = segment.liveByteCount + segment.deadByteCount
-    // Rounded down, so that nothing counts as whole that is not.
-    let share = total > 0 ? segment.liveByteCount * 100 / total : 0
-    let value =
-      "\(DisplayText.exactSize(segment.byteCount)), \(share) % live, "
-      + "\(total > 0 ? 100 - share : 0) % dead, "
-      + DisplayText.count(segment.tombstoneCount, "tombstone")
-    return ("segment \(segment.id)", segment.isSealed ? value : value + ", open")
   }
 }
 

@@ -1,4 +1,5 @@
 import Cairn
+import CommandText
 
 /// Where a store lies, and how a command opens and leaves it.
 struct StoreLocation {
@@ -46,6 +47,18 @@ struct StoreLocation {
       return try SystemCalls.status(of: directory).identity
     } catch {
       throw CommandFailure(error, path: bytes)
+    }
+  }
+
+  /// How many bytes the files of the log have, as far as they can be looked at.
+  func segmentByteCount() -> Int {
+    guard
+      let directory = try? SystemCalls.open(
+        [UInt8](path.utf8), in: nil, as: .directoryThroughLinks),
+      let names = try? SystemCalls.names(in: directory)
+    else { return 0 }
+    return names.filter { $0.bytes.starts(with: "seg-".utf8) }.reduce(0) { sum, name in
+      sum + ((try? SystemCalls.status(of: name.bytes, in: directory))?.byteCount ?? 0)
     }
   }
 

@@ -1,5 +1,6 @@
 import Cairn
 import Glibc
+import Synchronization
 
 /// Every system call and every raw pointer of the command, so that `unsafe` stands in one file.
 ///
@@ -60,6 +61,10 @@ enum SystemCalls {
     _ = try unsafe call("mkdir", path) { path in
       unsafe mkdirat(directory?.number ?? AT_FDCWD, path, 0o777)
     }
+  }
+
+  static func removeDirectory(_ path: [UInt8]) throws(SystemError) {
+    _ = try unsafe call("rmdir", path) { path in unsafe rmdir(path) }
   }
 
   static func removeFile(_ name: [UInt8], in directory: Descriptor) throws(SystemError) {
@@ -164,8 +169,6 @@ enum SystemCalls {
     }
   }
 
-  static func isTerminal(_ descriptor: Descriptor) -> Bool { isatty(descriptor.number) == 1 }
-
   /// How many descriptors the process may have.
   static func descriptorLimit() -> Int {
     var limit = rlimit()
@@ -174,6 +177,37 @@ enum SystemCalls {
       return 256
     }
     return Int(clamping: limit.rlim_cur)
+  }
+
+  /// The signal that asked the process to end since `watchInterruptions`, or 0.
+  static var interruption: Int32 { interruptingSignal.load(ordering: .relaxed) }
+
+  private static let interruptingSignal = Atomic<Int32>(0)
+
+  /// Notes the first signal that asks the process to end, Ctrl-C above all, so that a command can leave
+  /// things in order. A second one ends it at once. What is ignored, as under `nohup`, stays so.
+  static func watchInterruptions() {
+    // Made before a handler may use it.
+    interruptingSignal.store(0, ordering: .relaxed)
+    for number in [SIGINT, SIGTERM, SIGHUP] {
+      // SAFETY: both structures live across the calls; the handler does no more than store a number.
+      var action = sigaction()
+      unsafe sigaction(number, nil, &action)
+      let present = unsafe unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
+      // `SIG_IGN`, which Glibc's module does not expose.
+      if present == 1 { continue }
+      unsafe action.__sigaction_handler.sa_handler = { number in
+        SystemCalls.interruptingSignal.store(number, ordering: .relaxed)
+      }
+      action.sa_flags = SA_RESTART | Int32(bitPattern: UInt32(SA_RESETHAND))
+      unsafe sigaction(number, &action, nil)
+    }
+  }
+
+  /// Ends the process by the signal that was noted, so that a shell knows of it.
+  static func endInterrupted() -> Never {
+    _ = raise(interruption)
+    exit(128 + interruption)
   }
 
   /// Ends the process.

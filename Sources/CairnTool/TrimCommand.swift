@@ -1,4 +1,5 @@
 import Cairn
+import CommandText
 
 /// `trim`: removes entries by count, size, age or expiry.
 enum TrimCommand {
@@ -25,7 +26,8 @@ enum TrimCommand {
     } else {
       try console.print(
         "removed \(DisplayText.count(summary.count, "key")), "
-          + DisplayText.exactSize(summary.byteCount))
+          + DisplayText.exactSize(summary.byteCount)
+          + (summary.count > 0 ? "; cairn compact gives the space back" : ""))
     }
     if summary.damagedCount > 0 {
       console.report(
@@ -39,30 +41,20 @@ enum TrimCommand {
   private static func removal(
     _ goal: Option, _ invocation: Invocation
   ) throws -> (Store) throws -> RemovalSummary {
-    let text = invocation.options[goal] ?? []
     switch goal {
-    case .count, .bytes:
-      guard let number = number(text) else {
-        throw invocation.usage(
-          "--\(goal.rawValue) must be a whole number, not \(DisplayText.line(text))")
-      }
-      return { try goal == .count ? $0.trim(toCount: number) : $0.trim(toBytes: number) }
+    case .count:
+      let count = try invocation.value(of: goal, Quantity.wholeNumber, "a whole number, as 5000")
+      return { try $0.trim(toCount: count) }
+    case .bytes:
+      let byteCount = try invocation.value(
+        of: goal, Quantity.byteCount, "a size, as 5000, 10M or 2G")
+      return { try $0.trim(toBytes: byteCount) }
     case .olderThan:
-      guard let age = Lifetime.parse(text) else {
-        throw invocation.usage(
-          "--older-than must be decimal seconds above 0, not \(DisplayText.line(text))")
-      }
+      let age = try invocation.value(
+        of: goal, Quantity.duration, "a time above 0, as 90, 12h or 7d")
       // A tool that reads a store leaves no trace, so what it reads does not keep anything alive.
       return { try $0.trim(olderThan: age, by: .write) }
     default: return { try $0.removeExpired() }
     }
-  }
-
-  /// Reads decimal digits; `nil` for anything else, and for what is too large.
-  private static func number(_ text: [UInt8]) -> Int? {
-    guard !text.isEmpty,
-      text.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })
-    else { return nil }
-    return Int(String(decoding: text, as: UTF8.self))
   }
 }

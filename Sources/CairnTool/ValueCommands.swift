@@ -1,25 +1,25 @@
 import Cairn
+import CommandText
 
 /// `put`, `get` and `delete`: one value at a time.
 enum ValueCommands {
   /// Stores a value, which is on disk when this returns.
-  static func put(_ invocation: Invocation) throws {
+  static func put(_ invocation: Invocation, on console: Console) throws {
     let location = try StoreLocation(argument: invocation.operands[0])
     let key = try invocation.key(at: 1)
     let configuration = StoreConfiguration()
-    var lifetime: Duration?
-    if let text = invocation.options[.ttl] {
-      guard let duration = Lifetime.parse(text) else {
-        throw invocation.usage(
-          "--ttl must be decimal seconds above 0, not \(DisplayText.line(text))")
-      }
-      lifetime = duration
-    }
+    let lifetime =
+      invocation.has(.ttl)
+      ? try invocation.value(of: .ttl, Quantity.duration, "a time above 0, as 90, 0.5, 12h or 7d")
+      : nil
     // The value comes first, so that no other process is kept out while this one waits for it.
     let value: [UInt8]
     if invocation.operands.count > 2 {
       value = invocation.operands[2]
     } else {
+      if Terminal.isTerminal(Descriptor.standardInput.number) {
+        console.note("type the value; Ctrl-D on a line of its own ends it")
+      }
       value = try standardInput(byteLimit: configuration.valueByteLimit)
     }
     try location.write(configuration) { store in
@@ -44,9 +44,29 @@ enum ValueCommands {
     let location = try StoreLocation(argument: invocation.operands[0])
     let key = try invocation.key(at: 1)
     let found: Void? = try location.read { store in
-      try store.withValue(forKey: key) { value in try console.write(value) }
+      try store.withValue(forKey: key) { value in
+        if console.outputIsTerminal {
+          try show(value, on: console)
+        } else {
+          try console.write(value)
+        }
+      }
     }
     if found == nil { throw notFound(key) }
+  }
+
+  /// A terminal gets text that it does not obey and that a person may read, on lines of its own.
+  private static func show(_ value: RawSpan, on console: Console) throws {
+    let byteLimit = 1 << 20
+    guard value.byteCount <= byteLimit, DisplayText.isPlainText(value.copied) else {
+      throw CommandFailure(
+        .failure,
+        "\(DisplayText.exactSize(value.byteCount)) that are "
+          + (value.byteCount > byteLimit ? "too many" : "no plain text")
+          + " for a terminal; write them to a file, as in cairn get STORE KEY > FILE")
+    }
+    try console.write(value)
+    if !value.copied.suffix(1).allSatisfy({ $0 == UInt8(ascii: "\n") }) { try console.print("") }
   }
 
   /// Removes every key that is there, and says which were not.
@@ -69,6 +89,6 @@ enum ValueCommands {
   }
 
   private static func notFound(_ key: [UInt8]) -> CommandFailure {
-    CommandFailure(.keyNotFound, "\(DisplayText.line(key)): no such key")
+    CommandFailure(.keyNotFound, "\(DisplayText.line(key)): no such key; cairn keys lists them")
   }
 }

@@ -1,10 +1,15 @@
 import Cairn
+import CommandText
 
 /// `verify`: checks every byte of every file of a store.
 enum VerifyCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try StoreLocation(argument: invocation.operands[0])
-    let report = try Store.verify(path: location.path)
+    let progress = Progress(on: console)
+    let report = try Store.verify(path: location.path) {
+      progress.show("checked", byteCount: $0.byteCount, of: $0.totalByteCount)
+    }
+    console.clearProgress()
     if invocation.has(.json) {
       try console.print(
         JSON.object([
@@ -14,22 +19,34 @@ enum VerifyCommand {
           ("errors", .array(report.errors.map(\.json))),
         ]).text)
     } else {
-      for error in report.errors { try console.print(error.description) }
-      var summary =
-        "\(DisplayText.count(report.recordCount, "sound record")), "
-        + "\(DisplayText.exactSize(report.byteCount)) read, "
-        + DisplayText.count(report.errors.count, "error")
-      if report.tornByteCount > 0 {
-        summary +=
-          "; \(DisplayText.count(report.tornByteCount, "torn byte")) at the end of the log,"
-        summary += " which the next open discards"
+      for error in report.errors.prefix(lineLimit) { try console.print(error.description) }
+      let unlisted = report.errors.count - lineLimit
+      if unlisted > 0 {
+        try console.print("and \(DisplayText.count(unlisted, "more error")); --json lists all")
       }
-      try console.print(summary)
+      try console.print(summary(report))
     }
-    if let first = report.errors.first {
-      let more = report.errors.count - 1
-      let others = more > 0 ? " (and \(DisplayText.count(more, "more error")))" : ""
-      throw CommandFailure(.corrupt, "corrupt: \(first)\(others)")
+    if !report.errors.isEmpty {
+      let places = DisplayText.count(report.errors.count, "error")
+      let first = report.errors[0]
+      throw CommandFailure(
+        .corrupt,
+        "the store is damaged: \(places), the first in \(first); "
+          + "cairn salvage copies what is sound into a new store")
     }
+  }
+
+  /// More are no longer read, and often follow from the first.
+  private static let lineLimit = 20
+
+  private static func summary(_ report: VerificationReport) -> String {
+    var summary = "\(DisplayText.count(report.recordCount, "sound record")), "
+    summary += "\(DisplayText.exactSize(report.byteCount)) read, "
+    summary += report.errors.isEmpty ? "no errors" : DisplayText.count(report.errors.count, "error")
+    if report.tornByteCount > 0 {
+      summary += "; \(DisplayText.count(report.tornByteCount, "torn byte")) at the end of the log,"
+      summary += " which the next open discards"
+    }
+    return summary
   }
 }

@@ -79,11 +79,29 @@ struct CommandTests {
       result.output.contains("WITHOUT PEERS") == !StoreKind.peers.allSatisfy(\.isBuilt))
   }
 
-  @Test("exits with 2 on wrong usage and 0 for help", arguments: [("--fast", 2), ("--help", 0)])
-  func usage(argument: String, status: Int32) throws {
-    let result = try run([argument])
-    #expect(result.status == status)
-    #expect(result.output.contains("usage: cairn-bench"))
+  @Test("wrong usage is one line that names what may be meant, and exits with 2")
+  func usage() throws {
+    let result = try run(["--quik"])
+    #expect(result.status == 2)
+    #expect(
+      result.output == "cairn-bench: unknown argument: --quik; did you mean --quick?; "
+        + "see cairn-bench --help\n")
+  }
+
+  @Test("help fits a page")
+  func help() throws {
+    let result = try run(["--help"])
+    #expect(result.status == 0)
+    #expect(result.output.hasPrefix("usage: cairn-bench"))
+    #expect(result.output.split(separator: "\n").allSatisfy { $0.count <= 80 })
+  }
+
+  @Test("a file for the results that cannot be written is told before the run")
+  func resultsFile() throws {
+    let directory = try TemporaryDirectory()
+    let result = try run(["--quick", "--dir", directory.path, "--json", "/nonexistent/r.json"])
+    #expect(result.status == 1)
+    #expect(result.output == "cairn-bench: open /nonexistent/r.json: No such file or directory\n")
   }
 
   @Test("exits with 1 where it cannot make its directory")

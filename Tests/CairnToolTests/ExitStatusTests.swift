@@ -92,6 +92,49 @@ struct ExitStatusTests {
     #expect(try cairn("verify", directory("out")).status == 0)
   }
 
+  @Test func `errors say what to do next`() throws {
+    try directory.makeDirectory("other")
+    try directory.makeFile("other/notes.txt", [1])
+    try damagedStore()
+    #expect(try cairn("get", directory("none"), "k").errors.contains("cairn put and cairn import"))
+    #expect(try cairn("get", directory("other"), "k").errors.contains("give the path of a store"))
+    #expect(
+      try cairn("get", store, "damaged").errors.contains("cairn salvage copies what is sound"))
+    #expect(try cairn("get", store, "absent").errors.contains("cairn keys lists them"))
+    #expect(try cairn("verify", store).errors.contains("cairn salvage copies what is sound"))
+    let copy = try cairn("backup", store, directory("other"))
+    #expect(copy.errors.contains("give a path where nothing is"))
+    #expect(try cairn("put", directory("a/b"), "k", "v").errors.contains("must be there"))
+    let open = try Store(path: directory("open"))
+    #expect(try cairn("put", directory("open"), "k", "v").errors.contains("close it there first"))
+    try open.close()
+  }
+
+  @Test func `a batch that lost its beginning is one error, and many errors are cut short`() throws
+  {
+    try directory.makeDirectory("tree")
+    for number in 100..<300 { try directory.makeFile("tree/\(number)", Array("\(number)".utf8)) }
+    try cairn("import", store, directory("tree"))
+    let names = try ChildProcess.run("/bin/ls", [Array(store.utf8)]).lines
+    let name = try #require(names.first { $0.hasPrefix("seg-") })
+    var bytes = try directory.contents("store/" + name)
+    bytes[80] ^= 1
+    try directory.makeFile("store/" + name, bytes)
+    let one = try cairn("verify", store)
+    #expect(one.status == 3)
+    #expect(one.lines.count == 3, "\(one.text)")
+    // Damage in every value.
+    for number in 100..<300 {
+      let digits = Array("\(number)\(number)".utf8)
+      let place = try #require(bytes.firstRange(of: digits))
+      bytes[place.upperBound - 1] ^= 1
+    }
+    try directory.makeFile("store/" + name, bytes)
+    let many = try cairn("verify", store)
+    #expect(many.lines.count == 22, "\(many.text)")
+    #expect(many.lines[20].hasPrefix("and ") && many.lines[20].contains("--json lists all"))
+  }
+
   @Test func `output that cannot be written exits 5`() throws {
     try cairn("put", store, "key", "value")
     let shell = "exec '\(Command.path)' get '\(store)' key > /dev/full"

@@ -1,5 +1,6 @@
 import Cairn
 import FoundationEssentials
+import Glibc
 import Testing
 
 @Suite("import and export")
@@ -147,7 +148,7 @@ struct ImportExportTests {
     while !directory.exists("store/MANIFEST"), !directory.exists("store/LOCK") {
       try #require(ContinuousClock.now < limit, "no store was begun")
     }
-    killed.kill()
+    killed.send(SIGKILL)
     _ = try killed.wait()
     #expect(try cairn("import", store, tree).status == 0)
     #expect(try cairn("verify", store).status == 0)

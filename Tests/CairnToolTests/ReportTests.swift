@@ -103,9 +103,25 @@ struct ReportTests {
     try cairn("put", store, "a", "value")
     let outcome = try cairn("stats", store)
     #expect(outcome.status == 0)
-    for label in ["keys", "live", "dead", "allocated", "segments", "format", "last open"] {
+    for label in ["keys", "live", "dead", "spare", "on disk", "tombstones", "format", "last open"] {
       #expect(outcome.lines.contains { $0.hasPrefix(label + " ") })
     }
+    #expect(!outcome.text.contains("cairn compact"))
+  }
+
+  @Test func `statistics say what to do about dead bytes and expired keys`() throws {
+    try manySegments(store)
+    try cairn(bytes: (["delete", store] + (0..<40).map { "key \($0)" }).map { Array($0.utf8) })
+    try cairn("put", store, "short", "value", "--ttl", "0.01")
+    let outcome = try cairn("stats", store)
+    #expect(outcome.text.contains("\ncairn compact gives back about 38."))
+    #expect(outcome.text.contains("\n1 key has expired: cairn trim --expired removes "))
+    #expect(outcome.text.contains("more with less that is dead; --json lists all"))
+    #expect(outcome.lines.count < 30)
+    #expect(try cairn("trim", store, "--expired").text.hasPrefix("removed 1 key, "))
+    #expect(try cairn("compact", store).text.contains(" segments removed, "))
+    #expect(!(try cairn("stats", store).text.contains("cairn compact")))
+    #expect(try cairn("compact", store).text.hasPrefix("nothing to give back"))
   }
 
   private struct Verification: Decodable {

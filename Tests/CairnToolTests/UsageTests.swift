@@ -38,6 +38,45 @@ struct UsageTests {
     #expect(outcome.errors == "cairn: keys: unknown option --frob; see cairn help keys\n")
   }
 
+  @Test(arguments: [
+    (["stat", "S"], "unknown command stat; did you mean cairn stats?"),
+    (["verfy", "S"], "unknown command verfy; did you mean cairn verify?"),
+    (["exprot", "S"], "unknown command exprot; did you mean cairn export?"),
+    (["ls"], "unknown command ls; did you mean cairn keys?"),
+    (["version"], "unknown command version; did you mean cairn --version?"),
+    (["help", "imprt"], "help: unknown command imprt; did you mean cairn import?"),
+    (["frobnicate"], "unknown command frobnicate; see cairn help"),
+    (
+      ["keys", "S", "--lnog"],
+      "keys: unknown option --lnog; did you mean --long?; see cairn help keys"
+    ),
+    (["get", "S"], "get: KEY is missing; usage: cairn get STORE KEY; see cairn help get"),
+  ])
+  func `a wrong word is told with what may be meant`(arguments: [String], message: String) throws {
+    let outcome = try cairn(bytes: arguments.map { Array($0.utf8) })
+    #expect(outcome.status == 2)
+    #expect(outcome.errors == "cairn: \(message)\n")
+  }
+
+  @Test func `sizes and times may have units`() throws {
+    let directory = try TemporaryDirectory()
+    let store = directory("store")
+    try cairn("put", store, "day", "v", "--ttl", "1d")
+    try cairn("put", store, "week", "v", "--ttl", "1.5w")
+    try cairn("put", store, "large", input: [UInt8](repeating: 1, count: 3 << 20))
+    let keys = try cairn("keys", store, "--long").lines
+    #expect(keys.count == 3)
+    #expect(try cairn("trim", store, "--older-than", "2h").text == "removed 0 keys, 0 bytes\n")
+    #expect(try cairn("trim", store, "--bytes", "4M").text == "removed 0 keys, 0 bytes\n")
+    #expect(try cairn("trim", store, "--bytes", "3072K").text.hasPrefix("removed 3 keys, 3.0 MiB"))
+    for wrong in ["1x", "M", "1.5M", "99999999999999999999T", "9000000000000G", ""] {
+      #expect(try cairn("trim", store, "--bytes", wrong).status == 2, "\(wrong)")
+    }
+    for wrong in ["d", "0d", "9000000000000000w", "1dd", "1 d"] {
+      #expect(try cairn("trim", store, "--older-than", wrong).status == 2, "\(wrong)")
+    }
+  }
+
   @Test func `without a command, the usage is on standard error`() throws {
     let outcome = try cairn()
     #expect(outcome.status == 2)

@@ -1,3 +1,5 @@
+import CommandText
+
 /// What the command line asks for.
 struct BenchOptions: Sendable, Equatable {
   var isQuick = false
@@ -28,36 +30,40 @@ struct BenchOptions: Sendable, Equatable {
       && valueByteCount == nil
   }
 
-  static let usage = """
-    usage: cairn-bench [--quick | --scale] [--stores S,...] [--workloads W,...] [--n N] [--value-bytes V]
-                       [--seed S] [--dir DIR] [--json FILE] [--svg FILE] [--help]
-
-      --quick          a few seconds with few keys: checks correctness, measures nothing
-      --scale          the cost of an operation, memory, opening and compaction at 10,000 to
-                       10,000,000 keys, or those of --n, of 100 bytes; takes minutes, 4 GiB of memory
-                       and of disk
-      --stores         of \(wrapped(StoreKind.allCases.map(\.rawValue)))
-                       or all that are on disk and built (default: cairn,file-per-key);
-                       \(wrapped(StoreKind.peers.map(\.rawValue))) need a build with --traits Peers
-      --workloads      of \(wrapped(Workload.allCases.map(\.rawValue)))
-                       (default: all)
-      --n              number of keys, for every value size (default: by size, at most 50,000)
-      --value-bytes    bytes of a value (default: 100, 1024, 16384 and 262144 in turn)
-      --seed           of keys, values and orders (default: 1)
-      --dir            where the stores are made, and removed at the end
-                       (default: $TMPDIR, or the current directory)
-      --json, --svg    files to write the results and a chart to
+  static let usage = Paragraphs(
     """
+    usage: cairn-bench [--quick | --scale] [--stores S,...] [--workloads W,...] [--n N] \
+    [--value-bytes V] [--seed S] [--dir DIR] [--json FILE] [--svg FILE] [--help]
 
-  /// Names in lines that fit the usage text.
-  private static func wrapped(_ names: [String]) -> String {
-    var lines = [""]
-    for name in names {
-      if lines[lines.count - 1].count + name.count > 60 { lines.append("") }
-      lines[lines.count - 1] += (lines[lines.count - 1].isEmpty ? "" : " ") + name
-    }
-    return lines.joined(separator: "\n                   ")
-  }
+    Puts Cairn and others under the same workloads, in real files, and checks every byte that is
+    read. It takes many minutes; --quick takes seconds. Keep the machine quiet meanwhile, and
+    build with -c release.
+
+      --quick           a few seconds with few keys: checks correctness, measures nothing
+      --scale           the cost of an operation, memory, opening and compaction at 10,000 to
+                        10,000,000 keys, or those of --n, of 100 bytes; takes minutes, 4 GiB of
+                        memory and of disk
+      --stores S        of \(StoreKind.allCases.map(\.rawValue).joined(separator: ", ")); or all
+                        that are on disk and built (default: cairn,file-per-key).
+                        \(StoreKind.peers.map(\.rawValue).joined(separator: ", ")) need a build
+                        with --traits Peers
+      --workloads W     of \(Workload.allCases.map(\.rawValue).joined(separator: ", "))
+                        (default: all)
+      --n N             number of keys, for every value size (default: by size, at most 50,000)
+      --value-bytes V   bytes of a value (default: 100, 1024, 16384 and 262144 in turn)
+      --seed S          of keys, values and orders (default: 1)
+      --dir DIR         where the stores are made, and removed at the end (default: $TMPDIR, or
+                        the current directory)
+      --json FILE       where the results are written to
+      --svg FILE        where a chart is written to
+
+      $ cairn-bench --quick
+      $ cairn-bench --n 100000 --value-bytes 100
+      $ cairn-bench --json results.json --svg results.svg
+
+    The exit status is 0 when it is done, 1 where a store failed or gave something else than was
+    written to it, and 2 where the command line is wrong. Ctrl-C removes the stores.
+    """)
 }
 
 /// What the command line got wrong.
@@ -66,6 +72,10 @@ struct UsageError: Error, Equatable, CustomStringConvertible {
 }
 
 extension BenchOptions {
+  private static let names =
+    "--help --quick --scale --stores --workloads --n --value-bytes --seed --dir --json --svg"
+    .split(separator: " ").map(String.init)
+
   /// Reads the arguments after the command's name. `nil`: help is wanted.
   static func parse(_ arguments: [String]) throws(UsageError) -> BenchOptions? {
     var options = BenchOptions()
@@ -107,7 +117,9 @@ extension BenchOptions {
       case "--dir": options.directory = try value()
       case "--json": options.jsonPath = try value()
       case "--svg": options.svgPath = try value()
-      default: throw UsageError(description: "unknown argument: \(argument)")
+      default:
+        let meant = nearest(to: name, in: names).map { "; did you mean \($0)?" } ?? ""
+        throw UsageError(description: "unknown argument: \(argument)\(meant)")
       }
     }
     if options.isQuick && options.isScale {

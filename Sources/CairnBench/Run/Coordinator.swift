@@ -1,3 +1,4 @@
+import CommandText
 import Glibc
 
 /// Runs a plan: a worker process for each store of a section, and row by row, round by round, one
@@ -6,13 +7,13 @@ struct Coordinator {
   let plan: Plan
   let seed: UInt64
   let directory: String
-  let progress: Progress
+  var progress = ProgressLine()
 
   /// Rounds that take longer are not repeated: the time is spent where figures scatter.
   private static let repeatableSeconds = 1.0
 
   /// Runs a section and returns its results, ordered by workload, then by store.
-  func run(_ section: Plan.Section) throws -> [BenchResult] {
+  mutating func run(_ section: Plan.Section) throws -> [BenchResult] {
     var stores = try section.stores.map { try StoreRun(kind: $0, worker: startWorker($0, section)) }
     var results: [BenchResult] = []
     for workload in Workload.runOrder where section.workloads.contains(workload) {
@@ -21,7 +22,7 @@ struct Coordinator {
         // Every other round the other way about: none always follows the same neighbour.
         let order = round.isMultiple(of: 2) ? Array(stores.indices) : stores.indices.reversed()
         for index in order where stores[index].takesPart(in: workload) {
-          progress.show("\(section.title): \(workload.rawValue), \(stores[index].kind.rawValue)")
+          progress.show("\(section.title): \(workload.rawValue), \(stores[index].kind.rawValue) …")
           try runRound(workload, round, section, &stores[index])
         }
       }
@@ -101,16 +102,4 @@ private struct StoreRun {
   }
 
   func takesPart(in workload: Workload) -> Bool { !isRowDone && kind.supports(workload) }
-}
-
-/// One line that says what is going on, where someone is looking.
-struct Progress {
-  private let isShown = isatty(STDERR_FILENO) == 1
-
-  func show(_ text: String) { if isShown { write("\r\u{1B}[K" + text + " …") } }
-  func clear() { if isShown { write("\r\u{1B}[K") } }
-
-  private func write(_ text: String) {
-    try? LineChannel.write(Array(text.utf8), to: STDERR_FILENO, path: "standard error")
-  }
 }

@@ -117,19 +117,24 @@ public final class Store: Sendable {
 
   /// Checks every byte of every file of a store that nobody has open for writing.
   ///
+  /// - Parameters:
+  ///   - path: the store.
+  ///   - progress: called after each segment, on this thread.
   /// - Returns: what was found; damage is in the report, not thrown.
   /// - Throws: `locked`, `noStore`, `notAStore`, `unsafeFile`, `system`: where it could not be
   ///   checked.
   /// - Complexity: O(bytes). Takes memory for the manifest and a window of 1 MiB.
-  public static func verify(path: String) throws(StoreError) -> VerificationReport {
-    try verify(path: path, environment: .system())
+  public static func verify(
+    path: String, progress: (VerificationProgress) -> Void = { _ in }
+  ) throws(StoreError) -> VerificationReport {
+    try verify(path: path, environment: .system(), progress: progress)
   }
 
   /// Checks a store in an environment of the caller's: for simulations.
   package static func verify(
-    path: String, environment: Environment
+    path: String, environment: Environment, progress: (VerificationProgress) -> Void = { _ in }
   ) throws(StoreError) -> VerificationReport {
-    try Verifier.verify(path: path, environment: environment)
+    try Verifier.verify(path: path, environment: environment, progress: progress)
   }
 
   /// Copies everything sound in a store that may be damaged into a new store. Nothing is changed in

@@ -2,9 +2,21 @@
 struct Verifier: ~Copyable {
   private let directory: Directory
   private(set) var report = VerificationReport()
+  private let progress: (VerificationProgress) -> Void
+  /// As far as it is known.
+  private var totalByteCount = 0
 
   static func verify(
-    path: String, environment: Environment
+    path: String, environment: Environment, progress: (VerificationProgress) -> Void
+  ) throws(StoreError) -> VerificationReport {
+    try withoutActuallyEscaping(progress) { (progress) throws(StoreError) -> VerificationReport in
+      try verify(path: path, environment: environment, telling: progress)
+    }
+  }
+
+  private static func verify(
+    path: String, environment: Environment,
+    telling progress: @escaping (VerificationProgress) -> Void
   ) throws(StoreError) -> VerificationReport {
     let directory = try Directory(
       path: path, fileSystem: environment.fileSystem, readOnly: true)
@@ -23,7 +35,7 @@ struct Verifier: ~Copyable {
     }
     guard let lockFile else { throw .notAStore(path: path, reason: "it has no file LOCK") }
     let hasLostPages = try SyncFailureMark(lockFile: lockFile).isSet()
-    var verifier = Verifier(directory: directory, report: report)
+    var verifier = Verifier(directory: directory, report: report, progress: progress)
     try verifier.noting { (verifier) throws(StoreError) in
       guard let manifest = try ManifestFile(directory: directory).read() else {
         throw .noStore(path: path)
@@ -38,9 +50,13 @@ struct Verifier: ~Copyable {
     return verifier.report
   }
 
-  private init(directory: Directory, report: VerificationReport) {
+  private init(
+    directory: Directory, report: VerificationReport,
+    progress: @escaping (VerificationProgress) -> Void
+  ) {
     self.directory = directory
     self.report = report
+    self.progress = progress
   }
 
   /// Runs a check and notes the corruption that it throws.
@@ -57,6 +73,9 @@ struct Verifier: ~Copyable {
     _ manifest: Manifest, files: SegmentFiles, names: [String], hasLostPages: Bool,
     environment: Environment
   ) throws(StoreError) {
+    totalByteCount =
+      report.byteCount + manifest.sealedSegments.reduce(0) { $0 + $1.byteCount }
+      + (manifest.isClean ? manifest.openSegments.reduce(0) { $0 + $1.byteCount } : 0)
     for entry in manifest.sealedSegments {
       try noting { (verifier) throws(StoreError) in
         try verifier.check(
@@ -111,6 +130,7 @@ struct Verifier: ~Copyable {
         default: throw error
         }
       }
+      verifier.totalByteCount += file.header.byteCount
       verifier.report.byteCount += file.header.byteCount
       let places = SegmentPlaces(file.header.segments)
       for segment in file.header.segments { covered[segment.id] = segment.end }
@@ -143,6 +163,7 @@ struct Verifier: ~Copyable {
     }
     try tail.resolve(sameBoot: boot == manifest.bootIdentifier && !hasLostPages)
     report.tornByteCount = tail.tornByteCount
+    totalByteCount += tail.extents.reduce(0) { $0 + $1.end }
     for (entry, extent) in zip(manifest.openSegments, tail.extents) {
       try noting { (verifier) throws(StoreError) in
         try verifier.check(
@@ -161,6 +182,10 @@ struct Verifier: ~Copyable {
       throw .corrupt(Corruption(file: file.name, offset: fileByteCount, cause: .fileTooShort))
     }
     report.byteCount += byteCount
+    defer {
+      progress(
+        VerificationProgress(byteCount: report.byteCount, totalByteCount: totalByteCount))
+    }
     var scanner = SegmentScanner(file: file, header: header, end: byteCount)
     var batch = BatchProgress()
     var offset = SegmentHeader.byteCount
@@ -168,21 +193,27 @@ struct Verifier: ~Copyable {
       report.errors.append(Corruption(file: file.name, offset: offset, cause: cause))
     }
     var isInHole = false
+    // What follows a hole may belong to a batch that began in it, or before.
+    var isInBrokenBatch = false
     while offset < byteCount {
       guard let record = try isInHole ? scanner.candidate(at: offset) : scanner.header(at: offset)
       else {
         // One error for each hole; then every place is tried until a record is found.
         if !isInHole { note(offset, .badRecordHeader) }
         isInHole = true
+        isInBrokenBatch = true
         batch = BatchProgress()
         offset += 8
         continue
       }
       let next = offset + record.byteCount
-      if !batch.accept(record, at: offset) {
-        if !isInHole { note(offset, .incompleteBatch) }
+      let isAccepted = batch.accept(record, at: offset)
+      if !isAccepted {
+        // One error for each batch.
+        if !isInBrokenBatch { note(offset, .incompleteBatch) }
         batch = BatchProgress()
       }
+      isInBrokenBatch = !isAccepted
       isInHole = false
       try checkBody(record, at: offset, scanner: &scanner, file: file)
       if let sequences, record.kind != .roll,

@@ -28,7 +28,7 @@ struct ChildProcess {
       ])
   }
 
-  func kill() { _ = Glibc.kill(identifier, SIGKILL) }
+  func send(_ signal: Int32) { _ = Glibc.kill(identifier, signal) }
 
   /// Waits for the end of the program.
   func wait() throws -> Outcome {

@@ -1,0 +1,57 @@
+/// Times and sizes, as the command line says them.
+enum Quantity {
+  /// Seconds after which any expiry would lie beyond what a timestamp can express.
+  private static let secondLimit: Int64 = 9_000_000_000_000_000
+
+  /// Reads a time such as `90`, `0.25`, `15m` or `7d`: a decimal number of seconds, or of the unit after
+  /// it. `nil` for what is none, is not above zero or lies beyond the limit; there is no sign and no
+  /// exponent.
+  static func duration(_ text: [UInt8]) -> Duration? {
+    let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800]
+    let unit = text.last.flatMap { units[Character(Unicode.Scalar($0))] }
+    guard let number = seconds(unit == nil ? text[...] : text.dropLast()) else { return nil }
+    let duration = number * (unit ?? 1)
+    return duration <= .seconds(secondLimit) ? duration : nil
+  }
+
+  /// Reads a whole number such as `5000`, `500K` or `10M`, in units of 1024 bytes, 1024 of those, and so
+  /// on.
+  static func byteCount(_ text: [UInt8]) -> Int? {
+    let unit = text.last.flatMap { Array("KMGT".utf8).firstIndex(of: $0) }
+    guard let number = wholeNumber(unit == nil ? text : text.dropLast()) else { return nil }
+    let (product, overflow) = number.multipliedReportingOverflow(by: 1 << (10 * ((unit ?? -1) + 1)))
+    return overflow ? nil : product
+  }
+
+  /// Reads decimal digits; `nil` for anything else, and for what is too large.
+  static func wholeNumber(_ text: [UInt8]) -> Int? {
+    guard !text.isEmpty, text.allSatisfy({ digit($0) != nil }) else { return nil }
+    return Int(String(decoding: text, as: UTF8.self))
+  }
+
+  private static func seconds(_ text: ArraySlice<UInt8>) -> Duration? {
+    let parts = text.split(
+      separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)
+    guard let whole = parts.first, parts.contains(where: { !$0.isEmpty }) else { return nil }
+    var seconds: Int64 = 0
+    for character in whole {
+      guard let digit = digit(character) else { return nil }
+      seconds = seconds * 10 + digit
+      guard seconds <= secondLimit else { return nil }
+    }
+    var attoseconds: Int64 = 0
+    var unit: Int64 = 100_000_000_000_000_000
+    for character in parts.dropFirst().joined() {
+      guard let digit = digit(character) else { return nil }
+      attoseconds += digit * unit
+      unit /= 10
+    }
+    let duration = Duration(secondsComponent: seconds, attosecondsComponent: attoseconds)
+    return duration > .zero ? duration : nil
+  }
+
+  private static func digit(_ character: UInt8) -> Int64? {
+    guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(character) else { return nil }
+    return Int64(character - UInt8(ascii: "0"))
+  }
+}

@@ -1,0 +1,125 @@
+import Cairn
+import CommandText
+
+/// The state of a store as a person reads it: first what it holds and takes, then its segments, then
+/// what is worth doing.
+struct StatsPage {
+  let keyCount: Int
+  let statistics: StoreStatistics
+
+  /// How many segments are listed: those with the most dead bytes.
+  private static let segmentLimit = 10
+
+  var lines: [String] {
+    let segments = segmentLines.isEmpty ? [] : [""] + segmentLines
+    return figureLines + segments + (advice.isEmpty ? [] : [""] + advice)
+  }
+
+  private var figureLines: [String] {
+    let recovery = statistics.recovery
+    let allocated = statistics.allocatedByteCount
+    let spare = max(0, allocated - statistics.liveByteCount - statistics.deadByteCount)
+    func size(_ label: String, _ byteCount: Int, _ meaning: String) -> [String] {
+      [
+        label, DisplayText.size(byteCount), DisplayText.percent(byteCount, of: allocated), meaning,
+      ]
+    }
+    let average =
+      keyCount > 0 ? "\(DisplayText.size(statistics.liveByteCount / keyCount)) each" : ""
+    var rows = [
+      ["keys", DisplayText.count(keyCount), "", average],
+      size("live", statistics.liveByteCount, ""),
+      size("dead", statistics.deadByteCount, ""),
+      size("spare", spare, ""),
+      [
+        "on disk", DisplayText.size(allocated), "",
+        "in \(DisplayText.count(statistics.segmentCount, "segment"))",
+      ],
+      ["tombstones", DisplayText.count(statistics.tombstoneCount), "", ""],
+    ]
+    if statistics.pinnedByteCount > 0 {
+      rows.append(size("pinned", statistics.pinnedByteCount, "removed, and still read"))
+    }
+    var opened =
+      switch recovery.source {
+      case .checkpoint: "by its checkpoint"
+      case .scan: "by reading its log"
+      case .created: "new"
+      }
+    opened += recovery.wasClean ? "; it had been closed" : "; it had not been closed"
+    if !recovery.wasClean || recovery.replayedRecordCount > 0 {
+      opened += ", \(DisplayText.count(recovery.replayedRecordCount, "record")) replayed"
+    }
+    if recovery.tornByteCount > 0 {
+      opened += ", \(DisplayText.count(recovery.tornByteCount, "torn byte")) discarded"
+    }
+    return StatsPage.aligned(rows)
+      + ["format      \(statistics.formatVersion)", "last open   \(opened)"]
+  }
+
+  private var segmentLines: [String] {
+    guard statistics.segmentCount > 1 else { return [] }
+    let shown = statistics.segments
+      .sorted { ($1.deadByteCount, $0.id) < ($0.deadByteCount, $1.id) }
+      .prefix(StatsPage.segmentLimit)
+    let rows = shown.map { segment in
+      let total = segment.liveByteCount + segment.deadByteCount
+      return [
+        "\(segment.id)", DisplayText.size(segment.byteCount),
+        DisplayText.percent(segment.liveByteCount, of: total),
+        DisplayText.percent(segment.deadByteCount, of: total),
+        DisplayText.count(segment.tombstoneCount), segment.isSealed ? "" : "open",
+      ]
+    }
+    let lines = StatsPage.aligned([["segment", "size", "live", "dead", "tombstones", ""]] + rows)
+    let more = statistics.segmentCount - shown.count
+    return more > 0
+      ? lines + ["and \(DisplayText.count(more)) more with less that is dead; --json lists all"]
+      : lines
+  }
+
+  /// What is worth doing, or knowing.
+  private var advice: [String] {
+    let recovery = statistics.recovery
+    var lines: [String] = []
+    let dead = statistics.deadByteCount
+    if dead >= 1 << 20, dead >= statistics.allocatedByteCount / 4 {
+      lines.append("cairn compact gives back about \(DisplayText.size(dead)).")
+    }
+    let expired = statistics.indexedKeyCount - keyCount
+    if expired > 0 {
+      let keys = DisplayText.count(expired, "key has", "keys have")
+      lines.append("\(keys) expired: cairn trim --expired removes what is still held.")
+    }
+    if !recovery.damagedValues.isEmpty {
+      let values = DisplayText.count(recovery.damagedValues.count, "value is", "values are")
+      lines.append(
+        "\(values) damaged, the first in \(recovery.damagedValues[0]): cairn verify lists all"
+          + " damage, cairn salvage copies what is sound.")
+    }
+    if !recovery.quarantinedFiles.isEmpty {
+      let files = recovery.quarantinedFiles.map { DisplayText.line(Array($0.utf8)) }
+      lines.append(
+        "Not of the store, moved to its folder quarantine: \(files.joined(separator: ", "))")
+    }
+    if recovery.clockWentBack {
+      lines.append("The clock stands more than a day before the last time in the store: set it.")
+    }
+    return lines
+  }
+
+  /// Rows of cells in columns: the first to the left, figures to the right, the last as it is.
+  private static func aligned(_ rows: [[String]]) -> [String] {
+    let last = (rows.first?.count ?? 1) - 1
+    let widths = (0..<last).map { column in rows.map { $0[column].count }.max() ?? 0 }
+    return rows.map { row in
+      var line = ""
+      for (column, cell) in row.enumerated() {
+        if column > 0 { line += "  " }
+        let gap = column < last ? String(repeating: " ", count: widths[column] - cell.count) : ""
+        line += column == 0 ? cell + gap : gap + cell
+      }
+      return String(line.reversed().drop { $0 == " " }.reversed())
+    }
+  }
+}

@@ -1,0 +1,43 @@
+import Cairn
+import CommandText
+
+/// A copy of a store that is being made, and that must go when the command is interrupted: it is no
+/// store, and would be in the way of the next attempt.
+struct UnfinishedCopy {
+  private let path: [UInt8]
+  private let console: Console
+  /// Whether the directory was there before the copy.
+  private let hadDirectory: Bool
+
+  init(at location: StoreLocation, on console: Console) {
+    path = Array(location.path.utf8)
+    self.console = console
+    hadDirectory = (try? SystemCalls.open(path, in: nil, as: .place)) != nil
+    SystemCalls.watchInterruptions()
+  }
+
+  /// Ends the process where it was interrupted, and leaves nothing of the copy. To be called by the
+  /// thread that makes the copy, so that nobody makes files meanwhile.
+  func removeIfInterrupted() {
+    guard SystemCalls.interruption != 0 else { return }
+    console.clearProgress()
+    do throws(SystemError) {
+      try remove()
+      console.note("interrupted; nothing was copied")
+    } catch {
+      console.note("interrupted; remove the unfinished copy by hand: \(DisplayText.line(path))")
+    }
+    SystemCalls.endInterrupted()
+  }
+
+  private func remove() throws(SystemError) {
+    guard let directory = try? SystemCalls.open(path, in: nil, as: .directoryThroughLinks) else {
+      return
+    }
+    let names = try SystemCalls.names(in: directory)
+    // Only what says of itself that it is unfinished.
+    guard names.contains(where: { $0.bytes == Array("UNFINISHED-COPY".utf8) }) else { return }
+    for name in names { try SystemCalls.removeFile(name.bytes, in: directory) }
+    if !hadDirectory { try SystemCalls.removeDirectory(path) }
+  }
+}

@@ -1,0 +1,118 @@
+/// Bytes, sizes, counts and times as a person reads them.
+package enum DisplayText {
+  /// Bytes on one line, and unambiguously so: `\` is `\\`, and bytes of characters that a terminal
+  /// may obey, or of what is not UTF-8, are `\xNN`. Anything else stands as it is.
+  package static func line(_ bytes: [UInt8]) -> String { escaped(bytes, backslash: "\\\\") }
+
+  /// Text that may hold what was escaped already: only what a terminal may obey is.
+  package static func line(_ text: String) -> String { escaped(Array(text.utf8), backslash: "\\") }
+
+  /// Whether a terminal shows the bytes as they are: text, with line feeds and tabs.
+  package static func isPlainText(_ bytes: [UInt8]) -> Bool {
+    guard let text = String(validating: bytes, as: UTF8.self) else { return false }
+    return text.unicodeScalars.allSatisfy { $0 == "\n" || $0 == "\t" || !isObeyed($0) }
+  }
+
+  private static func escaped(_ bytes: [UInt8], backslash: String) -> String {
+    var line = ""
+    var decoder = UTF8()
+    var iterator = bytes[...].makeIterator()
+    var start = 0
+    // A decoder tells what is wrong, not how long it is, so each byte of that is taken alone.
+    while start < bytes.count {
+      switch decoder.decode(&iterator) {
+      case .scalarValue(let scalar):
+        let count = UTF8.width(scalar)
+        if isObeyed(scalar) {
+          line += hexadecimal(bytes[start..<start + count])
+        } else if scalar == "\\" {
+          line += backslash
+        } else {
+          line.unicodeScalars.append(scalar)
+        }
+        start += count
+      case .emptyInput, .error:
+        line += hexadecimal(bytes[start..<start + 1])
+        start += 1
+        decoder = UTF8()
+        iterator = bytes[start...].makeIterator()
+      }
+    }
+    return line
+  }
+
+  private static func hexadecimal(_ bytes: ArraySlice<UInt8>) -> String {
+    bytes.map { "\\x" + hexadecimal($0) }.joined()
+  }
+
+  /// Whether a terminal may do something else with a character than show it where it stands: controls,
+  /// ends of lines, what turns the direction of writing or has no width.
+  private static func isObeyed(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.properties.generalCategory {
+    case .control, .format, .lineSeparator, .paragraphSeparator: true
+    default: false
+    }
+  }
+
+  /// A byte as two hexadecimal digits, in capitals.
+  package static func hexadecimal(_ byte: UInt8) -> String {
+    let digits = String(byte, radix: 16, uppercase: true)
+    return digits.utf8.count < 2 ? "0" + digits : digits
+  }
+
+  /// A number with its thousands apart: `1,234,567`.
+  package static func count(_ number: Int) -> String {
+    var digits = String(number.magnitude)
+    var groups: [String] = []
+    while digits.count > 3 {
+      groups.append(String(digits.suffix(3)))
+      digits.removeLast(3)
+    }
+    groups.append(digits)
+    return (number < 0 ? "-" : "") + groups.reversed().joined(separator: ",")
+  }
+
+  /// A number with the word for what it counts: `1 file`, `2 files`.
+  package static func count(_ number: Int, _ singular: String, _ plural: String? = nil) -> String {
+    "\(count(number)) \(number == 1 ? singular : plural ?? singular + "s")"
+  }
+
+  /// A size in the unit that suits it: `12.3 MiB`.
+  package static func size(_ byteCount: Int) -> String {
+    let units = ["KiB", "MiB", "GiB", "TiB", "PiB"]
+    guard byteCount >= 1024 else { return "\(byteCount) B" }
+    var value = Double(byteCount) / 1024
+    var unit = 0
+    // The number is shown with one decimal place, so 1023.95 would show as 1024.0.
+    while value >= 1023.95, unit < units.count - 1 {
+      value /= 1024
+      unit += 1
+    }
+    let tenths = Int((value * 10).rounded())
+    return "\(count(tenths / 10)).\(tenths % 10) \(units[unit])"
+  }
+
+  /// A size with the exact number where the unit hides it: `12.3 MiB (12,897,485 bytes)`.
+  package static func exactSize(_ byteCount: Int) -> String {
+    byteCount < 1024
+      ? count(byteCount, "byte") : "\(size(byteCount)) (\(count(byteCount)) bytes)"
+  }
+
+  /// A part in whole percents: `37 %`. Only the whole is 100, and only nothing is 0.
+  package static func percent(_ part: Int, of whole: Int) -> String {
+    guard part > 0, whole > 0 else { return "0 %" }
+    if part >= whole { return "100 %" }
+    let share = Int(Double(part) / Double(whole) * 100)
+    return share == 0 ? "<1 %" : "\(min(share, 99)) %"
+  }
+
+  /// How long something takes, in the one or two units that matter: `48 s`, `3 min 20 s`, `2 h 5 min`.
+  package static func duration(_ duration: Duration) -> String {
+    let seconds = max(0, duration.components.seconds)
+    switch seconds {
+    case ..<60: return "\(seconds) s"
+    case ..<3600: return "\(seconds / 60) min \(seconds % 60) s"
+    default: return "\(count(Int(seconds / 3600))) h \(seconds / 60 % 60) min"
+    }
+  }
+}

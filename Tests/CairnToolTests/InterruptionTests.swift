@@ -1,0 +1,69 @@
+import Cairn
+import Glibc
+import Testing
+
+/// What Ctrl-C leaves, whenever it comes.
+@Suite("Interruptions")
+struct InterruptionTests {
+  static let milliseconds: [UInt32] = [0, 20, 50, 100, 200, 400]
+
+  let directory: TemporaryDirectory
+  var store: String { directory("store") }
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  /// Runs a command and interrupts it. It ends by the signal, or was faster.
+  private func interrupt(_ arguments: String..., after milliseconds: UInt32) throws -> Int32 {
+    let process = try ChildProcess(Command.path, arguments.map { Array($0.utf8) })
+    usleep(milliseconds * 1000)
+    process.send(SIGINT)
+    let outcome = try process.wait()
+    #expect([0, 128 + SIGINT].contains(outcome.status), "\(outcome.errors)")
+    return outcome.status
+  }
+
+  @Test(arguments: milliseconds, ["backup", "salvage"])
+  func `an interrupted copy leaves nothing`(delay: UInt32, command: String) throws {
+    try manySegments(store)
+    let status = try interrupt(command, store, directory("copy"), after: delay)
+    if status != 0, directory.exists("copy") {
+      // It came after the copy was complete.
+      #expect(try cairn("verify", directory("copy")).status == 0)
+    } else {
+      #expect(directory.exists("copy") == (status == 0))
+    }
+  }
+
+  @Test(arguments: milliseconds)
+  func `an interrupted export leaves no part of a file`(delay: UInt32) throws {
+    try manySegments(store)
+    _ = try interrupt("export", store, directory("out"), after: delay)
+    guard directory.exists("out") else { return }
+    for name in try ChildProcess.run("/bin/ls", [Array(directory("out").utf8)]).lines {
+      #expect(try directory.contents("out/" + name).count == 1_000_000)
+    }
+  }
+
+  @Test(arguments: milliseconds)
+  func `an interrupted import leaves a store that is closed`(delay: UInt32) throws {
+    try directory.makeDirectory("tree")
+    for number in 0..<1500 { try directory.makeFile("tree/\(number)", [1, 2, 3]) }
+    _ = try interrupt("import", store, directory("tree"), after: delay)
+    if directory.exists("store") {
+      #expect(try cairn("stats", store, "--json").text.contains("\"clean\": true"))
+    }
+    #expect(try cairn("import", store, directory("tree")).status == 0)
+    #expect(try cairn("keys", store).lines.count == 1500)
+  }
+
+  @Test(arguments: milliseconds)
+  func `an interrupted compaction leaves a store that is closed and sound`(delay: UInt32) throws {
+    try manySegments(store)
+    let keys = stride(from: 0, to: 48, by: 3).map { "key \($0)" }
+    try cairn(bytes: (["delete", store] + keys).map { Array($0.utf8) })
+    _ = try interrupt("compact", store, after: delay)
+    #expect(try cairn("stats", store, "--json").text.contains("\"clean\": true"))
+    #expect(try cairn("verify", store).status == 0)
+    #expect(try cairn("keys", store).lines.count == 32)
+  }
+}

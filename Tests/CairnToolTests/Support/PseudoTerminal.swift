@@ -1,0 +1,53 @@
+import Glibc
+
+/// A terminal of a test's own, on which it runs the command.
+final class PseudoTerminal {
+  private let controller: Int32
+  private let path: String
+
+  init(columns: Int) throws {
+    controller = unsafe open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
+    var isLocked: Int32 = 0
+    var number: Int32 = 0
+    // SAFETY: both calls take the place of a number. They are TIOCSPTLCK and TIOCGPTN, which Glibc's
+    // module does not expose.
+    guard controller >= 0, unsafe ioctl(controller, 0x4004_5431, &isLocked) == 0,
+      unsafe ioctl(controller, 0x8004_5430, &number) == 0
+    else { throw SupportError(call: "open /dev/ptmx", number: errno) }
+    path = "/dev/pts/\(number)"
+    var size = winsize(ws_row: 50, ws_col: UInt16(columns), ws_xpixel: 0, ws_ypixel: 0)
+    unsafe _ = ioctl(controller, UInt(TIOCSWINSZ), &size)
+    _ = fcntl(controller, F_SETFL, O_NONBLOCK)
+  }
+
+  deinit { close(controller) }
+
+  /// Runs the command to its end, with standard input, output and errors on the terminal, and returns all
+  /// that the terminal got.
+  func cairn(_ arguments: String...) throws -> String {
+    // Without it, what was written would be gone with the last who has the terminal open.
+    let user = unsafe open(path, O_RDWR | O_NOCTTY | O_CLOEXEC)
+    defer { close(user) }
+    let process = try spawn(
+      Command.path, arguments.map { Array($0.utf8) },
+      files: [0, 1, 2].map { (Int32($0), path, O_RDWR | O_NOCTTY) })
+    var bytes: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    var isRunning = true
+    var status: Int32 = 0
+    let limit = ContinuousClock.now + .seconds(100)
+    while true {
+      // SAFETY: the calls write at most the sizes of what they are given.
+      let count = unsafe read(controller, &buffer, buffer.count)
+      if count > 0 {
+        bytes += buffer.prefix(count)
+      } else if !isRunning {
+        return String(decoding: bytes, as: UTF8.self)
+      } else {
+        isRunning = unsafe waitpid(process, &status, WNOHANG) == 0
+        if ContinuousClock.now > limit { kill(process, SIGKILL) }
+        usleep(1000)
+      }
+    }
+  }
+}

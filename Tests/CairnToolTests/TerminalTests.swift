@@ -1,0 +1,89 @@
+import Cairn
+import CommandText
+import Testing
+
+@Suite("On a terminal")
+struct TerminalTests {
+  let directory: TemporaryDirectory
+  var store: String { directory("store") }
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  @Test(arguments: [
+    "", "put", "get", "delete", "keys", "stats", "verify", "salvage", "trim", "compact", "backup",
+    "import", "export",
+  ])
+  func `help is as wide as the terminal, or as a page`(command: String) throws {
+    for (columns, narrowest, widest) in [(60, 40, 60), (200, 75, 100)] {
+      let terminal = try PseudoTerminal(columns: columns)
+      let text = command.isEmpty ? try terminal.cairn("help") : try terminal.cairn("help", command)
+      let width = text.split(whereSeparator: \.isNewline).map(\.count).max() ?? 0
+      #expect((narrowest...widest).contains(width), "\(columns) columns")
+    }
+    let piped = command.isEmpty ? try cairn("help") : try cairn("help", command)
+    #expect(piped.lines.allSatisfy { $0.count <= 80 })
+    #expect(piped.text.contains("\n  $ cairn "))
+  }
+
+  @Test func `text ends in a newline`() throws {
+    try cairn("put", store, "key", "hello")
+    #expect(try PseudoTerminal(columns: 80).cairn("get", store, "key") == "hello\r\n")
+    #expect(try cairn("get", store, "key").text == "hello")
+    try cairn("put", store, "key", "hello\n")
+    #expect(try PseudoTerminal(columns: 80).cairn("get", store, "key") == "hello\r\n")
+  }
+
+  @Test(arguments: [
+    Array("a\u{1B}[31mb".utf8), [0xFF, 0xFE], Array("a\u{9B}b".utf8), Array("a\u{202E}b".utf8),
+    [UInt8](repeating: 65, count: 1 << 20 + 1),
+  ])
+  func `a value that a terminal may obey, or is too large, is not shown`(value: [UInt8]) throws {
+    try cairn("put", store, "key", input: value)
+    let text = try PseudoTerminal(columns: 80).cairn("get", store, "key")
+    #expect(text.hasPrefix("cairn: get: ") && text.contains("write them to a file"))
+    #expect(try cairn("get", store, "key").output == value)
+  }
+
+  @Test func `keys and messages hold nothing that a terminal obeys`() throws {
+    let key = "a\u{1B}[31mb\u{202E}c"
+    try cairn("put", store, key, "value")
+    let terminal = try PseudoTerminal(columns: 80)
+    let shown = "a\\x1B[31mb\\xE2\\x80\\xAEc"
+    #expect(try terminal.cairn("keys", store) == shown + "\r\n")
+    #expect(try terminal.cairn("delete", store, key + "d").contains(shown + "d: no such key"))
+    #expect(try terminal.cairn("stats", directory(key)).contains(shown + ": there is no store"))
+    #expect(try cairn("keys", store, "--json").text.contains("a\\u001B[31mb\\u202Ec"))
+  }
+
+  @Test func `progress is shown, fits and is taken away`() throws {
+    try manySegments(store)
+    let terminal = try PseudoTerminal(columns: 30)
+    let text = try terminal.cairn("backup", store, directory("copy"))
+    let lines = text.components(separatedBy: "\r\u{1B}[K")
+    #expect(lines.count > 2, "\(text)")
+    let progress = lines.dropFirst().dropLast().filter { !$0.isEmpty }
+    #expect(progress.contains { $0.hasPrefix("copied ") || $0.hasPrefix("checked ") })
+    #expect(progress.allSatisfy { $0.count < 30 && !$0.contains("\n") })
+    #expect(lines.last?.hasPrefix("copied 48 entries in ") == true)
+    #expect(try cairn("verify", directory("copy")).errors.isEmpty)
+  }
+}
+
+/// Fills a store of 48 segments, for commands that take a while.
+func manySegments(_ path: String) throws {
+  var configuration = StoreConfiguration()
+  configuration.segmentByteLimit = 1 << 20
+  configuration.durability = .process
+  let store = try Store(path: path, configuration: configuration)
+  for number in 0..<48 {
+    _ = try store.setValue(
+      [UInt8](repeating: UInt8(number), count: 1_000_000), forKey: Array("key \(number)".utf8))
+  }
+  try store.close()
+}
+
+extension String {
+  fileprivate func components(separatedBy separator: String) -> [Substring] {
+    split(separator: separator, omittingEmptySubsequences: false)
+  }
+}
