@@ -9,9 +9,10 @@ enum Quantity {
   static func duration(_ text: [UInt8]) -> Duration? {
     let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800]
     let unit = text.last.flatMap { units[Character(Unicode.Scalar($0))] }
-    guard let number = seconds(unit == nil ? text[...] : text.dropLast()) else { return nil }
-    let duration = number * (unit ?? 1)
-    return duration <= .seconds(secondLimit) ? duration : nil
+    guard let number = seconds(unit == nil ? text[...] : text.dropLast()),
+      number <= .seconds(secondLimit / (unit ?? 1))
+    else { return nil }
+    return number * (unit ?? 1)
   }
 
   /// Reads a whole number such as `5000`, `500K` or `10M`, in units of 1024 bytes, 1024 of those, and so

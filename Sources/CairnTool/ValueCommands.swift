@@ -89,6 +89,6 @@ enum ValueCommands {
   }
 
   private static func notFound(_ key: [UInt8]) -> CommandFailure {
-    CommandFailure(.keyNotFound, "\(DisplayText.line(key)): no such key; cairn keys lists them")
+    CommandFailure(.keyNotFound, "\(DisplayText.line(key)): no such key")
   }
 }

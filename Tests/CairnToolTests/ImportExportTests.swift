@@ -278,7 +278,9 @@ struct ImportExportTests {
     try directory.makeFile("tree/file", [1])
     let outcome = try cairn("export", store, tree)
     #expect(outcome.status == 5)
-    #expect(outcome.errors == "cairn: export: \(tree): the directory is not empty\n")
+    #expect(
+      outcome.errors
+        == "cairn: export: \(tree): the directory is not empty; give one where nothing is yet\n")
     #expect(!directory.exists("tree/key"))
   }
 
