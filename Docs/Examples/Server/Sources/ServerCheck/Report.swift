@@ -29,12 +29,12 @@ struct Report {
     Swift.print("\n\(Self.today), \(seconds) s, \(Self.processorCount) processors:\n")
     table(
       "wrk, \(LoadTool.connectionCount) connections each",
-      ["requests", "a second"] + Self.latencies)
+      ["requests", "a second"] + Self.latencies + ["later than 20 s"])
     for (kind, load) in loads {
       let times = [load.p50, load.p90, load.p99, load.p999, load.max].map {
         String(format: "%.2f ms", Double($0) / 1000)
       }
-      row(kind, ["\(load.requests)", "\(load.requests / seconds)"] + times)
+      row(kind, ["\(load.requests)", "\(load.requests / seconds)"] + times + ["\(load.late)"])
     }
     table("from start to first answer", ["times", "median", "longest"])
     for (name, times) in [("after SIGKILL", recoveries), ("after SIGTERM", restarts)] {

@@ -58,6 +58,10 @@ final class LoadTool {
     var requests: Int
     var acknowledged: Int
     var unexpected: Int
+    /// The status of the last one that was unexpected.
+    var unexpectedStatus: Int
+    /// Answers after more than 20 s, which are not in the latencies.
+    var late: Int
     var p50: Int
     var p90: Int
     var p99: Int
