@@ -51,14 +51,11 @@ struct Report {
     let made = pages["loads.started", default: 0]
     row("answered from memory", ["\(memory)"])
     row("answered from disk", ["\(disk)"])
+    let joined = pages["loads.joined", default: 0]
     row("made", ["\(made)"])
-    row("waited for one that was being made", ["\(pages["loads.joined", default: 0])"])
-    row(
-      "hit rate",
-      [
-        String(
-          format: "%.2f %%", 100 * Double(memory + disk) / Double(max(1, memory + disk + made)))
-      ])
+    row("waited for one that was being made", ["\(joined)"])
+    let share = Double(memory + disk) / Double(max(1, memory + disk + made + joined))
+    row("hit rate", [String(format: "%.1f %%", 100 * share)])
     table(
       "the server took", ["at most, with kills", "at most, without", "early median", "late median"])
     resources("memory", \.residentBytes, 1 << 20, "MiB")
