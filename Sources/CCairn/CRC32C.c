@@ -11,10 +11,10 @@
 // 2011). The constants are x^(8n-33), bits reflected.
 //
 // Where two carry-less multiplications run in one instruction, long inputs are folded: 128 bytes are
-// multiplied by x^1024 modulo the polynomial, at most 32 bits longer, and added to the 128 bytes
-// after them (Gopal et al., Intel, 2009). That takes a quarter of the loads, so that more cache
-// lines are on their way from memory at a time. The halves of 16 bytes have the constants x^(8n+31)
-// and x^(8n-33), bits reflected.
+// replaced by a remainder of theirs, multiplied by x^1024, and added to the 128 bytes after them
+// (Gopal et al., Intel, 2009). That takes a quarter of the loads, so that more cache lines are on
+// their way from memory at a time. The halves of 16 bytes have the constants x^(8n+31) and x^(8n-33),
+// bits reflected.
 
 #if defined(__x86_64__)
 #include <immintrin.h>

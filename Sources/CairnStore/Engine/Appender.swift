@@ -177,7 +177,8 @@ struct Appender: ~Copyable {
   // MARK: Records
 
   /// Records of this size and above are written by system calls: a page that was written through a
-  /// mapping costs a fault, and when it goes to disk a message to every processor.
+  /// mapping costs a fault, and when it goes to disk a message to every processor. So are those that
+  /// are synced at once, since syncing such a page takes three times as long.
   static let smallestCall = 4096
 
   /// The most bytes by which `append` may lengthen a record.
@@ -294,7 +295,7 @@ struct Appender: ~Copyable {
   ) throws(StoreError) {
     isAppendedByCalls = forSync || bytes.byteCount >= Self.smallestCall
     do throws(StoreError) {
-      try segment.write(bytes, at: offset ?? self.offset, forSync: isAppendedByCalls)
+      try segment.write(bytes, at: offset ?? self.offset, byCalls: isAppendedByCalls)
     } catch {
       // Part of the bytes may be there. They must not follow a later, shorter record, where they
       // could pass for one of their own.

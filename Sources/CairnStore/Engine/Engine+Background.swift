@@ -136,7 +136,7 @@ extension Engine {
 
   /// Runs a job unless the store is closed; `false` where it failed.
   @discardableResult
-  private func attempt(_ what: String, _ job: () throws(StoreError) -> Void) -> Bool {
+  func attempt(_ what: String, _ job: () throws(StoreError) -> Void) -> Bool {
     if isClosed { return true }
     do { try job() } catch {
       if isClosed { return true }

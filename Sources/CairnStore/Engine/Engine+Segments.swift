@@ -33,7 +33,9 @@ extension Engine {
       do throws(StoreError) {
         switch room {
         case .ready: preconditionFailure("with room there is a value")
-        case .needsSession: try beginSession()
+        case .needsSession:
+          try beginSession()
+          requestFirstRound()
         case .needsNext: try prepareNextSegment()
         case .needsOwnSegment:
           // It will be full at once; what follows it must be there, also for a removal.

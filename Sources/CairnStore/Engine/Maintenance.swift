@@ -36,6 +36,18 @@ extension Engine {
     if let failure { throw failure }
   }
 
+  /// Has one round run soon after the first write, for what the processes before have left. Those that
+  /// end, or are killed, before their first segment is full and the first interval is over would leave
+  /// everything to the next, for ever.
+  func requestFirstRound() {
+    let hasSegments = appender.withLock { !$0.sealed.isEmpty }
+    guard hasSegments || index.expirableCount > 0 else { return }
+    guard configuration.maintenanceInterval != nil else { return requestCompaction() }
+    maintenanceQueue.run { [self] in
+      attempt("maintenance") { () throws(StoreError) in try maintain() }
+    }
+  }
+
   /// Has rounds of maintenance run from now on, where time alone can make something due. To be called
   /// whenever that may have come to be so.
   @inline(__always)
@@ -55,9 +67,7 @@ extension Engine {
   private func scheduleMaintenance(after interval: Duration) {
     maintenanceQueue.run(after: interval) { [handle] in
       guard let engine = handle.engine, !engine.isClosed else { return }
-      do throws(StoreError) { try engine.maintain() } catch {
-        if !engine.isClosed { engine.configuration.log?("maintenance: \(error)") }
-      }
+      engine.attempt("maintenance") { () throws(StoreError) in try engine.maintain() }
       engine.scheduleMaintenance(after: interval)
     }
   }

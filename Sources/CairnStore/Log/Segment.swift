@@ -139,11 +139,10 @@ package final class Segment: Sendable {
     allocated.store(byteCount, ordering: .releasing)
   }
 
-  /// Writes bytes at an allocated offset: into the mapping, or by pwrite where there is none or
-  /// the bytes are to be synced at once (syncing a page that was dirtied through a mapping takes
-  /// three times as long).
-  package func write(_ bytes: RawSpan, at offset: Int, forSync: Bool) throws(StoreError) {
-    if !forSync, let mapping {
+  /// Writes bytes at an allocated offset: into the mapping, or by pwrite where there is none or calls
+  /// are asked for.
+  package func write(_ bytes: RawSpan, at offset: Int, byCalls: Bool) throws(StoreError) {
+    if !byCalls, let mapping {
       mapping.write(at: offset, count: bytes.byteCount) { $0.copy(bytes, to: 0) }
     } else {
       try file.write(bytes, at: offset)

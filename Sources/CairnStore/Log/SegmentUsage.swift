@@ -14,15 +14,6 @@ package final class UsageTotal: Sendable {
   package var pinnedByteCount: Int { pinnedBytes.load(ordering: .relaxed) }
 }
 
-extension Atomic<Int> {
-  /// Adds for the only thread that writes just now: readers see the old number or the new one. That
-  /// needs no instruction that locks the bus, of which a put would take ten.
-  @inline(__always)
-  fileprivate func add(_ number: Int) {
-    store(load(ordering: .relaxed) &+ number, ordering: .relaxed)
-  }
-}
-
 /// What the records of a segment amount to. Atomics, so that statistics need no lock; only the
 /// holder of the appender's lock changes them.
 package final class SegmentUsage: Sendable {
@@ -78,10 +69,10 @@ package final class SegmentUsage: Sendable {
   package func add(_ header: RecordHeader, sequence: SequenceNumber, end: Int, isLive: Bool) {
     endOffset.store(end, ordering: .relaxed)
     if header.kind == .roll { return }
-    records.add(1)
-    if header.kind == .put { puts.add(1) }
+    records.wrappingAdd(1, ordering: .relaxed)
+    if header.kind == .put { puts.wrappingAdd(1, ordering: .relaxed) }
     if header.kind == .extension {
-      extensions.add(1)
+      extensions.wrappingAdd(1, ordering: .relaxed)
       if isLive { reviveExtension(byteCount: header.byteCount) }
     } else if isLive {
       revive(byteCount: header.byteCount)
@@ -93,8 +84,8 @@ package final class SegmentUsage: Sendable {
   }
 
   private func noteTombstone(_ header: RecordHeader, sequence: SequenceNumber) {
-    tombstones.add(1)
-    tombstoneBytes.add(header.byteCount)
+    tombstones.wrappingAdd(1, ordering: .relaxed)
+    tombstoneBytes.wrappingAdd(header.byteCount, ordering: .relaxed)
     if sequence > highestTombstone.load(ordering: .relaxed) {
       highestTombstone.store(sequence, ordering: .relaxed)
     }
@@ -126,7 +117,7 @@ package final class SegmentUsage: Sendable {
     records.store(
       covered.putCount + covered.tombstoneCount + covered.extensionCount, ordering: .relaxed)
     liveBytes.store(covered.liveByteCount, ordering: .relaxed)
-    total.liveBytes.add(covered.liveByteCount)
+    total.liveBytes.wrappingAdd(covered.liveByteCount, ordering: .relaxed)
     highest.store(covered.highestSequence, ordering: .relaxed)
     lowest.store(
       covered.lowestSequence == 0 ? .max : covered.lowestSequence, ordering: .relaxed)
@@ -194,9 +185,9 @@ package final class SegmentUsage: Sendable {
   /// A put is its key's newest record, or so many are.
   @inline(__always)
   package func revive(count: Int = 1, byteCount: Int) {
-    livePuts.add(count)
-    liveBytes.add(byteCount)
-    total.liveBytes.add(byteCount)
+    livePuts.wrappingAdd(count, ordering: .relaxed)
+    liveBytes.wrappingAdd(byteCount, ordering: .relaxed)
+    total.liveBytes.wrappingAdd(byteCount, ordering: .relaxed)
   }
 
   /// A put that was live is not any more.
@@ -204,31 +195,30 @@ package final class SegmentUsage: Sendable {
   /// - Parameter byteCount: the record's size; where it cannot be read, 0: its bytes count as live until
   ///   its segment is compacted or read anew. All counts of records are exact nevertheless.
   package func kill(byteCount: Int) {
-    livePuts.add(-1)
-    liveBytes.add(-byteCount)
-    total.liveBytes.add(-byteCount)
+    livePuts.wrappingSubtract(1, ordering: .relaxed)
+    liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)
+    total.liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)
   }
 
   /// An extension is in force.
   package func reviveExtension(byteCount: Int) {
-    liveExtensions.add(1)
-    liveBytes.add(byteCount)
-    total.liveBytes.add(byteCount)
+    liveExtensions.wrappingAdd(1, ordering: .relaxed)
+    liveBytes.wrappingAdd(byteCount, ordering: .relaxed)
+    total.liveBytes.wrappingAdd(byteCount, ordering: .relaxed)
   }
 
   /// An extension that was in force is not any more.
   package func killExtension(byteCount: Int) {
-    liveExtensions.add(-1)
-    liveBytes.add(-byteCount)
-    total.liveBytes.add(-byteCount)
+    liveExtensions.wrappingSubtract(1, ordering: .relaxed)
+    liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)
+    total.liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)
   }
 
   func killAll() {
     livePuts.store(0, ordering: .relaxed)
     liveExtensions.store(0, ordering: .relaxed)
-    let byteCount = liveByteCount
-    liveBytes.store(0, ordering: .relaxed)
-    total.liveBytes.add(-byteCount)
+    let byteCount = liveBytes.exchange(0, ordering: .relaxed)
+    total.liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)
   }
 }
 

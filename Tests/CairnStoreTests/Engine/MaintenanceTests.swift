@@ -140,6 +140,46 @@ struct MaintenanceTests {
     #expect(try numbers(store).last == 2499)
   }
 
+  @Test(
+    "What processes leave that are killed before a round is given back by those that come after",
+    arguments: [true, false])
+  func killedEarly(expires: Bool) throws {
+    var most = 0
+    for session in 0..<100 {
+      let (process, store) = try open()
+      for number in 0..<20 {
+        try store.setValue(
+          [UInt8](repeating: 5, count: 1000), forKey: "\(expires ? session : 0) \(number)",
+          lifetime: expires ? .seconds(60) : nil)
+        // Not before the first write, which is what asks for it.
+        process.queue.runAll(dueAfter: .zero)
+      }
+      clock.advance(by: .seconds(17))
+      process.kill()
+      most = max(most, disk.allocatedByteCount)
+    }
+    // 80 KB are live at most, 2 MB were written.
+    #expect(most < 700 << 10, "\(most)")
+  }
+
+  @Test("A process that only reads leaves all as it is")
+  func readsOnly() throws {
+    let (first, store) = try open()
+    for _ in 0..<100 { try fill(store, 20) }
+    first.kill()
+    let (process, reopened) = try open()
+    defer { process.kill() }
+    process.queue.runAll(dueAfter: .zero)
+    let before = disk.allocatedByteCount
+    #expect(before > 2 << 20)
+    #expect(try reopened.value(forKey: "3") == [UInt8](repeating: 5, count: 1000))
+    process.queue.runAll(dueAfter: .zero)
+    #expect(disk.allocatedByteCount == before)
+    try reopened.setValue("v", forKey: "a write")
+    process.queue.runAll(dueAfter: .zero)
+    #expect(disk.allocatedByteCount < before / 4)
+  }
+
   @Test("Without an interval nothing runs by itself; by hand all of it does")
   func byHand() throws {
     let (process, store) = try open { $0.maintenanceInterval = nil }
