@@ -86,9 +86,7 @@ struct ConcurrencySamples {
           }
 
           let summary = try await pages.performTrim(toCount: 10_000)
-          let values = try await pages.perform { (cache) throws(CacheError) in
-            try cache.values(forKeys: ["/", "/about"])
-          }
+          let values = try await pages.perform { try $0.values(forKeys: ["/", "/about"]) }
 
           #expect(summary.count == 0)
           #expect(values == [Page(title: "Home", body: ""), nil])

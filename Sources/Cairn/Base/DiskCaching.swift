@@ -7,11 +7,8 @@ public import CairnStore
 /// that is cancelled before the work began gets `cancelled` at once, and nothing was done. Once begun, the work
 /// goes on to its end, and the call returns what came of it: it could not be undone.
 public protocol DiskCaching<Key, Value>: Caching, Trimming where Failure == CacheError {
-  /// Does any work with the cache off the threads that tasks run on.
-  ///
-  ///     let pages = try await cache.perform { (cache) throws(CacheError) in
-  ///       try cache.values(forKeys: urls)
-  ///     }
+  /// Does any work with the cache off the threads that tasks run on, where it throws nothing but errors of the
+  /// cache, and says so: `{ (cache) throws(CacheError) in … }`.
   func perform<Result: Sendable>(
     _ body: @escaping @Sendable (Self) throws(CacheError) -> Result
   ) async throws(CacheError) -> Result
@@ -47,6 +44,19 @@ public protocol DiskCaching<Key, Value>: Caching, Trimming where Failure == Cach
 }
 
 extension DiskCaching {
+  /// Does any work with the cache off the threads that tasks run on.
+  ///
+  ///     let pages = try await cache.perform { try $0.values(forKeys: urls) }
+  ///
+  /// - Returns: what `body` returns.
+  /// - Throws: what `body` throws; `CacheError.cancelled` where the task was cancelled before the work began:
+  ///   nothing was done then. Once begun, the work goes on to its end.
+  public func perform<Result: Sendable>(
+    _ body: @escaping @Sendable (Self) throws -> Result
+  ) async throws -> Result {
+    try await perform { (cache) throws(CacheError) in Swift.Result { try body(cache) } }.get()
+  }
+
   /// As `trim(toCount:order:)`.
   @discardableResult
   public func performTrim(

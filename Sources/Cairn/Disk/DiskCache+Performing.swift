@@ -31,6 +31,8 @@ extension DiskCache: DiskCaching {
   ///       try cache.values(forKeys: urls)
   ///     }
   ///
+  /// Where the type of the error is not written, any may be thrown.
+  ///
   /// - Returns: what `body` returns.
   /// - Throws: what `body` throws; `cancelled` where the task was cancelled before the work began: nothing was
   ///   done then. Once begun, the work goes on to its end.

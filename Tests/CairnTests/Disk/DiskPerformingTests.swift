@@ -85,6 +85,34 @@ struct DiskPerformingTests {
     }
   }
 
+  @Test("Work may throw any error, and the cache its own")
+  func anyError() async throws {
+    struct Refusal: Error, Equatable { var number: Int }
+    let cache: DiskCache<Int, Int> = try scene.cache()
+    try cache.setValue(7, forKey: 1)
+    let count = try await cache.perform { try $0.count() }
+    #expect(count == 1)
+    await #expect(throws: Refusal(number: 7)) {
+      try await cache.perform { cache in
+        if let number = try cache.value(forKey: 1) { throw Refusal(number: number) }
+      }
+    }
+    let isCancelled = Task {
+      while !Task.isCancelled { await Task.yield() }
+      do {
+        try await cache.perform { try $0.removeAll() }
+        return false
+      } catch { return error as? CacheError == .cancelled }
+    }
+    isCancelled.cancel()
+    #expect(await isCancelled.value)
+    #expect(try cache.count() == 1)
+    try cache.close()
+    await #expect(throws: CacheError.store(.closed(path: scene.path))) {
+      try await cache.perform { try $0.count() }
+    }
+  }
+
   @Test("As many run at once as the configuration says, on threads of their own, in order")
   func width() async throws {
     for width in [0, 1, 3] {
