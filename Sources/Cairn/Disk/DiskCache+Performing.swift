@@ -24,14 +24,12 @@ extension DiskCache: DiskCaching {
     }
   }
 
-  /// Does any work with the cache on one of its own threads, so that none of those that tasks run on waits for
-  /// the disk. As many run at once as `asyncWidth` in the configuration says; the others wait in line.
+  /// Does work that throws errors of the cache only on one of its own threads, so that none of those that tasks
+  /// run on waits for the disk. Where the closure does not say so, it may throw any. As many run at once as `asyncWidth` in the configuration says; the others wait in line.
   ///
   ///     let pages = try await cache.perform { (cache) throws(CacheError) in
   ///       try cache.values(forKeys: urls)
   ///     }
-  ///
-  /// Where the type of the error is not written, any may be thrown.
   ///
   /// - Returns: what `body` returns.
   /// - Throws: what `body` throws; `cancelled` where the task was cancelled before the work began: nothing was

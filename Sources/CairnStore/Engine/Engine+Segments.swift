@@ -33,9 +33,7 @@ extension Engine {
       do throws(StoreError) {
         switch room {
         case .ready: preconditionFailure("with room there is a value")
-        case .needsSession:
-          try beginSession()
-          requestFirstRound()
+        case .needsSession: if try beginSession() { requestFirstRound() }
         case .needsNext: try prepareNextSegment()
         case .needsOwnSegment:
           // It will be full at once; what follows it must be there, also for a removal.
@@ -61,13 +59,15 @@ extension Engine {
 
   /// Makes the first write after an open possible: the manifest no longer says that the store is
   /// clean, and there is an active segment.
-  private func beginSession() throws(StoreError) {
-    try changingManifest { (state) throws(StoreError) in
+  ///
+  /// - Returns: whether there was none before.
+  private func beginSession() throws(StoreError) -> Bool {
+    try changingManifest { (state) throws(StoreError) -> Bool in
       let isBegun = try appender.withLock { (appender) throws(StoreError) in
         try appender.checkWritable(path: path)
         return appender.active != nil
       }
-      if isBegun { return }
+      if isBegun { return false }
       if let segment = state.resumable {
         if !planted(.appendBeforeUnclean) { try replaceManifest(&state) { $0.isClean = false } }
         state.resumable = nil
@@ -78,7 +78,7 @@ extension Engine {
           appender.sealed.removeAll { $0 === segment }
           appender.start(in: segment, at: segment.usage.end)
         }
-        return
+        return true
       }
       let known = appender.withLock { $0.sealed }
       let segment = try createSegment(
@@ -90,6 +90,7 @@ extension Engine {
         manifest.openSegments = [entry]
       }
       appender.withLock { $0.start(in: segment, at: SegmentHeader.byteCount) }
+      return true
     }
   }
 

@@ -36,15 +36,22 @@ extension Engine {
     if let failure { throw failure }
   }
 
-  /// Has one round run soon after the first write, for what the processes before have left. Those that
+  /// Has a round run soon after the first write, for what the processes before have left. Those that
   /// end, or are killed, before their first segment is full and the first interval is over would leave
-  /// everything to the next, for ever.
+  /// everything to the next, for ever. Where rounds are not wanted, space is given back nevertheless, and
+  /// a checkpoint made.
   func requestFirstRound() {
     let hasSegments = appender.withLock { !$0.sealed.isEmpty }
-    guard hasSegments || index.expirableCount > 0 else { return }
-    guard configuration.maintenanceInterval != nil else { return requestCompaction() }
-    maintenanceQueue.run { [self] in
-      attempt("maintenance") { () throws(StoreError) in try maintain() }
+    guard hasSegments || index.expirableCount > 0 || configuration.freeDiskSpaceFloor != nil
+    else { return }
+    guard configuration.maintenanceInterval != nil else {
+      requestCompaction()
+      return requestCheckpoint()
+    }
+    handle.hold(self)
+    maintenanceQueue.run { [handle] in
+      guard let engine = handle.engine else { return }
+      engine.attempt("maintenance") { () throws(StoreError) in try engine.maintain() }
     }
   }
 

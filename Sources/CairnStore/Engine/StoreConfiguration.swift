@@ -70,8 +70,8 @@ public struct StoreConfiguration: Sendable {
   public var freeDiskSpaceFloor: Int?
 
   /// How often the store looks after itself while it is open: removes what has expired, keeps
-  /// `freeDiskSpaceFloor`. `nil`: only when `Store.maintain` is called. Less than a millisecond is refused.
-  /// Default 60 s.
+  /// `freeDiskSpaceFloor`; and once soon after its first write, for what was left before. `nil`: only when
+  /// `Store.maintain` is called. Less than a millisecond is refused. Default 60 s.
   ///
   /// It runs on a thread that the store has only where there is something to wait for.
   public var maintenanceInterval: Duration? = .seconds(60)
@@ -92,7 +92,8 @@ public struct StoreConfiguration: Sendable {
   public var clock: any WallClock = SystemClock()
 
   /// Told of every entry that goes, with the cause, on the thread that caused it, after the
-  /// change, outside all locks: it may use the store. Default `nil`.
+  /// change, outside all locks: it may use the store. Of what maintenance removed just before a close it may
+  /// be told after it. Default `nil`.
   ///
   /// With an observer, an overwrite costs a copy of the key.
   public var removalObserver: (@Sendable (RemovalEvent) -> Void)?

@@ -125,8 +125,8 @@ struct Verifier: ~Copyable {
       } catch {
         switch error {
         case .unsafeFile: throw .corrupt(Corruption(file: name, offset: 0, cause: .unsafeFile))
-        case .unsupportedVersion:
-          throw .corrupt(Corruption(file: name, offset: 8, cause: .badHeader))
+        // Of a later version: it is left aside, as by an open.
+        case .unsupportedVersion: return
         default: throw error
         }
       }

@@ -14,8 +14,9 @@ package final class UsageTotal: Sendable {
   package var pinnedByteCount: Int { pinnedBytes.load(ordering: .relaxed) }
 }
 
-/// What the records of a segment amount to. Atomics, so that statistics need no lock; only the
-/// holder of the appender's lock changes them.
+/// What the records of a segment amount to. Atomics, so that statistics need no lock. The holder of the
+/// appender's lock changes them, but not it alone: a compaction takes a segment's share away without it, so
+/// all additions are atomic.
 package final class SegmentUsage: Sendable {
   let total: UsageTotal
   private let liveBytes = Atomic(0)

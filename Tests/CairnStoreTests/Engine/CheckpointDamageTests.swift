@@ -64,6 +64,18 @@ struct CheckpointDamageTests {
     }
   }
 
+  @Test("One of another major version is left aside, and is no damage")
+  func otherVersion() throws {
+    let fixture = try CheckpointFixture()
+    var bytes = try #require(fixture.image.files[fixture.name])
+    bytes[8] = 2
+    let image = try fixture.binding(bytes)
+    let directory = try TemporaryDirectory()
+    try image.write(to: directory.store)
+    #expect(try Store.verify(path: directory.store).errors.isEmpty)
+    #expect(try fixture.expectSound(at: directory.store).source == .scan)
+  }
+
   @Test("An older checkpoint of the same store under the newest one's name is not taken for it")
   func stale() throws {
     let fixture = try CheckpointFixture()

@@ -142,11 +142,13 @@ struct MaintenanceTests {
 
   @Test(
     "What processes leave that are killed before a round is given back by those that come after",
-    arguments: [true, false])
-  func killedEarly(expires: Bool) throws {
+    arguments: [(expires: true, hasRounds: true), (false, true), (false, false)])
+  func killedEarly(expires: Bool, hasRounds: Bool) throws {
     var most = 0
     for session in 0..<100 {
-      let (process, store) = try open()
+      let (process, store) = try open {
+        if !hasRounds { $0.maintenanceInterval = nil }
+      }
       for number in 0..<20 {
         try store.setValue(
           [UInt8](repeating: 5, count: 1000), forKey: "\(expires ? session : 0) \(number)",
@@ -160,6 +162,41 @@ struct MaintenanceTests {
     }
     // 80 KB are live at most, 2 MB were written.
     #expect(most < 700 << 10, "\(most)")
+  }
+
+  @Test("The floor of free space is kept by processes that end early too")
+  func floorKeptEarly() throws {
+    for session in 0..<60 {
+      let (process, store) = try open(capacity: 4 << 20) {
+        $0.segmentByteLimit = 8 << 20
+        $0.freeDiskSpaceFloor = 3 << 20
+      }
+      try fill(store, 30, byteCount: 1000 + session)
+      try store.setValue([UInt8](repeating: 5, count: 30_000), forKey: "\(1000 + session)")
+      process.queue.runAll(dueAfter: .zero)
+      try store.close()
+      process.queue.runAll(dueAfter: .zero)
+      // One session's writes may lie beside.
+      #expect(disk.allocatedByteCount < (1 << 20) + (256 << 10), "\(session)")
+    }
+  }
+
+  @Test(
+    "Processes that are killed early leave no more to be replayed than one may",
+    arguments: [true, false])
+  func replayedEarly(hasRounds: Bool) throws {
+    for session in 0..<60 {
+      let (process, store) = try open {
+        $0.checkpointByteThreshold = 64 << 10
+        if !hasRounds { $0.maintenanceInterval = nil }
+      }
+      #expect(try store.statistics().recovery.replayedRecordCount < 200)
+      for number in 0..<20 {
+        try store.setValue([UInt8](repeating: 5, count: 1000), forKey: "\(session) \(number)")
+        process.queue.runAll(dueAfter: .zero)
+      }
+      process.kill()
+    }
   }
 
   @Test("A process that only reads leaves all as it is")
