@@ -60,6 +60,8 @@ struct BenchOptionsTests {
   @Test("a plain run compares with the reference at a million keys, a narrowed one does not")
   func plan() throws {
     let plain = Plan(BenchOptions())
+    #expect(plain.repeatingSeconds == 80)
+    #expect(Plan(BenchOptions(isEveryStore: true)).repeatingSeconds == nil)
     #expect(
       plain.sections.map(\.valueByteCount) == [100, 1_024, 16_384, 262_144, 100, 100, 100, 100])
     #expect(plain.sections[4...6].map(\.keyCount) == [1_000, 10_000, 100_000])
@@ -68,6 +70,7 @@ struct BenchOptionsTests {
     #expect(plain.sections.last?.stores == [.cairn, .bareMap])
     #expect(plain.sections.prefix(4).allSatisfy { $0.keyCount <= 50_000 })
     let narrowed = Plan(BenchOptions(keyCount: 100_000, valueByteCount: 100))
+    #expect(narrowed.repeatingSeconds == nil)
     #expect(narrowed.sections.map(\.keyCount) == [100_000])
   }
 

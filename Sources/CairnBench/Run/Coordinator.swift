@@ -12,13 +12,15 @@ struct Coordinator {
   /// Rounds that take longer are not repeated: the time is spent where figures scatter.
   private static let repeatableSeconds = 1.0
 
+  private let begin = monotonicNanoseconds()
+
   /// Runs a section and returns its results, ordered by workload, then by store.
   mutating func run(_ section: Plan.Section) throws -> [BenchResult] {
     var stores = try section.stores.map { try StoreRun(kind: $0, worker: startWorker($0, section)) }
     var results: [BenchResult] = []
     for workload in Workload.runOrder where section.workloads.contains(workload) {
       for index in stores.indices { stores[index].beginRow() }
-      for round in 0..<section.roundCount(of: workload) {
+      for round in 0..<section.roundCount(of: workload) where round == 0 || mayRepeat {
         // Every other round the other way about: none always follows the same neighbour.
         let order = round.isMultiple(of: 2) ? Array(stores.indices) : stores.indices.reversed()
         for index in order where stores[index].takesPart(in: workload) {
@@ -41,6 +43,11 @@ struct Coordinator {
       let rightRank = order.firstIndex(of: right.element.workload) ?? 0
       return (leftRank, left.offset) < (rightRank, right.offset)
     }.map(\.element)
+  }
+
+  private var mayRepeat: Bool {
+    guard let limit = plan.repeatingSeconds else { return true }
+    return Double(monotonicNanoseconds() - begin) < limit * 1e9
   }
 
   private func runRound(

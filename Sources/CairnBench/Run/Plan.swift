@@ -17,8 +17,12 @@ struct Plan: Sendable {
   }
 
   var sections: [Section]
+  /// After so many seconds rounds are not repeated any more; `nil`: always. A run that nothing narrows is to be
+  /// over within two minutes, also on a slow machine.
+  let repeatingSeconds: Double?
 
   init(_ options: BenchOptions) {
+    repeatingSeconds = options.includesMemorySections && !options.isEveryStore ? 80 : nil
     if options.isScale {
       sections = (options.keyCount.map { [$0] } ?? Self.scaleKeyCounts).map { count in
         Section(
