@@ -111,8 +111,7 @@ struct ReportTests {
 
   @Test func `statistics say what to do about dead bytes and expired keys`() throws {
     try manySegments(store)
-    try cairn(bytes: (["delete", store] + (0..<40).map { "key \($0)" }).map { Array($0.utf8) })
-    try cairn("put", store, "short", "value", "--ttl", "0.01")
+    try removeMany(store, count: 40)
     let outcome = try cairn("stats", store)
     #expect(outcome.text.contains("\ncairn compact gives back about 38."))
     #expect(outcome.text.contains("\n1 key has expired: cairn trim --expired removes "))

@@ -82,6 +82,21 @@ func manySegments(_ path: String) throws {
   try store.close()
 }
 
+/// Removes the first keys of such a store and leaves one that has expired, with nothing done in the background.
+func removeMany(_ path: String, count: Int) throws {
+  struct NoQueue: BackgroundQueue {
+    func run(_ job: @escaping @Sendable () -> Void) {}
+    func run(after delay: Duration, _ job: @escaping @Sendable () -> Void) {}
+  }
+  let store = try Store(
+    path: path, configuration: StoreConfiguration(),
+    environment: Environment(fileSystem: SystemFileSystem(), background: NoQueue()),
+    readOnly: false)
+  for number in 0..<count { _ = try store.removeValue(forKey: "key \(number)") }
+  try store.setValue("value", forKey: "short", lifetime: .milliseconds(1))
+  try store.close()
+}
+
 extension String {
   fileprivate func components(separatedBy separator: String) -> [Substring] {
     split(separator: separator, omittingEmptySubsequences: false)

@@ -104,7 +104,7 @@ extension Store {
   /// Removes the entries whose lifetime has ended or that were idle for too long. No read finds them
   /// anyway; they take memory and count as live bytes.
   ///
-  /// - Returns: what was removed.
+  /// - Returns: what this call removed; a round of maintenance may have removed others just before.
   /// - Throws: as `trim(toCount:order:durability:)`.
   /// - Complexity: O(1) where no entry can expire, else O(keys). Records are looked at only in
   ///   segments in which something can have expired.

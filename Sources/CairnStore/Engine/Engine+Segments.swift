@@ -33,7 +33,9 @@ extension Engine {
       do throws(StoreError) {
         switch room {
         case .ready: preconditionFailure("with room there is a value")
-        case .needsSession: if try beginSession() { requestFirstRound() }
+        case .needsSession:
+          // Not beside a trim or a compaction that somebody asks for, who is told what it did.
+          if try beginSession(), !isRemoval { requestFirstRound() }
         case .needsNext: try prepareNextSegment()
         case .needsOwnSegment:
           // It will be full at once; what follows it must be there, also for a removal.

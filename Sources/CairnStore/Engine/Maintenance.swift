@@ -36,7 +36,7 @@ extension Engine {
     if let failure { throw failure }
   }
 
-  /// Has a round run soon after the first write, for what the processes before have left. Those that
+  /// Has a round run soon after a session's first write, unless that is a removal, for what the processes before have left. Those that
   /// end, or are killed, before their first segment is full and the first interval is over would leave
   /// everything to the next, for ever. Where rounds are not wanted, space is given back nevertheless, and
   /// a checkpoint made.
