@@ -8,6 +8,8 @@ final class BackgroundFlags: Sendable {
   let syncDelay = Atomic(Int64.max)
   let prefaulting = Atomic(false)
   let compacting = Atomic(false)
+  /// Whether a session has begun and its first round of maintenance was not asked for yet.
+  let firstRoundDue = Atomic(false)
   /// Whether rounds of maintenance are run.
   let maintaining = Atomic(false)
 }

@@ -46,6 +46,7 @@ extension Engine {
 
   /// Gives what was removed the durability it was promised, and says what it was.
   func finish(_ removal: Removal, _ durability: Durability?) throws(StoreError) -> RemovalSummary {
+    requestFirstRound()
     if removal.summary.count > 0 { requestCompaction() }
     try commit(removalThrough: removal.lastSequence, durability)
     return removal.summary
@@ -168,7 +169,7 @@ extension Engine {
   ) throws(StoreError) {
     defer { if !removal.holdsEvents { tell(&removal) } }
     let byteCount = victims.reduce(0) { $0 + $1.header.byteCount + Appender.syncMarkByteCount }
-    try withRoom(byteCount: byteCount, isRemoval: true) {
+    try withRoom(byteCount: byteCount, isRemoval: true, isPart: true) {
       (appender: inout Appender) throws(StoreError) in
       for victim in victims {
         guard let place = unchanged(victim, in: removal) else { continue }

@@ -1,12 +1,17 @@
+internal import Synchronization
+
 extension Engine {
   // MARK: Room for records
 
   /// Runs `body` under the appender's lock with room for `byteCount` bytes of records.
   ///
-  /// - Parameter mayCompact: whether to compact where there is none.
+  /// - Parameters:
+  ///   - isPart: whether it is part of a trim or a compaction that somebody asks for, who is told what
+  ///     it did: the session's first round comes after it.
+  ///   - mayCompact: whether to compact where there is none.
   @inline(__always)
   func withRoom<Value>(
-    byteCount: Int, isRemoval: Bool, mayCompact: Bool = true,
+    byteCount: Int, isRemoval: Bool, isPart: Bool = false, mayCompact: Bool = true,
     _ body: (inout Appender) throws(StoreError) -> Value
   ) throws(StoreError) -> Value {
     var bodyFailure: StoreError?
@@ -34,8 +39,8 @@ extension Engine {
         switch room {
         case .ready: preconditionFailure("with room there is a value")
         case .needsSession:
-          // Not beside a trim or a compaction that somebody asks for, who is told what it did.
-          if try beginSession(), !isRemoval { requestFirstRound() }
+          try beginSession()
+          if !isPart { requestFirstRound() }
         case .needsNext: try prepareNextSegment()
         case .needsOwnSegment:
           // It will be full at once; what follows it must be there, also for a removal.
@@ -61,15 +66,14 @@ extension Engine {
 
   /// Makes the first write after an open possible: the manifest no longer says that the store is
   /// clean, and there is an active segment.
-  ///
-  /// - Returns: whether there was none before.
-  private func beginSession() throws(StoreError) -> Bool {
-    try changingManifest { (state) throws(StoreError) -> Bool in
+  private func beginSession() throws(StoreError) {
+    try changingManifest { (state) throws(StoreError) in
       let isBegun = try appender.withLock { (appender) throws(StoreError) in
         try appender.checkWritable(path: path)
         return appender.active != nil
       }
-      if isBegun { return false }
+      if isBegun { return }
+      defer { backgroundFlags.firstRoundDue.store(true, ordering: .relaxed) }
       if let segment = state.resumable {
         if !planted(.appendBeforeUnclean) { try replaceManifest(&state) { $0.isClean = false } }
         state.resumable = nil
@@ -80,7 +84,7 @@ extension Engine {
           appender.sealed.removeAll { $0 === segment }
           appender.start(in: segment, at: segment.usage.end)
         }
-        return true
+        return
       }
       let known = appender.withLock { $0.sealed }
       let segment = try createSegment(
@@ -92,7 +96,6 @@ extension Engine {
         manifest.openSegments = [entry]
       }
       appender.withLock { $0.start(in: segment, at: SegmentHeader.byteCount) }
-      return true
     }
   }
 

@@ -36,11 +36,16 @@ extension Engine {
     if let failure { throw failure }
   }
 
-  /// Has a round run soon after a session's first write, unless that is a removal, for what the processes before have left. Those that
-  /// end, or are killed, before their first segment is full and the first interval is over would leave
-  /// everything to the next, for ever. Where rounds are not wanted, space is given back nevertheless, and
-  /// a checkpoint made.
+  /// Has a session's first round run soon, unless it was asked for before: after the first write, and
+  /// where that is part of a trim or a compaction by hand, after all of it.
+  ///
+  /// It is for what the processes before have left. Those that end, or are killed, before their first
+  /// segment is full and the first interval is over would leave everything to the next, for ever. Where
+  /// rounds are not wanted, space is given back nevertheless, and a checkpoint made.
   func requestFirstRound() {
+    guard backgroundFlags.firstRoundDue.load(ordering: .relaxed),
+      backgroundFlags.firstRoundDue.exchange(false, ordering: .relaxed)
+    else { return }
     let hasSegments = appender.withLock { !$0.sealed.isEmpty }
     guard hasSegments || index.expirableCount > 0 || configuration.freeDiskSpaceFloor != nil
     else { return }

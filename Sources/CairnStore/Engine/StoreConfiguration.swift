@@ -70,8 +70,8 @@ public struct StoreConfiguration: Sendable {
   public var freeDiskSpaceFloor: Int?
 
   /// How often the store looks after itself while it is open: removes what has expired, keeps
-  /// `freeDiskSpaceFloor`; and once soon after its first write, unless that removes something, for what was
-  /// left before. `nil`: only when `Store.maintain` is called. Less than a millisecond is refused. Default 60 s.
+  /// `freeDiskSpaceFloor`; and once soon after its first write, for what was left before. `nil`: only when
+  /// `Store.maintain` is called. Less than a millisecond is refused. Default 60 s.
   ///
   /// It runs on a thread that the store has only where there is something to wait for.
   public var maintenanceInterval: Duration? = .seconds(60)

@@ -164,6 +164,52 @@ struct MaintenanceTests {
     #expect(most < 700 << 10, "\(most)")
   }
 
+  @Test(
+    "So it is by processes that begin with a removal", arguments: [true, false])
+  func killedEarly(removesMany: Bool) throws {
+    var most = 0
+    for _ in 0..<100 {
+      let (process, store) = try open { $0.maintenanceInterval = nil }
+      if removesMany {
+        try store.remove(keys: ["0", "1", "2"])
+      } else {
+        try store.removeValue(forKey: "0")
+      }
+      try fill(store, 20)
+      process.queue.runAll(dueAfter: .zero)
+      process.kill()
+      most = max(most, disk.allocatedByteCount)
+    }
+    #expect(most < 700 << 10, "\(most)")
+  }
+
+  @Test(
+    "A removal of many or a compaction by hand that comes first is done before it",
+    arguments: [true, false])
+  func roundAfterTrim(trims: Bool) throws {
+    let (first, store) = try open()
+    try fill(store, 20)
+    try store.setValue("v", forKey: "short", lifetime: .seconds(20))
+    for _ in 0..<2 { try fill(store, 10) }
+    // What is left open has dead records, and is what a compaction goes on with.
+    try store.close()
+    first.kill()
+    clock.advance(by: .seconds(30))
+    let (process, reopened) = try open()
+    defer { process.kill() }
+    process.queue.runAll(dueAfter: .zero)
+    if trims {
+      #expect(try reopened.remove { key, _ in key.byteCount == 1 }.count == 10)
+    } else {
+      #expect(try reopened.compact().byteCountAfter > 0)
+    }
+    let before = try reopened.statistics()
+    process.queue.runAll(dueAfter: .zero)
+    let after = try reopened.statistics()
+    #expect(before.indexedKeyCount == (trims ? 11 : 21))
+    #expect(after.indexedKeyCount == (trims ? 10 : 20))
+  }
+
   @Test("The floor of free space is kept by processes that end early too")
   func floorKeptEarly() throws {
     for session in 0..<60 {

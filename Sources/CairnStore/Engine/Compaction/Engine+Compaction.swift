@@ -62,6 +62,7 @@ extension Engine {
   /// Compacts every segment with a dead byte.
   package func compact() throws(StoreError) -> CompactionReport {
     try checkWritable()
+    defer { requestFirstRound() }
     var report = CompactionReport()
     let failure = maintenance.withLock { state -> StoreError? in
       do throws(StoreError) {
@@ -201,7 +202,7 @@ extension Engine {
     }
     guard isNeeded else { return }
     // Begins a session where there is none, and with it seals what a close left open and full.
-    try withRoom(byteCount: 0, isRemoval: true, mayCompact: false) { _ in }
+    try withRoom(byteCount: 0, isRemoval: true, isPart: true, mayCompact: false) { _ in }
     var hasLeft = false
     while !hasLeft {
       try prepareNextSegment()
