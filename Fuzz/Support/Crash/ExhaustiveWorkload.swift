@@ -4,6 +4,7 @@ import CairnStore
 struct ExhaustiveWorkload {
   private let operations: [Operation]
   private let meanwhile: Operation?
+  private let cutsRecoveries: Bool
   private let search: CutSearch
   /// What it begins with: everything is there for good.
   private let disk: SimulatedDisk
@@ -14,6 +15,7 @@ struct ExhaustiveWorkload {
   ) throws {
     operations = workload.operations
     meanwhile = workload.meanwhile
+    cutsRecoveries = workload.cutsRecoveries
     self.search = search
     let session = Session(on: disk, ModelStore(), search.configuration)
     defer { session.process.kill() }
@@ -79,7 +81,9 @@ struct ExhaustiveWorkload {
     func check(_ place: String) throws {
       let (disk, legal) = (session.process.fileSystem.disk, session.model.afterPowerCut)
       try search.checkCuts(disk, legal: legal, "\(place) \(name)")
-      try search.checkCutsInRecovery(disk, legal: legal, "\(place) \(name)")
+      if cutsRecoveries {
+        try search.checkCutsInRecovery(disk, legal: legal, "\(place) \(name)")
+      }
     }
     try search.watching(session.process) { [meanwhile] call, number, isNew in
       // A process may also die in the middle of a write into a mapping.
@@ -126,7 +130,8 @@ struct ExhaustiveWorkload {
     search.countKill()
     try search.checkRecovery(
       on: session.process.fileSystem.disk, legal: session.model.afterDeath,
-      cutLegal: session.model.afterPowerCut, as: "cuts in recovery after a kill",
+      cutLegal: cutsRecoveries ? session.model.afterPowerCut : nil,
+      as: "cuts in recovery after a kill",
       "from a death of the process \(place)")
   }
 }
