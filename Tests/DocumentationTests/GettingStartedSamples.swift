@@ -73,6 +73,29 @@ struct GettingStartedSamples {
     }
   }
 
+  @Test("A tag keeps the values of another version apart")
+  func tag() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        func open(_ coder: ValueCoder<Page>) throws -> DiskCache<String, Page> {
+          try DiskCache(
+            path: "pages.cairn", configuration: .unlimited, keyCoder: .string, valueCoder: coder)
+        }
+        let old = try open(.json())
+        try old.setValue(Page(title: "Home", body: "old"), forKey: "/")
+        try old.close()
+
+        let coder = ValueCoder<Page>.json().tagged(2)
+
+        let new = try open(coder)
+        #expect(throws: CacheError.self) { try new.value(forKey: "/") }
+        let page = try await new.value(forKey: "/") { try await fetch("/") }
+        #expect(page.title == "/")
+        #expect(try new.value(forKey: "/") == page)
+      }
+    }
+  }
+
   @Test("A cache in memory")
   func memory() {
     let cache = MemoryCache<String, Int>(configuration: .init(countLimit: 100, costLimit: nil))

@@ -74,6 +74,28 @@ struct LoadingSamples {
     }
   }
 
+  @Test("That there is none is kept too")
+  func absent() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        let known = try TieredCache<String, Page?>(
+          path: "known.cairn",
+          configuration: TieredCacheConfiguration(
+            memory: MemoryCacheConfiguration(countLimit: 1_000, costLimit: nil), disk: .unlimited))
+
+        let page = try await known.value(forKey: "/none") {
+          let page = try await fetchIfThere("/none")
+          return Loaded(page, lifetime: page == nil ? .seconds(5) : .seconds(3600))
+        }
+
+        #expect(page == nil)
+        let kept: Page?? = try known.value(forKey: "/none")
+        #expect(kept == .some(nil))
+        #expect(known.loadStatistics.startedCount == 1)
+      }
+    }
+  }
+
   @Test("What is published and then removed is loaded anew")
   func invalidate() async {
     await #expect(processExitsWith: .success) {

@@ -46,6 +46,11 @@ func fetchWithAge(_ url: String) async throws -> (Page, Duration) {
   (try await fetch(url), .seconds(30))
 }
 
+/// The page, if there is one.
+func fetchIfThere(_ url: String) async throws -> Page? {
+  url == "/none" ? nil : try await fetch(url)
+}
+
 func publish(_ page: Page, _ url: String) async throws {
   await Origin.shared.publish(page, url)
 }

@@ -20,6 +20,10 @@ uint32_t cairn_crc32c(uint32_t state, const void *bytes, size_t count);
 /// does: one pass over memory instead of two. Call only where supported.
 uint32_t cairn_crc32c_copy(uint32_t state, void *target, const void *source, size_t count);
 
+/// Asks the processor for the cache line at an address, without waiting for it. Any address may be given;
+/// one that cannot be read is left alone.
+static inline void cairn_prefetch(const void *address) { __builtin_prefetch(address); }
+
 /// fallocate(2), not glibc's posix_fallocate, which would emulate it by touching every block.
 /// Returns 0, or -1 with `errno`.
 int cairn_fallocate(int descriptor, int64_t offset, int64_t count);

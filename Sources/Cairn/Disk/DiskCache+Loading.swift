@@ -9,7 +9,9 @@ extension DiskCache {
   ///     }
   ///
   /// However many ask for a key at the same time, it is loaded once; all that is said of
-  /// `MemoryCache.value(forKey:orLoad:)` holds here. A value that cannot be written to disk is handed out
+  /// `MemoryCache.value(forKey:orLoad:)` holds here. A value that another version of the program has written,
+  /// and this one cannot decode or knows by another tag, is removed and loaded anew, whatever the policies
+  /// of the configuration say of a read. A value that cannot be written to disk is handed out
   /// all the same; the log tells why, and `loadStatistics` counts it.
   ///
   /// - Parameters:
@@ -34,9 +36,12 @@ extension DiskCache {
   public func value(
     forKey key: Key, orLoadEntry load: @escaping @Sendable () async throws -> Loaded<Value>
   ) async throws -> Value {
-    if let value = try value(forKey: key) { return value }
+    let found = try orDropped(key) { () throws(CacheError) in try value(forKey: key) }
+    if let found { return found }
     return try await loadValue(forKey: key, load) { [self] in
-      try fetch(key, counts: false) { (record) throws(CacheError) in try decode(record) }
+      try orDropped(key) { () throws(CacheError) in
+        try fetch(key, counts: false) { (record) throws(CacheError) in try decode(record) }
+      }
     } keep: { [events] (_, write) throws(CacheError) in
       let version = try write()
       if let version { events.tellFront(key, version: version) }

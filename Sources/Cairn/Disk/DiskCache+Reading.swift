@@ -274,6 +274,30 @@ extension DiskCache {
     }
     events.counters.undecodable.add()
     guard policy == .drop || plantedInCache(.droppedWhereKept) else { throw error }
+    try drop(key, version: version, error)
+  }
+
+  /// Calls `read`; where that throws since the value cannot be made sense of, the value is removed,
+  /// whatever the policy: who asks can make it anew.
+  @usableFromInline
+  func orDropped<Result>(
+    _ key: Key, _ read: () throws(CacheError) -> Result?
+  ) throws(CacheError) -> Result? {
+    do throws(CacheError) { return try read() } catch {
+      switch error {
+      case .changedType(let version, _, _), .undecodableValue(let version, _):
+        try keyCoder.encode(key) { (key) throws(CacheError) in
+          try drop(key, version: version, error)
+        }
+        return nil
+      default: throw error
+      }
+    }
+  }
+
+  private func drop(
+    _ key: RawSpan, version: UInt64, _ error: CacheError
+  ) throws(CacheError) {
     // That version alone: somebody may have written a newer one meanwhile.
     let isRemoved = try storing { () throws(StoreError) in
       if plantedInCache(.dropTakesNewValue) { return try store.removeValue(forKey: key) }

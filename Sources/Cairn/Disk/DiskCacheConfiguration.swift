@@ -16,11 +16,12 @@ public struct DiskCacheConfiguration: Sendable {
   public var namespace: String?
 
   /// What becomes of a value that was written under another tag of the value coder, when it is read.
-  /// Default `.keep`.
+  /// Default `.keep`. Calls that load what is missing load it anew, whatever is said here.
   public var changedTypePolicy: UnreadableValuePolicy = .keep
 
-  /// What becomes of a value that the value coder cannot decode, when it is read. Default `.keep`. Damaged
-  /// bytes are something else: they are always a `corrupt` error.
+  /// What becomes of a value that the value coder cannot decode, when it is read. Default `.keep`. Calls
+  /// that load what is missing load it anew, whatever is said here. Damaged bytes are something else: they
+  /// are always a `corrupt` error.
   public var undecodablePolicy: UnreadableValuePolicy = .keep
 
   /// What happens where the store is found corrupt when it is opened. Default `.refuse`.

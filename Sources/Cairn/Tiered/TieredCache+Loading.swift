@@ -24,7 +24,7 @@ extension TieredCache {
     forKey key: Key, cost: UInt64? = nil, lifetime: Duration? = nil, idleLimit: Duration? = nil,
     orLoad load: @escaping @Sendable () async throws -> Value
   ) async throws -> Value {
-    if let value = try value(forKey: key) { return value }
+    if let value = try readableValue(forKey: key) { return value }
     return try await loadValue(forKey: key) {
       Loaded(try await load(), cost: cost, lifetime: lifetime, idleLimit: idleLimit)
     }
@@ -36,8 +36,16 @@ extension TieredCache {
   public func value(
     forKey key: Key, orLoadEntry load: @escaping @Sendable () async throws -> Loaded<Value>
   ) async throws -> Value {
-    if let value = try value(forKey: key) { return value }
+    if let value = try readableValue(forKey: key) { return value }
     return try await loadValue(forKey: key, load)
+  }
+
+  /// The value of a key; what cannot be made sense of is removed.
+  @inlinable
+  func readableValue(forKey key: Key) throws(CacheError) -> Value? {
+    do throws(CacheError) { return try value(forKey: key) } catch {
+      return try disk.orDropped(key) { () throws(CacheError) in throw error }
+    }
   }
 
   @usableFromInline
@@ -46,7 +54,7 @@ extension TieredCache {
   ) async throws -> Value {
     let key = try tierKey(key)
     return try await disk.loadValue(forKey: key.key, load) { [self] in
-      try peek(key)
+      try disk.orDropped(key.key) { () throws(CacheError) in try peek(key) }
     } keep: { [held] (loaded, write) throws(CacheError) in
       let entry = PublishedEntry(
         loaded.value, key, loaded.cost, loaded.lifetime, loaded.idleLimit, held)

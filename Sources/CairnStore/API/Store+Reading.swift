@@ -64,9 +64,27 @@ extension Store {
   ) throws(StoreError) -> [[UInt8]?] {
     var values: [[UInt8]?] = []
     values.reserveCapacity(keys.count)
-    for key in keys { values.append(try value(forKey: key)) }
+    var hashes: [UInt64] = []
+    hashes.reserveCapacity(Store.groupKeyCount)
+    var rest = keys[...]
+    while !rest.isEmpty {
+      let group = rest.prefix(Store.groupKeyCount)
+      rest = rest.dropFirst(Store.groupKeyCount)
+      for key in group { hashes.append(key.withBytes { engine.prefetchEntry(of: $0) }) }
+      for hash in hashes { engine.prefetchRecord(ofHash: hash) }
+      for (number, key) in group.enumerated() {
+        values.append(
+          try key.withBytes { (key) throws(StoreError) in
+            try engine.value(forKey: key, hash: hashes[number])
+          })
+      }
+      hashes.removeAll(keepingCapacity: true)
+    }
     return values
   }
+
+  /// How many keys are looked for together: more would push each other out of the cache.
+  @usableFromInline static var groupKeyCount: Int { 16 }
 
   /// Calls `body` with each key that begins with `prefix`, until it returns `.stop`, in no order.
   ///

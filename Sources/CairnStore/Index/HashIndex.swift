@@ -94,6 +94,21 @@ package final class HashIndex: Sendable {
     }
   }
 
+  /// Asks the processor for where entries with this hash would be, without waiting, for a look that follows.
+  @inline(__always)
+  package func prefetch(_ hash: UInt64) {
+    shards[Self.shard(of: hash)].withLock { $0.prefetch(Self.stored(hash)) }
+  }
+
+  /// Calls `body` under the shard's lock with the first entry with this hash, if it has one and it is loaded.
+  /// This is no access.
+  @inline(__always)
+  package func peek(_ hash: UInt64, _ body: (IndexEntry) -> Void) {
+    shards[Self.shard(of: hash)].withLock { shard in
+      if let slot = shard.slot(of: Self.stored(hash)) { body(shard[slot]) }
+    }
+  }
+
   /// Calls `body` under the shard's lock with the entry that has this hash and location; returns
   /// whether it is still there. This is no access.
   @inline(__always)

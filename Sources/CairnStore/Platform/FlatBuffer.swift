@@ -1,3 +1,5 @@
+internal import CCairn
+
 /// A run of plain elements of fixed length, zero at first. Owns its memory.
 ///
 /// Unlike an array it has no reference count and no exclusivity checks, and all-zero memory comes
@@ -30,6 +32,14 @@ package struct FlatBuffer<Element: BitwiseCopyable>: ~Copyable, @unchecked Senda
       precondition(UInt(bitPattern: index) < UInt(bitPattern: count))
       unsafe base[index] = newValue
     }
+  }
+
+  /// Asks the processor for an element and what follows it, without waiting.
+  @inline(__always)
+  package func prefetch(_ index: Int) {
+    guard UInt(bitPattern: index) < UInt(bitPattern: count) else { return }
+    unsafe cairn_prefetch(base + index)
+    unsafe cairn_prefetch(base + min(index + 64 / MemoryLayout<Element>.stride, count - 1))
   }
 
   /// Moves `length` elements from `source` to `target`; the ranges may overlap.

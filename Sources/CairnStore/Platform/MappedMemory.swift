@@ -1,3 +1,5 @@
+internal import CCairn
+
 /// A mapped file. Owns the mapping; the last reference unmaps it, so a reader that holds one can
 /// go on reading after the file was unlinked.
 ///
@@ -35,6 +37,13 @@ package final class MappedMemory: @unchecked Sendable {
     // SAFETY: in bounds by the check above; the lifetime is tied to the owner of the mapping.
     let span = unsafe RawSpan(_unsafeStart: UnsafeRawPointer(base + offset), byteCount: count)
     return unsafe _overrideLifetime(span, borrowing: self)
+  }
+
+  /// Asks the processor for the bytes of the range, without waiting for them: cache line by cache line.
+  @inline(__always)
+  package func prefetch(at offset: Int, count: Int) {
+    precondition(offset >= 0 && count >= 0 && offset &+ count <= byteCount)
+    for line in stride(from: 0, to: count, by: 64) { unsafe cairn_prefetch(base + offset + line) }
   }
 
   /// Lets `encode` write the range, then tells the simulator's observer, if there is one.

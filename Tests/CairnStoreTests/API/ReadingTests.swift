@@ -19,6 +19,36 @@ struct ReadingTests {
     #expect(try store.value(forKey: [7]) == [1, 2, 3])
   }
 
+  @Test(
+    "Many values at once are those that are read one by one", arguments: [true, false],
+    [true, false])
+  func many(reopens: Bool, byCalls: Bool) throws {
+    let clock = ManualClock()
+    func open() throws -> Store {
+      try Store(
+        directory.store + " many",
+        .small {
+          $0.access = byCalls ? .systemCalls : .mapped; $0.clock = clock
+        })
+    }
+    var store = try open()
+    for number in 0..<300 where !number.isMultiple(of: 7) {
+      try store.setValue(
+        [UInt8](repeating: UInt8(number & 255), count: number * 13 % 1000), forKey: "\(number)",
+        lifetime: number.isMultiple(of: 5) ? .seconds(10) : nil)
+    }
+    if reopens {
+      try store.close()
+      store = try open()
+    }
+    clock.advance(by: .seconds(20))
+    for count in [0, 1, 15, 16, 17, 40, 300] {
+      let keys = (0..<count).map { "\($0 * 31 % 310)" } + ["3", "3"]
+      let values = try store.values(forKeys: keys)
+      #expect(try values == keys.map { try store.value(forKey: $0) })
+    }
+  }
+
   @Test("A missing key is nil in every form of reading")
   func missing() throws {
     #expect(try store.value(forKey: "none") == nil)

@@ -8,17 +8,22 @@ import Testing
 struct UnreadableValueTests {
   let scene = DiskScene()
 
+  private func coder(tag: UInt32, decodes: Bool = true) -> ValueCoder<String> {
+    .custom(
+      encode: { Array($0.utf8) },
+      decode: { bytes in
+        let text = String(decoding: [UInt8](copying: bytes), as: UTF8.self)
+        if !decodes && text != "anew" { throw CodingFailure("it will not") }
+        return text
+      }
+    ).tagged(tag)
+  }
+
   private func cache(
     tag: UInt32, decodes: Bool = true, _ policy: UnreadableValuePolicy = .keep,
     _ change: (inout DiskCacheConfiguration) -> Void = { _ in }
   ) throws -> DiskCache<String, String> {
-    let coder = ValueCoder<String>.custom(
-      encode: { Array($0.utf8) },
-      decode: { bytes in
-        if !decodes { throw CodingFailure("it will not") }
-        return String(decoding: [UInt8](copying: bytes), as: UTF8.self)
-      })
-    return try scene.cache(keys: .string, values: coder.tagged(tag)) {
+    try scene.cache(keys: .string, values: coder(tag: tag, decodes: decodes)) {
       $0.changedTypePolicy = policy
       $0.undecodablePolicy = policy
       change(&$0)
@@ -77,6 +82,47 @@ struct UnreadableValueTests {
       log.all == [
         "\(scene.path): removed: the value of version 1 was written with the tag 1, not 2"
       ])
+  }
+
+  @Test(
+    "A call that can load it does, whatever the policy; where the load fails, nothing is there",
+    arguments: [true, false], [true, false])
+  func loaded(hasOtherTag: Bool, inMemoryToo: Bool) async throws {
+    do {
+      let old = try cache(tag: 1)
+      try old.setValue("value", forKey: "key")
+      try old.setValue("value", forKey: "other")
+      try old.close()
+    }
+    struct Failure: Error {}
+    func check<Cache: DiskCaching>(
+      _ cache: Cache,
+      load: (String, @escaping @Sendable () async throws -> String) async throws -> String
+    ) async throws where Cache.Key == String, Cache.Value == String {
+      #expect(throws: CacheError.self) { try cache.value(forKey: "key") }
+      let loaded = try await load("key") { "anew" }
+      #expect(loaded == "anew")
+      #expect(try cache.value(forKey: "key") == "anew")
+      let fails: @Sendable () async throws -> String = { throw Failure() }
+      var failure: (any Error)?
+      do { _ = try await load("other", fails) } catch { failure = error }
+      #expect(failure is Failure)
+      #expect(try !cache.contains("other"))
+    }
+    let tag: UInt32 = hasOtherTag ? 2 : 1
+    if inMemoryToo {
+      let new = try TieredCache(
+        path: scene.path,
+        configuration: TieredCacheConfiguration(
+          memory: MemoryCacheConfiguration(countLimit: 10, costLimit: nil), disk: .unlimited),
+        keyCoder: .string, valueCoder: coder(tag: tag, decodes: hasOtherTag))
+      try await check(new) { try await new.value(forKey: $0, orLoad: $1) }
+      #expect(try new.statistics().disk.dropCount == 2)
+    } else {
+      let new = try cache(tag: tag, decodes: hasOtherTag)
+      try await check(new) { try await new.value(forKey: $0, orLoad: $1) }
+      #expect(try new.statistics().dropCount == 2)
+    }
   }
 
   @Test("The two policies are two")
