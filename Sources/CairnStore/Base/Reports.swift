@@ -124,7 +124,7 @@ public struct RecoveryReport: Sendable, Hashable {
 
 /// What a check of every byte of a store's files found.
 public struct VerificationReport: Sendable, Hashable {
-  /// Records that are sound.
+  /// Records that are sound: head and value. Tombstones and extensions, which have no value, count too.
   public var recordCount: Int = 0
   /// Bytes read.
   public var byteCount: Int = 0

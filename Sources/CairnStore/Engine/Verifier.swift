@@ -215,7 +215,7 @@ struct Verifier: ~Copyable {
       }
       isInBrokenBatch = !isAccepted
       isInHole = false
-      try checkBody(record, at: offset, scanner: &scanner, file: file)
+      let isSound = try checkBody(record, at: offset, scanner: &scanner, file: file)
       if let sequences, record.kind != .roll,
         !sequences.contains(header.baseSequence + UInt64(record.sequenceDelta))
       {
@@ -225,23 +225,28 @@ struct Verifier: ~Copyable {
         if next != byteCount { note(next, .badLength) }
         return
       }
-      report.recordCount += 1
+      if isSound { report.recordCount += 1 }
       offset = next
     }
     if let start = batch.start { note(start, .incompleteBatch) }
   }
 
   /// The value and the padding of a record.
+  ///
+  /// - Returns: whether the value is sound. Padding says nothing, so that salvage copies a record whose
+  ///   padding is damaged.
   private mutating func checkBody(
     _ record: RecordHeader, at offset: Int, scanner: inout SegmentScanner, file: File
-  ) throws(StoreError) {
+  ) throws(StoreError) -> Bool {
     let valueStart = offset + record.headByteCount
-    if try !scanner.hasValidValue(record, at: offset) {
+    let isSound = try scanner.hasValidValue(record, at: offset)
+    if !isSound {
       report.errors.append(Corruption(file: file.name, offset: valueStart, cause: .badValue))
     }
     let padding = valueStart + record.valueByteCount
     if try scanner.endOfData(from: padding, to: offset + record.byteCount) != padding {
       report.errors.append(Corruption(file: file.name, offset: padding, cause: .badPadding))
     }
+    return isSound
   }
 }
