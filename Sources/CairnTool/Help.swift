@@ -153,10 +153,12 @@ enum Help {
     usage: cairn verify STORE [--json]
 
     Reads every byte of every file of the store and checks it. The exit status is 3 if
-    something is damaged; each place is named by file and offset, the first 20 of them.
+    something is damaged; each place is named by file and offset, and by the key where a value is
+    damaged, the first 20 of them.
 
       --json   one object with "records", "bytes", "tornBytes" and "errors", each of these, and
-               all of them, with "file", "offset" and "cause"
+               all of them, with "file", "offset", "cause" and "key" (null where it is not known,
+               "keyBase64" where it is not UTF-8)
 
       $ cairn verify photos.cairn
     """
@@ -167,7 +169,8 @@ enum Help {
     Copies every entry whose newest record is sound into a new store at DESTINATION, where
     nothing or an empty directory must be. STORE is not changed; it may lack its manifest or
     any other file. A key whose newest record is damaged is left out: an older value is not put
-    in its place. Every place that is lost is named by file and offset.
+    in its place. Every place that is lost is named by file and offset, and by the key where that
+    is known.
 
     A record that is lost with its key may have been a newer value of a key, or its removal. So
     an older value may be back, and the command warns of it. When the command returns, the copy
@@ -178,7 +181,8 @@ enum Help {
 
       --json   one object with "entries", "bytes", "lostKeys", "lostBytes", "lostPlaces",
                "tornBytes", "manifest" (used, missing or damaged), "complete", "losses", each of
-               these with "file", "offset", "end" and "cause", and "warnings"
+               these with "file", "offset", "end", "cause" and "key" (or "keyBase64", or null), and
+               "warnings"
 
       $ cairn salvage photos.cairn rescued.cairn
     """

@@ -51,7 +51,7 @@ enum StatsCommand {
           ("clean", .bool(recovery.wasClean)),
           ("recordsReplayed", .integer(recovery.replayedRecordCount)),
           ("tornBytes", .integer(recovery.tornByteCount)),
-          ("damagedValues", .array(recovery.damagedValues.map(\.json))),
+          ("damagedValues", .array(recovery.damagedValues.map { .object($0.members) })),
           (
             "quarantinedFiles",
             .array(recovery.quarantinedFiles.map { JSON.string($0) })
@@ -64,10 +64,8 @@ enum StatsCommand {
 }
 
 extension Corruption {
-  /// The place as an object, in `stats` and `verify` alike.
-  var json: JSON {
-    .object([
-      ("file", .string(file)), ("offset", .integer(offset)), ("cause", .string(cause.rawValue)),
-    ])
+  /// The place as members of an object, in `stats` and `verify` alike.
+  var members: [(String, JSON)] {
+    [("file", .string(file)), ("offset", .integer(offset)), ("cause", .string(cause.rawValue))]
   }
 }

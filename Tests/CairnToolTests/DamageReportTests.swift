@@ -51,4 +51,26 @@ struct DamageReportTests {
     #expect(try cairn("verify", store).text.contains("\n2 sound records, "))
     #expect(try report("salvage", store, directory("out"), "--json").entries == 2)
   }
+
+  @Test func `verify names the key of a damaged value`() throws {
+    #expect(try cairn("verify", store).lines[0].hasSuffix("; key b\\x1B"))
+    let errors = try #require(try report("verify", store, "--json").errors)
+    #expect(errors.map(\.key) == ["b\u{1B}"])
+  }
+
+  @Test func `salvage names the key of a damaged value`() throws {
+    #expect(try cairn("salvage", store, directory("out")).lines[0].hasSuffix("; key b\\x1B"))
+    let report = try report("salvage", store, directory("other"), "--json")
+    #expect(try #require(report.losses).map(\.key) == ["b\u{1B}"])
+  }
+
+  @Test func `a key that is not UTF-8 is base64 in JSON`() throws {
+    let key: [UInt8] = [0x66, 0xFF]
+    try cairn(bytes: [Array("put".utf8), Array(store.utf8), key, Array("another value".utf8)])
+    try damage(Array("another value".utf8))
+    let errors = try #require(try report("verify", store, "--json").errors)
+    #expect(errors.last?.keyBase64 == Data(key))
+    let losses = try #require(try report("salvage", store, directory("out"), "--json").losses)
+    #expect(losses.contains { $0.keyBase64 == Data(key) })
+  }
 }

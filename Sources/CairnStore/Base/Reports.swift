@@ -132,6 +132,9 @@ public struct VerificationReport: Sendable, Hashable {
   public var tornByteCount: Int = 0
   /// All that is wrong.
   public var errors: [Corruption] = []
+  /// The keys of those errors that are damaged values. The record need not be the newest of its key, which
+  /// may be sound.
+  public var keys: [Corruption: [UInt8]] = [:]
 
   package init() {}
 }

@@ -241,7 +241,9 @@ struct Verifier: ~Copyable {
     let valueStart = offset + record.headByteCount
     let isSound = try scanner.hasValidValue(record, at: offset)
     if !isSound {
-      report.errors.append(Corruption(file: file.name, offset: valueStart, cause: .badValue))
+      let place = Corruption(file: file.name, offset: valueStart, cause: .badValue)
+      report.errors.append(place)
+      report.keys[place] = try scanner.withKey(of: record, at: offset) { $0.copied() }
     }
     let padding = valueStart + record.valueByteCount
     if try scanner.endOfData(from: padding, to: offset + record.byteCount) != padding {
