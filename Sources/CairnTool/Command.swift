@@ -34,7 +34,7 @@ enum Command: String, CaseIterable {
     case .get, .delete, .help: []
     case .keys: [.prefix, .long, .json]
     case .stats, .verify, .salvage, .compact, .backup, .export: [.json]
-    case .trim: [.count, .bytes, .olderThan, .expired, .json]
+    case .trim: [.count, .bytes, .olderThan, .expired, .order, .json]
     case .import: [.decode, .json]
     }
   }
@@ -42,12 +42,12 @@ enum Command: String, CaseIterable {
 
 /// What can be said with two dashes.
 enum Option: String, CaseIterable {
-  case ttl, prefix, long, json, decode, count, bytes, expired, help, version
+  case ttl, prefix, long, json, decode, count, bytes, expired, order, help, version
   case olderThan = "older-than"
 
   var takesValue: Bool {
     switch self {
-    case .ttl, .prefix, .decode, .count, .bytes, .olderThan: true
+    case .ttl, .prefix, .decode, .count, .bytes, .olderThan, .order: true
     case .long, .json, .expired, .help, .version: false
     }
   }

@@ -44,9 +44,11 @@ enum Help {
 
   static func page(for command: Command) -> Paragraphs { Paragraphs(text(for: command)) }
 
-  /// How a command is called: the first line of its page.
+  /// How a command is called: the first paragraph of its page, on one line.
   static func usage(of command: Command) -> String {
-    String(text(for: command).prefix { $0 != "\n" })
+    let text = text(for: command)
+    let paragraph = text[..<(text.firstRange(of: "\n\n")?.lowerBound ?? text.endIndex)]
+    return String(paragraph.replacing("\n", with: " "))
   }
 
   private static func text(for command: Command) -> String {
@@ -188,21 +190,30 @@ enum Help {
     """
 
   private static let trimText = """
-    usage: cairn trim STORE (--count N | --bytes SIZE | --older-than TIME | --expired) [--json]
+    usage: cairn trim STORE (--count N | --bytes SIZE | --older-than TIME | --expired)
+    [--order lru|largest] [--json]
 
     Removes keys. When the command returns, the removals survive power loss. The space on disk is
     given back by and by while the store is in use, or by cairn compact.
 
-      --count N           until at most N keys are left; those written longest ago go first
-      --bytes SIZE        until the live bytes are at most SIZE, in the same order; cairn stats
-                          shows how many there are. A number of bytes, or 500K, 10M, 2G
+      --count N           until at most N keys are left
+      --bytes SIZE        until the live bytes are at most SIZE; cairn stats shows how many there
+                          are. A number of bytes, or 500K, 10M, 2G
       --older-than TIME   those written longer ago than that: seconds, or 15m, 12h, 7d, 2w
       --expired           those that have expired; with --count and --bytes they go first
+      --order lru         with --count and --bytes, those read or written longest ago go first, as
+                          in the library; it is so without --order too
+      --order largest     those that take the most bytes go first
       --json              one object with "removed", "removedBytes" and "damaged"
+
+    When a value was read is known as far as a checkpoint has kept it. A program that only reads, as
+    cairn get does, or that writes little before it closes the store, leaves no trace; the order is
+    then that of writing.
 
     A key whose record is damaged stays; the exit status is then 3.
 
       $ cairn trim photos.cairn --count 5000
+      $ cairn trim photos.cairn --bytes 10G --order largest
       $ cairn trim photos.cairn --older-than 30d
     """
 

@@ -11,6 +11,9 @@ enum TrimCommand {
     guard given.count == 1, let goal = given.first else {
       throw invocation.usage("one of --count, --bytes, --older-than and --expired is needed")
     }
+    guard !invocation.has(.order) || goal == .count || goal == .bytes else {
+      throw invocation.usage("--order goes with --count and --bytes")
+    }
     let trim = try removal(goal, invocation)
     var configuration = StoreConfiguration()
     configuration.createsStore = false
@@ -38,17 +41,28 @@ enum TrimCommand {
     }
   }
 
+  private static func order(_ text: [UInt8]) -> TrimOrder? {
+    switch String(decoding: text, as: UTF8.self) {
+    case "lru": .leastRecentlyUsed
+    case "largest": .largestFirst
+    default: nil
+    }
+  }
+
   private static func removal(
     _ goal: Option, _ invocation: Invocation
   ) throws -> (Store) throws -> RemovalSummary {
+    let order =
+      invocation.has(.order)
+      ? try invocation.value(of: .order, TrimCommand.order, "lru or largest") : .leastRecentlyUsed
     switch goal {
     case .count:
       let count = try invocation.value(of: goal, Quantity.wholeNumber, "a whole number, as 5000")
-      return { try $0.trim(toCount: count) }
+      return { try $0.trim(toCount: count, order: order) }
     case .bytes:
       let byteCount = try invocation.value(
         of: goal, Quantity.byteCount, "a size, as 5000, 10M or 2G")
-      return { try $0.trim(toBytes: byteCount) }
+      return { try $0.trim(toBytes: byteCount, order: order) }
     case .olderThan:
       let age = try invocation.value(
         of: goal, Quantity.duration, "a time above 0, as 90, 12h or 7d")
