@@ -8,7 +8,13 @@ enum TrimCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try StoreLocation(argument: invocation.operands[0])
     let given = goals.filter { invocation.has($0) }
-    guard given.count == 1, let goal = given.first else {
+    if given.count > 1 {
+      let names = given.map { "--\($0.rawValue)" }
+      throw invocation.usage(
+        "only one of \(names.dropLast().joined(separator: ", ")) and \(names[names.count - 1]) "
+          + "may be given")
+    }
+    guard let goal = given.first else {
       throw invocation.usage("one of --count, --bytes, --older-than and --expired is needed")
     }
     guard !invocation.has(.order) || goal == .count || goal == .bytes else {

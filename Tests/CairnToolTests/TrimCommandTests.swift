@@ -73,6 +73,16 @@ struct TrimCommandTests {
     #expect(try cairn("keys", store).lines == ["a", "b", "c"])
   }
 
+  @Test func `one goal is needed, and no more than one`() throws {
+    let two = try cairn("trim", store, "--count", "10", "--bytes", "5")
+    #expect(two.status == 2)
+    #expect(
+      two.errors
+        == "cairn: trim: only one of --count and --bytes may be given; see cairn help trim\n")
+    let none = try cairn("trim", store)
+    #expect(none.errors.contains("one of --count, --bytes, --older-than and --expired is needed"))
+  }
+
   @Test func `by age`() throws {
     #expect(try report(cairn("trim", store, "--older-than", "1000", "--json")).removed == 0)
     // Times of writing are known to the second.
