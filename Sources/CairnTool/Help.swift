@@ -140,12 +140,13 @@ enum Help {
 
       live         the newest value of each key, with key and times
       dead         what was replaced or removed, until it is compacted
-      spare        space on disk for what is written next
+      spare        space in the segments for what is written next
+      other        checkpoints, the manifest, the reserve for a full disk, and the directory
+      on disk      all files of the store, as du counts them
       tombstones   records of removals
 
-      --json   one object with "keys", "liveBytes", "deadBytes", "allocatedBytes", "segments",
-               "segmentList", "tombstones", "pinnedBytes", "indexBytes", "formatVersion" and
-               "recovery"; in the list, objects with "id", "liveBytes", "deadBytes",
+      --json   one object with "keys", "liveBytes", "deadBytes", "allocatedBytes" (of
+               segments), "otherBytes", "onDiskBytes", "segments", "segmentList", "tombstones", "pinnedBytes", "indexBytes", "formatVersion" and "recovery"; in the list, objects with "id", "liveBytes", "deadBytes",
                "tombstones", "bytes", "allocatedBytes" and "sealed"
 
       $ cairn stats photos.cairn
@@ -224,8 +225,9 @@ enum Help {
     space of what was removed or replaced is given back. It needs some free space, about as much
     as one segment takes. It may be broken off at any time.
 
-      --json   one object with "bytesBefore", "bytesAfter", "removedSegments", "writtenSegments",
-               "copiedRecords", "droppedTombstones" and "unreadableSegments"
+      --json   one object with "bytesBefore" and "bytesAfter" (what the store takes on disk, as
+               cairn stats has it), "removedSegments", "writtenSegments", "copiedRecords",
+               "droppedTombstones" and "unreadableSegments"
 
     A file that is damaged stays as it is; the exit status is then 3.
 

@@ -8,7 +8,7 @@ enum SalvageCommand {
     let destination = try StoreLocation(argument: invocation.operands[1], named: "DESTINATION")
     let copy = UnfinishedCopy(at: destination, on: console)
     let progress = Progress(on: console)
-    let total = source.segmentByteCount()
+    let total = DiskUsage(source).segmentLength
     let report = try Store.salvage(path: source.path, to: destination.path) { done in
       copy.removeIfInterrupted()
       switch done.phase {

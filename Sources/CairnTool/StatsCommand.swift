@@ -5,25 +5,29 @@ import CommandText
 enum StatsCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try StoreLocation(argument: invocation.operands[0])
-    let (keyCount, statistics) = try location.read { store in
-      (try store.count(), try store.statistics())
+    let (keyCount, statistics, usage) = try location.read { store in
+      (try store.count(), try store.statistics(), DiskUsage(location))
     }
     if invocation.has(.json) {
-      try console.print(json(keyCount, statistics).text)
+      try console.print(json(keyCount, statistics, usage).text)
     } else {
-      for line in StatsPage(keyCount: keyCount, statistics: statistics).lines {
+      for line in StatsPage(keyCount: keyCount, statistics: statistics, usage: usage).lines {
         try console.print(line)
       }
     }
   }
 
-  private static func json(_ keyCount: Int, _ statistics: StoreStatistics) -> JSON {
+  private static func json(
+    _ keyCount: Int, _ statistics: StoreStatistics, _ usage: DiskUsage
+  ) -> JSON {
     let recovery = statistics.recovery
     return .object([
       ("keys", .integer(keyCount)),
       ("liveBytes", .integer(statistics.liveByteCount)),
       ("deadBytes", .integer(statistics.deadByteCount)),
-      ("allocatedBytes", .integer(statistics.allocatedByteCount)),
+      ("allocatedBytes", .integer(usage.segmentByteCount)),
+      ("otherBytes", .integer(usage.otherByteCount)),
+      ("onDiskBytes", .integer(usage.byteCount)),
       ("segments", .integer(statistics.segmentCount)),
       (
         "segmentList",

@@ -6,6 +6,7 @@ import CommandText
 struct StatsPage {
   let keyCount: Int
   let statistics: StoreStatistics
+  let usage: DiskUsage
 
   /// How many segments are listed: those with the most dead bytes.
   private static let segmentLimit = 10
@@ -17,23 +18,24 @@ struct StatsPage {
 
   private var figureLines: [String] {
     let recovery = statistics.recovery
-    let allocated = statistics.allocatedByteCount
-    let spare = max(0, allocated - statistics.liveByteCount - statistics.deadByteCount)
+    let (live, dead) = (statistics.liveByteCount, statistics.deadByteCount)
+    let spare = max(0, usage.segmentByteCount - live - dead)
+    let parts = live + dead + spare + usage.otherByteCount
     func size(_ label: String, _ byteCount: Int, _ meaning: String) -> [String] {
-      [
-        label, DisplayText.size(byteCount), DisplayText.percent(byteCount, of: allocated), meaning,
-      ]
+      [label, DisplayText.size(byteCount), DisplayText.percent(byteCount, of: parts), meaning]
     }
     let average =
       keyCount > 0 ? "\(DisplayText.size(statistics.liveByteCount / keyCount)) each" : ""
     var rows = [
       ["keys", DisplayText.count(keyCount), "", average],
-      size("live", statistics.liveByteCount, ""),
-      size("dead", statistics.deadByteCount, ""),
+      size("live", live, ""),
+      size("dead", dead, ""),
       size("spare", spare, ""),
+      size("other", usage.otherByteCount, ""),
       [
-        "on disk", DisplayText.size(allocated), "",
-        "in \(DisplayText.count(statistics.segmentCount, "segment"))",
+        "on disk", DisplayText.size(usage.byteCount), "",
+        "in \(DisplayText.count(statistics.segmentCount, "segment")) and "
+          + DisplayText.count(usage.otherFileCount, "other file"),
       ],
       ["tombstones", DisplayText.count(statistics.tombstoneCount), "", ""],
     ]
