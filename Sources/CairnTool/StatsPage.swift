@@ -20,18 +20,16 @@ struct StatsPage {
     let recovery = statistics.recovery
     let (live, dead) = (statistics.liveByteCount, statistics.deadByteCount)
     let spare = max(0, usage.segmentByteCount - live - dead)
-    let parts = live + dead + spare + usage.otherByteCount
-    func size(_ label: String, _ byteCount: Int, _ meaning: String) -> [String] {
-      [label, DisplayText.size(byteCount), DisplayText.percent(byteCount, of: parts), meaning]
-    }
+    let parts = [live, dead, spare, usage.otherByteCount]
+    let shares = zip(
+      ["live", "dead", "spare", "other"], zip(parts, DisplayText.percents(parts)))
     let average =
       keyCount > 0 ? "\(DisplayText.size(statistics.liveByteCount / keyCount)) each" : ""
     var rows = [
       ["keys", DisplayText.count(keyCount), "", average],
-      size("live", live, ""),
-      size("dead", dead, ""),
-      size("spare", spare, ""),
-      size("other", usage.otherByteCount, ""),
+    ]
+    rows += shares.map { label, part in [label, DisplayText.size(part.0), part.1, ""] }
+    rows += [
       [
         "on disk", DisplayText.size(usage.byteCount), "",
         "in \(DisplayText.count(statistics.segmentCount, "segment")) and "
@@ -40,7 +38,8 @@ struct StatsPage {
       ["tombstones", DisplayText.count(statistics.tombstoneCount), "", ""],
     ]
     if statistics.pinnedByteCount > 0 {
-      rows.append(size("pinned", statistics.pinnedByteCount, "removed, and still read"))
+      rows.append(
+        ["pinned", DisplayText.size(statistics.pinnedByteCount), "", "removed, and still read"])
     }
     var opened =
       switch recovery.source {
@@ -59,25 +58,31 @@ struct StatsPage {
       + ["format      \(statistics.formatVersion)", "last open   \(opened)"]
   }
 
+  /// The segments where something is dead. Each that is full has a few such bytes at its end, which say
+  /// nothing.
   private var segmentLines: [String] {
-    guard statistics.segmentCount > 1 else { return [] }
-    let shown = statistics.segments
+    let dead = statistics.segments
+      .filter { $0.deadByteCount * 100 >= $0.liveByteCount + $0.deadByteCount }
+      .filter { $0.deadByteCount > 0 }
       .sorted { ($1.deadByteCount, $0.id) < ($0.deadByteCount, $1.id) }
-      .prefix(StatsPage.segmentLimit)
+    guard statistics.segmentCount > 1, !dead.isEmpty else { return [] }
+    let shown = dead.prefix(StatsPage.segmentLimit)
     let rows = shown.map { segment in
-      let total = segment.liveByteCount + segment.deadByteCount
+      let percents = DisplayText.percents([segment.liveByteCount, segment.deadByteCount])
       return [
-        "\(segment.id)", DisplayText.size(segment.byteCount),
-        DisplayText.percent(segment.liveByteCount, of: total),
-        DisplayText.percent(segment.deadByteCount, of: total),
+        "\(segment.id)", DisplayText.size(segment.byteCount), percents[0], percents[1],
         DisplayText.count(segment.tombstoneCount), segment.isSealed ? "" : "open",
       ]
     }
     let lines = StatsPage.aligned([["segment", "size", "live", "dead", "tombstones", ""]] + rows)
-    let more = statistics.segmentCount - shown.count
-    return more > 0
-      ? lines + ["and \(DisplayText.count(more)) more with less that is dead; --json lists all"]
-      : lines
+    let others = statistics.segmentCount - shown.count
+    if others == 0 { return lines }
+    return lines + [
+      shown.count < dead.count
+        ? "and \(DisplayText.count(others)) more with less that is dead; --json lists all"
+        : "and \(DisplayText.count(others, "other", "others")) where next to nothing is dead; "
+          + "--json lists all"
+    ]
   }
 
   /// What is worth doing, or knowing.

@@ -27,6 +27,20 @@ struct StatsPageTests {
     return try #require(Int(outcome.text.prefix { $0.isNumber }))
   }
 
+  /// The whole percents that a page shows, and whether some are below one.
+  private func percents(_ lines: [String]) -> (shown: Int, isRounded: Bool) {
+    var sum = 0
+    var isRounded = false
+    for line in lines {
+      let words = line.split(separator: " ")
+      for (word, next) in zip(words, words.dropFirst()) where next == "%" {
+        isRounded = isRounded || word == "<1"
+        sum += Int(word) ?? 0
+      }
+    }
+    return (sum, isRounded)
+  }
+
   @Test func `on disk is every file of the store`() throws {
     for number in 0..<20 { try cairn("put", store, "key \(number)", "value") }
     let statistics = try report("stats", store, "--json")
@@ -48,5 +62,32 @@ struct StatsPageTests {
     #expect(compaction.bytesBefore == before)
     #expect(compaction.bytesAfter == after)
     #expect(after == (try diskUsage()))
+  }
+
+  @Test func `shares add up to 100`() throws {
+    for (live, dead) in [(3, 1), (1, 3), (1, 0), (20, 20), (37, 11)] {
+      let path = directory("store \(live) \(dead)")
+      let open = try Store(path: path)
+      let value = [UInt8](repeating: 1, count: 20_000)
+      for number in 0..<live + dead { try open.setValue(value, forKey: "key \(number)") }
+      for number in 0..<dead { _ = try open.removeValue(forKey: "key \(number)") }
+      try open.close()
+      let lines = try cairn("stats", path).lines.prefix { !$0.isEmpty }
+      let (shown, isRounded) = percents(Array(lines))
+      #expect(isRounded ? (99...100).contains(shown) : shown == 100, "\(lines)")
+    }
+  }
+
+  @Test func `segments without dead bytes are counted, not listed`() throws {
+    try manySegments(store)
+    let sound = try cairn("stats", store)
+    #expect(!sound.text.contains("\nsegment "))
+    try removeMany(store, count: 3)
+    let page = try cairn("stats", store).lines
+    let start = try #require(page.firstIndex { $0.hasPrefix("segment ") })
+    let rows = page[(start + 1)...].prefix { $0.first?.isNumber == true }
+    #expect((1...6).contains(rows.count), "\(page)")
+    #expect(!rows.contains { $0.contains("<1 %") }, "\(page)")
+    #expect(page[start + 1 + rows.count].hasSuffix(" others where next to nothing is dead; --json lists all"))
   }
 }
