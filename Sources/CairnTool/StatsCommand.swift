@@ -11,7 +11,9 @@ enum StatsCommand {
     if invocation.has(.json) {
       try console.print(json(keyCount, statistics, usage).text)
     } else {
-      for line in StatsPage(keyCount: keyCount, statistics: statistics, usage: usage).lines {
+      let page = StatsPage(
+        keyCount: keyCount, statistics: statistics, usage: usage, path: location.path)
+      for line in page.lines {
         try console.print(line)
       }
     }

@@ -7,6 +7,8 @@ struct StatsPage {
   let keyCount: Int
   let statistics: StoreStatistics
   let usage: DiskUsage
+  /// The store, as the command line has it.
+  let path: String
 
   /// How many segments are listed: those with the most dead bytes.
   private static let segmentLimit = 10
@@ -85,24 +87,32 @@ struct StatsPage {
     ]
   }
 
+  /// The path as a word of a shell's line, so that a hint can be pasted.
+  private var store: String {
+    let isPlain = !path.isEmpty && path.utf8.first != UInt8(ascii: "-")
+      && path.allSatisfy { $0.isLetter || $0.isNumber || "/._-+,@%".contains($0) }
+    let word = isPlain ? path : "'\(path.replacing("'", with: "'\\''"))'"
+    return DisplayText.line(word)
+  }
+
   /// What is worth doing, or knowing.
   private var advice: [String] {
     let recovery = statistics.recovery
     var lines: [String] = []
     let dead = statistics.deadByteCount
     if dead >= 1 << 20, dead >= statistics.allocatedByteCount / 4 {
-      lines.append("cairn compact gives back about \(DisplayText.size(dead)).")
+      lines.append("cairn compact \(store) gives back about \(DisplayText.size(dead)).")
     }
     let expired = statistics.indexedKeyCount - keyCount
     if expired > 0 {
       let keys = DisplayText.count(expired, "key has", "keys have")
-      lines.append("\(keys) expired: cairn trim --expired removes what is still held.")
+      lines.append("\(keys) expired: cairn trim \(store) --expired removes what is still held.")
     }
     if !recovery.damagedValues.isEmpty {
       let values = DisplayText.count(recovery.damagedValues.count, "value is", "values are")
       lines.append(
-        "\(values) damaged, the first in \(recovery.damagedValues[0]): cairn verify lists all"
-          + " damage, cairn salvage copies what is sound.")
+        "\(values) damaged, the first in \(recovery.damagedValues[0]): cairn verify \(store) lists"
+          + " all damage, cairn salvage \(store) DESTINATION copies what is sound.")
     }
     if !recovery.quarantinedFiles.isEmpty {
       let files = recovery.quarantinedFiles.map { DisplayText.line(Array($0.utf8)) }

@@ -90,4 +90,21 @@ struct StatsPageTests {
     #expect(!rows.contains { $0.contains("<1 %") }, "\(page)")
     #expect(page[start + 1 + rows.count].hasSuffix(" others where next to nothing is dead; --json lists all"))
   }
+
+  @Test func `the hints can be pasted`() throws {
+    try manySegments(store)
+    try removeMany(store, count: 40)
+    let text = try cairn("stats", store).text
+    #expect(text.contains("\ncairn compact \(store) gives back about 38."))
+    #expect(text.contains("\n1 key has expired: cairn trim \(store) --expired removes "))
+  }
+
+  @Test func `a path with spaces is quoted in hints`() throws {
+    let path = directory("my store's")
+    try manySegments(path)
+    try removeMany(path, count: 40)
+    #expect(
+      try cairn("stats", path).text.contains(
+        "\ncairn compact '\(directory("my store"))'\\''s' gives back about 38."))
+  }
 }
