@@ -8,6 +8,7 @@ enum Help {
 
       put STORE KEY [VALUE]       store a value, from the argument or standard input
       get STORE KEY               write a value to standard output
+      info STORE KEY              show what is known of a key: sizes, times, cost
       delete STORE KEY...         remove keys
       keys STORE                  list the keys
       stats STORE                 show the state of the store, and what to do about it
@@ -26,8 +27,8 @@ enum Help {
       $ cairn get notes.cairn greeting
       $ cairn stats notes.cairn
 
-    STORE is a directory; put and import make it if it is not there. get, keys, stats, verify,
-    salvage, backup and export write nothing to it. Options may stand anywhere; -- ends them.
+    STORE is a directory; put and import make it if it is not there. get, info, keys, stats,
+    verify, salvage, backup and export write nothing to it. Options may stand anywhere; -- ends them.
     --json has every report as JSON, for programs. What takes long says on a terminal how far it
     is. cairn --version tells the version.
 
@@ -55,6 +56,7 @@ enum Help {
     switch command {
     case .put: putText
     case .get: getText
+    case .info: infoText
     case .delete: deleteText
     case .keys: keysText
     case .stats: statsText
@@ -103,6 +105,27 @@ enum Help {
 
       $ cairn get notes.cairn greeting
       $ cairn get photos.cairn lake.jpg > lake.jpg
+    """
+
+  private static let infoText = """
+    usage: cairn info STORE KEY [--json]
+
+    Shows what the store knows of a key besides its value: the version, which is the number of the
+    write that made it; bytes of the value and of the metadata beside it; when it was written, when
+    it was last read or written, and when it expires; how long it may go without that; its cost. A
+    dash stands for what it does not have. The exit status is 1 if there is no such key.
+
+    The last access is known to within 1 % of how long ago it is. What was written since the last
+    checkpoint, which a program makes that has the store open for a while, counts as accessed when
+    the store is opened.
+
+    Times are in UTC. The value is not read: cairn get and cairn verify find damage in it.
+
+      --json   one object with "key" (or "keyBase64", where it is not UTF-8), "version",
+               "valueBytes", "metadataBytes", "written", "accessed", "expires",
+               "idleLimitMilliseconds" and "cost", the last three null where there is none
+
+      $ cairn info notes.cairn greeting
     """
 
   private static let deleteText = """
