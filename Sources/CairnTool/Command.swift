@@ -35,7 +35,7 @@ enum Command: String, CaseIterable {
     case .keys: [.prefix, .long, .json]
     case .info, .stats, .verify, .salvage, .compact, .backup, .export: [.json]
     case .trim: [.count, .bytes, .olderThan, .expired, .order, .json]
-    case .import: [.decode, .json]
+    case .import: [.decode, .ttl, .json]
     }
   }
 }

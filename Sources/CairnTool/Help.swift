@@ -274,7 +274,7 @@ enum Help {
     """
 
   private static let importText = """
-    usage: cairn import STORE DIRECTORY [--decode percent|none] [--json]
+    usage: cairn import STORE DIRECTORY [--decode percent|none] [--ttl TIME] [--json]
 
     Stores every file below DIRECTORY: the key is its path relative to DIRECTORY, the value its
     contents. An empty directory is stored as a key that ends in / and has an empty value.
@@ -286,14 +286,20 @@ enum Help {
     cut short, as by Ctrl-C, is completed by running it once more. Nothing is removed from the
     store.
 
+    A value counts as written when it is imported: when files were changed is not kept, so cairn
+    trim --older-than counts from the import.
+
       --decode percent   percent-decode the names, as the caches TMCache and PINCache write them;
                          a percent sign without two hexadecimal digits stands for itself
       --decode none      take every path as it is
+      --ttl TIME         the keys are gone after so long: seconds, or 15m, 12h, 7d, 2w; every file
+                         is then stored, also where its value is already there
       --json             one object that says what was done
 
     Without --decode, files that `cairn export` put into .cairn-encoded get their keys back.
 
       $ cairn import photos.cairn ~/photos
+      $ cairn import cache.cairn /tmp/pages --ttl 7d
     """
 
   private static let exportText = """
