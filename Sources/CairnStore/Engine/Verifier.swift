@@ -23,7 +23,7 @@ struct Verifier: ~Copyable {
     var report = VerificationReport()
     // The lock comes first: names change under a live writer.
     let lockFile = try directory.openFile(FileName.lock, mode: .readOnly)
-    if let lockFile, try !lockFile.lock(exclusively: false) { throw .locked(path: path) }
+    try lockFile?.lockStore(at: path, exclusively: false)
     defer { lockFile?.unlock() }
     let names = try directory.names()
     guard names.contains(FileName.manifest) else {

@@ -14,7 +14,10 @@ package final class File: Sendable {
     self.path = path
   }
 
-  deinit { fileSystem.close(descriptor) }
+  deinit {
+    HeldLocks.remove(self)
+    fileSystem.close(descriptor)
+  }
 
   /// Runs one call, naming this file in its error.
   private func named<Value>(
@@ -152,6 +155,7 @@ package final class File: Sendable {
 
   /// Gives up a lock that `lock` got.
   package func unlock() {
+    HeldLocks.remove(self)
     fileSystem.unlock(descriptor)
   }
 

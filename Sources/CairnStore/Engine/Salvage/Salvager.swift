@@ -27,7 +27,7 @@ struct Salvager: ~Copyable {
       let directory = try Directory(
         path: path, fileSystem: environment.fileSystem, readOnly: true)
       let lockFile = try directory.openFile(FileName.lock, mode: .readOnly)
-      if let lockFile, try !lockFile.lock(exclusively: false) { throw .locked(path: path) }
+      try lockFile?.lockStore(at: path, exclusively: false)
       defer { lockFile?.unlock() }
       var hasLostPages = false
       if let lockFile { hasLostPages = try SyncFailureMark(lockFile: lockFile).isSet() }
