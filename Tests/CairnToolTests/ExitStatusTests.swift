@@ -58,7 +58,7 @@ struct ExitStatusTests {
     let outcome = try cairn("get", store, "damaged")
     #expect(outcome.status == 3)
     #expect(outcome.output.isEmpty)
-    #expect(outcome.errors.hasPrefix("cairn: get: corrupt: seg-"))
+    #expect(outcome.errors.hasPrefix("cairn: get: \(store): corrupt: seg-"))
     #expect(outcome.errors.contains("at offset"))
     #expect(outcome.errors.utf8.count { $0 == UInt8(ascii: "\n") } == 1)
     #expect(try cairn("get", store, "sound").text == "sound")

@@ -114,6 +114,15 @@ public struct SystemFailure: Sendable, Hashable, CustomStringConvertible {
   package var callDescription: String { "\(call) \(path): \(reason) (errno \(errorNumber))" }
 }
 
+extension StoreError {
+  /// The same error, with the store's directory in it where it tells of damage and does not name one.
+  package func located(in directory: String) -> StoreError {
+    guard case .corrupt(var corruption) = self, corruption.directory == nil else { return self }
+    corruption.directory = directory
+    return .corrupt(corruption)
+  }
+}
+
 extension StoreError: CustomStringConvertible {
   /// The failure in one line, without keys and values, so that it may be logged.
   public var description: String {
@@ -129,7 +138,8 @@ extension StoreError: CustomStringConvertible {
       "\(path): a store cannot be kept on \(name)"
     case .unusableDestination(let path, let reason): "\(path): not usable: \(reason)"
     case .invalidConfiguration(let option, let reason): "configuration: \(option): \(reason)"
-    case .corrupt(let corruption): "corrupt: \(corruption)"
+    case .corrupt(let corruption):
+      "\(corruption.directory.map { "\($0): " } ?? "")corrupt: \(corruption)"
     case .invalidKey(let count, let limit):
       "a key has \(count) bytes; it must have from 1 to \(limit)"
     case .valueTooLarge(let count, let limit): "a value has \(count) bytes; the limit is \(limit)"

@@ -8,6 +8,7 @@ extension Engine {
       parts = try OpenedStore(
         path: path, configuration: configuration, environment: environment, readOnly: readOnly)
     } catch {
+      let error = error.located(in: path)
       guard !readOnly else { throw error }
       throw error.advisingToRead(path: path, fileSystem: environment.fileSystem)
     }

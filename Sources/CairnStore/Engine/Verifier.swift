@@ -65,7 +65,7 @@ struct Verifier: ~Copyable {
   ) throws(StoreError) {
     do { try body(&self) } catch {
       guard case .corrupt(let corruption) = error else { throw error }
-      report.errors.append(corruption)
+      report.errors.append(corruption.withoutDirectory)
     }
   }
 

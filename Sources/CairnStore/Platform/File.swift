@@ -14,6 +14,9 @@ package final class File: Sendable {
     self.path = path
   }
 
+  /// The path of the directory that it was opened in.
+  package var directoryPath: String { String(path.utf8.dropLast(name.utf8.count + 1)) ?? path }
+
   deinit {
     HeldLocks.remove(self)
     fileSystem.close(descriptor)

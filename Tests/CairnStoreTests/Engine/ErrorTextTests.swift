@@ -79,4 +79,46 @@ struct ErrorTextTests {
     }
     try Store(directory.store).close()
   }
+
+  @Test("A damaged value, read in any way, names the directory first")
+  func damagedValue() throws {
+    let store = try Store(directory.store)
+    try store.setValue("damaged value", forKey: "key")
+    try store.close()
+    let name = try damage("damaged value")
+    for readOnly in [true, false] {
+      let store = try Store(directory.store, readOnly: readOnly)
+      for text in [
+        text { _ = try store.value(forKey: "key") }, text { _ = try store.entry(forKey: "key") },
+        text { _ = try store.withValue(forKey: "key") { _ in } },
+        text { _ = try store.snapshot().value(forKey: "key") },
+      ] {
+        #expect(text.hasPrefix("\(directory.store): corrupt: \(name) at offset "), "\(text)")
+      }
+      try store.close()
+    }
+  }
+
+  @Test("A store that cannot be opened names the directory first")
+  func damagedManifest() throws {
+    try Store(directory.store).close()
+    try overwriteFile("\(directory.store)/MANIFEST", [1, 2, 3, 4], at: 0)
+    for readOnly in [true, false] {
+      let text = text { _ = try Store(directory.store, readOnly: readOnly) }
+      #expect(text.hasPrefix("\(directory.store): corrupt: MANIFEST at offset "), "\(text)")
+    }
+  }
+
+  /// Overwrites four bytes of a value and returns the name of its file.
+  private func damage(_ value: String) throws -> String {
+    for name in try FileManager.default.contentsOfDirectory(atPath: directory.store) {
+      guard name.hasPrefix("seg-"),
+        let place = try Data(contentsOf: URL(filePath: "\(directory.store)/\(name)"))
+          .range(of: Data(value.utf8))
+      else { continue }
+      try overwriteFile("\(directory.store)/\(name)", [1, 2, 3, 4], at: place.lowerBound)
+      return name
+    }
+    throw CocoaError(.fileNoSuchFile)
+  }
 }
