@@ -28,7 +28,7 @@ struct StatsPage {
     let average =
       keyCount > 0 ? "\(DisplayText.size(statistics.liveByteCount / keyCount)) each" : ""
     var rows = [
-      ["keys", DisplayText.count(keyCount), "", average],
+      ["keys", DisplayText.count(keyCount), "", average]
     ]
     rows += shares.map { label, part in [label, DisplayText.size(part.0), part.1, ""] }
     rows += [
@@ -89,7 +89,8 @@ struct StatsPage {
 
   /// The path as a word of a shell's line, so that a hint can be pasted.
   private var store: String {
-    let isPlain = !path.isEmpty && path.utf8.first != UInt8(ascii: "-")
+    let isPlain =
+      !path.isEmpty && path.utf8.first != UInt8(ascii: "-")
       && path.allSatisfy { $0.isLetter || $0.isNumber || "/._-+,@%".contains($0) }
     let word = isPlain ? path : "'\(path.replacing("'", with: "'\\''"))'"
     return DisplayText.line(word)

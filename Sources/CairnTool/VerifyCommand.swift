@@ -16,8 +16,11 @@ enum VerifyCommand {
           ("records", .integer(report.recordCount)),
           ("bytes", .integer(report.byteCount)),
           ("tornBytes", .integer(report.tornByteCount)),
-          ("errors", .array(
-              report.errors.map { .object($0.members + [JSON.member(key: report.keys[$0])]) })),
+          (
+            "errors",
+            .array(
+              report.errors.map { .object($0.members + [JSON.member(key: report.keys[$0])]) })
+          ),
         ]).text)
     } else {
       for error in report.errors.prefix(lineLimit) {

@@ -9,7 +9,8 @@ struct ExitStatusTests {
   init() throws { directory = try TemporaryDirectory() }
 
   @Test(arguments: [
-    ["get", "key"], ["info", "key"], ["keys"], ["stats"], ["verify"], ["delete", "key"], ["export"], ["salvage"],
+    ["get", "key"], ["info", "key"], ["keys"], ["stats"], ["verify"], ["delete", "key"], ["export"],
+    ["salvage"],
     ["trim", "--expired"],
   ])
   func `a command that makes no store exits 5 where there is none`(words: [String]) throws {
@@ -23,7 +24,8 @@ struct ExitStatusTests {
   }
 
   @Test(arguments: [
-    ["get", "key"], ["info", "key"], ["keys"], ["stats"], ["verify"], ["delete", "key"], ["put", "key", "v"],
+    ["get", "key"], ["info", "key"], ["keys"], ["stats"], ["verify"], ["delete", "key"],
+    ["put", "key", "v"],
     ["import"], ["export"], ["salvage"], ["trim", "--count", "1"],
   ])
   func `a store that is open elsewhere exits 4`(words: [String]) throws {

@@ -34,7 +34,8 @@ struct ImportReportTests {
     let text = try terminal.cairn("import", store, tree)
     let pattern = #/imported [0-9,]+ of 4,000 files, [0-9.]+ (B|KiB), [0-9]+ %, /#
     #expect(text.contains(pattern), "\(text)")
-    #expect(text.hasSuffix("imported 4,000 files, 3.9 KiB (4,000 bytes): 4,000 stored, 0 unchanged\r\n"))
+    #expect(
+      text.hasSuffix("imported 4,000 files, 3.9 KiB (4,000 bytes): 4,000 stored, 0 unchanged\r\n"))
   }
 
   @Test func `with a time, every file is stored for that long, also where it was there`() throws {

@@ -88,7 +88,9 @@ struct StatsPageTests {
     let rows = page[(start + 1)...].prefix { $0.first?.isNumber == true }
     #expect((1...6).contains(rows.count), "\(page)")
     #expect(!rows.contains { $0.contains("<1 %") }, "\(page)")
-    #expect(page[start + 1 + rows.count].hasSuffix(" others where next to nothing is dead; --json lists all"))
+    #expect(
+      page[start + 1 + rows.count].hasSuffix(
+        " others where next to nothing is dead; --json lists all"))
   }
 
   @Test func `the hints can be pasted`() throws {

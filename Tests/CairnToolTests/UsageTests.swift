@@ -94,7 +94,8 @@ struct UsageTests {
   }
 
   @Test(arguments: [
-    "put", "get", "info", "delete", "keys", "stats", "verify", "salvage", "trim", "compact", "backup",
+    "put", "get", "info", "delete", "keys", "stats", "verify", "salvage", "trim", "compact",
+    "backup",
     "import", "export", "help",
   ])
   func `every command explains itself`(command: String) throws {
