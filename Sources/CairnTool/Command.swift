@@ -1,6 +1,6 @@
 /// What `cairn` can be told to do.
 enum Command: String, CaseIterable {
-  case put, get, delete, keys, stats, verify, salvage, trim, compact, backup
+  case put, get, info, delete, keys, stats, verify, salvage, trim, compact, backup
   case `import`, export
   case help
 
@@ -8,7 +8,7 @@ enum Command: String, CaseIterable {
   var operandCounts: ClosedRange<Int> {
     switch self {
     case .put: 2...3
-    case .get, .salvage, .backup, .import, .export: 2...2
+    case .get, .info, .salvage, .backup, .import, .export: 2...2
     case .delete: 2...Int.max
     case .keys, .stats, .verify, .trim, .compact: 1...1
     case .help: 0...1
@@ -19,7 +19,7 @@ enum Command: String, CaseIterable {
   var operandNames: [String] {
     switch self {
     case .put: ["STORE", "KEY", "VALUE"]
-    case .get, .delete: ["STORE", "KEY"]
+    case .get, .info, .delete: ["STORE", "KEY"]
     case .keys, .stats, .verify, .trim, .compact: ["STORE"]
     case .salvage, .backup: ["STORE", "DESTINATION"]
     case .import, .export: ["STORE", "DIRECTORY"]
@@ -33,21 +33,21 @@ enum Command: String, CaseIterable {
     case .put: [.ttl]
     case .get, .delete, .help: []
     case .keys: [.prefix, .long, .json]
-    case .stats, .verify, .salvage, .compact, .backup, .export: [.json]
-    case .trim: [.count, .bytes, .olderThan, .expired, .json]
-    case .import: [.decode, .json]
+    case .info, .stats, .verify, .salvage, .compact, .backup, .export: [.json]
+    case .trim: [.count, .bytes, .olderThan, .expired, .order, .json]
+    case .import: [.decode, .ttl, .json]
     }
   }
 }
 
 /// What can be said with two dashes.
 enum Option: String, CaseIterable {
-  case ttl, prefix, long, json, decode, count, bytes, expired, help, version
+  case ttl, prefix, long, json, decode, count, bytes, expired, order, help, version
   case olderThan = "older-than"
 
   var takesValue: Bool {
     switch self {
-    case .ttl, .prefix, .decode, .count, .bytes, .olderThan: true
+    case .ttl, .prefix, .decode, .count, .bytes, .olderThan, .order: true
     case .long, .json, .expired, .help, .version: false
     }
   }

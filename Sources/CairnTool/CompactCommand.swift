@@ -10,12 +10,15 @@ enum CompactCommand {
     var configuration = StoreConfiguration()
     configuration.createsStore = false
     SystemCalls.watchInterruptions()
+    // Before the opening and after the close, as stats counts it.
+    let before = DiskUsage(location).byteCount
     let report = try location.write(configuration) { store in try compact(store, on: console) }
+    let after = DiskUsage(location).byteCount
     if invocation.has(.json) {
       try console.print(
         JSON.object([
-          ("bytesBefore", .integer(report.byteCountBefore)),
-          ("bytesAfter", .integer(report.byteCountAfter)),
+          ("bytesBefore", .integer(before)),
+          ("bytesAfter", .integer(after)),
           ("removedSegments", .integer(report.removedSegmentCount)),
           ("writtenSegments", .integer(report.writtenSegmentCount)),
           ("copiedRecords", .integer(report.copiedRecordCount)),
@@ -23,7 +26,7 @@ enum CompactCommand {
           ("unreadableSegments", .integer(report.unreadableSegmentCount)),
         ]).text)
     } else {
-      try console.print(summary(report))
+      try console.print(summary(report, before, after))
     }
     if report.unreadableSegmentCount > 0 {
       console.report(
@@ -34,10 +37,11 @@ enum CompactCommand {
     }
   }
 
-  private static func summary(_ report: CompactionReport) -> String {
+  private static func summary(
+    _ report: CompactionReport, _ before: Int, _ after: Int
+  ) -> String {
     let sizes =
-      "\(DisplayText.exactSize(report.byteCountBefore)) became "
-      + "\(DisplayText.exactSize(report.byteCountAfter)): "
+      "\(DisplayText.exactSize(before)) on disk became \(DisplayText.exactSize(after)): "
     let segments =
       "\(DisplayText.count(report.removedSegmentCount, "segment")) removed, "
       + "\(DisplayText.count(report.writtenSegmentCount)) written"

@@ -43,7 +43,10 @@ struct CommandFailure: Error {
     switch error {
     case let failure as CommandFailure: self = failure
     case let error as StoreError:
-      self.init(ExitStatus(error), error.description + (error.advice.map { "; \($0)" } ?? ""))
+      // What the library advises is meant for programs.
+      var description = error.description
+      if case .system(let failure) = error { description = failure.callDescription }
+      self.init(ExitStatus(error), description + (error.advice.map { "; \($0)" } ?? ""))
     case let error as SystemError: self.init(.failure, "\(error.call): \(error.reason)")
     default: self.init(.failure, "\(error)")
     }
@@ -66,7 +69,7 @@ extension StoreError {
   fileprivate var advice: String? {
     switch self {
     case .noStore: "cairn put and cairn import make one"
-    case .locked(let path): "close it there first: fuser \(path)/LOCK tells the process"
+    case .locked(let path, _): "close it there first: fuser \(path)/LOCK tells the process"
     case .notAStore(let path, _) where !StoreLocation.holdsParts(path):
       "give the path of a store's own directory"
     case .corrupt, .notAStore:
@@ -75,8 +78,11 @@ extension StoreError {
     case .unusableDestination: "give a path where nothing is yet"
     case .noSpace: "make room first: cairn trim and cairn compact do so inside a store"
     case .durabilityUnknown, .poisoned: "look at the disk, then run cairn verify"
-    case .system(let failure) where failure.errorNumber == ENOENT:
+    case .system(let failure) where failure.advice == .parentMustExist:
       "the directory that it is to be made in must be there"
+    case .system(let failure) where failure.advice == .openForReading:
+      "the store cannot be written to from here; get, info, keys, stats, verify, salvage, backup "
+        + "and export only read it"
     case .system(let failure) where [EACCES, EPERM, EROFS].contains(failure.errorNumber):
       "see who owns the directory, and whether it may be written to"
     default: nil

@@ -62,11 +62,14 @@ struct FileIdentity: Hashable {
 struct FileStatus {
   let kind: FileKind
   let byteCount: Int
+  /// What it takes on disk.
+  let allocatedByteCount: Int
   let identity: FileIdentity
 
   init(_ status: stat) {
     kind = FileKind(mode: status.st_mode)
     byteCount = Int(status.st_size)
+    allocatedByteCount = Int(status.st_blocks) * 512
     identity = FileIdentity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
   }
 }

@@ -8,6 +8,7 @@ enum Help {
 
       put STORE KEY [VALUE]       store a value, from the argument or standard input
       get STORE KEY               write a value to standard output
+      info STORE KEY              show what is known of a key: sizes, times, cost
       delete STORE KEY...         remove keys
       keys STORE                  list the keys
       stats STORE                 show the state of the store, and what to do about it
@@ -26,8 +27,8 @@ enum Help {
       $ cairn get notes.cairn greeting
       $ cairn stats notes.cairn
 
-    STORE is a directory; put and import make it if it is not there. get, keys, stats, verify,
-    salvage, backup and export write nothing to it. Options may stand anywhere; -- ends them.
+    STORE is a directory; put and import make it if it is not there. get, info, keys, stats,
+    verify, salvage, backup and export write nothing to it. Options may stand anywhere; -- ends them.
     --json has every report as JSON, for programs. What takes long says on a terminal how far it
     is. cairn --version tells the version.
 
@@ -44,15 +45,18 @@ enum Help {
 
   static func page(for command: Command) -> Paragraphs { Paragraphs(text(for: command)) }
 
-  /// How a command is called: the first line of its page.
+  /// How a command is called: the first paragraph of its page, on one line.
   static func usage(of command: Command) -> String {
-    String(text(for: command).prefix { $0 != "\n" })
+    let text = text(for: command)
+    let paragraph = text[..<(text.firstRange(of: "\n\n")?.lowerBound ?? text.endIndex)]
+    return String(paragraph.replacing("\n", with: " "))
   }
 
   private static func text(for command: Command) -> String {
     switch command {
     case .put: putText
     case .get: getText
+    case .info: infoText
     case .delete: deleteText
     case .keys: keysText
     case .stats: statsText
@@ -103,6 +107,27 @@ enum Help {
       $ cairn get photos.cairn lake.jpg > lake.jpg
     """
 
+  private static let infoText = """
+    usage: cairn info STORE KEY [--json]
+
+    Shows what the store knows of a key besides its value: the version, which is the number of the
+    write that made it; bytes of the value and of the metadata beside it; when it was written, when
+    it was last read or written, and when it expires; how long it may go without that; its cost. A
+    dash stands for what it does not have. The exit status is 1 if there is no such key.
+
+    The last access is known to within 1 % of how long ago it is. What was written since the last
+    checkpoint, which a program makes that has the store open for a while, counts as accessed when
+    the store is opened.
+
+    Times are in UTC. The value is not read: cairn get and cairn verify find damage in it.
+
+      --json   one object with "key" (or "keyBase64", where it is not UTF-8), "version",
+               "valueBytes", "metadataBytes", "written", "accessed", "expires",
+               "idleLimitMilliseconds" and "cost", the last three null where there is none
+
+      $ cairn info notes.cairn greeting
+    """
+
   private static let deleteText = """
     usage: cairn delete STORE KEY...
 
@@ -138,12 +163,13 @@ enum Help {
 
       live         the newest value of each key, with key and times
       dead         what was replaced or removed, until it is compacted
-      spare        space on disk for what is written next
+      spare        space in the segments for what is written next
+      other        checkpoints, the manifest, the reserve for a full disk, and the directory
+      on disk      all files of the store, as du counts them
       tombstones   records of removals
 
-      --json   one object with "keys", "liveBytes", "deadBytes", "allocatedBytes", "segments",
-               "segmentList", "tombstones", "pinnedBytes", "indexBytes", "formatVersion" and
-               "recovery"; in the list, objects with "id", "liveBytes", "deadBytes",
+      --json   one object with "keys", "liveBytes", "deadBytes", "allocatedBytes" (of
+               segments), "otherBytes", "onDiskBytes", "segments", "segmentList", "tombstones", "pinnedBytes", "indexBytes", "formatVersion" and "recovery"; in the list, objects with "id", "liveBytes", "deadBytes",
                "tombstones", "bytes", "allocatedBytes" and "sealed"
 
       $ cairn stats photos.cairn
@@ -153,10 +179,12 @@ enum Help {
     usage: cairn verify STORE [--json]
 
     Reads every byte of every file of the store and checks it. The exit status is 3 if
-    something is damaged; each place is named by file and offset, the first 20 of them.
+    something is damaged; each place is named by file and offset, and by the key where a value is
+    damaged, the first 20 of them.
 
       --json   one object with "records", "bytes", "tornBytes" and "errors", each of these, and
-               all of them, with "file", "offset" and "cause"
+               all of them, with "file", "offset", "cause" and "key" (null where it is not known,
+               "keyBase64" where it is not UTF-8)
 
       $ cairn verify photos.cairn
     """
@@ -167,7 +195,8 @@ enum Help {
     Copies every entry whose newest record is sound into a new store at DESTINATION, where
     nothing or an empty directory must be. STORE is not changed; it may lack its manifest or
     any other file. A key whose newest record is damaged is left out: an older value is not put
-    in its place. Every place that is lost is named by file and offset.
+    in its place. Every place that is lost is named by file and offset, and by the key where that
+    is known.
 
     A record that is lost with its key may have been a newer value of a key, or its removal. So
     an older value may be back, and the command warns of it. When the command returns, the copy
@@ -178,27 +207,37 @@ enum Help {
 
       --json   one object with "entries", "bytes", "lostKeys", "lostBytes", "lostPlaces",
                "tornBytes", "manifest" (used, missing or damaged), "complete", "losses", each of
-               these with "file", "offset", "end" and "cause", and "warnings"
+               these with "file", "offset", "end", "cause" and "key" (or "keyBase64", or null), and
+               "warnings"
 
       $ cairn salvage photos.cairn rescued.cairn
     """
 
   private static let trimText = """
-    usage: cairn trim STORE (--count N | --bytes SIZE | --older-than TIME | --expired) [--json]
+    usage: cairn trim STORE (--count N | --bytes SIZE | --older-than TIME | --expired)
+    [--order lru|largest] [--json]
 
     Removes keys. When the command returns, the removals survive power loss. The space on disk is
     given back by and by while the store is in use, or by cairn compact.
 
-      --count N           until at most N keys are left; those written longest ago go first
-      --bytes SIZE        until the live bytes are at most SIZE, in the same order; cairn stats
-                          shows how many there are. A number of bytes, or 500K, 10M, 2G
+      --count N           until at most N keys are left
+      --bytes SIZE        until the live bytes are at most SIZE; cairn stats shows how many there
+                          are. A number of bytes, or 500K, 10M, 2G
       --older-than TIME   those written longer ago than that: seconds, or 15m, 12h, 7d, 2w
       --expired           those that have expired; with --count and --bytes they go first
+      --order lru         with --count and --bytes, those read or written longest ago go first, as
+                          in the library; it is so without --order too
+      --order largest     those that take the most bytes go first
       --json              one object with "removed", "removedBytes" and "damaged"
+
+    When a value was read is known as far as a checkpoint has kept it. A program that only reads, as
+    cairn get does, or that writes little before it closes the store, leaves no trace; the order is
+    then that of writing.
 
     A key whose record is damaged stays; the exit status is then 3.
 
       $ cairn trim photos.cairn --count 5000
+      $ cairn trim photos.cairn --bytes 10G --order largest
       $ cairn trim photos.cairn --older-than 30d
     """
 
@@ -209,8 +248,9 @@ enum Help {
     space of what was removed or replaced is given back. It needs some free space, about as much
     as one segment takes. It may be broken off at any time.
 
-      --json   one object with "bytesBefore", "bytesAfter", "removedSegments", "writtenSegments",
-               "copiedRecords", "droppedTombstones" and "unreadableSegments"
+      --json   one object with "bytesBefore" and "bytesAfter" (what the store takes on disk, as
+               cairn stats has it), "removedSegments", "writtenSegments", "copiedRecords",
+               "droppedTombstones" and "unreadableSegments"
 
     A file that is damaged stays as it is; the exit status is then 3.
 
@@ -234,7 +274,7 @@ enum Help {
     """
 
   private static let importText = """
-    usage: cairn import STORE DIRECTORY [--decode percent|none] [--json]
+    usage: cairn import STORE DIRECTORY [--decode percent|none] [--ttl TIME] [--json]
 
     Stores every file below DIRECTORY: the key is its path relative to DIRECTORY, the value its
     contents. An empty directory is stored as a key that ends in / and has an empty value.
@@ -246,14 +286,20 @@ enum Help {
     cut short, as by Ctrl-C, is completed by running it once more. Nothing is removed from the
     store.
 
+    A value counts as written when it is imported: when files were changed is not kept, so cairn
+    trim --older-than counts from the import.
+
       --decode percent   percent-decode the names, as the caches TMCache and PINCache write them;
                          a percent sign without two hexadecimal digits stands for itself
       --decode none      take every path as it is
+      --ttl TIME         the keys are gone after so long: seconds, or 15m, 12h, 7d, 2w; every file
+                         is then stored, also where its value is already there
       --json             one object that says what was done
 
     Without --decode, files that `cairn export` put into .cairn-encoded get their keys back.
 
       $ cairn import photos.cairn ~/photos
+      $ cairn import cache.cairn /tmp/pages --ttl 7d
     """
 
   private static let exportText = """

@@ -9,24 +9,27 @@ struct ImportBatch {
   private(set) var unchangedCount = 0
 
   private let store: Store
+  /// How long the values live; `nil`: for good.
+  private let lifetime: Duration?
   private var pending: [(key: [UInt8], value: [UInt8])] = []
   private var pendingByteCount = 0
   private static let countLimit = 256
   private static let byteLimit = 1 << 20
 
-  init(store: Store) {
+  init(store: Store, lifetime: Duration?) {
     self.store = store
+    self.lifetime = lifetime
   }
 
-  /// Stores the value unless it is there already, so that a second import only completes the
-  /// first.
+  /// Stores the value unless it is there already for good and is to be, so that a second import only
+  /// completes the first.
   mutating func add(_ value: [UInt8], forKey key: [UInt8]) throws {
     if try isStored(value, forKey: key) {
       unchangedCount += 1
       return
     }
     if value.count >= ImportBatch.byteLimit {
-      _ = try store.setValue(value, forKey: key)
+      _ = try store.setValue(value, forKey: key, lifetime: lifetime)
       storedCount += 1
       return
     }
@@ -40,9 +43,9 @@ struct ImportBatch {
   /// Writes what is pending.
   mutating func flush() throws {
     guard !pending.isEmpty else { return }
-    let values = pending
+    let (values, lifetime) = (pending, lifetime)
     try store.write { batch in
-      for (key, value) in values { try batch.setValue(value, forKey: key) }
+      for (key, value) in values { try batch.setValue(value, forKey: key, lifetime: lifetime) }
     }
     storedCount += values.count
     pending.removeAll(keepingCapacity: true)
@@ -52,6 +55,7 @@ struct ImportBatch {
   /// Whether the store has just this value for the key, and for good. A damaged value is not
   /// there: it is written anew.
   private func isStored(_ value: [UInt8], forKey key: [UInt8]) throws -> Bool {
+    if lifetime != nil { return false }
     do {
       guard let info = try store.info(forKey: key), info.valueByteCount == value.count,
         info.expires == nil, info.idleLimit == nil

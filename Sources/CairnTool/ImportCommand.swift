@@ -6,6 +6,10 @@ enum ImportCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try StoreLocation(argument: invocation.operands[0])
     let decoding = try ImportDecoding(invocation)
+    let lifetime =
+      invocation.has(.ttl)
+      ? try invocation.value(of: .ttl, Quantity.duration, "a time above 0, as 90, 0.5, 12h or 7d")
+      : nil
     let path = invocation.operands[1]
     // Before the store, which would be made even when there is nothing to import.
     let root: Descriptor
@@ -26,7 +30,7 @@ enum ImportCommand {
       }
       var importer = Importer(
         store: store, storeIdentity: identity, configuration: configuration, root: root,
-        decoding: decoding, console: console)
+        decoding: decoding, lifetime: lifetime, console: console)
       try importer.run()
       return importer
     }
@@ -44,8 +48,14 @@ enum ImportCommand {
 
   private static func summary(_ importer: Importer) -> String {
     let counts = importer.counts
+    let tree = ExportCommand.tree(counts.files, counts.emptyDirectories, counts.bytes)
+    if importer.batch.storedCount == 0, importer.batch.unchangedCount > 0, counts.errors == 0,
+      SystemCalls.interruption == 0
+    {
+      return "nothing to store, all was there already: \(tree)"
+    }
     var summary =
-      "imported \(ExportCommand.tree(counts.files, counts.emptyDirectories, counts.bytes)): "
+      "imported \(tree): "
       + "\(DisplayText.count(importer.batch.storedCount)) stored, "
       + "\(DisplayText.count(importer.batch.unchangedCount)) unchanged"
     if counts.errors > 0 { summary += ", \(DisplayText.count(counts.errors, "error"))" }

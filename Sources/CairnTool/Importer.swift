@@ -20,6 +20,9 @@ struct Importer {
   private(set) var counts = Counts()
   private(set) var batch: ImportBatch
   private let progress: Progress
+  /// How many files there are, where that is shown, and how many were visited.
+  private let fileCount: Int?
+  private var visitedCount = 0
 
   private let console: Console
   private let configuration: StoreConfiguration
@@ -34,12 +37,15 @@ struct Importer {
 
   init(
     store: Store, storeIdentity: FileIdentity, configuration: StoreConfiguration,
-    root: Descriptor, decoding: ImportDecoding, console: Console
+    root: Descriptor, decoding: ImportDecoding, lifetime: Duration?, console: Console
   ) {
     self.console = console
     self.configuration = configuration
     self.storeIdentity = storeIdentity
-    batch = ImportBatch(store: store)
+    batch = ImportBatch(store: store, lifetime: lifetime)
+    fileCount =
+      console.showsProgress
+      ? TreeCount.files(below: root, except: storeIdentity, on: console) : nil
     progress = Progress(on: console)
     keys = ImportKeys(decoding: decoding, root: root)
     cursor = DirectoryCursor(root: root)
@@ -135,15 +141,20 @@ struct Importer {
 
   private mutating func importFile(_ name: [UInt8], in directory: Descriptor) throws {
     let filePath = path + name
+    visitedCount += 1
     guard let contents = contents(of: name, path: filePath, in: directory),
       let key = key(forPath: filePath, valueIsEmpty: contents.isEmpty)
     else { return }
     try batch.add(contents, forKey: key)
     counts.files += 1
     counts.bytes += contents.count
+    // Files that came since they were counted are more of them.
+    let total = max(fileCount ?? 0, visitedCount)
     progress.show(
-      "imported", "\(DisplayText.count(counts.files, "file")), \(DisplayText.size(counts.bytes))",
-      byteCount: counts.bytes)
+      "imported",
+      "\(DisplayText.count(counts.files)) of \(DisplayText.count(total, "file")), "
+        + DisplayText.size(counts.bytes),
+      byteCount: counts.bytes, share: Double(visitedCount) / Double(total))
   }
 
   /// What is in a file, or `nil` where it has become something else or cannot be read.

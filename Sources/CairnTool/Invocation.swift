@@ -69,7 +69,7 @@ struct Invocation {
   /// What else a command may be called.
   private static let synonyms = [
     ("put", "set add store write"), ("get", "read cat show"), ("delete", "remove rm del"),
-    ("keys", "list ls"), ("stats", "status info"), ("verify", "check fsck"),
+    ("keys", "list ls"), ("stats", "status"), ("verify", "check fsck"),
     ("salvage", "repair recover fix rescue"), ("compact", "vacuum gc"), ("backup", "copy cp"),
     ("--version", "version"),
   ]

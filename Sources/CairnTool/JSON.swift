@@ -12,6 +12,13 @@ enum JSON: Sendable {
   /// Text, or `null` where there is none.
   static func optional(_ text: String?) -> JSON { text.map { .string($0) } ?? .null }
 
+  /// The member for a key: `key`, or `keyBase64` where it is not UTF-8; `null` where it is not known.
+  static func member(key: [UInt8]?) -> (String, JSON) {
+    guard let key else { return ("key", .null) }
+    return String(validating: key, as: UTF8.self).map { ("key", .string($0)) }
+      ?? ("keyBase64", .string(base64(key)))
+  }
+
   var text: String {
     var text = ""
     write(to: &text)

@@ -32,11 +32,8 @@ enum KeysCommand {
     var previous: String?
     for key in keys {
       guard let info = try info(key, in: store, on: console) else { continue }
-      let name =
-        String(validating: key, as: UTF8.self).map { ("key", JSON.string($0)) }
-        ?? ("keyBase64", JSON.string(base64(key)))
       let object = JSON.object([
-        name, ("valueBytes", .integer(info.valueByteCount)),
+        JSON.member(key: key), ("valueBytes", .integer(info.valueByteCount)),
         ("written", .string(info.written.iso8601)), ("expires", .optional(info.expires?.iso8601)),
       ])
       try console.print(previous.map { $0 + "," } ?? "[")

@@ -44,6 +44,7 @@ enum Main {
     switch command {
     case .put: try ValueCommands.put(invocation, on: console)
     case .get: try ValueCommands.get(invocation, on: console)
+    case .info: try InfoCommand.run(invocation, on: console)
     case .delete: try ValueCommands.delete(invocation, on: console)
     case .keys: try KeysCommand.run(invocation, on: console)
     case .stats: try StatsCommand.run(invocation, on: console)

@@ -8,7 +8,7 @@ enum SalvageCommand {
     let destination = try StoreLocation(argument: invocation.operands[1], named: "DESTINATION")
     let copy = UnfinishedCopy(at: destination, on: console)
     let progress = Progress(on: console)
-    let total = source.segmentByteCount()
+    let total = DiskUsage(source).segmentLength
     let report = try Store.salvage(path: source.path, to: destination.path) { done in
       copy.removeIfInterrupted()
       switch done.phase {
@@ -23,7 +23,9 @@ enum SalvageCommand {
     if invocation.has(.json) {
       try console.print(json(report).text)
     } else {
-      for loss in report.losses { try console.print("lost: \(loss)") }
+      for loss in report.losses {
+        try console.print("lost: \(loss)\(VerifyCommand.ofKey(loss.key))")
+      }
       let unlisted = report.lossCount - report.losses.count
       if unlisted > 0 { try console.print("lost: \(DisplayText.count(unlisted)) more places") }
       for warning in report.warnings { try console.print("warning: \(warning.rawValue)") }
@@ -75,6 +77,7 @@ enum SalvageCommand {
             .object([
               ("file", .string(loss.file)), ("offset", .integer(loss.range.lowerBound)),
               ("end", .integer(loss.range.upperBound)), ("cause", .string(loss.cause.rawValue)),
+              JSON.member(key: loss.key),
             ])
           })
       ),

@@ -5,25 +5,31 @@ import CommandText
 enum StatsCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try StoreLocation(argument: invocation.operands[0])
-    let (keyCount, statistics) = try location.read { store in
-      (try store.count(), try store.statistics())
+    let (keyCount, statistics, usage) = try location.read { store in
+      (try store.count(), try store.statistics(), DiskUsage(location))
     }
     if invocation.has(.json) {
-      try console.print(json(keyCount, statistics).text)
+      try console.print(json(keyCount, statistics, usage).text)
     } else {
-      for line in StatsPage(keyCount: keyCount, statistics: statistics).lines {
+      let page = StatsPage(
+        keyCount: keyCount, statistics: statistics, usage: usage, path: location.path)
+      for line in page.lines {
         try console.print(line)
       }
     }
   }
 
-  private static func json(_ keyCount: Int, _ statistics: StoreStatistics) -> JSON {
+  private static func json(
+    _ keyCount: Int, _ statistics: StoreStatistics, _ usage: DiskUsage
+  ) -> JSON {
     let recovery = statistics.recovery
     return .object([
       ("keys", .integer(keyCount)),
       ("liveBytes", .integer(statistics.liveByteCount)),
       ("deadBytes", .integer(statistics.deadByteCount)),
-      ("allocatedBytes", .integer(statistics.allocatedByteCount)),
+      ("allocatedBytes", .integer(usage.segmentByteCount)),
+      ("otherBytes", .integer(usage.otherByteCount)),
+      ("onDiskBytes", .integer(usage.byteCount)),
       ("segments", .integer(statistics.segmentCount)),
       (
         "segmentList",
@@ -51,7 +57,7 @@ enum StatsCommand {
           ("clean", .bool(recovery.wasClean)),
           ("recordsReplayed", .integer(recovery.replayedRecordCount)),
           ("tornBytes", .integer(recovery.tornByteCount)),
-          ("damagedValues", .array(recovery.damagedValues.map(\.json))),
+          ("damagedValues", .array(recovery.damagedValues.map { .object($0.members) })),
           (
             "quarantinedFiles",
             .array(recovery.quarantinedFiles.map { JSON.string($0) })
@@ -64,10 +70,8 @@ enum StatsCommand {
 }
 
 extension Corruption {
-  /// The place as an object, in `stats` and `verify` alike.
-  var json: JSON {
-    .object([
-      ("file", .string(file)), ("offset", .integer(offset)), ("cause", .string(cause.rawValue)),
-    ])
+  /// The place as members of an object, in `stats` and `verify` alike.
+  var members: [(String, JSON)] {
+    [("file", .string(file)), ("offset", .integer(offset)), ("cause", .string(cause.rawValue))]
   }
 }

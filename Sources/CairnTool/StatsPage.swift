@@ -6,6 +6,9 @@ import CommandText
 struct StatsPage {
   let keyCount: Int
   let statistics: StoreStatistics
+  let usage: DiskUsage
+  /// The store, as the command line has it.
+  let path: String
 
   /// How many segments are listed: those with the most dead bytes.
   private static let segmentLimit = 10
@@ -17,28 +20,28 @@ struct StatsPage {
 
   private var figureLines: [String] {
     let recovery = statistics.recovery
-    let allocated = statistics.allocatedByteCount
-    let spare = max(0, allocated - statistics.liveByteCount - statistics.deadByteCount)
-    func size(_ label: String, _ byteCount: Int, _ meaning: String) -> [String] {
-      [
-        label, DisplayText.size(byteCount), DisplayText.percent(byteCount, of: allocated), meaning,
-      ]
-    }
+    let (live, dead) = (statistics.liveByteCount, statistics.deadByteCount)
+    let spare = max(0, usage.segmentByteCount - live - dead)
+    let parts = [live, dead, spare, usage.otherByteCount]
+    let shares = zip(
+      ["live", "dead", "spare", "other"], zip(parts, DisplayText.percents(parts)))
     let average =
       keyCount > 0 ? "\(DisplayText.size(statistics.liveByteCount / keyCount)) each" : ""
     var rows = [
-      ["keys", DisplayText.count(keyCount), "", average],
-      size("live", statistics.liveByteCount, ""),
-      size("dead", statistics.deadByteCount, ""),
-      size("spare", spare, ""),
+      ["keys", DisplayText.count(keyCount), "", average]
+    ]
+    rows += shares.map { label, part in [label, DisplayText.size(part.0), part.1, ""] }
+    rows += [
       [
-        "on disk", DisplayText.size(allocated), "",
-        "in \(DisplayText.count(statistics.segmentCount, "segment"))",
+        "on disk", DisplayText.size(usage.byteCount), "",
+        "in \(DisplayText.count(statistics.segmentCount, "segment")) and "
+          + DisplayText.count(usage.otherFileCount, "other file"),
       ],
       ["tombstones", DisplayText.count(statistics.tombstoneCount), "", ""],
     ]
     if statistics.pinnedByteCount > 0 {
-      rows.append(size("pinned", statistics.pinnedByteCount, "removed, and still read"))
+      rows.append(
+        ["pinned", DisplayText.size(statistics.pinnedByteCount), "", "removed, and still read"])
     }
     var opened =
       switch recovery.source {
@@ -57,25 +60,40 @@ struct StatsPage {
       + ["format      \(statistics.formatVersion)", "last open   \(opened)"]
   }
 
+  /// The segments where something is dead. Each that is full has a few such bytes at its end, which say
+  /// nothing.
   private var segmentLines: [String] {
-    guard statistics.segmentCount > 1 else { return [] }
-    let shown = statistics.segments
+    let dead = statistics.segments
+      .filter { $0.deadByteCount * 100 >= $0.liveByteCount + $0.deadByteCount }
+      .filter { $0.deadByteCount > 0 }
       .sorted { ($1.deadByteCount, $0.id) < ($0.deadByteCount, $1.id) }
-      .prefix(StatsPage.segmentLimit)
+    guard statistics.segmentCount > 1, !dead.isEmpty else { return [] }
+    let shown = dead.prefix(StatsPage.segmentLimit)
     let rows = shown.map { segment in
-      let total = segment.liveByteCount + segment.deadByteCount
+      let percents = DisplayText.percents([segment.liveByteCount, segment.deadByteCount])
       return [
-        "\(segment.id)", DisplayText.size(segment.byteCount),
-        DisplayText.percent(segment.liveByteCount, of: total),
-        DisplayText.percent(segment.deadByteCount, of: total),
+        "\(segment.id)", DisplayText.size(segment.byteCount), percents[0], percents[1],
         DisplayText.count(segment.tombstoneCount), segment.isSealed ? "" : "open",
       ]
     }
     let lines = StatsPage.aligned([["segment", "size", "live", "dead", "tombstones", ""]] + rows)
-    let more = statistics.segmentCount - shown.count
-    return more > 0
-      ? lines + ["and \(DisplayText.count(more)) more with less that is dead; --json lists all"]
-      : lines
+    let others = statistics.segmentCount - shown.count
+    if others == 0 { return lines }
+    return lines + [
+      shown.count < dead.count
+        ? "and \(DisplayText.count(others)) more with less that is dead; --json lists all"
+        : "and \(DisplayText.count(others, "other", "others")) where next to nothing is dead; "
+          + "--json lists all"
+    ]
+  }
+
+  /// The path as a word of a shell's line, so that a hint can be pasted.
+  private var store: String {
+    let isPlain =
+      !path.isEmpty && path.utf8.first != UInt8(ascii: "-")
+      && path.allSatisfy { $0.isLetter || $0.isNumber || "/._-+,@%".contains($0) }
+    let word = isPlain ? path : "'\(path.replacing("'", with: "'\\''"))'"
+    return DisplayText.line(word)
   }
 
   /// What is worth doing, or knowing.
@@ -84,18 +102,18 @@ struct StatsPage {
     var lines: [String] = []
     let dead = statistics.deadByteCount
     if dead >= 1 << 20, dead >= statistics.allocatedByteCount / 4 {
-      lines.append("cairn compact gives back about \(DisplayText.size(dead)).")
+      lines.append("cairn compact \(store) gives back about \(DisplayText.size(dead)).")
     }
     let expired = statistics.indexedKeyCount - keyCount
     if expired > 0 {
       let keys = DisplayText.count(expired, "key has", "keys have")
-      lines.append("\(keys) expired: cairn trim --expired removes what is still held.")
+      lines.append("\(keys) expired: cairn trim \(store) --expired removes what is still held.")
     }
     if !recovery.damagedValues.isEmpty {
       let values = DisplayText.count(recovery.damagedValues.count, "value is", "values are")
       lines.append(
-        "\(values) damaged, the first in \(recovery.damagedValues[0]): cairn verify lists all"
-          + " damage, cairn salvage copies what is sound.")
+        "\(values) damaged, the first in \(recovery.damagedValues[0]): cairn verify \(store) lists"
+          + " all damage, cairn salvage \(store) DESTINATION copies what is sound.")
     }
     if !recovery.quarantinedFiles.isEmpty {
       let files = recovery.quarantinedFiles.map { DisplayText.line(Array($0.utf8)) }

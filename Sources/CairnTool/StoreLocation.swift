@@ -50,18 +50,6 @@ struct StoreLocation {
     }
   }
 
-  /// How many bytes the files of the log have, as far as they can be looked at.
-  func segmentByteCount() -> Int {
-    guard
-      let directory = try? SystemCalls.open(
-        [UInt8](path.utf8), in: nil, as: .directoryThroughLinks),
-      let names = try? SystemCalls.names(in: directory)
-    else { return 0 }
-    return names.filter { $0.bytes.starts(with: "seg-".utf8) }.reduce(0) { sum, name in
-      sum + ((try? SystemCalls.status(of: name.bytes, in: directory))?.byteCount ?? 0)
-    }
-  }
-
   /// Whether a directory that is not a store has some of a store's files: then parts are missing,
   /// and it is a damaged store; otherwise it is something else.
   static func holdsParts(_ path: String) -> Bool {

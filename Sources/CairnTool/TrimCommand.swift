@@ -8,8 +8,17 @@ enum TrimCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try StoreLocation(argument: invocation.operands[0])
     let given = goals.filter { invocation.has($0) }
-    guard given.count == 1, let goal = given.first else {
+    if given.count > 1 {
+      let names = given.map { "--\($0.rawValue)" }
+      throw invocation.usage(
+        "only one of \(names.dropLast().joined(separator: ", ")) and \(names[names.count - 1]) "
+          + "may be given")
+    }
+    guard let goal = given.first else {
       throw invocation.usage("one of --count, --bytes, --older-than and --expired is needed")
+    }
+    guard !invocation.has(.order) || goal == .count || goal == .bytes else {
+      throw invocation.usage("--order goes with --count and --bytes")
     }
     let trim = try removal(goal, invocation)
     var configuration = StoreConfiguration()
@@ -38,17 +47,28 @@ enum TrimCommand {
     }
   }
 
+  private static func order(_ text: [UInt8]) -> TrimOrder? {
+    switch String(decoding: text, as: UTF8.self) {
+    case "lru": .leastRecentlyUsed
+    case "largest": .largestFirst
+    default: nil
+    }
+  }
+
   private static func removal(
     _ goal: Option, _ invocation: Invocation
   ) throws -> (Store) throws -> RemovalSummary {
+    let order =
+      invocation.has(.order)
+      ? try invocation.value(of: .order, TrimCommand.order, "lru or largest") : .leastRecentlyUsed
     switch goal {
     case .count:
       let count = try invocation.value(of: goal, Quantity.wholeNumber, "a whole number, as 5000")
-      return { try $0.trim(toCount: count) }
+      return { try $0.trim(toCount: count, order: order) }
     case .bytes:
       let byteCount = try invocation.value(
         of: goal, Quantity.byteCount, "a size, as 5000, 10M or 2G")
-      return { try $0.trim(toBytes: byteCount) }
+      return { try $0.trim(toBytes: byteCount, order: order) }
     case .olderThan:
       let age = try invocation.value(
         of: goal, Quantity.duration, "a time above 0, as 90, 12h or 7d")

@@ -88,7 +88,7 @@ enum ValueCommands {
     }
   }
 
-  private static func notFound(_ key: [UInt8]) -> CommandFailure {
+  static func notFound(_ key: [UInt8]) -> CommandFailure {
     CommandFailure(.keyNotFound, "\(DisplayText.line(key)): no such key")
   }
 }

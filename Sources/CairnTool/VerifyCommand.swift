@@ -16,10 +16,16 @@ enum VerifyCommand {
           ("records", .integer(report.recordCount)),
           ("bytes", .integer(report.byteCount)),
           ("tornBytes", .integer(report.tornByteCount)),
-          ("errors", .array(report.errors.map(\.json))),
+          (
+            "errors",
+            .array(
+              report.errors.map { .object($0.members + [JSON.member(key: report.keys[$0])]) })
+          ),
         ]).text)
     } else {
-      for error in report.errors.prefix(lineLimit) { try console.print(error.description) }
+      for error in report.errors.prefix(lineLimit) {
+        try console.print(error.description + ofKey(report.keys[error]))
+      }
       let unlisted = report.errors.count - lineLimit
       if unlisted > 0 {
         try console.print("and \(DisplayText.count(unlisted, "more error")); --json lists all")
@@ -38,6 +44,11 @@ enum VerifyCommand {
 
   /// More are no longer read, and often follow from the first.
   private static let lineLimit = 20
+
+  /// What follows a place whose key is known.
+  static func ofKey(_ key: [UInt8]?) -> String {
+    key.map { "; key \(DisplayText.line($0))" } ?? ""
+  }
 
   private static func summary(_ report: VerificationReport) -> String {
     var summary = "\(DisplayText.count(report.recordCount, "sound record")), "

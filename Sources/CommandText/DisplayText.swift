@@ -98,12 +98,24 @@ package enum DisplayText {
       ? count(byteCount, "byte") : "\(size(byteCount)) (\(count(byteCount)) bytes)"
   }
 
-  /// A part in whole percents: `37 %`. Only the whole is 100, and only nothing is 0.
-  package static func percent(_ part: Int, of whole: Int) -> String {
-    guard part > 0, whole > 0 else { return "0 %" }
-    if part >= whole { return "100 %" }
-    let share = Int(Double(part) / Double(whole) * 100)
-    return share == 0 ? "<1 %" : "\(min(share, 99)) %"
+  /// The parts of a whole in whole percents that add up to 100: `37 %`. Only the whole is 100, and only
+  /// nothing is 0: where one part has nearly all, the others may be `<1 %`.
+  package static func percents(_ parts: [Int]) -> [String] {
+    let whole = parts.reduce(0.0) { $0 + Double($1) }
+    guard whole > 0 else { return parts.map { _ in "0 %" } }
+    let shares = parts.map { Double($0) / whole * 100 }
+    var percents = shares.map { Int($0) }
+    // What cutting leaves over goes to those that it cut most of.
+    let byRest = shares.indices.sorted {
+      (shares[$1] - shares[$1].rounded(.down), $0) < (shares[$0] - shares[$0].rounded(.down), $1)
+    }
+    for index in byRest.prefix(max(0, 100 - percents.reduce(0, +))) { percents[index] += 1 }
+    let isWhole = parts.count { $0 > 0 } == 1
+    return zip(parts, percents).map { part, percent in
+      if part <= 0 { return "0 %" }
+      if percent == 0 { return "<1 %" }
+      return "\(isWhole ? 100 : min(percent, 99)) %"
+    }
   }
 
   /// How long something takes, in the one or two units that matter: `48 s`, `3 min 20 s`, `2 h 5 min`.

@@ -9,7 +9,8 @@ struct ExitStatusTests {
   init() throws { directory = try TemporaryDirectory() }
 
   @Test(arguments: [
-    ["get", "key"], ["keys"], ["stats"], ["verify"], ["delete", "key"], ["export"], ["salvage"],
+    ["get", "key"], ["info", "key"], ["keys"], ["stats"], ["verify"], ["delete", "key"], ["export"],
+    ["salvage"],
     ["trim", "--expired"],
   ])
   func `a command that makes no store exits 5 where there is none`(words: [String]) throws {
@@ -23,7 +24,8 @@ struct ExitStatusTests {
   }
 
   @Test(arguments: [
-    ["get", "key"], ["keys"], ["stats"], ["verify"], ["delete", "key"], ["put", "key", "v"],
+    ["get", "key"], ["info", "key"], ["keys"], ["stats"], ["verify"], ["delete", "key"],
+    ["put", "key", "v"],
     ["import"], ["export"], ["salvage"], ["trim", "--count", "1"],
   ])
   func `a store that is open elsewhere exits 4`(words: [String]) throws {
@@ -58,7 +60,7 @@ struct ExitStatusTests {
     let outcome = try cairn("get", store, "damaged")
     #expect(outcome.status == 3)
     #expect(outcome.output.isEmpty)
-    #expect(outcome.errors.hasPrefix("cairn: get: corrupt: seg-"))
+    #expect(outcome.errors.hasPrefix("cairn: get: \(store): corrupt: seg-"))
     #expect(outcome.errors.contains("at offset"))
     #expect(outcome.errors.utf8.count { $0 == UInt8(ascii: "\n") } == 1)
     #expect(try cairn("get", store, "sound").text == "sound")

@@ -10,7 +10,8 @@ struct TerminalTests {
   init() throws { directory = try TemporaryDirectory() }
 
   @Test(arguments: [
-    "", "put", "get", "delete", "keys", "stats", "verify", "salvage", "trim", "compact", "backup",
+    "", "put", "get", "info", "delete", "keys", "stats", "verify", "salvage", "trim", "compact",
+    "backup",
     "import", "export",
   ])
   func `help is as wide as the terminal, or as a page`(command: String) throws {

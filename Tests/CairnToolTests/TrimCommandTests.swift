@@ -1,3 +1,4 @@
+import Cairn
 import FoundationEssentials
 import Testing
 
@@ -35,6 +36,51 @@ struct TrimCommandTests {
     #expect(try cairn("keys", store).lines == ["b"])
     #expect(try report(cairn("trim", store, "--bytes", "0", "--json")).removed == 1)
     #expect(try report(cairn("trim", store, "--bytes", "0", "--json")).removed == 0)
+  }
+
+  @Test func `in the order of use, as the library has it`() throws {
+    var configuration = StoreConfiguration()
+    // The close writes a checkpoint, which keeps when entries were read.
+    configuration.checkpointRecordThreshold = 0
+    let open = try Store(path: store, configuration: configuration)
+    #expect(try open.value(forKey: "c") != nil)
+    try open.setValue("value", forKey: "d")
+    try open.close()
+    #expect(try report(cairn("trim", store, "--count", "2", "--json")).removed == 2)
+    #expect(try cairn("keys", store).lines == ["c", "d"])
+    #expect(try report(cairn("trim", store, "--count=1", "--order=lru", "--json")).removed == 1)
+    #expect(try cairn("keys", store).lines == ["d"])
+  }
+
+  @Test(arguments: ["--count=3", "--bytes=500"])
+  func `the largest first`(goal: String) throws {
+    try cairn("put", store, "large", input: [UInt8](repeating: 1, count: 1000))
+    try cairn("put", store, "last", "value")
+    try cairn("delete", store, "a")
+    #expect(try report(cairn("trim", store, goal, "--order", "largest", "--json")).removed == 1)
+    #expect(try cairn("keys", store).lines == ["b", "c", "last"])
+  }
+
+  @Test func `an order is one of two, and of a trim to a number or a size`() throws {
+    let wrong = try cairn("trim", store, "--count", "2", "--order", "oldest")
+    #expect(wrong.status == 2)
+    #expect(wrong.errors.contains("--order must be lru or largest, not oldest"))
+    for goal in ["--older-than=1d", "--expired"] {
+      let outcome = try cairn("trim", store, goal, "--order", "lru")
+      #expect(outcome.status == 2)
+      #expect(outcome.errors.contains("--order goes with --count and --bytes"))
+    }
+    #expect(try cairn("keys", store).lines == ["a", "b", "c"])
+  }
+
+  @Test func `one goal is needed, and no more than one`() throws {
+    let two = try cairn("trim", store, "--count", "10", "--bytes", "5")
+    #expect(two.status == 2)
+    #expect(
+      two.errors
+        == "cairn: trim: only one of --count and --bytes may be given; see cairn help trim\n")
+    let none = try cairn("trim", store)
+    #expect(none.errors.contains("one of --count, --bytes, --older-than and --expired is needed"))
   }
 
   @Test func `by age`() throws {

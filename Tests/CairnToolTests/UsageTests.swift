@@ -20,6 +20,7 @@ struct UsageTests {
     ["trim", "S", "--count", "99999999999999999999"], ["trim", "S", "--older-than", "0"],
     ["trim", "S", "--expired=1"], ["trim", "--expired"], ["trim", "S", "T", "--expired"],
     ["compact"], ["compact", "S", "T"], ["compact", "S", "--count", "1"],
+    ["info", "S"], ["info", "S", ""], ["info", "S", "k", "l"],
     ["backup", "S"], ["backup", "S", "D", "E"], ["backup", "S", ""],
   ])
   func `a wrong command line exits 2 with one line`(arguments: [String]) throws {
@@ -93,7 +94,8 @@ struct UsageTests {
   }
 
   @Test(arguments: [
-    "put", "get", "delete", "keys", "stats", "verify", "salvage", "trim", "compact", "backup",
+    "put", "get", "info", "delete", "keys", "stats", "verify", "salvage", "trim", "compact",
+    "backup",
     "import", "export", "help",
   ])
   func `every command explains itself`(command: String) throws {

@@ -164,9 +164,11 @@ struct Source {
     return sources
   }
 
-  /// The identifiers in the code.
+  /// The identifiers in the code, not those that a literal speaks of.
   var words: Set<String> {
-    Set(code.flatMap { $0.split { !($0.isLetter || $0.isNumber || $0 == "_") } }.map(String.init))
+    let lines = code.map { $0.replacing(/"[^"\\]*"/, with: "\"\"") }
+    return Set(
+      lines.flatMap { $0.split { !($0.isLetter || $0.isNumber || $0 == "_") } }.map(String.init))
   }
 
   /// Types that are declared at the top level.

@@ -72,7 +72,7 @@ enum SharedCaches {
         throw .otherType(found: "\(type(of: live))", expected: "\(Cache.self)")
       }
       return cache
-    case .circle: throw .store(.locked(path: path))
+    case .circle: throw .store(.locked(path: path, inThisProcess: true))
     case .open(let old):
       do throws(CacheError) {
         let cache = try opened(at: key, isReplacement: old != nil, open)

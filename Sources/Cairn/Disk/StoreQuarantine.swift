@@ -38,7 +38,7 @@ struct StoreQuarantine {
     }
     // Whoever opens the store for writing is kept away until its name is another's.
     let lockFile = try directory.openFile(FileName.lock, mode: .readOnly)
-    if let lockFile, try !lockFile.lock(exclusively: false) { throw .locked(path: path) }
+    try lockFile?.lockStore(at: path, exclusively: false)
     defer { lockFile?.unlock() }
     log?("\(path): \(damage); what is sound is copied, and it is set aside")
     let report = try replace(directory, damage)
@@ -79,10 +79,8 @@ struct StoreQuarantine {
     // Nobody writes to the copy before its new name is durable.
     let copy = try Directory(path: copyPath, fileSystem: fileSystem, readOnly: false)
     let lockFile = try copy.openFile(FileName.lock, mode: .readOnly)
-    if let lockFile, !plantedInCache(.quarantineNotSynced),
-      try !lockFile.lock(exclusively: true)
-    {
-      throw .locked(path: copyPath)
+    if !plantedInCache(.quarantineNotSynced) {
+      try lockFile?.lockStore(at: copyPath, exclusively: true)
     }
     defer { lockFile?.unlock() }
     if plantedInCache(.corruptStoreWiped) { try empty(directory) }

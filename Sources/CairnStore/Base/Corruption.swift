@@ -34,6 +34,8 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
     case unfinishedBatch = "an atomic batch at the end of the log may never have been applied"
   }
 
+  /// The store's directory, as it was given, in an error; `nil` in a report, which is of one store.
+  public var directory: String?
   /// The file's name in the store's directory.
   public var file: String
   /// Where the damage begins, in bytes from the start of the file.
@@ -44,15 +46,20 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
   /// Names a place.
   ///
   /// - Parameters:
+  ///   - directory: the store's directory, or `nil` where that is known anyway.
   ///   - file: the file's name in the store's directory.
   ///   - offset: where the damage begins, in bytes from the start of the file.
   ///   - cause: what is wrong there.
-  public init(file: String, offset: Int, cause: Cause) {
+  public init(directory: String? = nil, file: String, offset: Int, cause: Cause) {
+    self.directory = directory
     self.file = file
     self.offset = offset
     self.cause = cause
   }
 
-  /// File, offset and cause in one line.
+  /// The same place, as a report has it.
+  package var withoutDirectory: Corruption { Corruption(file: file, offset: offset, cause: cause) }
+
+  /// File, offset and cause in one line, without the directory.
   public var description: String { "\(file) at offset \(offset): \(cause.rawValue)" }
 }

@@ -124,7 +124,7 @@ public struct RecoveryReport: Sendable, Hashable {
 
 /// What a check of every byte of a store's files found.
 public struct VerificationReport: Sendable, Hashable {
-  /// Records that are sound.
+  /// Records that are sound: head and value. Tombstones and extensions, which have no value, count too.
   public var recordCount: Int = 0
   /// Bytes read.
   public var byteCount: Int = 0
@@ -132,6 +132,9 @@ public struct VerificationReport: Sendable, Hashable {
   public var tornByteCount: Int = 0
   /// All that is wrong.
   public var errors: [Corruption] = []
+  /// The keys of those errors that are damaged values. The record need not be the newest of its key, which
+  /// may be sound.
+  public var keys: [Corruption: [UInt8]] = [:]
 
   package init() {}
 }

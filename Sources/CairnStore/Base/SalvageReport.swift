@@ -18,14 +18,19 @@ public struct SalvageReport: Sendable, Hashable {
     public var range: Range<Int>
     /// What is wrong with them.
     public var cause: Corruption.Cause
+    /// The key whose value it was, or `nil` where that is not known.
+    public var key: [UInt8]?
 
-    package init(file: String, range: Range<Int>, cause: Corruption.Cause) {
+    package init(
+      file: String, range: Range<Int>, cause: Corruption.Cause, key: [UInt8]? = nil
+    ) {
       self.file = file
       self.range = range
       self.cause = cause
+      self.key = key
     }
 
-    /// File, bytes and cause in one line.
+    /// File, bytes and cause in one line, without the key.
     public var description: String {
       "\(file) from offset \(range.lowerBound) to \(range.upperBound): \(cause.rawValue)"
     }

@@ -5,8 +5,8 @@ public enum StoreError: Error, Sendable, Hashable {
 
   /// There is no store at the path, and the configuration does not let one be made.
   case noStore(path: String)
-  /// Another opener, in this process or another, holds the store.
-  case locked(path: String)
+  /// Another opener holds the store: this process, where that is known, or another.
+  case locked(path: String, inThisProcess: Bool = false)
   /// The directory holds something that is not a store, or only part of one.
   case notAStore(path: String, reason: String)
   /// A file or directory is not safe to use: a link, a device, another user's.
@@ -68,12 +68,22 @@ public enum SpaceLimit: String, Sendable, Hashable {
 
 /// A system call that failed: which, on what, and why.
 public struct SystemFailure: Sendable, Hashable, CustomStringConvertible {
+  /// What helps after a failure.
+  public enum Advice: String, Sendable, Hashable {
+    /// A directory is made only in one that is there.
+    case parentMustExist = "the directory that it is to be made in must exist"
+    /// The store may not be written to, and can be read.
+    case openForReading = "Store(readingAt:) opens it for reading"
+  }
+
   /// The name of the call, as in its manual page.
   public var call: String
   /// The file or directory it was for.
   public var path: String
   /// The number in `errno`.
   public var errorNumber: Int32
+  /// What would help, where that is known.
+  public var advice: Advice?
   /// The system's words for the number.
   public var reason: String
 
@@ -84,15 +94,33 @@ public struct SystemFailure: Sendable, Hashable, CustomStringConvertible {
   ///   - path: the file or directory it was for.
   ///   - errorNumber: the number in `errno`.
   ///   - reason: the system's words for the number.
-  public init(call: String, path: String, errorNumber: Int32, reason: String) {
+  ///   - advice: what would help, where that is known.
+  public init(
+    call: String, path: String, errorNumber: Int32, reason: String, advice: Advice? = nil
+  ) {
     self.call = call
     self.path = path
     self.errorNumber = errorNumber
     self.reason = reason
+    self.advice = advice
+  }
+
+  /// Call, path, reason and number in one line, and what would help.
+  public var description: String {
+    "\(callDescription)\(advice.map { "; \($0.rawValue)" } ?? "")"
   }
 
   /// Call, path, reason and number in one line.
-  public var description: String { "\(call) \(path): \(reason) (errno \(errorNumber))" }
+  package var callDescription: String { "\(call) \(path): \(reason) (errno \(errorNumber))" }
+}
+
+extension StoreError {
+  /// The same error, with the store's directory in it where it tells of damage and does not name one.
+  package func located(in directory: String) -> StoreError {
+    guard case .corrupt(var corruption) = self, corruption.directory == nil else { return self }
+    corruption.directory = directory
+    return .corrupt(corruption)
+  }
 }
 
 extension StoreError: CustomStringConvertible {
@@ -100,7 +128,8 @@ extension StoreError: CustomStringConvertible {
   public var description: String {
     switch self {
     case .noStore(let path): "\(path): there is no store here"
-    case .locked(let path): "\(path): the store is open elsewhere"
+    case .locked(let path, let inThisProcess):
+      "\(path): the store is open \(inThisProcess ? "in this process already" : "elsewhere")"
     case .notAStore(let path, let reason): "\(path): not a store: \(reason)"
     case .unsafeFile(let path, let reason): "\(path): not safe to use: \(reason)"
     case .unsupportedVersion(let file, let major):
@@ -109,7 +138,8 @@ extension StoreError: CustomStringConvertible {
       "\(path): a store cannot be kept on \(name)"
     case .unusableDestination(let path, let reason): "\(path): not usable: \(reason)"
     case .invalidConfiguration(let option, let reason): "configuration: \(option): \(reason)"
-    case .corrupt(let corruption): "corrupt: \(corruption)"
+    case .corrupt(let corruption):
+      "\(corruption.directory.map { "\($0): " } ?? "")corrupt: \(corruption)"
     case .invalidKey(let count, let limit):
       "a key has \(count) bytes; it must have from 1 to \(limit)"
     case .valueTooLarge(let count, let limit): "a value has \(count) bytes; the limit is \(limit)"

@@ -37,7 +37,7 @@ extension Engine {
       return report
     } catch {
       copy.discard()
-      throw error
+      throw error.located(in: path)
     }
   }
 

@@ -3,8 +3,15 @@ extension Engine {
   package convenience init(
     path: String, configuration: StoreConfiguration, environment: Environment, readOnly: Bool
   ) throws(StoreError) {
-    let parts = try OpenedStore(
-      path: path, configuration: configuration, environment: environment, readOnly: readOnly)
+    let parts: OpenedStore
+    do throws(StoreError) {
+      parts = try OpenedStore(
+        path: path, configuration: configuration, environment: environment, readOnly: readOnly)
+    } catch {
+      let error = error.located(in: path)
+      guard !readOnly else { throw error }
+      throw error.advisingToRead(path: path, fileSystem: environment.fileSystem)
+    }
     self.init(parts, configuration: configuration, environment: environment)
   }
 
@@ -168,5 +175,22 @@ extension Engine {
       }
       return message
     }
+  }
+}
+
+extension StoreError {
+  /// The same error, with the advice to read where it says that the store may not be written to, and the
+  /// file LOCK of a store at the path can be opened for reading.
+  fileprivate func advisingToRead(path: String, fileSystem: any FileSystem) -> StoreError {
+    let refusals = [
+      SystemError.accessDenied, SystemError.notPermitted, SystemError.readOnlyFileSystem,
+    ]
+    guard case .system(var failure) = self, refusals.contains(failure.errorNumber),
+      let directory = try? Directory(path: path, fileSystem: fileSystem, readOnly: true),
+      (try? directory.names().contains(FileName.manifest)) == true,
+      (try? directory.openFile(FileName.lock, mode: .readOnly)) != nil
+    else { return self }
+    failure.advice = .openForReading
+    return .system(failure)
   }
 }

@@ -135,7 +135,7 @@ struct OpenedStore {
     guard let file = try directory.openFile(FileName.lock, mode: mode) else {
       throw .notAStore(path: directory.path, reason: "it has no file LOCK")
     }
-    guard try file.lock(exclusively: !readOnly) else { throw .locked(path: directory.path) }
+    try file.lockStore(at: directory.path, exclusively: !readOnly)
     // A salvage that fails removes the file while it holds the lock. Whoever had it open by then
     // would hold a lock that keeps nobody away.
     let isNamed: Bool

@@ -50,7 +50,7 @@ struct StoreCopy: ~Copyable {
     }
     var isOurs = false
     do throws(StoreError) {
-      guard try lockFile.lock(exclusively: true) else { throw .locked(path: directory.path) }
+      try lockFile.lockStore(at: directory.path, exclusively: true)
       guard try directory.names() == [FileName.lock] else {
         throw .unusableDestination(path: directory.path, reason: "it is not empty")
       }

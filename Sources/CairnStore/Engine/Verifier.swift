@@ -23,7 +23,7 @@ struct Verifier: ~Copyable {
     var report = VerificationReport()
     // The lock comes first: names change under a live writer.
     let lockFile = try directory.openFile(FileName.lock, mode: .readOnly)
-    if let lockFile, try !lockFile.lock(exclusively: false) { throw .locked(path: path) }
+    try lockFile?.lockStore(at: path, exclusively: false)
     defer { lockFile?.unlock() }
     let names = try directory.names()
     guard names.contains(FileName.manifest) else {
@@ -65,7 +65,7 @@ struct Verifier: ~Copyable {
   ) throws(StoreError) {
     do { try body(&self) } catch {
       guard case .corrupt(let corruption) = error else { throw error }
-      report.errors.append(corruption)
+      report.errors.append(corruption.withoutDirectory)
     }
   }
 
@@ -215,7 +215,7 @@ struct Verifier: ~Copyable {
       }
       isInBrokenBatch = !isAccepted
       isInHole = false
-      try checkBody(record, at: offset, scanner: &scanner, file: file)
+      let isSound = try checkBody(record, at: offset, scanner: &scanner, file: file)
       if let sequences, record.kind != .roll,
         !sequences.contains(header.baseSequence + UInt64(record.sequenceDelta))
       {
@@ -225,23 +225,30 @@ struct Verifier: ~Copyable {
         if next != byteCount { note(next, .badLength) }
         return
       }
-      report.recordCount += 1
+      if isSound { report.recordCount += 1 }
       offset = next
     }
     if let start = batch.start { note(start, .incompleteBatch) }
   }
 
   /// The value and the padding of a record.
+  ///
+  /// - Returns: whether the value is sound. Padding says nothing, so that salvage copies a record whose
+  ///   padding is damaged.
   private mutating func checkBody(
     _ record: RecordHeader, at offset: Int, scanner: inout SegmentScanner, file: File
-  ) throws(StoreError) {
+  ) throws(StoreError) -> Bool {
     let valueStart = offset + record.headByteCount
-    if try !scanner.hasValidValue(record, at: offset) {
-      report.errors.append(Corruption(file: file.name, offset: valueStart, cause: .badValue))
+    let isSound = try scanner.hasValidValue(record, at: offset)
+    if !isSound {
+      let place = Corruption(file: file.name, offset: valueStart, cause: .badValue)
+      report.errors.append(place)
+      report.keys[place] = try scanner.withKey(of: record, at: offset) { $0.copied() }
     }
     let padding = valueStart + record.valueByteCount
     if try scanner.endOfData(from: padding, to: offset + record.byteCount) != padding {
       report.errors.append(Corruption(file: file.name, offset: padding, cause: .badPadding))
     }
+    return isSound
   }
 }

@@ -74,7 +74,7 @@ package struct HeadReader: ~Copyable {
           body(number, segment, record.header, record.head)
         } catch {
           guard case .corrupt(let corruption) = error else { throw error }
-          try damaged(number, segment, corruption)
+          try damaged(number, segment, corruption.withoutDirectory)
         }
       }
       index = next

@@ -125,7 +125,8 @@ package final class Segment: Sendable {
   }
 
   package func corruption(at offset: Int, _ cause: Corruption.Cause) -> StoreError {
-    .corrupt(Corruption(file: name, offset: offset, cause: cause))
+    .corrupt(
+      Corruption(directory: file.directoryPath, file: name, offset: offset, cause: cause))
   }
 
   // MARK: Appending, by the one appender only

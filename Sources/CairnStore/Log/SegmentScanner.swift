@@ -135,7 +135,9 @@ package struct SegmentScanner: ~Copyable {
   ) throws(StoreError) -> Result {
     let (start, count) = try load(at: offset, count: header.headByteCount)
     guard count == header.headByteCount else {
-      throw .corrupt(Corruption(file: file.name, offset: offset, cause: .fileTooShort))
+      throw .corrupt(
+        Corruption(
+          directory: file.directoryPath, file: file.name, offset: offset, cause: .fileTooShort))
     }
     let range = header.keyRange
     return try window.withSpan { (window) throws(StoreError) in

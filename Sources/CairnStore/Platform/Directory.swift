@@ -263,6 +263,10 @@ package final class Directory: Sendable {
     do { try fileSystem.makeDirectory(path: path) } catch
       where error.errorNumber == SystemError.exists
     {
+    } catch  where error.errorNumber == SystemError.noEntry {
+      var failure = error.failure(path: path)
+      failure.advice = .parentMustExist
+      throw .system(failure)
     } catch {
       throw error.storeError(path: path)
     }

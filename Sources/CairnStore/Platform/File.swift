@@ -14,7 +14,13 @@ package final class File: Sendable {
     self.path = path
   }
 
-  deinit { fileSystem.close(descriptor) }
+  /// The path of the directory that it was opened in.
+  package var directoryPath: String { String(path.utf8.dropLast(name.utf8.count + 1)) ?? path }
+
+  deinit {
+    HeldLocks.remove(self)
+    fileSystem.close(descriptor)
+  }
 
   /// Runs one call, naming this file in its error.
   private func named<Value>(
@@ -152,6 +158,7 @@ package final class File: Sendable {
 
   /// Gives up a lock that `lock` got.
   package func unlock() {
+    HeldLocks.remove(self)
     fileSystem.unlock(descriptor)
   }
 

@@ -29,6 +29,7 @@ package struct SystemError: Error, Sendable, Hashable {
   package static let notSupported = EOPNOTSUPP
   package static let notImplemented = ENOSYS
   package static let accessDenied = EACCES
+  package static let notPermitted = EPERM
   package static let otherDevice = EXDEV
   package static let notADirectory = ENOTDIR
   package static let isADirectory = EISDIR

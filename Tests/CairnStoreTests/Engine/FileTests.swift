@@ -26,7 +26,8 @@ struct FileTests {
     try image.write(to: directory.store)
     let listing = try DirectoryListing(of: directory.store)
     let missing = Corruption(file: "MANIFEST", offset: 0, cause: .missingFile)
-    #expect(throws: StoreError.corrupt(missing)) { try Store(directory.store, readOnly: readOnly) }
+    let error = storeError { _ = try Store(directory.store, readOnly: readOnly) }
+    #expect(error == StoreError.corrupt(missing).located(in: directory.store))
     #expect(try Store.verify(path: directory.store).errors == [missing])
     #expect(try DirectoryListing(of: directory.store) == listing)
   }

@@ -159,7 +159,7 @@ struct LifecycleTests {
   @Test("A second open in the same process finds the store locked, until it is closed")
   func lockedHere() throws {
     let store = try Store(directory.store)
-    let locked = StoreError.locked(path: directory.store)
+    let locked = StoreError.locked(path: directory.store, inThisProcess: true)
     #expect(throws: locked) { try Store(directory.store) }
     #expect(throws: locked) { try Store(directory.store, readOnly: true) }
     #expect(throws: locked) { try Store.verify(path: directory.store) }
@@ -177,7 +177,9 @@ struct LifecycleTests {
     }
     var readers = try (0..<5).map { _ in try Store(directory.store, readOnly: true) }
     for reader in readers { #expect(try reader.text("key") == "v") }
-    #expect(throws: StoreError.locked(path: directory.store)) { try Store(directory.store) }
+    #expect(throws: StoreError.locked(path: directory.store, inThisProcess: true)) {
+      try Store(directory.store)
+    }
     for reader in readers { try reader.close() }
     readers = []
     try Store(directory.store).setValue("w", forKey: "key")

@@ -40,10 +40,10 @@ struct SalvageLockTests {
   func overtaken() throws {
     let overtaking = Overtaking(path: copy)
     let fileSystem = beforeLock { overtaking.open() }
-    #expect(storeError { try salvage(fileSystem) } == .locked(path: copy))
+    #expect(storeError { try salvage(fileSystem) } == .locked(path: copy, inThisProcess: true))
     let other = try #require(overtaking.store)
     #expect(FileManager.default.fileExists(atPath: copy + "/LOCK"))
-    #expect(storeError { _ = try Store(copy) } == .locked(path: copy))
+    #expect(storeError { _ = try Store(copy) } == .locked(path: copy, inThisProcess: true))
     try other.setValue("mine", forKey: "key")
     try other.close()
     let again = try Store(copy)

@@ -41,7 +41,8 @@ struct SalvagePlaceTests {
   func locked() throws {
     let writer = try Store(directory.store)
     #expect(
-      storeError { _ = try salvage(to: directory("copy")) } == .locked(path: directory.store))
+      storeError { _ = try salvage(to: directory("copy")) }
+        == .locked(path: directory.store, inThisProcess: true))
     #expect(!FileManager.default.fileExists(atPath: directory("copy")))
     try writer.close()
     let reader = try Store(directory.store, readOnly: true)

@@ -78,8 +78,9 @@ func storeError(
 }
 
 extension StoreError {
+  /// The place of the damage, without the directory, which differs from test to test.
   var corruption: Corruption? {
-    if case .corrupt(let corruption) = self { return corruption }
+    if case .corrupt(let corruption) = self { return corruption.withoutDirectory }
     return nil
   }
 }

@@ -61,7 +61,7 @@ enum Opening: Equatable {
       }
       try store.close()
     } catch let error as StoreError {
-      self = .refused(error)
+      self = .refused(error.corruption.map { .corrupt($0) } ?? error)
       // A refusal changes nothing.
       let left = try Image(of: directory.store)
       for (name, bytes) in image.files where name != "MANIFEST.new" {

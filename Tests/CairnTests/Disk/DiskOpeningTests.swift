@@ -13,7 +13,7 @@ struct DiskOpeningTests {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a")
     for policy in CorruptStorePolicy.allCases {
-      #expect(throws: CacheError.store(.locked(path: scene.path))) {
+      #expect(throws: CacheError.store(.locked(path: scene.path, inThisProcess: true))) {
         let _: DiskCache<String, Int> = try scene.cache { $0.corruptStorePolicy = policy }
       }
     }

@@ -62,7 +62,7 @@ struct SharedCacheTests {
   @Test("Where it cannot be opened, the next one who asks tries again")
   func failure() throws {
     let holder = try Store(path: scene("a"))
-    #expect(throws: CacheError.store(.locked(path: scene("a")))) {
+    #expect(throws: CacheError.store(.locked(path: scene("a"), inThisProcess: true))) {
       let _: TieredCache<String, Int> = try shared("a")
     }
     try holder.close()
@@ -212,7 +212,7 @@ struct SharedCacheTests {
     var disk: DiskCache<String, Int>? = try (shared("a") as TieredCache<String, Int>).disk
     let start = ContinuousClock.now
     for _ in 0..<2 {
-      #expect(throws: CacheError.store(.locked(path: scene("a")))) {
+      #expect(throws: CacheError.store(.locked(path: scene("a"), inThisProcess: true))) {
         let _: TieredCache<String, Int> = try shared("a")
       }
       // The place is there as long as the store is open.
@@ -244,7 +244,7 @@ struct SharedCacheTests {
       ended.signal()
     }
     try #require(ended.wait(timeout: .now() + 10) == .success)
-    #expect(found.all == [.store(.locked(path: scene("a")))])
+    #expect(found.all == [.store(.locked(path: scene("a"), inThisProcess: true))])
     let cache: TieredCache<String, Int> = try shared("a")
     #expect(try cache.count() == 0)
   }

@@ -344,7 +344,7 @@ struct TieredCacheTests {
     #expect(cache.memory.count() == 0)
     #expect(try cache.value(forKey: "a") == 1)
     #expect(try cache.memory.info(forKey: "a")?.cost == 3)
-    #expect(throws: CacheError.store(.locked(path: scene.disk.path))) {
+    #expect(throws: CacheError.store(.locked(path: scene.disk.path, inThisProcess: true))) {
       let _: TieredCache<String, Int> = try scene.cache()
     }
   }

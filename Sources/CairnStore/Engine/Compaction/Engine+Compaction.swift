@@ -70,7 +70,7 @@ extension Engine {
         return nil
       } catch { return error }
     }
-    if let failure { throw failure }
+    if let failure { throw failure.located(in: path) }
     report.pinnedByteCount = table.total.pinnedByteCount
     return report
   }

@@ -27,7 +27,7 @@ struct Salvager: ~Copyable {
       let directory = try Directory(
         path: path, fileSystem: environment.fileSystem, readOnly: true)
       let lockFile = try directory.openFile(FileName.lock, mode: .readOnly)
-      if let lockFile, try !lockFile.lock(exclusively: false) { throw .locked(path: path) }
+      try lockFile?.lockStore(at: path, exclusively: false)
       defer { lockFile?.unlock() }
       var hasLostPages = false
       if let lockFile { hasLostPages = try SyncFailureMark(lockFile: lockFile).isSet() }
@@ -71,12 +71,14 @@ struct Salvager: ~Copyable {
 
   // MARK: Losses
 
-  private mutating func lose(_ file: String, _ range: Range<Int>, _ cause: Corruption.Cause) {
+  private mutating func lose(
+    _ file: String, _ range: Range<Int>, _ cause: Corruption.Cause, key: [UInt8]? = nil
+  ) {
     report.lossCount += 1
     let sum = report.lostByteCount.addingReportingOverflow(range.count)
     report.lostByteCount = sum.overflow ? .max : sum.partialValue
     if report.losses.count < Self.lossLimit {
-      report.losses.append(SalvageReport.Loss(file: file, range: range, cause: cause))
+      report.losses.append(SalvageReport.Loss(file: file, range: range, cause: cause, key: key))
     }
   }
 
@@ -272,7 +274,7 @@ struct Salvager: ~Copyable {
       let range = copied.header?.valueRange ?? 0..<RecordHeader.fixedByteCount
       lose(
         segment.name, entry.offset + range.lowerBound..<entry.offset + range.upperBound,
-        copied.header == nil ? .badRecordHeader : .badValue)
+        copied.header == nil ? .badRecordHeader : .badValue, key: key)
       return false
     }
     report.entryCount += 1

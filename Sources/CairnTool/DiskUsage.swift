@@ -1,0 +1,45 @@
+import Cairn
+
+/// What the files of a store take, as `du` counts it: blocks, those of the directory too.
+struct DiskUsage {
+  /// Bytes on disk of the segments.
+  private(set) var segmentByteCount = 0
+  /// Bytes on disk of all else: checkpoints, the manifest, the reserve, the lock, the directory, what is in
+  /// quarantine.
+  private(set) var otherByteCount = 0
+  /// How many files these are.
+  private(set) var otherFileCount = 0
+  /// How long the segments' files are, allocated or not.
+  private(set) var segmentLength = 0
+
+  var byteCount: Int { segmentByteCount + otherByteCount }
+
+  /// Looks at the files that are there, as far as they can be looked at.
+  init(_ location: StoreLocation) {
+    if let directory = try? SystemCalls.open(
+      [UInt8](location.path.utf8), in: nil, as: .directoryThroughLinks)
+    {
+      add(directory, isStore: true)
+    }
+  }
+
+  private mutating func add(_ directory: Descriptor, isStore: Bool) {
+    otherByteCount += (try? SystemCalls.status(of: directory))?.allocatedByteCount ?? 0
+    for name in (try? SystemCalls.names(in: directory)) ?? [] {
+      guard let status = try? SystemCalls.status(of: name.bytes, in: directory) else { continue }
+      if status.kind == .directory {
+        // Only quarantine is one, and there is none in it.
+        guard isStore,
+          let folder = try? SystemCalls.open(name.bytes, in: directory, as: .directory)
+        else { continue }
+        add(folder, isStore: false)
+      } else if isStore, name.bytes.starts(with: "seg-".utf8) {
+        segmentByteCount += status.allocatedByteCount
+        segmentLength += status.byteCount
+      } else {
+        otherByteCount += status.allocatedByteCount
+        otherFileCount += 1
+      }
+    }
+  }
+}

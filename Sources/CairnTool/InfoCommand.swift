@@ -1,0 +1,57 @@
+import Cairn
+import CommandText
+
+/// `info`: what a store knows of one key besides its value.
+enum InfoCommand {
+  static func run(_ invocation: Invocation, on console: Console) throws {
+    let location = try StoreLocation(argument: invocation.operands[0])
+    let key = try invocation.key(at: 1)
+    guard let info = try location.read({ store in try store.info(forKey: key) }) else {
+      throw ValueCommands.notFound(key)
+    }
+    if invocation.has(.json) {
+      try console.print(json(key, info).text)
+    } else {
+      for (label, text) in rows(key, info) {
+        try console.print(label + String(repeating: " ", count: 13 - label.count) + text)
+      }
+    }
+  }
+
+  private static func rows(_ key: [UInt8], _ info: EntryInfo) -> [(String, String)] {
+    [
+      ("key", DisplayText.line(key)),
+      ("version", "\(info.version)"),
+      ("value", DisplayText.exactSize(info.valueByteCount)),
+      ("metadata", DisplayText.exactSize(info.metadataByteCount)),
+      ("written", info.written.iso8601),
+      ("last access", info.accessed.iso8601),
+      ("expires", info.expires?.iso8601 ?? "-"),
+      ("idle limit", info.idleLimit.map { DisplayText.duration($0) } ?? "-"),
+      ("cost", info.cost.map { "\($0)" } ?? "-"),
+    ]
+  }
+
+  private static func milliseconds(_ duration: Duration) -> Int {
+    let (seconds, attoseconds) = duration.components
+    let (product, overflow) = seconds.multipliedReportingOverflow(by: 1000)
+    return overflow ? .max : Int(clamping: product) &+ Int(attoseconds / 1_000_000_000_000_000)
+  }
+
+  private static func json(_ key: [UInt8], _ info: EntryInfo) -> JSON {
+    .object([
+      JSON.member(key: key),
+      ("version", .integer(Int(clamping: info.version))),
+      ("valueBytes", .integer(info.valueByteCount)),
+      ("metadataBytes", .integer(info.metadataByteCount)),
+      ("written", .string(info.written.iso8601)),
+      ("accessed", .string(info.accessed.iso8601)),
+      ("expires", .optional(info.expires?.iso8601)),
+      (
+        "idleLimitMilliseconds",
+        info.idleLimit.map { .integer(milliseconds($0)) } ?? .null
+      ),
+      ("cost", info.cost.map { .integer(Int(clamping: $0)) } ?? .null),
+    ])
+  }
+}

@@ -1,0 +1,124 @@
+import CairnStore
+import Foundation
+import Synchronization
+import Testing
+
+@Suite("What errors say")
+struct ErrorTextTests {
+  let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  private func text(_ body: () throws -> Void) -> String {
+    storeError(body).map { "\($0)" } ?? "no error"
+  }
+
+  @Test("A store whose parent is missing says that it must exist")
+  func parent() throws {
+    let path = directory("a/b/c")
+    let text = text { _ = try Store(path) }
+    #expect(text.hasPrefix("mkdir \(path): No such file or directory"))
+    #expect(text.hasSuffix("; the directory that it is to be made in must exist"))
+  }
+
+  @Test(
+    "A store that may only be read says how", arguments: [EACCES, EPERM, EROFS])
+  func readOnlyFiles(number: Int32) throws {
+    let store = try Store(directory.store)
+    try store.setValue("value", forKey: "key")
+    try store.close()
+    let fileSystem = HookFileSystem()
+    let isDone = Atomic(false)
+    fileSystem.setHook { event in
+      guard event.call == .open, event.file == "LOCK",
+        !isDone.exchange(true, ordering: .sequentiallyConsistent)
+      else { return nil }
+      return number
+    }
+    let text = text { _ = try Store(directory.store, fileSystem: fileSystem) }
+    #expect(text.contains("\(directory.store)/LOCK: "))
+    #expect(text.hasSuffix("; Store(readingAt:) opens it for reading"), "\(text)")
+    #expect(fileSystem.openDescriptorCount == 0)
+  }
+
+  @Test("A file that cannot be read at all says nothing of reading", arguments: [true, false])
+  func unreadableFiles(readOnly: Bool) throws {
+    try Store(directory.store).close()
+    let fileSystem = HookFileSystem()
+    fileSystem.setHook { $0.call == .open && $0.file == "LOCK" ? EACCES : nil }
+    let text = text {
+      _ = try Store(directory.store, fileSystem: fileSystem, readOnly: readOnly)
+    }
+    #expect(text.hasSuffix("LOCK: Permission denied (errno 13)"), "\(text)")
+  }
+
+  @Test("A store that this process holds says so")
+  func lockedHere() throws {
+    let here = "\(directory.store): the store is open in this process already"
+    let elsewhere = "\(directory.store): the store is open elsewhere"
+    let store = try Store(directory.store)
+    #expect(text { _ = try Store(directory.store) } == here)
+    #expect(text { _ = try Store(directory.store, readOnly: true) } == here)
+    #expect(text { _ = try Store.verify(path: directory.store) } == here)
+    #expect(text { _ = try Store.salvage(path: directory.store, to: directory("copy")) } == here)
+    try store.close()
+    let helper = try Helper("hold", directory.store)
+    _ = try helper.read()
+    #expect(text { _ = try Store(directory.store) } == elsewhere)
+    #expect(text { _ = try Store.verify(path: directory.store) } == elsewhere)
+    helper.kill()
+  }
+
+  @Test("Readers that this process has open keep its own writers out, until the last is closed")
+  func readersHere() throws {
+    try Store(directory.store).close()
+    let readers = try (0..<2).map { _ in try Store(directory.store, readOnly: true) }
+    for reader in readers {
+      #expect(text { _ = try Store(directory.store) }.contains("in this process"))
+      try reader.close()
+    }
+    try Store(directory.store).close()
+  }
+
+  @Test("A damaged value, read in any way, names the directory first")
+  func damagedValue() throws {
+    let store = try Store(directory.store)
+    try store.setValue("damaged value", forKey: "key")
+    try store.close()
+    let name = try damage("damaged value")
+    for readOnly in [true, false] {
+      let store = try Store(directory.store, readOnly: readOnly)
+      for text in [
+        text { _ = try store.value(forKey: "key") }, text { _ = try store.entry(forKey: "key") },
+        text { _ = try store.withValue(forKey: "key") { _ in } },
+        text { _ = try store.snapshot().value(forKey: "key") },
+      ] {
+        #expect(text.hasPrefix("\(directory.store): corrupt: \(name) at offset "), "\(text)")
+      }
+      try store.close()
+    }
+  }
+
+  @Test("A store that cannot be opened names the directory first")
+  func damagedManifest() throws {
+    try Store(directory.store).close()
+    try overwriteFile("\(directory.store)/MANIFEST", [1, 2, 3, 4], at: 0)
+    for readOnly in [true, false] {
+      let text = text { _ = try Store(directory.store, readOnly: readOnly) }
+      #expect(text.hasPrefix("\(directory.store): corrupt: MANIFEST at offset "), "\(text)")
+    }
+  }
+
+  /// Overwrites four bytes of a value and returns the name of its file.
+  private func damage(_ value: String) throws -> String {
+    for name in try FileManager.default.contentsOfDirectory(atPath: directory.store) {
+      guard name.hasPrefix("seg-"),
+        let place = try Data(contentsOf: URL(filePath: "\(directory.store)/\(name)"))
+          .range(of: Data(value.utf8))
+      else { continue }
+      try overwriteFile("\(directory.store)/\(name)", [1, 2, 3, 4], at: place.lowerBound)
+      return name
+    }
+    throw CocoaError(.fileNoSuchFile)
+  }
+}

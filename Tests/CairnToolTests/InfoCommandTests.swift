@@ -1,0 +1,77 @@
+import Cairn
+import FoundationEssentials
+import Testing
+
+@Suite("info")
+struct InfoCommandTests {
+  let directory: TemporaryDirectory
+  var store: String { directory("store") }
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    let open = try Store(path: store)
+    _ = try open.setValue("plain", forKey: "plain")
+    _ = try open.setValue(
+      "value", forKey: "all", lifetime: .seconds(1000), idleLimit: .seconds(90), cost: 7,
+      metadata: [1, 2, 3])
+    try open.close()
+  }
+
+  private struct Info: Decodable {
+    let key: String?
+    let keyBase64: Data?
+    let version, valueBytes, metadataBytes: Int
+    let written, accessed: String
+    let expires: String?
+    let idleLimitMilliseconds, cost: Int?
+  }
+
+  private func info(_ outcome: ChildProcess.Outcome) throws -> Info {
+    #expect(outcome.status == 0)
+    #expect(outcome.lines.count == 1)
+    return try JSONDecoder().decode(Info.self, from: Data(outcome.output))
+  }
+
+  @Test func `as JSON it has all that the store knows`() throws {
+    let all = try info(cairn("info", store, "all", "--json"))
+    #expect(all.key == "all" && all.version == 2 && all.valueBytes == 5 && all.metadataBytes == 3)
+    #expect(all.idleLimitMilliseconds == 90_000 && all.cost == 7)
+    let written = try Date(all.written, strategy: .iso8601)
+    #expect(abs(written.timeIntervalSinceNow) < 60)
+    #expect(all.expires != nil)
+    let plain = try info(cairn("info", store, "plain", "--json"))
+    #expect(plain.version == 1 && plain.metadataBytes == 0)
+    #expect(plain.expires == nil && plain.idleLimitMilliseconds == nil && plain.cost == nil)
+  }
+
+  @Test func `for a person it names what it tells`() throws {
+    let lines = try cairn("info", store, "all").lines
+    let labels = [
+      "key", "version", "value", "metadata", "written", "last access", "expires", "idle limit",
+      "cost",
+    ]
+    #expect(lines.count == labels.count)
+    for (line, label) in zip(lines, labels) { #expect(line.hasPrefix(label + " "), "\(line)") }
+    #expect(lines.contains("value        5 bytes"))
+    #expect(lines.contains("idle limit   1 min 30 s"))
+    #expect(try cairn("info", store, "plain").lines.contains("expires      -"))
+  }
+
+  @Test func `a key that is not there exits as with get`() throws {
+    let outcome = try cairn("info", store, "none")
+    #expect(outcome.status == 1)
+    #expect(outcome.output.isEmpty)
+    #expect(outcome.errors == "cairn: info: none: no such key\n")
+    #expect(try cairn("info", directory("nowhere"), "none").status == 5)
+  }
+
+  @Test func `a key that is no text is shown`() throws {
+    let key: [UInt8] = [0x66, 0xFF, 0x0A]
+    let words = ["put", store].map { Array($0.utf8) }
+    try cairn(bytes: words + [key, Array("v".utf8)])
+    let question = ["info", store].map { Array($0.utf8) } + [key]
+    #expect(try cairn(bytes: question).lines.first == "key          f\\xFF\\x0A")
+    let report = try info(cairn(bytes: question + [Array("--json".utf8)]))
+    #expect(report.keyBase64 == Data(key))
+  }
+}
