@@ -6,6 +6,8 @@ public import CairnStore
 /// many at once as the configuration's `asyncWidth` says, so that none of those that tasks run on is blocked. A task
 /// that is cancelled before the work began gets `cancelled` at once, and nothing was done. Once begun, the work
 /// goes on to its end, and the call returns what came of it: it could not be undone.
+///
+/// What ends a program is not given up: ``performSync()`` and ``performClose()`` do their work in a cancelled task too.
 public protocol DiskCaching<Key, Value>: Caching, Trimming where Failure == CacheError {
   /// Does any work with the cache off the threads that tasks run on, where it throws nothing but errors of the
   /// cache, and says so: `{ (cache) throws(CacheError) in … }`.
@@ -104,9 +106,19 @@ extension DiskCaching {
     try await perform { (cache) throws(CacheError) in try cache.removeAll() }
   }
 
-  /// As `sync()`.
+  /// As `sync()`. It waits in line as all work does, and is done also where the task is cancelled: who asks for it
+  /// on the way out means to keep what was written.
+  ///
+  /// - Throws: as `sync()`; never `cancelled`.
   public func performSync() async throws(CacheError) {
-    try await perform { (cache) throws(CacheError) in try cache.sync() }
+    // Work of a task that is cancelled, as this one may be, is not begun; one of its own is not cancelled with it.
+    let result = await Task {
+      do throws(CacheError) {
+        try await perform { (cache) throws(CacheError) in try cache.sync() }
+        return Result<Void, CacheError>.success(())
+      } catch { return .failure(error) }
+    }.value
+    try result.get()
   }
 
   /// As `compact()`.
@@ -125,8 +137,11 @@ extension DiskCaching {
     }
   }
 
-  /// As `close()`, which waits for the disk.
+  /// As `close()`, which waits for the disk: on a thread of its own, so it waits in no line behind a compaction or a
+  /// backup, and also where the task is cancelled. A close is never given up.
+  ///
+  /// - Throws: as `close()`; never `cancelled`.
   public func performClose() async throws(CacheError) {
-    try await perform { (cache) throws(CacheError) in try cache.close() }
+    try await WorkQueue.performAlone { () throws(CacheError) in try self.close() }
   }
 }

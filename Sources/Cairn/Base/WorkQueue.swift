@@ -69,6 +69,19 @@ package final class WorkQueue: Sendable {
   }
 }
 
+extension WorkQueue {
+  /// Runs `body` at once on a thread of its own, and waits for it without blocking, also where the task is cancelled.
+  package static func performAlone<Result: Sendable>(
+    _ body: @escaping @Sendable () throws(CacheError) -> Result
+  ) async throws(CacheError) -> Result {
+    let work = AwaitedWork(body)
+    await withCheckedContinuation { continuation in
+      if work.isAwaited(by: continuation) { ThreadBackgroundQueue().run { work.perform() } }
+    }
+    return try work.result().get()
+  }
+}
+
 /// Jobs in the order in which they came.
 private struct WaitingJobs: Sendable {
   /// Those before `first` were taken.

@@ -216,6 +216,54 @@ struct DiskPerformingTests {
     #expect(try await cache.perform { (cache) throws(CacheError) in try cache.count() } == 4)
   }
 
+  @Test("A close waits in no line, and a task that is cancelled closes all the same, and syncs")
+  func closing() async throws {
+    let cache: DiskCache<Int, Int> = try scene.cache { $0.asyncWidth = 1 }
+    try cache.setValue(1, forKey: 1)
+    let hasBegun = Record<Int>()
+    let mayEnd = DispatchSemaphore(value: 0)
+    let long = Task {
+      try await cache.perform { (_) throws(CacheError) in
+        hasBegun.add(1)
+        mayEnd.wait()
+      }
+    }
+    await eventually { hasBegun.all == [1] }
+    let ends = Record<String>()
+    let sync = Task {
+      while !Task.isCancelled { await Task.yield() }
+      do throws(CacheError) {
+        try await cache.performSync()
+        ends.add("synced")
+      } catch { ends.add("\(error)") }
+    }
+    sync.cancel()
+    mayEnd.signal()
+    try await long.value
+    await sync.value
+    #expect(ends.all == ["synced"])
+    let second = Task {
+      try await cache.perform { (_) throws(CacheError) in
+        hasBegun.add(2)
+        mayEnd.wait()
+      }
+    }
+    await eventually { hasBegun.all == [1, 2] }
+    let close = Task {
+      while !Task.isCancelled { await Task.yield() }
+      do throws(CacheError) {
+        try await cache.performClose()
+        ends.add("closed")
+      } catch { ends.add("\(error)") }
+    }
+    close.cancel()
+    await eventually { ends.all == ["synced", "closed"] }
+    #expect(throws: CacheError.store(.closed(path: scene.path))) { try cache.count() }
+    mayEnd.signal()
+    try await second.value
+    await close.value
+  }
+
   @Test("However many wait, each goes to work in its turn, and none takes longer for the others")
   func line() {
     let queue = WorkQueue(width: 1)

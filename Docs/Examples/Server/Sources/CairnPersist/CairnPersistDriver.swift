@@ -89,8 +89,7 @@ public struct CairnPersistDriver: PersistDriver {
 
   /// Closes the cache.
   public func shutdown() async throws {
-    // In a task of its own: work of a task that is cancelled, as this one may be, is not begun.
-    try await Task { [cache] in try await cache.performClose() }.value
+    try await cache.performClose()
   }
 
   // MARK: More than Hummingbird asks for
