@@ -7,7 +7,7 @@ extension DiskCache: DiskCaching {
     path: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>
   ) async throws(CacheError) -> DiskCache {
-    try await WorkQueue.opening.perform { () throws(CacheError) in
+    try await WorkQueue.opening.perform(orThrow: .cancelled) { () throws(CacheError) in
       try DiskCache(
         path: path, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder)
     }
@@ -18,7 +18,7 @@ extension DiskCache: DiskCaching {
     name: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>
   ) async throws(CacheError) -> DiskCache {
-    try await WorkQueue.opening.perform { () throws(CacheError) in
+    try await WorkQueue.opening.perform(orThrow: .cancelled) { () throws(CacheError) in
       try DiskCache(
         name: name, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder)
     }
@@ -37,7 +37,7 @@ extension DiskCache: DiskCaching {
   public func perform<Result: Sendable>(
     _ body: @escaping @Sendable (DiskCache) throws(CacheError) -> Result
   ) async throws(CacheError) -> Result {
-    try await workers.perform { () throws(CacheError) in try body(self) }
+    try await workers.perform(orThrow: .cancelled) { () throws(CacheError) in try body(self) }
   }
 
   /// Removes everything, and tells how far it has come.

@@ -32,7 +32,7 @@ extension DiskCache {
     name: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>, variables: [String: String]
   ) async throws(CacheError) -> DiskCache {
-    try await WorkQueue.opening.perform { () throws(CacheError) in
+    try await WorkQueue.opening.perform(orThrow: .cancelled) { () throws(CacheError) in
       try shared(
         name: name, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
         variables: variables)

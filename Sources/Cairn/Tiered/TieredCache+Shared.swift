@@ -37,7 +37,7 @@ extension TieredCache {
     costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil,
     variables: [String: String]
   ) async throws(CacheError) -> TieredCache {
-    try await WorkQueue.opening.perform { () throws(CacheError) in
+    try await WorkQueue.opening.perform(orThrow: .cancelled) { () throws(CacheError) in
       try shared(
         name: name, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
         costing: costing, variables: variables)
