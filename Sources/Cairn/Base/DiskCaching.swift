@@ -3,7 +3,7 @@ public import CairnStore
 /// A cache that keeps its entries on disk: ``DiskCache``, or ``TieredCache`` with one in memory before it.
 ///
 /// Its calls wait for the disk. The forms whose names begin with `perform` run on threads of the cache's own, as
-/// many at once as the configuration's `asyncWidth` says, so that none of those that tasks run on is blocked. A task
+/// many at once as the configuration's `concurrentCallLimit` says, so that none of those that tasks run on is blocked. A task
 /// that is cancelled before the work began gets `cancelled` at once, and nothing was done. Once begun, the work
 /// goes on to its end, and the call returns what came of it: it could not be undone.
 ///

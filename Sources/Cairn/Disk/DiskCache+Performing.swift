@@ -25,7 +25,8 @@ extension DiskCache: DiskCaching {
   }
 
   /// Does work that throws errors of the cache only on one of its own threads, so that none of those that tasks
-  /// run on waits for the disk. Where the closure does not say so, it may throw any. As many run at once as `asyncWidth` in the configuration says; the others wait in line.
+  /// run on waits for the disk. Where the closure does not say so, it may throw any. As many
+  /// run at once as `concurrentCallLimit` in the configuration says; the others wait in line.
   ///
   ///     let pages = try await cache.perform { (cache) throws(CacheError) in
   ///       try cache.values(forKeys: urls)

@@ -50,6 +50,8 @@ public enum StoreError: Error, Sendable, Hashable {
 
   /// The store was closed.
   case closed(path: String)
+  /// The task was cancelled before the work began that `Store.perform` was given.
+  case cancelled
   /// The process is a child of the one that opened the store.
   case usedAfterFork(path: String)
   /// A system call failed.
@@ -125,6 +127,7 @@ extension StoreError: CustomStringConvertible {
     case .poisoned(let cause):
       "the store takes no more writes until it is opened anew, since this failed: \(cause)"
     case .closed(let path): "\(path): the store was closed"
+    case .cancelled: "the task was cancelled before the work began"
     case .usedAfterFork(let path):
       "\(path): a forked child cannot use the store that its parent opened"
     case .system(let failure): failure.description

@@ -117,7 +117,7 @@ struct DiskPerformingTests {
   func width() async throws {
     for width in [0, 1, 3] {
       let cache: DiskCache<Int, Int> = try scene.cache(at: scene("\(width)")) {
-        $0.asyncWidth = width
+        $0.concurrentCallLimit = width
       }
       let meter = Meter()
       let started = Record<Int>()
@@ -148,7 +148,7 @@ struct DiskPerformingTests {
 
   @Test("A width without a limit costs nothing, and as many run at once as are asked for")
   func noLimit() async throws {
-    let cache: DiskCache<Int, Int> = try scene.cache { $0.asyncWidth = .max }
+    let cache: DiskCache<Int, Int> = try scene.cache { $0.concurrentCallLimit = .max }
     let meter = Meter()
     let gate = DispatchSemaphore(value: 0)
     let count = 20
@@ -174,7 +174,7 @@ struct DiskPerformingTests {
 
   @Test("A task that is cancelled before its work began does nothing; one that has begun goes on")
   func cancellation() async throws {
-    let cache: DiskCache<Int, Int> = try scene.cache { $0.asyncWidth = 1 }
+    let cache: DiskCache<Int, Int> = try scene.cache { $0.concurrentCallLimit = 1 }
     for number in 0..<5 { try cache.setValue(number, forKey: number) }
     let hasBegun = DispatchSemaphore(value: 0)
     let mayEnd = DispatchSemaphore(value: 0)
@@ -218,7 +218,7 @@ struct DiskPerformingTests {
 
   @Test("A close waits in no line, and a task that is cancelled closes all the same, and syncs")
   func closing() async throws {
-    let cache: DiskCache<Int, Int> = try scene.cache { $0.asyncWidth = 1 }
+    let cache: DiskCache<Int, Int> = try scene.cache { $0.concurrentCallLimit = 1 }
     try cache.setValue(1, forKey: 1)
     let hasBegun = Record<Int>()
     let mayEnd = DispatchSemaphore(value: 0)
