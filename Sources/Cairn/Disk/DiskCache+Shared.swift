@@ -17,7 +17,10 @@ extension DiskCache {
       variables: CacheLocation.variables)
   }
 
-  /// The same, on a thread of the caches, so that none of those that tasks run on waits for the disk.
+  /// Gives the cache of a name, as `shared` does, and opens it on a thread that the caches share, so that none of
+  /// those that tasks run on waits for the disk.
+  ///
+  /// - Throws: as `shared`; `cancelled` where the task was cancelled before the work began.
   public static func openShared(
     name: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>

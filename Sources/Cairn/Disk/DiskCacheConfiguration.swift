@@ -33,6 +33,8 @@ public struct DiskCacheConfiguration: Sendable {
     set { store.concurrentCallLimit = newValue }
   }
 
+  /// Makes a configuration with these limits and the defaults of all else.
+  ///
   /// - Parameters:
   ///   - countLimit: how many entries there may be; `nil`: any number.
   ///   - byteLimit: how many bytes they may take, keys and metadata included; `nil`: any number. The files

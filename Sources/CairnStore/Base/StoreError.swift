@@ -1,5 +1,5 @@
 /// Everything that can go wrong with a store. Every failure names what and where; none carries
-/// keys or values.
+/// keys or values. A minor version may add cases, so a `switch` over it keeps a `default`.
 public enum StoreError: Error, Sendable, Hashable {
   // Opening.
 
@@ -15,7 +15,7 @@ public enum StoreError: Error, Sendable, Hashable {
   case unsupportedVersion(file: String, major: Int)
   /// The filesystem cannot give what the store promises.
   case unsupportedFileSystem(path: String, name: String)
-  /// A store cannot be salvaged to the path: something is there, or it lies inside the store.
+  /// A salvage or a backup cannot go to the path: something is there, or it lies inside the store.
   case unusableDestination(path: String, reason: String)
   /// An option of the configuration is out of its range.
   case invalidConfiguration(option: String, reason: String)
