@@ -156,7 +156,7 @@ enum Help {
     something is damaged; each place is named by file and offset, the first 20 of them.
 
       --json   one object with "records", "bytes", "tornBytes" and "errors", each of these, and
-               all of them, with "file", "offset" and "cause"
+               all of them, with "file", "offset" and "cause", a name such as badValue
 
       $ cairn verify photos.cairn
     """
@@ -178,7 +178,8 @@ enum Help {
 
       --json   one object with "entries", "bytes", "lostKeys", "lostBytes", "lostPlaces",
                "tornBytes", "manifest" (used, missing or damaged), "complete", "losses", each of
-               these with "file", "offset", "end" and "cause", and "warnings"
+               these with "file", "offset", "end" and "cause", and "warnings", the last two
+               by names such as badValue and versionsChanged
 
       $ cairn salvage photos.cairn rescued.cairn
     """

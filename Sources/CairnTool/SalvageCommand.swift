@@ -26,7 +26,7 @@ enum SalvageCommand {
       for loss in report.losses { try console.print("lost: \(loss)") }
       let unlisted = report.lossCount - report.losses.count
       if unlisted > 0 { try console.print("lost: \(DisplayText.count(unlisted)) more places") }
-      for warning in report.warnings { try console.print("warning: \(warning.rawValue)") }
+      for warning in report.warnings { try console.print("warning: \(warning)") }
       try console.print(summary(report))
     }
     if !report.isComplete {

@@ -59,13 +59,22 @@ public enum StoreError: Error, Sendable, Hashable {
 }
 
 /// Which limit left no room for a write.
-public enum SpaceLimit: String, Sendable, Hashable {
+public enum SpaceLimit: String, Sendable, Hashable, CustomStringConvertible {
   /// No block of the filesystem is free.
-  case disk = "the filesystem is full"
+  case disk
   /// The user's or the project's share of the filesystem is used up.
-  case quota = "the disk quota is used up"
+  case quota
   /// The process may not make files that large (`RLIMIT_FSIZE`).
-  case fileSize = "the process's limit on the size of a file (RLIMIT_FSIZE) is reached"
+  case fileSize
+
+  /// The limit in words, which later versions may put otherwise; `rawValue` stays as it is.
+  public var description: String {
+    switch self {
+    case .disk: "the filesystem is full"
+    case .quota: "the disk quota is used up"
+    case .fileSize: "the process's limit on the size of a file (RLIMIT_FSIZE) is reached"
+    }
+  }
 }
 
 /// A system call that failed: which, on what, and why.
@@ -121,7 +130,7 @@ extension StoreError: CustomStringConvertible {
       "a batch takes \(count) bytes; the limit is \(limit)"
     case .readOnly(let path): "\(path): the store was opened for reading only"
     case .noSpace(let path, let needed, let limit):
-      "\(path): no room for \(needed) more bytes: \(limit.rawValue)"
+      "\(path): no room for \(needed) more bytes: \(limit)"
     case .durabilityUnknown(let cause):
       "the sync that would have made the write durable failed: \(cause)"
     case .poisoned(let cause):
