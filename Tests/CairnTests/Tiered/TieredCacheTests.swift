@@ -76,12 +76,7 @@ struct TieredCacheTests {
 
   @Test("PINCache: the lifetime counted in one tier only; here in both, from the same clock")
   func lifetimes() throws {
-    let cache: TieredCache<String, Int> = try scene.cache {
-      $0.disk.store.lifetime = .seconds(10)
-      // Not looked at.
-      $0.memory.lifetime = .seconds(1)
-      $0.memory.idleLimit = .seconds(1)
-    }
+    let cache: TieredCache<String, Int> = try scene.cache { $0.disk.store.lifetime = .seconds(10) }
     try cache.setValue(1, forKey: "configured")
     try cache.setValue(2, forKey: "own", lifetime: .seconds(20))
     try cache.setValue(3, forKey: "over", lifetime: .zero)
@@ -346,6 +341,28 @@ struct TieredCacheTests {
     #expect(try cache.memory.info(forKey: "a")?.cost == 3)
     #expect(throws: CacheError.store(.locked(path: scene.disk.path))) {
       let _: TieredCache<String, Int> = try scene.cache()
+    }
+  }
+
+  @Test("What both tiers have in common is not taken for memory alone, nor passed over")
+  func ignoredOptions() throws {
+    typealias Change = (inout TieredCacheConfiguration) -> Void
+    let changes: [(String, Change)] = [
+      ("lifetime", { $0.memory.lifetime = .seconds(60) }),
+      ("idleLimit", { $0.memory.idleLimit = .seconds(60) }),
+      ("clock", { [clock = scene.clock] in $0.memory.clock = clock }),
+    ]
+    for (option, change) in changes {
+      do throws(CacheError) {
+        let _: TieredCache<String, Int> = try scene.cache(change)
+        Issue.record("\(option) was passed over")
+      } catch {
+        guard case .store(.invalidConfiguration("memory." + option, _)) = error else {
+          Issue.record("\(error)")
+          continue
+        }
+      }
+      #expect(!FileManager.default.fileExists(atPath: scene.disk.path))
     }
   }
 
