@@ -28,6 +28,9 @@ public protocol DiskCaching<Key, Value>: Caching, Trimming where Failure == Cach
   @discardableResult
   func trim(toFreeDiskSpace byteCount: Int) throws(CacheError) -> TrimSummary
 
+  /// Removes everything, and tells how far it has come. The entries are gone before the first file is.
+  func removeAll(progress: (RemoveAllProgress) -> Void) throws(CacheError)
+
   /// Makes every write durable that was acknowledged before the call.
   func sync() throws(CacheError)
 
@@ -101,9 +104,13 @@ extension DiskCaching {
     try await perform { (cache) throws(CacheError) in try cache.removeExpired() }
   }
 
-  /// As `removeAll()`.
-  public func performRemoveAll() async throws(CacheError) {
-    try await perform { (cache) throws(CacheError) in try cache.removeAll() }
+  /// As `removeAll(progress:)`.
+  ///
+  /// - Parameter progress: called after each file that went, on the thread that does the work.
+  public func performRemoveAll(
+    progress: @escaping @Sendable (RemoveAllProgress) -> Void = { _ in }
+  ) async throws(CacheError) {
+    try await perform { (cache) throws(CacheError) in try cache.removeAll(progress: progress) }
   }
 
   /// As `sync()`. It waits in line as all work does, and is done also where the task is cancelled: who asks for it

@@ -37,9 +37,6 @@ extension TieredCache: DiskCaching {
   ) async throws(CacheError) -> Result {
     try await disk.workers.perform(orThrow: .cancelled) { () throws(CacheError) in try body(self) }
   }
-
-  /// Removes everything, and tells how far it has come; as `DiskCache.removingAll`.
-  public func removingAll() -> RemovalUpdates { disk.removingAll() }
 }
 
 // What concerns the tier on disk alone.

@@ -373,7 +373,7 @@ struct TieredCacheTests {
       configuration: TieredCacheConfiguration(memory: .unlimited, disk: .unlimited),
       keyCoder: .standard, valueCoder: .standard)
     try cache.setValue(1, forKey: 1)
-    for try await progress in cache.removingAll() { #expect(progress.totalFileCount > 0) }
+    try await cache.performRemoveAll { progress in #expect(progress.totalFileCount > 0) }
     #expect(try cache.value(forKey: 1) == nil)
     for number in 0..<20 { try cache.setValue(number, forKey: number) }
     #expect(try await cache.performTrim(toCount: 15).count == 5)
