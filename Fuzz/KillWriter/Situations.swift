@@ -51,7 +51,7 @@ enum Situations {
       { try store.write { try $0.setValue("child", forKey: "key") } }, { try store.removeAll() },
       { try store.sync() }, { try store.trim(toCount: 0) }, { try store.trim(toBytes: 0) },
       { try store.trim(olderThan: .zero) }, { try store.removeExpired() },
-      { try store.remove(keys: ["key"]) }, { try store.remove { _, _ in true } },
+      { try store.removeValues(forKeys: ["key"]) }, { try store.remove { _, _ in true } },
       { try store.maintain() },
     ]
     for (index, use) in uses.enumerated() {

@@ -183,8 +183,8 @@ enum Help {
     damaged, the first 20 of them.
 
       --json   one object with "records", "bytes", "tornBytes" and "errors", each of these, and
-               all of them, with "file", "offset", "cause" and "key" (null where it is not known,
-               "keyBase64" where it is not UTF-8)
+               all of them, with "file", "offset", "cause", a name such as badValue, and "key"
+               (null where it is not known, "keyBase64" where it is not UTF-8)
 
       $ cairn verify photos.cairn
     """
@@ -208,7 +208,7 @@ enum Help {
       --json   one object with "entries", "bytes", "lostKeys", "lostBytes", "lostPlaces",
                "tornBytes", "manifest" (used, missing or damaged), "complete", "losses", each of
                these with "file", "offset", "end", "cause" and "key" (or "keyBase64", or null), and
-               "warnings"
+               "warnings"; causes and warnings by names such as badValue and versionsChanged
 
       $ cairn salvage photos.cairn rescued.cairn
     """

@@ -28,7 +28,7 @@ enum SalvageCommand {
       }
       let unlisted = report.lossCount - report.losses.count
       if unlisted > 0 { try console.print("lost: \(DisplayText.count(unlisted)) more places") }
-      for warning in report.warnings { try console.print("warning: \(warning.rawValue)") }
+      for warning in report.warnings { try console.print("warning: \(warning)") }
       try console.print(summary(report))
     }
     if !report.isComplete {

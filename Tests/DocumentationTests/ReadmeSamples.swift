@@ -15,7 +15,7 @@ struct ReadmeSamples {
           try batch.setValue("1", forKey: "counter")
           try batch.removeValue(forKey: "session/0")
         }
-        try store.forEachKey(prefix: Array("session/".utf8)) { key in .next }
+        try store.forEachKey(prefix: "session/") { key in .next }
         try store.close()
 
         #expect(user == Array("alice".utf8))

@@ -1,7 +1,7 @@
 public import CairnStore
 
 /// Everything that can go wrong with a cache on disk. Every failure names what and why; none carries bytes
-/// of keys or values.
+/// of keys or values. A minor version may add cases, so a `switch` over it keeps a `default`.
 public enum CacheError: Error, Sendable, Hashable {
   /// The store under the cache failed.
   case store(StoreError)

@@ -1,4 +1,5 @@
-/// Something that happened to a cache, told after it happened, outside all locks.
+/// Something that happened to a cache, told after it happened, outside all locks. A minor version may add cases,
+/// here and to the causes, so a `switch` keeps a `default`.
 public enum CacheEvent<Key: Sendable>: Sendable {
   /// The key has a new value. Where it had one before, its removal with the cause `replaced` was told
   /// just before; what had to make room for it is told after it.

@@ -70,6 +70,33 @@ extension Caching {
     try setValue(value, forKey: key, cost: nil, lifetime: nil, idleLimit: nil)
   }
 
+  /// Sets the value of a key with a lifetime of its own, and with an idle limit where one is given.
+  @inlinable
+  @_disfavoredOverload
+  public func setValue(
+    _ value: Value, forKey key: Key, lifetime: Duration?, idleLimit: Duration? = nil
+  ) throws(Failure) {
+    try setValue(value, forKey: key, cost: nil, lifetime: lifetime, idleLimit: idleLimit)
+  }
+
+  /// Sets the value of a key with a cost of its own, and with a lifetime where one is given.
+  @inlinable
+  @_disfavoredOverload
+  public func setValue(
+    _ value: Value, forKey key: Key, cost: UInt64?, lifetime: Duration? = nil
+  ) throws(Failure) {
+    try setValue(value, forKey: key, cost: cost, lifetime: lifetime, idleLimit: nil)
+  }
+
+  /// Sets the value of a key with an idle limit of its own, and with a cost where one is given.
+  @inlinable
+  @_disfavoredOverload
+  public func setValue(
+    _ value: Value, forKey key: Key, cost: UInt64? = nil, idleLimit: Duration?
+  ) throws(Failure) {
+    try setValue(value, forKey: key, cost: cost, lifetime: nil, idleLimit: idleLimit)
+  }
+
   /// The values of many keys, in the order of the keys; `nil` for each that has none. Each is a read of its own.
   ///
   /// - Complexity: that of a read, for each key.

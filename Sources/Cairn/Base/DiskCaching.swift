@@ -3,9 +3,11 @@ public import CairnStore
 /// A cache that keeps its entries on disk: ``DiskCache``, or ``TieredCache`` with one in memory before it.
 ///
 /// Its calls wait for the disk. The forms whose names begin with `perform` run on threads of the cache's own, as
-/// many at once as the configuration's `asyncWidth` says, so that none of those that tasks run on is blocked. A task
+/// many at once as the configuration's `concurrentCallLimit` says, so that none of those that tasks run on is blocked. A task
 /// that is cancelled before the work began gets `cancelled` at once, and nothing was done. Once begun, the work
 /// goes on to its end, and the call returns what came of it: it could not be undone.
+///
+/// What ends a program is not given up: ``performSync()`` and ``performClose()`` do their work in a cancelled task too.
 public protocol DiskCaching<Key, Value>: Caching, Trimming where Failure == CacheError {
   /// Does any work with the cache off the threads that tasks run on, where it throws nothing but errors of the
   /// cache, and says so: `{ (cache) throws(CacheError) in … }`.
@@ -25,6 +27,9 @@ public protocol DiskCaching<Key, Value>: Caching, Trimming where Failure == Cach
   /// filesystem, or nothing is left to be removed.
   @discardableResult
   func trim(toFreeDiskSpace byteCount: Int) throws(CacheError) -> TrimSummary
+
+  /// Removes everything, and tells how far it has come. The entries are gone before the first file is.
+  func removeAll(progress: (RemoveAllProgress) -> Void) throws(CacheError)
 
   /// Makes every write durable that was acknowledged before the call.
   func sync() throws(CacheError)
@@ -99,14 +104,28 @@ extension DiskCaching {
     try await perform { (cache) throws(CacheError) in try cache.removeExpired() }
   }
 
-  /// As `removeAll()`.
-  public func performRemoveAll() async throws(CacheError) {
-    try await perform { (cache) throws(CacheError) in try cache.removeAll() }
+  /// As `removeAll(progress:)`.
+  ///
+  /// - Parameter progress: called after each file that went, on the thread that does the work.
+  public func performRemoveAll(
+    progress: @escaping @Sendable (RemoveAllProgress) -> Void = { _ in }
+  ) async throws(CacheError) {
+    try await perform { (cache) throws(CacheError) in try cache.removeAll(progress: progress) }
   }
 
-  /// As `sync()`.
+  /// As `sync()`. It waits in line as all work does, and is done also where the task is cancelled: who asks for it
+  /// on the way out means to keep what was written.
+  ///
+  /// - Throws: as `sync()`; never `cancelled`.
   public func performSync() async throws(CacheError) {
-    try await perform { (cache) throws(CacheError) in try cache.sync() }
+    // Work of a task that is cancelled, as this one may be, is not begun; one of its own is not cancelled with it.
+    let result = await Task {
+      do throws(CacheError) {
+        try await perform { (cache) throws(CacheError) in try cache.sync() }
+        return Result<Void, CacheError>.success(())
+      } catch { return .failure(error) }
+    }.value
+    try result.get()
   }
 
   /// As `compact()`.
@@ -125,8 +144,11 @@ extension DiskCaching {
     }
   }
 
-  /// As `close()`, which waits for the disk.
+  /// As `close()`, which waits for the disk: on a thread of its own, so it waits in no line behind a compaction or a
+  /// backup, and also where the task is cancelled. A close is never given up.
+  ///
+  /// - Throws: as `close()`; never `cancelled`.
   public func performClose() async throws(CacheError) {
-    try await perform { (cache) throws(CacheError) in try cache.close() }
+    try await WorkQueue.performAlone { () throws(CacheError) in try self.close() }
   }
 }

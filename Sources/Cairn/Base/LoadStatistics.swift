@@ -33,6 +33,8 @@ public struct Loaded<Value: Sendable>: Sendable {
   public var lifetime: Duration?
   /// How long it may go without being read or written; `nil`: as the cache is configured.
   public var idleLimit: Duration?
+  /// Bytes kept beside the value on disk, such as the ETag that came with it; a cache in memory keeps none.
+  public var metadata: [UInt8]
 
   /// Makes what a loader returns.
   ///
@@ -41,12 +43,15 @@ public struct Loaded<Value: Sendable>: Sendable {
   ///   - cost: what it costs; `nil`: what the cache makes of it.
   ///   - lifetime: how long it lives from the end of the load on; `nil`: as the cache is configured.
   ///   - idleLimit: how long it may go without being read or written; `nil`: as the cache is configured.
+  ///   - metadata: bytes kept beside the value on disk: up to 65,527.
   public init(
-    _ value: Value, cost: UInt64? = nil, lifetime: Duration? = nil, idleLimit: Duration? = nil
+    _ value: Value, cost: UInt64? = nil, lifetime: Duration? = nil, idleLimit: Duration? = nil,
+    metadata: [UInt8] = []
   ) {
     self.value = value
     self.cost = cost
     self.lifetime = lifetime
     self.idleLimit = idleLimit
+    self.metadata = metadata
   }
 }

@@ -87,7 +87,8 @@ extension DiskCache {
   private func write(
     _ loaded: Loaded<Value>, forKey key: Key, _ flight: Flight<Value>
   ) throws(CacheError) -> UInt64? {
-    let attributes = attributes(loaded.cost, loaded.lifetime, loaded.idleLimit, [])
+    let attributes = attributes(
+      loaded.cost, loaded.lifetime, loaded.idleLimit, loaded.metadata)
     var result = CompareAndSetResult.mismatch(current: nil)
     try encode(loaded.value, forKey: key) { (bytes, value) throws(CacheError) in
       events.tellFrontBeforeWrite(of: 1, bytes.byteCount + value.byteCount)

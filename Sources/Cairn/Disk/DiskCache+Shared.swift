@@ -17,7 +17,10 @@ extension DiskCache {
       variables: CacheLocation.variables)
   }
 
-  /// The same, on a thread of the caches, so that none of those that tasks run on waits for the disk.
+  /// Gives the cache of a name, as `shared` does, and opens it on a thread that the caches share, so that none of
+  /// those that tasks run on waits for the disk.
+  ///
+  /// - Throws: as `shared`; `cancelled` where the task was cancelled before the work began.
   public static func openShared(
     name: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>
@@ -32,7 +35,7 @@ extension DiskCache {
     name: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>, variables: [String: String]
   ) async throws(CacheError) -> DiskCache {
-    try await WorkQueue.opening.perform { () throws(CacheError) in
+    try await WorkQueue.opening.perform(orThrow: .cancelled) { () throws(CacheError) in
       try shared(
         name: name, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
         variables: variables)

@@ -196,11 +196,11 @@ extension DiskCache {
     for key in keys { encoded.append(try bytes(of: key)) }
     let loading = encoded.filter { flights.noteWrite($0) }
     return try storing { () throws(StoreError) in
-      let count = try store.remove(keys: encoded, durability: durability).count
+      let count = try store.removeValues(forKeys: encoded, durability: durability)
       if loading.isEmpty { return count }
       // As with `removeValue`.
       store.passWriters()
-      return try store.remove(keys: loading, durability: durability).count + count
+      return try store.removeValues(forKeys: loading, durability: durability) + count
     }
   }
 

@@ -13,8 +13,9 @@ public import CairnStore
 /// A value that fails its checksum is an error for its key, never a wrong value and never a miss.
 ///
 /// All methods may be called from any thread; each takes effect at one moment. A get or a set that stays in
-/// the page cache takes less than a thread hop, so they are synchronous and fit async code as they are; what
-/// takes long has an asynchronous form under a name with `perform`. Coders and observers run under no lock
+/// the page cache takes less than a thread hop, so they are synchronous and fit async code as they are, but for a
+/// set of class `durable`, which waits for a sync of the disk; what takes long has an asynchronous form under a name
+/// with `perform`, and `perform` itself takes any work. Coders and observers run under no lock
 /// and may use the cache.
 ///
 /// The unit of cost is the byte, as `StoreStatistics.liveByteCount` has it. The `cost` that a value is
@@ -28,7 +29,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// The metadata of a value that was given none.
   let bareMetadata: [UInt8]
   let events: DiskEvents<Key>
-  let workers: WorkQueue
+  var workers: WorkQueue { store.workers }
   /// By the bytes of keys.
   let flights = SingleFlight<[UInt8], Value>()
   /// As it was opened.
@@ -127,7 +128,6 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     bareMetadata = CacheMetadata(tag: valueCoder.tag, rest: []).encoded
     self.events = events
     self.name = name ?? path.split(separator: "/").last.map(String.init) ?? path
-    workers = WorkQueue(width: configuration.asyncWidth)
     (store, salvageReport) = try Self.openStore(
       path, storeConfiguration, configuration.corruptStorePolicy, environment)
   }

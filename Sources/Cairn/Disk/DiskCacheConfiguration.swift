@@ -27,14 +27,15 @@ public struct DiskCacheConfiguration: Sendable {
   /// What happens where the store is found corrupt when it is opened. Default `.refuse`.
   public var corruptStorePolicy: CorruptStorePolicy = .refuse
 
-  /// How many of the asynchronous methods run at once, each on a thread of its own; the others wait.
-  /// Default 2. Less than 1 is as 1; `.max` is no limit.
-  ///
-  /// A thread is made when there is work for it, and ends when there is none. Without a limit there are as many as
-  /// calls under way; where the system gives no more, the work is done on the thread that asks for it. More than
-  /// some dozens wait for each other at the disk.
-  public var asyncWidth: Int = 2
+  /// How many of the asynchronous methods are at work at once, each on a thread of its own; the others wait in line.
+  /// Default 16. The same as the option of that name in `store`.
+  public var concurrentCallLimit: Int {
+    get { store.concurrentCallLimit }
+    set { store.concurrentCallLimit = newValue }
+  }
 
+  /// Makes a configuration with these limits and the defaults of all else.
+  ///
   /// - Parameters:
   ///   - countLimit: how many entries there may be; `nil`: any number.
   ///   - byteLimit: how many bytes they may take, keys and metadata included; `nil`: any number. The files

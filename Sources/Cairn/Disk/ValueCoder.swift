@@ -35,6 +35,13 @@ public struct ValueCoder<Value: Sendable>: Sendable {
 
   /// A coder of one's own.
   ///
+  ///     let coder = ValueCoder<Version>.custom { Array($0.text.utf8) } decode: { bytes in
+  ///       guard let text = String(copying: bytes) else { throw CodingFailure("it is not UTF-8") }
+  ///       return Version(text)
+  ///     }
+  ///
+  /// `String(copying:)`, `Data(copying:)` and `[UInt8](copying:)` copy the bytes once.
+  ///
   /// - Parameters:
   ///   - encode: makes bytes of a value.
   ///   - decode: makes a value of the bytes, which lie where the store has them and are valid only

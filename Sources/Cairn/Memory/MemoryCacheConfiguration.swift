@@ -49,6 +49,8 @@ public struct MemoryCacheConfiguration: Sendable {
   /// as much.
   public var clock: any WallClock = SystemClock()
 
+  /// Makes a configuration with these limits and the defaults of all else.
+  ///
   /// - Parameters:
   ///   - countLimit: how many entries there may be; `nil`: any number.
   ///   - costLimit: how much they may cost together; `nil`: any amount.

@@ -1,20 +1,10 @@
-internal import FoundationEssentials
-
-extension String {
-  /// A copy of the bytes as text; `nil` where they are not UTF-8.
-  init?(copying bytes: RawSpan) {
-    // SAFETY: the buffer is live for the call.
-    let text = unsafe bytes.withUnsafeBytes { buffer in
-      unsafe String(validating: buffer, as: UTF8.self)
-    }
-    guard let text else { return nil }
-    self = text
-  }
-}
+public import FoundationEssentials
 
 extension Data {
-  /// A copy of the bytes.
-  init(copying bytes: RawSpan) {
+  /// A copy of the bytes of a span, for what is to outlive the closure that was given it.
+  ///
+  /// - Complexity: O(bytes); one copy.
+  public init(copying bytes: RawSpan) {
     // SAFETY: the buffer is live for the call.
     self = unsafe bytes.withUnsafeBytes { unsafe Data($0) }
   }

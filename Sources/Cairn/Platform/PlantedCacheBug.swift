@@ -42,8 +42,6 @@ enum PlantedCacheBug: String, CaseIterable, Sendable {
   // On disk: where a cache lies, and a damaged one.
   case relativeCacheHome, corruptStoreWiped, quarantineUnlocked, quarantineNotSynced
   case cacheInsideCache
-  // Asynchronous methods.
-  case cancelledWaits, lineMoved
   // Errors.
   case errorShown
 }

@@ -8,7 +8,7 @@ extension TieredCache: DiskCaching {
     valueCoder: ValueCoder<Value>,
     costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil
   ) async throws(CacheError) -> TieredCache {
-    try await WorkQueue.opening.perform { () throws(CacheError) in
+    try await WorkQueue.opening.perform(orThrow: .cancelled) { () throws(CacheError) in
       try TieredCache(
         path: path, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
         costing: costing)
@@ -21,7 +21,7 @@ extension TieredCache: DiskCaching {
     valueCoder: ValueCoder<Value>,
     costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil
   ) async throws(CacheError) -> TieredCache {
-    try await WorkQueue.opening.perform { () throws(CacheError) in
+    try await WorkQueue.opening.perform(orThrow: .cancelled) { () throws(CacheError) in
       try TieredCache(
         name: name, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
         costing: costing)
@@ -35,11 +35,8 @@ extension TieredCache: DiskCaching {
   public func perform<Result: Sendable>(
     _ body: @escaping @Sendable (TieredCache) throws(CacheError) -> Result
   ) async throws(CacheError) -> Result {
-    try await disk.workers.perform { () throws(CacheError) in try body(self) }
+    try await disk.workers.perform(orThrow: .cancelled) { () throws(CacheError) in try body(self) }
   }
-
-  /// Removes everything, and tells how far it has come; as `DiskCache.removingAll`.
-  public func removingAll() -> RemovalUpdates { disk.removingAll() }
 }
 
 // What concerns the tier on disk alone.

@@ -19,7 +19,10 @@ extension TieredCache {
       costing: costing, variables: CacheLocation.variables)
   }
 
-  /// The same, on a thread of the caches, so that none of those that tasks run on waits for the disk.
+  /// Gives the cache of a name, as `shared` does, and opens it on a thread that the caches share, so that none of
+  /// those that tasks run on waits for the disk.
+  ///
+  /// - Throws: as `shared`; `cancelled` where the task was cancelled before the work began.
   public static func openShared(
     name: String, configuration: TieredCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>,
@@ -37,7 +40,7 @@ extension TieredCache {
     costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil,
     variables: [String: String]
   ) async throws(CacheError) -> TieredCache {
-    try await WorkQueue.opening.perform { () throws(CacheError) in
+    try await WorkQueue.opening.perform(orThrow: .cancelled) { () throws(CacheError) in
       try shared(
         name: name, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
         costing: costing, variables: variables)

@@ -55,7 +55,8 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   ///   - keyCoder: how keys become bytes.
   ///   - valueCoder: how values do.
   ///   - costing: what a value costs in memory that is set without a cost; as with `MemoryCache.init`.
-  /// - Throws: as `DiskCache.init(path:)`.
+  /// - Throws: as `DiskCache.init(path:)`; `invalidConfiguration` also where an option is set for memory that only
+  ///   the one of the store can say.
   /// - Complexity: as `Store.init`.
   public convenience init(
     path: String, configuration: TieredCacheConfiguration, keyCoder: KeyCoder<Key>,
@@ -85,6 +86,7 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil,
     variables: [String: String]
   ) throws(CacheError) {
+    try configuration.check()
     let path = try CacheLocation.path(
       name: name, namespace: configuration.disk.namespace, variables: variables)
     try storing { () throws(StoreError) in
@@ -102,6 +104,7 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil,
     environment: Environment, memory: MemoryCacheEnvironment
   ) throws(CacheError) {
+    try configuration.check()
     var ofMemory = configuration.memory
     ofMemory.lifetime = configuration.disk.store.lifetime
     ofMemory.idleLimit = configuration.disk.store.idleLimit

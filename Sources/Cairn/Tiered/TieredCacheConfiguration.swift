@@ -1,7 +1,9 @@
+internal import CairnStore
+
 /// How a ``TieredCache`` is made.
 public struct TieredCacheConfiguration: Sendable {
-  /// Of the tier in memory. Its `lifetime`, `idleLimit` and `clock` are not looked at: an entry has the same
-  /// ones in both tiers, and those of the store count.
+  /// Of the tier in memory. An entry has the same lifetime and idle limit in both tiers, by the same clock: those of
+  /// the store, `disk.store`. To open a cache where they are set here is refused as `invalidConfiguration`.
   public var memory: MemoryCacheConfiguration
 
   /// Of the tier on disk. Its limits are those of the whole: memory holds a part of what is there.
@@ -23,5 +25,19 @@ public struct TieredCacheConfiguration: Sendable {
   public init(memory: MemoryCacheConfiguration, disk: DiskCacheConfiguration) {
     self.memory = memory
     self.disk = disk
+  }
+}
+
+extension TieredCacheConfiguration {
+  /// Throws where an option is set that would not be looked at.
+  func check() throws(CacheError) {
+    func require(_ holds: Bool, _ option: String) throws(CacheError) {
+      if holds { return }
+      let reason = "both tiers go by the one of disk.store; set that"
+      throw .store(.invalidConfiguration(option: "memory." + option, reason: reason))
+    }
+    try require(memory.lifetime == nil, "lifetime")
+    try require(memory.idleLimit == nil, "idleLimit")
+    try require(memory.clock is SystemClock, "clock")
   }
 }

@@ -5,9 +5,10 @@
 ///
 ///     for (name, value) in try cache.statistics().metrics { gauge(name).record(value) }
 public struct TieredCacheStatistics: Sendable, Hashable {
-  /// A value that came there while the disk was looked at is a miss first and then a hit.
+  /// What the tier in memory has done, and what it holds. A value that came there while the disk was looked at is a
+  /// miss first and then a hit.
   public var memory: MemoryCacheStatistics
-  /// Its hits and misses are those of reads that memory did not answer.
+  /// What the tier on disk has done, and what it holds. Its hits and misses are those of reads that memory did not answer.
   public var disk: DiskCacheStatistics
   /// What was loaded by `value(forKey:orLoad:)`.
   public var loads: LoadStatistics

@@ -139,7 +139,9 @@ public final class Snapshot: Sendable {
   /// key once. `body` runs outside all locks and may use the store.
   ///
   /// - Complexity: O(keys), whatever the prefix.
-  public func forEachKey(prefix: [UInt8] = [], _ body: (RawSpan) throws -> Visit) throws {
+  public func forEachKey(
+    prefix: borrowing some ByteSource & ~Copyable & ~Escapable, _ body: (RawSpan) throws -> Visit
+  ) throws {
     let state = try state()
     try prefix.withBytes { prefix in
       try engine.forEach(in: state, keyPrefix: prefix, part: .head) { try body($0.record.key) }
@@ -147,13 +149,25 @@ public final class Snapshot: Sendable {
   }
 
   /// Calls `body` with each entry whose key begins with `prefix`; otherwise as `forEachKey`.
-  public func forEachEntry(prefix: [UInt8] = [], _ body: (Entry) throws -> Visit) throws {
+  public func forEachEntry(
+    prefix: borrowing some ByteSource & ~Copyable & ~Escapable, _ body: (Entry) throws -> Visit
+  ) throws {
     let state = try state()
     try prefix.withBytes { prefix in
       try engine.forEach(in: state, keyPrefix: prefix, part: .all) {
         try body(engine.entry(of: $0))
       }
     }
+  }
+
+  /// Calls `body` with each key; otherwise as `forEachKey(prefix:_:)`.
+  public func forEachKey(_ body: (RawSpan) throws -> Visit) throws {
+    try forEachKey(prefix: "", body)
+  }
+
+  /// Calls `body` with each entry; otherwise as `forEachKey`.
+  public func forEachEntry(_ body: (Entry) throws -> Visit) throws {
+    try forEachEntry(prefix: "", body)
   }
 }
 

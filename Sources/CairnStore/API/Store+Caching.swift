@@ -33,7 +33,7 @@ extension Store {
   package func commit(
     _ batch: consuming Batch, durability: Durability?
   ) throws(StoreError) -> UInt64 {
-    try engine.commit(batch, durability: durability).firstVersion
+    try engine.commit(batch, durability: durability)
   }
 
   package func makeBatch() throws(StoreError) -> Batch { try engine.makeBatch() }

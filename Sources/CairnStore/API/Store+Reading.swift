@@ -88,6 +88,8 @@ extension Store {
 
   /// Calls `body` with each key that begins with `prefix`, until it returns `.stop`, in no order.
   ///
+  ///     try store.forEachKey(prefix: "session/") { key in .next }
+  ///
   /// Every key is visited at most once, and every key that is there for the whole time exactly
   /// once. Writes that happen meanwhile may be seen or not. `body` runs outside all locks and may
   /// use the store. Iterating is no access.
@@ -95,13 +97,29 @@ extension Store {
   /// - Throws: what `body` throws, unchanged; else a ``StoreError`` as `value(forKey:)`.
   /// - Complexity: O(keys), whatever the prefix.
   @inlinable
-  public func forEachKey(prefix: [UInt8] = [], _ body: (RawSpan) throws -> Visit) throws {
+  public func forEachKey(
+    prefix: borrowing some ByteSource & ~Copyable & ~Escapable, _ body: (RawSpan) throws -> Visit
+  ) throws {
     try prefix.withBytes { prefix in try engine.forEachKey(prefix: prefix, body) }
+  }
+
+  /// Calls `body` with each key; otherwise as `forEachKey(prefix:_:)`.
+  @inlinable
+  public func forEachKey(_ body: (RawSpan) throws -> Visit) throws {
+    try forEachKey(prefix: "", body)
   }
 
   /// Calls `body` with each entry whose key begins with `prefix`; otherwise as `forEachKey`.
   @inlinable
-  public func forEachEntry(prefix: [UInt8] = [], _ body: (Entry) throws -> Visit) throws {
+  public func forEachEntry(
+    prefix: borrowing some ByteSource & ~Copyable & ~Escapable, _ body: (Entry) throws -> Visit
+  ) throws {
     try prefix.withBytes { prefix in try engine.forEachEntry(prefix: prefix, body) }
+  }
+
+  /// Calls `body` with each entry; otherwise as `forEachKey`.
+  @inlinable
+  public func forEachEntry(_ body: (Entry) throws -> Visit) throws {
+    try forEachEntry(prefix: "", body)
   }
 }

@@ -114,20 +114,22 @@ extension Store {
     try engine.removeExpired(durability: durability)
   }
 
-  /// Removes the values of many keys, each as a write of its own, in the order given.
+  /// Removes the values of many keys, each as a write of its own, in the order given, with one sync for all of
+  /// them. A crash may leave the first of these removals without the others; `write` has one that is whole or not
+  /// at all. This takes any number of keys, no memory, and the reserve on a full disk.
   ///
-  /// Beside `removeValues(forKeys:)`, which is one atomic batch, this takes any number of keys, no
-  /// memory, and the reserve on a full disk.
-  ///
-  /// - Returns: what was removed. Keys that are absent or have expired do not count.
-  /// - Throws: `invalidKey` at the first key that is none; else as
-  ///   `trim(toCount:order:durability:)`.
+  /// - Parameters:
+  ///   - keys: those of absent and expired values are no error.
+  ///   - durability: of the removals, and of the absence of what was not there; `nil`: the configuration's.
+  /// - Returns: how many there were. Keys that are absent or have expired do not count.
+  /// - Throws: `invalidKey` at the first key that is none; else as `trim(toCount:order:durability:)`. What was
+  ///   removed by then stays so.
   /// - Complexity: O(keys given).
   @inlinable
   @discardableResult
-  public func remove(
-    keys: some Sequence<some ByteSource>, durability: Durability? = nil
-  ) throws(StoreError) -> RemovalSummary {
+  public func removeValues(
+    forKeys keys: some Sequence<some ByteSource>, durability: Durability? = nil
+  ) throws(StoreError) -> Int {
     var removal = try engine.makeKeyRemoval()
     for key in keys {
       try key.withBytes { (key) throws(StoreError) in try engine.remove(key, in: &removal) }

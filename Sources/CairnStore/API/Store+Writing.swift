@@ -94,8 +94,10 @@ extension Store {
   ///       try batch.removeValue(forKey: "b")
   ///     }
   ///
-  /// Nothing is written, and no lock is held, before `body` returns. Reads of single keys may see
-  /// the changes arrive one after the other.
+  /// It is the way to remove several keys together; `removeValues(forKeys:)` removes one after the other. Nothing is
+  /// written, and no lock is held, before `body` returns. Reads of single keys may see the changes arrive one
+  /// after the other. A batch without a change writes nothing; what is there and what is not gets the durability asked
+  /// for all the same.
   ///
   /// - Throws: what `body` throws, unchanged: nothing is written then. Else as `setValue`.
   /// - Returns: what `body` returns.
@@ -119,19 +121,6 @@ extension Store {
     var batch = try engine.makeBatch()
     for (key, value) in pairs { try batch.setValue(value, forKey: key) }
     try engine.commit(batch, durability: durability)
-  }
-
-  /// Removes the values of many keys at once, as one batch.
-  ///
-  /// - Returns: how many there were.
-  @inlinable
-  @discardableResult
-  public func removeValues(
-    forKeys keys: some Sequence<some ByteSource>, durability: Durability? = nil
-  ) throws(StoreError) -> Int {
-    var batch = try engine.makeBatch()
-    for key in keys where try contains(key) { try batch.removeValue(forKey: key) }
-    return try engine.commit(batch, durability: durability).replacedCount
   }
 
   /// Has a value live for `lifetime` from now on, if that is longer than it would otherwise: a life is

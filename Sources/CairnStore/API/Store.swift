@@ -11,10 +11,13 @@
 ///
 /// All methods may be called from any thread; each is linearizable per key: it takes effect at
 /// one moment between its call and its return. Calls block for as long as the memory or the disk
-/// takes: a get or a set that stays in the page cache takes less than a thread hop, so they are
-/// synchronous and fit async code as they are.
+/// takes. A get, or a set of class `process` or `interval`, that stays in the page cache takes less than a
+/// thread hop: call it from async code as it is. A durable write, which is the default, waits for a sync of the
+/// disk, and trims, compactions and backups take long: async code calls them through `perform`.
 public final class Store: Sendable {
   @usableFromInline let engine: Engine
+  /// Where asynchronous calls do their work.
+  package let workers: WorkQueue
 
   /// The directory, as it was given.
   public let path: String
@@ -38,6 +41,7 @@ public final class Store: Sendable {
     path: String, configuration: StoreConfiguration = StoreConfiguration()
   ) throws(StoreError) {
     self.path = path
+    workers = WorkQueue(width: configuration.concurrentCallLimit)
     engine = try Engine(
       path: path, configuration: configuration, environment: .system(), readOnly: false)
   }
@@ -52,6 +56,7 @@ public final class Store: Sendable {
     readingAt path: String, configuration: StoreConfiguration = StoreConfiguration()
   ) throws(StoreError) {
     self.path = path
+    workers = WorkQueue(width: configuration.concurrentCallLimit)
     engine = try Engine(
       path: path, configuration: configuration, environment: .system(), readOnly: true)
   }
@@ -61,6 +66,7 @@ public final class Store: Sendable {
     path: String, configuration: StoreConfiguration, environment: Environment, readOnly: Bool
   ) throws(StoreError) {
     self.path = path
+    workers = WorkQueue(width: configuration.concurrentCallLimit)
     engine = try Engine(
       path: path, configuration: configuration, environment: environment, readOnly: readOnly)
   }

@@ -12,7 +12,19 @@ public struct BackupReport: Sendable, Hashable {
   /// bytes of the backup were read again and found right.
   public var damagedValues: [Corruption] = []
 
-  package init() {}
+  /// Makes a report, for who has a cache of his own say what it did.
+  ///
+  /// - Parameters: as the properties of these names.
+  public init(
+    version: UInt64 = 0, entryCount: Int = 0, segmentCount: Int = 0, byteCount: Int = 0,
+    damagedValues: [Corruption] = []
+  ) {
+    self.version = version
+    self.entryCount = entryCount
+    self.segmentCount = segmentCount
+    self.byteCount = byteCount
+    self.damagedValues = damagedValues
+  }
 }
 
 /// How far a backup has come.
@@ -32,7 +44,10 @@ public struct BackupProgress: Sendable, Hashable {
   /// Bytes that each phase has.
   public var totalByteCount: Int
 
-  package init(phase: Phase, byteCount: Int, totalByteCount: Int) {
+  /// Makes a step of a backup.
+  ///
+  /// - Parameters: as the properties of these names.
+  public init(phase: Phase, byteCount: Int, totalByteCount: Int) {
     self.phase = phase
     self.byteCount = byteCount
     self.totalByteCount = totalByteCount

@@ -18,5 +18,21 @@ public struct CompactionReport: Sendable, Hashable {
   /// Segments that were left as they are, since they are damaged or could not be read.
   public var unreadableSegmentCount: Int = 0
 
-  package init() {}
+  /// Makes a report, for who has a cache of his own say what it did.
+  ///
+  /// - Parameters: as the properties of these names.
+  public init(
+    removedSegmentCount: Int = 0, writtenSegmentCount: Int = 0, byteCountBefore: Int = 0,
+    byteCountAfter: Int = 0, copiedRecordCount: Int = 0, droppedTombstoneCount: Int = 0,
+    pinnedByteCount: Int = 0, unreadableSegmentCount: Int = 0
+  ) {
+    self.removedSegmentCount = removedSegmentCount
+    self.writtenSegmentCount = writtenSegmentCount
+    self.byteCountBefore = byteCountBefore
+    self.byteCountAfter = byteCountAfter
+    self.copiedRecordCount = copiedRecordCount
+    self.droppedTombstoneCount = droppedTombstoneCount
+    self.pinnedByteCount = pinnedByteCount
+    self.unreadableSegmentCount = unreadableSegmentCount
+  }
 }

@@ -22,7 +22,10 @@ public struct RemoveAllProgress: Sendable, Hashable {
   /// Files that will be.
   public var totalFileCount: Int
 
-  package init(fileCount: Int, totalFileCount: Int) {
+  /// Makes a step of a removal.
+  ///
+  /// - Parameters: as the properties of these names.
+  public init(fileCount: Int, totalFileCount: Int) {
     self.fileCount = fileCount
     self.totalFileCount = totalFileCount
   }

@@ -32,29 +32,41 @@ public struct SalvageReport: Sendable, Hashable {
 
     /// File, bytes and cause in one line, without the key.
     public var description: String {
-      "\(file) from offset \(range.lowerBound) to \(range.upperBound): \(cause.rawValue)"
+      "\(file) from offset \(range.lowerBound) to \(range.upperBound): \(cause)"
     }
   }
 
   /// What the damage may have done to the entries that were copied.
-  public enum Warning: String, Sendable, Hashable, CaseIterable {
+  public enum Warning: String, Sendable, Hashable, CaseIterable, CustomStringConvertible {
     /// Records were lost with their keys. Each may have been a newer value of a key that was
     /// copied, or its removal.
-    case olderValuesMayBeBack =
-      "lost records may have been newer values or removals: older values may be back"
+    case olderValuesMayBeBack
     /// Without a manifest it is not known what was removed as a whole, nor what a recovery had
     /// discarded.
-    case removedDataMayBeBack =
-      "without a manifest, removed entries and writes that a recovery had discarded may be back"
+    case removedDataMayBeBack
     /// The order of some records was found without the numbers that give it, so all entries
     /// have new versions.
-    case versionsChanged = "the entries have new versions"
+    case versionsChanged
     /// The time of some writes was lost; those entries count as written now.
-    case writtenTimesLost = "entries of a segment with a damaged header count as written now"
+    case writtenTimesLost
     /// There is no file LOCK, so it is not known that no process was writing.
-    case notLocked = "there was no file LOCK to keep writers away"
+    case notLocked
     /// Segments lie in the directory that the manifest does not know. They were left out.
-    case unlistedSegments = "segments that the manifest does not know were left out"
+    case unlistedSegments
+
+    /// The warning in words, which later versions may put otherwise; `rawValue` stays as it is.
+    public var description: String {
+      switch self {
+      case .olderValuesMayBeBack:
+        "lost records may have been newer values or removals: older values may be back"
+      case .removedDataMayBeBack:
+        "without a manifest, removed entries and writes that a recovery had discarded may be back"
+      case .versionsChanged: "the entries have new versions"
+      case .writtenTimesLost: "entries of a segment with a damaged header count as written now"
+      case .notLocked: "there was no file LOCK to keep writers away"
+      case .unlistedSegments: "segments that the manifest does not know were left out"
+      }
+    }
   }
 
   /// Entries that were copied, those included whose lifetime has ended.

@@ -10,4 +10,5 @@ package struct SegmentID: Sendable, Hashable, Comparable {
 }
 
 /// The order of writes in a store, from 1. Order is by this alone, never by clock or file.
-public typealias SequenceNumber = UInt64
+@usableFromInline
+package typealias SequenceNumber = UInt64

@@ -1,5 +1,5 @@
 /// Everything that can go wrong with a store. Every failure names what and where; none carries
-/// keys or values.
+/// keys or values. A minor version may add cases, so a `switch` over it keeps a `default`.
 public enum StoreError: Error, Sendable, Hashable {
   // Opening.
 
@@ -15,7 +15,7 @@ public enum StoreError: Error, Sendable, Hashable {
   case unsupportedVersion(file: String, major: Int)
   /// The filesystem cannot give what the store promises.
   case unsupportedFileSystem(path: String, name: String)
-  /// A store cannot be salvaged to the path: something is there, or it lies inside the store.
+  /// A salvage or a backup cannot go to the path: something is there, or it lies inside the store.
   case unusableDestination(path: String, reason: String)
   /// An option of the configuration is out of its range.
   case invalidConfiguration(option: String, reason: String)
@@ -50,6 +50,8 @@ public enum StoreError: Error, Sendable, Hashable {
 
   /// The store was closed.
   case closed(path: String)
+  /// The task was cancelled before the work began that `Store.perform` was given.
+  case cancelled
   /// The process is a child of the one that opened the store.
   case usedAfterFork(path: String)
   /// A system call failed.
@@ -57,13 +59,22 @@ public enum StoreError: Error, Sendable, Hashable {
 }
 
 /// Which limit left no room for a write.
-public enum SpaceLimit: String, Sendable, Hashable {
+public enum SpaceLimit: String, Sendable, Hashable, CustomStringConvertible {
   /// No block of the filesystem is free.
-  case disk = "the filesystem is full"
+  case disk
   /// The user's or the project's share of the filesystem is used up.
-  case quota = "the disk quota is used up"
+  case quota
   /// The process may not make files that large (`RLIMIT_FSIZE`).
-  case fileSize = "the process's limit on the size of a file (RLIMIT_FSIZE) is reached"
+  case fileSize
+
+  /// The limit in words, which later versions may put otherwise; `rawValue` stays as it is.
+  public var description: String {
+    switch self {
+    case .disk: "the filesystem is full"
+    case .quota: "the disk quota is used up"
+    case .fileSize: "the process's limit on the size of a file (RLIMIT_FSIZE) is reached"
+    }
+  }
 }
 
 /// A system call that failed: which, on what, and why.
@@ -149,12 +160,13 @@ extension StoreError: CustomStringConvertible {
       "a batch takes \(count) bytes; the limit is \(limit)"
     case .readOnly(let path): "\(path): the store was opened for reading only"
     case .noSpace(let path, let needed, let limit):
-      "\(path): no room for \(needed) more bytes: \(limit.rawValue)"
+      "\(path): no room for \(needed) more bytes: \(limit)"
     case .durabilityUnknown(let cause):
       "the sync that would have made the write durable failed: \(cause)"
     case .poisoned(let cause):
       "the store takes no more writes until it is opened anew, since this failed: \(cause)"
     case .closed(let path): "\(path): the store was closed"
+    case .cancelled: "the task was cancelled before the work began"
     case .usedAfterFork(let path):
       "\(path): a forked child cannot use the store that its parent opened"
     case .system(let failure): failure.description

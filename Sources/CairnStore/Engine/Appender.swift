@@ -351,7 +351,7 @@ extension StoreError {
     case .system(let failure), .poisoned(let failure), .durabilityUnknown(let failure): failure
     case .noSpace(let path, _, let limit):
       SystemFailure(
-        call: "write", path: path, errorNumber: limit.errorNumber, reason: limit.rawValue)
+        call: "write", path: path, errorNumber: limit.errorNumber, reason: limit.description)
     default: SystemFailure(call: "write", path: "", errorNumber: 0, reason: description)
     }
   }

@@ -113,17 +113,3 @@ public struct Batch: ~Copyable {
     }
   }
 }
-
-/// What became of a batch.
-@usableFromInline
-package struct CommittedBatch: Sendable {
-  /// How many of the keys that it removes or replaces were there.
-  @usableFromInline package var replacedCount: Int
-  /// The version of its first operation; the others follow in order. 0 where it is empty.
-  package var firstVersion: SequenceNumber
-
-  init(replacedCount: Int, firstVersion: SequenceNumber) {
-    self.replacedCount = replacedCount
-    self.firstVersion = firstVersion
-  }
-}

@@ -15,16 +15,21 @@ extension Engine {
   /// Removes a key, as one write; `finish` waits for all of them.
   @usableFromInline
   package func remove(_ key: RawSpan, in removal: inout KeyRemoval) throws(StoreError) {
-    guard let removed = try remove(key, expecting: nil, forSync: false) else { return }
-    removal.noteRemoved(byteCount: removed.byteCount, sequence: removed.sequence)
+    if let sequence = try remove(key, expecting: nil, forSync: false) {
+      removal.noteRemoved(sequence: sequence)
+    } else {
+      removal.noteAbsent()
+    }
   }
 
   @usableFromInline
   package func finish(
     _ removal: KeyRemoval, durability: Durability?
-  ) throws(StoreError) -> RemovalSummary {
-    try commit(removalThrough: removal.lastSequence, durability)
-    return removal.summary
+  ) throws(StoreError) -> Int {
+    // What was absent may have been removed after the last of these: all there is vouches for it.
+    let last = removal.foundAbsent ? 0 : removal.lastSequence
+    try commit(removalThrough: last, durability)
+    return removal.count
   }
 
   private func commit(

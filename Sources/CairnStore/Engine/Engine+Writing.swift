@@ -112,22 +112,21 @@ extension Engine {
   ) throws(StoreError) -> Bool {
     let durability =
       durability ?? (planted(.defaultDurabilityIgnored) ? .process : configuration.durability)
-    let removed = try remove(key, expecting: version, forSync: durability == .durable)
-    guard let removed else {
+    let sequence = try remove(key, expecting: version, forSync: durability == .durable)
+    guard let sequence else {
       if version == nil { try commitAbsence(durability) }
       return false
     }
     // A store may have been opened with a lower limit than it had.
     keepLimits()
-    try commit(removed.sequence, durability)
+    try commit(sequence, durability)
     return true
   }
 
-  /// Removes the key's value if it is as expected, and returns the tombstone's version and the bytes
-  /// of the record that died.
+  /// Removes the key's value if it is as expected, and returns the tombstone's version.
   func remove(
     _ key: RawSpan, expecting version: SequenceNumber?, forSync: Bool
-  ) throws(StoreError) -> (sequence: SequenceNumber, byteCount: Int)? {
+  ) throws(StoreError) -> SequenceNumber? {
     try checkWritable()
     let template = try limits.tombstoneHeader(key: key)
     let expectation = version.map { Expectation.version($0) } ?? .anything
@@ -142,7 +141,7 @@ extension Engine {
     var event: RemovalEvent?
     let removed = try withRoom(
       byteCount: template.byteCount + Appender.syncMarkByteCount, isRemoval: true
-    ) { (appender: inout Appender) throws(StoreError) -> (SequenceNumber, Int)? in
+    ) { (appender: inout Appender) throws(StoreError) -> SequenceNumber? in
       guard let existing = try locate(hash, key: key, now: now), try isThere(existing) else {
         return nil
       }
@@ -151,7 +150,7 @@ extension Engine {
         &header, key: key, metadata: RawSpan(), value: RawSpan(), written: now, forSync: forSync)
       unpublish(existing)
       event = removalEvent(existing, key: key, cause: .removed)
-      return (sequence, existing.byteCount ?? 0)
+      return sequence
     }
     if let event { removalObserver?(event) }
     return removed
@@ -166,21 +165,25 @@ extension Engine {
   }
 
   /// Writes a batch.
+  ///
+  /// - Returns: the version of its first operation; the others follow in order. 0 where it is empty.
   @usableFromInline
   @discardableResult
   package func commit(
     _ batch: consuming Batch, durability: Durability?
-  ) throws(StoreError) -> CommittedBatch {
+  ) throws(StoreError) -> SequenceNumber {
     try checkWritable()
-    if batch.operations.isEmpty { return CommittedBatch(replacedCount: 0, firstVersion: 0) }
-    try checkLimits()
     let durability =
       durability ?? (planted(.defaultDurabilityIgnored) ? .process : configuration.durability)
+    if batch.operations.isEmpty {
+      try commitAbsence(durability)
+      return 0
+    }
+    try checkLimits()
     let now = clock.now()
     if index.recency.needs(now) { noteTime(now) }
     var batch = batch
     var events: [RemovalEvent] = []
-    var replacedCount = 0
     for operation in batch.operations { try index.load(shardOf: operation.hash) }
     let first = try withRoom(byteCount: batch.bytes.count, isRemoval: false) {
       (appender: inout Appender) throws(StoreError) -> SequenceNumber in
@@ -194,7 +197,6 @@ extension Engine {
           // Nothing may throw from here on: the batch is in the log. Looks into shards that are
           // loaded do not.
           let existing = try locate(operation.hash, key: key, now: now)
-          if let existing, !existing.hasExpired { replacedCount += 1 }
           if operation.header.kind == .put {
             publish(
               operation.hash, at: segment.location(at: offset),
@@ -212,7 +214,7 @@ extension Engine {
     if index.expirableCount > 0 { startMaintenance() }
     keepLimits()
     try commit(first + UInt64(batch.operations.count) - 1, durability)
-    return CommittedBatch(replacedCount: replacedCount, firstVersion: first)
+    return first
   }
 
   // MARK: Under the appender's lock

@@ -55,17 +55,21 @@ struct Removal {
 /// A removal of many keys by name.
 @usableFromInline
 package struct KeyRemoval {
-  @usableFromInline package private(set) var summary = RemovalSummary()
+  /// How many were there.
+  private(set) var count = 0
+  /// The version of the last tombstone, or 0.
   private(set) var lastSequence: SequenceNumber = 0
+  /// Whether one was not there.
+  private(set) var foundAbsent = false
 
-  @usableFromInline
   init() {}
 
-  mutating func noteRemoved(byteCount: Int, sequence: SequenceNumber) {
-    summary.count += 1
-    summary.byteCount += byteCount
+  mutating func noteRemoved(sequence: SequenceNumber) {
+    count += 1
     lastSequence = sequence
   }
+
+  mutating func noteAbsent() { foundAbsent = true }
 }
 
 /// Some entries that are removed under one hold of the appender's lock.

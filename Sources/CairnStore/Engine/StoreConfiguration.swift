@@ -76,6 +76,15 @@ public struct StoreConfiguration: Sendable {
   /// It runs on a thread that the store has only where there is something to wait for.
   public var maintenanceInterval: Duration? = .seconds(60)
 
+  /// How many asynchronous calls are at work at once, each on a thread of its own; the others wait in line. Default
+  /// 16. Less than 1 is as 1; `.max` is no limit.
+  ///
+  /// Durable writes that wait for the disk at the same time share a sync, so a few more are no burden. A thread is
+  /// made when there is work for it, and ends when there is none. Without a limit there are as many as calls under
+  /// way; where the system gives no more, the work is done on the thread that asks for it. More than some
+  /// dozens wait for each other at the disk.
+  public var concurrentCallLimit: Int = 16
+
   /// Whether reads check a value against its checksum. Default `true`.
   ///
   /// Without it, reads of large values are faster, and a damaged value is handed out as it is.

@@ -107,6 +107,9 @@ package enum PlantedBug: String, CaseIterable, Sendable {
   /// The log of a process that was killed ends at the first damage.
   case salvageCutAtHole
   case salvageNoWarning
+
+  // Asynchronous calls. No fuzzer makes them: Fuzz/planted-cache-bugs has the tests that notice.
+  case cancelledWaits, lineMoved
 }
 
 #if CAIRN_PLANTED_BUGS

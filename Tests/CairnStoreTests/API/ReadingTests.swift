@@ -336,7 +336,7 @@ struct IterationTests {
 
   func keys(prefix: String = "") throws -> [String] {
     var keys: [String] = []
-    try store.forEachKey(prefix: Array(prefix.utf8)) { key in
+    try store.forEachKey(prefix: prefix) { key in
       keys.append(String(decoding: key.copied(), as: UTF8.self))
       return .next
     }

@@ -122,7 +122,7 @@ struct SnapshotTests {
     #expect(try contents(snapshot) == expected)
     #expect(try snapshot.withValue(forKey: "key1") { $0.byteCount } == 100)
     var count = 0
-    try snapshot.forEachKey(prefix: Array("key1".utf8)) { _ in
+    try snapshot.forEachKey(prefix: "key1") { _ in
       count += 1
       return count == 5 ? .stop : .next
     }

@@ -279,12 +279,11 @@ struct TrimTests {
     try fill(5)
     try store.setValue("v", forKey: "short", lifetime: .seconds(1))
     clock.advance(by: .seconds(1))
-    let summary = try store.remove(keys: ["key1", "none", "key3", "key1", "short"])
-    #expect(summary.count == 2)
-    #expect(summary.byteCount == 96)
+    #expect(try store.removeValues(forKeys: ["key1", "none", "key3", "key1", "short"]) == 2)
     #expect(try left() == [0, 2, 4])
-    #expect(try store.remove(keys: [String]()) == RemovalSummary())
-    guard case .invalidKey = storeError({ try store.remove(keys: ["key0", "", "key2"]) }) else {
+    #expect(try store.removeValues(forKeys: [String]()) == 0)
+    guard case .invalidKey = storeError({ try store.removeValues(forKeys: ["key0", "", "key2"]) })
+    else {
       Issue.record("no error")
       return
     }
@@ -393,7 +392,7 @@ struct TrimTests {
       #expect(throws: expected) { try store.trim(olderThan: .zero) }
       #expect(throws: expected) { try store.trim(olderThan: .zero, by: .write) }
       #expect(throws: expected) { try store.removeExpired() }
-      #expect(throws: expected) { try store.remove(keys: ["key1"]) }
+      #expect(throws: expected) { try store.removeValues(forKeys: ["key1"]) }
       #expect(throws: expected) { try store.remove { _, _ in true } }
     }
     #expect(try reader.count() == 10)

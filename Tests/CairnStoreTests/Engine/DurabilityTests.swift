@@ -49,7 +49,11 @@ struct DurabilityTests {
     }
     let removals: [() throws -> Int] = [
       { try store.removeValue(forKey: "key", durability: .durable) ? 1 : 0 },
-      { try store.remove(keys: ["key"], durability: .durable).count },
+      { try store.removeValues(forKeys: ["key"], durability: .durable) },
+      {
+        try store.write(durability: .durable) { _ in }
+        return 0
+      },
       { try store.trim(toCount: 10, durability: .durable).count },
     ]
     for removal in removals {
@@ -61,8 +65,15 @@ struct DurabilityTests {
       #expect(try removal() == 0)
       #expect(!isSynced())
     }
+    // A batch notes each removal, also where there is nothing to remove.
+    try store.setValue("v", forKey: "key")
+    try store.removeValue(forKey: "key")
+    try store.write(durability: .durable) { try $0.removeValue(forKey: "key") }
+    #expect(isSynced())
     try store.setValue("v", forKey: "key")
     try store.removeValue(forKey: "absent")
+    try store.removeValues(forKeys: ["absent"])
+    try store.write { _ in }
     #expect(!isSynced())
   }
 

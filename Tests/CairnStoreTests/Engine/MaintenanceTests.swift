@@ -171,7 +171,7 @@ struct MaintenanceTests {
     for _ in 0..<100 {
       let (process, store) = try open { $0.maintenanceInterval = nil }
       if removesMany {
-        try store.remove(keys: ["0", "1", "2"])
+        try store.removeValues(forKeys: ["0", "1", "2"])
       } else {
         try store.removeValue(forKey: "0")
       }

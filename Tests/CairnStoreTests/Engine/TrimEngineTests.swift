@@ -36,7 +36,7 @@ struct TrimEngineTests {
     let store = try makeStore { $0.access = access }
     try fill(store, 500, byteCount: 300)
     try store.trim(toCount: 200)
-    try store.remove(keys: ["key400", "key401"])
+    try store.removeValues(forKeys: ["key400", "key401"])
     try store.remove { key, _ in key.byteCount == 6 && key.copied().last == UInt8(ascii: "9") }
     let contents = try store.contents()
     #expect(contents.count == 200 - 2 - 20)
@@ -105,7 +105,7 @@ struct TrimEngineTests {
     let live = try store.statistics().liveByteCount
     #expect(try told { try store.trim(toBytes: live - 1) } == [event(2, .evicted(.trim))])
     #expect(
-      try told { try store.remove(keys: ["key4", "key3"]) }
+      try told { try store.removeValues(forKeys: ["key4", "key3"]) }
         == [event(4, .removed), event(3, .removed)])
     #expect(
       try told { try store.remove { key, _ in key.copied().last == UInt8(ascii: "6") } }
@@ -282,7 +282,7 @@ struct TrimEngineTests {
     let summary = try store.trim(
       toCount: count - 11, durability: durable ? .durable : .process)
     #expect(summary.count == 12)
-    #expect(try store.remove(keys: ["11", "12"]).count == 2)
+    #expect(try store.removeValues(forKeys: ["11", "12"]) == 2)
     #expect(try store.count() == count - 13)
     // Until the reserve is used up; what was removed stays so.
     let error = storeError {
@@ -331,7 +331,7 @@ struct TrimEngineTests {
     #expect(try store.trim(olderThan: .zero, by: .write).damagedCount == 1)
     #expect(try store.statistics().indexedKeyCount == 1)
     // Whoever knows the key can remove it.
-    #expect(try store.remove(keys: ["key2"]).count == 1)
+    #expect(try store.removeValues(forKeys: ["key2"]) == 1)
     #expect(try store.count() == 0)
   }
 }

@@ -131,8 +131,7 @@ where Cache.Key == [UInt8], Cache.Value == [UInt8] {
       #expect(try cache.trim(olderThan: .seconds(3600), by: .write).count == 1)
     case .lifetimes:
       func set(_ number: Int, lifetime: Duration) throws {
-        try cache.setValue(
-          value(number), forKey: key(number), cost: nil, lifetime: lifetime, idleLimit: nil)
+        try cache.setValue(value(number), forKey: key(number), lifetime: lifetime)
       }
       guard let advance else {
         #expect(throws: (any Error).self) { try set(0, lifetime: .seconds(1)) }
@@ -141,7 +140,7 @@ where Cache.Key == [UInt8], Cache.Value == [UInt8] {
       try set(0, lifetime: .seconds(10))
       try set(1, lifetime: .zero)
       try set(2, lifetime: .seconds(Int64.max))
-      try cache.setValue(value(3), forKey: key(3))
+      try cache.setValue(value(3), forKey: key(3), cost: 1)
       #expect(try left(of: 4) == [0, 2, 3] && cache.count() == 3)
       advance(.seconds(10))
       #expect(try cache.value(forKey: key(0)) == nil && cache.count() == 2)

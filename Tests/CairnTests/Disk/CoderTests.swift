@@ -136,7 +136,7 @@ struct CoderTests {
     let plain = ValueCoder<Int>.custom(
       encode: { [UInt8](String($0).utf8) },
       decode: { bytes in
-        guard let number = Int(String(decoding: [UInt8](copying: bytes), as: UTF8.self)) else {
+        guard let number = String(copying: bytes).flatMap({ Int($0) }) else {
           throw CodingFailure("it is no number")
         }
         return number

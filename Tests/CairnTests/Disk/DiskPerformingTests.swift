@@ -60,28 +60,24 @@ struct DiskPerformingTests {
   }
 
   @Test("A removal of all tells how far it is, and throws where it fails")
-  func removingAll() async throws {
+  func removeAllProgress() async throws {
     let cache: DiskCache<Int, [UInt8]> = try scene.cache { $0.store.segmentByteLimit = 64 << 10 }
     for number in 0..<10 {
       try cache.setValue([UInt8](repeating: 0, count: 50_000), forKey: number)
     }
-    var updates: [RemoveAllProgress] = []
-    for try await progress in cache.removingAll() { updates.append(progress) }
+    let updates = Record<RemoveAllProgress>()
+    try await cache.performRemoveAll { updates.add($0) }
     #expect(try cache.count() == 0)
-    let last = try #require(updates.last)
+    let last = try #require(updates.all.last)
     #expect(last.totalFileCount > 5)
-    #expect(updates.map(\.fileCount) == Array(1...last.totalFileCount))
-    // Nobody has to read it.
-    try cache.setValue([1], forKey: 1)
-    _ = cache.removingAll()
-    await eventually { (try? cache.count()) == 0 }
+    #expect(updates.all.map(\.fileCount) == Array(1...last.totalFileCount))
     var counts: [Int] = []
     try cache.setValue([1], forKey: 1)
     try cache.removeAll { counts.append($0.fileCount) }
     #expect(!counts.isEmpty)
     try cache.close()
     await #expect(throws: CacheError.store(.closed(path: scene.path))) {
-      for try await _ in cache.removingAll() {}
+      try await cache.performRemoveAll { _ in }
     }
   }
 
@@ -117,7 +113,7 @@ struct DiskPerformingTests {
   func width() async throws {
     for width in [0, 1, 3] {
       let cache: DiskCache<Int, Int> = try scene.cache(at: scene("\(width)")) {
-        $0.asyncWidth = width
+        $0.concurrentCallLimit = width
       }
       let meter = Meter()
       let started = Record<Int>()
@@ -148,7 +144,7 @@ struct DiskPerformingTests {
 
   @Test("A width without a limit costs nothing, and as many run at once as are asked for")
   func noLimit() async throws {
-    let cache: DiskCache<Int, Int> = try scene.cache { $0.asyncWidth = .max }
+    let cache: DiskCache<Int, Int> = try scene.cache { $0.concurrentCallLimit = .max }
     let meter = Meter()
     let gate = DispatchSemaphore(value: 0)
     let count = 20
@@ -174,7 +170,7 @@ struct DiskPerformingTests {
 
   @Test("A task that is cancelled before its work began does nothing; one that has begun goes on")
   func cancellation() async throws {
-    let cache: DiskCache<Int, Int> = try scene.cache { $0.asyncWidth = 1 }
+    let cache: DiskCache<Int, Int> = try scene.cache { $0.concurrentCallLimit = 1 }
     for number in 0..<5 { try cache.setValue(number, forKey: number) }
     let hasBegun = DispatchSemaphore(value: 0)
     let mayEnd = DispatchSemaphore(value: 0)
@@ -214,6 +210,54 @@ struct DiskPerformingTests {
     await third.value
     // What was cancelled has not happened later either.
     #expect(try await cache.perform { (cache) throws(CacheError) in try cache.count() } == 4)
+  }
+
+  @Test("A close waits in no line, and a task that is cancelled closes all the same, and syncs")
+  func closing() async throws {
+    let cache: DiskCache<Int, Int> = try scene.cache { $0.concurrentCallLimit = 1 }
+    try cache.setValue(1, forKey: 1)
+    let hasBegun = Record<Int>()
+    let mayEnd = DispatchSemaphore(value: 0)
+    let long = Task {
+      try await cache.perform { (_) throws(CacheError) in
+        hasBegun.add(1)
+        mayEnd.wait()
+      }
+    }
+    await eventually { hasBegun.all == [1] }
+    let ends = Record<String>()
+    let sync = Task {
+      while !Task.isCancelled { await Task.yield() }
+      do throws(CacheError) {
+        try await cache.performSync()
+        ends.add("synced")
+      } catch { ends.add("\(error)") }
+    }
+    sync.cancel()
+    mayEnd.signal()
+    try await long.value
+    await sync.value
+    #expect(ends.all == ["synced"])
+    let second = Task {
+      try await cache.perform { (_) throws(CacheError) in
+        hasBegun.add(2)
+        mayEnd.wait()
+      }
+    }
+    await eventually { hasBegun.all == [1, 2] }
+    let close = Task {
+      while !Task.isCancelled { await Task.yield() }
+      do throws(CacheError) {
+        try await cache.performClose()
+        ends.add("closed")
+      } catch { ends.add("\(error)") }
+    }
+    close.cancel()
+    await eventually { ends.all == ["synced", "closed"] }
+    #expect(throws: CacheError.store(.closed(path: scene.path))) { try cache.count() }
+    mayEnd.signal()
+    try await second.value
+    await close.value
   }
 
   @Test("However many wait, each goes to work in its turn, and none takes longer for the others")

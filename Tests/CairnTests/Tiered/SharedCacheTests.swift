@@ -254,7 +254,7 @@ struct SharedCacheTests {
     let opening = Record<Int>()
     let gate = DispatchSemaphore(value: 0)
     let opener = Task.detached { [self] in
-      try await WorkQueue(width: 1).perform { [self] () throws(CacheError) in
+      try await WorkQueue(width: 1).perform(orThrow: .cancelled) { [self] () throws(CacheError) in
         try SharedCaches.cache(at: scene("a"), tier: \.disk) {
           () throws(CacheError) -> TieredCache<String, Int> in
           opening.add(0)

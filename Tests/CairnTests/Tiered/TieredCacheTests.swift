@@ -76,12 +76,7 @@ struct TieredCacheTests {
 
   @Test("PINCache: the lifetime counted in one tier only; here in both, from the same clock")
   func lifetimes() throws {
-    let cache: TieredCache<String, Int> = try scene.cache {
-      $0.disk.store.lifetime = .seconds(10)
-      // Not looked at.
-      $0.memory.lifetime = .seconds(1)
-      $0.memory.idleLimit = .seconds(1)
-    }
+    let cache: TieredCache<String, Int> = try scene.cache { $0.disk.store.lifetime = .seconds(10) }
     try cache.setValue(1, forKey: "configured")
     try cache.setValue(2, forKey: "own", lifetime: .seconds(20))
     try cache.setValue(3, forKey: "over", lifetime: .zero)
@@ -349,6 +344,28 @@ struct TieredCacheTests {
     }
   }
 
+  @Test("What both tiers have in common is not taken for memory alone, nor passed over")
+  func ignoredOptions() throws {
+    typealias Change = (inout TieredCacheConfiguration) -> Void
+    let changes: [(String, Change)] = [
+      ("lifetime", { $0.memory.lifetime = .seconds(60) }),
+      ("idleLimit", { $0.memory.idleLimit = .seconds(60) }),
+      ("clock", { [clock = scene.clock] in $0.memory.clock = clock }),
+    ]
+    for (option, change) in changes {
+      do throws(CacheError) {
+        let _: TieredCache<String, Int> = try scene.cache(change)
+        Issue.record("\(option) was passed over")
+      } catch {
+        guard case .store(.invalidConfiguration("memory." + option, _)) = error else {
+          Issue.record("\(error)")
+          continue
+        }
+      }
+      #expect(!FileManager.default.fileExists(atPath: scene.disk.path))
+    }
+  }
+
   @Test("The asynchronous forms do what the others do")
   func performing() async throws {
     let cache: TieredCache<Int, Int> = try await TieredCache.open(
@@ -356,7 +373,7 @@ struct TieredCacheTests {
       configuration: TieredCacheConfiguration(memory: .unlimited, disk: .unlimited),
       keyCoder: .standard, valueCoder: .standard)
     try cache.setValue(1, forKey: 1)
-    for try await progress in cache.removingAll() { #expect(progress.totalFileCount > 0) }
+    try await cache.performRemoveAll { progress in #expect(progress.totalFileCount > 0) }
     #expect(try cache.value(forKey: 1) == nil)
     for number in 0..<20 { try cache.setValue(number, forKey: number) }
     #expect(try await cache.performTrim(toCount: 15).count == 5)

@@ -229,7 +229,7 @@ struct TieredCoherenceTests {
       case 2: try cache.trim(toCost: 0)
       case 3: try cache.trim(olderThan: .zero)
       case 4: try cache.disk.removeAll()
-      default: for try await _ in cache.removingAll() {}
+      default: try await cache.performRemoveAll()
       }
       let event = TierEvent(CacheEvent<String>.removedAll(count: 1), in: .memory)
       #expect(told.all == (isHeld ? [event] : []))

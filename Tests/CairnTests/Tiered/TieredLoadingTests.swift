@@ -192,6 +192,18 @@ struct TieredLoadingTests {
     await #expect(throws: CacheError.self) { try await cache.value(forKey: "a") { 1 } }
   }
 
+  @Test("What a loader tells beside the value is kept on disk")
+  func metadata() async throws {
+    let cache: TieredCache<String, Int> = try scene.cache()
+    let load: @Sendable () async throws -> Loaded<Int> = { Loaded(1, metadata: [7, 8]) }
+    #expect(try await cache.value(forKey: "a", orLoadEntry: load) == 1)
+    #expect(try cache.metadata(forKey: "a") == [7, 8])
+    #expect(try await cache.disk.value(forKey: "b", orLoadEntry: load) == 1)
+    #expect(try cache.metadata(forKey: "b") == [7, 8])
+    #expect(try await cache.value(forKey: "c") { 1 } == 1)
+    #expect(try cache.metadata(forKey: "c") == [])
+  }
+
   @Test("The disk alone loads in the same way")
   func diskAlone() async throws {
     let cache: DiskCache<String, Int> = try scene.disk.cache()

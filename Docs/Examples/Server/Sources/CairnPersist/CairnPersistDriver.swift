@@ -30,11 +30,8 @@ public struct CairnPersistDriver: PersistDriver {
   public static func open(
     path: String, durability: Durability = .durable
   ) async throws -> CairnPersistDriver {
-    var configuration = DiskCacheConfiguration.unlimited
-    // Writers that wait for the disk at the same time share a sync, so let there be some.
-    configuration.asyncWidth = 16
-    return CairnPersistDriver(
-      cache: try await .open(path: path, configuration: configuration), durability: durability)
+    CairnPersistDriver(
+      cache: try await .open(path: path, configuration: .unlimited), durability: durability)
   }
 
   /// The same values, with writes of another durability.
@@ -89,8 +86,7 @@ public struct CairnPersistDriver: PersistDriver {
 
   /// Closes the cache.
   public func shutdown() async throws {
-    // In a task of its own: work of a task that is cancelled, as this one may be, is not begun.
-    try await Task { [cache] in try await cache.performClose() }.value
+    try await cache.performClose()
   }
 
   // MARK: More than Hummingbird asks for

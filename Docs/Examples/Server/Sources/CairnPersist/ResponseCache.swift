@@ -55,8 +55,7 @@ public struct ResponseCache: Service {
   /// Waits for the end of the application, and closes the cache.
   public func run() async throws {
     try? await gracefulShutdown()
-    // In a task of its own: work of a task that is cancelled, as this one may be, is not begun.
-    try await Task { [cache] in try await cache.performClose() }.value
+    try await cache.performClose()
   }
 }
 

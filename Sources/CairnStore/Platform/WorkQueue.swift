@@ -1,5 +1,3 @@
-internal import CairnStore
-
 /// Where asynchronous methods do their work: on some threads of its own, so that none of those that tasks run
 /// on is blocked.
 package final class WorkQueue: Sendable {
@@ -52,18 +50,32 @@ package final class WorkQueue: Sendable {
 
   /// Runs `body` on one of the threads, and waits for it without blocking.
   ///
-  /// - Throws: `cancelled` where the task is cancelled before it began: at once, however long others
-  ///   take. Once begun, it goes on to its end.
-  package func perform<Result: Sendable>(
-    _ body: @escaping @Sendable () throws(CacheError) -> Result
-  ) async throws(CacheError) -> Result {
+  /// - Parameter cancelled: what is thrown where the task is cancelled before the work began: at once, however long
+  ///   others take. Once begun, it goes on to its end.
+  /// - Throws: what `body` throws, or that.
+  package func perform<Result: Sendable, Failure: Error>(
+    orThrow cancelled: Failure, _ body: @escaping @Sendable () throws(Failure) -> Result
+  ) async throws(Failure) -> Result {
     let work = AwaitedWork(body)
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         if work.isAwaited(by: continuation) { run { work.perform() } }
       }
     } onCancel: {
-      if !plantedInCache(.cancelledWaits) { work.cancel() }
+      if !planted(.cancelledWaits) { work.end(with: cancelled) }
+    }
+    return try work.result().get()
+  }
+}
+
+extension WorkQueue {
+  /// Runs `body` at once on a thread of its own, and waits for it without blocking, also where the task is cancelled.
+  package static func performAlone<Result: Sendable, Failure: Error>(
+    _ body: @escaping @Sendable () throws(Failure) -> Result
+  ) async throws(Failure) -> Result {
+    let work = AwaitedWork(body)
+    await withCheckedContinuation { continuation in
+      if work.isAwaited(by: continuation) { ThreadBackgroundQueue().run { work.perform() } }
     }
     return try work.result().get()
   }
@@ -82,7 +94,7 @@ private struct WaitingJobs: Sendable {
     let job = jobs[first].take()
     first += 1
     // Moved only when at least as many have been taken, so each is moved once on average.
-    if first * 2 >= jobs.count || plantedInCache(.lineMoved) {
+    if first * 2 >= jobs.count || planted(.lineMoved) {
       jobs.removeFirst(first)
       first = 0
     }
@@ -91,8 +103,8 @@ private struct WaitingJobs: Sendable {
 }
 
 /// Work that somebody waits for who may be cancelled.
-private final class AwaitedWork<Result: Sendable>: Sendable {
-  typealias Body = @Sendable () throws(CacheError) -> Result
+private final class AwaitedWork<Result: Sendable, Failure: Error>: Sendable {
+  typealias Body = @Sendable () throws(Failure) -> Result
   typealias Waiter = CheckedContinuation<Void, Never>
 
   private enum State: Sendable {
@@ -102,7 +114,7 @@ private final class AwaitedWork<Result: Sendable>: Sendable {
     case begun
     /// What came of it waits here, under the lock, rather than with the waiter: a task whose continuation was
     /// resumed before it came to wait is told nothing that Thread Sanitizer sees.
-    case over(Swift.Result<Result, CacheError>)
+    case over(Swift.Result<Result, Failure>)
   }
 
   private let state: Lock<State>
@@ -128,14 +140,15 @@ private final class AwaitedWork<Result: Sendable>: Sendable {
     waiter.resume()
   }
 
-  func cancel() {
-    if case .awaited(_, let waiter) = replaceState(by: .over(.failure(.cancelled))) {
+  /// Leaves it undone, unless it has begun.
+  func end(with failure: Failure) {
+    if case .awaited(_, let waiter) = replaceState(by: .over(.failure(failure))) {
       waiter.resume()
     }
   }
 
   /// What came of it, for the waiter that was resumed.
-  func result() -> Swift.Result<Result, CacheError> {
+  func result() -> Swift.Result<Result, Failure> {
     state.withLock { state in
       guard case .over(let result) = state else { preconditionFailure("resumed before the end") }
       return result

@@ -1,0 +1,79 @@
+import CairnStore
+import FuzzSupport
+import Synchronization
+import Testing
+
+/// Work that goes on until it may end.
+private final class LongWork: Sendable {
+  private let mayEnd = Atomic(false)
+  private let begun = Atomic(0)
+
+  var begunCount: Int { begun.load(ordering: .sequentiallyConsistent) }
+
+  func run() {
+    begun.add(1, ordering: .sequentiallyConsistent)
+    while !mayEnd.load(ordering: .sequentiallyConsistent) { pause(for: .milliseconds(1)) }
+  }
+
+  func end() { mayEnd.store(true, ordering: .sequentiallyConsistent) }
+}
+
+@Suite("Work with a store off the threads that tasks run on")
+struct PerformingTests {
+  let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  /// Waits for what other threads do.
+  private func eventually(_ condition: () -> Bool) async {
+    let end = ContinuousClock.now.advanced(by: .seconds(60))
+    while !condition(), ContinuousClock.now < end { try? await Task.sleep(for: .milliseconds(1)) }
+    #expect(condition())
+  }
+
+  @Test("It gives what the work gives, and throws what it throws")
+  func results() async throws {
+    struct Refusal: Error {}
+    let store = try Store(directory.store)
+    let version = try await store.perform { (store) throws(StoreError) in
+      try store.setValue("v", forKey: "key", durability: .durable)
+    }
+    #expect(version == 1)
+    #expect(try await store.perform { try $0.count() } == 1)
+    await #expect(throws: Refusal.self) { try await store.perform { _ in throw Refusal() } }
+    try store.close()
+    await #expect(throws: StoreError.closed(path: directory.store)) {
+      try await store.perform { (store) throws(StoreError) in try store.sync() }
+    }
+  }
+
+  @Test("Long work leaves room for other work, up to the limit; a cancelled task waits for nobody")
+  func line() async throws {
+    #expect(StoreConfiguration().concurrentCallLimit == 16)
+    let store = try Store(directory.store, .small { $0.concurrentCallLimit = 3 })
+    let work = LongWork()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<2 {
+        group.addTask {
+          try await store.perform { (_) throws(StoreError) in work.run() }
+        }
+      }
+      await eventually { work.begunCount == 2 }
+      #expect(try await store.perform { try $0.count() } == 0)
+      group.addTask {
+        try await store.perform { (_) throws(StoreError) in work.run() }
+      }
+      await eventually { work.begunCount == 3 }
+      let late = Task {
+        do throws(StoreError) {
+          try await store.perform { (store) throws(StoreError) in try store.removeAll() }
+          return false
+        } catch { return error == .cancelled }
+      }
+      late.cancel()
+      #expect(await late.value)
+      work.end()
+      try await group.waitForAll()
+    }
+  }
+}

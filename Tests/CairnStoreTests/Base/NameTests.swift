@@ -1,0 +1,21 @@
+import CairnStore
+import Testing
+
+@Suite("Names that programs go by")
+struct NameTests {
+  @Test("Raw values are the names of the cases; the words stand in the description")
+  func rawValues() {
+    for cause in ["badValue", "lostRecords", "unfinishedBatch"] {
+      #expect(Corruption.Cause(rawValue: cause) != nil)
+    }
+    for limit in ["disk", "quota", "fileSize"] { #expect(SpaceLimit(rawValue: limit) != nil) }
+    for warning in SalvageReport.Warning.allCases {
+      #expect(!warning.rawValue.contains(" "))
+      #expect(warning.description.contains(" "))
+    }
+    let corruption = Corruption(file: "seg", offset: 8, cause: .badValue)
+    #expect(corruption.description == "seg at offset 8: the value does not match its checksum")
+    let error = StoreError.noSpace(path: "/d", neededByteCount: 1, limit: .disk)
+    #expect(error.description == "/d: no room for 1 more bytes: the filesystem is full")
+  }
+}
