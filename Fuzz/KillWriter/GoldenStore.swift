@@ -83,8 +83,8 @@ package enum GoldenStore {
     _ = try store.compareAndSet(
       value("compared and set", byteCount: 44), forKey: "compared and set", expecting: version)
     try store.setValue(
-      value("with all", byteCount: 12), forKey: "with all", lifetime: century, idleLimit: century,
-      cost: 7, metadata: Array("metadata".utf8))
+      value("with all", byteCount: 12), forKey: "with all", cost: 7, lifetime: century,
+      idleLimit: century, metadata: Array("metadata".utf8))
     try store.setValue([1], forKey: "expired", lifetime: .zero)
     try set("removed in a batch", 10)
     if !isClosed {

@@ -250,7 +250,7 @@ extension DiskCache {
     _ cost: UInt64?, _ lifetime: Duration?, _ idleLimit: Duration?, _ metadata: [UInt8]
   ) -> EntryAttributes {
     EntryAttributes(
-      lifetime: lifetime, idleLimit: idleLimit, cost: cost,
+      cost: cost, lifetime: lifetime, idleLimit: idleLimit,
       metadata: metadata.isEmpty
         ? bareMetadata : CacheMetadata(tag: valueCoder.tag, rest: metadata).encoded)
   }

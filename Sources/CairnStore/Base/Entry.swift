@@ -54,31 +54,27 @@ public struct Entry: Sendable, Hashable {
 }
 
 /// What may be stored beside a value. All of it is optional.
-public struct EntryAttributes: Sendable, Hashable {
+@usableFromInline
+package struct EntryAttributes: Sendable, Hashable {
+  /// What the entry costs, in units of the caller's choice.
+  package var cost: UInt64?
   /// How long the entry lives from its write. `nil`: as the store's configuration says, which is for
   /// ever unless it says otherwise. Zero or less: it has expired at once.
-  public var lifetime: Duration?
+  package var lifetime: Duration?
   /// How long the entry may go without being read or written, within 1 %. `nil`: as with `lifetime`.
-  public var idleLimit: Duration?
-  /// What the entry costs, in units of the caller's choice.
-  public var cost: UInt64?
+  package var idleLimit: Duration?
   /// Bytes kept beside the value.
-  public var metadata: [UInt8]
+  package var metadata: [UInt8]
 
   /// Makes attributes; what is not given is as the store's configuration says.
-  ///
-  /// - Parameters:
-  ///   - lifetime: how long the entry lives from its write.
-  ///   - idleLimit: how long it may go without being read or written.
-  ///   - cost: in units of the caller's choice.
-  ///   - metadata: bytes kept beside the value.
-  public init(
-    lifetime: Duration? = nil, idleLimit: Duration? = nil, cost: UInt64? = nil,
+  @usableFromInline
+  package init(
+    cost: UInt64? = nil, lifetime: Duration? = nil, idleLimit: Duration? = nil,
     metadata: [UInt8] = []
   ) {
+    self.cost = cost
     self.lifetime = lifetime
     self.idleLimit = idleLimit
-    self.cost = cost
     self.metadata = metadata
   }
 }

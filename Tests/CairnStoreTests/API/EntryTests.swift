@@ -18,8 +18,8 @@ struct EntryTests {
     arguments: [false, true])
   func attributes(reopened: Bool) throws {
     let version = try store.setValue(
-      "value", forKey: "key", lifetime: .milliseconds(60_250), idleLimit: .milliseconds(30_125),
-      cost: 77, metadata: [1, 2, 3])
+      "value", forKey: "key", cost: 77, lifetime: .milliseconds(60_250),
+      idleLimit: .milliseconds(30_125), metadata: [1, 2, 3])
     var store = store
     if reopened {
       try store.close()
@@ -145,7 +145,7 @@ struct CompareAndSetTests {
   @Test("Attributes are stored with the value")
   func attributes() throws {
     _ = try store.compareAndSet(
-      "one", forKey: "key", expecting: nil, attributes: EntryAttributes(cost: 4, metadata: [9]))
+      "one", forKey: "key", expecting: nil, cost: 4, metadata: [9])
     #expect(try store.entry(forKey: "key")?.info.cost == 4)
     #expect(try store.entry(forKey: "key")?.metadata == [9])
   }
