@@ -6,13 +6,13 @@ import Glibc
 package enum GoldenStore {
   package struct Expected: Equatable, Sendable {
     package var byteCount: Int
-    package var cost: UInt64?
+    package var cost: Int?
     package var metadata: [UInt8]
     package var hasEnd: Bool
     package var hasIdleLimit: Bool
 
     package init(
-      byteCount: Int, cost: UInt64? = nil, metadata: [UInt8] = [], hasEnd: Bool = false,
+      byteCount: Int, cost: Int? = nil, metadata: [UInt8] = [], hasEnd: Bool = false,
       hasIdleLimit: Bool = false
     ) {
       self.byteCount = byteCount

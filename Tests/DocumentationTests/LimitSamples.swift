@@ -67,7 +67,7 @@ struct LimitSamples {
 
     let images = MemoryCache<String, Image>(
       configuration: MemoryCacheConfiguration(countLimit: nil, costLimit: 64 << 20),
-      costing: { _, image in UInt64(image.width * image.height * 4) })
+      costing: { _, image in image.width * image.height * 4 })
     images.setValue(photo, forKey: "lake")
     images.setValue(icon, forKey: "star", cost: 100)
     let cost = images.totalCost()

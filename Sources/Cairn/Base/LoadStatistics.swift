@@ -27,8 +27,8 @@ public struct LoadStatistics: Sendable, Hashable {
 public struct Loaded<Value: Sendable>: Sendable {
   /// The value, for all who wait for it.
   public var value: Value
-  /// What it costs; `nil`: what the cache makes of it.
-  public var cost: UInt64?
+  /// What it costs; `nil`: what the cache makes of it; below 0 is as 0.
+  public var cost: Int?
   /// How long it lives from the end of the load on; `nil`: as the cache is configured.
   public var lifetime: Duration?
   /// How long it may go without being read or written; `nil`: as the cache is configured.
@@ -38,11 +38,11 @@ public struct Loaded<Value: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - value: the value.
-  ///   - cost: what it costs; `nil`: what the cache makes of it.
+  ///   - cost: what it costs; `nil`: what the cache makes of it; below 0 is as 0.
   ///   - lifetime: how long it lives from the end of the load on; `nil`: as the cache is configured.
   ///   - idleLimit: how long it may go without being read or written; `nil`: as the cache is configured.
   public init(
-    _ value: Value, cost: UInt64? = nil, lifetime: Duration? = nil, idleLimit: Duration? = nil
+    _ value: Value, cost: Int? = nil, lifetime: Duration? = nil, idleLimit: Duration? = nil
   ) {
     self.value = value
     self.cost = cost

@@ -30,7 +30,7 @@ public struct DiskBatch<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
   /// - Throws: `unencodableKey`. A value that cannot be encoded or is too large is found when the closure has
   ///   returned: nothing is written then.
   public mutating func setValue(
-    _ value: Value, forKey key: Key, cost: UInt64? = nil, lifetime: Duration? = nil,
+    _ value: Value, forKey key: Key, cost: Int? = nil, lifetime: Duration? = nil,
     idleLimit: Duration? = nil, metadata: [UInt8] = []
   ) throws(CacheError) {
     try add(key, value, cache.attributes(cost, lifetime, idleLimit, metadata))

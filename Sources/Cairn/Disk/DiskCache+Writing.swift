@@ -9,7 +9,7 @@ extension DiskCache {
   /// - Parameters:
   ///   - value: the value.
   ///   - key: the key.
-  ///   - cost: kept beside the value, for a cache in memory; the limit of this one counts bytes.
+  ///   - cost: kept beside the value, for a cache in memory; the limit of this one counts bytes. Below 0 is as 0.
   ///   - lifetime: how long it lives from now on; `nil`: as the configuration says; zero or less: it has
   ///     expired at once.
   ///   - idleLimit: how long it may go without being read or written; `nil`: as with `lifetime`.
@@ -23,7 +23,7 @@ extension DiskCache {
   @inlinable
   @discardableResult
   public func setValue(
-    _ value: Value, forKey key: Key, cost: UInt64? = nil, lifetime: Duration? = nil,
+    _ value: Value, forKey key: Key, cost: Int? = nil, lifetime: Duration? = nil,
     idleLimit: Duration? = nil, metadata: [UInt8] = [], durability: Durability? = nil
   ) throws(CacheError) -> UInt64 {
     let version = try write(
@@ -36,7 +36,7 @@ extension DiskCache {
   /// As `setValue`; the front is not told.
   @inlinable
   func write(
-    _ value: Value, forKey key: Key, cost: UInt64?, lifetime: Duration?, idleLimit: Duration?,
+    _ value: Value, forKey key: Key, cost: Int?, lifetime: Duration?, idleLimit: Duration?,
     metadata: [UInt8], durability: Durability?
   ) throws(CacheError) -> UInt64 {
     var version: UInt64 = 0
@@ -50,7 +50,7 @@ extension DiskCache {
 
   @usableFromInline
   func write(
-    _ value: RawSpan, _ bytes: RawSpan, of key: Key, cost: UInt64?, lifetime: Duration?,
+    _ value: RawSpan, _ bytes: RawSpan, of key: Key, cost: Int?, lifetime: Duration?,
     idleLimit: Duration?, metadata: [UInt8], durability: Durability?
   ) throws(CacheError) -> UInt64 {
     noteWrite(bytes)
@@ -84,7 +84,7 @@ extension DiskCache {
   /// - Returns: the new version, or the one that was found instead.
   /// - Throws: as `setValue`; a mismatch is no error.
   public func compareAndSet(
-    _ value: Value, forKey key: Key, expecting version: UInt64?, cost: UInt64? = nil,
+    _ value: Value, forKey key: Key, expecting version: UInt64?, cost: Int? = nil,
     lifetime: Duration? = nil, idleLimit: Duration? = nil, metadata: [UInt8] = [],
     durability: Durability? = nil
   ) throws(CacheError) -> CompareAndSetResult {
@@ -97,7 +97,7 @@ extension DiskCache {
 
   /// As `compareAndSet`; the front is not told.
   func compareAndWrite(
-    _ value: Value, forKey key: Key, expecting version: UInt64?, cost: UInt64?,
+    _ value: Value, forKey key: Key, expecting version: UInt64?, cost: Int?,
     lifetime: Duration?, idleLimit: Duration?, metadata: [UInt8], durability: Durability?
   ) throws(CacheError) -> CompareAndSetResult {
     let attributes = attributes(cost, lifetime, idleLimit, metadata)
@@ -247,7 +247,7 @@ extension DiskCache {
   // MARK: Bytes
 
   func attributes(
-    _ cost: UInt64?, _ lifetime: Duration?, _ idleLimit: Duration?, _ metadata: [UInt8]
+    _ cost: Int?, _ lifetime: Duration?, _ idleLimit: Duration?, _ metadata: [UInt8]
   ) -> EntryAttributes {
     EntryAttributes(
       cost: cost, lifetime: lifetime, idleLimit: idleLimit,
@@ -270,7 +270,7 @@ extension DiskCache: Caching {
   /// Sets the value of a key; as the method that returns the version.
   @_disfavoredOverload
   public func setValue(
-    _ value: Value, forKey key: Key, cost: UInt64?, lifetime: Duration?, idleLimit: Duration?
+    _ value: Value, forKey key: Key, cost: Int?, lifetime: Duration?, idleLimit: Duration?
   ) throws(CacheError) {
     let _: UInt64 = try setValue(
       value, forKey: key, cost: cost, lifetime: lifetime, idleLimit: idleLimit, metadata: [])

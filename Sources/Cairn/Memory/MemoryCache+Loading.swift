@@ -27,7 +27,7 @@ extension MemoryCache {
   /// - Throws: what `load` throws; `CancellationError`; `CacheError.circularLoad`.
   @inlinable
   public func value(
-    forKey key: Key, cost: UInt64? = nil, lifetime: Duration? = nil, idleLimit: Duration? = nil,
+    forKey key: Key, cost: Int? = nil, lifetime: Duration? = nil, idleLimit: Duration? = nil,
     orLoad load: @escaping @Sendable () async throws -> Value
   ) async throws -> Value {
     if let value = value(forKey: key) { return value }

@@ -7,14 +7,14 @@ extension MemoryCache {
   /// - Parameters:
   ///   - value: the value.
   ///   - key: the key.
-  ///   - cost: what it costs, in the unit of the cost limit; `nil`: what `costing` says.
+  ///   - cost: what it costs, in the unit of the cost limit; `nil`: what `costing` says; below 0 is as 0.
   ///   - lifetime: how long it lives from now on, to the millisecond, rounded down; `nil`: as the
   ///     configuration says; zero or less: it has expired at once.
   ///   - idleLimit: how long it may go without being read or written; `nil`: as with `lifetime`.
   /// - Complexity: amortised O(1), and O(log n) where n entries can expire and this is one of them.
   @inlinable
   public func setValue(
-    _ value: Value, forKey key: Key, cost: UInt64? = nil, lifetime: Duration? = nil,
+    _ value: Value, forKey key: Key, cost: Int? = nil, lifetime: Duration? = nil,
     idleLimit: Duration? = nil
   ) {
     let cost = cost ?? defaultCost(of: value, forKey: key)
@@ -151,7 +151,7 @@ extension MemoryCache {
 
   /// The value of a key, which is set with a cost; set to `nil`, the value is removed.
   @inlinable
-  public subscript(key: Key, cost cost: UInt64) -> Value? {
+  public subscript(key: Key, cost cost: Int) -> Value? {
     get { value(forKey: key) }
     set {
       if let newValue {

@@ -21,7 +21,7 @@ extension TieredCache {
   ///   `CacheError.circularLoad`.
   @inlinable
   public func value(
-    forKey key: Key, cost: UInt64? = nil, lifetime: Duration? = nil, idleLimit: Duration? = nil,
+    forKey key: Key, cost: Int? = nil, lifetime: Duration? = nil, idleLimit: Duration? = nil,
     orLoad load: @escaping @Sendable () async throws -> Value
   ) async throws -> Value {
     if let value = try value(forKey: key) { return value }

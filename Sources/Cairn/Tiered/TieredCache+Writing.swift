@@ -12,7 +12,7 @@ extension TieredCache {
   ///   - value: the value.
   ///   - key: the key.
   ///   - cost: what it costs in memory; kept on disk, for when it comes back from there. `nil`: what the
-  ///     memory tier makes of it.
+  ///     memory tier makes of it; below 0 is as 0.
   ///   - lifetime: how long it lives from now on, in both tiers; `nil`: as the configuration of the store
   ///     says; zero or less: it has expired at once.
   ///   - idleLimit: how long it may go without being read or written; `nil`: as with `lifetime`.
@@ -23,7 +23,7 @@ extension TieredCache {
   @inlinable
   @discardableResult
   public func setValue(
-    _ value: Value, forKey key: Key, cost: UInt64? = nil, lifetime: Duration? = nil,
+    _ value: Value, forKey key: Key, cost: Int? = nil, lifetime: Duration? = nil,
     idleLimit: Duration? = nil, metadata: [UInt8] = [], durability: Durability? = nil
   ) throws(CacheError) -> UInt64 {
     try write(
@@ -33,7 +33,7 @@ extension TieredCache {
 
   @usableFromInline
   func write(
-    _ value: Value, forKey key: TierKey<Key>, cost: UInt64?, lifetime: Duration?,
+    _ value: Value, forKey key: TierKey<Key>, cost: Int?, lifetime: Duration?,
     idleLimit: Duration?, metadata: [UInt8], durability: Durability?
   ) throws(CacheError) -> UInt64 {
     let entry = PublishedEntry(value, key, cost, lifetime, idleLimit, held)
@@ -65,7 +65,7 @@ extension TieredCache {
   /// - Returns: the new version, or the one that was found instead.
   /// - Throws: as `setValue`; a mismatch is no error.
   public func compareAndSet(
-    _ value: Value, forKey key: Key, expecting version: UInt64?, cost: UInt64? = nil,
+    _ value: Value, forKey key: Key, expecting version: UInt64?, cost: Int? = nil,
     lifetime: Duration? = nil, idleLimit: Duration? = nil, metadata: [UInt8] = [],
     durability: Durability? = nil
   ) throws(CacheError) -> CompareAndSetResult {
@@ -275,12 +275,12 @@ extension CacheError {
 struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let value: Value
   let key: TierKey<Key>
-  let cost: UInt64
+  let cost: Int
   let ticket: CacheTicket
   let times: EntryTimes
 
   init(
-    _ value: Value, _ key: TierKey<Key>, _ cost: UInt64?, _ lifetime: Duration?,
+    _ value: Value, _ key: TierKey<Key>, _ cost: Int?, _ lifetime: Duration?,
     _ idleLimit: Duration?, _ memory: MemoryCache<TierKey<Key>, Value>
   ) {
     self.value = value
@@ -305,7 +305,7 @@ extension TieredCache: Caching {
   /// Sets the value of a key; as the method that returns the version.
   @_disfavoredOverload
   public func setValue(
-    _ value: Value, forKey key: Key, cost: UInt64?, lifetime: Duration?, idleLimit: Duration?
+    _ value: Value, forKey key: Key, cost: Int?, lifetime: Duration?, idleLimit: Duration?
   ) throws(CacheError) {
     let _: UInt64 = try setValue(
       value, forKey: key, cost: cost, lifetime: lifetime, idleLimit: idleLimit, metadata: [])

@@ -6,7 +6,7 @@ extension Store {
   /// - Parameters:
   ///   - value: may be empty, which is a value as any other.
   ///   - key: 1 to 65,535 bytes.
-  ///   - cost: what it costs, in units of the caller's choice.
+  ///   - cost: what it costs, in units of the caller's choice; below 0 is as 0.
   ///   - lifetime: how long the entry lives; `nil`: as the configuration says, which is for ever
   ///     unless it says otherwise; zero or less: it has expired at once.
   ///   - idleLimit: how long it may go without being read or written; `nil`: as with `lifetime`.
@@ -21,7 +21,7 @@ extension Store {
   @discardableResult
   public func setValue(
     _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
-    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, cost: UInt64? = nil,
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, cost: Int? = nil,
     lifetime: Duration? = nil, idleLimit: Duration? = nil, metadata: [UInt8] = [],
     durability: Durability? = nil
   ) throws(StoreError) -> UInt64 {
@@ -51,7 +51,7 @@ extension Store {
   public func compareAndSet(
     _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, expecting version: UInt64?,
-    cost: UInt64? = nil, lifetime: Duration? = nil, idleLimit: Duration? = nil,
+    cost: Int? = nil, lifetime: Duration? = nil, idleLimit: Duration? = nil,
     metadata: [UInt8] = [], durability: Durability? = nil
   ) throws(StoreError) -> CompareAndSetResult {
     let attributes = EntryAttributes(

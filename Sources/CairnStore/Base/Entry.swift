@@ -14,14 +14,14 @@ public struct EntryInfo: Sendable, Hashable {
   public var expires: Timestamp?
   /// How long it may go without an access, or `nil` where that is not limited.
   public var idleLimit: Duration?
-  /// The cost it was given, or `nil`.
-  public var cost: UInt64?
+  /// The cost it was given, or `nil`; `Int.max` where it is more on disk.
+  public var cost: Int?
   /// Bytes of metadata.
   public var metadataByteCount: Int
 
   package init(
     version: UInt64, valueByteCount: Int, written: Timestamp, accessed: Timestamp,
-    expires: Timestamp?, idleLimit: Duration?, cost: UInt64?, metadataByteCount: Int
+    expires: Timestamp?, idleLimit: Duration?, cost: Int?, metadataByteCount: Int
   ) {
     self.version = version
     self.valueByteCount = valueByteCount
@@ -56,8 +56,8 @@ public struct Entry: Sendable, Hashable {
 /// What may be stored beside a value. All of it is optional.
 @usableFromInline
 package struct EntryAttributes: Sendable, Hashable {
-  /// What the entry costs, in units of the caller's choice.
-  package var cost: UInt64?
+  /// What the entry costs, in units of the caller's choice. Below 0 is as 0.
+  package var cost: Int?
   /// How long the entry lives from its write. `nil`: as the store's configuration says, which is for
   /// ever unless it says otherwise. Zero or less: it has expired at once.
   package var lifetime: Duration?
@@ -69,7 +69,7 @@ package struct EntryAttributes: Sendable, Hashable {
   /// Makes attributes; what is not given is as the store's configuration says.
   @usableFromInline
   package init(
-    cost: UInt64? = nil, lifetime: Duration? = nil, idleLimit: Duration? = nil,
+    cost: Int? = nil, lifetime: Duration? = nil, idleLimit: Duration? = nil,
     metadata: [UInt8] = []
   ) {
     self.cost = cost

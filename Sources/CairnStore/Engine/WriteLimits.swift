@@ -69,7 +69,7 @@ struct WriteLimits: Sendable {
     }
     if let cost = attributes.cost {
       header.flags.insert(.cost)
-      header.cost = cost
+      header.cost = UInt64(max(0, cost))
     }
     let metadataByteCount = attributes.metadata.count
     if metadataByteCount > 0 {

@@ -295,7 +295,7 @@ struct TrimTests {
   func predicate() throws {
     for number in 0..<20 {
       try store.setValue(
-        [UInt8](repeating: 1, count: number), forKey: "key\(number)", cost: UInt64(number))
+        [UInt8](repeating: 1, count: number), forKey: "key\(number)", cost: number)
       clock.advance(by: .seconds(1))
     }
     let time = clock.now().advanced(by: .seconds(-18))

@@ -113,7 +113,7 @@ struct DiskLimitTests {
     let cache: DiskCache<Int, [UInt8]> = try scene.cache()
     for number in 0..<10 {
       try cache.setValue(
-        [UInt8](repeating: 0, count: number), forKey: number, cost: UInt64(number * 10))
+        [UInt8](repeating: 0, count: number), forKey: number, cost: number * 10)
     }
     let summary = try cache.remove { key, info in
       key == 0 || info.valueByteCount ?? 0 > 7 || info.cost == 30
