@@ -38,7 +38,7 @@ package enum GoldenCache {
     let tagged = try cache(path, keys: .string, values: ValueCoder<Page>.json().tagged(tag))
     try tagged.setValue(page, forKey: "tagged")
     try tagged.setValue(
-      page, forKey: "with all", cost: cost, lifetime: century, idleLimit: century,
+      page, forKey: "with all", cost: cost, lifetime: .after(century), idleLimit: century,
       metadata: metadata)
     try tagged.close()
 

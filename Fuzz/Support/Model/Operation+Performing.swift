@@ -104,8 +104,9 @@ extension Operation {
 struct SparedEntries: Error {}
 
 extension ModelEntry {
-  fileprivate func lifetime(_ now: Timestamp) -> Duration? {
+  fileprivate func lifetime(_ now: Timestamp) -> Lifetime {
     expires.map { .milliseconds($0.millisecondsSinceEpoch - now.millisecondsSinceEpoch) }
+      ?? .standard
   }
 }
 

@@ -76,7 +76,7 @@ struct SalvageHistory {
     _ = try store.setValue(
       value, forKey: key,
       cost: random.once(in: 4) ? Int(random.next() >> 8) : nil,
-      lifetime: random.once(in: 3) ? .seconds(100_000 + random.below(1000)) : nil,
+      lifetime: random.once(in: 3) ? .seconds(100_000 + random.below(1000)) : .standard,
       idleLimit: random.once(in: 5) ? .seconds(50_000 + random.below(1000)) : nil,
       metadata: [1, 2, 3])
     guard let entry = try store.entry(forKey: key), entry.value == value else {

@@ -34,11 +34,10 @@ public protocol Caching<Key, Value>: Sendable {
   ///   - key: the key.
   ///   - cost: what it costs, in the unit of the cache's cost limit; `nil`: what the cache makes of it;
   ///     below 0 is as 0.
-  ///   - lifetime: how long it lives from now on; `nil`: as the cache is configured; zero or less: it
-  ///     has expired at once.
-  ///   - idleLimit: how long it may go without being read or written; `nil`: as with `lifetime`.
+  ///   - lifetime: how long it lives.
+  ///   - idleLimit: how long it may go without being read or written; `nil`: as the cache is configured.
   func setValue(
-    _ value: Value, forKey key: Key, cost: Int?, lifetime: Duration?, idleLimit: Duration?
+    _ value: Value, forKey key: Key, cost: Int?, lifetime: Lifetime, idleLimit: Duration?
   ) throws(Failure)
 
   /// Removes the value of a key.
@@ -68,7 +67,7 @@ extension Caching {
   /// Sets the value of a key, as the cache is configured.
   @inlinable
   public func setValue(_ value: Value, forKey key: Key) throws(Failure) {
-    try setValue(value, forKey: key, cost: nil, lifetime: nil, idleLimit: nil)
+    try setValue(value, forKey: key, cost: nil, lifetime: .standard, idleLimit: nil)
   }
 
   /// The values of many keys, in the order of the keys; `nil` for each that has none. Each is a read of its own.

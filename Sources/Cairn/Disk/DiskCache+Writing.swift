@@ -10,9 +10,8 @@ extension DiskCache {
   ///   - value: the value.
   ///   - key: the key.
   ///   - cost: kept beside the value, for a cache in memory; the limit of this one counts bytes. Below 0 is as 0.
-  ///   - lifetime: how long it lives from now on; `nil`: as the configuration says; zero or less: it has
-  ///     expired at once.
-  ///   - idleLimit: how long it may go without being read or written; `nil`: as with `lifetime`.
+  ///   - lifetime: how long it lives; without it as the configuration says.
+  ///   - idleLimit: how long it may go without being read or written; `nil`: as the configuration says.
   ///   - metadata: bytes kept beside the value: up to 65,527.
   ///   - durability: `nil`: the configuration's.
   /// - Returns: the entry's version.
@@ -23,7 +22,7 @@ extension DiskCache {
   @inlinable
   @discardableResult
   public func setValue(
-    _ value: Value, forKey key: Key, cost: Int? = nil, lifetime: Duration? = nil,
+    _ value: Value, forKey key: Key, cost: Int? = nil, lifetime: Lifetime = .standard,
     idleLimit: Duration? = nil, metadata: [UInt8] = [], durability: Durability? = nil
   ) throws(CacheError) -> UInt64 {
     let version = try write(
@@ -36,7 +35,7 @@ extension DiskCache {
   /// As `setValue`; the front is not told.
   @inlinable
   func write(
-    _ value: Value, forKey key: Key, cost: Int?, lifetime: Duration?, idleLimit: Duration?,
+    _ value: Value, forKey key: Key, cost: Int?, lifetime: Lifetime, idleLimit: Duration?,
     metadata: [UInt8], durability: Durability?
   ) throws(CacheError) -> UInt64 {
     var version: UInt64 = 0
@@ -50,7 +49,7 @@ extension DiskCache {
 
   @usableFromInline
   func write(
-    _ value: RawSpan, _ bytes: RawSpan, of key: Key, cost: Int?, lifetime: Duration?,
+    _ value: RawSpan, _ bytes: RawSpan, of key: Key, cost: Int?, lifetime: Lifetime,
     idleLimit: Duration?, metadata: [UInt8], durability: Durability?
   ) throws(CacheError) -> UInt64 {
     noteWrite(bytes)
@@ -85,7 +84,7 @@ extension DiskCache {
   /// - Throws: as `setValue`; a mismatch is no error.
   public func compareAndSet(
     _ value: Value, forKey key: Key, expecting version: UInt64?, cost: Int? = nil,
-    lifetime: Duration? = nil, idleLimit: Duration? = nil, metadata: [UInt8] = [],
+    lifetime: Lifetime = .standard, idleLimit: Duration? = nil, metadata: [UInt8] = [],
     durability: Durability? = nil
   ) throws(CacheError) -> CompareAndSetResult {
     let result = try compareAndWrite(
@@ -98,7 +97,7 @@ extension DiskCache {
   /// As `compareAndSet`; the front is not told.
   func compareAndWrite(
     _ value: Value, forKey key: Key, expecting version: UInt64?, cost: Int?,
-    lifetime: Duration?, idleLimit: Duration?, metadata: [UInt8], durability: Durability?
+    lifetime: Lifetime, idleLimit: Duration?, metadata: [UInt8], durability: Durability?
   ) throws(CacheError) -> CompareAndSetResult {
     let attributes = attributes(cost, lifetime, idleLimit, metadata)
     var result = CompareAndSetResult.mismatch(current: nil)
@@ -247,7 +246,7 @@ extension DiskCache {
   // MARK: Bytes
 
   func attributes(
-    _ cost: Int?, _ lifetime: Duration?, _ idleLimit: Duration?, _ metadata: [UInt8]
+    _ cost: Int?, _ lifetime: Lifetime, _ idleLimit: Duration?, _ metadata: [UInt8]
   ) -> EntryAttributes {
     EntryAttributes(
       cost: cost, lifetime: lifetime, idleLimit: idleLimit,
@@ -270,7 +269,7 @@ extension DiskCache: Caching {
   /// Sets the value of a key; as the method that returns the version.
   @_disfavoredOverload
   public func setValue(
-    _ value: Value, forKey key: Key, cost: Int?, lifetime: Duration?, idleLimit: Duration?
+    _ value: Value, forKey key: Key, cost: Int?, lifetime: Lifetime, idleLimit: Duration?
   ) throws(CacheError) {
     let _: UInt64 = try setValue(
       value, forKey: key, cost: cost, lifetime: lifetime, idleLimit: idleLimit, metadata: [])

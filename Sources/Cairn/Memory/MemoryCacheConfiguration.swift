@@ -16,7 +16,7 @@ public struct MemoryCacheConfiguration: Sendable {
 
   /// How long an entry lives that is written without a lifetime of its own; `nil`, the default: for
   /// ever. No read finds an entry after that. To the millisecond, rounded down; zero or less: it has
-  /// expired at once. `Duration.seconds(Int64.max)` for a single entry means that it has no end.
+  /// expired at once. `Lifetime.unlimited` for a single entry means that it has no end.
   public var lifetime: Duration?
 
   /// How long an entry may go unread and unwritten that has no idle limit of its own; `nil`, the

@@ -39,9 +39,9 @@ final class FilePerKeyCache: Caching, Trimming {
   }
 
   func setValue(
-    _ value: [UInt8], forKey key: [UInt8], cost: Int?, lifetime: Duration?, idleLimit: Duration?
+    _ value: [UInt8], forKey key: [UInt8], cost: Int?, lifetime: Lifetime, idleLimit: Duration?
   ) throws(BenchFailure) {
-    if lifetime != nil || idleLimit != nil {
+    if ![.standard, .unlimited].contains(lifetime) || idleLimit != nil {
       throw .unsuited("a file per key has no lifetime")
     }
     try failing {

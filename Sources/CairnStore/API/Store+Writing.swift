@@ -7,9 +7,8 @@ extension Store {
   ///   - value: may be empty, which is a value as any other.
   ///   - key: 1 to 65,535 bytes.
   ///   - cost: what it costs, in units of the caller's choice; below 0 is as 0.
-  ///   - lifetime: how long the entry lives; `nil`: as the configuration says, which is for ever
-  ///     unless it says otherwise; zero or less: it has expired at once.
-  ///   - idleLimit: how long it may go without being read or written; `nil`: as with `lifetime`.
+  ///   - lifetime: how long the entry lives; without it as the configuration says.
+  ///   - idleLimit: how long it may go without being read or written; `nil`: as the configuration says.
   ///   - metadata: bytes kept beside the value.
   ///   - durability: `nil`: the configuration's.
   /// - Returns: the entry's version.
@@ -22,7 +21,7 @@ extension Store {
   public func setValue(
     _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, cost: Int? = nil,
-    lifetime: Duration? = nil, idleLimit: Duration? = nil, metadata: [UInt8] = [],
+    lifetime: Lifetime = .standard, idleLimit: Duration? = nil, metadata: [UInt8] = [],
     durability: Durability? = nil
   ) throws(StoreError) -> UInt64 {
     let attributes = EntryAttributes(
@@ -51,7 +50,7 @@ extension Store {
   public func compareAndSet(
     _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, expecting version: UInt64?,
-    cost: Int? = nil, lifetime: Duration? = nil, idleLimit: Duration? = nil,
+    cost: Int? = nil, lifetime: Lifetime = .standard, idleLimit: Duration? = nil,
     metadata: [UInt8] = [], durability: Durability? = nil
   ) throws(StoreError) -> CompareAndSetResult {
     let attributes = EntryAttributes(

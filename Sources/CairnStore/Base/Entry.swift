@@ -58,10 +58,10 @@ public struct Entry: Sendable, Hashable {
 package struct EntryAttributes: Sendable, Hashable {
   /// What the entry costs, in units of the caller's choice. Below 0 is as 0.
   package var cost: Int?
-  /// How long the entry lives from its write. `nil`: as the store's configuration says, which is for
-  /// ever unless it says otherwise. Zero or less: it has expired at once.
-  package var lifetime: Duration?
-  /// How long the entry may go without being read or written, within 1 %. `nil`: as with `lifetime`.
+  /// How long the entry lives.
+  package var lifetime: Lifetime
+  /// How long the entry may go without being read or written, within 1 %. `nil`: as the store's configuration
+  /// says.
   package var idleLimit: Duration?
   /// Bytes kept beside the value.
   package var metadata: [UInt8]
@@ -69,7 +69,7 @@ package struct EntryAttributes: Sendable, Hashable {
   /// Makes attributes; what is not given is as the store's configuration says.
   @usableFromInline
   package init(
-    cost: Int? = nil, lifetime: Duration? = nil, idleLimit: Duration? = nil,
+    cost: Int? = nil, lifetime: Lifetime = .standard, idleLimit: Duration? = nil,
     metadata: [UInt8] = []
   ) {
     self.cost = cost

@@ -33,8 +33,7 @@ public struct Batch: ~Copyable {
   ///   - value: may be empty, which is a value as any other.
   ///   - key: 1 to 65,535 bytes.
   ///   - cost: in units of the caller's choice; below 0 is as 0.
-  ///   - lifetime: how long the entry lives; `nil`: as the configuration says; zero or less: it has
-  ///     expired at once.
+  ///   - lifetime: how long the entry lives; without it as the configuration says.
   ///   - idleLimit: how long it may go unread and unwritten; `nil`: as the configuration says.
   ///   - metadata: bytes kept beside the value.
   /// - Throws: `invalidKey`, `valueTooLarge`, `metadataTooLarge`, `batchTooLarge`. The batch is
@@ -44,7 +43,7 @@ public struct Batch: ~Copyable {
   public mutating func setValue(
     _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, cost: Int? = nil,
-    lifetime: Duration? = nil, idleLimit: Duration? = nil, metadata: [UInt8] = []
+    lifetime: Lifetime = .standard, idleLimit: Duration? = nil, metadata: [UInt8] = []
   ) throws(StoreError) {
     let attributes = EntryAttributes(
       cost: cost, lifetime: lifetime, idleLimit: idleLimit, metadata: metadata)

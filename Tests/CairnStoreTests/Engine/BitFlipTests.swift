@@ -30,7 +30,7 @@ struct BitFlipTests {
           try store.setValue(
             generator.bytes(count: flags * 3), forKey: "r\(round)f\(flags)",
             cost: flags & 4 != 0 ? 12 : nil,
-            lifetime: flags & 1 != 0 ? .seconds(1_000_000_000) : nil,
+            lifetime: flags & 1 != 0 ? .seconds(1_000_000_000) : .standard,
             idleLimit: flags & 2 != 0 ? .seconds(1_000_000_000) : nil, metadata: metadata,
             durability: flags == 5 ? .durable : .process)
         }

@@ -138,7 +138,7 @@ struct DiskLimitTests {
     try cache.setValue(1, forKey: "default")
     try cache.setValue(2, forKey: "short", lifetime: .seconds(10))
     try cache.setValue(3, forKey: "idle", idleLimit: .seconds(10))
-    try cache.setValue(4, forKey: "at once", lifetime: .zero)
+    try cache.setValue(4, forKey: "at once", lifetime: .seconds(0))
     #expect(try cache.value(forKey: "at once") == nil)
     #expect(try cache.count() == 3)
     scene.clock.advance(by: .milliseconds(9_500))

@@ -177,7 +177,7 @@ struct MemoryCacheTests {
     _ = cache["c"]
     _ = cache["c"]
     cache.removeValue(forKey: "c")
-    cache.setValue(1, forKey: "d", lifetime: .zero)
+    cache.setValue(1, forKey: "d", lifetime: .seconds(0))
     cache.trim(toCount: 0)
     let statistics = cache.statistics()
     #expect(statistics.hitCount == 3 && statistics.missCount == 1)
@@ -195,7 +195,7 @@ struct MemoryCacheTests {
     func fill<Cache: Caching<String, Int> & Trimming>(_ cache: Cache) throws(Cache.Failure) -> Int
     where Cache.Failure == Never {
       cache.setValue(1, forKey: "a")
-      cache.setValue(2, forKey: "b", cost: 3, lifetime: nil, idleLimit: nil)
+      cache.setValue(2, forKey: "b", cost: 3, lifetime: .standard, idleLimit: nil)
       cache.setValues([(key: "c", value: 3)])
       cache.removeValues(forKeys: ["a"])
       cache.trim(toCost: 100)

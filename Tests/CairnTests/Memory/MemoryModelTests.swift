@@ -98,7 +98,7 @@ struct MemoryModelTests {
         model.set(entry)
         cache.setValue(
           entry.value, forKey: key, cost: entry.cost,
-          lifetime: entry.expires.map { .milliseconds($0 - now) },
+          lifetime: entry.expires.map { .milliseconds($0 - now) } ?? .standard,
           idleLimit: entry.idle.map { .milliseconds($0) })
         if !model.entries.contains(where: { $0.value == step }) { taken.append(step) }
       case 7..<12: #expect(cache.value(forKey: key) == model.read(key, at: now))

@@ -101,7 +101,7 @@ struct TieredCacheTests {
     }
     try cache.setValue(1, forKey: "configured")
     try cache.setValue(2, forKey: "own", lifetime: .seconds(20))
-    try cache.setValue(3, forKey: "over", lifetime: .zero)
+    try cache.setValue(3, forKey: "over", lifetime: .seconds(0))
     #expect(try cache.value(forKey: "over") == nil)
     scene.advance(by: .seconds(9))
     #expect(try cache.value(forKey: "configured") == 1)

@@ -46,7 +46,7 @@ public struct ResponseCache: Service {
     _ handler: @escaping @Sendable (Request, Context) async throws -> CachedResponse
   ) -> @Sendable (Request, Context) async throws -> CachedResponse {
     { [cache] request, context in
-      try await cache.value(forKey: request.uri.string, lifetime: lifetime) {
+      try await cache.value(forKey: request.uri.string, lifetime: .after(lifetime)) {
         try await handler(request, context)
       }
     }
