@@ -88,18 +88,17 @@ extension DiskCache {
     durability: Durability? = nil
   ) throws(CacheError) -> CompareAndSetResult {
     let result = try compareAndWrite(
-      value, forKey: key, expecting: version, cost: cost, lifetime: lifetime,
-      idleLimit: idleLimit, metadata: metadata, durability: durability)
+      value, forKey: key, expecting: version, attributes(cost, lifetime, idleLimit, metadata),
+      durability: durability)
     if case .stored(let version) = result { events.tellFront(key, version: version) }
     return result
   }
 
   /// As `compareAndSet`; the front is not told.
   func compareAndWrite(
-    _ value: Value, forKey key: Key, expecting version: UInt64?, cost: Int?,
-    lifetime: Lifetime, idleLimit: Duration?, metadata: [UInt8], durability: Durability?
+    _ value: Value, forKey key: Key, expecting version: UInt64?, _ attributes: EntryAttributes,
+    durability: Durability?
   ) throws(CacheError) -> CompareAndSetResult {
-    let attributes = attributes(cost, lifetime, idleLimit, metadata)
     var result = CompareAndSetResult.mismatch(current: nil)
     try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
       noteWrite(bytes)
@@ -249,9 +248,12 @@ extension DiskCache {
     _ cost: Int?, _ lifetime: Lifetime, _ idleLimit: Duration?, _ metadata: [UInt8]
   ) -> EntryAttributes {
     EntryAttributes(
-      cost: cost, lifetime: lifetime, idleLimit: idleLimit,
-      metadata: metadata.isEmpty
-        ? bareMetadata : CacheMetadata(tag: valueCoder.tag, rest: metadata).encoded)
+      cost: cost, lifetime: lifetime, idleLimit: idleLimit, metadata: encoded(metadata))
+  }
+
+  /// Metadata as it stands on disk, with the tag.
+  func encoded(_ metadata: [UInt8]) -> [UInt8] {
+    metadata.isEmpty ? bareMetadata : CacheMetadata(tag: valueCoder.tag, rest: metadata).encoded
   }
 
   @inlinable

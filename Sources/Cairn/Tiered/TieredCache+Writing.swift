@@ -69,12 +69,20 @@ extension TieredCache {
     lifetime: Lifetime = .standard, idleLimit: Duration? = nil, metadata: [UInt8] = [],
     durability: Durability? = nil
   ) throws(CacheError) -> CompareAndSetResult {
-    let key = try tierKey(key)
-    let entry = PublishedEntry(value, key, cost, lifetime, idleLimit, held)
+    try compareAndWrite(
+      value, forKey: try tierKey(key), expecting: version,
+      disk.attributes(cost, lifetime, idleLimit, metadata), durability: durability)
+  }
+
+  func compareAndWrite(
+    _ value: Value, forKey key: TierKey<Key>, expecting version: UInt64?,
+    _ attributes: EntryAttributes, durability: Durability?
+  ) throws(CacheError) -> CompareAndSetResult {
+    let entry = PublishedEntry(
+      value, key, attributes.cost, attributes.lifetime, attributes.idleLimit, held)
     do throws(CacheError) {
       let result = try disk.compareAndWrite(
-        value, forKey: key.key, expecting: version, cost: cost, lifetime: lifetime,
-        idleLimit: idleLimit, metadata: metadata, durability: durability)
+        value, forKey: key.key, expecting: version, attributes, durability: durability)
       switch result {
       case .stored(let version): held.publish(entry, version: version)
       case .mismatch(let current?): noteSeen(current, of: key)

@@ -65,6 +65,9 @@ package struct EntryAttributes: Sendable, Hashable {
   package var idleLimit: Duration?
   /// Bytes kept beside the value.
   package var metadata: [UInt8]
+  /// Whether the entry ends no earlier than the one in whose place it comes: that one's life may have been
+  /// extended after its end was looked at.
+  package var keepsEnd = false
 
   /// Makes attributes; what is not given is as the store's configuration says.
   @usableFromInline
@@ -76,6 +79,18 @@ package struct EntryAttributes: Sendable, Hashable {
     self.lifetime = lifetime
     self.idleLimit = idleLimit
     self.metadata = metadata
+  }
+
+  /// Makes those of an update: what is not given is as in the entry that is there.
+  package init(
+    cost: Int?, lifetime: Lifetime?, idleLimit: Duration?, metadata: [UInt8],
+    keeping info: EntryInfo?
+  ) {
+    let kept: Lifetime? = info.map { info in info.expires.map { .until($0) } ?? .unlimited }
+    self.init(
+      cost: cost ?? info?.cost, lifetime: lifetime ?? kept ?? .standard,
+      idleLimit: idleLimit ?? info?.idleLimit, metadata: metadata)
+    keepsEnd = lifetime == nil
   }
 }
 
