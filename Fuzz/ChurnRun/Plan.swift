@@ -24,7 +24,7 @@ struct Plan {
     }
   }
 
-  static let shortLife = Duration.milliseconds(20)
+  static let shortLife = Lifetime.milliseconds(20)
 
   let seed: UInt64
   let keyCount: Int

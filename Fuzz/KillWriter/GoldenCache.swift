@@ -14,7 +14,7 @@ package enum GoldenCache {
   package static let id = UUID(
     uuid: (0x9A, 1, 2, 3, 4, 5, 0x46, 7, 0x88, 9, 10, 11, 12, 13, 14, 0xFF))
   package static let metadata = Array("metadata".utf8)
-  package static let cost: UInt64 = 9_000_000_000
+  package static let cost = 9_000_000_000
   package static let tag: UInt32 = 0xFEED_0002
   /// Far enough for any test.
   package static let century = Duration.seconds(100 * 365 * 86_400)
@@ -38,7 +38,7 @@ package enum GoldenCache {
     let tagged = try cache(path, keys: .string, values: ValueCoder<Page>.json().tagged(tag))
     try tagged.setValue(page, forKey: "tagged")
     try tagged.setValue(
-      page, forKey: "with all", cost: cost, lifetime: century, idleLimit: century,
+      page, forKey: "with all", cost: cost, lifetime: .after(century), idleLimit: century,
       metadata: metadata)
     try tagged.close()
 

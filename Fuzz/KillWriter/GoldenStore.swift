@@ -6,13 +6,13 @@ import Glibc
 package enum GoldenStore {
   package struct Expected: Equatable, Sendable {
     package var byteCount: Int
-    package var cost: UInt64?
+    package var cost: Int?
     package var metadata: [UInt8]
     package var hasEnd: Bool
     package var hasIdleLimit: Bool
 
     package init(
-      byteCount: Int, cost: UInt64? = nil, metadata: [UInt8] = [], hasEnd: Bool = false,
+      byteCount: Int, cost: Int? = nil, metadata: [UInt8] = [], hasEnd: Bool = false,
       hasIdleLimit: Bool = false
     ) {
       self.byteCount = byteCount
@@ -83,9 +83,9 @@ package enum GoldenStore {
     _ = try store.compareAndSet(
       value("compared and set", byteCount: 44), forKey: "compared and set", expecting: version)
     try store.setValue(
-      value("with all", byteCount: 12), forKey: "with all", lifetime: century, idleLimit: century,
-      cost: 7, metadata: Array("metadata".utf8))
-    try store.setValue([1], forKey: "expired", lifetime: .zero)
+      value("with all", byteCount: 12), forKey: "with all", cost: 7, lifetime: .after(century),
+      idleLimit: century, metadata: Array("metadata".utf8))
+    try store.setValue([1], forKey: "expired", lifetime: .seconds(0))
     try set("removed in a batch", 10)
     if !isClosed {
       // A checkpoint, and what came after it.

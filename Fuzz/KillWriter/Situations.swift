@@ -245,7 +245,7 @@ enum Situations {
     // What is mapped already is more: a thread's stack is refused.
     limit.rlim_cur = 1 << 20
     require(unsafe setrlimit(resource, &limit) == 0, "setrlimit")
-    try store.setValue("value", forKey: "short", lifetime: .zero)
+    try store.setValue("value", forKey: "short", lifetime: .seconds(0))
     usleep(50_000)
     let indexedKeyCount = try store.statistics().indexedKeyCount
     limit.rlim_cur = usual

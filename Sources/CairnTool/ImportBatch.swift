@@ -9,16 +9,17 @@ struct ImportBatch {
   private(set) var unchangedCount = 0
 
   private let store: Store
-  /// How long the values live; `nil`: for good.
-  private let lifetime: Duration?
+  /// How long the values live.
+  private let lifetime: Lifetime
   private var pending: [(key: [UInt8], value: [UInt8])] = []
   private var pendingByteCount = 0
   private static let countLimit = 256
   private static let byteLimit = 1 << 20
 
+  /// - Parameter lifetime: `nil`: for good.
   init(store: Store, lifetime: Duration?) {
     self.store = store
-    self.lifetime = lifetime
+    self.lifetime = lifetime.map { .after($0) } ?? .unlimited
   }
 
   /// Stores the value unless it is there already for good and is to be, so that a second import only
@@ -55,7 +56,7 @@ struct ImportBatch {
   /// Whether the store has just this value for the key, and for good. A damaged value is not
   /// there: it is written anew.
   private func isStored(_ value: [UInt8], forKey key: [UInt8]) throws -> Bool {
-    if lifetime != nil { return false }
+    if lifetime != .unlimited { return false }
     do {
       guard let info = try store.info(forKey: key), info.valueByteCount == value.count,
         info.expires == nil, info.idleLimit == nil

@@ -10,8 +10,9 @@ enum ValueCommands {
     let configuration = StoreConfiguration()
     let lifetime =
       invocation.has(.ttl)
-      ? try invocation.value(of: .ttl, Quantity.duration, "a time above 0, as 90, 0.5, 12h or 7d")
-      : nil
+      ? Lifetime.after(
+        try invocation.value(of: .ttl, Quantity.duration, "a time above 0, as 90, 0.5, 12h or 7d"))
+      : .standard
     // The value comes first, so that no other process is kept out while this one waits for it.
     let value: [UInt8]
     if invocation.operands.count > 2 {

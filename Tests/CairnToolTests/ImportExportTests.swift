@@ -292,7 +292,7 @@ struct ImportExportTests {
 
   @Test func `expired keys are not exported`() throws {
     let open = try Store(path: store)
-    try open.setValue("value", forKey: "expired", lifetime: .zero)
+    try open.setValue("value", forKey: "expired", lifetime: .seconds(0))
     try open.setValue("value", forKey: "live", lifetime: .seconds(1000))
     try open.close()
     #expect(try cairn("export", store, out).status == 0)

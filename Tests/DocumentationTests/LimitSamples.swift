@@ -26,6 +26,13 @@ struct LimitSamples {
           image, forKey: "lake", lifetime: .seconds(3600), idleLimit: .seconds(600))
         try thumbnails.extendLifetime(forKey: "lake", to: .seconds(7200))
 
+        let midnight = SystemClock().now().advanced(by: .seconds(9000))
+        try thumbnails.setValue(image, forKey: "offer", lifetime: .until(midnight))
+        try thumbnails.setValue(image, forKey: "logo", lifetime: .unlimited)
+
+        #expect(try thumbnails.info(forKey: "offer")?.expires == midnight)
+        #expect(try #require(try thumbnails.info(forKey: "logo")).expires == nil)
+        try thumbnails.removeValues(forKeys: ["offer", "logo"])
         let info = try #require(try thumbnails.info(forKey: "lake"))
         #expect(try #require(info.expires) > SystemClock().now().advanced(by: .seconds(7000)))
         #expect(info.idleLimit == .seconds(600))
@@ -55,8 +62,8 @@ struct LimitSamples {
         observation.cancel()
         #expect(expired.count == 0)
         #expect(try thumbnails.count() == 0)
-        // One by the predicate, two with all the others.
-        #expect(try thumbnails.statistics().disk.removalCount == 3)
+        // Two by their keys, one by the predicate, two with all the others.
+        #expect(try thumbnails.statistics().disk.removalCount == 5)
       }
     }
   }
@@ -67,7 +74,7 @@ struct LimitSamples {
 
     let images = MemoryCache<String, Image>(
       configuration: MemoryCacheConfiguration(countLimit: nil, costLimit: 64 << 20),
-      costing: { _, image in UInt64(image.width * image.height * 4) })
+      costing: { _, image in image.width * image.height * 4 })
     images.setValue(photo, forKey: "lake")
     images.setValue(icon, forKey: "star", cost: 100)
     let cost = images.totalCost()

@@ -64,7 +64,7 @@ struct LoadingSamples {
 
         let page = try await pages.value(forKey: url) {
           let (page, age) = try await fetchWithAge(url)
-          return Loaded(page, lifetime: age)
+          return Loaded(page, lifetime: .after(age))
         }
 
         #expect(page.title == url)

@@ -18,7 +18,7 @@ struct NearCache<Engine: SharedEngine>: Sendable {
     forKey key: String, lifetime: Duration,
     orMake make: @escaping @Sendable () async throws -> [UInt8]
   ) async throws -> [UInt8] {
-    try await near.value(forKey: key, lifetime: min(lifetime, nearLifetime)) { [engine] in
+    try await near.value(forKey: key, lifetime: .after(min(lifetime, nearLifetime))) { [engine] in
       if let value = try await engine.get(key) { return value }
       let value = try await make()
       try await engine.set(key, value, expiry: lifetime)

@@ -124,8 +124,9 @@ package struct DamagedStore: Sendable {
     ) throws {
       try perform { store, random in
         try store.setValue(
-          random.bytes(count: byteCount), forKey: key, lifetime: attributes.lifetime,
-          idleLimit: attributes.idleLimit, cost: attributes.cost, metadata: attributes.metadata,
+          random.bytes(count: byteCount), forKey: key, cost: attributes.cost,
+          lifetime: attributes.lifetime, idleLimit: attributes.idleLimit,
+          metadata: attributes.metadata,
           durability: durability)
       }
     }
@@ -156,7 +157,7 @@ package struct DamagedStore: Sendable {
     /// Every type of record, and every field that one can have.
     private mutating func variety(_ name: String) throws {
       let all = EntryAttributes(
-        lifetime: .seconds(1000), idleLimit: .seconds(900), cost: 77, metadata: [1, 2, 3])
+        cost: 77, lifetime: .seconds(1000), idleLimit: .seconds(900), metadata: [1, 2, 3])
       try put("\(name) all", 33, all)
       try put("\(name) lifetime", 20, EntryAttributes(lifetime: .seconds(500)))
       try put("\(name) idle", 21, EntryAttributes(idleLimit: .seconds(800)))

@@ -36,7 +36,7 @@ struct CheckpointBase: Sendable {
       let key = Self.key(number)
       let value = [UInt8](repeating: UInt8(truncatingIfNeeded: byteCount), count: byteCount)
       try store.setValue(
-        value, forKey: key, lifetime: number % 5 == 0 ? .seconds(1000) : nil,
+        value, forKey: key, lifetime: number % 5 == 0 ? .seconds(1000) : .standard,
         durability: .process)
       contents[key] = value
       history[key, default: []].insert(value)

@@ -4,7 +4,7 @@ package import CairnStore
 package struct ModelEntry: Equatable {
   package var value: [UInt8]
   package var metadata: [UInt8] = []
-  package var cost: UInt64?
+  package var cost: Int?
   package var expires: Timestamp?
   /// When it was written; `nil` where that is not known.
   package var written: Timestamp?

@@ -18,7 +18,7 @@ extension Operation {
     case .put(let key, let entry, _):
       return [
         key: try store.setValue(
-          entry.value, forKey: key, lifetime: entry.lifetime(now), cost: entry.cost,
+          entry.value, forKey: key, cost: entry.cost, lifetime: entry.lifetime(now),
           metadata: entry.metadata, durability: given)
       ]
     case .remove(let key, _):
@@ -35,7 +35,7 @@ extension Operation {
         for (key, entry) in changes {
           if let entry {
             try batch.setValue(
-              entry.value, forKey: key, lifetime: entry.lifetime(now), cost: entry.cost,
+              entry.value, forKey: key, cost: entry.cost, lifetime: entry.lifetime(now),
               metadata: entry.metadata)
           } else {
             try batch.removeValue(forKey: key)
@@ -48,8 +48,7 @@ extension Operation {
       let expected = isRight ? current : (current == nil ? 1 : nil)
       let result = try store.compareAndSet(
         entry.value, forKey: key, expecting: expected,
-        attributes: EntryAttributes(
-          lifetime: entry.lifetime(now), cost: entry.cost, metadata: entry.metadata),
+        cost: entry.cost, lifetime: entry.lifetime(now), metadata: entry.metadata,
         durability: given)
       switch result {
       case .stored(let version) where isRight: return [key: version]
@@ -105,8 +104,9 @@ extension Operation {
 struct SparedEntries: Error {}
 
 extension ModelEntry {
-  fileprivate func lifetime(_ now: Timestamp) -> Duration? {
+  fileprivate func lifetime(_ now: Timestamp) -> Lifetime {
     expires.map { .milliseconds($0.millisecondsSinceEpoch - now.millisecondsSinceEpoch) }
+      ?? .standard
   }
 }
 

@@ -168,7 +168,7 @@ package struct OperationGenerator {
     var entry = ModelEntry(value: value(byteCount: byteCount))
     if choices.once(in: 8) {
       entry.metadata = Array("metadata \(valueCount)".utf8)
-      entry.cost = UInt64(choices.below(1000))
+      entry.cost = choices.below(1000)
     }
     if choices.once(in: 5), mayExpire {
       entry.expires = now.advanced(by: .milliseconds(1 + choices.below(5000)))

@@ -6,7 +6,7 @@ struct SalvageValue: Hashable {
   var metadata: [UInt8] = []
   var expires: Timestamp?
   var idleLimit: Duration?
-  var cost: UInt64?
+  var cost: Int?
 
   init(_ bytes: [UInt8]) { self.bytes = bytes }
 

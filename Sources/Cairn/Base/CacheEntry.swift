@@ -5,7 +5,7 @@ public struct CacheEntryInfo: Sendable, Hashable {
   /// The version: it grows with every write to the cache and is never 0.
   public var version: UInt64
   /// What the entry costs: what it was given, or else what the cache makes of it.
-  public var cost: UInt64
+  public var cost: Int
   /// When it was written.
   public var written: Timestamp
   /// When it was last read or written.
@@ -19,7 +19,7 @@ public struct CacheEntryInfo: Sendable, Hashable {
 
   @usableFromInline
   init(
-    version: UInt64, cost: UInt64, written: Timestamp, accessed: Timestamp, expires: Timestamp?,
+    version: UInt64, cost: Int, written: Timestamp, accessed: Timestamp, expires: Timestamp?,
     idleLimit: Duration?, valueByteCount: Int? = nil
   ) {
     self.version = version

@@ -32,12 +32,12 @@ public protocol Caching<Key, Value>: Sendable {
   /// - Parameters:
   ///   - value: the value.
   ///   - key: the key.
-  ///   - cost: what it costs, in the unit of the cache's cost limit; `nil`: what the cache makes of it.
-  ///   - lifetime: how long it lives from now on; `nil`: as the cache is configured; zero or less: it
-  ///     has expired at once.
-  ///   - idleLimit: how long it may go without being read or written; `nil`: as with `lifetime`.
+  ///   - cost: what it costs, in the unit of the cache's cost limit; `nil`: what the cache makes of it;
+  ///     below 0 is as 0.
+  ///   - lifetime: how long it lives.
+  ///   - idleLimit: how long it may go without being read or written; `nil`: as the cache is configured.
   func setValue(
-    _ value: Value, forKey key: Key, cost: UInt64?, lifetime: Duration?, idleLimit: Duration?
+    _ value: Value, forKey key: Key, cost: Int?, lifetime: Lifetime, idleLimit: Duration?
   ) throws(Failure)
 
   /// Removes the value of a key.
@@ -67,14 +67,14 @@ extension Caching {
   /// Sets the value of a key, as the cache is configured.
   @inlinable
   public func setValue(_ value: Value, forKey key: Key) throws(Failure) {
-    try setValue(value, forKey: key, cost: nil, lifetime: nil, idleLimit: nil)
+    try setValue(value, forKey: key, cost: nil, lifetime: .standard, idleLimit: nil)
   }
 
   /// Sets the value of a key with a lifetime of its own, and with an idle limit where one is given.
   @inlinable
   @_disfavoredOverload
   public func setValue(
-    _ value: Value, forKey key: Key, lifetime: Duration?, idleLimit: Duration? = nil
+    _ value: Value, forKey key: Key, lifetime: Lifetime, idleLimit: Duration? = nil
   ) throws(Failure) {
     try setValue(value, forKey: key, cost: nil, lifetime: lifetime, idleLimit: idleLimit)
   }
@@ -83,7 +83,7 @@ extension Caching {
   @inlinable
   @_disfavoredOverload
   public func setValue(
-    _ value: Value, forKey key: Key, cost: UInt64?, lifetime: Duration? = nil
+    _ value: Value, forKey key: Key, cost: Int?, lifetime: Lifetime = .standard
   ) throws(Failure) {
     try setValue(value, forKey: key, cost: cost, lifetime: lifetime, idleLimit: nil)
   }
@@ -92,9 +92,9 @@ extension Caching {
   @inlinable
   @_disfavoredOverload
   public func setValue(
-    _ value: Value, forKey key: Key, cost: UInt64? = nil, idleLimit: Duration?
+    _ value: Value, forKey key: Key, cost: Int? = nil, idleLimit: Duration?
   ) throws(Failure) {
-    try setValue(value, forKey: key, cost: cost, lifetime: nil, idleLimit: idleLimit)
+    try setValue(value, forKey: key, cost: cost, lifetime: .standard, idleLimit: idleLimit)
   }
 
   /// The values of many keys, in the order of the keys; `nil` for each that has none. Each is a read of its own.
@@ -138,7 +138,7 @@ public protocol Trimming: Sendable {
 
   /// What all that is held costs together, in the unit of the cache's cost limit: on disk, bytes that
   /// are live in the log.
-  func totalCost() throws(Failure) -> UInt64
+  func totalCost() throws(Failure) -> Int
 
   /// Removes entries until at most so many are left. What has expired goes first.
   ///
@@ -151,10 +151,10 @@ public protocol Trimming: Sendable {
   /// Removes entries until the rest costs at most so much. What has expired goes first.
   ///
   /// - Parameters:
-  ///   - cost: zero removes everything, also what costs nothing.
+  ///   - cost: zero or less removes everything, also what costs nothing.
   ///   - order: which go first.
   @discardableResult
-  func trim(toCost cost: UInt64, order: TrimOrder) throws(Failure) -> TrimSummary
+  func trim(toCost cost: Int, order: TrimOrder) throws(Failure) -> TrimSummary
 
   /// Removes the entries that were last accessed, or written, longer ago than `age`.
   ///
@@ -181,7 +181,7 @@ extension Trimming {
   /// Removes entries until the rest costs at most so much, the least recently used first.
   @inlinable
   @discardableResult
-  public func trim(toCost cost: UInt64) throws(Failure) -> TrimSummary {
+  public func trim(toCost cost: Int) throws(Failure) -> TrimSummary {
     try trim(toCost: cost, order: .leastRecentlyUsed)
   }
 
@@ -198,7 +198,7 @@ public struct TrimSummary: Sendable, Hashable {
   /// How many entries went.
   public var count: Int
   /// What they cost together, or the greatest number where it is more.
-  public var cost: UInt64
+  public var cost: Int
   /// Entries on disk that were to go and stay, since the head of their record is damaged: their keys are
   /// not known. Reads of them throw.
   public var damagedCount: Int
@@ -209,7 +209,7 @@ public struct TrimSummary: Sendable, Hashable {
   ///   - count: how many entries went.
   ///   - cost: what they cost together; on disk, bytes of the log.
   ///   - damagedCount: entries that were to go and stay, since they are damaged.
-  public init(count: Int = 0, cost: UInt64 = 0, damagedCount: Int = 0) {
+  public init(count: Int = 0, cost: Int = 0, damagedCount: Int = 0) {
     self.count = count
     self.cost = cost
     self.damagedCount = damagedCount
@@ -217,7 +217,7 @@ public struct TrimSummary: Sendable, Hashable {
 
   /// Counts one more.
   @usableFromInline
-  mutating func add(cost: UInt64) {
+  mutating func add(cost: Int) {
     count += 1
     let (sum, isTooLarge) = self.cost.addingReportingOverflow(cost)
     self.cost = isTooLarge ? .max : sum

@@ -1,3 +1,5 @@
+public import CairnStore
+
 /// What a cache has loaded for callers of `value(forKey:orLoad:)` that found nothing. The counts only
 /// grow.
 public struct LoadStatistics: Sendable, Hashable {
@@ -22,15 +24,15 @@ public struct LoadStatistics: Sendable, Hashable {
 ///
 ///     let page = try await cache.value(forKey: url) {
 ///       let (bytes, age) = try await fetch(url)
-///       return Loaded(bytes, lifetime: age)
+///       return Loaded(bytes, lifetime: .after(age))
 ///     }
 public struct Loaded<Value: Sendable>: Sendable {
   /// The value, for all who wait for it.
   public var value: Value
-  /// What it costs; `nil`: what the cache makes of it.
-  public var cost: UInt64?
-  /// How long it lives from the end of the load on; `nil`: as the cache is configured.
-  public var lifetime: Duration?
+  /// What it costs; `nil`: what the cache makes of it; below 0 is as 0.
+  public var cost: Int?
+  /// How long it lives, from the end of the load on.
+  public var lifetime: Lifetime
   /// How long it may go without being read or written; `nil`: as the cache is configured.
   public var idleLimit: Duration?
   /// Bytes kept beside the value on disk, such as the ETag that came with it; a cache in memory keeps none.
@@ -40,12 +42,12 @@ public struct Loaded<Value: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - value: the value.
-  ///   - cost: what it costs; `nil`: what the cache makes of it.
-  ///   - lifetime: how long it lives from the end of the load on; `nil`: as the cache is configured.
+  ///   - cost: what it costs; `nil`: what the cache makes of it; below 0 is as 0.
+  ///   - lifetime: how long it lives, from the end of the load on; without it as the cache is configured.
   ///   - idleLimit: how long it may go without being read or written; `nil`: as the cache is configured.
   ///   - metadata: bytes kept beside the value on disk: up to 65,527.
   public init(
-    _ value: Value, cost: UInt64? = nil, lifetime: Duration? = nil, idleLimit: Duration? = nil,
+    _ value: Value, cost: Int? = nil, lifetime: Lifetime = .standard, idleLimit: Duration? = nil,
     metadata: [UInt8] = []
   ) {
     self.value = value

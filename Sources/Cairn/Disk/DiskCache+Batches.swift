@@ -30,7 +30,7 @@ public struct DiskBatch<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
   /// - Throws: `unencodableKey`. A value that cannot be encoded or is too large is found when the closure has
   ///   returned: nothing is written then.
   public mutating func setValue(
-    _ value: Value, forKey key: Key, cost: UInt64? = nil, lifetime: Duration? = nil,
+    _ value: Value, forKey key: Key, cost: Int? = nil, lifetime: Lifetime = .standard,
     idleLimit: Duration? = nil, metadata: [UInt8] = []
   ) throws(CacheError) {
     try add(key, value, cache.attributes(cost, lifetime, idleLimit, metadata))
@@ -82,7 +82,7 @@ extension DiskCache {
   ///
   /// - Throws: as `setValue`: nothing was written then.
   public func setValues(
-    _ pairs: some Sequence<(key: Key, value: Value)>, lifetime: Duration? = nil,
+    _ pairs: some Sequence<(key: Key, value: Value)>, lifetime: Lifetime = .standard,
     idleLimit: Duration? = nil, durability: Durability? = nil
   ) throws(CacheError) {
     var batch = DiskBatch(for: self)
@@ -94,7 +94,7 @@ extension DiskCache {
 
   /// Sets the values of many keys as one batch, as the configuration says.
   public func setValues(_ pairs: some Sequence<(key: Key, value: Value)>) throws(CacheError) {
-    try setValues(pairs, lifetime: nil, idleLimit: nil)
+    try setValues(pairs, lifetime: .standard, idleLimit: nil)
   }
 
   private func commit(
@@ -117,7 +117,7 @@ extension DiskCache {
   ///
   /// - Returns: the version of each value; `nil` of those whose key comes again later.
   func writeBatch(
-    _ pairs: some Sequence<(key: Key, value: Value)>, lifetime: Duration?, idleLimit: Duration?,
+    _ pairs: some Sequence<(key: Key, value: Value)>, lifetime: Lifetime, idleLimit: Duration?,
     durability: Durability?
   ) throws(CacheError) -> [UInt64?] {
     var batch = DiskBatch(for: self)

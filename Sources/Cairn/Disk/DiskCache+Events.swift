@@ -92,7 +92,7 @@ package struct FetchedValue<Value: Sendable>: Sendable {
   package var value: Value
   package var version: UInt64
   /// What it was given; `nil` where it was given none.
-  package var cost: UInt64?
+  package var cost: Int?
   package var expires: Timestamp?
   package var idleLimit: Duration?
 }

@@ -151,7 +151,7 @@ extension DiskCache {
   }
 
   /// The value of a key, which is set with a cost; as the subscript without one.
-  public subscript(key: Key, cost cost: UInt64) -> Value? {
+  public subscript(key: Key, cost cost: Int) -> Value? {
     get { self[key] }
     set {
       guard let newValue else {
@@ -313,7 +313,7 @@ extension DiskCache {
 extension CacheEntryInfo {
   init(_ info: EntryInfo) {
     self.init(
-      version: info.version, cost: info.cost ?? UInt64(info.valueByteCount), written: info.written,
+      version: info.version, cost: info.cost ?? info.valueByteCount, written: info.written,
       accessed: info.accessed, expires: info.expires, idleLimit: info.idleLimit,
       valueByteCount: info.valueByteCount)
   }

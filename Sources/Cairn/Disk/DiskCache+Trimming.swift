@@ -20,8 +20,8 @@ extension DiskCache: Trimming {
 
   /// Removes entries until the live bytes are at most so many. What has expired goes first.
   @discardableResult
-  public func trim(toCost cost: UInt64, order: TrimOrder) throws(CacheError) -> TrimSummary {
-    try trim(toBytes: Int(clamping: cost), order: order)
+  public func trim(toCost cost: Int, order: TrimOrder) throws(CacheError) -> TrimSummary {
+    try trim(toBytes: cost, order: order)
   }
 
   /// Removes entries until the live bytes are at most so many; `trim(toCost:)` by another name.
@@ -120,7 +120,7 @@ extension DiskCache: Trimming {
 extension TrimSummary {
   init(_ summary: RemovalSummary) {
     self.init(
-      count: summary.count, cost: UInt64(clamping: summary.byteCount),
+      count: summary.count, cost: summary.byteCount,
       damagedCount: summary.damagedCount)
   }
 }

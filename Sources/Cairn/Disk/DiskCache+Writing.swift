@@ -9,10 +9,9 @@ extension DiskCache {
   /// - Parameters:
   ///   - value: the value.
   ///   - key: the key.
-  ///   - cost: kept beside the value, for a cache in memory; the limit of this one counts bytes.
-  ///   - lifetime: how long it lives from now on; `nil`: as the configuration says; zero or less: it has
-  ///     expired at once.
-  ///   - idleLimit: how long it may go without being read or written; `nil`: as with `lifetime`.
+  ///   - cost: kept beside the value, for a cache in memory; the limit of this one counts bytes. Below 0 is as 0.
+  ///   - lifetime: how long it lives; without it as the configuration says.
+  ///   - idleLimit: how long it may go without being read or written; `nil`: as the configuration says.
   ///   - metadata: bytes kept beside the value: up to 65,527.
   ///   - durability: `nil`: the configuration's.
   /// - Returns: the entry's version.
@@ -23,7 +22,7 @@ extension DiskCache {
   @inlinable
   @discardableResult
   public func setValue(
-    _ value: Value, forKey key: Key, cost: UInt64? = nil, lifetime: Duration? = nil,
+    _ value: Value, forKey key: Key, cost: Int? = nil, lifetime: Lifetime = .standard,
     idleLimit: Duration? = nil, metadata: [UInt8] = [], durability: Durability? = nil
   ) throws(CacheError) -> UInt64 {
     let version = try write(
@@ -36,7 +35,7 @@ extension DiskCache {
   /// As `setValue`; the front is not told.
   @inlinable
   func write(
-    _ value: Value, forKey key: Key, cost: UInt64?, lifetime: Duration?, idleLimit: Duration?,
+    _ value: Value, forKey key: Key, cost: Int?, lifetime: Lifetime, idleLimit: Duration?,
     metadata: [UInt8], durability: Durability?
   ) throws(CacheError) -> UInt64 {
     var version: UInt64 = 0
@@ -50,7 +49,7 @@ extension DiskCache {
 
   @usableFromInline
   func write(
-    _ value: RawSpan, _ bytes: RawSpan, of key: Key, cost: UInt64?, lifetime: Duration?,
+    _ value: RawSpan, _ bytes: RawSpan, of key: Key, cost: Int?, lifetime: Lifetime,
     idleLimit: Duration?, metadata: [UInt8], durability: Durability?
   ) throws(CacheError) -> UInt64 {
     noteWrite(bytes)
@@ -84,23 +83,22 @@ extension DiskCache {
   /// - Returns: the new version, or the one that was found instead.
   /// - Throws: as `setValue`; a mismatch is no error.
   public func compareAndSet(
-    _ value: Value, forKey key: Key, expecting version: UInt64?, cost: UInt64? = nil,
-    lifetime: Duration? = nil, idleLimit: Duration? = nil, metadata: [UInt8] = [],
+    _ value: Value, forKey key: Key, expecting version: UInt64?, cost: Int? = nil,
+    lifetime: Lifetime = .standard, idleLimit: Duration? = nil, metadata: [UInt8] = [],
     durability: Durability? = nil
   ) throws(CacheError) -> CompareAndSetResult {
     let result = try compareAndWrite(
-      value, forKey: key, expecting: version, cost: cost, lifetime: lifetime,
-      idleLimit: idleLimit, metadata: metadata, durability: durability)
+      value, forKey: key, expecting: version, attributes(cost, lifetime, idleLimit, metadata),
+      durability: durability)
     if case .stored(let version) = result { events.tellFront(key, version: version) }
     return result
   }
 
   /// As `compareAndSet`; the front is not told.
   func compareAndWrite(
-    _ value: Value, forKey key: Key, expecting version: UInt64?, cost: UInt64?,
-    lifetime: Duration?, idleLimit: Duration?, metadata: [UInt8], durability: Durability?
+    _ value: Value, forKey key: Key, expecting version: UInt64?, _ attributes: EntryAttributes,
+    durability: Durability?
   ) throws(CacheError) -> CompareAndSetResult {
-    let attributes = attributes(cost, lifetime, idleLimit, metadata)
     var result = CompareAndSetResult.mismatch(current: nil)
     try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
       noteWrite(bytes)
@@ -247,12 +245,15 @@ extension DiskCache {
   // MARK: Bytes
 
   func attributes(
-    _ cost: UInt64?, _ lifetime: Duration?, _ idleLimit: Duration?, _ metadata: [UInt8]
+    _ cost: Int?, _ lifetime: Lifetime, _ idleLimit: Duration?, _ metadata: [UInt8]
   ) -> EntryAttributes {
     EntryAttributes(
-      lifetime: lifetime, idleLimit: idleLimit, cost: cost,
-      metadata: metadata.isEmpty
-        ? bareMetadata : CacheMetadata(tag: valueCoder.tag, rest: metadata).encoded)
+      cost: cost, lifetime: lifetime, idleLimit: idleLimit, metadata: encoded(metadata))
+  }
+
+  /// Metadata as it stands on disk, with the tag.
+  func encoded(_ metadata: [UInt8]) -> [UInt8] {
+    metadata.isEmpty ? bareMetadata : CacheMetadata(tag: valueCoder.tag, rest: metadata).encoded
   }
 
   @inlinable
@@ -270,7 +271,7 @@ extension DiskCache: Caching {
   /// Sets the value of a key; as the method that returns the version.
   @_disfavoredOverload
   public func setValue(
-    _ value: Value, forKey key: Key, cost: UInt64?, lifetime: Duration?, idleLimit: Duration?
+    _ value: Value, forKey key: Key, cost: Int?, lifetime: Lifetime, idleLimit: Duration?
   ) throws(CacheError) {
     let _: UInt64 = try setValue(
       value, forKey: key, cost: cost, lifetime: lifetime, idleLimit: idleLimit, metadata: [])

@@ -170,8 +170,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// are among them until they are removed.
   ///
   /// - Complexity: as `statistics`.
-  public func totalCost() throws(CacheError) -> UInt64 {
-    try storing { () throws(StoreError) in UInt64(try store.usage().liveByteCount) }
+  public func totalCost() throws(CacheError) -> Int {
+    try storing { () throws(StoreError) in try store.usage().liveByteCount }
   }
 
   /// What the cache has done, and what it holds. `storeStatistics` tells more of the files.

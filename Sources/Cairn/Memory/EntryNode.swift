@@ -21,7 +21,7 @@ struct EntryNode: Sendable {
   /// How long it may go without an access, or `never`.
   @usableFromInline var idleLimit: Int64 = never
   @usableFromInline var written: Int64 = 0
-  @usableFromInline var cost: UInt64 = 0
+  @usableFromInline var cost = 0
   /// The version, and in the three lowest bits whether SIEVE's hand is to pass it, whether it was used since
   /// a tier below was told, and whether that was a read.
   @usableFromInline var mark: UInt64 = 0

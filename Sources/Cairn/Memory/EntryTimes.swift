@@ -55,20 +55,23 @@ struct CacheClock: Sendable {
 
   /// The times of an entry that is written now.
   @inlinable
-  func times(lifetime: Duration?, idleLimit: Duration?) -> EntryTimes {
-    if lifetime == nil && idleLimit == nil && self.lifetime == nil {
+  func times(_ lifetime: Lifetime, idleLimit: Duration?) -> EntryTimes {
+    if idleLimit == nil && self.lifetime == nil && lifetime.kind == .standard {
       return EntryTimes(now: now(), expires: never, idleLimit: self.idleLimit)
     }
-    return explicitTimes(lifetime: lifetime, idleLimit: idleLimit)
+    return explicitTimes(lifetime, idleLimit: idleLimit)
   }
 
   @usableFromInline
-  func explicitTimes(lifetime: Duration?, idleLimit: Duration?) -> EntryTimes {
+  func explicitTimes(_ lifetime: Lifetime, idleLimit: Duration?) -> EntryTimes {
     let now = now()
-    var expires = never
-    if let milliseconds = lifetime?.milliseconds ?? self.lifetime {
-      expires = end(of: milliseconds, from: now)
-    }
+    let expires =
+      switch lifetime.kind {
+      case .standard: self.lifetime.map { end(of: $0, from: now) } ?? never
+      case .unlimited: never
+      case .after: end(of: lifetime.milliseconds, from: now)
+      case .until: lifetime.milliseconds
+      }
     return EntryTimes(
       now: now, expires: expires, idleLimit: idleLimit?.milliseconds ?? self.idleLimit)
   }

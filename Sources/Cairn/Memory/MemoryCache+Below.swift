@@ -79,7 +79,7 @@ extension MemoryCache {
   @inlinable
   @discardableResult
   package func promote(
-    _ value: Value, forKey key: Key, ticket: CacheTicket, cost: UInt64? = nil,
+    _ value: Value, forKey key: Key, ticket: CacheTicket, cost: Int? = nil,
     expires: Timestamp? = nil, idleLimit: Duration? = nil, version: UInt64? = nil
   ) -> Bool {
     let cost = cost ?? defaultCost(of: value, forKey: key)
@@ -105,7 +105,7 @@ extension MemoryCache {
   @inlinable
   func publish(
     _ value: Value, forKey key: Key, ticket: CacheTicket, version: UInt64, _ times: EntryTimes,
-    cost: UInt64
+    cost: Int
   ) {
     let hash = MemoryTable<Key, Value>.hash(key)
     var removed = RemovedEntries<Key, Value>()
@@ -320,7 +320,7 @@ extension MemoryState {
   @inlinable
   mutating func promote(
     _ value: consuming Value, forKey key: Key, hash: UInt32, _ times: EntryTimes,
-    ticket: CacheTicket, cost: UInt64, version: UInt64?, _ removed: inout Removed
+    ticket: CacheTicket, cost: Int, version: UInt64?, _ removed: inout Removed
   ) -> Bool {
     let found = table.find(key, hash: hash)
     var holdsValue = false
@@ -348,7 +348,7 @@ extension MemoryState {
   @inlinable
   mutating func publish(
     _ value: consuming Value, forKey key: Key, hash: UInt32, ticket: CacheTicket,
-    version: UInt64, _ times: EntryTimes, cost: UInt64, _ removed: inout Removed
+    version: UInt64, _ times: EntryTimes, cost: Int, _ removed: inout Removed
   ) -> Bool {
     let found = table.find(key, hash: hash)
     let known = stripes[stripe(hash)]

@@ -1,3 +1,5 @@
+public import CairnStore
+
 /// Values that are made when they are asked for and not there.
 extension MemoryCache {
   /// The value of a key; where there is none, it is loaded, and kept.
@@ -21,13 +23,13 @@ extension MemoryCache {
   /// - Parameters:
   ///   - key: the key.
   ///   - cost: as with `setValue`.
-  ///   - lifetime: how long the value lives from the end of the load on.
+  ///   - lifetime: how long the value lives, from the end of the load on.
   ///   - idleLimit: as with `setValue`.
   ///   - load: makes the value.
   /// - Throws: what `load` throws; `CancellationError`; `CacheError.circularLoad`.
   @inlinable
   public func value(
-    forKey key: Key, cost: UInt64? = nil, lifetime: Duration? = nil, idleLimit: Duration? = nil,
+    forKey key: Key, cost: Int? = nil, lifetime: Lifetime = .standard, idleLimit: Duration? = nil,
     orLoad load: @escaping @Sendable () async throws -> Value
   ) async throws -> Value {
     if let value = value(forKey: key) { return value }
@@ -71,7 +73,7 @@ extension MemoryCache {
   private func keep(_ loaded: Loaded<Value>, forKey key: Key, _ flight: Flight<Value>) -> Bool {
     let cost = loaded.cost ?? defaultCost(of: loaded.value, forKey: key)
     let hash = MemoryTable<Key, Value>.hash(key)
-    let times = clock.times(lifetime: loaded.lifetime, idleLimit: loaded.idleLimit)
+    let times = clock.times(loaded.lifetime, idleLimit: loaded.idleLimit)
     var removed = RemovedEntries<Key, Value>()
     let (isUpToDate, isInserted, observers, schedules) = lock.withLock { state in
       // Who writes notes it before it takes the lock, so that it is seen here or comes after this.

@@ -27,13 +27,13 @@ extension MemoryCache {
   /// Removes entries until the rest costs at most so much. What has expired goes first.
   ///
   /// - Parameters:
-  ///   - cost: zero removes everything, also what costs nothing.
+  ///   - cost: zero or less removes everything, also what costs nothing.
   ///   - order: as with `trim(toCount:order:)`.
   /// - Returns: what was removed.
   /// - Complexity: as `trim(toCount:order:)`.
   @discardableResult
-  public func trim(toCost cost: UInt64, order: TrimOrder = .leastRecentlyUsed) -> TrimSummary {
-    if cost == 0 { return trim(toCount: 0, order: order) }
+  public func trim(toCost cost: Int, order: TrimOrder = .leastRecentlyUsed) -> TrimSummary {
+    if cost <= 0 { return trim(toCount: 0, order: order) }
     return trim(order: order, cause: .trim) { $0.table.totalCost > UInt128(cost) }
   }
 
@@ -189,7 +189,7 @@ extension MemoryCache {
   /// Removes entries one by one, some dozens with each hold of the lock, until `removeOne` returns `nil`
   /// instead of what the one cost that it removed.
   private func removeGroups(
-    _ removeOne: (inout MemoryState<Key, Value>, inout RemovedEntries<Key, Value>) -> UInt64?
+    _ removeOne: (inout MemoryState<Key, Value>, inout RemovedEntries<Key, Value>) -> Int?
   ) -> TrimSummary {
     var summary = TrimSummary()
     while true {
@@ -246,5 +246,5 @@ extension MemoryCache {
 private struct TrimCandidate {
   var slot: UInt32
   var version: UInt64
-  var cost: UInt64
+  var cost: Int
 }

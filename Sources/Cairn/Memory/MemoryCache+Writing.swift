@@ -1,3 +1,5 @@
+public import CairnStore
+
 extension MemoryCache {
   /// Sets the value of a key, and removes what is too much then.
   ///
@@ -7,19 +9,18 @@ extension MemoryCache {
   /// - Parameters:
   ///   - value: the value.
   ///   - key: the key.
-  ///   - cost: what it costs, in the unit of the cost limit; `nil`: what `costing` says.
-  ///   - lifetime: how long it lives from now on, to the millisecond, rounded down; `nil`: as the
-  ///     configuration says; zero or less: it has expired at once.
-  ///   - idleLimit: how long it may go without being read or written; `nil`: as with `lifetime`.
+  ///   - cost: what it costs, in the unit of the cost limit; `nil`: what `costing` says; below 0 is as 0.
+  ///   - lifetime: how long it lives; without it as the configuration says.
+  ///   - idleLimit: how long it may go without being read or written; `nil`: as the configuration says.
   /// - Complexity: amortised O(1), and O(log n) where n entries can expire and this is one of them.
   @inlinable
   public func setValue(
-    _ value: Value, forKey key: Key, cost: UInt64? = nil, lifetime: Duration? = nil,
+    _ value: Value, forKey key: Key, cost: Int? = nil, lifetime: Lifetime = .standard,
     idleLimit: Duration? = nil
   ) {
     let cost = cost ?? defaultCost(of: value, forKey: key)
     let hash = MemoryTable<Key, Value>.hash(key)
-    let times = clock.times(lifetime: lifetime, idleLimit: idleLimit)
+    let times = clock.times(lifetime, idleLimit: idleLimit)
     flights.noteWrite(key)
     var removed = RemovedEntries<Key, Value>()
     let (isInserted, observers, schedules) = lock.withLock { state in
@@ -35,7 +36,7 @@ extension MemoryCache {
   /// value then.
   @inlinable
   public func setValues(
-    _ pairs: some Sequence<(key: Key, value: Value)>, lifetime: Duration? = nil,
+    _ pairs: some Sequence<(key: Key, value: Value)>, lifetime: Lifetime = .standard,
     idleLimit: Duration? = nil
   ) {
     for (key, value) in pairs {
@@ -46,7 +47,7 @@ extension MemoryCache {
   /// Sets the values of many keys, each as a write of its own, as the configuration says.
   @inlinable
   public func setValues(_ pairs: some Sequence<(key: Key, value: Value)>) {
-    setValues(pairs, lifetime: nil, idleLimit: nil)
+    setValues(pairs, lifetime: .standard, idleLimit: nil)
   }
 
   /// Removes the value of a key.
@@ -122,7 +123,7 @@ extension MemoryCache {
   /// - Complexity: O(1).
   @discardableResult
   public func extendLifetime(forKey key: Key, to lifetime: Duration) -> Bool {
-    let expires = clock.explicitTimes(lifetime: lifetime, idleLimit: nil).expires
+    let expires = clock.explicitTimes(.after(lifetime), idleLimit: nil).expires
     return look(key, isRead: false) { state, slot in
       if expires > state.table.nodes[Int(slot)].expires {
         // The heap may have a deadline that is too early.
@@ -151,7 +152,7 @@ extension MemoryCache {
 
   /// The value of a key, which is set with a cost; set to `nil`, the value is removed.
   @inlinable
-  public subscript(key: Key, cost cost: UInt64) -> Value? {
+  public subscript(key: Key, cost cost: Int) -> Value? {
     get { value(forKey: key) }
     set {
       if let newValue {

@@ -21,9 +21,9 @@ internal import CairnStore
 public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline let lock: CacheLock<MemoryState<Key, Value>>
   @usableFromInline let clock: CacheClock
-  @usableFromInline let costing: (@Sendable (Key, Value) -> UInt64)?
+  @usableFromInline let costing: (@Sendable (Key, Value) -> Int)?
   /// What values cost of which the bytes are known, if no closure says.
-  @usableFromInline let byteCosting: (@Sendable (Value) -> UInt64)?
+  @usableFromInline let byteCosting: (@Sendable (Value) -> Int)?
   /// Whether removing what has expired is to be asked for.
   @usableFromInline let schedulesTrims: Bool
   /// How long after it was asked for; `nil`: never.
@@ -38,11 +38,11 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// - Parameters:
   ///   - configuration: the limits, and the other options.
   ///   - costing: what a value costs that is set without a cost, in the unit of the cost limit; called
-  ///     outside the lock. `nil`: its bytes, where values are `[UInt8]`, `String`, `Data` or another
+  ///     outside the lock; below 0 is as 0. `nil`: its bytes, where values are `[UInt8]`, `String`, `Data` or another
   ///     `ByteSource`; else nothing.
   public convenience init(
     configuration: MemoryCacheConfiguration,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
   ) {
     self.init(configuration: configuration, costing: costing, environment: .shared)
   }
@@ -52,7 +52,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// - Parameter isAboveOther: whether it holds a part of a tier below.
   package init(
     configuration: MemoryCacheConfiguration,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil,
     environment: MemoryCacheEnvironment, isAboveOther: Bool = false
   ) {
     self.configuration = configuration
@@ -93,9 +93,9 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// What all entries cost together that a read would find, or the greatest number where it is more.
   ///
   /// - Complexity: as `count`.
-  public func totalCost() -> UInt64 {
+  public func totalCost() -> Int {
     removeExpired()
-    return lock.withLock { UInt64(clamping: $0.table.totalCost) }
+    return lock.withLock { Int(clamping: $0.table.totalCost) }
   }
 
   /// What the cache has done, and what it holds.
@@ -105,7 +105,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     lock.withLock { state in
       var statistics = state.statistics
       statistics.heldCount = state.table.count
-      statistics.heldCost = UInt64(clamping: state.table.totalCost)
+      statistics.heldCost = Int(clamping: state.table.totalCost)
       statistics.overheadByteCount = state.table.byteCount
       return statistics
     }
@@ -121,12 +121,12 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     }
   }
 
-  /// How much all entries may cost together; `nil`: any amount. Where it becomes lower, entries go
-  /// before the call returns.
-  public var costLimit: UInt64? {
-    get { lock.withLock { $0.costLimit == .max ? nil : UInt64(clamping: $0.costLimit) } }
+  /// How much all entries may cost together; `nil`: any amount; below 0 is as 0. Where it becomes lower,
+  /// entries go before the call returns.
+  public var costLimit: Int? {
+    get { lock.withLock { $0.costLimit == .max ? nil : Int(clamping: $0.costLimit) } }
     set {
-      lock.withLock { $0.costLimit = newValue.map { UInt128($0) } ?? .max }
+      lock.withLock { $0.costLimit = newValue.map { UInt128(max(0, $0)) } ?? .max }
       keepLimits()
     }
   }
@@ -134,12 +134,12 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// What a value costs that is set without a cost.
   @inlinable
   @inline(__always)
-  func defaultCost(of value: Value, forKey key: Key) -> UInt64 {
+  func defaultCost(of value: Value, forKey key: Key) -> Int {
     if let costing { return costing(key, value) }
     guard let byteCosting else { return 0 }
     // In code that is specialised for them these casts are none, and the call is 50 ns when measured.
-    if let bytes = value as? [UInt8] { return UInt64(bytes.count) }
-    if let text = value as? String { return UInt64(text.utf8.count) }
+    if let bytes = value as? [UInt8] { return bytes.count }
+    if let text = value as? String { return text.utf8.count }
     return byteCosting(value)
   }
 
@@ -220,11 +220,11 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 }
 
 /// What values cost of which the bytes are known; `nil` where they are not.
-private func makeByteCosting<Value>() -> (@Sendable (Value) -> UInt64)? {
+private func makeByteCosting<Value>() -> (@Sendable (Value) -> Int)? {
   func costing<Bytes: ByteSource & SendableMetatype>(
     _ type: Bytes.Type
-  ) -> @Sendable (Value) -> UInt64 {
-    { value in (value as? Bytes).map { UInt64($0.withBytes { $0.byteCount }) } ?? 0 }
+  ) -> @Sendable (Value) -> Int {
+    { value in (value as? Bytes).map { $0.withBytes { $0.byteCount } } ?? 0 }
   }
   guard let type = Value.self as? any (ByteSource & SendableMetatype).Type else { return nil }
   return costing(type)

@@ -7,15 +7,16 @@ public struct MemoryCacheConfiguration: Sendable {
   /// Holds whenever a call returns that wrote: what has expired goes, then what the policy says.
   public var countLimit: Int?
 
-  /// How much all entries may cost together; `nil`: any amount. Zero: only what costs nothing is kept.
+  /// How much all entries may cost together; `nil`: any amount. Zero or less: only what costs
+  /// nothing is kept.
   ///
   /// Kept as `countLimit` is. A value that costs more by itself is not kept: it removes the value that
   /// its key had, and nothing else. The unit is the caller's: see `MemoryCache.init`.
-  public var costLimit: UInt64?
+  public var costLimit: Int?
 
   /// How long an entry lives that is written without a lifetime of its own; `nil`, the default: for
   /// ever. No read finds an entry after that. To the millisecond, rounded down; zero or less: it has
-  /// expired at once. `Duration.seconds(Int64.max)` for a single entry means that it has no end.
+  /// expired at once. `Lifetime.unlimited` for a single entry means that it has no end.
   public var lifetime: Duration?
 
   /// How long an entry may go unread and unwritten that has no idle limit of its own; `nil`, the
@@ -54,7 +55,7 @@ public struct MemoryCacheConfiguration: Sendable {
   /// - Parameters:
   ///   - countLimit: how many entries there may be; `nil`: any number.
   ///   - costLimit: how much they may cost together; `nil`: any amount.
-  public init(countLimit: Int?, costLimit: UInt64?) {
+  public init(countLimit: Int?, costLimit: Int?) {
     self.countLimit = countLimit
     self.costLimit = costLimit
   }

@@ -29,7 +29,7 @@ public struct MemoryCacheStatistics: Sendable, Hashable {
   /// Entries that are held, also those that have expired and were not noticed yet.
   public var heldCount: Int = 0
   /// What they cost, or the greatest number where it is more.
-  public var heldCost: UInt64 = 0
+  public var heldCost: Int = 0
   /// Bytes that the cache takes for its own order, without what keys and values refer to.
   public var overheadByteCount: Int = 0
 

@@ -33,9 +33,9 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @usableFromInline static var expiredPerWrite: Int { 4 }
 
   @inlinable
-  init(countLimit: Int?, costLimit: UInt64?, policy: EvictionPolicy, isAboveOther: Bool = false) {
+  init(countLimit: Int?, costLimit: Int?, policy: EvictionPolicy, isAboveOther: Bool = false) {
     self.countLimit = max(0, countLimit ?? .max)
-    self.costLimit = costLimit.map { UInt128($0) } ?? .max
+    self.costLimit = costLimit.map { UInt128(max(0, $0)) } ?? .max
     self.policy = policy
     stripes = SlotArray(repeating: WriteStripe(), count: isAboveOther ? 1024 : 64)
   }
@@ -98,7 +98,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   ///
   /// - Returns: what it cost; `nil` where there was none.
   @inlinable
-  mutating func removeOneExpired(at now: Int64, _ removed: inout Removed) -> UInt64? {
+  mutating func removeOneExpired(at now: Int64, _ removed: inout Removed) -> Int? {
     guard table.deadlines.isDue(at: now) else { return nil }
     let slot = table.deadlines.firstDue(at: now, &table.nodes)
     if slot == noSlot || plantedInCache(.expiredSpared) { return nil }
@@ -114,7 +114,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   mutating func removeNext(
     at now: Int64, _ cause: EvictionCause, sparing spared: UInt32 = noSlot,
     _ removed: inout Removed
-  ) -> UInt64? {
+  ) -> Int? {
     if let cost = removeOneExpired(at: now, &removed) { return cost }
     let slot = table.list.victim(policy: policy, sparing: spared, &table.nodes)
     if slot == noSlot { return nil }
@@ -127,12 +127,14 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   /// Sets a value and keeps the limits.
   ///
+  /// - Parameter cost: below 0 is as 0.
   /// - Returns: whether the value was taken, so that its insertion is to be told.
   @inlinable
   mutating func put(
-    _ value: consuming Value, forKey key: Key, hash: UInt32, _ times: EntryTimes, cost: UInt64,
+    _ value: consuming Value, forKey key: Key, hash: UInt32, _ times: EntryTimes, cost: Int,
     version: UInt64?, _ removed: inout Removed
   ) -> Bool {
+    let cost = max(0, cost)
     noteWrite(hash: hash)
     statistics.insertionCount += 1
     lastVersion = max(lastVersion + 1, version ?? 0)
@@ -167,7 +169,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   /// Why a value is not kept, if it is not.
   @inlinable
-  func refusal(of times: EntryTimes, cost: UInt64) -> CacheRemovalCause? {
+  func refusal(of times: EntryTimes, cost: Int) -> CacheRemovalCause? {
     if times.hasExpiredAtOnce { return .expired }
     if countLimit == 0 { return .evicted(.countLimit) }
     if UInt128(cost) > costLimit { return .evicted(.costLimit) }

@@ -106,7 +106,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   /// Gives a slot other attributes.
   @inlinable
   mutating func set(
-    _ slot: UInt32, cost: UInt64, written: Int64, expires: Int64, idleLimit: Int64,
+    _ slot: UInt32, cost: Int, written: Int64, expires: Int64, idleLimit: Int64,
     version: UInt64
   ) {
     let index = Int(slot)

@@ -14,7 +14,7 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   public func count() -> Int { held.count() }
 
   /// What they cost together.
-  public func totalCost() -> UInt64 { held.totalCost() }
+  public func totalCost() -> Int { held.totalCost() }
 
   /// What the tier has done, and what it holds.
   public func statistics() -> MemoryCacheStatistics { held.statistics() }
@@ -29,7 +29,7 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// How much all entries may cost together; as `MemoryCache.costLimit`.
-  public var costLimit: UInt64? {
+  public var costLimit: Int? {
     get { held.costLimit }
     nonmutating set {
       front.recency.tell()
@@ -89,7 +89,7 @@ extension MemoryTier: Trimming {
   /// - Returns: what was removed.
   /// - Complexity: as that of `MemoryCache`.
   @discardableResult
-  public func trim(toCost cost: UInt64, order: TrimOrder) -> TrimSummary {
+  public func trim(toCost cost: Int, order: TrimOrder) -> TrimSummary {
     front.recency.tell()
     return held.trim(toCost: cost, order: order)
   }

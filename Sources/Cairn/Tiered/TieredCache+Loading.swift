@@ -1,4 +1,4 @@
-internal import CairnStore
+public import CairnStore
 
 /// Values that are made when they are asked for and not there.
 extension TieredCache {
@@ -14,14 +14,14 @@ extension TieredCache {
   /// - Parameters:
   ///   - key: the key.
   ///   - cost: as with `setValue`.
-  ///   - lifetime: how long the value lives from the end of the load on.
+  ///   - lifetime: how long the value lives, from the end of the load on.
   ///   - idleLimit: as with `setValue`.
   ///   - load: makes the value.
   /// - Throws: what `load` throws; what `value(forKey:)` throws; `CancellationError`;
   ///   `CacheError.circularLoad`.
   @inlinable
   public func value(
-    forKey key: Key, cost: UInt64? = nil, lifetime: Duration? = nil, idleLimit: Duration? = nil,
+    forKey key: Key, cost: Int? = nil, lifetime: Lifetime = .standard, idleLimit: Duration? = nil,
     orLoad load: @escaping @Sendable () async throws -> Value
   ) async throws -> Value {
     if let value = try readableValue(forKey: key) { return value }

@@ -6,7 +6,7 @@ extension TieredCache: DiskCaching {
   public static func open(
     path: String, configuration: TieredCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
   ) async throws(CacheError) -> TieredCache {
     try await WorkQueue.opening.perform(orThrow: .cancelled) { () throws(CacheError) in
       try TieredCache(
@@ -19,7 +19,7 @@ extension TieredCache: DiskCaching {
   public static func open(
     name: String, configuration: TieredCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
   ) async throws(CacheError) -> TieredCache {
     try await WorkQueue.opening.perform(orThrow: .cancelled) { () throws(CacheError) in
       try TieredCache(
@@ -83,7 +83,7 @@ extension TieredCache where Key: Codable, Value: Codable {
   /// Opens the cache at a path with the standard coders.
   public static func open(
     path: String, configuration: TieredCacheConfiguration,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
   ) async throws(CacheError) -> TieredCache {
     try await open(
       path: path, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
@@ -93,7 +93,7 @@ extension TieredCache where Key: Codable, Value: Codable {
   /// Opens the cache of a name with the standard coders.
   public static func open(
     name: String, configuration: TieredCacheConfiguration,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
   ) async throws(CacheError) -> TieredCache {
     try await open(
       name: name, configuration: configuration, keyCoder: .standard, valueCoder: .standard,

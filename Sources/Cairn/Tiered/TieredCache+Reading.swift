@@ -117,7 +117,7 @@ extension TieredCache {
 
   /// The value of a key, which is set with a cost; as the subscript without one.
   @inlinable
-  public subscript(key: Key, cost cost: UInt64) -> Value? {
+  public subscript(key: Key, cost cost: Int) -> Value? {
     get { self[key] }
     set {
       guard let newValue else {

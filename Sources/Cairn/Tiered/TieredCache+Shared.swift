@@ -12,7 +12,7 @@ extension TieredCache {
   public static func shared(
     name: String, configuration: TieredCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
   ) throws(CacheError) -> TieredCache {
     try shared(
       name: name, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
@@ -26,7 +26,7 @@ extension TieredCache {
   public static func openShared(
     name: String, configuration: TieredCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
   ) async throws(CacheError) -> TieredCache {
     try await openShared(
       name: name, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
@@ -37,7 +37,7 @@ extension TieredCache {
   package static func openShared(
     name: String, configuration: TieredCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil,
     variables: [String: String]
   ) async throws(CacheError) -> TieredCache {
     try await WorkQueue.opening.perform(orThrow: .cancelled) { () throws(CacheError) in
@@ -51,7 +51,7 @@ extension TieredCache {
   package static func shared(
     name: String, configuration: TieredCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil,
     variables: [String: String]
   ) throws(CacheError) -> TieredCache {
     let path = try CacheLocation.path(
@@ -68,7 +68,7 @@ extension TieredCache where Key: Codable, Value: Codable {
   /// The one cache of a name in this process, with the standard coders.
   public static func shared(
     name: String, configuration: TieredCacheConfiguration,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
   ) throws(CacheError) -> TieredCache {
     try shared(
       name: name, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
@@ -78,7 +78,7 @@ extension TieredCache where Key: Codable, Value: Codable {
   /// The same, on a thread of the caches.
   public static func openShared(
     name: String, configuration: TieredCacheConfiguration,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
   ) async throws(CacheError) -> TieredCache {
     try await openShared(
       name: name, configuration: configuration, keyCoder: .standard, valueCoder: .standard,

@@ -13,7 +13,7 @@ extension TieredCache: Trimming {
 
   /// Removes entries until the live bytes on disk are at most so many.
   @discardableResult
-  public func trim(toCost cost: UInt64, order: TrimOrder) throws(CacheError) -> TrimSummary {
+  public func trim(toCost cost: Int, order: TrimOrder) throws(CacheError) -> TrimSummary {
     recency.tell()
     return try disk.trim(toCost: cost, order: order)
   }

@@ -12,10 +12,10 @@ extension TieredCache {
   ///   - value: the value.
   ///   - key: the key.
   ///   - cost: what it costs in memory; kept on disk, for when it comes back from there. `nil`: what the
-  ///     memory tier makes of it.
-  ///   - lifetime: how long it lives from now on, in both tiers; `nil`: as the configuration of the store
-  ///     says; zero or less: it has expired at once.
-  ///   - idleLimit: how long it may go without being read or written; `nil`: as with `lifetime`.
+  ///     memory tier makes of it; below 0 is as 0.
+  ///   - lifetime: how long it lives, in both tiers; without it as the configuration of the store says.
+  ///   - idleLimit: how long it may go without being read or written; `nil`: as the configuration of the store
+  ///     says.
   ///   - metadata: bytes kept beside the value, on disk.
   ///   - durability: `nil`: the configuration's.
   /// - Returns: the entry's version.
@@ -23,7 +23,7 @@ extension TieredCache {
   @inlinable
   @discardableResult
   public func setValue(
-    _ value: Value, forKey key: Key, cost: UInt64? = nil, lifetime: Duration? = nil,
+    _ value: Value, forKey key: Key, cost: Int? = nil, lifetime: Lifetime = .standard,
     idleLimit: Duration? = nil, metadata: [UInt8] = [], durability: Durability? = nil
   ) throws(CacheError) -> UInt64 {
     try write(
@@ -33,7 +33,7 @@ extension TieredCache {
 
   @usableFromInline
   func write(
-    _ value: Value, forKey key: TierKey<Key>, cost: UInt64?, lifetime: Duration?,
+    _ value: Value, forKey key: TierKey<Key>, cost: Int?, lifetime: Lifetime,
     idleLimit: Duration?, metadata: [UInt8], durability: Durability?
   ) throws(CacheError) -> UInt64 {
     let entry = PublishedEntry(value, key, cost, lifetime, idleLimit, held)
@@ -65,16 +65,24 @@ extension TieredCache {
   /// - Returns: the new version, or the one that was found instead.
   /// - Throws: as `setValue`; a mismatch is no error.
   public func compareAndSet(
-    _ value: Value, forKey key: Key, expecting version: UInt64?, cost: UInt64? = nil,
-    lifetime: Duration? = nil, idleLimit: Duration? = nil, metadata: [UInt8] = [],
+    _ value: Value, forKey key: Key, expecting version: UInt64?, cost: Int? = nil,
+    lifetime: Lifetime = .standard, idleLimit: Duration? = nil, metadata: [UInt8] = [],
     durability: Durability? = nil
   ) throws(CacheError) -> CompareAndSetResult {
-    let key = try tierKey(key)
-    let entry = PublishedEntry(value, key, cost, lifetime, idleLimit, held)
+    try compareAndWrite(
+      value, forKey: try tierKey(key), expecting: version,
+      disk.attributes(cost, lifetime, idleLimit, metadata), durability: durability)
+  }
+
+  func compareAndWrite(
+    _ value: Value, forKey key: TierKey<Key>, expecting version: UInt64?,
+    _ attributes: EntryAttributes, durability: Durability?
+  ) throws(CacheError) -> CompareAndSetResult {
+    let entry = PublishedEntry(
+      value, key, attributes.cost, attributes.lifetime, attributes.idleLimit, held)
     do throws(CacheError) {
       let result = try disk.compareAndWrite(
-        value, forKey: key.key, expecting: version, cost: cost, lifetime: lifetime,
-        idleLimit: idleLimit, metadata: metadata, durability: durability)
+        value, forKey: key.key, expecting: version, attributes, durability: durability)
       switch result {
       case .stored(let version): held.publish(entry, version: version)
       case .mismatch(let current?): noteSeen(current, of: key)
@@ -90,7 +98,7 @@ extension TieredCache {
   /// Sets the values of many keys as one batch: after a crash, all of them are found or none. A key that
   /// comes twice has the later value then. Otherwise as `DiskCache.setValues`.
   public func setValues(
-    _ pairs: some Sequence<(key: Key, value: Value)>, lifetime: Duration? = nil,
+    _ pairs: some Sequence<(key: Key, value: Value)>, lifetime: Lifetime = .standard,
     idleLimit: Duration? = nil, durability: Durability? = nil
   ) throws(CacheError) {
     var entries: [PublishedEntry<Key, Value>] = []
@@ -113,7 +121,7 @@ extension TieredCache {
 
   /// Sets the values of many keys as one batch, as the configuration says.
   public func setValues(_ pairs: some Sequence<(key: Key, value: Value)>) throws(CacheError) {
-    try setValues(pairs, lifetime: nil, idleLimit: nil)
+    try setValues(pairs, lifetime: .standard, idleLimit: nil)
   }
 
   /// Removes the value of a key from both tiers.
@@ -208,7 +216,7 @@ extension TieredCache {
     let key = try tierKey(key)
     // From before the extension, so that it ends in memory no later than on disk.
     let ticket = held.ticket(forKey: key)
-    let times = held.clock.times(lifetime: lifetime, idleLimit: nil)
+    let times = held.clock.times(.after(lifetime), idleLimit: nil)
     guard
       try disk.extendLifetime(forKey: key.key, to: lifetime, durability: durability)
     else {
@@ -227,7 +235,7 @@ extension TieredCache {
   public func extendLifetimes(
     forKeys keys: some Sequence<Key>, to lifetime: Duration, durability: Durability? = nil
   ) throws(CacheError) -> Int {
-    let times = held.clock.times(lifetime: lifetime, idleLimit: nil)
+    let times = held.clock.times(.after(lifetime), idleLimit: nil)
     var tickets: [(key: TierKey<Key>, ticket: CacheTicket)] = []
     for key in keys {
       let key = try tierKey(key)
@@ -275,19 +283,19 @@ extension CacheError {
 struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let value: Value
   let key: TierKey<Key>
-  let cost: UInt64
+  let cost: Int
   let ticket: CacheTicket
   let times: EntryTimes
 
   init(
-    _ value: Value, _ key: TierKey<Key>, _ cost: UInt64?, _ lifetime: Duration?,
+    _ value: Value, _ key: TierKey<Key>, _ cost: Int?, _ lifetime: Lifetime,
     _ idleLimit: Duration?, _ memory: MemoryCache<TierKey<Key>, Value>
   ) {
     self.value = value
     self.key = key
     self.cost = cost ?? memory.defaultCost(of: value, forKey: key)
     ticket = memory.ticket(forKey: key)
-    times = memory.clock.times(lifetime: lifetime, idleLimit: idleLimit)
+    times = memory.clock.times(lifetime, idleLimit: idleLimit)
   }
 }
 
@@ -305,7 +313,7 @@ extension TieredCache: Caching {
   /// Sets the value of a key; as the method that returns the version.
   @_disfavoredOverload
   public func setValue(
-    _ value: Value, forKey key: Key, cost: UInt64?, lifetime: Duration?, idleLimit: Duration?
+    _ value: Value, forKey key: Key, cost: Int?, lifetime: Lifetime, idleLimit: Duration?
   ) throws(CacheError) {
     let _: UInt64 = try setValue(
       value, forKey: key, cost: cost, lifetime: lifetime, idleLimit: idleLimit, metadata: [])

@@ -61,7 +61,7 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   public convenience init(
     path: String, configuration: TieredCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
   ) throws(CacheError) {
     try self.init(
       path: path, name: nil, configuration: configuration, keyCoder: keyCoder,
@@ -72,7 +72,7 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   public convenience init(
     name: String, configuration: TieredCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
   ) throws(CacheError) {
     try self.init(
       name: name, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
@@ -83,7 +83,7 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   package convenience init(
     name: String, configuration: TieredCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil,
     variables: [String: String]
   ) throws(CacheError) {
     try configuration.check()
@@ -101,7 +101,7 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   package init(
     path: String, name: String? = nil, configuration: TieredCacheConfiguration,
     keyCoder: KeyCoder<Key>, valueCoder: ValueCoder<Value>,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil,
     environment: Environment, memory: MemoryCacheEnvironment
   ) throws(CacheError) {
     try configuration.check()
@@ -111,7 +111,7 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     ofMemory.clock = configuration.disk.store.clock
     // The front responds in its place.
     ofMemory.respondsToMemoryPressure = false
-    var ofTier: (@Sendable (TierKey<Key>, Value) -> UInt64)?
+    var ofTier: (@Sendable (TierKey<Key>, Value) -> Int)?
     if let costing { ofTier = { key, value in costing(key.key, value) } }
     let held = MemoryCache<TierKey<Key>, Value>(
       configuration: ofMemory, costing: ofTier, environment: memory, isAboveOther: true)
@@ -205,7 +205,7 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// holds.
   ///
   /// - Complexity: as `DiskCache.totalCost`.
-  public func totalCost() throws(CacheError) -> UInt64 { try disk.totalCost() }
+  public func totalCost() throws(CacheError) -> Int { try disk.totalCost() }
 
   /// Closes the tier on disk and empties the one in memory, as `disk.close` does. Every later call that can throw
   /// throws `closed`; a second `close` does nothing.
@@ -237,7 +237,7 @@ extension TieredCache where Key: Codable, Value: Codable {
   /// Opens the cache at a path with the standard coders; as `DiskCache` has them.
   public convenience init(
     path: String, configuration: TieredCacheConfiguration,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
   ) throws(CacheError) {
     try self.init(
       path: path, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
@@ -247,7 +247,7 @@ extension TieredCache where Key: Codable, Value: Codable {
   /// Opens the cache of a name with the standard coders.
   public convenience init(
     name: String, configuration: TieredCacheConfiguration,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
   ) throws(CacheError) {
     try self.init(
       name: name, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
@@ -259,7 +259,7 @@ extension TieredCache where Key: Codable {
   /// Opens the cache at a path with the standard coder for keys.
   public convenience init(
     path: String, configuration: TieredCacheConfiguration, valueCoder: ValueCoder<Value>,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
   ) throws(CacheError) {
     try self.init(
       path: path, configuration: configuration, keyCoder: .standard, valueCoder: valueCoder,
@@ -269,7 +269,7 @@ extension TieredCache where Key: Codable {
   /// Opens the cache of a name with the standard coder for keys.
   public convenience init(
     name: String, configuration: TieredCacheConfiguration, valueCoder: ValueCoder<Value>,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> UInt64)? = nil
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
   ) throws(CacheError) {
     try self.init(
       name: name, configuration: configuration, keyCoder: .standard, valueCoder: valueCoder,

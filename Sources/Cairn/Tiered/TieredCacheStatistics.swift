@@ -49,7 +49,7 @@ public struct TieredCacheStatistics: Sendable, Hashable {
       ("loads.started", loads.startedCount), ("loads.joined", loads.joinedCount),
       ("loads.failed", loads.failedCount), ("loads.cancelled", loads.cancelledCount),
       ("loads.outdated", loads.outdatedCount), ("loads.unkept", loads.unkeptCount),
-      ("memory.count", UInt64(memory.heldCount)), ("memory.cost", memory.heldCost),
+      ("memory.count", UInt64(memory.heldCount)), ("memory.cost", UInt64(memory.heldCost)),
       ("memory.overheadBytes", UInt64(memory.overheadByteCount)),
       ("disk.count", UInt64(disk.heldCount)), ("disk.liveBytes", UInt64(disk.liveByteCount)),
       ("disk.deadBytes", UInt64(disk.deadByteCount)),

@@ -14,7 +14,7 @@ final class FilePerKeyCache: Caching, Trimming {
 
   private struct File {
     var name: String
-    var byteCount: UInt64
+    var byteCount: Int
     /// Seconds and nanoseconds since the epoch.
     var accessed: (Int, Int)
   }
@@ -39,9 +39,9 @@ final class FilePerKeyCache: Caching, Trimming {
   }
 
   func setValue(
-    _ value: [UInt8], forKey key: [UInt8], cost: UInt64?, lifetime: Duration?, idleLimit: Duration?
+    _ value: [UInt8], forKey key: [UInt8], cost: Int?, lifetime: Lifetime, idleLimit: Duration?
   ) throws(BenchFailure) {
-    if lifetime != nil || idleLimit != nil {
+    if ![.standard, .unlimited].contains(lifetime) || idleLimit != nil {
       throw .unsuited("a file per key has no lifetime")
     }
     try failing {
@@ -60,7 +60,7 @@ final class FilePerKeyCache: Caching, Trimming {
 
   // MARK: Trimming
 
-  func totalCost() throws(BenchFailure) -> UInt64 { try files().reduce(0) { $0 + $1.byteCount } }
+  func totalCost() throws(BenchFailure) -> Int { try files().reduce(0) { $0 + $1.byteCount } }
 
   @discardableResult
   func trim(toCount count: Int, order: TrimOrder) throws(BenchFailure) -> TrimSummary {
@@ -74,8 +74,8 @@ final class FilePerKeyCache: Caching, Trimming {
   }
 
   @discardableResult
-  func trim(toCost cost: UInt64, order: TrimOrder) throws(BenchFailure) -> TrimSummary {
-    if cost == 0 { return try trim(toCount: 0, order: order) }
+  func trim(toCost cost: Int, order: TrimOrder) throws(BenchFailure) -> TrimSummary {
+    if cost <= 0 { return try trim(toCount: 0, order: order) }
     var left = try files()
     left.sort { Self.goesFirst($0, $1, order) }
     var sum = left.reduce(0) { $0 + $1.byteCount }
@@ -132,7 +132,7 @@ final class FilePerKeyCache: Caching, Trimming {
       throw .lastSystemError("lstat", path)
     }
     return File(
-      name: name, byteCount: UInt64(status.st_size),
+      name: name, byteCount: Int(status.st_size),
       accessed: (status.st_atim.tv_sec, status.st_atim.tv_nsec))
   }
 

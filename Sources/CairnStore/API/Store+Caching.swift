@@ -27,6 +27,15 @@ extension Store {
     try engine.setValue(value, forKey: key, attributes: attributes, durability: durability)
   }
 
+  /// Sets the value of a key if its version is the expected one; as the public form.
+  package func compareAndSet(
+    _ value: RawSpan, forKey key: RawSpan, expecting version: UInt64?,
+    attributes: EntryAttributes, durability: Durability?
+  ) throws(StoreError) -> CompareAndSetResult {
+    try engine.compareAndSet(
+      value, forKey: key, expecting: version, attributes: attributes, durability: durability)
+  }
+
   /// Sets the values of a batch.
   ///
   /// - Returns: the version of the first operation; those of the others follow in order.

@@ -6,10 +6,9 @@ extension Store {
   /// - Parameters:
   ///   - value: may be empty, which is a value as any other.
   ///   - key: 1 to 65,535 bytes.
-  ///   - lifetime: how long the entry lives; `nil`: as the configuration says, which is for ever
-  ///     unless it says otherwise; zero or less: it has expired at once.
-  ///   - idleLimit: how long it may go without being read or written; `nil`: as with `lifetime`.
-  ///   - cost: what it costs, in units of the caller's choice.
+  ///   - cost: what it costs, in units of the caller's choice; below 0 is as 0.
+  ///   - lifetime: how long the entry lives; without it as the configuration says.
+  ///   - idleLimit: how long it may go without being read or written; `nil`: as the configuration says.
   ///   - metadata: bytes kept beside the value.
   ///   - durability: `nil`: the configuration's.
   /// - Returns: the entry's version.
@@ -21,12 +20,12 @@ extension Store {
   @discardableResult
   public func setValue(
     _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
-    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, lifetime: Duration? = nil,
-    idleLimit: Duration? = nil, cost: UInt64? = nil, metadata: [UInt8] = [],
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, cost: Int? = nil,
+    lifetime: Lifetime = .standard, idleLimit: Duration? = nil, metadata: [UInt8] = [],
     durability: Durability? = nil
   ) throws(StoreError) -> UInt64 {
     let attributes = EntryAttributes(
-      lifetime: lifetime, idleLimit: idleLimit, cost: cost, metadata: metadata)
+      cost: cost, lifetime: lifetime, idleLimit: idleLimit, metadata: metadata)
     return try key.withBytes { (key) throws(StoreError) in
       try value.withBytes { (value) throws(StoreError) in
         try engine.setValue(value, forKey: key, attributes: attributes, durability: durability)
@@ -40,7 +39,10 @@ extension Store {
   ///   - value: as with `setValue`.
   ///   - key: 1 to 65,535 bytes.
   ///   - version: the version that the key must have; `nil`: it must be absent or expired.
-  ///   - attributes: lifetime, idle limit, cost and metadata.
+  ///   - cost: as with `setValue`.
+  ///   - lifetime: as with `setValue`.
+  ///   - idleLimit: as with `setValue`.
+  ///   - metadata: as with `setValue`.
   ///   - durability: `nil`: the configuration's.
   /// - Returns: the new version, or the one that was found instead.
   /// - Throws: as `setValue`; a mismatch is no error.
@@ -48,9 +50,12 @@ extension Store {
   public func compareAndSet(
     _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, expecting version: UInt64?,
-    attributes: EntryAttributes = EntryAttributes(), durability: Durability? = nil
+    cost: Int? = nil, lifetime: Lifetime = .standard, idleLimit: Duration? = nil,
+    metadata: [UInt8] = [], durability: Durability? = nil
   ) throws(StoreError) -> CompareAndSetResult {
-    try key.withBytes { (key) throws(StoreError) in
+    let attributes = EntryAttributes(
+      cost: cost, lifetime: lifetime, idleLimit: idleLimit, metadata: metadata)
+    return try key.withBytes { (key) throws(StoreError) in
       try value.withBytes { (value) throws(StoreError) in
         try engine.compareAndSet(
           value, forKey: key, expecting: version, attributes: attributes, durability: durability)

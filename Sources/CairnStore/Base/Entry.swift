@@ -14,14 +14,14 @@ public struct EntryInfo: Sendable, Hashable {
   public var expires: Timestamp?
   /// How long it may go without an access, or `nil` where that is not limited.
   public var idleLimit: Duration?
-  /// The cost it was given, or `nil`.
-  public var cost: UInt64?
+  /// The cost it was given, or `nil`; `Int.max` where it is more on disk.
+  public var cost: Int?
   /// Bytes of metadata.
   public var metadataByteCount: Int
 
   package init(
     version: UInt64, valueByteCount: Int, written: Timestamp, accessed: Timestamp,
-    expires: Timestamp?, idleLimit: Duration?, cost: UInt64?, metadataByteCount: Int
+    expires: Timestamp?, idleLimit: Duration?, cost: Int?, metadataByteCount: Int
   ) {
     self.version = version
     self.valueByteCount = valueByteCount
@@ -54,32 +54,43 @@ public struct Entry: Sendable, Hashable {
 }
 
 /// What may be stored beside a value. All of it is optional.
-public struct EntryAttributes: Sendable, Hashable {
-  /// How long the entry lives from its write. `nil`: as the store's configuration says, which is for
-  /// ever unless it says otherwise. Zero or less: it has expired at once.
-  public var lifetime: Duration?
-  /// How long the entry may go without being read or written, within 1 %. `nil`: as with `lifetime`.
-  public var idleLimit: Duration?
-  /// What the entry costs, in units of the caller's choice.
-  public var cost: UInt64?
+@usableFromInline
+package struct EntryAttributes: Sendable, Hashable {
+  /// What the entry costs, in units of the caller's choice. Below 0 is as 0.
+  package var cost: Int?
+  /// How long the entry lives.
+  package var lifetime: Lifetime
+  /// How long the entry may go without being read or written, within 1 %. `nil`: as the store's configuration
+  /// says.
+  package var idleLimit: Duration?
   /// Bytes kept beside the value.
-  public var metadata: [UInt8]
+  package var metadata: [UInt8]
+  /// Whether the entry ends no earlier than the one in whose place it comes: that one's life may have been
+  /// extended after its end was looked at.
+  package var keepsEnd = false
 
   /// Makes attributes; what is not given is as the store's configuration says.
-  ///
-  /// - Parameters:
-  ///   - lifetime: how long the entry lives from its write.
-  ///   - idleLimit: how long it may go without being read or written.
-  ///   - cost: in units of the caller's choice.
-  ///   - metadata: bytes kept beside the value.
-  public init(
-    lifetime: Duration? = nil, idleLimit: Duration? = nil, cost: UInt64? = nil,
+  @usableFromInline
+  package init(
+    cost: Int? = nil, lifetime: Lifetime = .standard, idleLimit: Duration? = nil,
     metadata: [UInt8] = []
   ) {
+    self.cost = cost
     self.lifetime = lifetime
     self.idleLimit = idleLimit
-    self.cost = cost
     self.metadata = metadata
+  }
+
+  /// Makes those of an update: what is not given is as in the entry that is there.
+  package init(
+    cost: Int?, lifetime: Lifetime?, idleLimit: Duration?, metadata: [UInt8],
+    keeping info: EntryInfo?
+  ) {
+    let kept: Lifetime? = info.map { info in info.expires.map { .until($0) } ?? .unlimited }
+    self.init(
+      cost: cost ?? info?.cost, lifetime: lifetime ?? kept ?? .standard,
+      idleLimit: idleLimit ?? info?.idleLimit, metadata: metadata)
+    keepsEnd = lifetime == nil
   }
 }
 

@@ -20,8 +20,12 @@ public struct Timestamp: Sendable, Hashable, Comparable {
 
   /// The point `duration` later, or the earliest or latest point where that overflows.
   public func advanced(by duration: Duration) -> Timestamp {
-    let (sum, overflow) = millisecondsSinceEpoch.addingReportingOverflow(duration.milliseconds)
-    if overflow { return Timestamp(millisecondsSinceEpoch: duration < .zero ? .min : .max) }
+    advanced(byMilliseconds: duration.milliseconds)
+  }
+
+  func advanced(byMilliseconds milliseconds: Int64) -> Timestamp {
+    let (sum, overflow) = millisecondsSinceEpoch.addingReportingOverflow(milliseconds)
+    if overflow { return Timestamp(millisecondsSinceEpoch: milliseconds < 0 ? .min : .max) }
     return Timestamp(millisecondsSinceEpoch: sum)
   }
 }

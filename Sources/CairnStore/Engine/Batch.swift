@@ -32,10 +32,9 @@ public struct Batch: ~Copyable {
   /// - Parameters:
   ///   - value: may be empty, which is a value as any other.
   ///   - key: 1 to 65,535 bytes.
-  ///   - lifetime: how long the entry lives; `nil`: as the configuration says; zero or less: it has
-  ///     expired at once.
+  ///   - cost: in units of the caller's choice; below 0 is as 0.
+  ///   - lifetime: how long the entry lives; without it as the configuration says.
   ///   - idleLimit: how long it may go unread and unwritten; `nil`: as the configuration says.
-  ///   - cost: in units of the caller's choice.
   ///   - metadata: bytes kept beside the value.
   /// - Throws: `invalidKey`, `valueTooLarge`, `metadataTooLarge`, `batchTooLarge`. The batch is
   ///   as it was before the call.
@@ -43,11 +42,11 @@ public struct Batch: ~Copyable {
   @inlinable
   public mutating func setValue(
     _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
-    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, lifetime: Duration? = nil,
-    idleLimit: Duration? = nil, cost: UInt64? = nil, metadata: [UInt8] = []
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, cost: Int? = nil,
+    lifetime: Lifetime = .standard, idleLimit: Duration? = nil, metadata: [UInt8] = []
   ) throws(StoreError) {
     let attributes = EntryAttributes(
-      lifetime: lifetime, idleLimit: idleLimit, cost: cost, metadata: metadata)
+      cost: cost, lifetime: lifetime, idleLimit: idleLimit, metadata: metadata)
     try key.withBytes { (key) throws(StoreError) in
       try value.withBytes { (value) throws(StoreError) in
         try add(key: key, value: value, attributes: attributes)

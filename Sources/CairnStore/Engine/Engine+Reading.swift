@@ -154,7 +154,7 @@ extension Engine {
         ? Timestamp(millisecondsSinceEpoch: header.expires) : nil,
       idleLimit: header.flags.contains(.idleLimit)
         ? .milliseconds(Int64(clamping: header.idleLimit)) : nil,
-      cost: header.flags.contains(.cost) ? header.cost : nil,
+      cost: header.flags.contains(.cost) ? Int(clamping: header.cost) : nil,
       metadataByteCount: header.metadataByteCount)
   }
 

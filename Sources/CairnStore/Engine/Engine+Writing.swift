@@ -85,6 +85,11 @@ extension Engine {
       let existing = try locate(hash, key: key, now: now)
       if let mismatch = try existing.mismatch(expectation) { return mismatch }
       var header = template
+      if attributes.keepsEnd, let end = existing?.expires, header.expires < end,
+        header.flags.contains(.expiry)
+      {
+        header.expires = end
+      }
       let (segment, offset, sequence) = try attributes.metadata.withSpan {
         (metadata) throws(StoreError) in
         try appender.append(

@@ -59,9 +59,9 @@ struct WriteLimits: Sendable {
     header.keyByteCount = key.byteCount
     header.valueByteCount = value.byteCount
     header.valueChecksum = CRC32C.checksum(of: value)
-    if let lifetime = attributes.lifetime ?? lifetime {
+    if let end = attributes.lifetime.end(writtenAt: now, standard: lifetime) {
       header.flags.insert(.expiry)
-      header.expires = now.advanced(by: lifetime).millisecondsSinceEpoch
+      header.expires = end.millisecondsSinceEpoch
     }
     if let idleLimit = attributes.idleLimit ?? idleLimit {
       header.flags.insert(.idleLimit)
@@ -69,7 +69,7 @@ struct WriteLimits: Sendable {
     }
     if let cost = attributes.cost {
       header.flags.insert(.cost)
-      header.cost = cost
+      header.cost = UInt64(max(0, cost))
     }
     let metadataByteCount = attributes.metadata.count
     if metadataByteCount > 0 {

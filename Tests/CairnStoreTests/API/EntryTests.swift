@@ -18,8 +18,8 @@ struct EntryTests {
     arguments: [false, true])
   func attributes(reopened: Bool) throws {
     let version = try store.setValue(
-      "value", forKey: "key", lifetime: .milliseconds(60_250), idleLimit: .milliseconds(30_125),
-      cost: 77, metadata: [1, 2, 3])
+      "value", forKey: "key", cost: 77, lifetime: .milliseconds(60_250),
+      idleLimit: .milliseconds(30_125), metadata: [1, 2, 3])
     var store = store
     if reopened {
       try store.close()
@@ -50,10 +50,20 @@ struct EntryTests {
     #expect(entry.metadata == [])
   }
 
-  @Test("A cost of 0 and the largest cost come back", arguments: [0, 1, UInt64.max])
-  func costs(cost: UInt64) throws {
+  @Test("A cost of 0 and the largest cost come back", arguments: [0, 1, Int.max])
+  func costs(cost: Int) throws {
     try store.setValue("value", forKey: "key", cost: cost)
     #expect(try store.info(forKey: "key")?.cost == cost)
+  }
+
+  @Test("A cost below 0 is as 0, in every write", arguments: [-1, Int.min])
+  func negativeCost(cost: Int) throws {
+    try store.setValue("value", forKey: "set", cost: cost)
+    _ = try store.compareAndSet("value", forKey: "compared", expecting: nil, cost: cost)
+    try store.write { try $0.setValue("value", forKey: "in a batch", cost: cost) }
+    for key in ["set", "compared", "in a batch"] {
+      #expect(try store.info(forKey: key)?.cost == 0)
+    }
   }
 
   @Test("The time of writing is the clock's, to the second")
@@ -145,7 +155,7 @@ struct CompareAndSetTests {
   @Test("Attributes are stored with the value")
   func attributes() throws {
     _ = try store.compareAndSet(
-      "one", forKey: "key", expecting: nil, attributes: EntryAttributes(cost: 4, metadata: [9]))
+      "one", forKey: "key", expecting: nil, cost: 4, metadata: [9])
     #expect(try store.entry(forKey: "key")?.info.cost == 4)
     #expect(try store.entry(forKey: "key")?.metadata == [9])
   }

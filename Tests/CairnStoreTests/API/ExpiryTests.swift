@@ -75,7 +75,7 @@ struct ExpiryTests {
     "With a lifetime of zero or less a value has expired at once",
     arguments: [Duration.zero, .milliseconds(-1), .seconds(-1_000_000), .seconds(Int64.min)])
   func noLifetime(lifetime: Duration) throws {
-    try store.setValue("v", forKey: "key", lifetime: lifetime)
+    try store.setValue("v", forKey: "key", lifetime: .after(lifetime))
     #expect(try store.text("key") == nil)
     #expect(try store.count() == 0)
   }
@@ -91,7 +91,7 @@ struct ExpiryTests {
   @Test("The longest lifetime and idle limit never end")
   func longest() throws {
     let longest = Duration.seconds(Int64.max)
-    try store.setValue("v", forKey: "key", lifetime: longest, idleLimit: longest)
+    try store.setValue("v", forKey: "key", lifetime: .after(longest), idleLimit: longest)
     clock.set(Timestamp(millisecondsSinceEpoch: 4_000_000_000_000))
     #expect(try store.text("key") == "v")
     #expect(try store.info(forKey: "key")?.expires == .distantFuture)

@@ -75,7 +75,7 @@ struct LimitTests {
   func longestHead() throws {
     let store = try Store(directory.store)
     try store.setValue(
-      "v", forKey: key(65_535), lifetime: .seconds(100), idleLimit: .seconds(100), cost: 1,
+      "v", forKey: key(65_535), cost: 1, lifetime: .seconds(100), idleLimit: .seconds(100),
       metadata: key(65_535))
     try store.close()
     let entry = try Store(directory.store).entry(forKey: key(65_535))

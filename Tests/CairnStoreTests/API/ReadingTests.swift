@@ -35,7 +35,7 @@ struct ReadingTests {
     for number in 0..<300 where !number.isMultiple(of: 7) {
       try store.setValue(
         [UInt8](repeating: UInt8(number & 255), count: number * 13 % 1000), forKey: "\(number)",
-        lifetime: number.isMultiple(of: 5) ? .seconds(10) : nil)
+        lifetime: number.isMultiple(of: 5) ? .seconds(10) : .unlimited)
     }
     if reopens {
       try store.close()

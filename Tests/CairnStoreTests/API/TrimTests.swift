@@ -89,7 +89,8 @@ struct TrimTests {
         let key = "key\(number)"
         switch Int.random(in: 0..<8, using: &generator) {
         case 0..<3:
-          try store.setValue("v", forKey: key, lifetime: number % 3 == 0 ? .seconds(1000) : nil)
+          try store.setValue(
+            "v", forKey: key, lifetime: number % 3 == 0 ? .seconds(1000) : .standard)
           touch(number)
         case 3..<7: if try store.value(forKey: key) != nil { touch(number) }
         default:
@@ -235,7 +236,7 @@ struct TrimTests {
     for number in 100..<200 {
       try store.setValue(
         [UInt8](repeating: 1, count: 1000), forKey: "key\(number)",
-        lifetime: number % 2 == 0 ? .seconds(10) : nil,
+        lifetime: number % 2 == 0 ? .seconds(10) : .standard,
         idleLimit: number % 4 == 1 ? .seconds(30) : nil)
     }
     #expect(try store.removeExpired().count == 0)
@@ -261,7 +262,7 @@ struct TrimTests {
     for number in 0..<100 {
       try store.setValue(
         [UInt8](repeating: 1, count: 2000), forKey: "key\(number)",
-        lifetime: number < 7 ? .seconds(5) : nil)
+        lifetime: number < 7 ? .seconds(5) : .standard)
     }
     try store.close()
     clock.advance(by: .seconds(5))
@@ -294,7 +295,7 @@ struct TrimTests {
   func predicate() throws {
     for number in 0..<20 {
       try store.setValue(
-        [UInt8](repeating: 1, count: number), forKey: "key\(number)", cost: UInt64(number))
+        [UInt8](repeating: 1, count: number), forKey: "key\(number)", cost: number)
       clock.advance(by: .seconds(1))
     }
     let time = clock.now().advanced(by: .seconds(-18))

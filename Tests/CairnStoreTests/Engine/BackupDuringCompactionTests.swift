@@ -42,7 +42,7 @@ struct BackupDuringCompactionTests {
     for number in 0..<1500 {
       try store.setValue(
         [UInt8](repeating: UInt8(number % 251), count: 20), forKey: "key\(number)",
-        lifetime: number % 9 == 0 ? .seconds(1 << 30) : nil)
+        lifetime: number % 9 == 0 ? .seconds(1 << 30) : .standard)
     }
     for number in stride(from: 0, to: 1500, by: 4) {
       try store.removeValue(forKey: "key\(number)")

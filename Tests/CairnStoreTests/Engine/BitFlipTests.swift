@@ -29,9 +29,9 @@ struct BitFlipTests {
           let metadata = flags & 8 != 0 ? generator.bytes(count: flags) : []
           try store.setValue(
             generator.bytes(count: flags * 3), forKey: "r\(round)f\(flags)",
-            lifetime: flags & 1 != 0 ? .seconds(1_000_000_000) : nil,
-            idleLimit: flags & 2 != 0 ? .seconds(1_000_000_000) : nil,
-            cost: flags & 4 != 0 ? 12 : nil, metadata: metadata,
+            cost: flags & 4 != 0 ? 12 : nil,
+            lifetime: flags & 1 != 0 ? .seconds(1_000_000_000) : .standard,
+            idleLimit: flags & 2 != 0 ? .seconds(1_000_000_000) : nil, metadata: metadata,
             durability: flags == 5 ? .durable : .process)
         }
         try store.setValue("twice", forKey: "overwritten")

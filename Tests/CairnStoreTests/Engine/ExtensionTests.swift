@@ -30,7 +30,7 @@ struct ExtensionTests: ExtensionSuite {
   func extends() throws {
     let store = try makeStore()
     let version = try store.setValue(
-      "v", forKey: "key", lifetime: .seconds(10), cost: 5, metadata: [1])
+      "v", forKey: "key", cost: 5, lifetime: .seconds(10), metadata: [1])
     clock.advance(by: .seconds(9))
     let before = try #require(try store.entry(forKey: "key"))
     #expect(try store.extendLifetime(forKey: "key", to: .seconds(10)))

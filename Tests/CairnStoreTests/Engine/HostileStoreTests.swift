@@ -119,6 +119,22 @@ struct HostileStoreTests {
     }
   }
 
+  @Test("A cost beyond what can be told is told as the greatest")
+  func extremeCost() throws {
+    var record = RecordHeader(kind: .put)
+    record.flags = .cost
+    record.keyByteCount = 1
+    for cost in [UInt64(Int.max), 1 << 63, .max] {
+      let directory = try TemporaryDirectory()
+      record.cost = cost
+      try Self.image(isClean: true, lastSequence: 1, records: [record]).write(to: directory.store)
+      let store = try Store(directory.store)
+      #expect(try store.info(forKey: "a")?.cost == .max)
+      #expect(try store.entry(forKey: "a")?.info.cost == .max)
+      try store.close()
+    }
+  }
+
   @Test("Batches whose counts are not those of their records")
   func hostileBatches() async {
     await #expect(processExitsWith: .success) {

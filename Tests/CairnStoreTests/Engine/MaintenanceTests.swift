@@ -152,7 +152,7 @@ struct MaintenanceTests {
       for number in 0..<20 {
         try store.setValue(
           [UInt8](repeating: 5, count: 1000), forKey: "\(expires ? session : 0) \(number)",
-          lifetime: expires ? .seconds(60) : nil)
+          lifetime: expires ? .seconds(60) : .standard)
         // Not before the first write, which is what asks for it.
         process.queue.runAll(dueAfter: .zero)
       }

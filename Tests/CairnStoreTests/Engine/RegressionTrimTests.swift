@@ -232,12 +232,12 @@ struct RegressionTrimTests {
       readOnly: false)
     held.withLock { $0 = store }
     for number in 0..<900 {
-      let lifetime: Duration? =
+      let lifetime: Lifetime =
         switch number {
         case 0: .seconds(1)
         case 1: .seconds(1000)
         case 899: .seconds(100)
-        default: nil
+        default: .standard
         }
       try store.setValue("v", forKey: "key\(number)", lifetime: lifetime)
     }

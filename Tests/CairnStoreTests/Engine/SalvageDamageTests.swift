@@ -70,7 +70,7 @@ struct SalvageDamageTests {
       default:
         try store.setValue(
           value(), forKey: key(),
-          lifetime: Bool.random(using: &generator) ? .seconds(1 << 30) : nil,
+          lifetime: Bool.random(using: &generator) ? .seconds(1 << 30) : .standard,
           metadata: generator.bytes(count: Int.random(in: 0...20, using: &generator)))
       }
     }

@@ -96,7 +96,8 @@ struct TrimEngineTests {
       .entry(key: Array("key\(number)".utf8), version: UInt64(number + 1), cause: cause)
     }
     for number in 0..<10 {
-      try store.setValue("v", forKey: "key\(number)", lifetime: number == 5 ? .seconds(50) : nil)
+      try store.setValue(
+        "v", forKey: "key\(number)", lifetime: number == 5 ? .seconds(50) : .standard)
     }
     #expect(
       try told { try store.trim(toCount: 8) } == [
@@ -251,7 +252,7 @@ struct TrimEngineTests {
           for number in 0..<200 where number % 2 == thread % 2 {
             try store.setValue(
               [UInt8](repeating: UInt8(number), count: number / 2), forKey: "k\(number)",
-              lifetime: number % 10 == 0 ? .zero : nil)
+              lifetime: number % 10 == 0 ? .seconds(0) : .standard)
           }
         }
       }

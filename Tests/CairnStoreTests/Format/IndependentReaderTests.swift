@@ -219,7 +219,9 @@ struct IndependentReaderTests {
       case 1: try store.setValue(value, forKey: key, lifetime: .seconds(50))
       case 2: try store.setValue(value, forKey: key, lifetime: .seconds(-1))
       case 3: try store.setValue(value, forKey: key, idleLimit: .milliseconds(index % 2))
-      case 4: try store.setValue(value, forKey: key, cost: random.next(), metadata: [UInt8](value))
+      case 4:
+        try store.setValue(
+          value, forKey: key, cost: Int(random.next() >> 1), metadata: [UInt8](value))
       case 5:
         try store.write(durability: index % 3 == 0 ? .durable : nil) { batch in
           for other in 0..<(1 + random.next() % 4) {
@@ -343,7 +345,8 @@ enum IndependentReader {
           metadata: hexadecimal(entry.metadata), sequence: entry.info.version,
           written: entry.info.written.millisecondsSinceEpoch,
           expiry: entry.info.expires?.millisecondsSinceEpoch,
-          idleLimit: entry.info.idleLimit.map { UInt64($0.milliseconds) }, cost: entry.info.cost))
+          idleLimit: entry.info.idleLimit.map { UInt64($0.milliseconds) },
+          cost: entry.info.cost.map { UInt64($0) }))
       return .next
     }
     return lines

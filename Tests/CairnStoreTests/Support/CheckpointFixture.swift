@@ -18,7 +18,7 @@ struct CheckpointFixture {
     for number in 0..<60 {
       try store.setValue(
         [UInt8](repeating: UInt8(number), count: 20), forKey: "key\(number)",
-        lifetime: number % 7 == 0 ? .seconds(1 << 30) : nil)
+        lifetime: number % 7 == 0 ? .seconds(1 << 30) : .standard)
     }
     for number in 0..<10 { try store.removeValue(forKey: "key\(number * 3)") }
     try store.setValue("again", forKey: "key50")

@@ -130,7 +130,7 @@ where Cache.Key == [UInt8], Cache.Value == [UInt8] {
       #expect(try left(of: 3) == [1])
       #expect(try cache.trim(olderThan: .seconds(3600), by: .write).count == 1)
     case .lifetimes:
-      func set(_ number: Int, lifetime: Duration) throws {
+      func set(_ number: Int, lifetime: Lifetime) throws {
         try cache.setValue(value(number), forKey: key(number), lifetime: lifetime)
       }
       guard let advance else {
@@ -138,7 +138,7 @@ where Cache.Key == [UInt8], Cache.Value == [UInt8] {
         break
       }
       try set(0, lifetime: .seconds(10))
-      try set(1, lifetime: .zero)
+      try set(1, lifetime: .seconds(0))
       try set(2, lifetime: .seconds(Int64.max))
       try cache.setValue(value(3), forKey: key(3), cost: 1)
       #expect(try left(of: 4) == [0, 2, 3] && cache.count() == 3)
@@ -155,7 +155,8 @@ where Cache.Key == [UInt8], Cache.Value == [UInt8] {
       guard let advance else { break }
       for number in 0..<2 {
         try cache.setValue(
-          value(number), forKey: key(number), cost: nil, lifetime: nil, idleLimit: .seconds(100))
+          value(number), forKey: key(number), cost: nil, lifetime: .standard,
+          idleLimit: .seconds(100))
       }
       for _ in 0..<3 {
         advance(.seconds(60))

@@ -221,7 +221,7 @@ struct DiskEventTests {
     #expect(statistics.trimEvictionCount == 1)
     #expect(statistics.evictionCount == 1)
     #expect(statistics.heldCount == 2)
-    #expect(UInt64(statistics.liveByteCount) == (try cache.totalCost()))
+    #expect(statistics.liveByteCount == (try cache.totalCost()))
     let store = try cache.storeStatistics()
     #expect(statistics.liveByteCount == store.liveByteCount)
     #expect(statistics.deadByteCount == store.deadByteCount)

@@ -113,7 +113,7 @@ struct DiskLimitTests {
     let cache: DiskCache<Int, [UInt8]> = try scene.cache()
     for number in 0..<10 {
       try cache.setValue(
-        [UInt8](repeating: 0, count: number), forKey: number, cost: UInt64(number * 10))
+        [UInt8](repeating: 0, count: number), forKey: number, cost: number * 10)
     }
     let summary = try cache.remove { key, info in
       key == 0 || info.valueByteCount ?? 0 > 7 || info.cost == 30
@@ -138,7 +138,7 @@ struct DiskLimitTests {
     try cache.setValue(1, forKey: "default")
     try cache.setValue(2, forKey: "short", lifetime: .seconds(10))
     try cache.setValue(3, forKey: "idle", idleLimit: .seconds(10))
-    try cache.setValue(4, forKey: "at once", lifetime: .zero)
+    try cache.setValue(4, forKey: "at once", lifetime: .seconds(0))
     #expect(try cache.value(forKey: "at once") == nil)
     #expect(try cache.count() == 3)
     scene.clock.advance(by: .milliseconds(9_500))

@@ -270,7 +270,7 @@ struct DiskOpeningTests {
   func generic() throws {
     func use<Cache: Caching<String, Int> & Trimming>(_ cache: Cache) throws -> [Int?] {
       try cache.setValue(1, forKey: "a")
-      try cache.setValue(2, forKey: "b", cost: 5, lifetime: nil, idleLimit: nil)
+      try cache.setValue(2, forKey: "b", cost: 5, lifetime: .standard, idleLimit: nil)
       try cache.setValues([(key: "c", value: 3), (key: "d", value: 4)])
       try cache.removeValue(forKey: "a")
       try cache.trim(toCount: 2)

@@ -94,21 +94,7 @@ struct UnreadableValueTests {
       try old.setValue("value", forKey: "other")
       try old.close()
     }
-    struct Failure: Error {}
-    func check<Cache: DiskCaching>(
-      _ cache: Cache,
-      load: (String, @escaping @Sendable () async throws -> String) async throws -> String
-    ) async throws where Cache.Key == String, Cache.Value == String {
-      #expect(throws: CacheError.self) { try cache.value(forKey: "key") }
-      let loaded = try await load("key") { "anew" }
-      #expect(loaded == "anew")
-      #expect(try cache.value(forKey: "key") == "anew")
-      let fails: @Sendable () async throws -> String = { throw Failure() }
-      var failure: (any Error)?
-      do { _ = try await load("other", fails) } catch { failure = error }
-      #expect(failure is Failure)
-      #expect(try !cache.contains("other"))
-    }
+    struct LoadFailure: Error {}
     let tag: UInt32 = hasOtherTag ? 2 : 1
     if inMemoryToo {
       let new = try TieredCache(
@@ -116,11 +102,25 @@ struct UnreadableValueTests {
         configuration: TieredCacheConfiguration(
           memory: MemoryCacheConfiguration(countLimit: 10, costLimit: nil), disk: .unlimited),
         keyCoder: .string, valueCoder: coder(tag: tag, decodes: hasOtherTag))
-      try await check(new) { try await new.value(forKey: $0, orLoad: $1) }
+      #expect(throws: CacheError.self) { try new.value(forKey: "key") }
+      let loaded = try await new.value(forKey: "key") { "anew" }
+      #expect(loaded == "anew")
+      #expect(try new.value(forKey: "key") == "anew")
+      await #expect(throws: LoadFailure.self) {
+        try await new.value(forKey: "other") { () -> String in throw LoadFailure() }
+      }
+      #expect(try !new.contains("other"))
       #expect(try new.statistics().disk.dropCount == 2)
     } else {
       let new = try cache(tag: tag, decodes: hasOtherTag)
-      try await check(new) { try await new.value(forKey: $0, orLoad: $1) }
+      #expect(throws: CacheError.self) { try new.value(forKey: "key") }
+      let loaded = try await new.value(forKey: "key") { "anew" }
+      #expect(loaded == "anew")
+      #expect(try new.value(forKey: "key") == "anew")
+      await #expect(throws: LoadFailure.self) {
+        try await new.value(forKey: "other") { () -> String in throw LoadFailure() }
+      }
+      #expect(try !new.contains("other"))
       #expect(try new.statistics().dropCount == 2)
     }
   }

@@ -139,11 +139,29 @@ struct MemoryCacheTests {
     numbers["a"] = 7
     #expect(numbers.totalCost() == 0)
     let closure: MemoryCache<String, Int> = scene.cache(
-      costing: { key, value in UInt64(key.utf8.count * value) })
+      costing: { key, value in key.utf8.count * value })
     closure["ab"] = 7
     #expect(closure.totalCost() == 14)
     closure.setValue(7, forKey: "ab", cost: 0)
     #expect(closure.totalCost() == 0)
+  }
+
+  @Test("Costs and limits of cost below 0 are as 0", arguments: [-1, Int.min])
+  func negativeCosts(cost: Int) async throws {
+    let cache: MemoryCache<String, Int> = scene.cache(
+      cost: cost, costing: { _, _ in cost })
+    #expect(cache.costLimit == 0)
+    cache["a"] = 1
+    cache.setValue(2, forKey: "b", cost: cost)
+    cache["c", cost: cost] = 3
+    _ = try await cache.value(forKey: "d") { 4 }
+    cache.setValue(5, forKey: "e", cost: 1)
+    #expect(cache.count() == 4 && cache.totalCost() == 0)
+    #expect(cache.info(forKey: "b")?.cost == 0)
+    cache.costLimit = 10
+    cache.costLimit = cost
+    #expect(cache.costLimit == 0 && cache.count() == 4)
+    #expect(cache.trim(toCost: cost) == TrimSummary(count: 4))
   }
 
   @Test("Statistics count what happened")
@@ -159,7 +177,7 @@ struct MemoryCacheTests {
     _ = cache["c"]
     _ = cache["c"]
     cache.removeValue(forKey: "c")
-    cache.setValue(1, forKey: "d", lifetime: .zero)
+    cache.setValue(1, forKey: "d", lifetime: .seconds(0))
     cache.trim(toCount: 0)
     let statistics = cache.statistics()
     #expect(statistics.hitCount == 3 && statistics.missCount == 1)
@@ -177,7 +195,7 @@ struct MemoryCacheTests {
     func fill<Cache: Caching<String, Int> & Trimming>(_ cache: Cache) throws(Cache.Failure) -> Int
     where Cache.Failure == Never {
       cache.setValue(1, forKey: "a")
-      cache.setValue(2, forKey: "b", cost: 3, lifetime: nil, idleLimit: nil)
+      cache.setValue(2, forKey: "b", cost: 3, lifetime: .standard, idleLimit: nil)
       cache.setValues([(key: "c", value: 3)])
       cache.removeValues(forKeys: ["a"])
       cache.trim(toCost: 100)

@@ -11,11 +11,11 @@ struct MemoryConcurrencyTests {
   struct Stamp: Sendable, Hashable {
     var key: Int
     var number: Int
-    var cost: UInt64
+    var cost: Int
   }
 
   static let countLimit = 150
-  static let costLimit: UInt64 = 1500
+  static let costLimit = 1500
 
   /// All calls at once, by threads of which each writes to keys of its own. So each thread knows of its
   /// keys what may be found: the value that it set last, until it is gone, and nothing from then on.
@@ -68,9 +68,10 @@ struct MemoryConcurrencyTests {
         switch random.below(40) {
         case 0..<14:
           let lifetime: Int64? = random.below(3) == 0 ? Int64(random.below(40)) : nil
-          let stamp = Stamp(key: key, number: step, cost: UInt64(random.below(30)))
+          let stamp = Stamp(key: key, number: step, cost: random.below(30))
           cache.setValue(
-            stamp, forKey: key, cost: stamp.cost, lifetime: lifetime.map { .milliseconds($0) },
+            stamp, forKey: key, cost: stamp.cost,
+            lifetime: lifetime.map { .milliseconds($0) } ?? .standard,
             idleLimit: random.below(5) == 0 ? .milliseconds(random.below(60)) : nil)
           mine[index] = stamp
           // The clock may have gone on until the call looked at it.
@@ -87,7 +88,7 @@ struct MemoryConcurrencyTests {
           check(cache.takeValue(forKey: key), index, since: before)
           mine[index] = nil
         case 28: cache.trim(toCount: random.below(Self.countLimit))
-        case 29: cache.trim(toCost: UInt64(1 + random.below(1500)), order: .largestFirst)
+        case 29: cache.trim(toCost: 1 + random.below(1500), order: .largestFirst)
         case 30:
           cache.trim(
             olderThan: .milliseconds(1 + random.below(30)),

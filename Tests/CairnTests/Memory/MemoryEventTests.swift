@@ -28,7 +28,7 @@ struct MemoryEventTests {
     cache.setValue(5, forKey: "d", lifetime: .seconds(1))
     scene.clock.advance(by: .seconds(1))
     _ = cache["d"]
-    cache.setValue(6, forKey: "c", lifetime: .zero)
+    cache.setValue(6, forKey: "c", lifetime: .seconds(0))
     cache["e"] = 7
     cache.trim(toCount: 0)
     cache["f"] = 8

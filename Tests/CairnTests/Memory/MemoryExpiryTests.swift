@@ -96,7 +96,7 @@ struct MemoryExpiryTests {
     let cache: MemoryCache<String, Int> = scene.cache(count: 2)
     cache["other"] = 0
     cache["a"] = 1
-    cache.setValue(2, forKey: "a", lifetime: duration)
+    cache.setValue(2, forKey: "a", lifetime: .after(duration))
     #expect(cache["a"] == nil)
     cache["a"] = 1
     cache.setValue(2, forKey: "a", idleLimit: duration)

@@ -7,7 +7,7 @@ private struct ModelCache {
   struct Entry {
     var key: Int
     var value: Int
-    var cost: UInt64
+    var cost: Int
     var written: Int64
     var accessed: Int64
     var expires: Int64?
@@ -17,7 +17,7 @@ private struct ModelCache {
   /// The one used longest ago first.
   var entries: [Entry] = []
   var countLimit: Int?
-  var costLimit: UInt64?
+  var costLimit: Int?
 
   mutating func drop(at now: Int64) {
     entries.removeAll { entry in
@@ -51,7 +51,7 @@ private struct ModelCache {
 
   mutating func trim(toCount count: Int) { entries.removeFirst(max(0, entries.count - count)) }
 
-  mutating func trim(toCost cost: UInt64) {
+  mutating func trim(toCost cost: Int) {
     while totalCost > cost { entries.removeFirst() }
   }
 
@@ -61,7 +61,7 @@ private struct ModelCache {
     }
   }
 
-  var totalCost: UInt64 { entries.reduce(0) { $0 + $1.cost } }
+  var totalCost: Int { entries.reduce(0) { $0 + $1.cost } }
 }
 
 @Suite("A cache in memory against a model")
@@ -71,7 +71,7 @@ struct MemoryModelTests {
     let scene = MemoryScene()
     var random = FuzzRandom(seed: TestSeed.current &+ UInt64(run))
     let countLimit = run % 3 == 0 ? nil : 1 + random.below(12)
-    let costLimit = run % 4 == 0 ? nil : UInt64(10 + random.below(60))
+    let costLimit = run % 4 == 0 ? nil : 10 + random.below(60)
     let cache: MemoryCache<Int, Int> = scene.cache(count: countLimit, cost: costLimit)
     var model = ModelCache(countLimit: countLimit, costLimit: costLimit)
     let inserted = Record<Int>()
@@ -92,13 +92,13 @@ struct MemoryModelTests {
       switch random.below(22) {
       case 0..<7:
         let entry = ModelCache.Entry(
-          key: key, value: step, cost: UInt64(random.below(16)), written: now, accessed: now,
+          key: key, value: step, cost: random.below(16), written: now, accessed: now,
           expires: random.below(3) == 0 ? now + Int64(random.below(50)) : nil,
           idle: random.below(3) == 0 ? Int64(random.below(30)) : nil)
         model.set(entry)
         cache.setValue(
           entry.value, forKey: key, cost: entry.cost,
-          lifetime: entry.expires.map { .milliseconds($0 - now) },
+          lifetime: entry.expires.map { .milliseconds($0 - now) } ?? .standard,
           idleLimit: entry.idle.map { .milliseconds($0) })
         if !model.entries.contains(where: { $0.value == step }) { taken.append(step) }
       case 7..<12: #expect(cache.value(forKey: key) == model.read(key, at: now))
@@ -116,7 +116,7 @@ struct MemoryModelTests {
           model.removeLargest { $0.entries.count > count }
         }
       case 15:
-        let cost = UInt64(1 + random.below(80))
+        let cost = 1 + random.below(80)
         if random.below(2) == 0 {
           cache.trim(toCost: cost)
           model.trim(toCost: cost)

@@ -10,7 +10,7 @@ struct MemoryTrimTests {
   func filled() -> MemoryCache<Int, Int> {
     let cache: MemoryCache<Int, Int> = scene.cache()
     for number in 0..<10 {
-      cache.setValue(number, forKey: number, cost: UInt64(number * 7 % 10 + 1) * 10)
+      cache.setValue(number, forKey: number, cost: (number * 7 % 10 + 1) * 10)
       scene.clock.advance(by: .seconds(1))
     }
     return cache

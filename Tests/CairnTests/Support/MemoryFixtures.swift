@@ -17,7 +17,7 @@ struct MemoryScene: Sendable {
 
   /// A cache with these limits, and what else the test wants.
   func cache<Key: Hashable & Sendable, Value: Sendable>(
-    count: Int? = nil, cost: UInt64? = nil,
+    count: Int? = nil, cost: Int? = nil,
     _ change: (inout MemoryCacheConfiguration) -> Void = { _ in }
   ) -> MemoryCache<Key, Value> {
     cache(count: count, cost: cost, costing: nil, change)
@@ -25,7 +25,7 @@ struct MemoryScene: Sendable {
 
   /// A cache whose values cost what the closure says.
   func cache<Key: Hashable & Sendable, Value: Sendable>(
-    count: Int? = nil, cost: UInt64? = nil, costing: (@Sendable (Key, Value) -> UInt64)?,
+    count: Int? = nil, cost: Int? = nil, costing: (@Sendable (Key, Value) -> Int)?,
     _ change: (inout MemoryCacheConfiguration) -> Void = { _ in }
   ) -> MemoryCache<Key, Value> {
     var configuration = MemoryCacheConfiguration(countLimit: count, costLimit: cost)

@@ -15,11 +15,11 @@ final class TieredScene: Sendable {
 
   /// A cache with these limits and coders, and what else the test wants.
   func cache<Key: Hashable & Sendable, Value: Sendable>(
-    keys: KeyCoder<Key>, values: ValueCoder<Value>, held: Int? = nil, cost: UInt64? = nil,
+    keys: KeyCoder<Key>, values: ValueCoder<Value>, held: Int? = nil, cost: Int? = nil,
     count: Int? = nil, bytes: Int? = nil,
     files: (any FileSystem)? = nil, path: String? = nil,
     _ change: (inout TieredCacheConfiguration) -> Void = { _ in },
-    costing: (@Sendable (Key, Value) -> UInt64)? = nil
+    costing: (@Sendable (Key, Value) -> Int)? = nil
   ) throws(CacheError) -> TieredCache<Key, Value> {
     var configuration = TieredCacheConfiguration(
       memory: MemoryCacheConfiguration(countLimit: held, costLimit: cost),
@@ -38,9 +38,9 @@ final class TieredScene: Sendable {
 
   /// The same with the standard coders.
   func cache<Key: Hashable & Sendable & Codable, Value: Sendable & Codable>(
-    held: Int? = nil, cost: UInt64? = nil, count: Int? = nil, bytes: Int? = nil,
+    held: Int? = nil, cost: Int? = nil, count: Int? = nil, bytes: Int? = nil,
     _ change: (inout TieredCacheConfiguration) -> Void = { _ in },
-    costing: (@Sendable (Key, Value) -> UInt64)? = nil
+    costing: (@Sendable (Key, Value) -> Int)? = nil
   ) throws(CacheError) -> TieredCache<Key, Value> {
     try cache(
       keys: .standard, values: .standard, held: held, cost: cost, count: count, bytes: bytes,

@@ -44,6 +44,23 @@ struct TieredCacheTests {
     #expect(try cache.statistics().memory.hitCount == 2)
   }
 
+  @Test("Costs below 0 are as 0 in both tiers; the greatest one is kept")
+  func extremeCosts() throws {
+    let cache: TieredCache<String, String> = try scene.cache()
+    try cache.setValue("x", forKey: "negative", cost: -1)
+    try cache.setValue("x", forKey: "greatest", cost: .max)
+    try cache.setValue("x", forKey: "too", cost: .max)
+    #expect(cache.memory.totalCost() == .max)
+    cache.memory.removeAll()
+    for (key, cost) in [("negative", 0), ("greatest", Int.max), ("too", .max)] {
+      #expect(try cache.value(forKey: key) == "x")
+      #expect(try cache.memory.info(forKey: key)?.cost == cost)
+      #expect(try cache.disk.info(forKey: key)?.cost == cost)
+    }
+    #expect(cache.memory.totalCost() == .max)
+    #expect(try cache.trim(toCost: -1).count == 3)
+  }
+
   @Test("YYCache and TMCache: a promotion lost the cost; PINCache: and the lifetime")
   func promotion() throws {
     let cache: TieredCache<String, String> = try scene.cache(cost: 100)
@@ -66,7 +83,7 @@ struct TieredCacheTests {
   @Test("A costing closure counts for what is set and for what comes from disk")
   func costing() throws {
     let cache: TieredCache<String, Int> = try scene.cache(
-      costing: { UInt64($0.utf8.count) + UInt64($1) })
+      costing: { $0.utf8.count + $1 })
     try cache.setValue(10, forKey: "ab")
     #expect(cache.memory.totalCost() == 12)
     cache.memory.removeAll()
@@ -79,7 +96,7 @@ struct TieredCacheTests {
     let cache: TieredCache<String, Int> = try scene.cache { $0.disk.store.lifetime = .seconds(10) }
     try cache.setValue(1, forKey: "configured")
     try cache.setValue(2, forKey: "own", lifetime: .seconds(20))
-    try cache.setValue(3, forKey: "over", lifetime: .zero)
+    try cache.setValue(3, forKey: "over", lifetime: .seconds(0))
     #expect(try cache.value(forKey: "over") == nil)
     scene.advance(by: .seconds(9))
     #expect(try cache.value(forKey: "configured") == 1)
@@ -131,7 +148,7 @@ struct TieredCacheTests {
   @Test("A trim of the memory alone leaves the disk as it is")
   func memoryTrims() throws {
     let cache: TieredCache<Int, Int> = try scene.cache()
-    for number in 0..<10 { try cache.setValue(number, forKey: number, cost: UInt64(number)) }
+    for number in 0..<10 { try cache.setValue(number, forKey: number, cost: number) }
     #expect(cache.memory.trim(toCount: 8).count == 2)
     #expect(cache.memory.trim(toCost: 20, order: .largestFirst).count == 3)
     scene.clock.advance(by: .seconds(5))

@@ -53,7 +53,7 @@ struct TieredCoherenceTests {
   func writes() throws {
     let cache: TieredCache<String, Int> = try scene.cache()
     func entry(_ value: Int) -> PublishedEntry<String, Int> {
-      PublishedEntry(value, key("a"), nil, nil, nil, cache.held)
+      PublishedEntry(value, key("a"), nil, .standard, nil, cache.held)
     }
     for dropsNewer in [false, true] {
       let first = entry(1)
@@ -77,7 +77,7 @@ struct TieredCoherenceTests {
   func removedWrite() throws {
     let cache: TieredCache<String, Int> = try scene.cache()
     for removesAll in [false, true] {
-      let entry = PublishedEntry(1, key("a"), nil, nil, nil, cache.held)
+      let entry = PublishedEntry(1, key("a"), nil, .standard, nil, cache.held)
       let version = try cache.disk.setValue(1, forKey: "a")
       if removesAll { try cache.removeAll() } else { try cache.removeValue(forKey: "a") }
       cache.held.publish(entry, version: version)
@@ -89,7 +89,7 @@ struct TieredCoherenceTests {
   func absence() throws {
     let cache: TieredCache<String, Int> = try scene.cache()
     let version = try cache.disk.setValue(1, forKey: "a")
-    let entry = PublishedEntry(1, key("a"), nil, nil, nil, cache.held)
+    let entry = PublishedEntry(1, key("a"), nil, .standard, nil, cache.held)
     let ticket = cache.held.ticket(forKey: key("a"))
     // It went, and memory was not told of that yet.
     #expect(cache.held.noteAbsent(key("a")) == nil)
@@ -102,7 +102,7 @@ struct TieredCoherenceTests {
   func monotony(way: Int) throws {
     let cache: TieredCache<String, Int> = try scene.cache()
     let old = try cache.disk.setValue(1, forKey: "a")
-    let entry = PublishedEntry(1, key("a"), nil, nil, nil, cache.held)
+    let entry = PublishedEntry(1, key("a"), nil, .standard, nil, cache.held)
     let ticket = cache.held.ticket(forKey: key("a"))
     let promoted = cache.held.promote(1, forKey: key("a"), ticket: ticket, version: old)
     #expect(promoted)

@@ -154,8 +154,8 @@ struct TieredConcurrencyTests {
             }
           } catch { faults.add("\(error)") }
         }
-        let lifetime: Duration? =
-          trial.expires && random.below(2) == 0 ? .milliseconds(1 + random.below(20)) : nil
+        let lifetime: Lifetime =
+          trial.expires && random.below(2) == 0 ? .milliseconds(1 + random.below(20)) : .standard
         let idleLimit: Duration? =
           trial.idles && random.below(2) == 0 ? .milliseconds(1 + random.below(20)) : nil
         switch random.below(40) {

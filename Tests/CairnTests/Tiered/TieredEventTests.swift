@@ -133,7 +133,7 @@ struct TieredEventTests {
     #expect(values["memory.count"] == 1 && values["disk.count"] == 3)
     #expect(values["memory.evictions.count"] == 4)
     #expect(values["disk.insertions"] == 3)
-    #expect(try values["disk.liveBytes"] == cache.totalCost())
+    #expect(try values["disk.liveBytes"] == UInt64(cache.totalCost()))
     let empty: TieredCache<Int, Int> = try scene.cache(
       keys: .standard, values: .standard, path: scene.disk("b"))
     #expect(try empty.statistics().hitRatio == nil)

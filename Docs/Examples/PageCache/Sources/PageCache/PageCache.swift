@@ -21,6 +21,8 @@ struct PageCache: Sendable {
 
   /// A page that may be no older than `age`.
   func page(_ url: String, noOlderThan age: Duration) async throws -> Page {
-    try await cache.value(forKey: url, lifetime: age) { [origin] in try await origin.fetch(url) }
+    try await cache.value(forKey: url, lifetime: .after(age)) { [origin] in
+      try await origin.fetch(url)
+    }
   }
 }

@@ -50,7 +50,8 @@ public struct CairnPersistDriver: PersistDriver {
     let data = try JSONEncoder().encode(value)
     let result = try await cache.perform { [durability] (cache) throws(CacheError) in
       try cache.compareAndSet(
-        data, forKey: key, expecting: nil, lifetime: expires, durability: durability)
+        data, forKey: key, expecting: nil, lifetime: expires.map { .after($0) } ?? .standard,
+        durability: durability)
     }
     if case .mismatch = result { throw PersistError.duplicate }
   }
@@ -58,7 +59,11 @@ public struct CairnPersistDriver: PersistDriver {
   /// Sets the value of a key. Where `expires` is `nil`, a value that is there keeps its time of expiry.
   public func set(key: String, value: some Codable & Sendable, expires: Duration?) async throws {
     let data = try JSONEncoder().encode(value)
-    try await replace(key, expires: expires) { _ in (data, ()) }
+    _ = try await cache.perform { [durability] cache in
+      try cache.update(
+        forKey: key, lifetime: expires.map { .after($0) }, durability: durability
+      ) { _ in data }
+    }
   }
 
   /// The value of a key, or `nil` where there is none or it has expired.
@@ -74,7 +79,7 @@ public struct CairnPersistDriver: PersistDriver {
   public func getWithTTL<Object: Codable & Sendable>(
     key: String, as type: Object.Type
   ) async throws -> (object: Object, ttl: Duration?)? {
-    try cache.entry(forKey: key).map { (try Self.decode($0.value), lifetime(of: $0)) }
+    try cache.entry(forKey: key).map { (try Self.decode($0.value), timeToLive(of: $0)) }
   }
 
   /// Removes the value of a key, if there is one.
@@ -108,37 +113,22 @@ public struct CairnPersistDriver: PersistDriver {
     key: String, as type: Object.Type, expires: Duration? = nil,
     _ change: @escaping @Sendable (Object?) throws -> Object
   ) async throws -> Object {
-    try await replace(key, expires: expires) { data in
-      let object = try change(data.map { try Self.decode($0) })
-      return (try JSONEncoder().encode(object), object)
+    try await cache.perform { [durability] cache in
+      let updated = try cache.update(
+        forKey: key, lifetime: expires.map { .after($0) }, durability: durability
+      ) { data in
+        try JSONEncoder().encode(change(data.map { try Self.decode($0) }))
+      }
+      // There is one: nothing was to be removed.
+      guard let updated else { throw PersistError.invalidConversion }
+      return try Self.decode(updated.value)
     }
   }
 
   // MARK: How
 
-  /// Replaces what a key has by what `make` makes of it, if nobody has written the key meanwhile; else begins
-  /// again.
-  private func replace<Result: Sendable>(
-    _ key: String, expires: Duration?,
-    by make: @escaping @Sendable (Data?) throws -> (data: Data, result: Result)
-  ) async throws -> Result {
-    // `perform` throws nothing but errors of the cache, so those of `make` are carried through it.
-    try await cache.perform { cache in
-      Swift.Result {
-        while true {
-          let entry = try cache.entry(forKey: key)
-          let (data, result) = try make(entry?.value)
-          let written = try cache.compareAndSet(
-            data, forKey: key, expecting: entry?.info.version,
-            lifetime: expires ?? entry.flatMap(lifetime), durability: durability)
-          if case .stored = written { return result }
-        }
-      }
-    }.get()
-  }
-
   /// How long an entry will live; `nil`: for ever.
-  private func lifetime(of entry: CacheEntry<String, Data>) -> Duration? {
+  private func timeToLive(of entry: CacheEntry<String, Data>) -> Duration? {
     entry.info.expires.map { expires in
       let now = cache.configuration.store.clock.now()
       return .milliseconds(expires.millisecondsSinceEpoch - now.millisecondsSinceEpoch)

@@ -26,14 +26,14 @@ public struct ResponseCache: Service {
   ///   - countLimit: how many responses there may be. The least recently used go.
   ///   - memoryByteLimit: how many bytes of bodies are held in memory.
   public static func open(
-    path: String, countLimit: Int, memoryByteLimit: UInt64
+    path: String, countLimit: Int, memoryByteLimit: Int
   ) async throws -> ResponseCache {
     let configuration = TieredCacheConfiguration(
       memory: MemoryCacheConfiguration(countLimit: nil, costLimit: memoryByteLimit),
       disk: DiskCacheConfiguration(countLimit: countLimit, byteLimit: nil))
     return ResponseCache(
       cache: try await .open(path: path, configuration: configuration) { _, response in
-        UInt64(response.body.readableBytes)
+        response.body.readableBytes
       })
   }
 
@@ -46,7 +46,7 @@ public struct ResponseCache: Service {
     _ handler: @escaping @Sendable (Request, Context) async throws -> CachedResponse
   ) -> @Sendable (Request, Context) async throws -> CachedResponse {
     { [cache] request, context in
-      try await cache.value(forKey: request.uri.string, lifetime: lifetime) {
+      try await cache.value(forKey: request.uri.string, lifetime: .after(lifetime)) {
         try await handler(request, context)
       }
     }

@@ -1,0 +1,66 @@
+extension Store {
+  /// Changes the value of a key in one call, so that no change is lost that others make at the same time.
+  ///
+  ///     try store.update(forKey: "visits") { value in
+  ///       let count = value.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
+  ///       return Array(String(count + 1).utf8)
+  ///     }
+  ///
+  /// The new value is written only if nobody has written the key since the old one was read; else all of it
+  /// begins again. So `change` may be called more than once, and must have no side effects. It is called under
+  /// no lock, and may use the store.
+  ///
+  /// - Parameters:
+  ///   - key: 1 to 65,535 bytes.
+  ///   - cost: as with `setValue`; `nil`: the one that the entry has.
+  ///   - lifetime: how long the entry lives from now on; `nil`: until the end that it has. One that is not
+  ///     there gets what the configuration says.
+  ///   - idleLimit: as with `setValue`; `nil`: the one that the entry has, else as the configuration says.
+  ///   - metadata: bytes kept beside the value; `nil`: those that the entry has.
+  ///   - durability: `nil`: the configuration's.
+  ///   - change: makes the new value of the one that is there; of `nil` where there is none. `nil` removes it.
+  /// - Returns: the new value and its version; `nil` where there is none now. Where there was none either,
+  ///   nothing was written.
+  /// - Throws: what `change` throws, unchanged; as `entry(forKey:)`, so `corrupt` where the value is damaged:
+  ///   nothing was written then. Else as `setValue` and `compareAndRemove`.
+  /// - Complexity: O(key + value) for each round. Of those who write a key at once, one gets on with each.
+  @inlinable
+  @discardableResult
+  public func update(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, cost: Int? = nil,
+    lifetime: Lifetime? = nil, idleLimit: Duration? = nil, metadata: [UInt8]? = nil,
+    durability: Durability? = nil, _ change: (_ value: [UInt8]?) throws -> [UInt8]?
+  ) throws -> (value: [UInt8], version: UInt64)? {
+    try key.withBytes { (key) throws in
+      try update(
+        key, cost: cost, lifetime: lifetime, idleLimit: idleLimit, metadata: metadata,
+        durability: durability, change)
+    }
+  }
+
+  @usableFromInline
+  func update(
+    _ key: RawSpan, cost: Int?, lifetime: Lifetime?, idleLimit: Duration?, metadata: [UInt8]?,
+    durability: Durability?, _ change: (_ value: [UInt8]?) throws -> [UInt8]?
+  ) throws -> (value: [UInt8], version: UInt64)? {
+    while true {
+      let entry = try engine.entry(forKey: key)
+      guard let value = try change(entry?.value) else {
+        guard let version = entry?.info.version else { return nil }
+        if try engine.removeValue(forKey: key, expecting: version, durability: durability) {
+          return nil
+        }
+        continue
+      }
+      let attributes = EntryAttributes(
+        cost: cost, lifetime: lifetime, idleLimit: idleLimit,
+        metadata: metadata ?? entry?.metadata ?? [], keeping: entry?.info)
+      let result = try value.withBytes { (bytes) throws(StoreError) in
+        try engine.compareAndSet(
+          bytes, forKey: key, expecting: entry?.info.version, attributes: attributes,
+          durability: durability)
+      }
+      if case .stored(let version) = result { return (value, version) }
+    }
+  }
+}

@@ -1,0 +1,107 @@
+import CairnStore
+import FuzzSupport
+import Testing
+
+@Suite("Lifetimes")
+struct LifetimeTests {
+  let directory: TemporaryDirectory
+  let clock = ManualClock()
+  let store: Store
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    var configuration = StoreConfiguration.small(clock: clock)
+    configuration.lifetime = .seconds(100)
+    store = try Store(directory.store, configuration)
+  }
+
+  @Test("However it is written, an equal length is an equal lifetime")
+  func units() {
+    #expect(Lifetime.seconds(86_400) == .after(.seconds(86_400)))
+    #expect(Lifetime.milliseconds(86_400_000) == .days(1))
+    #expect(Lifetime.minutes(1440) == .hours(24) && Lifetime.hours(24) == .days(1))
+    #expect(Lifetime.seconds(0.5) == .milliseconds(500))
+    #expect(Lifetime.seconds(UInt64(7)) == .seconds(Int8(7)))
+    // Rounded down, as all times are.
+    #expect(Lifetime.seconds(0.0019) == .milliseconds(1))
+    #expect(Lifetime.seconds(-0.0011) == .milliseconds(-2))
+    #expect(Lifetime.after(.microseconds(1999)) == .milliseconds(1))
+    #expect(Lifetime.standard != .unlimited && Lifetime.seconds(0) != .standard)
+    #expect(Lifetime.until(Timestamp(millisecondsSinceEpoch: 5)) != .milliseconds(5))
+  }
+
+  @Test("What is too long or too short to be expressed is cut, and never traps")
+  func extremes() {
+    let longest = Lifetime.milliseconds(Int64.max)
+    #expect(Lifetime.days(Int.max) == longest && Lifetime.seconds(UInt64.max) == longest)
+    #expect(Lifetime.seconds(Double.infinity) == longest && Lifetime.seconds(1e300) == longest)
+    #expect(Lifetime.after(.seconds(Int64.max)) == longest)
+    let shortest = Lifetime.milliseconds(Int64.min)
+    #expect(Lifetime.hours(Int.min) == shortest && Lifetime.minutes(Int.min) == shortest)
+    #expect(Lifetime.seconds(-Double.infinity) == shortest)
+    #expect(Lifetime.seconds(Double.nan) == .seconds(0))
+  }
+
+  /// Lifetimes with the ends that they lead to for what is written at the start of the clock.
+  static let ends: [(Lifetime, Timestamp?)] = [
+    (.standard, ManualClock.start.advanced(by: .seconds(100))),
+    (.unlimited, nil),
+    (.seconds(7), ManualClock.start.advanced(by: .seconds(7))),
+    (
+      .until(ManualClock.start.advanced(by: .seconds(9))),
+      ManualClock.start.advanced(by: .seconds(9))
+    ),
+    (.days(Int.max), .distantFuture),
+    (.until(.distantFuture), .distantFuture),
+  ]
+
+  @Test("Each form of write takes each lifetime", arguments: ends)
+  func writes(lifetime: Lifetime, end: Timestamp?) throws {
+    try store.setValue("v", forKey: "set", lifetime: lifetime)
+    _ = try store.compareAndSet("v", forKey: "compared", expecting: nil, lifetime: lifetime)
+    try store.write { try $0.setValue("v", forKey: "in a batch", lifetime: lifetime) }
+    for key in ["set", "compared", "in a batch"] {
+      #expect(try #require(try store.info(forKey: key)).expires == end)
+    }
+  }
+
+  @Test("Without one, it is as the configuration says")
+  func standard() throws {
+    try store.setValue("v", forKey: "key")
+    clock.advance(by: .seconds(99))
+    #expect(try store.contains("key"))
+    clock.advance(by: .seconds(1))
+    #expect(try !store.contains("key"))
+  }
+
+  @Test("An unlimited one outlives the configuration's, also after a reopening")
+  func unlimited() throws {
+    try store.setValue("v", forKey: "key", lifetime: .unlimited)
+    try store.close()
+    clock.advance(by: .seconds(1000))
+    let store = try Store(directory.store, .small(clock: clock))
+    #expect(try store.contains("key"))
+  }
+
+  @Test("An end that is not in the future has come", arguments: [0, -1, -1000])
+  func pastEnd(seconds: Int) throws {
+    try store.setValue("old", forKey: "key")
+    let end = ManualClock.start.advanced(by: .seconds(seconds))
+    try store.setValue("new", forKey: "key", lifetime: .until(end))
+    #expect(try store.value(forKey: "key") == nil)
+    #expect(try store.removeExpired().count == 1)
+  }
+
+  @Test("An overwrite can keep the end that the entry had")
+  func keptEnd() throws {
+    try store.setValue("one", forKey: "key", lifetime: .seconds(10))
+    clock.advance(by: .seconds(4))
+    let info = try #require(try store.info(forKey: "key"))
+    let end = try #require(info.expires)
+    _ = try store.compareAndSet(
+      "two", forKey: "key", expecting: info.version, lifetime: .until(end))
+    #expect(try store.info(forKey: "key")?.expires == end)
+    clock.advance(by: .seconds(6))
+    #expect(try store.value(forKey: "key") == nil)
+  }
+}
