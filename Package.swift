@@ -29,7 +29,7 @@ let package = Package(
     .target(name: "CCairn"),
     // The store: bytes in, bytes out. No Foundation.
     .target(name: "CairnStore", dependencies: ["CCairn"], swiftSettings: settings),
-    // What `import Cairn` gives: the store and its bridges to Foundation.
+    // What `import Cairn` gives: the caches, and the store with its bridges to Foundation.
     .target(name: "Cairn", dependencies: ["CairnStore"], swiftSettings: settings),
     // How the commands write text, numbers and progress.
     .target(name: "CommandText", swiftSettings: settings),

@@ -14,8 +14,8 @@ struct LimitSamples {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
         var disk = DiskCacheConfiguration(countLimit: 100_000, byteLimit: 1 << 30)
-        disk.store.lifetime = .seconds(7 * 86_400)
-        disk.store.idleLimit = .seconds(86_400)
+        disk.lifetime = .seconds(7 * 86_400)
+        disk.idleLimit = .seconds(86_400)
         let memory = MemoryCacheConfiguration(countLimit: nil, costLimit: 64 << 20)
         let thumbnails = try TieredCache<String, [UInt8]>(
           name: "thumbnails", configuration: TieredCacheConfiguration(memory: memory, disk: disk))

@@ -15,7 +15,10 @@ struct ReadmeSamples {
           try batch.setValue("1", forKey: "counter")
           try batch.removeValue(forKey: "session/0")
         }
-        try store.forEachKey(prefix: "session/") { key in .next }
+        try store.forEachKey(prefix: "session/") { key in
+          if let name = String(copying: key) { print(name) }
+          return .next
+        }
         try store.close()
 
         #expect(user == Array("alice".utf8))
@@ -35,7 +38,7 @@ struct ReadmeSamples {
         let about = Page(title: "About", body: "us")
 
         let configuration = TieredCacheConfiguration(
-          memory: MemoryCacheConfiguration(countLimit: nil, costLimit: 64 << 20),
+          memory: MemoryCacheConfiguration(countLimit: 10_000, costLimit: nil),
           disk: DiskCacheConfiguration(countLimit: 100_000, byteLimit: 1 << 30))
         let pages = try TieredCache<String, Page>(name: "pages", configuration: configuration)
         let page = try await pages.value(forKey: url, lifetime: .seconds(3600)) {

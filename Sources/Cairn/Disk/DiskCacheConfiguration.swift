@@ -27,6 +27,33 @@ public struct DiskCacheConfiguration: Sendable {
   /// What happens where the store is found corrupt when it is opened. Default `.refuse`.
   public var corruptStorePolicy: CorruptStorePolicy = .refuse
 
+  /// How many entries there may be; `nil`: any number. The same as the option of that name in `store`.
+  public var countLimit: Int? {
+    get { store.countLimit }
+    set { store.countLimit = newValue }
+  }
+
+  /// How many bytes they may take, keys and metadata included; `nil`: any number. The same as
+  /// `liveByteLimit` in `store`.
+  public var byteLimit: Int? {
+    get { store.liveByteLimit }
+    set { store.liveByteLimit = newValue }
+  }
+
+  /// How long an entry lives that is given no lifetime; `nil`, the default: for ever. The same as the
+  /// option of that name in `store`.
+  public var lifetime: Duration? {
+    get { store.lifetime }
+    set { store.lifetime = newValue }
+  }
+
+  /// How long an entry may go unread and unwritten that is given no idle limit; `nil`, the default: for
+  /// ever. The same as the option of that name in `store`.
+  public var idleLimit: Duration? {
+    get { store.idleLimit }
+    set { store.idleLimit = newValue }
+  }
+
   /// How many of the asynchronous methods are at work at once, each on a thread of its own; the others wait in line.
   /// Default 16. The same as the option of that name in `store`.
   public var concurrentCallLimit: Int {

@@ -2,9 +2,9 @@ internal import Synchronization
 
 /// An open store: what holds the parts together. `Store` is its public face.
 ///
-/// Locks, in the order in which they may be taken: `eviction`, `maintenance`, `switching`, `manifest`, `appender`, then those
-/// inside the index, the segment table and the recency clock. `commits` is held alone and briefly.
-/// System calls happen under the first five, never under a lock of the index.
+/// Locks, in the order in which they may be taken: `eviction`, `maintenance`, `switching`, `manifest`,
+/// `appender`, then those inside the index, the segment table and the recency clock; `commits` alone. The
+/// rest of the rules is in Docs/Architecture.md.
 @usableFromInline
 package final class Engine: Sendable {
   let path: String

@@ -42,7 +42,9 @@ public struct StoreConfiguration: Sendable {
   /// How many entries there may be; `nil`, the default: any number.
   ///
   /// A write returns only when the limit holds: the least recently used entries go, to the very
-  /// order of accesses. Entries that have expired count until they are removed.
+  /// order of accesses. Entries that have expired count until they are removed. Several go at a time, so that
+  /// not every write has to look for one: up to a hundredth of the limit below it, 64 entries or 64 KiB at
+  /// most.
   ///
   /// Where nothing can be removed, since a disk has no room even for that, the write that found it
   /// so stands; those after it throw and write nothing until the limit holds again.

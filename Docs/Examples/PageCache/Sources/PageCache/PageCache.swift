@@ -7,7 +7,7 @@ struct PageCache: Sendable {
 
   init(directory: String, origin: Origin, countLimit: Int) throws(CacheError) {
     var disk = DiskCacheConfiguration(countLimit: countLimit, byteLimit: 256 << 20)
-    disk.store.lifetime = .seconds(60)
+    disk.lifetime = .seconds(60)
     // Room for half of them: the others are read from disk.
     let memory = MemoryCacheConfiguration(countLimit: countLimit / 2, costLimit: nil)
     cache = try TieredCache(
