@@ -7,7 +7,8 @@ public import CairnStore
 /// that is cancelled before the work began gets `cancelled` at once, and nothing was done. Once begun, the work
 /// goes on to its end, and the call returns what came of it: it could not be undone.
 ///
-/// What ends a program is not given up: ``performSync()`` and ``performClose()`` do their work in a cancelled task too.
+/// What ends a program is not given up: ``performSync()`` and ``performClose()`` do their work in a cancelled task too, and
+/// the latter waits for no other call.
 public protocol DiskCaching<Key, Value>: Caching, Trimming where Failure == CacheError {
   /// Does any work with the cache off the threads that tasks run on, where it throws nothing but errors of the
   /// cache, and says so: `{ (cache) throws(CacheError) in … }`.

@@ -39,7 +39,7 @@ extension DiskCache {
     let found = try orDropped(key) { () throws(CacheError) in try value(forKey: key) }
     if let found { return found }
     return try await loadValue(forKey: key, load) { [self] in
-      try orDropped(key) { () throws(CacheError) in
+      try orDropped(key, counts: false) { () throws(CacheError) in
         try fetch(key, counts: false) { (record) throws(CacheError) in try decode(record) }
       }
     } keep: { [events] (_, write) throws(CacheError) in

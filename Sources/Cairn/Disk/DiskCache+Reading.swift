@@ -277,21 +277,33 @@ extension DiskCache {
     try drop(key, version: version, error)
   }
 
-  /// Calls `read`; where that throws since the value cannot be made sense of, the value is removed,
-  /// whatever the policy: who asks can make it anew.
+  /// Calls `read`; where that throws since the value cannot be made sense of, it is none, and is removed,
+  /// whatever the policy: who asks can make it anew. Where it cannot be removed, the log tells why.
+  ///
+  /// - Parameter counts: whether it is a miss.
   @usableFromInline
   func orDropped<Result>(
-    _ key: Key, _ read: () throws(CacheError) -> Result?
+    _ key: Key, counts: Bool = true, _ read: () throws(CacheError) -> Result?
   ) throws(CacheError) -> Result? {
     do throws(CacheError) { return try read() } catch {
+      let version: UInt64
       switch error {
-      case .changedType(let version, _, _), .undecodableValue(let version, _):
+      case .changedType(let found, _, _), .undecodableValue(let found, _): version = found
+      default: throw error
+      }
+      if counts { events.counters.misses.add() }
+      do throws(CacheError) {
         try keyCoder.encode(key) { (key) throws(CacheError) in
           try drop(key, version: version, error)
         }
-        return nil
-      default: throw error
+      } catch .store(.closed(let path)) {
+        throw .store(.closed(path: path))
+      } catch .store(.usedAfterFork(let path)) {
+        throw .store(.usedAfterFork(path: path))
+      } catch {
+        events.tellLog("a value that cannot be made sense of could not be removed: \(error)")
       }
+      return nil
     }
   }
 

@@ -19,7 +19,7 @@ extension DiskCache {
   ///   - durability: `nil`: the configuration's.
   ///   - change: makes the new value of the one that is there; of `nil` where there is none. `nil` removes it.
   /// - Returns: the new value and its version; `nil` where there is none now. Where there was none either,
-  ///   nothing was written.
+  ///   nothing was written, nor made durable.
   /// - Throws: what `change` throws, unchanged; as `value(forKey:)`, so also where a value is damaged or cannot
   ///   be decoded and is kept: nothing was written then. Else as `setValue`.
   /// - Complexity: O(key + value) for each round. Of those who write a key at once, one gets on with each.

@@ -82,7 +82,8 @@ public struct DiskCacheConfiguration: Sendable {
 
 /// What becomes of a value that is there and cannot be made sense of.
 public enum UnreadableValuePolicy: Sendable, Hashable, CaseIterable {
-  /// The read throws, and the value stays: another version of the program may know it.
+  /// The read throws, and the value stays: another version of the program may know it. A call that loads
+  /// what is missing takes it for missing.
   case keep
   /// The read is a miss, and the value is removed, unless it was written anew meanwhile.
   case drop

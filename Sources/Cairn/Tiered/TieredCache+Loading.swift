@@ -54,7 +54,7 @@ extension TieredCache {
   ) async throws -> Value {
     let key = try tierKey(key)
     return try await disk.loadValue(forKey: key.key, load) { [self] in
-      try disk.orDropped(key.key) { () throws(CacheError) in try peek(key) }
+      try disk.orDropped(key.key, counts: false) { () throws(CacheError) in try peek(key) }
     } keep: { [held] (loaded, write) throws(CacheError) in
       let entry = PublishedEntry(
         loaded.value, key, loaded.cost, loaded.lifetime, loaded.idleLimit, held)

@@ -19,7 +19,7 @@ extension TieredCache {
   ///   - durability: `nil`: the configuration's.
   ///   - change: makes the new value of the one that is there; of `nil` where there is none. `nil` removes it.
   /// - Returns: the new value and its version; `nil` where there is none now. Where there was none either,
-  ///   nothing was written.
+  ///   nothing was written, nor made durable.
   /// - Throws: as `DiskCache.update`.
   /// - Complexity: as `DiskCache.update`.
   @discardableResult

@@ -19,7 +19,10 @@ extension Store {
   ///   `system`.
   /// - Complexity: O(bytes in segments with dead records). Takes memory for 32 bytes a record of a round.
   @discardableResult
-  public func compact() throws(StoreError) -> CompactionReport { try engine.compact() }
+  public func compact() throws(StoreError) -> CompactionReport {
+    defer { engine.requestFirstRound() }
+    return try engine.compact()
+  }
 
   /// Copies the store as it is now into a new one, while it goes on; as `Snapshot.backup`.
   @discardableResult

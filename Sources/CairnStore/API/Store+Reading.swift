@@ -70,7 +70,10 @@ extension Store {
     while !rest.isEmpty {
       let group = rest.prefix(Store.groupKeyCount)
       rest = rest.dropFirst(Store.groupKeyCount)
-      for key in group { hashes.append(key.withBytes { engine.prefetchEntry(of: $0) }) }
+      for key in group {
+        hashes.append(
+          try key.withBytes { (key) throws(StoreError) in try engine.prefetchEntry(of: key) })
+      }
       for hash in hashes { engine.prefetchRecord(ofHash: hash) }
       for (number, key) in group.enumerated() {
         values.append(

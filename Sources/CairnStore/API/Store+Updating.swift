@@ -20,7 +20,7 @@ extension Store {
   ///   - durability: `nil`: the configuration's.
   ///   - change: makes the new value of the one that is there; of `nil` where there is none. `nil` removes it.
   /// - Returns: the new value and its version; `nil` where there is none now. Where there was none either,
-  ///   nothing was written.
+  ///   nothing was written, nor made durable.
   /// - Throws: what `change` throws, unchanged; as `entry(forKey:)`, so `corrupt` where the value is damaged:
   ///   nothing was written then. Else as `setValue` and `compareAndRemove`.
   /// - Complexity: O(key + value) for each round. Of those who write a key at once, one gets on with each.

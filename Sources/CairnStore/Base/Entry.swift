@@ -90,7 +90,8 @@ package struct EntryAttributes: Sendable, Hashable {
     self.init(
       cost: cost ?? info?.cost, lifetime: lifetime ?? kept ?? .standard,
       idleLimit: idleLimit ?? info?.idleLimit, metadata: metadata)
-    keepsEnd = lifetime == nil
+    // Of what has expired nothing is kept.
+    keepsEnd = lifetime == nil && info != nil
   }
 }
 

@@ -60,7 +60,8 @@ extension Engine {
 
   /// Asks for the entry of a key, and returns the key's hash.
   @usableFromInline
-  package func prefetchEntry(of key: RawSpan) -> UInt64 {
+  package func prefetchEntry(of key: RawSpan) throws(StoreError) -> UInt64 {
+    try checkUsable()
     let hash = hash.hash(key)
     index.prefetch(hash)
     return hash
@@ -196,20 +197,21 @@ extension Engine {
   /// How many keys a read would find.
   package func count() throws(StoreError) -> Int {
     try checkUsable()
-    let count = index.count
-    if index.expirableCount == 0 { return count }
+    if index.expirableCount == 0 { return index.count }
     let now = clock.now()
-    var expired = 0
+    var count = 0
     for shard in 0..<HashIndex.shardCount {
-      for (entry, segment, end) in try index.entries(inShard: shard, { table.segment(at: $0) })
-      where entry.flags.contains(.canExpire) {
+      // What has expired may be removed meanwhile, so all of a shard is of one moment.
+      let entries = try index.entries(inShard: shard) { table.segment(at: $0) }
+      count += entries.count
+      for (entry, segment, end) in entries where entry.flags.contains(.canExpire) {
         guard let segment else { continue }
         let record = try Record(
           in: segment, at: segment.offset(of: entry.location), part: .head)
-        if hasExpired(record.header.extended(to: end), tick: entry.tick, now: now) { expired += 1 }
+        if hasExpired(record.header.extended(to: end), tick: entry.tick, now: now) { count -= 1 }
       }
     }
-    return count - expired
+    return count
   }
 }
 

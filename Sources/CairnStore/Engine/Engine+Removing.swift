@@ -28,6 +28,8 @@ extension Engine {
   ) throws(StoreError) -> Int {
     // What was absent may have been removed after the last of these: all there is vouches for it.
     let last = removal.foundAbsent ? 0 : removal.lastSequence
+    // A store may have been opened with a lower limit than it had.
+    if removal.count > 0 { keepLimits() }
     try commit(removalThrough: last, durability)
     return removal.count
   }

@@ -6,8 +6,8 @@ extension Engine {
   /// Runs `body` under the appender's lock with room for `byteCount` bytes of records.
   ///
   /// - Parameters:
-  ///   - isPart: whether it is part of a trim or a compaction that somebody asks for, who is told what
-  ///     it did: the session's first round comes after it.
+  ///   - isPart: whether it is part of a trim, an eviction or a compaction: the session's first round
+  ///     comes after it, since who asks for one is told what it did.
   ///   - mayCompact: whether to compact where there is none.
   @inline(__always)
   func withRoom<Value>(
@@ -33,6 +33,8 @@ extension Engine {
       }
       if let value {
         if let chores { run(chores) }
+        // Where a trim that began the session has failed.
+        if !isPart, backgroundFlags.firstRoundDue.load(ordering: .relaxed) { requestFirstRound() }
         return value
       }
       do throws(StoreError) {

@@ -42,7 +42,7 @@ extension Engine {
   /// It is for what the processes before have left. Those that end, or are killed, before their first
   /// segment is full and the first interval is over would leave everything to the next, for ever. Where
   /// rounds are not wanted, space is given back nevertheless, and a checkpoint made.
-  func requestFirstRound() {
+  package func requestFirstRound() {
     guard backgroundFlags.firstRoundDue.load(ordering: .relaxed),
       backgroundFlags.firstRoundDue.exchange(false, ordering: .relaxed)
     else { return }

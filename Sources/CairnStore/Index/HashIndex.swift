@@ -94,7 +94,7 @@ package final class HashIndex: Sendable {
     }
   }
 
-  /// Asks the processor for where entries with this hash would be, without waiting, for a look that follows.
+  /// Asks the processor for where entries with this hash would be, for a look that follows.
   @inline(__always)
   package func prefetch(_ hash: UInt64) {
     shards[Self.shard(of: hash)].withLock { $0.prefetch(Self.stored(hash)) }

@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// An open file of a store. Owns its descriptor; the last reference closes it.
 ///
 /// Every error names the file by its path.
@@ -6,6 +8,8 @@ package final class File: Sendable {
   package let descriptor: Int32
   package let name: String
   package let path: String
+  /// Whether it is one of `HeldLocks`.
+  let isListed = Atomic(false)
 
   init(fileSystem: any FileSystem, descriptor: Int32, name: String, path: String) {
     self.fileSystem = fileSystem

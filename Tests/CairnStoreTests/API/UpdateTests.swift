@@ -46,6 +46,21 @@ struct UpdateTests {
     #expect(try store.statistics().lastVersion == 2)
   }
 
+  @Test("Of an entry that went unused for too long nothing is kept")
+  func keepsNothing() throws {
+    let store = try Store(
+      directory.store + " limited", .small(clock: clock) { $0.lifetime = .seconds(60) })
+    try store.setValue("v", forKey: "key", lifetime: .days(365), idleLimit: .seconds(1))
+    clock.advance(by: .seconds(2))
+    try store.update(forKey: "key") { value in
+      #expect(value == nil)
+      return [1]
+    }
+    #expect(
+      try #require(try store.info(forKey: "key")).expires
+        == clock.now().advanced(by: .seconds(60)))
+  }
+
   @Test("What is not given stays as it is")
   func keeps() throws {
     try store.setValue(

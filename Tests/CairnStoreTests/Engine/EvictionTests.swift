@@ -249,6 +249,10 @@ struct EvictionTests {
     let lower = try Store(directory.store, .small { $0.countLimit = 5 })
     try lower.removeValue(forKey: "5000")
     #expect(try numbers(lower) == Array(4995...4999))
+    try lower.close()
+    let lowest = try Store(directory.store, .small { $0.countLimit = 2 })
+    #expect(try lowest.removeValues(forKeys: ["4999", "none"]) == 1)
+    #expect(try numbers(lowest) == Array(4997...4998))
   }
 
   @Test("A store that is opened at its limit looks for the first victims in the background")

@@ -62,7 +62,6 @@ extension Engine {
   /// Compacts every segment with a dead byte.
   package func compact() throws(StoreError) -> CompactionReport {
     try checkWritable()
-    defer { requestFirstRound() }
     var report = CompactionReport()
     let failure = maintenance.withLock { state -> StoreError? in
       do throws(StoreError) {
