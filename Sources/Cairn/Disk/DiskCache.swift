@@ -202,13 +202,15 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   ///
   /// Nothing acknowledged is lost without it, but the next open takes longer.
   public func close() throws(CacheError) {
-    let isShared = SharedCaches.beginClosing(self)
+    SharedCaches.beginClosing(self)
     events.front?.willClose()
+    // Of several that close it at once, one closes the store, and may still be doing that when others return.
+    var hasEnded = true
     defer {
       events.front?.didClose()
-      if isShared { SharedCaches.endClosing(self) }
+      if hasEnded || plantedInCache(.secondCloseEnds) { SharedCaches.endClosing(self) }
     }
-    try storing { () throws(StoreError) in try store.close() }
+    hasEnded = try storing { () throws(StoreError) in try store.closeOnce() }
   }
 
   /// Closes the store, if `close` was not called. Errors are lost: call `close` to see them.

@@ -96,8 +96,9 @@ enum SharedCaches {
         let now = ContinuousClock.now
         guard isReplacement, case .store(.locked) = error, now < end else { throw error }
         if isKept(at: key) {
-          // A front gives its tier up just after it has told that it is gone.
-          let lastTry = endOfFront ?? now.advanced(by: .milliseconds(200))
+          // A front gives its tier up just after it has told that it is gone, and who closes the tier may
+          // have let the front go first.
+          let lastTry = endOfFront ?? now.advanced(by: .seconds(1))
           if now >= lastTry && !plantedInCache(.keptTierAwaited) { throw error }
           endOfFront = lastTry
         }
@@ -138,28 +139,22 @@ enum SharedCaches {
   }
 
   /// To be called before a tier closes its store: its cache is given to nobody any more.
-  ///
-  /// - Returns: whether it was shared until now.
-  static func beginClosing(_ tier: AnyObject) -> Bool {
-    if plantedInCache(.closingStaysShared) { return true }
-    return places.withLock { places in
+  static func beginClosing(_ tier: AnyObject) {
+    if plantedInCache(.closingStaysShared) { return }
+    places.withLock { places in
       change(ObjectIdentifier(tier), in: &places) { weak in
-        if weak.isClosing { return false }
         weak.cache = nil
         weak.isClosing = true
-        return true
-      } ?? false
+      }
     }
   }
 
   /// To be called when a front goes that had this tier.
   static func endFront(of tier: AnyObject) {
-    places.withLock { places in
-      _ = change(ObjectIdentifier(tier), in: &places) { $0.isFrontGone = true }
-    }
+    places.withLock { change(ObjectIdentifier(tier), in: &$0) { $0.isFrontGone = true } }
   }
 
-  /// To be called when a tier has closed its store: nobody needs to wait for it any more.
+  /// To be called when a tier has closed its store, and not before: nobody waits for it any more.
   static func endClosing(_ tier: AnyObject) {
     if plantedInCache(.deadPlacesKept) { return }
     places.withLock { places in
@@ -176,21 +171,21 @@ enum SharedCaches {
   }
 
   /// Changes what is known of a tier, where it has a place or had it until somebody began to open another.
-  private static func change<Result>(
-    _ tier: ObjectIdentifier, in places: inout [[UInt8]: Place], _ body: (inout Weak) -> Result
-  ) -> Result? {
+  private static func change(
+    _ tier: ObjectIdentifier, in places: inout [[UInt8]: Place], _ body: (inout Weak) -> Void
+  ) {
     for (path, place) in places {
       switch place {
       case .open(var weak) where weak.tierID == tier:
-        defer { places[path] = .open(weak) }
-        return body(&weak)
+        body(&weak)
+        places[path] = .open(weak)
       case .opening(let thread, var weak?) where weak.tierID == tier:
-        defer { places[path] = .opening(by: thread, replacing: weak) }
-        return body(&weak)
+        body(&weak)
+        places[path] = .opening(by: thread, replacing: weak)
       default: continue
       }
+      return
     }
-    return nil
   }
 
   /// For tests: how many paths below a directory have a place.

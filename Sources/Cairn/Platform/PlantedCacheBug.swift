@@ -32,7 +32,7 @@ enum PlantedCacheBug: String, CaseIterable, Sendable {
   case toldBeforeFreed, freedAfterOthersTelling, movedUnseen, evictedNotTold
   case frontLeavesMemory, batchRemovalUnheard
   // One cache of a name.
-  case closingStaysShared, deadPlacesKept, keptTierAwaited, openerWaits
+  case closingStaysShared, deadPlacesKept, keptTierAwaited, openerWaits, secondCloseEnds
   // On disk: metadata and coders.
   case tagNotWritten, tagIgnored, metadataNotChecked, dropTakesNewValue, droppedWhereKept
   // On disk: reads, writes, and what is told of them.

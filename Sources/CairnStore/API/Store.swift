@@ -121,6 +121,9 @@ public final class Store: Sendable {
   /// Zero-copy reads that are under way go on undisturbed.
   public func close() throws(StoreError) { try engine.close() }
 
+  /// As `close`, and tells whether this call closed it: of several at once, one does.
+  package func closeOnce() throws(StoreError) -> Bool { try engine.close() }
+
   /// Checks every byte of every file of a store that nobody has open for writing.
   ///
   /// - Parameters:

@@ -101,9 +101,12 @@ extension Engine {
   /// nothing.
   ///
   /// Where it throws, the store is closed all the same; the next open recovers it.
-  package func close() throws(StoreError) {
+  ///
+  /// - Returns: whether this call closed it. One that did not may return while another is still at it.
+  @discardableResult
+  package func close() throws(StoreError) -> Bool {
     if processMark.isForeign { throw .usedAfterFork(path: path) }
-    guard markClosed() else { return }
+    guard markClosed() else { return false }
     defer {
       handle.drop()
       // Who still reads, by a snapshot say, is seen by the next who opens the store and would cut the files
@@ -117,7 +120,7 @@ extension Engine {
         state.lockFile = nil
       }
     }
-    if isReadOnly { return }
+    if isReadOnly { return true }
     // From here on nothing is appended.
     let (failure, last) = appender.withLock { appender in
       appender.isClosed = true
@@ -133,6 +136,7 @@ extension Engine {
     try switching.withLock { (_) throws(StoreError) in
       message = try markClean(try writeClosingCheckpoint())
     }
+    return true
   }
 
   /// Writes the manifest of a store that is closed, in which all is durable.

@@ -145,6 +145,33 @@ struct SharedCacheTests {
     #expect(try cache.count() == 6)
   }
 
+  @Test("A second close does not end the wait for the first, whichever began to")
+  func secondClose() throws {
+    let cache: TieredCache<String, Int> = try shared("a")
+    try cache.setValue(1, forKey: "k")
+    // What another thread does that has come first, and closes the store last.
+    SharedCaches.beginClosing(cache.disk)
+    #expect(SharedCaches.count(below: scene.directory) == 1)
+    try cache.close()
+    #expect(SharedCaches.count(below: scene.directory) == 0)
+    let next: TieredCache<String, Int> = try shared("a")
+    // Its own second close, which comes when the place is another's.
+    try cache.close()
+    #expect(SharedCaches.count(below: scene.directory) == 1)
+    let last: TieredCache<String, Int> = try shared("a")
+    #expect(last === next)
+  }
+
+  @Test("A close that has not closed the store leaves its place to who does")
+  func closeUnderWay() throws {
+    let cache: TieredCache<String, Int> = try shared("a")
+    try cache.setValue(1, forKey: "k")
+    // As long as a first close is at it.
+    try #require(try cache.disk.store.closeOnce())
+    try cache.close()
+    #expect(SharedCaches.count(below: scene.directory) == 1)
+  }
+
   @Test("Names of caches that are gone are not kept")
   func places() throws {
     for number in 0..<20 {
