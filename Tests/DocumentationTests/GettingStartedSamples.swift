@@ -44,7 +44,7 @@ struct GettingStartedSamples {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
         let configuration = TieredCacheConfiguration(
-          memory: MemoryCacheConfiguration(countLimit: 1_000, costLimit: nil),
+          memory: MemoryCacheConfiguration(countLimit: nil, costLimit: 64 << 20),
           disk: DiskCacheConfiguration(countLimit: 100_000, byteLimit: 1 << 30))
         let pages = try TieredCache<String, Page>(name: "pages", configuration: configuration)
 

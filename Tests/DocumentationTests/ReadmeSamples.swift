@@ -38,7 +38,7 @@ struct ReadmeSamples {
         let about = Page(title: "About", body: "us")
 
         let configuration = TieredCacheConfiguration(
-          memory: MemoryCacheConfiguration(countLimit: 10_000, costLimit: nil),
+          memory: MemoryCacheConfiguration(countLimit: nil, costLimit: 64 << 20),
           disk: DiskCacheConfiguration(countLimit: 100_000, byteLimit: 1 << 30))
         let pages = try TieredCache<String, Page>(name: "pages", configuration: configuration)
         let page = try await pages.value(forKey: url, lifetime: .seconds(3600)) {

@@ -101,25 +101,25 @@ extension DiskCache {
     _ batch: consuming DiskBatch<Key, Value>, durability: Durability?
   ) throws(CacheError) {
     let changes = batch.changes.map { (key: $0.key, isRemoval: $0.value == nil) }
-    let versions = try commitUntold(batch, durability: durability)
-    for (change, version) in zip(changes, versions) {
-      guard let version, !(change.isRemoval && plantedInCache(.batchRemovalUnheard)) else {
+    let written = try commitUntold(batch, durability: durability)
+    for (change, written) in zip(changes, written) {
+      guard let written, !(change.isRemoval && plantedInCache(.batchRemovalUnheard)) else {
         continue
       }
       // Of a removal too: it may have found nothing since another's, of which the front is not told yet, came
       // before it.
       events.tellFront(
-        change.key, version: version, cause: change.isRemoval ? .removed : .replaced)
+        change.key, version: written.version, cause: change.isRemoval ? .removed : .replaced)
     }
   }
 
   /// As `setValues`; the front is not told.
   ///
-  /// - Returns: the version of each value; `nil` of those whose key comes again later.
+  /// - Returns: what was written of each value; `nil` of those whose key comes again later.
   func writeBatch(
     _ pairs: some Sequence<(key: Key, value: Value)>, lifetime: Lifetime, idleLimit: Duration?,
     durability: Durability?
-  ) throws(CacheError) -> [UInt64?] {
+  ) throws(CacheError) -> [WrittenValue?] {
     var batch = DiskBatch(for: self)
     for (key, value) in pairs {
       try batch.setValue(value, forKey: key, lifetime: lifetime, idleLimit: idleLimit)
@@ -129,13 +129,15 @@ extension DiskCache {
 
   /// Writes a batch; the front is told of what goes, but not of what comes.
   ///
-  /// - Returns: the version of each change; `nil` of those whose key comes again later.
+  /// - Returns: what was written of each change; `nil` of those whose key comes again later. A removal has no
+  ///   bytes.
   private func commitUntold(
     _ batch: consuming DiskBatch<Key, Value>, durability: Durability?
-  ) throws(CacheError) -> [UInt64?] {
+  ) throws(CacheError) -> [WrittenValue?] {
     let (changes, last) = (batch.changes, batch.last)
     var records = try storing { () throws(StoreError) in try store.makeBatch() }
-    var written: [Int] = []
+    var written = [WrittenValue?](repeating: nil, count: changes.count)
+    var count = 0
     var byteCount = 0
     // Whoever removes a key while its value is loaded finds it outdated from here on; and the write of a value
     // that was loaded before comes before this one, under the same lock.
@@ -147,17 +149,19 @@ extension DiskCache {
     where last[change.bytes] == index || plantedInCache(.batchTellsAll) {
       if let value = change.value {
         try valueCoder.withBytes(value) { (value) throws(CacheError) in
+          written[index] = WrittenValue(byteCount: value.byteCount)
           byteCount += change.bytes.count + value.byteCount
           try storing { () throws(StoreError) in
             try records.setValue(value, forKey: change.bytes, attributes: change.attributes)
           }
         }
       } else {
+        written[index] = WrittenValue()
         try storing { () throws(StoreError) in try records.removeValue(forKey: change.bytes) }
       }
-      written.append(index)
+      count += 1
     }
-    events.tellFrontBeforeWrite(of: written.count, byteCount)
+    events.tellFrontBeforeWrite(of: count, byteCount)
     var version: UInt64 = 0
     var unwritten = Optional(records)
     let removals = try events.holdingRemovals { () throws(CacheError) in
@@ -166,17 +170,15 @@ extension DiskCache {
         throw .store(error)
       }
     }
-    var versions = [UInt64?](repeating: nil, count: changes.count)
     var insertions: [DiskEvents<Key>.Insertion] = []
-    for index in written {
-      versions[index] = version
-      let change = changes[index]
+    for (index, change) in changes.enumerated() where written[index] != nil {
+      written[index]?.version = version
       if change.value != nil {
         insertions.append(.init(key: change.key, bytes: change.bytes, version: version))
       }
       version += 1
     }
     events.noteInsertions(insertions, after: removals)
-    return versions
+    return written
   }
 }

@@ -1,12 +1,24 @@
 internal import CairnStore
 
-// Reads for a front, which has to know the version of what is shown.
+// What a front needs, which has to know the version of what is shown.
 extension DiskCache {
+  /// As `observe`, with the version of what came or went; of a removal of all, the last that went.
+  package func observeVersions(
+    _ body: @escaping @Sendable (_ event: CacheEvent<Key>, _ version: UInt64) -> Void
+  ) -> CacheObservation {
+    events.add(body)
+  }
+
+  /// The bytes that tell a key from others.
+  package func bytes(of key: Key) throws(CacheError) -> [UInt8] {
+    try keyCoder.encode(key) { (key) throws(CacheError) in [UInt8](copying: key) }
+  }
+
   /// The value of a key with what a promotion needs, from one read. Counts as an access.
   ///
   /// - Parameter counts: whether it is a hit, where there is one. Whether it is a miss, the front says by
   ///   `noteMiss`: the value may have come there meanwhile.
-  func fetchedValue(
+  package func fetchedValue(
     forKey key: Key, counts: Bool
   ) throws(CacheError) -> FetchedValue<Value>? {
     let found = try fetch(key, counts: false) { (record) throws(CacheError) in
@@ -58,10 +70,37 @@ extension DiskCache {
   }
 }
 
-extension FetchedValue {
+/// A value from disk with what a front keeps of it.
+package struct FetchedValue<Value: Sendable>: Sendable {
+  package let value: Value
+  package let version: UInt64
+  /// What it was given; `nil` where it was given none.
+  package let cost: Int?
+  /// Its bytes on disk.
+  package let byteCount: Int
+  package let expires: Timestamp?
+  package let idleLimit: Duration?
+
   init(_ value: Value, _ info: EntryInfo) {
-    self.init(
-      value: value, version: info.version, cost: info.cost, expires: info.expires,
-      idleLimit: info.idleLimit)
+    self.value = value
+    version = info.version
+    cost = info.cost
+    byteCount = info.valueByteCount
+    expires = info.expires
+    idleLimit = info.idleLimit
+  }
+}
+
+/// What was written of a value.
+@usableFromInline
+struct WrittenValue: Sendable {
+  @usableFromInline var version: UInt64
+  /// Its bytes on disk.
+  @usableFromInline var byteCount: Int
+
+  @usableFromInline
+  init(version: UInt64 = 0, byteCount: Int = 0) {
+    self.version = version
+    self.byteCount = byteCount
   }
 }

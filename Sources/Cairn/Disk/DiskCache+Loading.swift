@@ -43,9 +43,9 @@ extension DiskCache {
         try fetch(key, counts: false) { (record) throws(CacheError) in try decode(record) }
       }
     } keep: { [events] (_, write) throws(CacheError) in
-      let version = try write()
-      if let version { events.tellFront(key, version: version) }
-      return version
+      guard let written = try write() else { return false }
+      events.tellFront(key, version: written.version)
+      return true
     }
   }
 
@@ -56,22 +56,21 @@ extension DiskCache {
   ///
   /// - Parameters:
   ///   - found: looks once more.
-  ///   - keep: keeps a value by means of `write`, which returns its version, or `nil` where it is not to
-  ///     be kept.
+  ///   - keep: keeps a value by means of `write`, and tells whether it was to be kept.
   func loadValue(
     forKey key: Key, _ load: @escaping @Sendable () async throws -> Loaded<Value>,
     found: @escaping @Sendable () throws -> Value?,
     keep:
       @escaping @Sendable (_ loaded: Loaded<Value>, _ write: LoadedWrite) throws(CacheError)
-      -> UInt64?
+      -> Bool
   ) async throws -> Value {
     try await flights.value(forKey: try bytes(of: key), found: found) { [self] flight in
       let loaded = try await load()
       do throws(CacheError) {
-        let version = try flights.keeping { () throws(CacheError) in
+        let isKept = try flights.keeping { () throws(CacheError) in
           try keep(loaded) { () throws(CacheError) in try write(loaded, forKey: key, flight) }
         }
-        if version == nil { flights.noteOutdated() }
+        if !isKept { flights.noteOutdated() }
       } catch {
         flights.noteUnkept()
         events.tellLog("a value that was loaded could not be kept: \(error)")
@@ -83,14 +82,16 @@ extension DiskCache {
   /// Sets a value that was loaded, unless its key was written or removed since the load began, or has a
   /// value.
   ///
-  /// - Returns: its version; `nil` where not.
+  /// - Returns: what was written; `nil` where not.
   private func write(
     _ loaded: Loaded<Value>, forKey key: Key, _ flight: Flight<Value>
-  ) throws(CacheError) -> UInt64? {
+  ) throws(CacheError) -> WrittenValue? {
     let attributes = attributes(
       loaded.cost, loaded.lifetime, loaded.idleLimit, loaded.metadata)
     var result = CompareAndSetResult.mismatch(current: nil)
+    var byteCount = 0
     try encode(loaded.value, forKey: key) { (bytes, value) throws(CacheError) in
+      byteCount = value.byteCount
       events.tellFrontBeforeWrite(of: 1, bytes.byteCount + value.byteCount)
       let removals = try events.holdingRemovals { () throws(CacheError) in
         result = try storing { () throws(StoreError) in
@@ -109,7 +110,7 @@ extension DiskCache {
       }
     }
     guard case .stored(let version) = result else { return nil }
-    return version
+    return WrittenValue(version: version, byteCount: byteCount)
   }
 
   /// To be called before a key is written or removed.
@@ -121,5 +122,5 @@ extension DiskCache {
   }
 }
 
-/// Writes what was loaded, and returns its version; `nil` where it is not to be kept.
-typealias LoadedWrite = () throws(CacheError) -> UInt64?
+/// Writes what was loaded; `nil` where it is not to be kept.
+typealias LoadedWrite = () throws(CacheError) -> WrittenValue?

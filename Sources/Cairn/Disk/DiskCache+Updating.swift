@@ -39,7 +39,7 @@ extension DiskCache {
       let attributes = EntryAttributes(
         cost: cost, lifetime: lifetime, idleLimit: idleLimit,
         metadata: encoded(metadata ?? present?.metadata ?? []), keeping: present?.info)
-      let result = try compareAndWrite(
+      let (result, _) = try compareAndWrite(
         value, forKey: key, expecting: present?.info.version, attributes, durability: durability)
       if case .stored(let version) = result {
         events.tellFront(key, version: version)

@@ -25,11 +25,11 @@ extension DiskCache {
     _ value: Value, forKey key: Key, cost: Int? = nil, lifetime: Lifetime = .standard,
     idleLimit: Duration? = nil, metadata: [UInt8] = [], durability: Durability? = nil
   ) throws(CacheError) -> UInt64 {
-    let version = try write(
+    let written = try write(
       value, forKey: key, cost: cost, lifetime: lifetime, idleLimit: idleLimit,
       metadata: metadata, durability: durability)
-    tellFront(key, version: version)
-    return version
+    tellFront(key, version: written.version)
+    return written.version
   }
 
   /// As `setValue`; the front is not told.
@@ -37,14 +37,15 @@ extension DiskCache {
   func write(
     _ value: Value, forKey key: Key, cost: Int?, lifetime: Lifetime, idleLimit: Duration?,
     metadata: [UInt8], durability: Durability?
-  ) throws(CacheError) -> UInt64 {
-    var version: UInt64 = 0
+  ) throws(CacheError) -> WrittenValue {
+    var written = WrittenValue()
     try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
-      version = try write(
+      written.version = try write(
         value, bytes, of: key, cost: cost, lifetime: lifetime, idleLimit: idleLimit,
         metadata: metadata, durability: durability)
+      written.byteCount = value.byteCount
     }
-    return version
+    return written
   }
 
   @usableFromInline
@@ -87,7 +88,7 @@ extension DiskCache {
     lifetime: Lifetime = .standard, idleLimit: Duration? = nil, metadata: [UInt8] = [],
     durability: Durability? = nil
   ) throws(CacheError) -> CompareAndSetResult {
-    let result = try compareAndWrite(
+    let (result, _) = try compareAndWrite(
       value, forKey: key, expecting: version, attributes(cost, lifetime, idleLimit, metadata),
       durability: durability)
     if case .stored(let version) = result { events.tellFront(key, version: version) }
@@ -98,9 +99,11 @@ extension DiskCache {
   func compareAndWrite(
     _ value: Value, forKey key: Key, expecting version: UInt64?, _ attributes: EntryAttributes,
     durability: Durability?
-  ) throws(CacheError) -> CompareAndSetResult {
+  ) throws(CacheError) -> (result: CompareAndSetResult, byteCount: Int) {
     var result = CompareAndSetResult.mismatch(current: nil)
+    var byteCount = 0
     try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
+      byteCount = value.byteCount
       noteWrite(bytes)
       events.tellFrontBeforeWrite(of: 1, bytes.byteCount + value.byteCount)
       let removals = try events.holdingRemovals { () throws(CacheError) in
@@ -114,7 +117,7 @@ extension DiskCache {
         events.noteInsertion(of: key, bytes: bytes, version: version, after: removals)
       }
     }
-    return result
+    return (result, byteCount)
   }
 
   /// Removes the value of a key. It is not read, so one that could not be decoded goes too.

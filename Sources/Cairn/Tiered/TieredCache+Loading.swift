@@ -59,9 +59,9 @@ extension TieredCache {
       let entry = PublishedEntry(
         loaded.value, key, loaded.cost, loaded.lifetime, loaded.idleLimit, held)
       do throws(CacheError) {
-        guard let version = try write() else { return nil }
-        held.publish(entry, version: version)
-        return version
+        guard let written = try write() else { return false }
+        held.publish(entry, written)
+        return true
       } catch {
         if !error.hasWrittenNothing { held.invalidate(key, through: nil, .removed) }
         throw error

@@ -179,9 +179,10 @@ extension TieredCache {
   private func promote(
     _ found: FetchedValue<Value>, forKey key: TierKey<Key>, _ ticket: CacheTicket
   ) {
+    let cost = found.cost ?? held.knownCost(of: found.value, forKey: key) ?? found.byteCount
     held.promote(
       found.value, forKey: key, ticket: ticket,
-      cost: plantedInCache(.promotionCostsNothing) ? 0 : found.cost,
+      cost: plantedInCache(.promotionCostsNothing) ? 0 : cost,
       expires: plantedInCache(.promotionForgetsLifetime) ? nil : found.expires,
       idleLimit: plantedInCache(.promotionForgetsLifetime) ? nil : found.idleLimit,
       version: found.version)

@@ -12,7 +12,7 @@ extension TieredCache {
   ///   - value: the value.
   ///   - key: the key.
   ///   - cost: what it costs in memory; kept on disk, for when it comes back from there. `nil`: what the
-  ///     memory tier makes of it; below 0 is as 0.
+  ///     cache's `costing` says, or else its bytes on disk; below 0 is as 0.
   ///   - lifetime: how long it lives, in both tiers; without it as the configuration of the store says.
   ///   - idleLimit: how long it may go without being read or written; `nil`: as the configuration of the store
   ///     says.
@@ -37,13 +37,13 @@ extension TieredCache {
     idleLimit: Duration?, metadata: [UInt8], durability: Durability?
   ) throws(CacheError) -> UInt64 {
     let entry = PublishedEntry(value, key, cost, lifetime, idleLimit, held)
-    if plantedInCache(.memoryFirst) { held.publish(entry, version: .max >> 2) }
+    if plantedInCache(.memoryFirst) { held.publish(entry, WrittenValue(version: .max >> 2)) }
     do throws(CacheError) {
-      let version = try disk.write(
+      let written = try disk.write(
         value, forKey: key.key, cost: cost, lifetime: lifetime, idleLimit: idleLimit,
         metadata: metadata, durability: durability)
-      held.publish(entry, version: version)
-      return version
+      held.publish(entry, written)
+      return written.version
     } catch {
       noteFailure(error, of: key)
       throw error
@@ -81,10 +81,11 @@ extension TieredCache {
     let entry = PublishedEntry(
       value, key, attributes.cost, attributes.lifetime, attributes.idleLimit, held)
     do throws(CacheError) {
-      let result = try disk.compareAndWrite(
+      let (result, byteCount) = try disk.compareAndWrite(
         value, forKey: key.key, expecting: version, attributes, durability: durability)
       switch result {
-      case .stored(let version): held.publish(entry, version: version)
+      case .stored(let version):
+        held.publish(entry, WrittenValue(version: version, byteCount: byteCount))
       case .mismatch(let current?): noteSeen(current, of: key)
       case .mismatch(nil): noteShownAbsent(key)
       }
@@ -107,11 +108,11 @@ extension TieredCache {
         PublishedEntry(value, try tierKey(key), nil, lifetime, idleLimit, held))
     }
     do throws(CacheError) {
-      let versions = try disk.writeBatch(
+      let written = try disk.writeBatch(
         entries.lazy.map { (key: $0.key.key, value: $0.value) }, lifetime: lifetime,
         idleLimit: idleLimit, durability: durability)
-      for (entry, version) in zip(entries, versions) {
-        if let version { held.publish(entry, version: version) }
+      for (entry, written) in zip(entries, written) {
+        if let written { held.publish(entry, written) }
       }
     } catch {
       for entry in entries { noteFailure(error, of: entry.key) }
@@ -283,7 +284,8 @@ extension CacheError {
 struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let value: Value
   let key: TierKey<Key>
-  let cost: Int
+  /// `nil`: its bytes on disk.
+  let cost: Int?
   let ticket: CacheTicket
   let times: EntryTimes
 
@@ -293,7 +295,7 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ) {
     self.value = value
     self.key = key
-    self.cost = cost ?? memory.defaultCost(of: value, forKey: key)
+    self.cost = cost ?? memory.knownCost(of: value, forKey: key)
     ticket = memory.ticket(forKey: key)
     times = memory.clock.times(lifetime, idleLimit: idleLimit)
   }
@@ -301,11 +303,11 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
 extension MemoryCache {
   func publish<TierKeyed>(
-    _ entry: PublishedEntry<TierKeyed, Value>, version: UInt64
+    _ entry: PublishedEntry<TierKeyed, Value>, _ written: WrittenValue
   ) where Key == TierKey<TierKeyed> {
     publish(
-      entry.value, forKey: entry.key, ticket: entry.ticket, version: version, entry.times,
-      cost: entry.cost)
+      entry.value, forKey: entry.key, ticket: entry.ticket, version: written.version, entry.times,
+      cost: entry.cost ?? written.byteCount)
   }
 }
 

@@ -54,7 +54,8 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   ///   - configuration: the limits, and the other options.
   ///   - keyCoder: how keys become bytes.
   ///   - valueCoder: how values do.
-  ///   - costing: what a value costs in memory that is set without a cost; as with `MemoryCache.init`.
+  ///   - costing: what a value costs in memory that is set without a cost; as with `MemoryCache.init`. `nil`:
+  ///     its bytes on disk, so that a cost limit is one of bytes.
   /// - Throws: as `DiskCache.init(path:)`; `invalidConfiguration` also where an option is set for memory that only
   ///   the one of the store can say.
   /// - Complexity: as `Store.init`.

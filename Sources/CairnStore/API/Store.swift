@@ -72,7 +72,7 @@ public final class Store: Sendable {
   }
 
   /// Closes the store, if `close` was not called. Errors are lost: call `close` to see them.
-  deinit { try? engine.close() }
+  deinit { _ = try? engine.close() }
 
   // MARK: State
 

@@ -1,8 +1,9 @@
-import Cairn
 import CairnStore
 import Foundation
 import FuzzSupport
 import Testing
+
+@testable import Cairn
 
 /// What a test of a cache on disk has: a directory of its own, which goes with the last reference, the time,
 /// and when background work runs.
@@ -93,4 +94,21 @@ func damage(_ path: String, at offset: Int) throws {
   var bytes = try bytes(ofFile: path)
   bytes[offset] ^= 0x10
   try bytes.write(to: URL(filePath: path))
+}
+
+extension DiskCache {
+  /// Counts each of the keys as just read, in this order, as a front does that was asked for them.
+  ///
+  /// - Returns: how many of them have a value.
+  @discardableResult
+  func touch(_ keys: some Sequence<Key>) throws -> Int {
+    var count = 0
+    for key in keys {
+      let isThere = try bytes(of: key).withBytes { (bytes) throws(StoreError) in
+        try store.touch(bytes)
+      }
+      if isThere { count += 1 }
+    }
+    return count
+  }
 }

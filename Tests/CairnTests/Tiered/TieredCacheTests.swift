@@ -91,6 +91,46 @@ struct TieredCacheTests {
     #expect(cache.memory.totalCost() == 12)
   }
 
+  @Test(
+    "Values of which nobody says what they cost cost their bytes on disk, however they come to memory"
+  )
+  func costByDefault() async throws {
+    struct Page: Codable, Equatable, Sendable { var text: String }
+    let cache: TieredCache<String, Page> = try scene.cache()
+    func cost(of page: Page) -> Int { page.text.utf8.count + #"{"text":""}"#.utf8.count }
+    let (small, large) = (Page(text: "short"), Page(text: String(repeating: "long", count: 99)))
+    try cache.setValue(small, forKey: "a")
+    #expect(cache.memory.totalCost() == cost(of: small))
+    cache.memory.removeAll()
+    #expect(try cache.value(forKey: "a") == small)
+    #expect(cache.memory.totalCost() == cost(of: small))
+    cache.memory.removeAll()
+    #expect(try cache.entry(forKey: "a")?.value == small)
+    #expect(cache.memory.totalCost() == cost(of: small))
+    let version = try cache.info(forKey: "a")?.version
+    _ = try cache.compareAndSet(large, forKey: "a", expecting: version)
+    #expect(cache.memory.totalCost() == cost(of: large))
+    try cache.update(forKey: "a") { _ in small }
+    #expect(cache.memory.totalCost() == cost(of: small))
+    try cache.setValues([
+      (key: "a", value: small), (key: "b", value: small), (key: "a", value: large),
+    ])
+    #expect(cache.memory.totalCost() == cost(of: small) + cost(of: large))
+    _ = try await cache.value(forKey: "c") { large }
+    #expect(cache.memory.totalCost() == cost(of: small) + 2 * cost(of: large))
+    // One that was given counts, also where it is zero.
+    try cache.setValue(large, forKey: "a", cost: 0)
+    #expect(cache.memory.totalCost() == cost(of: small) + cost(of: large))
+    cache.memory.removeAll()
+    _ = try cache.value(forKey: "a")
+    #expect(cache.memory.totalCost() == 0)
+    // So a limit holds without a word about costs.
+    cache.memory.costLimit = 2000
+    for number in 0..<40 { try cache.setValue(large, forKey: "\(number)") }
+    #expect(cache.memory.totalCost() <= 2000 && cache.memory.totalCost() > 1000)
+    #expect(try cache.count() == 43)
+  }
+
   @Test("PINCache: the lifetime counted in one tier only; here in both, from the same clock")
   func lifetimes() throws {
     let cache: TieredCache<String, Int> = try scene.cache { $0.disk.store.lifetime = .seconds(10) }

@@ -18,7 +18,7 @@ struct TieredCoherenceTests {
     try cache.setValue(1, forKey: "a")
     cache.memory.removeAll()
     let ticket = cache.held.ticket(forKey: key("a"))
-    let old = try #require(try cache.disk.fetchedValue(forKey: "a"))
+    let old = try #require(try cache.disk.fetchedValue(forKey: "a", counts: true))
     try cache.setValue(2, forKey: "a")
     // Also where memory had to drop the new one.
     cache.memory.removeAll()
@@ -34,7 +34,7 @@ struct TieredCoherenceTests {
     try cache.setValue(1, forKey: "a")
     cache.memory.removeAll()
     let ticket = cache.held.ticket(forKey: key("a"))
-    let old = try #require(try cache.disk.fetchedValue(forKey: "a"))
+    let old = try #require(try cache.disk.fetchedValue(forKey: "a", counts: true))
     switch way {
     case 0: try cache.removeValue(forKey: "a")
     case 1: try cache.removeAll()
@@ -60,7 +60,7 @@ struct TieredCoherenceTests {
       let version = try cache.disk.setValue(1, forKey: "a")
       try cache.setValue(2, forKey: "a")
       if dropsNewer { cache.held.removeAll(cause: .evicted(.trim)) }
-      cache.held.publish(first, version: version)
+      cache.held.publish(first, WrittenValue(version: version))
       #expect(try cache.value(forKey: "a") == 2)
       #expect(try cache.audit() == [])
     }
@@ -68,8 +68,8 @@ struct TieredCoherenceTests {
     let (old, new) = (entry(3), entry(4))
     let oldVersion = try cache.disk.setValue(3, forKey: "a")
     let newVersion = try cache.disk.setValue(4, forKey: "a")
-    cache.held.publish(old, version: oldVersion)
-    cache.held.publish(new, version: newVersion)
+    cache.held.publish(old, WrittenValue(version: oldVersion))
+    cache.held.publish(new, WrittenValue(version: newVersion))
     #expect(try cache.memory.value(forKey: "a") == 4)
   }
 
@@ -80,7 +80,7 @@ struct TieredCoherenceTests {
       let entry = PublishedEntry(1, key("a"), nil, .standard, nil, cache.held)
       let version = try cache.disk.setValue(1, forKey: "a")
       if removesAll { try cache.removeAll() } else { try cache.removeValue(forKey: "a") }
-      cache.held.publish(entry, version: version)
+      cache.held.publish(entry, WrittenValue(version: version))
       #expect(try cache.value(forKey: "a") == nil)
     }
   }
@@ -93,7 +93,7 @@ struct TieredCoherenceTests {
     let ticket = cache.held.ticket(forKey: key("a"))
     // It went, and memory was not told of that yet.
     #expect(cache.held.noteAbsent(key("a")) == nil)
-    cache.held.publish(entry, version: version)
+    cache.held.publish(entry, WrittenValue(version: version))
     cache.held.promote(1, forKey: key("a"), ticket: ticket, version: version)
     #expect(try !cache.memory.contains("a"))
   }
@@ -122,7 +122,7 @@ struct TieredCoherenceTests {
     let isOld = try cache.memory.value(forKey: "a") == 1
     #expect(!isOld)
     cache.held.promote(1, forKey: key("a"), ticket: ticket, version: old)
-    cache.held.publish(entry, version: old)
+    cache.held.publish(entry, WrittenValue(version: old))
     #expect(try cache.memory.value(forKey: "a") != 1)
   }
 
