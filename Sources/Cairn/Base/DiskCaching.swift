@@ -9,7 +9,7 @@ public import CairnStore
 ///
 /// What ends a program is not given up: ``performSync()`` and ``performClose()`` do their work in a cancelled task too, and
 /// the latter waits for no other call.
-public protocol DiskCaching<Key, Value>: Caching, Trimming where Failure == CacheError {
+public protocol DiskCaching<Key, Value>: Loading, Trimming where Failure == CacheError {
   /// Does any work with the cache off the threads that tasks run on, where it throws nothing but errors of the
   /// cache, and says so: `{ (cache) throws(CacheError) in … }`.
   func perform<Result: Sendable>(

@@ -1,7 +1,7 @@
 public import CairnStore
 
 /// Values that are made when they are asked for and not there.
-extension DiskCache {
+extension DiskCache: Loading {
   /// The value of a key; where there is none, it is loaded, and kept.
   ///
   ///     let page = try await cache.value(forKey: url, lifetime: .seconds(60)) {

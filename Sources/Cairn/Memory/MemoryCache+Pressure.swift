@@ -14,6 +14,3 @@ extension MemoryCache: PressureResponder {
     }
   }
 }
-
-extension MemoryCache: Caching {}
-extension MemoryCache: Trimming {}

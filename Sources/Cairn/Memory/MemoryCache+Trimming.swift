@@ -4,7 +4,7 @@ public import CairnStore
 ///
 /// The lock is held for some dozens of removals at a time, so readers and writers get on. Entries that
 /// are written meanwhile may be looked at or not; when nobody else uses the cache, what is left is exact.
-extension MemoryCache {
+extension MemoryCache: Trimming {
   /// Entries that one hold of the lock removes at most.
   private static var groupCount: Int { 64 }
 

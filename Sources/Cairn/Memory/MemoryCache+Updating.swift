@@ -32,7 +32,7 @@ extension MemoryCache {
       let entry = entry(forKey: key)
       guard let value = try change(entry?.value) else {
         guard let version = entry?.info.version else { return nil }
-        if removeValue(forKey: key, expecting: version) { return nil }
+        if compareAndRemove(key, expecting: version) { return nil }
         continue
       }
       var newCost = cost ?? defaultCost(of: value, forKey: key)
@@ -41,51 +41,76 @@ extension MemoryCache {
       {
         newCost = entry.info.cost
       }
-      let isSet = replaceValue(
+      let result = compareAndWrite(
         value, forKey: key, expecting: entry?.info.version, cost: newCost, lifetime: lifetime,
-        idleLimit: idleLimit)
-      if isSet { return value }
+        idleLimit: idleLimit, keepsTimes: true)
+      if case .stored = result { return value }
     }
   }
 
-  /// Sets the value of a key if it has the version still, or none where that is `nil`. What is not said is
-  /// as the entry has it.
+  /// Sets the value of a key if its version is the expected one.
   ///
-  /// - Returns: whether it was so.
+  /// - Parameters:
+  ///   - value: the value.
+  ///   - key: the key.
+  ///   - version: the version that the key must have, as `info(forKey:)` and `entry(forKey:)` tell it; `nil`:
+  ///     it must be absent or expired.
+  ///   - cost: as with `setValue`.
+  ///   - lifetime: as with `setValue`.
+  ///   - idleLimit: as with `setValue`.
+  /// - Returns: the new version, or the one that was found instead.
+  /// - Complexity: as `setValue`.
   @inlinable
-  func replaceValue(
+  public func compareAndSet(
+    _ value: Value, forKey key: Key, expecting version: UInt64?, cost: Int? = nil,
+    lifetime: Lifetime = .standard, idleLimit: Duration? = nil
+  ) -> CompareAndSetResult {
+    compareAndWrite(
+      value, forKey: key, expecting: version,
+      cost: cost ?? defaultCost(of: value, forKey: key), lifetime: lifetime,
+      idleLimit: idleLimit, keepsTimes: false)
+  }
+
+  /// As `compareAndSet`.
+  ///
+  /// - Parameter keepsTimes: whether what is not said is as the entry has it.
+  @inlinable
+  func compareAndWrite(
     _ value: Value, forKey key: Key, expecting version: UInt64?, cost: Int, lifetime: Lifetime?,
-    idleLimit: Duration?
-  ) -> Bool {
+    idleLimit: Duration?, keepsTimes: Bool
+  ) -> CompareAndSetResult {
     let hash = MemoryTable<Key, Value>.hash(key)
     var times = clock.times(lifetime ?? .standard, idleLimit: idleLimit)
     flights.noteWrite(key)
     var removed = RemovedEntries<Key, Value>()
-    let (isExpected, isInserted, observers, schedules) = lock.withLock { state in
+    let (result, isInserted, observers, schedules) = lock.withLock { state in
       let slot = state.table.find(key, hash: hash)
-      guard state.version(slot, at: times.now) == version else {
-        return (false, false, state.observers, false)
+      let current = state.version(slot, at: times.now)
+      guard current == version else {
+        return (CompareAndSetResult.mismatch(current: current), false, state.observers, false)
       }
-      if version != nil {
+      if version != nil && keepsTimes {
         if lifetime == nil { times.expires = state.table.nodes[Int(slot)].expires }
         if idleLimit == nil { times.idleLimit = state.table.nodes[Int(slot)].idleLimit }
       }
       let isInserted = state.put(
         value, forKey: key, hash: hash, times, cost: cost, version: nil, &removed)
       return (
-        true, isInserted, state.observers, schedulesTrims && state.schedulesTrim()
+        .stored(version: state.lastVersion), isInserted, state.observers,
+        schedulesTrims && state.schedulesTrim()
       )
     }
     if schedules { scheduleTrim() }
     deliver(removed, inserted: isInserted ? (key, value) : nil, to: observers)
-    return isExpected
+    return result
   }
 
-  /// Removes the value of a key if it has the version still.
+  /// Removes the value of a key if its version is the expected one.
   ///
-  /// - Returns: whether it was so.
+  /// - Returns: whether it was, and is removed.
+  /// - Complexity: O(1).
   @inlinable
-  func removeValue(forKey key: Key, expecting version: UInt64) -> Bool {
+  public func compareAndRemove(_ key: Key, expecting version: UInt64) -> Bool {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
     flights.noteWrite(key)

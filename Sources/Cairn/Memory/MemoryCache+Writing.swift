@@ -1,6 +1,6 @@
 public import CairnStore
 
-extension MemoryCache {
+extension MemoryCache: Caching {
   /// Sets the value of a key, and removes what is too much then.
   ///
   /// When it returns, the limits hold and no read finds an older value. Not kept is a value that has

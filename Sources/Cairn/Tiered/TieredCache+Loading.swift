@@ -1,7 +1,7 @@
 public import CairnStore
 
 /// Values that are made when they are asked for and not there.
-extension TieredCache {
+extension TieredCache: Loading {
   /// The value of a key; where neither tier has one, it is loaded, and kept in both.
   ///
   ///     let page = try await pages.value(forKey: url, lifetime: .seconds(60)) {

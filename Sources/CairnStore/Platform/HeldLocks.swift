@@ -37,11 +37,10 @@ enum HeldLocks {
 extension File {
   /// Takes the lock of the store that this file LOCK belongs to.
   ///
-  /// - Throws: `locked` where another opener is in the way.
+  /// - Throws: `locked` where another opener is in the way; `system`.
   package func lockStore(at path: String, exclusively: Bool) throws(StoreError) {
-    let isOurs = try lock(exclusively: exclusively)
-    let identity = try? status().identity
-    guard isOurs else {
+    let identity = try status().identity
+    guard try lock(exclusively: exclusively) else {
       throw .locked(path: path, inThisProcess: identity.map { HeldLocks.contains($0) } ?? false)
     }
     if let identity { HeldLocks.insert(self, identity) }

@@ -102,27 +102,24 @@ struct UnreadableValueTests {
         configuration: TieredCacheConfiguration(
           memory: MemoryCacheConfiguration(countLimit: 10, costLimit: nil), disk: .unlimited),
         keyCoder: .string, valueCoder: coder(tag: tag, decodes: hasOtherTag))
-      #expect(throws: CacheError.self) { try new.value(forKey: "key") }
-      let loaded = try await new.value(forKey: "key") { "anew" }
-      #expect(loaded == "anew")
-      #expect(try new.value(forKey: "key") == "anew")
-      await #expect(throws: LoadFailure.self) {
-        try await new.value(forKey: "other") { () -> String in throw LoadFailure() }
-      }
-      #expect(try !new.contains("other"))
+      try await checkLoads(new)
       #expect(try new.statistics().disk.dropCount == 2)
     } else {
       let new = try cache(tag: tag, decodes: hasOtherTag)
-      #expect(throws: CacheError.self) { try new.value(forKey: "key") }
-      let loaded = try await new.value(forKey: "key") { "anew" }
-      #expect(loaded == "anew")
-      #expect(try new.value(forKey: "key") == "anew")
-      await #expect(throws: LoadFailure.self) {
-        try await new.value(forKey: "other") { () -> String in throw LoadFailure() }
-      }
-      #expect(try !new.contains("other"))
+      try await checkLoads(new)
       #expect(try new.statistics().dropCount == 2)
     }
+  }
+
+  private func checkLoads(_ cache: some Loading<String, String>) async throws {
+    #expect(throws: CacheError.self) { try cache.value(forKey: "key") }
+    let loaded = try await cache.value(forKey: "key") { "anew" }
+    #expect(loaded == "anew")
+    #expect(try cache.value(forKey: "key") == "anew")
+    await #expect(throws: LoadFailure.self) {
+      try await cache.value(forKey: "other") { () -> String in throw LoadFailure() }
+    }
+    #expect(try !cache.contains("other"))
   }
 
   @Test("The two policies are two")

@@ -207,6 +207,63 @@ struct MemoryCacheTests {
     #expect(fill(cache) == 2)
   }
 
+  @Test("A compare-and-set or -remove happens only with the expected version")
+  func compareAndSet() throws {
+    let cache: MemoryCache<String, Int> = scene.cache { $0.idleLimit = .seconds(50) }
+    guard case .stored(let first) = cache.compareAndSet(1, forKey: "a", expecting: nil) else {
+      Issue.record("absent")
+      return
+    }
+    #expect(cache.info(forKey: "a")?.version == first)
+    #expect(
+      cache.compareAndSet(2, forKey: "a", expecting: nil) == .mismatch(current: first)
+        && cache.compareAndSet(2, forKey: "a", expecting: first + 1) == .mismatch(current: first))
+    #expect(cache.value(forKey: "a") == 1)
+    guard
+      case .stored(let second) = cache.compareAndSet(
+        3, forKey: "a", expecting: first, cost: 7, lifetime: .seconds(9), idleLimit: .seconds(4))
+    else {
+      Issue.record("as expected")
+      return
+    }
+    let info = try #require(cache.info(forKey: "a"))
+    #expect(second > first && info.version == second && info.cost == 7)
+    #expect(info.expires == scene.clock.now().advanced(by: .seconds(9)))
+    #expect(info.idleLimit == .seconds(4))
+    // As `setValue`, and not as `update`: what is not said is as configured.
+    _ = cache.compareAndSet(4, forKey: "a", expecting: second)
+    #expect(cache.info(forKey: "a")?.expires == nil)
+    #expect(cache.info(forKey: "a")?.idleLimit == .seconds(50) && cache.value(forKey: "a") == 4)
+    #expect(!cache.compareAndRemove("a", expecting: second))
+    let third = try #require(cache.info(forKey: "a")?.version)
+    #expect(cache.compareAndRemove("a", expecting: third) && !cache.contains("a"))
+    #expect(!cache.compareAndRemove("a", expecting: third))
+    #expect(cache.compareAndSet(5, forKey: "a", expecting: third) == .mismatch(current: nil))
+    // What has expired is absent.
+    cache.setValue(6, forKey: "b", lifetime: .seconds(1))
+    let expired = try #require(cache.info(forKey: "b")?.version)
+    scene.clock.advance(by: .seconds(2))
+    #expect(!cache.compareAndRemove("b", expecting: expired))
+    #expect(cache.compareAndSet(7, forKey: "b", expecting: expired) == .mismatch(current: nil))
+    #expect(cache.audit() == [])
+  }
+
+  @Test("Of many that compare and set at once, one gets on with each version")
+  func compareAndSetByMany() {
+    let cache: MemoryCache<Int, Int> = scene.cache()
+    onThreads(4) { _ in
+      for _ in 0..<500 {
+        while true {
+          let entry = cache.entry(forKey: 0)
+          let result = cache.compareAndSet(
+            (entry?.value ?? 0) + 1, forKey: 0, expecting: entry?.info.version)
+          if case .stored = result { break }
+        }
+      }
+    }
+    #expect(cache.value(forKey: 0) == 2000)
+  }
+
   @Test("What was fetched never takes the place of something newer")
   func promotion() throws {
     let cache: MemoryCache<String, Int> = scene.cache()

@@ -1,0 +1,96 @@
+import CairnStore
+import FuzzSupport
+import Testing
+
+@Suite("Compare-and-set")
+struct CompareAndSetTests {
+  let directory: TemporaryDirectory
+  let store: Store
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    store = try Store(directory.store)
+  }
+
+  @Test("With the right version it writes and gives the new version")
+  func right() throws {
+    let version = try store.setValue("one", forKey: "key")
+    guard case .stored(let next) = try store.compareAndSet("two", forKey: "key", expecting: version)
+    else {
+      Issue.record("not stored")
+      return
+    }
+    #expect(next > version)
+    #expect(try store.info(forKey: "key")?.version == next)
+    #expect(try store.text("key") == "two")
+  }
+
+  @Test("With a wrong version it writes nothing and gives the right one")
+  func wrong() throws {
+    let version = try store.setValue("one", forKey: "key")
+    let result = try store.compareAndSet("two", forKey: "key", expecting: version + 1)
+    #expect(result == .mismatch(current: version))
+    #expect(try store.text("key") == "one")
+    #expect(try store.statistics().lastVersion == version)
+  }
+
+  @Test("Expecting nothing, it writes where nothing is, once")
+  func absent() throws {
+    #expect(try store.compareAndSet("one", forKey: "key", expecting: nil) == .stored(version: 1))
+    #expect(
+      try store.compareAndSet("two", forKey: "key", expecting: nil) == .mismatch(current: 1))
+    #expect(try store.text("key") == "one")
+  }
+
+  @Test("Expecting a version where nothing is, it writes nothing")
+  func missing() throws {
+    #expect(
+      try store.compareAndSet("one", forKey: "key", expecting: 3) == .mismatch(current: nil))
+    #expect(try store.value(forKey: "key") == nil)
+  }
+
+  @Test("Attributes are stored with the value")
+  func attributes() throws {
+    _ = try store.compareAndSet(
+      "one", forKey: "key", expecting: nil, cost: 4, metadata: [9])
+    #expect(try store.entry(forKey: "key")?.info.cost == 4)
+    #expect(try store.entry(forKey: "key")?.metadata == [9])
+  }
+
+  @Test("A value larger than a segment is compared and set as any other")
+  func large() throws {
+    let large = [UInt8](repeating: 5, count: 200_000)
+    #expect(try store.compareAndSet(large, forKey: "key", expecting: nil) == .stored(version: 1))
+    #expect(
+      try store.compareAndSet(large, forKey: "key", expecting: nil) == .mismatch(current: 1))
+    #expect(try store.value(forKey: "key") == large)
+  }
+
+  @Test("Compare-and-remove removes with the right version only")
+  func remove() throws {
+    let version = try store.setValue("one", forKey: "key")
+    #expect(try store.compareAndRemove("key", expecting: version + 1) == false)
+    #expect(try store.text("key") == "one")
+    #expect(try store.compareAndRemove("key", expecting: version))
+    #expect(try store.value(forKey: "key") == nil)
+    #expect(try store.compareAndRemove("key", expecting: version) == false)
+  }
+
+  @Test("Of threads that increment by compare-and-set none loses an increment")
+  func increments() throws {
+    let store = store
+    try store.setValue("0", forKey: "key")
+    try onThreads(4) { _ in
+      for _ in 0..<100 {
+        while true {
+          let entry = try #require(try store.entry(forKey: "key"))
+          let number = try #require(Int(String(decoding: entry.value, as: UTF8.self)))
+          let result = try store.compareAndSet(
+            "\(number + 1)", forKey: "key", expecting: entry.info.version)
+          if case .stored = result { break }
+        }
+      }
+    }
+    #expect(try store.text("key") == "400")
+  }
+}

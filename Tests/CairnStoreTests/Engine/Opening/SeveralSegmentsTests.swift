@@ -1,0 +1,145 @@
+import CairnStore
+import FuzzSupport
+import Testing
+
+/// Several segments that the manifest lists as open, since nobody sealed them.
+@Suite("Recovery over several open segments")
+struct SeveralSegmentsTests {
+  static let killed = Result {
+    try KilledStore { store in
+      for number in 0..<200 {
+        try store.setValue([UInt8](repeating: UInt8(number), count: 1000), forKey: "key\(number)")
+      }
+    } last: {
+      try $0.setValue("last", forKey: "last")
+    }
+  }
+
+  @Test("Everything is there", arguments: [nil, otherBoot])
+  func undamaged(boot: [UInt8]?) throws {
+    let killed = try Self.killed.get()
+    #expect(try killed.image.manifest.openSegments.count >= 4)
+    #expect(try killed.image.manifest.sealedSegments.count == 0)
+    #expect(try Opening(killed.image, boot: boot) == .contents(killed.after))
+  }
+
+  @Test("After the seal everything is there too")
+  func sealed() throws {
+    let directory = try TemporaryDirectory()
+    let queue = ManualBackgroundQueue()
+    let store = try Store(directory.store, background: queue)
+    for number in 0..<200 {
+      try store.setValue([UInt8](repeating: UInt8(number), count: 1000), forKey: "key\(number)")
+    }
+    queue.runAll()
+    let image = try Image(of: directory.store)
+    #expect(try image.manifest.sealedSegments.count >= 3)
+    #expect(try Opening(image) == .contents(store.contents()))
+    // Damage in a sealed segment is never a torn tail.
+    let name = image.segmentNames[0]
+    let record = try #require(try image.records(in: name).dropLast().last)
+    let opening = try Opening(image.flipping(name, at: record.offset), boot: otherBoot)
+    #expect(
+      opening.corruption == Corruption(file: name, offset: record.offset, cause: .badRecordHeader))
+  }
+
+  @Test("A torn last record in the last segment")
+  func tornTail() throws {
+    let killed = try Self.killed.get()
+    let last = try #require(try killed.lastRecords.last)
+    let image = killed.image.flipping(try killed.lastSegment, at: last.offset)
+    #expect(try Opening(image) == .contents(killed.before))
+    #expect(try Opening(image, boot: otherBoot) == .contents(killed.before))
+  }
+
+  @Test("Damage in an earlier segment, in the same boot, is corruption", arguments: [0, 30, 1000])
+  func earlier(index: Int) throws {
+    let killed = try Self.killed.get()
+    let name = killed.image.segmentNames[0]
+    let records = try killed.image.records(in: name)
+    // The last of all is the roll record.
+    let record = records[min(index, records.count - 1)]
+    let opening = try Opening(killed.image.flipping(name, at: record.offset))
+    #expect(
+      opening.corruption == Corruption(file: name, offset: record.offset, cause: .lostRecords))
+  }
+
+  @Test(
+    "Damage in an earlier segment, in another boot, discards all later ones",
+    arguments: [0, 30, 1000])
+  func earlierOtherBoot(index: Int) throws {
+    let killed = try Self.killed.get()
+    let name = killed.image.segmentNames[0]
+    let records = try killed.image.records(in: name)
+    let record = records[min(index, records.count - 1)]
+    let kept = records.filter { $0.offset < record.offset }
+      .map { String(decoding: $0.key, as: UTF8.self) }
+    let opening = try Opening(killed.image.flipping(name, at: record.offset), boot: otherBoot)
+    #expect(opening == .contents(killed.after.filter { kept.contains($0.key) }))
+  }
+
+  @Test("A sync in a later segment proves the earlier ones durable")
+  func laterProof() throws {
+    let killed = try KilledStore { store in
+      for number in 0..<100 {
+        try store.setValue([UInt8](repeating: 1, count: 1000), forKey: "key\(number)")
+      }
+      try store.sync()
+      try store.setValue("v", forKey: "after")
+    }
+    #expect(try killed.image.manifest.openSegments.count >= 2)
+    let name = killed.image.segmentNames[0]
+    let record = try killed.image.records(in: name)[10]
+    let opening = try Opening(
+      killed.image.flipping(name, at: record.offset), boot: otherBoot)
+    #expect(
+      opening.corruption == Corruption(file: name, offset: record.offset, cause: .lostRecords))
+  }
+
+  @Test("A missing segment is corruption that names it", arguments: 0..<3)
+  func missing(index: Int) throws {
+    let killed = try Self.killed.get()
+    let name = killed.image.segmentNames[index]
+    var image = killed.image
+    image.files[name] = nil
+    #expect(
+      try Opening(image).corruption == Corruption(file: name, offset: 0, cause: .missingFile))
+  }
+
+  @Test("A segment too short for its header is corruption", arguments: [0, 1, 71])
+  func shortHeader(count: Int) throws {
+    let killed = try Self.killed.get()
+    let name = killed.image.segmentNames[1]
+    let image = killed.image.changing(name) { $0.removeLast($0.count - count) }
+    #expect(
+      try Opening(image).corruption == Corruption(file: name, offset: count, cause: .fileTooShort))
+  }
+
+  @Test("A segment in another's place is corruption")
+  func swapped() throws {
+    let killed = try Self.killed.get()
+    var image = killed.image
+    let names = image.segmentNames
+    image.files[names[0]] = killed.image.files[names[1]]
+    image.files[names[1]] = killed.image.files[names[0]]
+    #expect(try Opening(image).corruption?.cause == .badHeader)
+  }
+
+  @Test("A value in a segment of its own, followed by others, survives a kill")
+  func ownSegment() throws {
+    let killed = try KilledStore { store in
+      try store.setValue("v", forKey: "before")
+      try store.setValue([UInt8](repeating: 1, count: 150_000), forKey: "large")
+      try store.setValue([UInt8](repeating: 2, count: 150_000), forKey: "larger")
+      try store.setValue("v", forKey: "after")
+    }
+    #expect(try Opening(killed.image) == .contents(killed.after))
+    #expect(try Opening(killed.image, boot: otherBoot) == .contents(killed.after))
+  }
+
+  @Test("A kill before the first record, and after a session without writes")
+  func noRecords() throws {
+    let killed = try KilledStore { _ in }
+    #expect(try Opening(killed.image) == .contents([:]))
+  }
+}

@@ -1,0 +1,59 @@
+import CairnStore
+import FuzzSupport
+import Testing
+
+@Suite("The recency clock")
+struct RecencyClockTests {
+  @Test("The time of a tick is right within a second or a hundredth of its age")
+  func times() {
+    var generator = Seed.generator()
+    let clock = ManualClock()
+    let recency = RecencyClock(now: clock.now())
+    var known: [(tick: UInt64, time: Timestamp)] = []
+    // More times than the table has samples, so that it is thinned, more than once.
+    for _ in 0..<30_000 {
+      clock.advance(by: .milliseconds(Int64.random(in: 100...5000, using: &generator)))
+      recency.note(clock.now())
+      known.append((recency.advance(), clock.now()))
+    }
+    for (tick, time) in known {
+      let age = clock.now().millisecondsSinceEpoch - time.millisecondsSinceEpoch
+      let early = time.millisecondsSinceEpoch - recency.time(of: tick).millisecondsSinceEpoch
+      #expect(early >= 0 && early <= max(1000, age / 100), "age \(age); \(Seed.comment)")
+    }
+  }
+
+  @Test(
+    "Threads that tell the time late, or a clock that is set to and fro, cost no more memory",
+    arguments: [0, 10])
+  func outOfOrder(swing: Int) {
+    let clock = ManualClock()
+    let recency = RecencyClock(now: clock.now())
+    var known: [(tick: UInt64, time: Timestamp)] = []
+    var highestCount = 0
+    for step in 0..<20_000 {
+      clock.advance(by: .milliseconds(4))
+      recency.note(clock.now())
+      known.append((recency.advance(), clock.now()))
+      // Another thread had asked the clock before.
+      recency.note(clock.now().advanced(by: .milliseconds(-4)))
+      if step % 5 == 0 { clock.advance(by: .seconds(step % 10 == 0 ? swing : -swing)) }
+      highestCount = max(highestCount, recency.sampleCount)
+    }
+    #expect(highestCount <= 8192)
+    var largestError: Int64 = 0
+    for (tick, time) in known {
+      let age = abs(clock.now().millisecondsSinceEpoch - time.millisecondsSinceEpoch)
+      let error = time.millisecondsSinceEpoch - recency.time(of: tick).millisecondsSinceEpoch
+      largestError = max(largestError, abs(error) - max(1000, age / 100))
+    }
+    #expect(largestError <= swing * 1000)
+  }
+
+  @Test("What was accessed before the clock was made counts as accessed then")
+  func start() {
+    let recency = RecencyClock(now: ManualClock.start)
+    #expect(recency.time(of: 0) == ManualClock.start)
+    #expect(recency.time(of: recency.advance()) == ManualClock.start)
+  }
+}

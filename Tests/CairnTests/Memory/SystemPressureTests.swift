@@ -1,0 +1,126 @@
+import Cairn
+import CairnStore
+import Foundation
+import FuzzSupport
+import Testing
+
+@Suite("What the kernel tells of memory", .timeLimit(.minutes(5)))
+struct SystemPressureTests {
+  /// A directory that stands for `/`, with these files.
+  private func tree(_ files: [String: String]) throws -> String {
+    let root = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+    for (path, text) in files {
+      let url = root.appending(path: path)
+      try FileManager.default.createDirectory(
+        at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
+      try text.write(to: url, atomically: true, encoding: .utf8)
+    }
+    return root.path
+  }
+
+  private func limitedGroup(current: Int, inactive: Int, limit: String) -> [String: String] {
+    [
+      "proc/self/cgroup": "0::/box\n",
+      "proc/self/mountinfo": "30 24 0:26 / /cg rw,nosuid shared:4 - cgroup2 cgroup2 rw\n",
+      "cg/box/memory.current": "\(current)\n", "cg/box/memory.max": "\(limit)\n",
+      "cg/box/memory.high": "max\n", "cg/box/memory.stat": "anon 5\ninactive_file \(inactive)\n",
+    ]
+  }
+
+  @Test(
+    "Without the kernel's word, what a group of version 2 uses of its limit decides",
+    arguments: [(910, MemoryPressure.moderate), (950, .high), (990, .critical)])
+  func use(current: Int, pressure: MemoryPressure) throws {
+    let root = try tree(limitedGroup(current: current + 100, inactive: 100, limit: "1000"))
+    defer { try? FileManager.default.removeItem(atPath: root) }
+    let source = SystemPressureSource(root: root, pollInterval: .milliseconds(1))
+    #expect(source.watchCounts == (0, 1))
+    #expect(source.next() == pressure)
+  }
+
+  @Test("A shortage that stays is told again after a time, one that grows at once")
+  func repeated() throws {
+    let root = try tree(limitedGroup(current: 920, inactive: 0, limit: "1000"))
+    defer { try? FileManager.default.removeItem(atPath: root) }
+    let source = SystemPressureSource(
+      root: root, pollInterval: .milliseconds(1), repeatInterval: .milliseconds(300))
+    #expect(source.next() == .moderate)
+    let began = ContinuousClock.now
+    #expect(source.next() == .moderate)
+    #expect(began.duration(to: .now) >= .milliseconds(299))
+    let patient = SystemPressureSource(root: root, pollInterval: .milliseconds(1))
+    #expect(patient.next() == .moderate)
+    try "985\n".write(toFile: root + "/cg/box/memory.current", atomically: true, encoding: .utf8)
+    #expect(patient.next() == .critical)
+  }
+
+  @Test("A group of version 1, and one that a container sees a part of")
+  func versionOne() throws {
+    let root = try tree([
+      "proc/self/cgroup": "9:name=systemd:/\n4:cpu,memory:/docker/abc/inner\n",
+      "proc/self/mountinfo":
+        "1 0 0:5 / /proc rw - proc proc rw\n"
+        + "31 24 0:27 /docker/abc /cg/memory rw - cgroup cgroup rw,memory\n",
+      "cg/memory/inner/memory.usage_in_bytes": "96000000000\n",
+      "cg/memory/inner/memory.limit_in_bytes": "100000000000\n",
+      "cg/memory/inner/memory.stat": "total_inactive_file 0\n",
+    ])
+    defer { try? FileManager.default.removeItem(atPath: root) }
+    let source = SystemPressureSource(root: root, pollInterval: .milliseconds(1))
+    #expect(source.watchCounts == (0, 1))
+    #expect(source.next() == .high)
+  }
+
+  @Test(
+    "Where there is no limit and no word of the kernel, nothing is told and nothing waited for",
+    arguments: [
+      [:], ["proc/self/cgroup": "nonsense\n0:\n:::\n", "proc/self/mountinfo": "- - -\n1 2 3\n\n"],
+      [
+        "proc/self/cgroup": "4:memory:/a\n",
+        "proc/self/mountinfo": "1 0 0:5 / /cg rw - cgroup cgroup rw,memory\n",
+        "cg/a/memory.limit_in_bytes": "9223372036854771712\n",
+        "cg/a/memory.usage_in_bytes": "100\n",
+      ],
+      [
+        "proc/self/cgroup": "0::/a\n",
+        "proc/self/mountinfo": "1 0 0:5 / /cg rw - cgroup2 cgroup2 rw\n",
+        "cg/a/memory.max": "max\n", "cg/a/memory.current": "100\n",
+      ],
+    ])
+  func nothing(files: [String: String]) throws {
+    let root = try tree(files)
+    defer { try? FileManager.default.removeItem(atPath: root) }
+    let source = SystemPressureSource(root: root)
+    #expect(source.watchCounts == (0, 0))
+    #expect(source.next() == nil)
+  }
+
+  /// Why a test of the real kernel cannot run here, if it cannot.
+  static var missing: Comment? {
+    let descriptor = unsafe open("/proc/pressure/memory", O_RDWR | O_CLOEXEC)
+    if descriptor < 0 { return "this kernel has no pressure stall information to write to" }
+    close(descriptor)
+    return nil
+  }
+
+  @Test(
+    "The real kernel takes the triggers, wakes nobody without cause, and lets go",
+    .enabled(if: missing == nil, "needs /proc/pressure/memory, Linux 4.20 with CONFIG_PSI"))
+  func realKernel() {
+    let source = SystemPressureSource()
+    #expect(source.watchCounts.told >= 3)
+    let ended = Record<MemoryPressure?>()
+    let began = ContinuousClock.now
+    Thread.detachNewThread {
+      var last = source.next()
+      // A machine that is short of memory may well say so.
+      while last != nil { last = source.next() }
+      ended.add(last)
+    }
+    Thread.sleep(forTimeInterval: 0.2)
+    source.stop()
+    #expect(comesTrue { !ended.all.isEmpty })
+    #expect(began.duration(to: .now) < .seconds(60))
+    #expect(source.next() == nil)
+  }
+}
