@@ -52,7 +52,11 @@ enum Situations {
       { try store.sync() }, { try store.trim(toCount: 0) }, { try store.trim(toBytes: 0) },
       { try store.trim(olderThan: .zero) }, { try store.removeExpired() },
       { try store.removeValues(forKeys: ["key"]) }, { try store.remove { _, _ in true } },
-      { try store.maintain() },
+      { try store.maintain() }, { _ = try store.values(forKeys: ["key", "other"]) },
+      { try store.update(forKey: "key") { _ in [1] } }, { try store.compact() },
+      { _ = try store.snapshot() }, { try store.extendLifetime(forKey: "key", to: .seconds(9)) },
+      { _ = try store.compareAndSet("child", forKey: "key", expecting: nil) },
+      { try store.withValue(forKey: "key") { _ in } }, { try store.trim(toFreeDiskSpace: 1) },
     ]
     for (index, use) in uses.enumerated() {
       let error = storeError(use)

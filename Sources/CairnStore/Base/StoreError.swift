@@ -80,11 +80,19 @@ public enum SpaceLimit: String, Sendable, Hashable, CustomStringConvertible {
 /// A system call that failed: which, on what, and why.
 public struct SystemFailure: Sendable, Hashable, CustomStringConvertible {
   /// What helps after a failure.
-  public enum Advice: String, Sendable, Hashable {
+  public enum Advice: String, Sendable, Hashable, CustomStringConvertible {
     /// A directory is made only in one that is there.
-    case parentMustExist = "the directory that it is to be made in must exist"
+    case parentMustExist
     /// The store may not be written to, and can be read.
-    case openForReading = "Store(readingAt:) opens it for reading"
+    case openForReading
+
+    /// The advice in words, which later versions may put otherwise; `rawValue` stays as it is.
+    public var description: String {
+      switch self {
+      case .parentMustExist: "the directory that it is to be made in must exist"
+      case .openForReading: "Store(readingAt:) opens it for reading"
+      }
+    }
   }
 
   /// The name of the call, as in its manual page.
@@ -118,7 +126,7 @@ public struct SystemFailure: Sendable, Hashable, CustomStringConvertible {
 
   /// Call, path, reason and number in one line, and what would help.
   public var description: String {
-    "\(callDescription)\(advice.map { "; \($0.rawValue)" } ?? "")"
+    "\(callDescription)\(advice.map { "; \($0)" } ?? "")"
   }
 
   /// Call, path, reason and number in one line.

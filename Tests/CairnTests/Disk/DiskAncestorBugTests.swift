@@ -5,7 +5,7 @@ import FuzzSupport
 import Testing
 
 /// What the caches did wrong that this one descends from, each as a test that it does not.
-@Suite("Mistakes of the ancestors that the cache on disk does not make", .timeLimit(.minutes(5)))
+@Suite("Mistakes of the ancestors that the cache on disk does not make", .timeLimit(.minutes(10)))
 struct DiskAncestorBugTests {
   let scene = DiskScene()
 

@@ -12,7 +12,7 @@ enum Ambient {
   @TaskLocal static var word = ""
 }
 
-@Suite("Loading what is not there", .timeLimit(.minutes(5)))
+@Suite("Loading what is not there", .timeLimit(.minutes(10)))
 struct LoadingTests {
   let scene = MemoryScene()
 

@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 
 /// What the caches did wrong that this one descends from, each as a test that it does not.
-@Suite("Mistakes of the ancestors that the cache in memory does not make", .timeLimit(.minutes(5)))
+@Suite("Mistakes of the ancestors that the cache in memory does not make", .timeLimit(.minutes(10)))
 struct AncestorBugTests {
   let scene = MemoryScene()
 

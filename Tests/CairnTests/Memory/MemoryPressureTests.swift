@@ -21,7 +21,7 @@ final class ManualPressureSource: PressureSource {
   }
 }
 
-@Suite("Memory pressure", .timeLimit(.minutes(5)))
+@Suite("Memory pressure", .timeLimit(.minutes(10)))
 struct MemoryPressureTests {
   let scene = MemoryScene()
 

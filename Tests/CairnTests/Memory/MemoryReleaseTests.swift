@@ -3,7 +3,7 @@ import Foundation
 import FuzzSupport
 import Testing
 
-@Suite("Where values of a cache in memory are destroyed", .timeLimit(.minutes(5)))
+@Suite("Where values of a cache in memory are destroyed", .timeLimit(.minutes(10)))
 struct MemoryReleaseTests {
   let scene = MemoryScene()
 

@@ -4,7 +4,7 @@ import Foundation
 import FuzzSupport
 import Testing
 
-@Suite("What the kernel tells of memory", .timeLimit(.minutes(5)))
+@Suite("What the kernel tells of memory", .timeLimit(.minutes(10)))
 struct SystemPressureTests {
   /// A directory that stands for `/`, with these files.
   private func tree(_ files: [String: String]) throws -> String {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Cairn
 
-@Suite("Memory in front of the disk", .timeLimit(.minutes(5)))
+@Suite("Memory in front of the disk", .timeLimit(.minutes(10)))
 struct TieredCacheTests {
   let scene = TieredScene()
 

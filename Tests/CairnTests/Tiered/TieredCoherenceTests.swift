@@ -6,7 +6,7 @@ import Testing
 @testable import Cairn
 
 /// What several calls at once may do to each other, one order after the other.
-@Suite("No read finds what is older than what was found", .timeLimit(.minutes(5)))
+@Suite("No read finds what is older than what was found", .timeLimit(.minutes(10)))
 struct TieredCoherenceTests {
   let scene = TieredScene()
 

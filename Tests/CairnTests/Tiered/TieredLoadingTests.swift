@@ -4,7 +4,7 @@ import Testing
 
 @testable import Cairn
 
-@Suite("Loading through both tiers, and through the disk alone", .timeLimit(.minutes(5)))
+@Suite("Loading through both tiers, and through the disk alone", .timeLimit(.minutes(10)))
 struct TieredLoadingTests {
   let scene = TieredScene()
 

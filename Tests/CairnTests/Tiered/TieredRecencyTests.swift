@@ -5,7 +5,7 @@ import Testing
 
 @testable import Cairn
 
-@Suite("What is read from memory is in use on disk", .timeLimit(.minutes(5)))
+@Suite("What is read from memory is in use on disk", .timeLimit(.minutes(10)))
 struct TieredRecencyTests {
   let scene = TieredScene()
 

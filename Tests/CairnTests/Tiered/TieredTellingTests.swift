@@ -6,7 +6,7 @@ import Testing
 
 @testable import Cairn
 
-@Suite("When the disk is told what was read from memory", .timeLimit(.minutes(5)))
+@Suite("When the disk is told what was read from memory", .timeLimit(.minutes(10)))
 struct TieredTellingTests {
   let scene = TieredScene()
 
