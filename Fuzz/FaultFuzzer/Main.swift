@@ -2,7 +2,8 @@ import FuzzSupport
 
 /// Calls that fail, disks that are full: random workloads with some faults each, or with `--sweep`
 /// every fault at every call of scripted workloads, also in pairs: a sync that fails, and a call of
-/// the recovery after it; with `--sampled` two of each call, which the seed decides; with `--full-disk` stores that fill a small disk.
+/// the recovery after it; with `--sampled` one of each call, which the seed decides; with `--full-disk`
+/// stores that fill a small disk.
 @main
 enum FaultFuzzer {
   static func main() {
@@ -28,7 +29,7 @@ enum FaultFuzzer {
       fuzzer.run { try sweep.run(Int($0), trace: trace) }
     case ["--sweep", "--sampled"]:
       let sweep = scripted()
-      fuzzer.sample(2 * sweep.places.count)
+      fuzzer.sample(sweep.places.count)
       fuzzer.run { try sweep.run(sweep.sampledCase(seed: $0), trace: trace) }
     default: Fuzzer.end(with: 2, "FaultFuzzer: --sweep [--sampled] or --full-disk")
     }

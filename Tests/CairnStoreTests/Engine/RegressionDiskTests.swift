@@ -1,5 +1,6 @@
 import CairnStore
 import Foundation
+import FuzzSupport
 import Glibc
 import Synchronization
 import Testing
@@ -53,6 +54,51 @@ struct RegressionDiskTests {
     try store.removeAll()
     #expect(try store.count() == 0)
     #expect(try scene.killed().open().count() == 0)
+  }
+
+  @Test("A compaction by hand gives back what is dead though no segment can be sealed at first")
+  func compactionBeforeSealing() throws {
+    // A manifest that got longer than a block found no second one. It was to seal segments, which comes first;
+    // the compaction gave up, though half of the log was dead and would have made the manifest shorter.
+    let fileSystem = HookFileSystem()
+    let queue = ManualBackgroundQueue()
+    let directory = try TemporaryDirectory()
+    let store = try Store(directory.store, .small(), fileSystem: fileSystem, background: queue)
+    let value = [UInt8].filled(1000)
+    for number in 0..<300 { try store.setValue(value, forKey: "key\(number)") }
+    queue.runAll()
+    for number in 0..<300 { try store.setValue(value, forKey: "key\(number)") }
+    let before = try store.statistics()
+    #expect(before.deadByteCount > 300_000)
+    let refusals = Mutex(0)
+    fileSystem.setHook { event in
+      guard event.call == .allocate, event.file == FileName.newManifest else { return nil }
+      return refusals.withLock { count in
+        count += 1
+        // One for the segment that is to follow the one that is written to, and one to seal the first.
+        return count <= 2 ? SystemError.noSpace : nil
+      }
+    }
+    let report = try store.compact()
+    #expect(refusals.withLock { $0 } > 2)
+    #expect(report.removedSegmentCount > 3)
+    let after = try store.statistics()
+    #expect(after.deadByteCount < before.deadByteCount / 20)
+    // The segments of the second pass were sealed after all.
+    #expect(after.segments.count { !$0.isSealed } <= 2)
+    #expect(try store.contents().count == 300)
+    // Where there never is room, who asks is told.
+    for number in 0..<300 { try store.setValue(value, forKey: "key\(number)") }
+    fileSystem.setHook { event in
+      event.call == .allocate && event.file == FileName.newManifest ? SystemError.noSpace : nil
+    }
+    guard case .noSpace? = storeError({ try store.compact() }) else {
+      Issue.record("no error")
+      return
+    }
+    fileSystem.setHook(nil)
+    #expect(try store.compact().removedSegmentCount > 3)
+    #expect(try store.contents().count == 300)
   }
 
   @Test("Everything can be removed though others take every block that is given back")

@@ -86,12 +86,19 @@ extension Engine {
       // On a full disk it stays, and others may go.
       guard case .noSpace = error else { throw error }
     }
-    try sealRolledSegments()
+    var isSealed = true
+    do throws(StoreError) { try sealRolledSegments() } catch {
+      // It makes the manifest longer, and what is dead as a whole makes it shorter.
+      guard case .noSpace = error else { throw error }
+      isSealed = false
+    }
     var gainedInAll = 0
     while true {
       do throws(StoreError) {
         try compactInRounds(&state, &report)
-        break
+        if isSealed { break }
+        isSealed = true
+        try sealRolledSegments()
       } catch {
         guard case .noSpace = error else { throw error }
         let gained = try compactInLittleRoom(goal: .max, highestCost: .max, &state, &report)
