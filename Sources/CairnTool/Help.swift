@@ -317,8 +317,9 @@ enum Help {
     which all but the last end in +. No two keys can have one path, and `cairn import` gives back
     the same keys.
 
-    Expired keys are left out. A damaged value is reported and the others go on; the exit status
-    is then 3.
+    Expired keys are left out, and so is what stands beside the values: lifetimes, costs and
+    metadata. `cairn backup` copies all of it. A damaged value is reported and the others go on;
+    the exit status is then 3.
 
       --json   one object that says what was done
 

@@ -36,7 +36,7 @@ enum TrimCommand {
       try console.print(
         "removed \(DisplayText.count(summary.count, "key")), "
           + DisplayText.exactSize(summary.byteCount)
-          + (summary.count > 0 ? "; cairn compact gives the space back" : ""))
+          + (summary.byteCount >= 1 << 20 ? "; cairn compact gives the space back" : ""))
     }
     if summary.damagedCount > 0 {
       console.report(
@@ -63,7 +63,8 @@ enum TrimCommand {
       ? try invocation.value(of: .order, TrimCommand.order, "lru or largest") : .leastRecentlyUsed
     switch goal {
     case .count:
-      let count = try invocation.value(of: goal, Quantity.wholeNumber, "a whole number, as 5000")
+      let count = try invocation.value(
+        of: goal, Quantity.wholeNumber, "a whole number from 0 on, as 5000")
       return { try $0.trim(toCount: count, order: order) }
     case .bytes:
       let byteCount = try invocation.value(

@@ -32,7 +32,7 @@ struct TrimCommandTests {
   @Test func `to a size`() throws {
     #expect(
       try cairn("trim", store, "--bytes=40").text
-        == "removed 2 keys, 72 bytes; cairn compact gives the space back\n")
+        == "removed 2 keys, 72 bytes\n")
     #expect(try cairn("keys", store).lines == ["b"])
     #expect(try report(cairn("trim", store, "--bytes", "0", "--json")).removed == 1)
     #expect(try report(cairn("trim", store, "--bytes", "0", "--json")).removed == 0)

@@ -5,14 +5,15 @@ import Testing
 @Suite("The samples of Errors")
 struct ErrorSamples {
   static func store(
-    _ photo: [UInt8], in photos: DiskCache<String, [UInt8]>, _ report: (String) -> Void
+    _ photo: [UInt8], in photos: DiskCache<String, [UInt8]>, _ report: (String, Bool) -> Void
   ) throws(CacheError) {
     do throws(CacheError) {
       try photos.setValue(photo, forKey: "lake")
     } catch {
       switch error {
       case .store(.noSpace): try photos.trim(toCount: photos.count() / 2)
-      case .store(.corrupt(let place)): report("damaged: \(place)")
+      case .store(.locked(let path, let inThisProcess)): report("\(path) is open", inThisProcess)
+      case .store(.corrupt): report("damaged: \(error)", true)
       default: throw error
       }
     }
@@ -26,11 +27,11 @@ struct ErrorSamples {
         configuration.store.log = { message in print("photos:", message) }
         let photos = try DiskCache<String, [UInt8]>(name: "photos", configuration: configuration)
 
-        try ErrorSamples.store([1, 2, 3], in: photos) { Issue.record("\($0)") }
+        try ErrorSamples.store([1, 2, 3], in: photos) { text, _ in Issue.record("\(text)") }
         #expect(photos["lake"] == [1, 2, 3])
         try photos.close()
         #expect(throws: CacheError.store(.closed(path: photos.path))) {
-          try ErrorSamples.store([1, 2, 3], in: photos) { Issue.record("\($0)") }
+          try ErrorSamples.store([1, 2, 3], in: photos) { text, _ in Issue.record("\(text)") }
         }
       }
     }

@@ -69,6 +69,17 @@ struct GettingStartedSamples {
         #expect(!isThere)
         #expect(wasThere)
         #expect(try pages.keys() == ["/about"])
+
+        let statistics = try pages.statistics()
+        print(statistics.hitCount, "hits,", statistics.missCount, "misses")
+        print(
+          statistics.loads.startedCount, "loads, for which", statistics.loads.joinedCount,
+          "others waited")
+        for (name, value) in statistics.metrics { print(name, value) }
+
+        #expect(statistics.loads.startedCount == 1 && statistics.missCount >= 1)
+        #expect(
+          statistics.metrics.contains { $0.name == "hits" && $0.value == statistics.hitCount })
       }
     }
   }

@@ -30,13 +30,16 @@ extension DiskCache {
   /// the cache.
   ///
   /// - Parameter limit: how many events wait at most for who reads the stream; the newest stay.
-  /// - Returns: a stream that ends with the cache.
+  /// - Returns: a stream that ends when the cache is closed, or gone.
   public func events(bufferingNewest limit: Int = 1024) -> AsyncStream<CacheEvent<Key>> {
     let (stream, continuation) = AsyncStream.makeStream(
       of: CacheEvent<Key>.self, bufferingPolicy: .bufferingNewest(limit))
-    let end = StreamEnd(continuation)
-    let observation = observe { event in end.continuation.yield(event) }
-    continuation.onTermination = { _ in observation.cancel() }
+    let observation = observe { event in continuation.yield(event) }
+    let id = streams.add(continuation)
+    continuation.onTermination = { [weak streams] _ in
+      observation.cancel()
+      streams?.remove(id)
+    }
     return stream
   }
 

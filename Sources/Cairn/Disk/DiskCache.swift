@@ -29,6 +29,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// The metadata of a value that was given none.
   let bareMetadata: [UInt8]
   let events: DiskEvents<Key>
+  let streams = StreamEnds<CacheEvent<Key>>()
   var workers: WorkQueue { store.workers }
   /// By the bytes of keys.
   let flights = SingleFlight<[UInt8], Value>()
@@ -198,7 +199,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   }
 
   /// Makes every write durable that was acknowledged before, marks the store clean and gives its lock up.
-  /// Every later call throws `closed`; a second `close` does nothing.
+  /// Every later call throws `closed`; a second `close` does nothing. Streams of events end.
   ///
   /// Nothing acknowledged is lost without it, but the next open takes longer.
   public func close() throws(CacheError) {
@@ -208,7 +209,10 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     var hasEnded = true
     defer {
       events.front?.didClose()
-      if hasEnded || plantedInCache(.secondCloseEnds) { SharedCaches.endClosing(self) }
+      if hasEnded || plantedInCache(.secondCloseEnds) {
+        streams.end()
+        SharedCaches.endClosing(self)
+      }
     }
     hasEnded = try storing { () throws(StoreError) in try store.closeOnce() }
   }
@@ -216,6 +220,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// Closes the store, if `close` was not called. Errors are lost: call `close` to see them.
   deinit {
     try? store.close()
+    streams.end()
     SharedCaches.endClosing(self)
   }
 }

@@ -44,6 +44,11 @@ public struct KeyCoder<Key: Sendable>: Sendable {
 
   /// A coder of one's own. Decoding is needed by events and by iterating alone; with `comparingByEquality`, a
   /// ``TieredCache`` needs it too.
+  ///
+  ///     let coder = KeyCoder<Page.ID>.custom { Array($0.text.utf8) } decode: { bytes in
+  ///       guard let text = String(copying: bytes) else { throw CodingFailure("it is not UTF-8") }
+  ///       return Page.ID(text)
+  ///     }
   public static func custom(
     encode: @escaping @Sendable (Key) throws -> [UInt8],
     decode: @escaping @Sendable (RawSpan) throws -> Key

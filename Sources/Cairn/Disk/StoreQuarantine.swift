@@ -40,7 +40,7 @@ struct StoreQuarantine {
     let lockFile = try directory.openFile(FileName.lock, mode: .readOnly)
     try lockFile?.lockStore(at: path, exclusively: false)
     defer { lockFile?.unlock() }
-    log?("\(path): \(damage); what is sound is copied, and it is set aside")
+    log?("\(damage); what is sound is copied, and it is set aside")
     let report = try replace(directory, damage)
     lockFile?.unlock()
     let store = try open()

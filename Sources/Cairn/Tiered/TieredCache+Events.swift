@@ -52,7 +52,7 @@ extension TieredCache {
   /// the cache.
   ///
   /// - Parameter limit: how many events wait at most for who reads the stream; the newest stay.
-  /// - Returns: a stream that ends with the cache.
+  /// - Returns: a stream that ends when the cache is closed, or gone.
   public func events(bufferingNewest limit: Int = 1024) -> AsyncStream<TierEvent<Key>> {
     let (stream, continuation) = AsyncStream.makeStream(
       of: TierEvent<Key>.self, bufferingPolicy: .bufferingNewest(limit))

@@ -33,7 +33,7 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// Whether `==` of keys may not agree with their bytes.
   @usableFromInline let comparesBytes: Bool
   let recency: TierRecency<Key, Value>
-  let streams = StreamEnds<TierEvent<Key>>()
+  let streams: StreamEnds<TierEvent<Key>>
   /// As it was opened.
   public let configuration: TieredCacheConfiguration
   let environment: MemoryCacheEnvironment
@@ -119,6 +119,8 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     let recency = TierRecency<Key, Value>(
       memory: held, keyCoder: keyCoder, background: memory.background)
     let comparesBytes = keyCoder.identity == .bytes
+    let streams = StreamEnds<TierEvent<Key>>()
+    self.streams = streams
     var ofDisk = configuration.disk
     if recency.knowsKeysByBytes { ofDisk.store.isInUse = { recency.isInUse($0) } }
     disk = try DiskCache(
@@ -143,6 +145,7 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         if plantedInCache(.closeBelowUnheard) { return }
         // A second close has nothing to tell.
         held.removeAll(cause: .evicted(.trim), isToldOfNothing: false)
+        streams.end()
       })
     self.held = held
     self.recency = recency
@@ -209,7 +212,7 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   public func totalCost() throws(CacheError) -> Int { try disk.totalCost() }
 
   /// Closes the tier on disk and empties the one in memory, as `disk.close` does. Every later call that can throw
-  /// throws `closed`; a second `close` does nothing.
+  /// throws `closed`; a second `close` does nothing. Streams of events end.
   ///
   /// Nothing acknowledged is lost without it, but the next open takes longer.
   public func close() throws(CacheError) { try disk.close() }

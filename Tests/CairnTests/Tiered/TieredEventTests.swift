@@ -86,6 +86,35 @@ struct TieredEventTests {
     #expect(tiers == [.disk, .memory])
   }
 
+  @Test(
+    "A close ends the streams of both tiers, and of those that are made later",
+    .timeLimit(.minutes(10)))
+  func streamsEndWithClose() async throws {
+    let cache: TieredCache<Int, Int> = try scene.cache()
+    let (stream, ofDisk) = (cache.events(), cache.disk.events())
+    let told = Task {
+      var events: [TierEvent<Int>] = []
+      for await event in stream { events.append(event) }
+      return events
+    }
+    let toldByDisk = Task {
+      var events: [CacheEvent<Int>] = []
+      for await event in ofDisk { events.append(event) }
+      return events
+    }
+    try cache.setValue(1, forKey: 1)
+    try cache.close()
+    // Held, so that it is not the end of the cache that ends them.
+    let events = await told.value
+    #expect(events.contains(TierEvent(.inserted(key: 1), in: .disk)))
+    #expect(events.contains(TierEvent(.inserted(key: 1), in: .memory)))
+    #expect(await toldByDisk.value == [.inserted(key: 1)])
+    for await event in cache.events() { Issue.record("\(event)") }
+    for await event in cache.disk.events() { Issue.record("\(event)") }
+    #expect(cache.disk.observerCount == 0)
+    withExtendedLifetime(cache) {}
+  }
+
   @Test("With the front goes what memory holds, and streams end, though its tier on disk is kept")
   func frontGone() async throws {
     var cache: TieredCache<Int, Int>? = try scene.cache()

@@ -61,7 +61,7 @@ enum Main {
       try pages.cache.close()
     }
 
-    // The stream ends with the cache.
+    // The stream ends with the close.
     let told = await events.value
     print(told.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: "\n"))
     expect(told["inserted on disk", default: 0] >= 42, "every page was told of")
