@@ -70,20 +70,33 @@ extension Engine {
     try checkLimits()
     let durability =
       durability ?? (planted(.defaultDurabilityIgnored) ? .process : configuration.durability)
+    let hash = hash.hash(key)
+    index.prefetch(hash)
     let now = clock.now()
     if index.recency.needs(now) { noteTime(now) }
     let template = try limits.putHeader(key: key, value: value, attributes: attributes, now: now)
-    let hash = hash.hash(key)
+    var looksFirst = attributes.keepsEnd
     if case .anything = expectation {
-    } else if let mismatch = try locate(hash, key: key, now: now).mismatch(expectation) {
-      return mismatch
+    } else {
+      looksFirst = true
+      if let mismatch = try locate(hash, key: key, now: now).mismatch(expectation) {
+        return mismatch
+      }
     }
     var event: RemovalEvent?
     let result = try withRoom(
       byteCount: template.byteCount + Appender.syncMarkByteCount, isRemoval: false
     ) { (appender: inout Appender) throws(StoreError) -> CompareAndSetResult in
-      let existing = try locate(hash, key: key, now: now)
-      if let mismatch = try existing.mismatch(expectation) { return mismatch }
+      var existing: Existing?
+      if looksFirst {
+        existing = try locate(hash, key: key, now: now)
+        if let mismatch = try existing.mismatch(expectation) { return mismatch }
+      } else {
+        // The processor fetches the record that is replaced, while the new one is appended. A look into a
+        // shard that is loaded does not throw: what is appended is published.
+        try index.load(shardOf: hash)
+        prefetchRecord(ofHash: hash)
+      }
       var header = template
       if attributes.keepsEnd, let end = existing?.expires, header.expires < end,
         header.flags.contains(.expiry)
@@ -96,6 +109,7 @@ extension Engine {
           &header, key: key, metadata: metadata, value: value, written: now,
           forSync: durability == .durable)
       }
+      if !looksFirst { existing = try locate(hash, key: key, now: now) }
       publish(
         hash, at: segment.location(at: offset), canExpire: header.canExpire, replacing: existing)
       event = removalEvent(existing, key: key, cause: .replaced)
