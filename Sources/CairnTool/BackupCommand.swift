@@ -24,10 +24,18 @@ enum BackupCommand {
           ("segments", .integer(report.segmentCount)),
           ("bytes", .integer(report.byteCount)),
           ("version", .integer(Int(clamping: report.version))),
-          ("damagedValues", .integer(report.damagedValues.count)),
+          (
+            "damagedValues",
+            .array(
+              report.damagedValues.map {
+                .object($0.members + [JSON.member(key: report.keys[$0])])
+              })
+          ),
         ]).text)
     } else {
-      for value in report.damagedValues { try console.print("damaged: \(value)") }
+      for value in report.damagedValues {
+        try console.print("damaged: \(value)\(VerifyCommand.ofKey(report.keys[value]))")
+      }
       try console.print(
         "copied \(DisplayText.count(report.entryCount, "entry", "entries")) in "
           + "\(DisplayText.count(report.segmentCount, "segment")), "

@@ -38,6 +38,12 @@ struct CommandFailure: Error {
     self.init(.failure, "\(DisplayText.line(path)): \(error.reason)")
   }
 
+  /// What became of one key of several.
+  init(_ error: StoreError, key: [UInt8]) {
+    let failure = CommandFailure(error)
+    self.init(failure.status, "\(DisplayText.line(key)): \(failure.message)")
+  }
+
   /// The failure that any error amounts to.
   init(_ error: any Error) {
     switch error {

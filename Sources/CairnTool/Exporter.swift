@@ -36,7 +36,7 @@ struct Exporter {
         return try store.info(forKey: key)?.valueByteCount == 0
       } catch {
         guard case .corrupt = error else { throw error }
-        report(CommandFailure(error))
+        report(CommandFailure(error, key: key))
         unreadable.insert(key)
         return false
       }
@@ -85,7 +85,7 @@ struct Exporter {
       return written ?? false
     } catch let error as StoreError {
       guard case .corrupt = error else { throw error }
-      report(CommandFailure(error))
+      report(CommandFailure(error, key: key))
     } catch let error as SystemError {
       let failure = CommandFailure(error, path: key)
       // These would befall every other file too.

@@ -24,9 +24,9 @@ enum InfoCommand {
       ("version", "\(info.version)"),
       ("value", DisplayText.exactSize(info.valueByteCount)),
       ("metadata", DisplayText.exactSize(info.metadataByteCount)),
-      ("written", info.written.iso8601),
-      ("last access", info.accessed.iso8601),
-      ("expires", info.expires?.iso8601 ?? "-"),
+      ("written", info.written.description),
+      ("last access", info.accessed.description),
+      ("expires", info.expires?.description ?? "-"),
       ("idle limit", info.idleLimit.map { DisplayText.duration($0) } ?? "-"),
       ("cost", info.cost.map { "\($0)" } ?? "-"),
     ]
@@ -44,9 +44,9 @@ enum InfoCommand {
       ("version", .integer(Int(clamping: info.version))),
       ("valueBytes", .integer(info.valueByteCount)),
       ("metadataBytes", .integer(info.metadataByteCount)),
-      ("written", .string(info.written.iso8601)),
-      ("accessed", .string(info.accessed.iso8601)),
-      ("expires", .optional(info.expires?.iso8601)),
+      ("written", .string(info.written.description)),
+      ("accessed", .string(info.accessed.description)),
+      ("expires", .optional(info.expires?.description)),
       (
         "idleLimitMilliseconds",
         info.idleLimit.map { .integer(milliseconds($0)) } ?? .null

@@ -15,9 +15,9 @@ enum KeysCommand {
           if !invocation.has(.long) {
             try console.print(DisplayText.line(key))
           } else if let info = try info(key, in: store, on: console) {
-            let expires = info.expires?.iso8601 ?? "-"
+            let expires = info.expires?.description ?? "-"
             let columns = [
-              String(info.valueByteCount), info.written.iso8601, expires, DisplayText.line(key),
+              String(info.valueByteCount), info.written.description, expires, DisplayText.line(key),
             ]
             try console.print(columns.joined(separator: "\t"))
           }
@@ -34,7 +34,8 @@ enum KeysCommand {
       guard let info = try info(key, in: store, on: console) else { continue }
       let object = JSON.object([
         JSON.member(key: key), ("valueBytes", .integer(info.valueByteCount)),
-        ("written", .string(info.written.iso8601)), ("expires", .optional(info.expires?.iso8601)),
+        ("written", .string(info.written.description)),
+        ("expires", .optional(info.expires?.description)),
       ])
       try console.print(previous.map { $0 + "," } ?? "[")
       previous = "  " + object.text

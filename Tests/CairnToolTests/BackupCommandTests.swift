@@ -14,7 +14,11 @@ struct BackupCommandTests {
   }
 
   private struct Report: Decodable, Equatable {
-    let entries, segments, damagedValues: Int
+    struct Damage: Decodable, Equatable {
+      let key: String
+    }
+    let entries, segments: Int
+    let damagedValues: [Damage]
   }
 
   @Test func `the copy holds the same, and the store is as it was`() throws {
@@ -22,7 +26,7 @@ struct BackupCommandTests {
     #expect(outcome.status == 0)
     #expect(outcome.errors.isEmpty)
     let report = try JSONDecoder().decode(Report.self, from: Data(outcome.output))
-    #expect(report == Report(entries: 2, segments: 1, damagedValues: 0))
+    #expect(report == Report(entries: 2, segments: 1, damagedValues: []))
     for path in [store, copy] {
       #expect(try cairn("keys", path).lines == ["a", "c"])
       #expect(try cairn("get", path, "c").text == "value of c")
@@ -48,7 +52,13 @@ struct BackupCommandTests {
       bytes[place.lowerBound] ^= 1
       try directory.makeFile("store/" + name, bytes)
     }
-    #expect(try cairn("backup", store, copy).status == 3)
+    let outcome = try cairn("backup", store, copy)
+    #expect(outcome.status == 3)
+    #expect(outcome.lines[0].hasPrefix("damaged: seg-"))
+    #expect(outcome.lines[0].hasSuffix("; key a"))
+    let other = try cairn("backup", store, directory("other"), "--json")
+    let report = try JSONDecoder().decode(Report.self, from: Data(other.output))
+    #expect(report.damagedValues == [Report.Damage(key: "a")])
     #expect(try cairn("get", copy, "a").status == 3)
     #expect(try cairn("get", copy, "c").text == "value of c")
   }

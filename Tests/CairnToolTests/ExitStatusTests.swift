@@ -78,6 +78,7 @@ struct ExitStatusTests {
     try damagedStore()
     let outcome = try cairn("export", store, directory("out"))
     #expect(outcome.status == 3)
+    #expect(outcome.errors.contains("cairn: export: damaged: "))
     #expect(outcome.errors.contains("at offset"))
     #expect(try directory.contents("out/sound") == Array("sound".utf8))
     #expect(!directory.exists("out/damaged"))

@@ -97,9 +97,10 @@ extension Engine {
           throw copied.source.corruption(at: batch.start ?? offset, .incompleteBatch)
         }
         if header.kind != .roll, try !scanner.hasValidValue(header, at: offset) {
-          report.damagedValues.append(
-            Corruption(
-              file: copied.file.name, offset: offset + header.headByteCount, cause: .badValue))
+          let place = Corruption(
+            file: copied.file.name, offset: offset + header.headByteCount, cause: .badValue)
+          report.damagedValues.append(place)
+          report.keys[place] = try scanner.withKey(of: header, at: offset) { $0.copied() }
         }
         offset += header.byteCount
       }

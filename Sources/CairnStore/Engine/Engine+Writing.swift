@@ -83,6 +83,8 @@ extension Engine {
         return mismatch
       }
     }
+    // A look into a shard that is loaded does not throw: what is appended is published.
+    if !looksFirst && !planted(.shardNotLoadedFirst) { try index.load(shardOf: hash) }
     var event: RemovalEvent?
     let result = try withRoom(
       byteCount: template.byteCount + Appender.syncMarkByteCount, isRemoval: false
@@ -92,9 +94,7 @@ extension Engine {
         existing = try locate(hash, key: key, now: now)
         if let mismatch = try existing.mismatch(expectation) { return mismatch }
       } else {
-        // The processor fetches the record that is replaced, while the new one is appended. A look into a
-        // shard that is loaded does not throw: what is appended is published.
-        try index.load(shardOf: hash)
+        // While the new record is appended, the processor fetches the one that it replaces.
         prefetchRecord(ofHash: hash)
       }
       var header = template
@@ -203,7 +203,9 @@ extension Engine {
     if index.recency.needs(now) { noteTime(now) }
     var batch = batch
     var events: [RemovalEvent] = []
-    for operation in batch.operations { try index.load(shardOf: operation.hash) }
+    if !planted(.shardNotLoadedFirst) {
+      for operation in batch.operations { try index.load(shardOf: operation.hash) }
+    }
     let first = try withRoom(byteCount: batch.bytes.count, isRemoval: false) {
       (appender: inout Appender) throws(StoreError) -> SequenceNumber in
       let (segment, start, first) = try appender.append(

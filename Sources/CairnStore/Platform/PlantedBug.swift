@@ -44,6 +44,10 @@ package enum PlantedBug: String, CaseIterable, Sendable {
   /// What a removal finds gone may come back with the next power failure.
   case absenceNotSynced
 
+  // The index.
+  /// What is appended may stay without an entry, where its part of the index cannot be read.
+  case shardNotLoadedFirst
+
   // Rules of replay.
   case oldestWins, tombstonesIgnored, sequenceStartsAtManifest
 

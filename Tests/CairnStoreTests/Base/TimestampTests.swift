@@ -13,6 +13,17 @@ struct TimestampTests {
     #expect(early.advanced(by: .seconds(Int64.min)).millisecondsSinceEpoch == .min)
   }
 
+  @Test("A description is a date in UTC")
+  func description() {
+    for (milliseconds, text) in [
+      (0, "1970-01-01T00:00:00Z"), (-1, "1969-12-31T23:59:59.999Z"),
+      (1_709_164_800_000, "2024-02-29T00:00:00Z"), (951_782_400_123, "2000-02-29T00:00:00.123Z"),
+      (.max, "+292278994-08-17T07:12:55.807Z"), (.min, "-292275055-05-16T16:47:04.192Z"),
+    ] as [(Int64, String)] {
+      #expect("\(Timestamp(millisecondsSinceEpoch: milliseconds))" == text)
+    }
+  }
+
   @Test("The longest durations there are stop at the ends too")
   func longest() {
     for second: Int64 in [.max, .max / 1000, .max / 1000 + 1] {

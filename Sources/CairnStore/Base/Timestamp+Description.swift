@@ -1,9 +1,7 @@
-import Cairn
-
-extension Timestamp {
+extension Timestamp: CustomStringConvertible {
   /// The point in UTC as ISO 8601 has it: `2026-01-31T23:59:59Z`, with milliseconds where there
   /// are any.
-  var iso8601: String {
+  public var description: String {
     let (day, millisecond) = floorDivide(millisecondsSinceEpoch, by: 86_400_000)
     let date = civilDate(ofDay: day)
     var text = date.year > 9999 ? "+\(date.year)" : padded(date.year, to: 4)
