@@ -56,8 +56,8 @@ let package = Package(
       providers: [.apt(["librocksdb-dev"])]),
     // What the tests run as a process of its own: to kill it, to fork it, to limit it.
     .executableTarget(
-      name: "KillWriter", dependencies: ["CairnStore", "Cairn"], path: "Fuzz/KillWriter",
-      swiftSettings: settings),
+      name: "KillWriter", dependencies: ["CairnStore", "Cairn", "FuzzSupport"],
+      path: "Fuzz/KillWriter", swiftSettings: settings),
     // What the fuzzers share: a simulated disk, a model of the store, the shape of their commands.
     .target(
       name: "FuzzSupport", dependencies: ["CairnStore", "Cairn"], path: "Fuzz/Support",

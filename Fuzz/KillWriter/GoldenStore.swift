@@ -1,7 +1,7 @@
 import CairnStore
 import Glibc
 
-/// The stores that every later version must open: one that was closed and one whose process died, with
+/// The stores that every later version must open: one that was closed and others whose process died, with
 /// every kind of file and of record in them. What they hold is said by `entries`, from which the tests know it.
 package enum GoldenStore {
   package struct Expected: Equatable, Sendable {
@@ -55,9 +55,26 @@ package enum GoldenStore {
 
   /// Writes one.
   static func write(path: String, isClosed: Bool) throws {
+    var store = try Store(path: path, configuration: goldenConfiguration)
+    try begin(store)
+    if !isClosed {
+      // A checkpoint, and what came after it.
+      try store.close()
+      store = try Store(path: path, configuration: goldenConfiguration)
+    }
+    try end(store)
+    try store.sync()
+    if isClosed { try store.close() } else { _exit(0) }
+  }
+
+  static var goldenConfiguration: StoreConfiguration {
     var configuration = configuration()
     configuration.checkpointRecordThreshold = 0
-    var store = try Store(path: path, configuration: configuration)
+    return configuration
+  }
+
+  /// What is in a checkpoint where there are two sessions.
+  static func begin(_ store: Store) throws {
     func set(_ key: String, _ byteCount: Int) throws {
       try store.setValue(value(key, byteCount: byteCount), forKey: key)
     }
@@ -87,11 +104,10 @@ package enum GoldenStore {
       idleLimit: century, metadata: Array("metadata".utf8))
     try store.setValue([1], forKey: "expired", lifetime: .seconds(0))
     try set("removed in a batch", 10)
-    if !isClosed {
-      // A checkpoint, and what came after it.
-      try store.close()
-      store = try Store(path: path, configuration: configuration)
-    }
+  }
+
+  /// What comes after it.
+  static func end(_ store: Store) throws {
     try store.write { batch in
       try batch.setValue(value("in a batch", byteCount: 20), forKey: "in a batch")
       try batch.removeValue(forKey: "removed in a batch")
@@ -99,7 +115,5 @@ package enum GoldenStore {
     }
     try store.setValue(value("extended", byteCount: 9), forKey: "extended", lifetime: .seconds(900))
     try store.extendLifetime(forKey: "extended", to: century)
-    try store.sync()
-    if isClosed { try store.close() } else { _exit(0) }
   }
 }

@@ -31,6 +31,9 @@ enum KillWriter {
         try Situations.descriptorLimit(
           path: path, timersRun: numbers.first == 1)
       case "fill": try Situations.fill(path: path)
+      case "golden-interrupted":
+        let isAfter = numbers.first == 1
+        try GoldenStore.writeInterrupted(path: path, at: isAfter ? .compacted : .compacting)
       case "golden": try GoldenStore.write(path: path, isClosed: numbers.first == 1)
       case "golden-cache": try GoldenCache.write(path: path)
       case "thread-limit": try Situations.threadLimit(path: path)

@@ -303,6 +303,7 @@ extension Engine {
     if !index.replace(hash, old: existing.location, new: location, flags: flags) {
       index.insert(hash, location: location, flags: flags)
     }
+    if planted(.deadCountsAsLive) { return }
     existing.segment.usage.kill(byteCount: existing.byteCount ?? 0)
   }
 

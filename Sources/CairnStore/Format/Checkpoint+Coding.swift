@@ -70,7 +70,8 @@ extension Checkpoint {
     return bytes
   }
 
-  /// How many bytes the header has, by the first bytes of the file.
+  /// How many bytes the header has, by the first bytes of the file. Another version has its size in the same
+  /// place, and its checksum at the end.
   ///
   /// - Throws: `corrupt` where they are not those of a checkpoint in a file of that size.
   package static func headerByteCount(
@@ -84,10 +85,12 @@ extension Checkpoint {
       throw corrupt(0, .badMagic)
     }
     let byteCount = Int(bytes.load(UInt32.self, at: 12))
+    guard (fixedByteCount...maximumHeaderByteCount).contains(byteCount), byteCount <= fileByteCount
+    else { throw corrupt(12, .badLength) }
+    guard bytes.load(UInt16.self, at: 8) == FormatVersion.major else { return byteCount }
     let samples = Int(bytes.load(UInt32.self, at: 72))
     let segments = Int(bytes.load(UInt32.self, at: 76))
-    guard byteCount == headerByteCount(samples: samples, segments: segments),
-      byteCount <= min(fileByteCount, maximumHeaderByteCount)
+    guard byteCount == headerByteCount(samples: samples, segments: segments)
     else { throw corrupt(12, .badLength) }
     return byteCount
   }

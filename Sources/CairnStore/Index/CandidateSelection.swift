@@ -20,7 +20,8 @@ package struct RemovalCandidate: Sendable {
 
   @inline(__always)
   package func goesBefore(_ other: RemovalCandidate) -> Bool {
-    rank == other.rank ? entry.tick < other.entry.tick : rank < other.rank
+    let goesBefore = rank == other.rank ? entry.tick < other.entry.tick : rank < other.rank
+    return planted(.newestEvicted) ? entry.tick > other.entry.tick : goesBefore
   }
 }
 

@@ -82,7 +82,9 @@ package final class HashIndex: Sendable {
           continue
         }
         let entry = shard[slot]
-        if touch == .yes, !entry.flags.contains(.canExpire), recency.isNewer(than: entry.tick) {
+        if touch == .yes, !entry.flags.contains(.canExpire), recency.isNewer(than: entry.tick),
+          !planted(.readsNotNoted)
+        {
           shard.setTick(recency.advance(), at: slot)
         }
         if entry.flags.contains(.extended), let found = shard.extensionOfEntry(at: slot) {
@@ -154,7 +156,8 @@ package final class HashIndex: Sendable {
   ) -> Bool {
     change(Self.shard(of: hash)) { shard in
       let stored = Self.stored(hash)
-      guard let slot = shard.slot(of: stored, location: old) else { return false }
+      guard let slot = shard.slot(of: stored, location: old), !planted(.entryNotReplaced)
+      else { return false }
       forgetExtension(of: &shard, at: slot)
       shard.replace(
         at: slot,
@@ -179,7 +182,8 @@ package final class HashIndex: Sendable {
       shard.replace(
         at: slot,
         with: IndexEntry(
-          hash: stored, location: new, tick: entry.tick,
+          hash: stored, location: new,
+          tick: planted(.relocatedIsRecent) ? recency.advance() : entry.tick,
           flags: entry.flags.subtracting(.extended)))
       guard let known else { return true }
       if known.expires > end { shard.setExtension(known, at: slot) } else { didForget(known) }
@@ -414,7 +418,7 @@ package final class HashIndex: Sendable {
     let seeing = snapshots.withLock { snapshots in
       snapshots.filter { $0.epoch > shard.epoch && $0.needs(shard: number) }
     }
-    if !seeing.isEmpty {
+    if !seeing.isEmpty && !planted(.snapshotNotPreserved) {
       let source = source.withLock { $0 }
       let copy =
         handingOver && !shard.isUnloaded

@@ -230,7 +230,11 @@ struct IndexShard: ~Copyable {
   mutating func remove(at slot: Int) {
     if entries[slot].flags.contains(.canExpire) { expirableCount -= 1 }
     var end = slot + 1
-    while end < entries.count, !entries[end].isEmpty, home(of: entries[end].hash) < end { end += 1 }
+    while end < entries.count, !entries[end].isEmpty,
+      home(of: entries[end].hash) < end || planted(.neighboursLost)
+    {
+      end += 1
+    }
     entries.move(from: slot + 1, to: slot, length: end - slot - 1)
     entries[end - 1] = .empty
     count -= 1

@@ -47,6 +47,15 @@ package enum PlantedBug: String, CaseIterable, Sendable {
   // The index.
   /// What is appended may stay without an entry, where its part of the index cannot be read.
   case shardNotLoadedFirst
+  /// An overwritten value keeps its entry, and those behind a removed one move past where they are looked for.
+  case entryNotReplaced, neighboursLost
+  /// A snapshot sees changes that were made after it.
+  case snapshotNotPreserved
+
+  // The order of use.
+  case readsNotNoted, relocatedIsRecent, newestEvicted
+  /// What is overwritten goes on counting as live.
+  case deadCountsAsLive
 
   // Rules of replay.
   case oldestWins, tombstonesIgnored, sequenceStartsAtManifest

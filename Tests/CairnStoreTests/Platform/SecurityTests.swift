@@ -6,8 +6,8 @@ import Testing
 @Suite("Permissions and unsafe files")
 struct SecurityTests {
   static let isRoot = geteuid() == 0
-  /// "nobody".
-  static let otherUser = 65_534
+  /// Whom a mode stops: "nobody" for root, whom it does not.
+  static let user = isRoot ? 65_534 : Int(geteuid())
 
   let directory: TemporaryDirectory
 
@@ -125,49 +125,57 @@ struct SecurityTests {
     #expect(result.status == 0)
   }
 
-  // As root, a mode stops nobody; these run as another user, which only root can become.
-
   func change(owner: Int, of path: String) throws {
     try check("chown", unsafe chown(path, uid_t(owner), gid_t(owner)))
   }
 
-  /// What the other user gets who opens, reads and writes.
-  func asOtherUser() throws -> [String] {
+  /// Makes a store of the user's.
+  func makeStoreOfUser() throws {
+    try makeStore()
+    guard Self.isRoot else { return }
+    let names = try FileManager.default.contentsOfDirectory(atPath: directory.store)
+    try change(owner: Self.user, of: directory.store)
+    for file in names { try change(owner: Self.user, of: "\(directory.store)/\(file)") }
+  }
+
+  /// What the user gets who opens, reads and writes.
+  func asUser() throws -> [String] {
     try check("chmod", unsafe chmod(directory.path, 0o755))
-    let result = try Helper.run("user", directory.store, Self.otherUser)
+    let result = try Helper.run("user", directory.store, Self.user)
     #expect(result.status == 0, "\(result.output)")
     return result.output.split(separator: "\n").map(String.init)
   }
 
   @Test(
-    "A store in a directory that another user may not enter is a system error", .enabled(if: isRoot)
+    "A store in a directory that another user may not enter is a system error",
+    .enabled(if: isRoot, "only root can give files away")
   )
   func foreignDirectory() throws {
     try makeStore()
-    let lines = try asOtherUser()
+    let lines = try asUser()
     #expect(lines.count == 1)
     #expect(lines[0].contains("errno 13"))
   }
 
-  @Test("A store in a directory of another user is unsafe", .enabled(if: isRoot))
+  @Test(
+    "A store in a directory of another user is unsafe",
+    .enabled(if: isRoot, "only root can give files away"))
   func openForeignDirectory() throws {
     try makeStore()
     try check("chmod", unsafe chmod(directory.store, 0o777))
-    #expect(try asOtherUser()[0].contains("it belongs to another user"))
+    #expect(try asUser()[0].contains("it belongs to another user"))
   }
 
   @Test(
-    "A file of another user than the directory's is unsafe", .enabled(if: isRoot),
+    "A file of another user than the directory's is unsafe",
+    .enabled(if: isRoot, "only root can give files away"),
     arguments: ["LOCK", "MANIFEST", "segment"])
   func foreignFile(name: String) throws {
-    try makeStore()
-    let names = try FileManager.default.contentsOfDirectory(atPath: directory.store)
-    try change(owner: Self.otherUser, of: directory.store)
-    for file in names { try change(owner: Self.otherUser, of: "\(directory.store)/\(file)") }
+    try makeStoreOfUser()
     let name = name == "segment" ? try Image(of: directory.store).segmentNames[0] : name
     try change(owner: 0, of: "\(directory.store)/\(name)")
     try check("chmod", unsafe chmod("\(directory.store)/\(name)", 0o666))
-    let lines = try asOtherUser()
+    let lines = try asUser()
     #expect(lines[0].contains("another user"))
     #expect(lines[0].contains(name))
     // Nor does root take it.
@@ -178,49 +186,43 @@ struct SecurityTests {
   }
 
   @Test(
-    "A file that may not be read is a system error that names it", .enabled(if: isRoot),
+    "A file that may not be read is a system error that names it",
     arguments: ["LOCK", "MANIFEST", "segment"])
   func unreadable(name: String) throws {
-    try makeStore()
-    let names = try FileManager.default.contentsOfDirectory(atPath: directory.store)
-    try change(owner: Self.otherUser, of: directory.store)
-    for file in names { try change(owner: Self.otherUser, of: "\(directory.store)/\(file)") }
+    try makeStoreOfUser()
     let name = name == "segment" ? try Image(of: directory.store).segmentNames[0] : name
     try check("chmod", unsafe chmod("\(directory.store)/\(name)", 0))
-    let lines = try asOtherUser()
+    let lines = try asUser()
     #expect(lines.count == 1)
     #expect(lines[0].contains(name))
     #expect(lines[0].contains("errno 13"))
   }
 
   @Test(
-    "In a directory that may not be written to, reads work and writes are system errors",
-    .enabled(if: isRoot))
+    "In a directory that may not be written to, reads work and writes are system errors")
   func unwritable() throws {
-    try makeStore()
-    let names = try FileManager.default.contentsOfDirectory(atPath: directory.store)
-    try change(owner: Self.otherUser, of: directory.store)
-    for file in names { try change(owner: Self.otherUser, of: "\(directory.store)/\(file)") }
+    try makeStoreOfUser()
     try check("chmod", unsafe chmod(directory.store, 0o555))
-    let lines = try asOtherUser()
+    let lines = try asUser()
     #expect(lines.count == 3)
     #expect(lines[0] == "open: done")
     #expect(lines[1] == "read: done")
     #expect(lines[2].contains("errno 13"))
   }
 
-  @Test("A store of another user's is opened by its owner", .enabled(if: isRoot))
+  @Test(
+    "A store of another user's is opened by its owner",
+    .enabled(if: isRoot, "only root can give files away"))
   func ownStore() throws {
-    try makeStore()
-    let names = try FileManager.default.contentsOfDirectory(atPath: directory.store)
-    try change(owner: Self.otherUser, of: directory.store)
-    for file in names { try change(owner: Self.otherUser, of: "\(directory.store)/\(file)") }
-    #expect(try asOtherUser() == ["open: done", "read: done", "write: done"])
+    try makeStoreOfUser()
+    #expect(try asUser() == ["open: done", "read: done", "write: done"])
   }
 
-  @Test("With any limit on descriptors there is a typed error or success, and none is leaked")
-  func descriptorLimit() throws {
-    let result = try Helper.run("descriptor-limit", directory.store, 0)
+  @Test(
+    "With any limit on descriptors there is a typed error or success, and none is leaked",
+    arguments: [false, true])
+  func descriptorLimit(timersRun: Bool) throws {
+    let result = try Helper.run("descriptor-limit", directory.store, timersRun ? 1 : 0)
     #expect(result.status == 0, "\(result.output)")
   }
 }

@@ -4,10 +4,16 @@ import Glibc
 /// An ext4 filesystem in a file, that can be cut off from it as by a power failure. Only root may mount one,
 /// and not everywhere.
 final class Ext4Image: Sendable {
-  static let isAvailable: Bool = {
-    guard geteuid() == 0, let image = try? Ext4Image() else { return false }
-    // Also the request that cuts it off is not known everywhere.
-    return (try? image.cut()) != nil && (try? image.mountAgain()) != nil
+  /// Why there can be none here.
+  static let missing: String? = {
+    if geteuid() != 0 { return "only root may mount an ext4 image" }
+    do {
+      let image = try Ext4Image()
+      // Also the request that cuts it off is not known everywhere.
+      try image.cut()
+      try image.mountAgain()
+      return nil
+    } catch { return "no ext4 image can be mounted and cut off here: \(error)" }
   }()
 
   private let parent: TemporaryDirectory

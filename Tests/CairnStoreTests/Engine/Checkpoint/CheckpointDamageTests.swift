@@ -64,11 +64,17 @@ struct CheckpointDamageTests {
     }
   }
 
-  @Test("One of another major version is left aside, and is no damage")
-  func otherVersion() throws {
+  @Test(
+    "One of another major version is left aside, and is no damage, whatever its layout",
+    arguments: [nil, 80, 96, 8000])
+  func otherVersion(headerByteCount: UInt32?) throws {
     let fixture = try CheckpointFixture()
     var bytes = try #require(fixture.image.files[fixture.name])
     bytes[8] = 2
+    if let headerByteCount {
+      bytes += [UInt8](repeating: 7, count: max(0, Int(headerByteCount) - bytes.count))
+      bytes.withMutableSpan { $0.store(headerByteCount, at: 12) }
+    }
     let image = try fixture.binding(bytes)
     let directory = try TemporaryDirectory()
     try image.write(to: directory.store)

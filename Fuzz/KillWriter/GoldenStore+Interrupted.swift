@@ -1,0 +1,78 @@
+import CairnStore
+import FuzzSupport
+import Glibc
+
+extension GoldenStore {
+  /// Where a compaction was when its process died.
+  package enum Moment: String {
+    /// Its output is named and not yet part of the log.
+    case compacting
+    /// Its output is part of the log, and what it replaces is still there.
+    case compacted
+  }
+
+  /// What the stores of interrupted compactions hold besides.
+  package static let entriesMeanwhile: [String: Expected] = {
+    var entries: [String: Expected] = [:]
+    for number in 0..<30 { entries["meanwhile \(number)"] = Expected(byteCount: 3000) }
+    return entries
+  }()
+
+  /// Of a batch that had not come to its end.
+  package static let keysOfHalfBatch = ["half a batch", "the other half"]
+
+  /// Writes one whose process died in a compaction, while the log went on in two open segments and ended with half
+  /// a batch.
+  static func writeInterrupted(path: String, at moment: Moment) throws {
+    let disk = SimulatedDisk()
+    let process = SimulatedProcess.start(on: disk, seed: 1)
+    try begin(process.open(goldenConfiguration))
+    let store = try process.reopen(goldenConfiguration)
+    try end(store)
+    let known = Set(disk.names(at: SimulatedProcess.path))
+    var image: SimulatedDisk?
+    var isWritten = false
+    var synced: Set<String> = []
+    process.fileSystem.intervene = { [fileSystem = process.fileSystem] call in
+      let name = fileSystem.currentPath?.split(separator: "/").last.map(String.init) ?? ""
+      guard image == nil, FileName.isSegment(name) else { return nil }
+      if call == .synchronize, !known.contains(name) { synced.insert(name) }
+      // The first is what the log goes on in, the second what is copied.
+      if synced.count == 2, !isWritten {
+        isWritten = true
+        if let error = storeError({ try writeMeanwhile(to: store) }) { fail("\(error)") }
+        if moment == .compacting { image = disk.settled() }
+      }
+      if call == .unlink, known.contains(name), moment == .compacted { image = disk.settled() }
+      return image == nil ? nil : .die
+    }
+    _ = try? store.compact()
+    guard let image else { fail("no compaction came so far") }
+    require(unsafe mkdir(path, 0o700) == 0, "mkdir")
+    for name in image.names(at: SimulatedProcess.path) {
+      guard var bytes = image.contents(of: "\(SimulatedProcess.path)/\(name)") else { continue }
+      if let last = bytes.firstRange(of: Array(keysOfHalfBatch[1].utf8)) {
+        for index in last.upperBound..<min(bytes.count, last.upperBound + 600) { bytes[index] = 0 }
+      }
+      try write(bytes, to: "\(path)/\(name)")
+    }
+  }
+
+  private static func writeMeanwhile(to store: Store) throws {
+    for number in 0..<30 {
+      try store.setValue(
+        value("meanwhile \(number)", byteCount: 3000), forKey: "meanwhile \(number)")
+    }
+    try store.write { batch in
+      for key in keysOfHalfBatch { try batch.setValue(value(key, byteCount: 600), forKey: key) }
+    }
+  }
+
+  private static func write(_ bytes: [UInt8], to path: String) throws {
+    let file = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    require(file >= 0, "open")
+    defer { close(file) }
+    let count = unsafe bytes.withUnsafeBytes { unsafe Glibc.write(file, $0.baseAddress, $0.count) }
+    require(count == bytes.count, "write")
+  }
+}
