@@ -4,9 +4,10 @@ import Foundation
 import FuzzSupport
 
 /// Threads that use a store at once, on the real disk: what each call answered must be what it would have
-/// answered had all calls come one after the other, for every key. With `--kill` the threads are those of
-/// another process, which is killed; whatever it had been told is there, and what it had not is there or not.
-/// With `--tiered` it is a cache of two tiers.
+/// answered had all calls come one after the other, as `Linearizability` says it, with batches and snapshots in one
+/// piece. With `--kill` the threads are those of another process, which is killed; whatever it had been told is there,
+/// and what it had not is there or not, a batch all of it or nothing. With `--tiered` it is a cache of two tiers.
+/// With `--tiered-model` one thread alone uses such a cache, and a model knows each answer exactly.
 ///
 /// A seed decides what the threads do, not how they meet, so a failure need not come again; the history
 /// that nothing explains is printed with it.
@@ -17,12 +18,14 @@ enum HistoryFuzzer {
     if arguments.count == 6, arguments[1] == "--worker" {
       KillRun.work(store: arguments[2], log: arguments[3], arguments[4], arguments[5])
     }
-    let fuzzer = Fuzzer(name: "HistoryFuzzer", iterations: 1000, options: ["--kill", "--tiered"])
+    let fuzzer = Fuzzer(
+      name: "HistoryFuzzer", iterations: 1000, options: ["--kill", "--tiered", "--tiered-model"])
     switch fuzzer.arguments {
     case []: fuzzer.run { try ThreadRun.run(seed: $0) }
     case ["--kill"]: fuzzer.run { try KillRun.run(seed: $0) }
     case ["--tiered"]: fuzzer.run { try ThreadRun.runTiered(seed: $0) }
-    default: Fuzzer.end(with: 2, "HistoryFuzzer: --kill or --tiered")
+    case ["--tiered-model"]: fuzzer.run { try TieredModelRun.run(seed: $0) }
+    default: Fuzzer.end(with: 2, "HistoryFuzzer: one of --kill, --tiered and --tiered-model")
     }
   }
 }
@@ -40,21 +43,26 @@ enum ThreadRun {
   static func run(seed: UInt64) throws -> Tally {
     var random = FuzzRandom(seed: seed)
     let directory = try RunDirectory(onDisk: random.once(in: 10))
-    var check = HistoryCheck()
     let (threadCount, keyCount) = (2 + random.below(3), 1 + random.below(3))
-    var store = try Store(path: directory.store, configuration: StoreSubject.configuration)
+    var check = HistoryCheck(keyCount: keyCount)
+    let clock = ManualClock()
+    var configuration = StoreSubject.configuration
+    configuration.clock = clock
+    var store = try Store(path: directory.store, configuration: configuration)
     for round in 0..<UInt64(1 + random.below(4)) {
       let plan = HistoryPlan(
         seed: random.next(), threadCount: threadCount, keyCount: keyCount,
-        callCount: 100 / threadCount / keyCount, firstValue: round << 32)
+        callCount: 100 / threadCount / keyCount, firstValue: round << 32, clockStands: true)
       let log = try HistoryLog(
-        path: nil, threadCount: threadCount, capacity: Linearizability.operationLimit)
+        path: nil, threadCount: threadCount, capacity: HistoryLog.usualCapacity)
       try HistoryWorker(StoreSubject(store), plan, log).run()
       if random.once(in: 2) {
         try store.close()
-        store = try Store(path: directory.store, configuration: StoreSubject.configuration)
+        store = try Store(path: directory.store, configuration: configuration)
       }
-      try check.check(log, keyCount: keyCount) { try store.state($0) }
+      let timePasses = random.once(in: 2)
+      if timePasses { clock.advance(by: HistoryPlan.time) }
+      try check.check(log, timePassed: timePasses) { try store.state($0) }
     }
     try store.close()
     let errors = try Store.verify(path: directory.store).errors
@@ -66,29 +74,40 @@ enum ThreadRun {
   static func runTiered(seed: UInt64) throws -> Tally {
     var random = FuzzRandom(seed: seed)
     let directory = try RunDirectory(onDisk: false)
-    var check = HistoryCheck()
     let (threadCount, keyCount) = (2 + random.below(3), 1 + random.below(3))
+    var check = HistoryCheck(keyCount: keyCount)
+    let clock = ManualClock()
+    func open() throws -> TieredSubject {
+      try TieredSubject(path: directory.store, heldCount: 1 + random.below(4), clock: clock)
+    }
+    var subject = try open()
     for round in 0..<UInt64(1 + random.below(4)) {
-      let subject = try TieredSubject(path: directory.store, heldCount: 1 + random.below(4))
+      if round > 0, random.once(in: 2) {
+        try subject.cache.close()
+        subject = try open()
+      }
       let plan = HistoryPlan(
         seed: random.next(), threadCount: threadCount, keyCount: keyCount,
-        callCount: 100 / threadCount / keyCount, firstValue: round << 32)
+        callCount: 100 / threadCount / keyCount, firstValue: round << 32, clockStands: true)
       let log = try HistoryLog(
-        path: nil, threadCount: threadCount, capacity: Linearizability.operationLimit)
+        path: nil, threadCount: threadCount, capacity: HistoryLog.usualCapacity)
       try HistoryWorker(subject, plan, log).run()
-      try check.check(log, keyCount: keyCount) { number in
+      let timePasses = random.once(in: 2)
+      if timePasses { clock.advance(by: HistoryPlan.time) }
+      let cache = subject.cache
+      try check.check(log, timePassed: timePasses) { number in
         let key = HistoryPlan.key(number)
         // What memory finds and what the disk finds are the same.
-        let value = try subject.cache.value(forKey: key)
-        guard let entry = try subject.cache.disk.entry(forKey: key) else {
+        let value = try cache.value(forKey: key)
+        guard let entry = try cache.disk.entry(forKey: key) else {
           guard value == nil else { throw FuzzFailure("memory has what the disk has not") }
           return (0, 0)
         }
         guard value == entry.value else { throw FuzzFailure("the tiers have different values") }
         return (try HistoryPlan.number(of: entry.value), entry.info.version)
       }
-      try subject.cache.close()
     }
+    try subject.cache.close()
     return check.tally
   }
 }

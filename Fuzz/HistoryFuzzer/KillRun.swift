@@ -12,8 +12,8 @@ enum KillRun {
     let directory = try RunDirectory(onDisk: random.once(in: 10))
     let logPath = directory.path + "/log"
     let log = try HistoryLog(
-      path: logPath, threadCount: threadCount, capacity: Linearizability.operationLimit)
-    var check = HistoryCheck()
+      path: logPath, threadCount: threadCount, capacity: HistoryLog.usualCapacity)
+    var check = HistoryCheck(keyCount: keyCount)
     var killCount = 0
     for round in 0..<UInt64(10) {
       log.clear()
@@ -44,7 +44,7 @@ enum KillRun {
         random.once(in: 2)
         ? try Store(readingAt: directory.store, configuration: configuration)
         : try Store(path: directory.store, configuration: configuration)
-      try check.check(log, keyCount: keyCount) { try store.state($0) }
+      try check.check(log) { try store.state($0) }
       try store.close()
       let errors = try Store.verify(path: directory.store).errors
       guard errors.isEmpty else { throw FuzzFailure("the store is damaged: \(errors)") }
@@ -60,11 +60,11 @@ enum KillRun {
   {
     do {
       let log = try HistoryLog(
-        path: logPath, threadCount: threadCount, capacity: Linearizability.operationLimit)
+        path: logPath, threadCount: threadCount, capacity: HistoryLog.usualCapacity)
       let store = try Store(path: path, configuration: StoreSubject.configuration)
       let plan = HistoryPlan(
         seed: UInt64(seed) ?? 0, threadCount: threadCount, keyCount: keyCount, callCount: 40,
-        firstValue: (UInt64(round) ?? 0) << 32)
+        firstValue: (UInt64(round) ?? 0) << 32, clockStands: false)
       try HistoryWorker(StoreSubject(store), plan, log).run()
       // Until it is killed.
       while true { sleep(1) }

@@ -8,23 +8,39 @@ struct TieredSubject: HistorySubject {
   let cache: TieredCache<[UInt8], [UInt8]>
   private let choice = Choice()
 
-  /// Every other read asks for the version too, which goes to disk.
+  /// Which of the ways to do the same comes next. Every other read asks for the version too, which goes to disk;
+  /// every fourth change goes to the tier on disk, past the front.
   private final class Choice: Sendable {
     let number = Atomic(0)
-    func next() -> Int { number.add(1, ordering: .relaxed).newValue }
+    func isDue(each count: Int) -> Bool {
+      number.add(1, ordering: .relaxed).newValue.isMultiple(of: count)
+    }
   }
 
-  init(path: String, heldCount: Int) throws {
+  init(path: String, heldCount: Int, clock: ManualClock) throws {
     var disk = DiskCacheConfiguration.unlimited
     disk.store = StoreSubject.configuration
+    disk.store.clock = clock
     cache = try TieredCache(
       path: path,
       configuration: TieredCacheConfiguration(
         memory: MemoryCacheConfiguration(countLimit: heldCount, costLimit: nil), disk: disk))
   }
 
-  func set(_ value: [UInt8], forKey key: [UInt8], durability: Durability) throws -> UInt64 {
-    try cache.setValue(value, forKey: key, durability: durability)
+  // A batch is one on disk alone.
+  var unityOfChanges: HistoryCall.Unity { .apart }
+  func unityOfReads(choice: Int) -> HistoryCall.Unity { .apart }
+
+  func set(
+    _ value: [UInt8], forKey key: [UInt8], ending: HistoryOperation.Ending, durability: Durability
+  ) throws -> UInt64 {
+    let lifetime = ending.lifetime(value)
+    if choice.isDue(each: 4) {
+      return try cache.disk.setValue(
+        value, forKey: key, lifetime: lifetime, idleLimit: ending.idleLimit, durability: durability)
+    }
+    return try cache.setValue(
+      value, forKey: key, lifetime: lifetime, idleLimit: ending.idleLimit, durability: durability)
   }
 
   func change(_ changes: [(key: [UInt8], value: [UInt8]?)], durability: Durability) throws {
@@ -35,7 +51,7 @@ struct TieredSubject: HistorySubject {
   }
 
   func get(_ key: [UInt8]) throws -> (value: [UInt8], version: UInt64)? {
-    if choice.next().isMultiple(of: 2) { return try cache.value(forKey: key).map { ($0, 0) } }
+    if choice.isDue(each: 2) { return try cache.value(forKey: key).map { ($0, 0) } }
     return try cache.entry(forKey: key).map { ($0.value, $0.info.version) }
   }
 
@@ -43,7 +59,23 @@ struct TieredSubject: HistorySubject {
     try cache.values(forKeys: keys).map { value in value.map { ($0, 0) } }
   }
 
-  func remove(_ key: [UInt8]) throws -> Bool { try cache.removeValue(forKey: key) }
+  func remove(_ key: [UInt8]) throws -> Bool {
+    choice.isDue(each: 4)
+      ? try cache.disk.removeValue(forKey: key) : try cache.removeValue(forKey: key)
+  }
+
+  func take(_ key: [UInt8]) throws -> [UInt8]? {
+    choice.isDue(each: 4)
+      ? try cache.disk.takeValue(forKey: key) : try cache.takeValue(forKey: key)
+  }
+
+  func extend(_ key: [UInt8]) throws -> Bool {
+    let lifetime = HistoryPlan.time * 1000
+    return choice.isDue(each: 4)
+      ? try cache.disk.extendLifetime(forKey: key, to: lifetime)
+      : try cache.extendLifetime(forKey: key, to: lifetime)
+  }
+
   func removeAll() throws { try cache.removeAll() }
 
   func compareAndSet(

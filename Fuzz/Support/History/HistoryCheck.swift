@@ -3,31 +3,45 @@ import CairnStore
 /// Checks what threads wrote down against what is there in the end.
 package struct HistoryCheck {
   /// What each key may hold before the next threads begin.
-  package private(set) var states: [Int: KeyState] = [:]
+  package private(set) var states: [KeyState]
   package private(set) var tally = Tally()
 
-  package init() {}
+  package init(keyCount: Int) { states = Array(repeating: KeyState(), count: keyCount) }
 
-  /// - Parameter final: what each key holds now, after all that is in the log.
+  /// - Parameters:
+  ///   - timePassed: whether what was to end when time passes has ended since.
+  ///   - final: what each key holds now, after all that is in the log.
   package mutating func check(
-    _ log: HistoryLog, keyCount: Int, final: (Int) throws -> (value: UInt64, version: UInt64)
+    _ log: HistoryLog, timePassed: Bool = false,
+    final: (Int) throws -> (value: UInt64, version: UInt64)
   ) throws {
-    var operations = try log.operations()
-    for key in 0..<keyCount {
-      var own = operations[key, default: []]
-      tally["operations"] += own.count
-      tally["pending"] += own.count(where: \.isPending)
-      let (value, version) = try final(key)
+    var calls = try log.calls()
+    for call in calls {
+      tally["operations"] += call.operations.count
+      tally["pending"] += call.operations.count(where: \.isPending)
+      if call.operations.count > 1 && call.unity != .apart { tally["\(call.unity)"] += 1 }
+    }
+    func atEnd(
+      _ number: Int, _ operations: [(HistoryOperation.Action, HistoryOperation.Outcome)]
+    ) -> HistoryCall {
       let now = HistoryLog.now()
-      own.append(
-        HistoryOperation(
-          .read, .found(value: value, version: version), begin: now, end: now, thread: -1))
-      operations[key] = own
-      do {
-        var state = try Linearizability.check(own, from: states[key] ?? KeyState())
-        if version != 0 { state.version = version }
-        states[key] = state
-      } catch { throw FuzzFailure("key \(key): \(error)") }
+      return HistoryCall(
+        .atOnce,
+        operations.enumerated().map { key, operation in
+          HistoryOperation(
+            operation.0, operation.1, begin: now, end: now, thread: number, key: key)
+        })
+    }
+    if timePassed {
+      calls.append(atEnd(-2, states.map { _ in (.passTime, .done) }))
+      tally["times that time passed"] += 1
+    }
+    let found = try states.indices.map(final)
+    calls.append(
+      atEnd(-1, found.map { (.read, .found(value: $0.value, version: $0.version)) }))
+    states = try Linearizability.check(calls, from: states)
+    for (key, found) in found.enumerated() where found.version != 0 {
+      states[key].version = found.version
     }
     tally["histories"] += 1
   }

@@ -4,7 +4,8 @@ import Synchronization
 /// Where threads write down what they do, in a file that is mapped, so that it outlives the process.
 ///
 /// A part for each thread, of which it alone writes. What an operation is to do stands there before it is
-/// called, and its end after its answer, so after a kill each of them is whole, pending, or was not called.
+/// called, and its end after its answer, so after a kill each of them is whole, pending, or was not called. The
+/// operations of one call stand one after the other, each with the place of the first, which is the call's number.
 // SAFETY: `@unchecked Sendable` since each thread has its own part, and it is read when they have ended.
 @safe
 package final class HistoryLog: @unchecked Sendable {
@@ -14,6 +15,8 @@ package final class HistoryLog: @unchecked Sendable {
   private let threadCount: Int
   /// Operations that a thread may write down.
   package let capacity: Int
+  /// Enough for what a `HistoryPlan` has a thread do.
+  package static let usualCapacity = 128
 
   private var byteCount: Int { threadCount * (capacity * Self.wordsPerEntry + 1) * 8 }
 
@@ -62,22 +65,27 @@ package final class HistoryLog: @unchecked Sendable {
   /// Notes what is about to be called, for one key or several.
   ///
   /// - Returns: where it stands.
-  package func begin(_ thread: Int, _ actions: [(key: Int, HistoryOperation.Action)]) -> Range<Int>
-  {
+  package func begin(
+    _ thread: Int, _ actions: [(key: Int, HistoryOperation.Action)],
+    _ unity: HistoryCall.Unity = .apart
+  ) -> Range<Int> {
     let part = unsafe part(thread)
     let first = Int(unsafe part[0])
     for (place, (key, action)) in actions.enumerated() {
       let entry = unsafe part + 1 + (first + place) * Self.wordsPerEntry
       let (kind, value, expected): (UInt64, UInt64, UInt64) =
         switch action {
-        case .write(let value): (1, value, 0)
+        case .write(let value, let ending): (1, value, ending.rawValue)
         case .erase: (2, 0, 0)
         case .remove: (3, 0, 0)
         case .read: (4, 0, 0)
         case .compareAndSet(let expected, let value): (5, value, expected)
         case .compareAndRemove(let expected): (6, 0, expected)
+        case .take: (7, 0, 0)
+        case .extend: (8, 0, 0)
+        case .passTime: (9, 0, 0)
         }
-      unsafe entry[2] = kind | UInt64(key) << 8
+      unsafe entry[2] = kind | unity.rawValue << 8 | UInt64(key) << 16 | UInt64(first) << 32
       unsafe entry[3] = value
       unsafe entry[4] = expected
       unsafe entry[5] = 0
@@ -102,6 +110,7 @@ package final class HistoryLog: @unchecked Sendable {
         case .removed(let wasThere): (3, wasThere ? 1 : 0, 0)
         case .found(let value, let version): (4, value, version)
         case .mismatch(let version): (5, version, 0)
+        case .extended(let wasThere): (6, wasThere ? 1 : 0, 0)
         }
       unsafe entry[6] = first
       unsafe entry[7] = second
@@ -111,38 +120,76 @@ package final class HistoryLog: @unchecked Sendable {
     }
   }
 
-  /// All that was written down, by key.
-  package func operations() throws -> [Int: [HistoryOperation]] {
-    var operations: [Int: [HistoryOperation]] = [:]
+  /// All that was written down.
+  package func calls() throws -> [HistoryCall] {
+    var calls: [HistoryCall] = []
     for thread in 0..<threadCount {
-      let part = unsafe part(thread)
-      for index in 0..<Int(unsafe part[0]) {
-        let entry = unsafe part + 1 + index * Self.wordsPerEntry
-        let action: HistoryOperation.Action =
-          switch unsafe entry[2] & 0xFF {
-          case 1: .write(value: unsafe entry[3])
-          case 2: .erase
-          case 3: .remove
-          case 4: .read
-          case 5: .compareAndSet(expecting: unsafe entry[4], value: unsafe entry[3])
-          case 6: .compareAndRemove(expecting: unsafe entry[4])
-          default: throw FuzzFailure("the log of a history has an entry of no kind")
-          }
-        let outcome: HistoryOperation.Outcome =
-          switch unsafe entry[5] {
-          case 1: .done
-          case 2: .stored(version: unsafe entry[6])
-          case 3: .removed(unsafe entry[6] == 1)
-          case 4: .found(value: unsafe entry[6], version: unsafe entry[7])
-          case 5: .mismatch(version: unsafe entry[6])
-          default: .pending
-          }
-        operations[Int(unsafe entry[2] >> 8), default: []].append(
-          HistoryOperation(
-            action, outcome, begin: unsafe entry[0],
-            end: outcome == .pending ? .max : unsafe entry[1], thread: thread))
+      let count = Int(unsafe part(thread)[0])
+      var next = 0
+      while next < count {
+        let first = unsafe part(thread) + 1 + next * Self.wordsPerEntry
+        guard unsafe first[2] >> 32 == UInt64(next),
+          let unity = HistoryCall.Unity(rawValue: unsafe first[2] >> 8 & 0xFF)
+        else { throw FuzzFailure("the log of a history has an entry of no call") }
+        var operations: [HistoryOperation] = []
+        while next < count,
+          unsafe part(thread)[1 + next * Self.wordsPerEntry + 2] >> 32
+            == first[2] >> 32
+        {
+          operations.append(try operation(thread, next))
+          next += 1
+        }
+        calls.append(HistoryCall(unity, Self.whole(operations)))
       }
     }
-    return operations
+    return calls
+  }
+
+  /// The operations of one call, where the process may have died while their answers were noted: it had returned
+  /// then, so none of them is pending.
+  private static func whole(_ operations: [HistoryOperation]) -> [HistoryOperation] {
+    guard let returned = operations.first(where: { !$0.isPending }) else { return operations }
+    var whole: [HistoryOperation] = []
+    for var operation in operations {
+      if operation.isPending {
+        // What it read was not noted.
+        if operation.action == .read { continue }
+        operation.outcome = .done
+        operation.end = returned.end
+      }
+      whole.append(operation)
+    }
+    return whole
+  }
+
+  private func operation(_ thread: Int, _ index: Int) throws -> HistoryOperation {
+    let entry = unsafe part(thread) + 1 + index * Self.wordsPerEntry
+    let action: HistoryOperation.Action =
+      switch unsafe entry[2] & 0xFF {
+      case 1: .write(value: unsafe entry[3], ending: unsafe .init(rawValue: entry[4]) ?? .never)
+      case 2: .erase
+      case 3: .remove
+      case 4: .read
+      case 5: .compareAndSet(expecting: unsafe entry[4], value: unsafe entry[3])
+      case 6: .compareAndRemove(expecting: unsafe entry[4])
+      case 7: .take
+      case 8: .extend
+      case 9: .passTime
+      default: throw FuzzFailure("the log of a history has an entry of no kind")
+      }
+    let outcome: HistoryOperation.Outcome =
+      switch unsafe entry[5] {
+      case 1: .done
+      case 2: .stored(version: unsafe entry[6])
+      case 3: .removed(unsafe entry[6] == 1)
+      case 4: .found(value: unsafe entry[6], version: unsafe entry[7])
+      case 5: .mismatch(version: unsafe entry[6])
+      case 6: .extended(unsafe entry[6] == 1)
+      default: .pending
+      }
+    return HistoryOperation(
+      action, outcome, begin: unsafe entry[0],
+      end: outcome == .pending ? .max : unsafe entry[1], thread: thread,
+      key: Int(unsafe entry[2] >> 16 & 0xFFFF))
   }
 }

@@ -3,14 +3,23 @@ package import CairnStore
 /// What histories are made with: a store, or a cache. Values are arrays that tell their number.
 package protocol HistorySubject: Sendable {
   /// - Returns: the version; 0 where it is not told.
-  func set(_ value: [UInt8], forKey key: [UInt8], durability: Durability) throws -> UInt64
-  /// All in one step; `nil` removes.
+  func set(
+    _ value: [UInt8], forKey key: [UInt8], ending: HistoryOperation.Ending, durability: Durability
+  ) throws -> UInt64
+  /// What is promised of `change` and `removeAll`.
+  var unityOfChanges: HistoryCall.Unity { get }
+  /// What is promised of `getAll`.
+  func unityOfReads(choice: Int) -> HistoryCall.Unity
+  /// All in one call; `nil` removes.
   func change(_ changes: [(key: [UInt8], value: [UInt8]?)], durability: Durability) throws
   /// The value and its version, 0 where it is not told.
   func get(_ key: [UInt8]) throws -> (value: [UInt8], version: UInt64)?
   /// What the keys hold at one moment, or each at a moment of its own, in the course of the call.
   func getAll(_ keys: [[UInt8]], choice: Int) throws -> [(value: [UInt8], version: UInt64)?]
   func remove(_ key: [UInt8]) throws -> Bool
+  func take(_ key: [UInt8]) throws -> [UInt8]?
+  /// Has the value live longer than time passes.
+  func extend(_ key: [UInt8]) throws -> Bool
   func removeAll() throws
   func compareAndSet(
     _ value: [UInt8], forKey key: [UInt8], expecting version: UInt64?
@@ -18,6 +27,22 @@ package protocol HistorySubject: Sendable {
   func compareAndRemove(_ key: [UInt8], expecting version: UInt64) throws -> Bool
   /// Something that no reader may notice.
   func keepHouse(choice: Int) throws
+}
+
+extension HistoryOperation.Ending {
+  /// One that ends at once says so in one way or the other, and so does one that does not end.
+  package func lifetime(_ value: [UInt8]) -> Lifetime {
+    switch self {
+    case .never: value.count.isMultiple(of: 2) ? .standard : .after(HistoryPlan.time * 1000)
+    case .soon: .after(HistoryPlan.time / 2)
+    case .whenIdle: .standard
+    case .atOnce:
+      value.count.isMultiple(of: 2)
+        ? .milliseconds(-1000) : .until(Timestamp(millisecondsSinceEpoch: 0))
+    }
+  }
+
+  package var idleLimit: Duration? { self == .whenIdle ? HistoryPlan.time / 2 : nil }
 }
 
 /// A store.
@@ -37,10 +62,19 @@ package struct StoreSubject: HistorySubject {
     return configuration
   }
 
+  package var unityOfChanges: HistoryCall.Unity { .together }
+
+  /// An iteration is no snapshot.
+  package func unityOfReads(choice: Int) -> HistoryCall.Unity {
+    choice.isMultiple(of: 2) ? .apart : .atOnce
+  }
+
   package func set(
-    _ value: [UInt8], forKey key: [UInt8], durability: Durability
+    _ value: [UInt8], forKey key: [UInt8], ending: HistoryOperation.Ending, durability: Durability
   ) throws -> UInt64 {
-    try store.setValue(value, forKey: key, durability: durability)
+    try store.setValue(
+      value, forKey: key, lifetime: ending.lifetime(value), idleLimit: ending.idleLimit,
+      durability: durability)
   }
 
   package func change(
@@ -71,18 +105,32 @@ package struct StoreSubject: HistorySubject {
       }
       return .next
     }
-    if choice.isMultiple(of: 2) {
+    if unityOfReads(choice: choice) == .apart {
       try store.forEachEntry(visit)
     } else {
       let snapshot = try store.snapshot()
       try snapshot.forEachEntry(visit)
       snapshot.close()
+      guard found.values.allSatisfy({ $0.version <= snapshot.version }) else {
+        throw FuzzFailure("a snapshot shows what is newer than it")
+      }
     }
     return keys.map { found[$0] }
   }
 
   package func remove(_ key: [UInt8]) throws -> Bool { try store.removeValue(forKey: key) }
   package func removeAll() throws { try store.removeAll() }
+
+  package func take(_ key: [UInt8]) throws -> [UInt8]? {
+    while let entry = try store.entry(forKey: key) {
+      if try store.compareAndRemove(key, expecting: entry.info.version) { return entry.value }
+    }
+    return nil
+  }
+
+  package func extend(_ key: [UInt8]) throws -> Bool {
+    try store.extendLifetime(forKey: key, to: HistoryPlan.time * 1000)
+  }
 
   package func compareAndSet(
     _ value: [UInt8], forKey key: [UInt8], expecting version: UInt64?

@@ -12,15 +12,31 @@ package struct HistoryPlan: Sendable {
   package var callCount: Int
   /// The first number of a value; each is written once.
   package var firstValue: UInt64
+  /// Whether the clock stands still, so that values may be written that end when it goes on.
+  package var clockStands: Bool
 
   package init(
-    seed: UInt64, threadCount: Int, keyCount: Int, callCount: Int, firstValue: UInt64
+    seed: UInt64, threadCount: Int, keyCount: Int, callCount: Int, firstValue: UInt64,
+    clockStands: Bool
   ) {
     self.seed = seed
     self.threadCount = threadCount
     self.keyCount = keyCount
     self.callCount = callCount
     self.firstValue = firstValue
+    self.clockStands = clockStands
+  }
+
+  /// What has to pass for values to end that do so when time passes.
+  package static var time: Duration { .seconds(120) }
+
+  func ending(_ random: inout FuzzRandom) -> HistoryOperation.Ending {
+    switch random.below(12) {
+    case 0: .atOnce
+    case 1..<4 where clockStands: .soon
+    case 4 where clockStands: .whenIdle
+    default: .never
+    }
   }
 
   package static func key(_ number: Int) -> [UInt8] { Array("key \(number)".utf8) }
@@ -129,12 +145,13 @@ package struct HistoryWorker<Subject: HistorySubject>: Sendable {
       switch random.below(100) {
       case 0..<30:
         let value = value()
-        try note(.write(value: value)) {
+        let ending = plan.ending(&random)
+        try note(.write(value: value, ending: ending)) {
           versions[number] = try subject.set(
-            HistoryPlan.value(value), forKey: key, durability: durability)
+            HistoryPlan.value(value), forKey: key, ending: ending, durability: durability)
           return versions[number] == 0 ? .done : .stored(version: versions[number])
         }
-      case 30..<60:
+      case 30..<56:
         try note(.read) {
           guard let found = try subject.get(key) else {
             versions[number] = 0
@@ -143,7 +160,13 @@ package struct HistoryWorker<Subject: HistorySubject>: Sendable {
           versions[number] = found.version
           return .found(value: try HistoryPlan.number(of: found.value), version: found.version)
         }
-      case 60..<70: try note(.remove) { .removed(try subject.remove(key)) }
+      case 56..<60: try note(.extend) { .extended(try subject.extend(key)) }
+      case 60..<63:
+        try note(.take) {
+          guard let value = try subject.take(key) else { return .found(value: 0, version: 0) }
+          return .found(value: try HistoryPlan.number(of: value), version: 0)
+        }
+      case 63..<70: try note(.remove) { .removed(try subject.remove(key)) }
       case 70..<80:
         let value = value()
         let expected = versions[number]
@@ -168,21 +191,25 @@ package struct HistoryWorker<Subject: HistorySubject>: Sendable {
         let changes = (0..<plan.keyCount).map { _ in random.below(4) == 0 ? nil : value() }
         let entries = log.begin(
           thread,
-          changes.enumerated().map { ($0.offset, $0.element.map { .write(value: $0) } ?? .erase) })
+          changes.enumerated().map { ($0.offset, $0.element.map { .write(value: $0) } ?? .erase) },
+          subject.unityOfChanges)
         try subject.change(
           changes.enumerated().map { (keys[$0.offset], $0.element.map(HistoryPlan.value)) },
           durability: durability)
         log.end(thread, entries, changes.map { _ in .done })
       case 92..<97:
-        let entries = log.begin(thread, keys.indices.map { ($0, .read) })
-        let found = try subject.getAll(keys, choice: random.below(1 << 20))
+        let choice = random.below(1 << 20)
+        let entries = log.begin(
+          thread, keys.indices.map { ($0, .read) }, subject.unityOfReads(choice: choice))
+        let found = try subject.getAll(keys, choice: choice)
         let outcomes = try found.map { found -> HistoryOperation.Outcome in
           guard let found else { return .found(value: 0, version: 0) }
           return .found(value: try HistoryPlan.number(of: found.value), version: found.version)
         }
         log.end(thread, entries, outcomes)
       case 97:
-        let entries = log.begin(thread, keys.indices.map { ($0, .erase) })
+        let entries = log.begin(
+          thread, keys.indices.map { ($0, .erase) }, subject.unityOfChanges)
         try subject.removeAll()
         log.end(thread, entries, keys.map { _ in .done })
       default: try subject.keepHouse(choice: random.below(1 << 20))

@@ -1,71 +1,155 @@
-/// Whether the operations on one key, made by many threads, answered as if each had taken effect at one
-/// moment between its call and its return.
+/// Whether calls that many threads made answered as if their operations had taken effect one after the other, each
+/// at one moment between its call and its return.
 ///
 /// The search of Wing and Gong ("Testing and verifying concurrent objects", 1993), with Lowe's memory of what was tried
-/// ("Testing for linearizability", 2017). Each key by itself: a history is linearizable if that of each key is (Herlihy and
-/// Wing, 1990).
+/// ("Testing for linearizability", 2017). All keys together: where no call has more than one operation, a history is
+/// linearizable if that of each key is (Herlihy and Wing, 1990), but that says nothing of half a batch.
+///
+/// An order explains a history if
+/// - each operation answers as the state of its key has it at that moment;
+/// - no call comes after one that began when it had returned. A thread's calls follow one another, so at a
+///   kill each thread has one call at most that did not return: what is there of a thread's calls is a beginning of them;
+/// - the operations of a batch come without any other in between that changes something. Reads may come in between: the
+///   store lets reads of single keys see a batch arrive;
+/// - a snapshot comes as a whole, and not in between those of a batch;
+/// - a call that did not return may not have happened; of a batch all has, or nothing. What others overwrote
+///   later needs no rule of its own: that is an order, too.
 package struct Linearizability {
-  /// So many operations a key may have.
-  package static let operationLimit = 128
+  /// So many operations a call may have.
+  package static let operationLimit = 64
 
-  private let operations: [HistoryOperation]
-  private let completed: UInt128
+  /// The calls of each thread.
+  private let threads: [[HistoryCall]]
   private var tried: Set<Attempt> = []
-  private var longest: UInt128 = 0
+  private var longest: Attempt
 
-  private struct Attempt: Hashable {
-    var done: UInt128
-    var state: KeyState
+  /// How far a thread has come.
+  private struct Place: Hashable {
+    /// The calls that are done.
+    var callCount = 0
+    /// Of the next one, the operations that are done, by bits.
+    var done: UInt64 = 0
   }
 
+  private struct Attempt: Hashable {
+    var places: [Place]
+    var states: [KeyState]
+
+    var progress: Int { places.reduce(0) { $0 + 64 * $1.callCount + $1.done.nonzeroBitCount } }
+  }
+
+  /// - Parameter initial: the state of each key before.
   /// - Throws: `FuzzFailure` where there is no order that explains the answers.
-  /// - Returns: a state that the key may have at the end.
+  /// - Returns: states that the keys may have at the end.
   @discardableResult
   package static func check(
-    _ operations: [HistoryOperation], from initial: KeyState
-  ) throws -> KeyState {
-    guard operations.count <= operationLimit else {
-      throw FuzzFailure("\(operations.count) operations of one key are too many to check")
+    _ calls: [HistoryCall], from initial: [KeyState]
+  ) throws -> [KeyState] {
+    var threads: [Int: [HistoryCall]] = [:]
+    for call in calls.sorted(by: { $0.begin < $1.begin }) {
+      guard call.operations.count <= operationLimit else {
+        throw FuzzFailure("\(call.operations.count) operations of one call are too many to check")
+      }
+      if let last = threads[call.thread]?.last, last.isPending || last.end > call.begin {
+        throw FuzzFailure("a thread began a call before its last one returned: \(call)")
+      }
+      threads[call.thread, default: []].append(call)
     }
     // A read that never returned says nothing.
-    var check = Linearizability(
-      operations.filter { !($0.isPending && $0.action == .read) }.sorted { $0.begin < $1.begin })
-    if let state = check.search(Attempt(done: 0, state: initial)) { return state }
+    let checked = threads.sorted { $0.key < $1.key }.map { _, calls in
+      calls.filter { !$0.isPending || $0.operations.contains { $0.action != .read } }
+    }
+    var check = Linearizability(checked, initial)
+    if let states = check.search(check.longest) { return states }
     throw FuzzFailure("no order explains this, from \(initial) on:\n\(check.explanation)")
   }
 
-  private init(_ operations: [HistoryOperation]) {
-    self.operations = operations
-    var completed: UInt128 = 0
-    for (index, operation) in operations.enumerated() where !operation.isPending {
-      completed |= 1 << UInt128(index)
-    }
-    self.completed = completed
+  private init(_ threads: [[HistoryCall]], _ initial: [KeyState]) {
+    self.threads = threads
+    longest = Attempt(places: threads.map { _ in Place() }, states: initial)
   }
 
-  private mutating func search(_ attempt: Attempt) -> KeyState? {
-    if attempt.done & completed == completed { return attempt.state }
+  private func next(_ thread: Int, _ attempt: Attempt) -> HistoryCall? {
+    let count = attempt.places[thread].callCount
+    return count < threads[thread].count ? threads[thread][count] : nil
+  }
+
+  private mutating func search(_ attempt: Attempt) -> [KeyState]? {
     if !tried.insert(attempt).inserted { return nil }
-    if attempt.done.nonzeroBitCount > longest.nonzeroBitCount { longest = attempt.done }
+    if attempt.progress > longest.progress { longest = attempt }
     // Whoever began after another had returned comes after it.
     var firstEnd = UInt64.max
-    for (index, operation) in operations.enumerated()
-    where attempt.done >> UInt128(index) & 1 == 0 && !operation.isPending {
-      firstEnd = min(firstEnd, operation.end)
+    var isEnd = true
+    /// The thread whose batch is half done.
+    var half: Int?
+    for thread in threads.indices {
+      guard let call = next(thread, attempt) else { continue }
+      firstEnd = min(firstEnd, call.isPending ? .max : call.end)
+      if !call.isPending { isEnd = false }
+      if call.unity == .together && attempt.places[thread].done != 0 { half = thread }
     }
-    for (index, operation) in operations.enumerated() {
-      if operation.begin > firstEnd { break }
-      if attempt.done >> UInt128(index) & 1 != 0 { continue }
-      guard let state = attempt.state.applying(operation) else { continue }
-      let next = Attempt(done: attempt.done | 1 << UInt128(index), state: state)
-      if let end = search(next) { return end }
+    if isEnd && half == nil { return attempt.states }
+    var steps: [Attempt] = []
+    for thread in threads.indices {
+      guard let call = next(thread, attempt), call.begin <= firstEnd else { continue }
+      for step in self.steps(of: thread, call, from: attempt, half: half) {
+        // What only looks, and fits here, need not be tried later as well.
+        if call.onlyLooks && step.states == attempt.states { return search(step) }
+        steps.append(step)
+      }
+    }
+    for step in steps {
+      if let states = search(step) { return states }
     }
     return nil
   }
 
+  /// Where the next call of a thread may lead to.
+  private func steps(
+    of thread: Int, _ call: HistoryCall, from attempt: Attempt, half: Int?
+  ) -> [Attempt] {
+    var steps: [Attempt] = []
+    if call.unity == .atOnce {
+      if half != nil { return [] }
+      var step = attempt
+      for operation in call.operations {
+        guard let state = step.states[operation.key].applying(operation) else { return [] }
+        step.states[operation.key] = state
+      }
+      step.places[thread] = Place(callCount: attempt.places[thread].callCount + 1)
+      return [step]
+    }
+    for (index, operation) in call.operations.enumerated()
+    where attempt.places[thread].done >> UInt64(index) & 1 == 0 {
+      let before = attempt.states[operation.key]
+      guard let state = before.applying(operation) else { continue }
+      if let half, half != thread {
+        if state.value != before.value || state.ending != before.ending { continue }
+      }
+      var step = attempt
+      step.states[operation.key] = state
+      step.places[thread].done |= 1 << UInt64(index)
+      if step.places[thread].done.nonzeroBitCount == call.operations.count {
+        step.places[thread] = Place(callCount: attempt.places[thread].callCount + 1)
+      }
+      steps.append(step)
+    }
+    return steps
+  }
+
   private var explanation: String {
-    operations.enumerated().map { index, operation in
-      (longest >> UInt128(index) & 1 != 0 ? "  + " : "  - ") + operation.description
-    }.joined(separator: "\n")
+    var lines: [(begin: UInt64, text: String)] = []
+    for (calls, place) in zip(threads, longest.places) {
+      for (number, call) in calls.enumerated() {
+        for (index, operation) in call.operations.enumerated() {
+          let isDone =
+            number < place.callCount
+            || number == place.callCount && place.done >> UInt64(index) & 1 != 0
+          let unity = call.unity == .apart ? "" : ", \(call.unity)"
+          lines.append((call.begin, "  \(isDone ? "+" : "-") \(operation)\(unity)"))
+        }
+      }
+    }
+    return lines.sorted { $0.begin < $1.begin }.map(\.text).joined(separator: "\n")
   }
 }

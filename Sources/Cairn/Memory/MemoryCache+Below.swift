@@ -45,13 +45,13 @@ extension MemoryCache {
       }
       state.statistics.hitCount &+= 1
       // Within one millisecond once is enough.
-      if state.table.nodes[Int(slot)].idleLimit != never,
-        state.table.nodes[Int(slot)].accessed < now
-      {
-        news.insert(.atOnce)
-      }
+      let isToldAtOnce = state.table.nodes[Int(slot)].idleLimit != never
+      if isToldAtOnce, state.table.nodes[Int(slot)].accessed < now { news.insert(.atOnce) }
       state.touch(slot, at: now)
-      if !state.table.nodes[Int(slot)].isRead {
+      // What was told at once is not told or spared later, which would prolong its life.
+      if !state.table.nodes[Int(slot)].isRead,
+        !isToldAtOnce || plantedInCache(.idleReadToldLate)
+      {
         state.table.nodes[Int(slot)].isRead = true
         state.untoldReadCount &+= 1
         if state.untoldReadCount == manyReadsCount { news.insert(.soon) }

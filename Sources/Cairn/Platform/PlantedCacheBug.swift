@@ -29,6 +29,7 @@ enum PlantedCacheBug: String, CaseIterable, Sendable {
   case removalBelowUnheard, writeBelowUnheard, seenNotNoted, uncertainWriteKept, memoryFirst
   case removedKeyDecoded, iterationNotNoted, othersRemovalServed, closeBelowUnheard, lateHitIsMiss
   case recencyNotTold, victimInUse, takenNotSpared, tellingLeftToOther, manyReadsLeft
+  case idleReadToldLate, tellingProlongsIdle
   case toldBeforeFreed, freedAfterOthersTelling, movedUnseen, evictedNotTold
   case frontLeavesMemory, batchRemovalUnheard
   // One cache of a name.

@@ -74,19 +74,27 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     withExtendedLifetime(told) {}
   }
 
-  /// Tells of one key. What cannot be told is not worth failing a read for that has succeeded.
+  /// Tells of one key that is just being read. What cannot be told is not worth failing a read for that has
+  /// succeeded.
   func tell(_ key: TierKey<Key>) {
     guard let store = store.withLock({ $0.store }) else { return }
-    tell(key, store)
+    tell(key, store, isBeingRead: true)
   }
 
-  private func tell(_ key: TierKey<Key>, _ store: Store) {
+  /// - Parameter isBeingRead: else it was read some time ago. That counts for nothing where what is on disk may not
+  ///   be idle for long: either it was told at once, or the read was of another value.
+  private func tell(_ key: TierKey<Key>, _ store: Store, isBeingRead: Bool = false) {
     memory.noteTold(key)
+    let sparesIdle = !isBeingRead && !plantedInCache(.tellingProlongsIdle)
     if let bytes = key.bytes {
-      _ = try? bytes.withBytes { (bytes) throws(StoreError) in try store.touch(bytes) }
+      _ = try? bytes.withBytes { (bytes) throws(StoreError) in
+        try store.touch(bytes, unlessIdleLimited: sparesIdle)
+      }
     } else {
       _ = try? keyCoder.encode(key.key) { (bytes) throws(CacheError) in
-        try storing { () throws(StoreError) in try store.touch(bytes) }
+        try storing { () throws(StoreError) in
+          try store.touch(bytes, unlessIdleLimited: sparesIdle)
+        }
       }
     }
   }

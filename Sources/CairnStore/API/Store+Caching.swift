@@ -11,10 +11,13 @@ extension Store {
 
   /// Counts a key as just read, without reading its value. Never writes to disk.
   ///
+  /// - Parameter unlessIdleLimited: leaves an entry as it is that has an idle limit.
   /// - Returns: whether it has a value. One whose record is damaged counts as having none.
   /// - Complexity: O(key), with a look at the head of the record.
-  package func touch(_ key: RawSpan) throws(StoreError) -> Bool {
-    do throws(StoreError) { return try engine.touch(key) } catch {
+  package func touch(
+    _ key: RawSpan, unlessIdleLimited sparesIdle: Bool = false
+  ) throws(StoreError) -> Bool {
+    do throws(StoreError) { return try engine.touch(key, sparesIdle ? .unlessIdle : .yes) } catch {
       guard case .corrupt = error else { throw error }
       return false
     }

@@ -12,7 +12,7 @@ extension Engine {
     try limits.checkKey(key)
     let hash = known ?? hash.hash(key)
     let now = clock.now()
-    if touch == .yes, index.recency.needs(now) { noteTime(now) }
+    if touch != .no, index.recency.needs(now) { noteTime(now) }
     var entry = IndexEntry.empty
     while true {
       var segment: Segment?
@@ -32,7 +32,11 @@ extension Engine {
       guard record.hasKey(key), record.header.kind == .put else { continue }
       if entry.flags.contains(.canExpire) {
         if hasExpired(record.header.extended(to: end), tick: entry.tick, now: now) { return nil }
-        if touch == .yes { index.touch(hash, entry) }
+        switch touch {
+        case .yes: index.touch(hash, entry)
+        case .unlessIdle where !record.header.flags.contains(.idleLimit): index.touch(hash, entry)
+        case .unlessIdle, .no: break
+        }
       }
       return FoundRecord(record: record, tick: entry.tick, end: end)
     }
@@ -115,8 +119,8 @@ extension Engine {
   /// Makes an entry the most recently read one, as if it had just been read; its value is not.
   ///
   /// - Returns: whether it is there.
-  package func touch(_ key: RawSpan) throws(StoreError) -> Bool {
-    guard try find(key, touch: .yes, part: .head) != nil else { return false }
+  package func touch(_ key: RawSpan, _ touch: HashIndex.Touch) throws(StoreError) -> Bool {
+    guard try find(key, touch: touch, part: .head) != nil else { return false }
     return true
   }
 

@@ -42,12 +42,14 @@ package final class HashIndex: Sendable {
   /// Whether finding an entry counts as reading it.
   package enum Touch: Sendable {
     case no, yes
+    /// As `yes`, but for what has an idle limit.
+    case unlessIdle
   }
 
   /// Calls `body` under the shard's lock with the entry with this hash that follows the one at
   /// `location`, or with the first; returns whether there is one.
   ///
-  /// With `.yes`, the entry becomes the most recently read, unless it can expire: then whoever
+  /// Unless with `.no`, the entry becomes the most recently read, unless it can expire: then whoever
   /// asked calls `touch` once it is known that it has not expired.
   @inline(__always)
   package func find(
@@ -82,7 +84,7 @@ package final class HashIndex: Sendable {
           continue
         }
         let entry = shard[slot]
-        if touch == .yes, !entry.flags.contains(.canExpire), recency.isNewer(than: entry.tick),
+        if touch != .no, !entry.flags.contains(.canExpire), recency.isNewer(than: entry.tick),
           !planted(.readsNotNoted)
         {
           shard.setTick(recency.advance(), at: slot)

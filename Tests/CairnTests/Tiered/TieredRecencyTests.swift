@@ -165,6 +165,32 @@ struct TieredRecencyTests {
     #expect(try !isInUse(0) && !isInUse(1))
   }
 
+  @Test("What is told of a read later does not prolong the life of what may not be idle for long")
+  func idleToldLater() throws {
+    let cache: TieredCache<Int, Int> = try scene.cache(held: 1)
+    func isThereAfterTelling() throws -> Bool {
+      scene.clock.advance(by: .seconds(8))
+      cache.recency.tell()
+      scene.clock.advance(by: .seconds(1))
+      return try cache.contains(0)
+    }
+    // Read at the moment at which it was written, and evicted from memory.
+    try cache.setValue(0, forKey: 0, idleLimit: .seconds(9))
+    #expect(try cache.value(forKey: 0) == 0)
+    let isInUse = try KeyCoder<Int>.integer.encode(0) { cache.recency.isInUse($0) }
+    #expect(!isInUse)
+    #expect(try cache.value(forKey: 0) == 0)
+    try cache.setValue(1, forKey: 1)
+    #expect(try isThereAfterTelling() == false)
+    // What was read is not what is there since.
+    try cache.setValue(0, forKey: 0)
+    scene.clock.advance(by: .seconds(1))
+    #expect(try cache.value(forKey: 0) == 0)
+    try cache.setValue(1, forKey: 1)
+    try cache.disk.setValue(0, forKey: 0, idleLimit: .seconds(9))
+    #expect(try isThereAfterTelling() == false)
+  }
+
   @Test("Where memory is short, it is freed before the disk is told")
   func freedFirst() throws {
     let cache: TieredCache<Int, Int> = try scene.cache()

@@ -1,0 +1,61 @@
+/// A cache of two tiers that is plain enough to be right: one dictionary, looked through for everything. Memory
+/// holds a part of what is on disk and changes no answer, so the model has none.
+struct TieredModel {
+  struct Entry: Equatable {
+    var value: String
+    var version: UInt64
+    var cost: Int?
+    /// Milliseconds.
+    var written: Int64
+    var accessed: Int64
+    var expires: Int64?
+    var idleLimit: Int64?
+    /// Since it was written, its life was extended on disk, past memory, which may drop it earlier.
+    var isExtendedBelow = false
+
+    func hasExpired(at now: Int64) -> Bool {
+      expires.map { $0 <= now } == true || idleLimit.map { accessed + $0 <= now } == true
+    }
+  }
+
+  /// What has expired stays until it is removed, which no answer shows.
+  private(set) var entries: [Int: Entry] = [:]
+  var now: Int64
+
+  /// What a read finds.
+  func entry(_ key: Int) -> Entry? {
+    guard let entry = entries[key], !entry.hasExpired(at: now) else { return nil }
+    return entry
+  }
+
+  /// The same; counts as an access.
+  mutating func read(_ key: Int) -> Entry? {
+    guard var entry = entry(key) else { return nil }
+    entry.accessed = now
+    entries[key] = entry
+    return entry
+  }
+
+  mutating func set(_ entry: Entry, forKey key: Int) { entries[key] = entry }
+
+  /// - Returns: what was there.
+  mutating func remove(_ key: Int) -> Entry? {
+    defer { entries[key] = nil }
+    return entry(key)
+  }
+
+  mutating func removeAll() { entries = [:] }
+
+  /// - Returns: whether there is anything.
+  mutating func extend(_ key: Int, by milliseconds: Int64, below: Bool) -> Bool {
+    guard var entry = entry(key) else { return false }
+    if let expires = entry.expires, expires < now + milliseconds {
+      entry.expires = now + milliseconds
+      entry.isExtendedBelow = entry.isExtendedBelow || below
+      entries[key] = entry
+    }
+    return true
+  }
+
+  var keys: [Int] { entries.keys.filter { entry($0) != nil }.sorted() }
+}

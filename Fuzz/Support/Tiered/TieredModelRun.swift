@@ -1,0 +1,274 @@
+import Cairn
+import CairnStore
+
+/// Calls of one thread to a cache of two tiers, each of whose answers the model knows exactly: also at the very
+/// millisecond at which something ends, whichever tier it comes from, and through either of them.
+///
+/// In one half of the runs time goes by single milliseconds. In the other half there are idle limits, too; there it goes
+/// by seconds, and limits end between those, since the disk knows accesses within 1 %.
+package struct TieredModelRun {
+  typealias Cache = TieredCache<Int, String>
+
+  static let keyCount = 12
+
+  let scene = TieredModelScene()
+  let path: String
+  let hasIdleLimits: Bool
+  var random: FuzzRandom
+  var cache: Cache
+  var model: TieredModel
+  private var step = 0
+  /// What was done, for whoever is to understand a failure.
+  private var done: [String] = []
+  var tally = Tally()
+
+  package static func run(seed: UInt64) throws -> Tally {
+    let directory = try RunDirectory(onDisk: false)
+    var run = try TieredModelRun(seed: seed, path: directory.store)
+    try run.work()
+    let errors = try Store.verify(path: directory.store).errors
+    guard errors.isEmpty else { throw FuzzFailure("the store is damaged: \(errors)") }
+    return run.tally
+  }
+
+  private init(seed: UInt64, path: String) throws {
+    random = FuzzRandom(seed: seed)
+    self.path = path
+    hasIdleLimits = random.once(in: 2)
+    model = TieredModel(now: scene.clock.now().millisecondsSinceEpoch)
+    cache = try scene.open(path, &random)
+  }
+
+  private mutating func work() throws {
+    do {
+      for _ in 0..<400 {
+        step += 1
+        model.now = scene.clock.now().millisecondsSinceEpoch
+        let key = random.below(Self.keyCount)
+        try takeStep(key)
+        model.now = scene.clock.now().millisecondsSinceEpoch
+        try compare(key)
+        if random.once(in: 20) { try compareAll() }
+      }
+      try compareAll()
+      try cache.close()
+    } catch {
+      throw FuzzFailure(
+        "step \(step): \(error); idle limits: \(hasIdleLimits); the last steps:\n  "
+          + done.suffix(40).joined(separator: "\n  "))
+    }
+    scene.discardAll()
+    tally["runs"] += 1
+    tally["steps"] += step
+  }
+
+  private mutating func takeStep(_ key: Int) throws {
+    // Every third call goes to the tier on disk, past the front.
+    let below = random.once(in: 3)
+    switch random.below(40) {
+    case 0..<7: try set(key, below: below)
+    case 7..<14: try read(key, below: below)
+    case 14: try readMany()
+    case 15: try setMany(below: below)
+    case 16..<18: try extend(key, below: below)
+    case 18: try take(key, below: below)
+    case 19: try remove(key, below: below)
+    case 20: try compareAndSet(key, below: below)
+    case 21: try compareAndRemove(key, below: below)
+    case 22: try update(key, below: below)
+    case 23..<25: try makeMemorySmaller()
+    case 25: try keepHouse()
+    case 26: if random.once(in: 8) { try reopen(key) }
+    case 27..<34: try read(key, below: false)
+    default: pass()
+    }
+  }
+
+  // MARK: Writes
+
+  private mutating func newEntry(_ key: Int) -> TieredModel.Entry {
+    let ends = random.once(in: 2)
+    let idles = hasIdleLimits && random.once(in: 3)
+    // About the moments at which time stands still, and what is over at once.
+    let length =
+      hasIdleLimits
+      ? 1000 * Int64(random.below(12)) + Int64(random.below(3)) - 1 : Int64(random.below(40)) - 2
+    return TieredModel.Entry(
+      value: "\(key) \(step)" + String(repeating: "x", count: random.below(40)), version: 0,
+      cost: random.once(in: 3) ? random.below(100) : nil, written: model.now,
+      accessed: model.now, expires: ends ? model.now + length : nil,
+      idleLimit: idles ? 500 + 1000 * Int64(random.below(15)) : nil)
+  }
+
+  /// A length or an end, which is the same here.
+  private mutating func lifetime(_ entry: TieredModel.Entry) -> Lifetime {
+    guard let expires = entry.expires else { return random.once(in: 2) ? .standard : .unlimited }
+    return random.once(in: 2)
+      ? .milliseconds(expires - entry.written)
+      : .until(Timestamp(millisecondsSinceEpoch: expires))
+  }
+
+  mutating func note(_ text: String, below: Bool = false) {
+    done.append("\(step) at \(model.now % 1_000_000): \(text)\(below ? " below" : "")")
+  }
+
+  mutating func set(_ key: Int, below: Bool) throws {
+    var entry = newEntry(key)
+    let lifetime = lifetime(entry)
+    let idleLimit = entry.idleLimit.map { Duration.milliseconds($0) }
+    note("set \(key) until \(Self.text(entry))", below: below)
+    entry.version =
+      below
+      ? try cache.disk.setValue(
+        entry.value, forKey: key, cost: entry.cost, lifetime: lifetime, idleLimit: idleLimit)
+      : try cache.setValue(
+        entry.value, forKey: key, cost: entry.cost, lifetime: lifetime, idleLimit: idleLimit)
+    model.set(entry, forKey: key)
+    tally["sets"] += 1
+  }
+
+  private mutating func setMany(below: Bool) throws {
+    var keys = (0..<3).map { _ in random.below(Self.keyCount) }
+    // One batch has one lifetime.
+    let common = newEntry(keys[0])
+    let lifetime = lifetime(common)
+    let idleLimit = common.idleLimit.map { Duration.milliseconds($0) }
+    let pairs = keys.enumerated().map { (key: $0.element, value: "\(step) \($0.offset)") }
+    note("set \(keys) until \(Self.text(common))", below: below)
+    if below {
+      try cache.disk.write { batch in
+        for (key, value) in pairs {
+          try batch.setValue(value, forKey: key, lifetime: lifetime, idleLimit: idleLimit)
+        }
+        try batch.removeValue(forKey: keys[0])
+      }
+    } else {
+      try cache.setValues(pairs, lifetime: lifetime, idleLimit: idleLimit)
+    }
+    for (key, value) in pairs {
+      var entry = common
+      entry.value = value
+      entry.cost = nil
+      entry.version = try cache.disk.info(forKey: key)?.version ?? 0
+      model.set(entry, forKey: key)
+    }
+    if below { _ = model.remove(keys[0]) }
+    keys = Array(Set(keys))
+    for key in keys { try compare(key) }
+  }
+
+  private mutating func extend(_ key: Int, below: Bool) throws {
+    let length =
+      hasIdleLimits
+      ? 1000 * Int64(random.below(30)) + Int64(random.below(3)) : Int64(random.below(100))
+    note("extend \(key) to \(length)", below: below)
+    let isThere: Bool
+    if random.once(in: 4) {
+      let count =
+        below
+        ? try cache.disk.extendLifetimes(forKeys: [key], to: .milliseconds(length))
+        : try cache.extendLifetimes(forKeys: [key], to: .milliseconds(length))
+      isThere = count == 1
+    } else {
+      isThere =
+        below
+        ? try cache.disk.extendLifetime(forKey: key, to: .milliseconds(length))
+        : try cache.extendLifetime(forKey: key, to: .milliseconds(length))
+    }
+    try expect(isThere, model.extend(key, by: length, below: below), "an extension of \(key)")
+    if isThere { tally["extensions"] += 1 }
+  }
+
+  private mutating func take(_ key: Int, below: Bool) throws {
+    note("take \(key)", below: below)
+    let value =
+      below ? try cache.disk.takeValue(forKey: key) : try cache.takeValue(forKey: key)
+    try expect(value, model.remove(key)?.value, "what was taken of \(key)")
+  }
+
+  private mutating func remove(_ key: Int, below: Bool) throws {
+    note("remove \(key)", below: below)
+    let isThere: Bool
+    switch random.below(3) {
+    case 0:
+      isThere =
+        below ? try cache.disk.removeValue(forKey: key) : try cache.removeValue(forKey: key)
+    case 1:
+      isThere =
+        try
+        (below
+        ? cache.disk.removeValues(forKeys: [key]) : cache.removeValues(forKeys: [key])) == 1
+    default:
+      isThere =
+        try
+        (below
+        ? cache.disk.remove { other, _ in other == key }
+        : cache.remove { other, _ in other == key }).count == 1
+    }
+    try expect(isThere, model.remove(key) != nil, "a removal of \(key)")
+  }
+
+  private mutating func compareAndSet(_ key: Int, below: Bool) throws {
+    var entry = newEntry(key)
+    let lifetime = lifetime(entry)
+    let idleLimit = entry.idleLimit.map { Duration.milliseconds($0) }
+    let current = model.entry(key)?.version
+    let expected = random.once(in: 3) ? (random.once(in: 2) ? nil : 1) : current
+    note("compare and set \(key) until \(Self.text(entry))", below: below)
+    let result =
+      below
+      ? try cache.disk.compareAndSet(
+        entry.value, forKey: key, expecting: expected, cost: entry.cost, lifetime: lifetime,
+        idleLimit: idleLimit)
+      : try cache.compareAndSet(
+        entry.value, forKey: key, expecting: expected, cost: entry.cost, lifetime: lifetime,
+        idleLimit: idleLimit)
+    switch result {
+    case .stored(let version):
+      try expect(expected, current, "the version of \(key) that was expected")
+      entry.version = version
+      model.set(entry, forKey: key)
+    case .mismatch(let found):
+      try expect(found, current, "the version of \(key) that was found")
+      guard expected != current else { throw FuzzFailure("a mismatch with what was expected") }
+    }
+  }
+
+  private mutating func compareAndRemove(_ key: Int, below: Bool) throws {
+    let current = model.entry(key)?.version
+    let expected = random.once(in: 3) ? 1 : current ?? 1
+    note("compare and remove \(key)", below: below)
+    let isRemoved =
+      below
+      ? try cache.disk.compareAndRemove(key, expecting: expected)
+      : try cache.compareAndRemove(key, expecting: expected)
+    try expect(isRemoved, expected == current, "a removal of \(key) by its version")
+    if isRemoved { _ = model.remove(key) }
+  }
+
+  /// One that keeps the end that the value has, and its idle limit.
+  private mutating func update(_ key: Int, below: Bool) throws {
+    let present = model.read(key)
+    let removes = random.once(in: 4)
+    let value = "\(key) \(step)"
+    var seen: String?
+    note("update \(key)\(removes ? " to nothing" : "")", below: below)
+    let change = { (old: String?) -> String? in
+      seen = old
+      return removes ? nil : value
+    }
+    let result =
+      below ? try cache.disk.update(forKey: key, change) : try cache.update(forKey: key, change)
+    try expect(seen, present?.value, "what an update of \(key) saw")
+    try expect(result?.value, removes ? nil : value, "what an update of \(key) gave")
+    guard let result else {
+      _ = model.remove(key)
+      return
+    }
+    model.set(
+      TieredModel.Entry(
+        value: value, version: result.version, cost: present?.cost, written: model.now,
+        accessed: model.now, expires: present?.expires, idleLimit: present?.idleLimit,
+        isExtendedBelow: false), forKey: key)
+  }
+}

@@ -1,0 +1,13 @@
+import FuzzSupport
+import Testing
+
+@Suite("Both tiers against a model", .timeLimit(.minutes(10)))
+struct TieredModelTests {
+  @Test(
+    "Any sequence of calls to either tier gives what the model gives, to the millisecond",
+    arguments: 0..<20)
+  func model(run: Int) throws {
+    let tally = try TieredModelRun.run(seed: TestSeed.current &+ UInt64(run))
+    #expect(tally["runs"] == 1)
+  }
+}
