@@ -44,11 +44,38 @@ struct DamageTests {
     for wrong in [.nothing, .key(other), .state(newest - 1)] as [DamageOutcome] {
       #expect(throws: FuzzFailure.self) { try check.check(files, oldest: 0, outcome: wrong) }
     }
-    // A store that is refused as a whole.
+    // A store that is refused as a whole, and one that is not.
+    #expect(throws: FuzzFailure.self) {
+      try check.check(store.files, oldest: newest, outcome: .refused)
+    }
     files[FileName.manifest]?[20] ^= 1
-    try check.check(files, oldest: newest)
+    try check.check(files, oldest: newest, outcome: .refused)
     for wrong in [.nothing, .key(key)] as [DamageOutcome] {
       #expect(throws: FuzzFailure.self) { try check.check(files, oldest: newest, outcome: wrong) }
+    }
+  }
+
+  @Test("The stores hold every type of file and record, and are small")
+  func traits() throws {
+    let stores = try DamagedStore.all()
+    let traits = stores.reduce(Set<StoreTrait>()) { $0.union($1.traits) }
+    #expect(traits == Set(StoreTrait.allCases))
+    for store in stores { #expect(store.byteCount < 150_000) }
+  }
+
+  @Test("A bit of the checkpoint costs nothing, one of the manifest the open")
+  func otherFiles() throws {
+    for store in try DamagedStore.all() {
+      let map = DamageMap(store)
+      for name in store.names where !FileName.isSegment(name) {
+        for offset in [0, 40, max(40, (store.files[name]?.count ?? 0) - 1)] {
+          switch map.outcome(of: name, at: offset) {
+          case .refused: #expect(name == FileName.manifest)
+          case .nothing: #expect(name != FileName.manifest)
+          default: Issue.record("\(name) costs something else")
+          }
+        }
+      }
     }
   }
 

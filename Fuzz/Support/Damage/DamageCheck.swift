@@ -45,7 +45,10 @@ package struct DamageCheck {
       try Self.judge(error)
       try checkName(error, damagedFile)
       try checkUnchanged(disk, files)
-      guard case .any = outcome else { throw FuzzFailure("the whole store is refused: \(error)") }
+      switch outcome {
+      case .any, .refused: break
+      default: throw FuzzFailure("the whole store is refused: \(error)")
+      }
       tally["opens refused"] += 1
     }
     process.kill()
@@ -102,6 +105,7 @@ package struct DamageCheck {
     var state = store.history.count - 1
     switch outcome {
     case .any: return
+    case .refused: throw FuzzFailure("the store opens, damaged as it is")
     case .nothing: tally["cost nothing"] += 1
     case .key(let key):
       expected = [key]

@@ -4,6 +4,8 @@ import CairnStore
 package enum DamageOutcome: Sendable {
   /// An error, the right values, or a state no older than the oldest that may be found.
   case any
+  /// The open is refused.
+  case refused
   /// The store opens, and nothing is lost or refused.
   case nothing
   /// The store opens, and just this key is refused.
@@ -15,16 +17,11 @@ package enum DamageOutcome: Sendable {
 
 /// What lies where in the files of an undamaged store, and so what a flipped bit may cost.
 package struct DamageMap: Sendable {
-  /// A record in a segment.
-  private struct Place {
-    var range: Range<Int>
-    var values: Range<Int>
-    var key: [UInt8]
-    var version: UInt64
-  }
-
   private let store: DamagedStore
-  private var places: [String: [Place]] = [:]
+  /// The records of each segment that the manifest lists.
+  private var places: [String: [StoredRecord]] = [:]
+  /// What an open takes from the checkpoint: the records before this offset of a segment.
+  private var coveredEnds: [String: Int] = [:]
   /// Of a record beyond this version damage may pass for what a crash left unfinished.
   private let provenVersion: UInt64
 
@@ -37,31 +34,12 @@ package struct DamageMap: Sendable {
       case .killed: store.lastVersions[store.history.count - 2]
       case .powerCut: store.lastVersions[store.durable]
       }
-    for (name, bytes) in store.files where FileName.isSegment(name) {
-      places[name] = Self.places(in: bytes)
+    guard let manifest = store.manifest else { return }
+    for id in manifest.sealedSegments.map(\.id) + manifest.openSegments.map(\.id) {
+      places[FileName.segment(id)] = store.records(in: FileName.segment(id))
     }
-  }
-
-  /// The records of a sound segment.
-  private static func places(in bytes: [UInt8]) -> [Place] {
-    bytes.withSpan { span in
-      let base = span.load(UInt64.self, at: 48)
-      var places: [Place] = []
-      var offset = SegmentHeader.byteCount
-      while let header = RecordHeader(
-        decoding: span.extracting(offset..<span.byteCount), limit: span.byteCount - offset)
-      {
-        func absolute(_ range: Range<Int>) -> Range<Int> {
-          (offset + range.lowerBound)..<(offset + range.upperBound)
-        }
-        places.append(
-          Place(
-            range: absolute(0..<header.byteCount), values: absolute(header.valueRange),
-            key: Array(bytes[absolute(header.keyRange)]),
-            version: base + UInt64(header.sequenceDelta)))
-        offset += header.byteCount
-      }
-      return places
+    for covered in store.checkpoint?.segments ?? [] {
+      coveredEnds[FileName.segment(covered.id)] = covered.end
     }
   }
 
@@ -72,21 +50,29 @@ package struct DamageMap: Sendable {
 
   /// What may become of the store when a bit of a byte is flipped.
   package func outcome(of name: String, at offset: Int) -> DamageOutcome {
-    // The spare is written over, and of the lock's file the length alone matters: it asks for a
-    // recovery that trusts no page, which finds everything where everything is sound.
-    if [FileName.newManifest, FileName.lock, FileName.reserve].contains(name) { return .nothing }
-    guard let places = places[name], offset >= SegmentHeader.byteCount else { return .any }
+    // Its checksum covers all of it.
+    if name == FileName.manifest { return .refused }
+    // The spare and the reserve are written over; of the lock's file the length alone matters: it asks
+    // for a recovery that trusts no page, which finds everything where everything is sound. A damaged
+    // checkpoint costs time. Other files that the manifest does not list are no part of the store.
+    guard let places = places[name] else { return .nothing }
+    if offset < SegmentHeader.byteCount { return .refused }
     guard let place = places.first(where: { $0.range.contains(offset) }) else {
       // Beyond the end of the log.
       return .nothing
     }
-    if offset < place.values.lowerBound { return .any }
     // The padding.
-    if offset >= place.values.upperBound { return .nothing }
+    if offset >= place.value.upperBound { return .nothing }
+    let isNewest = store.history.last?[place.key]?.info.version == place.version
+    let isHead = offset < place.value.lowerBound
+    if isHead, let end = coveredEnds[name], place.range.upperBound <= end {
+      // Found when its key is read, if ever.
+      return isNewest && place.header.kind == .put ? .key(place.key) : .nothing
+    }
     if place.version > provenVersion {
       return .state(store.lastVersions.lastIndex { $0 < place.version } ?? 0)
     }
-    let isNewest = store.history.last?[place.key]?.info.version == place.version
+    if isHead { return .refused }
     return isNewest ? .key(place.key) : .nothing
   }
 }

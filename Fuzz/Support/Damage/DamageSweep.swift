@@ -65,13 +65,13 @@ package struct DamageSweep {
 
   // MARK: Bits
 
-  /// Every bit of every file of stores of 64 KiB and more: one that was closed, one whose process
-  /// was killed, one whose machine lost power. The allocated space beyond the log is no exception.
+  /// Every bit of every file of stores of 64 KiB and more, which together hold every type of file and
+  /// record: one that was closed, one whose process was killed, one whose machine lost power. The
+  /// allocated space beyond the log is no exception.
   /// An empty file, which LOCK is, gets a byte with one bit.
   package static func allBits() throws -> DamageSweep {
     var sweep = DamageSweep()
-    for kind in DamagedStore.Kind.allCases {
-      let store = try DamagedStore(kind)
+    for store in try DamagedStore.all() {
       let map = DamageMap(store)
       var places: [(name: String, first: Int)] = []
       var count = 0
@@ -81,7 +81,7 @@ package struct DamageSweep {
       }
       // After the death of a process the last write alone may be missing.
       let oldest =
-        switch kind {
+        switch store.kind {
         case .closed: store.history.count - 1
         case .killed: store.history.count - 2
         case .powerCut: store.durable
@@ -114,11 +114,16 @@ package struct DamageSweep {
     for kind in [DamagedStore.Kind.killed, .powerCut] {
       let store = try DamagedStore(
         kind, logByteCount: 70 << 10, segmentByteLimit: 256 << 10, seals: true, isSynced: false)
-      guard let name = store.names.last(where: { $0.hasPrefix("seg-") }),
+      let map = DamageMap(store)
+      // The one that is written to: the next may have been made ahead.
+      let open = store.manifest?.openSegments.map { FileName.segment($0.id) } ?? []
+      guard let name = open.last(where: { !map.ends(in: $0).isEmpty }),
         let bytes = store.files[name]
       else { preconditionFailure("a store without a log") }
-      let ends = DamageMap(store).ends(in: name)
-      guard let end = ends.last?.end else { preconditionFailure("a log without records") }
+      let ends = map.ends(in: name)
+      guard let end = ends.last?.end, end - tailByteCount > SegmentHeader.byteCount else {
+        preconditionFailure("a log that is too short")
+      }
       let garbage = FuzzRandom(seed: 9)
       sweep.add(
         Part(store: store, count: 3 * tailByteCount) { number in

@@ -1,7 +1,7 @@
 package import CairnStore
 
-/// A small store that holds every type of file and record, as it lies on the disk, and what it held
-/// after each of its writes.
+/// A small store as it lies on the disk, and what it held after each of its writes. One of each kind
+/// together hold every type of file and record: `StoreTraits` tells.
 package struct DamagedStore: Sendable {
   package typealias Contents = [[UInt8]: Entry]
 
@@ -33,8 +33,20 @@ package struct DamagedStore: Sendable {
   package var byteCount: Int { files.values.reduce(0) { $0 + $1.count } }
   package var names: [String] { files.keys.sorted() }
 
-  /// The store that bits are flipped in and that is damaged at random: a log of more than a segment.
-  /// Where the power went, the first segment is still open, else it is sealed.
+  /// A store of each kind, in which bits are flipped and which are damaged at random.
+  ///
+  /// - Throws: `FuzzFailure` where a type of file or record is in none of them.
+  package static func all(seed: UInt64 = 1) throws -> [DamagedStore] {
+    let stores = try Kind.allCases.map { try DamagedStore($0, seed: seed) }
+    let missing = stores.reduce(Set(StoreTrait.allCases)) { $0.subtracting($1.traits) }
+    if !missing.isEmpty {
+      throw FuzzFailure("no store has \(missing.map(\.rawValue).sorted().joined(separator: ", "))")
+    }
+    return stores
+  }
+
+  /// A log of more than a segment, behind what compactions left. Where the power went, the first
+  /// segment that was written after these is still open, else it is sealed.
   package init(_ kind: Kind, seed: UInt64 = 1) throws {
     try self.init(
       kind, logByteCount: 68 << 10, segmentByteLimit: 64 << 10, seals: kind != .powerCut,
@@ -56,7 +68,8 @@ package struct DamagedStore: Sendable {
     let disk = SimulatedDisk()
     let process = SimulatedProcess.start(on: disk, seed: seed)
     var writer = Writer(try process.open(configuration), process, seals: seals, seed: seed)
-    try writer.write(logByteCount: logByteCount, isSynced: isSynced)
+    try writer.write(
+      logByteCount: logByteCount, isSynced: isSynced, overtakesCheckpoint: kind == .killed)
     earlier = writer.earlier
     (history, lastVersions, durable) = (writer.history, writer.lastVersions, writer.durable)
     writer.forgetStore()
@@ -72,6 +85,8 @@ package struct DamagedStore: Sendable {
     for name in disk.names(at: SimulatedProcess.path) {
       files[name] = disk.contents(of: "\(SimulatedProcess.path)/\(name)")
     }
+    // It may have any length, and most of the store would be nothing else.
+    files[FileName.reserve] = files[FileName.reserve].map { Array($0.prefix(4096)) }
     return files
   }
 
@@ -131,9 +146,12 @@ package struct DamagedStore: Sendable {
       }
     }
 
-    mutating func write(logByteCount: Int, isSynced: Bool) throws {
+    /// - Parameter overtakesCheckpoint: whether the last thing is a compaction of what the checkpoint
+    ///   covers. It takes all in that is dead, so that nothing is left that was cut.
+    mutating func write(logByteCount: Int, isSynced: Bool, overtakesCheckpoint: Bool) throws {
       try perform { _, _ in }
       try variety("a")
+      try compact()
       // Beyond a segment there is a roll, and a sealed segment besides the open one.
       var number = 0
       var rest = logByteCount
@@ -147,11 +165,37 @@ package struct DamagedStore: Sendable {
       if seals { process.queue.runAll() }
       try variety("b")
       guard isSynced else { return }
+      if overtakesCheckpoint { try maintain { _ = try $0.compact() } }
       try put("synced", 40, durability: .durable)
       durable = history.count - 1
       // The first of these says what was durable.
       try put("unsynced", 50)
       try variety("c")
+    }
+
+    /// Does what leaves all contents as they are.
+    private func maintain(_ work: (Store) throws -> Void) throws {
+      guard let store else { preconditionFailure("the store is closed") }
+      try work(store)
+    }
+
+    /// Every kind of segment that a compaction leaves, and a checkpoint of them.
+    private mutating func compact() throws {
+      // The last piece is copied first, so what is made of the pieces is not in the order of the
+      // numbers.
+      try maintain { try $0.compactByPieces(of: 256) }
+      for name in ["a lifetime", "a batch 1"] { try put(name, 25) }
+      try maintain { _ = try $0.compact() }
+      try variety("cut")
+      // A removal and an extension at the end of a segment; what they are for stays at its start.
+      try put("copied", 200)
+      try perform { store, _ in
+        try store.extendLifetime(forKey: "cut lifetime", to: .seconds(800))
+      }
+      try perform { store, _ in try store.removeValue(forKey: "cut metadata") }
+      // One piece of each segment, which is cut off.
+      try maintain { try $0.compactByPieces(of: 400) { true } }
+      try maintain { try $0.checkpoint() }
     }
 
     /// Every type of record, and every field that one can have.
@@ -165,6 +209,12 @@ package struct DamagedStore: Sendable {
       try put("\(name) metadata", 0, EntryAttributes(metadata: [9]))
       try put("removed", 30)
       try perform { store, _ in try store.removeValue(forKey: "removed") }
+      // One that stays in force, and one that means nothing once the batch has another value.
+      for (key, seconds) in [("lifetime", 700), ("all", 2000)] {
+        try perform { store, _ in
+          try store.extendLifetime(forKey: "\(name) \(key)", to: .seconds(seconds))
+        }
+      }
       try perform { store, random in
         let values = [random.bytes(count: 15), random.bytes(count: 16)]
         try store.write { batch in

@@ -8,8 +8,8 @@ package struct RandomDamage {
   private let strangers: [DamagedStore]
 
   package init() throws {
-    stores = try DamagedStore.Kind.allCases.map { try DamagedStore($0) }
-    strangers = try DamagedStore.Kind.allCases.map { try DamagedStore($0, seed: 2) }
+    stores = try DamagedStore.all()
+    strangers = try DamagedStore.all(seed: 2)
     checks = stores.map { DamageCheck($0) }
   }
 
@@ -40,10 +40,7 @@ package struct RandomDamage {
     let bytes = files[FileName.manifest]
     if bytes != store.files[FileName.manifest] { return 0 }
     if store.kind == .closed { return store.history.count - 1 }
-    let manifest = try? bytes?.withSpan { (bytes) throws(StoreError) in
-      try Manifest(decoding: bytes)
-    }
-    let sealed = manifest?.sealedSegments.map(\.highestSequence).max() ?? 0
+    let sealed = (store.manifest?.sealedSegments ?? []).map(\.highestSequence).max() ?? 0
     return store.lastVersions.lastIndex { $0 <= sealed } ?? 0
   }
 

@@ -26,6 +26,13 @@ struct SalvageHistory {
     var isSettled: Bool
   }
 
+  /// A record that does not count.
+  struct Stray {
+    var file: String
+    var range: Range<Int>
+    var version: UInt64
+  }
+
   enum End: CaseIterable {
     case closed, killed, powerCut
   }
@@ -40,25 +47,53 @@ struct SalvageHistory {
   var extensions: [[UInt8]: [Extension]] = [:]
   /// All ends that the lifetime of a value ever had, by the value's version.
   var ends: [UInt64: Set<Timestamp>] = [:]
+  /// The records of each key where an open does not look: in segments that the manifest does not list,
+  /// which are the old files of a compaction or the new ones, and beyond the lengths that it lists.
+  var strays: [[UInt8]: [Stray]] = [:]
+  /// The segments that the manifest does not list.
+  var unlisted: [String] = []
+  /// Whether a segment has numbers out of order.
+  var isUnordered = false
+  /// The segments that were ever cut.
+  private var cutSegments: Set<SegmentID> = []
+  /// Whether a segment is listed that was cut.
+  var isCut: Bool {
+    manifest?.sealedSegments.contains { cutSegments.contains($0.id) } ?? false
+  }
+
+  private var manifest: Manifest? {
+    try? disk.contents(of: "/store/MANIFEST")?.withSpan { (bytes) throws(StoreError) in
+      try Manifest(decoding: bytes)
+    }
+  }
 
   init(_ random: inout FuzzRandom) throws {
     end = End.allCases[random.below(3)]
     let clock = ManualClock()
+    var configuration = StoreConfiguration.simulated(clock)
+    if random.once(in: 2) {
+      // Background compaction has something to do all the time.
+      configuration.spaceBound = 1.1
+      configuration.deadByteFloor = 0
+    }
     let sessions = 1 + random.below(3)
     for session in 1...sessions {
       let process = SimulatedProcess.start(on: disk, seed: random.next())
-      let store = try process.open(.simulated(clock))
+      let store = try process.open(configuration)
       for _ in 0..<(1 + random.below(25)) {
         try write(to: store, &random)
         if random.once(in: 12) { process.queue.runAll() }
         if random.once(in: 12) { try store.sync() }
         clock.advance(by: .milliseconds(random.below(5000)))
       }
+      if random.once(in: 2) { try compact(store, &random) }
       // No batch is at the end of the log.
       try put([1], key: Array("end".utf8), to: store, &random)
       if end == .closed || session < sessions && random.once(in: 2) {
         try store.close()
         process.queue.runAll()
+      } else if random.once(in: 2) {
+        try dieInCompaction(process, store, &random)
       }
       process.kill()
     }
@@ -97,9 +132,51 @@ struct SalvageHistory {
     if let after, let expires = after.expires { ends[after.version, default: []].insert(expires) }
   }
 
+  /// Compacts the store: as a whole; by pieces, some of them or all; or both, with writes in between.
+  private mutating func compact(
+    _ store: Store, _ random: inout FuzzRandom, mayWrite: Bool = true
+  ) throws {
+    let kind = random.below(mayWrite ? 3 : 2)
+    if kind > 0 {
+      let lengths = Dictionary(
+        uniqueKeysWithValues: try store.statistics().segments.map { ($0.id, $0.byteCount) })
+      defer {
+        for segment in manifest?.sealedSegments ?? []
+        where segment.byteCount < lengths[segment.id.rawValue] ?? 0 {
+          cutSegments.insert(segment.id)
+        }
+      }
+      // After so many pieces in the mean the rest of a segment stays.
+      let interval = kind == 1 ? random.below(3) : 0
+      try store.compactByPieces(of: 50 + random.below(400)) {
+        interval > 0 && random.once(in: interval)
+      }
+    }
+    if kind == 2 {
+      for _ in 0..<2 { try put([2], key: Array("key\(random.below(8))".utf8), to: store, &random) }
+    }
+    if kind != 1 { _ = try store.compact() }
+  }
+
+  /// Ends the process in the course of a compaction: where it is about to remove a file, or anywhere.
+  private mutating func dieInCompaction(
+    _ process: SimulatedProcess, _ store: Store, _ random: inout FuzzRandom
+  ) throws {
+    var choices = random.split()
+    var callsToDeath = choices.once(in: 2) ? choices.below(80) : -1
+    process.fileSystem.intervene = { call in
+      if callsToDeath < 0 { return call == .unlink && choices.once(in: 3) ? .die : nil }
+      callsToDeath -= 1
+      return callsToDeath < 0 ? .die : nil
+    }
+    do { try compact(store, &random, mayWrite: false) } catch {
+      guard process.fileSystem.isDead else { throw error }
+    }
+  }
+
   private mutating func write(to store: Store, _ random: inout FuzzRandom) throws {
     let key = Array("key\(random.below(8))".utf8)
-    switch random.below(10) {
+    switch random.below(11) {
     case 0..<2: try store.removeValue(forKey: key)
     case 2..<4:
       var writes: [(key: [UInt8], value: [UInt8]?)] = []
@@ -125,6 +202,7 @@ struct SalvageHistory {
       }
     case 4 where random.once(in: 8): try store.removeAll()
     case 4..<6: try extend(key, in: store, &random)
+    case 10: try compact(store, &random)
     default:
       let limit = random.once(in: 20) ? 30_000 : 150
       try put(random.bytes(count: random.below(limit)), key: key, to: store, &random)
@@ -133,9 +211,7 @@ struct SalvageHistory {
 
   /// Finds the records in the segments that count, up to where they can be read without a gap.
   private mutating func findRecords() {
-    guard let bytes = disk.contents(of: "/store/MANIFEST"),
-      let manifest = bytes.withSpan({ try? Manifest(decoding: $0) })
-    else { return }
+    guard let manifest else { return }
     let ends =
       manifest.sealedSegments.map { ($0.id, $0.byteCount) }
       + manifest.openSegments.map { ($0.id, manifest.isClean ? $0.byteCount : Int.max) }
@@ -146,6 +222,28 @@ struct SalvageHistory {
       bytes.withSpan { findRecords(in: $0, file: name, end: end, isSettled: isSettled) }
     }
     for key in records.keys { records[key]?.sort { $0.version < $1.version } }
+    let lengths = Dictionary(uniqueKeysWithValues: ends.map { (FileName.segment($0.0), $0.1) })
+    for name in disk.names(at: "/store") where FileName.isSegment(name) {
+      if lengths[name] == nil { unlisted.append(name) }
+      findStrays(in: name, from: lengths[name] ?? SegmentHeader.byteCount)
+    }
+  }
+
+  private mutating func findStrays(in file: String, from start: Int) {
+    guard let bytes = disk.contents(of: "/store/\(file)"), start < bytes.count else { return }
+    bytes.withSpan { bytes in
+      guard let header = try? SegmentHeader(decoding: bytes, file: file) else { return }
+      for offset in stride(from: start, to: bytes.byteCount, by: 8) {
+        let rest = bytes.extracting(offset..<bytes.byteCount)
+        guard let record = RecordHeader(decoding: rest, limit: rest.byteCount),
+          record.hasValidChecksum(rest, at: offset, seed: header.recordSeed)
+        else { continue }
+        strays[rest.extracting(record.keyRange).copied(), default: []].append(
+          Stray(
+            file: file, range: offset..<(offset + record.headByteCount + record.valueByteCount),
+            version: header.baseSequence + UInt64(record.sequenceDelta)))
+      }
+    }
   }
 
   private mutating func findRecords(
@@ -153,12 +251,16 @@ struct SalvageHistory {
   ) {
     guard let header = try? SegmentHeader(decoding: bytes, file: file) else { return }
     var offset = SegmentHeader.byteCount
+    var last: UInt64 = 0
     while offset < min(end, bytes.byteCount) {
       let rest = bytes.extracting(offset..<bytes.byteCount)
       guard let record = RecordHeader(decoding: rest, limit: rest.byteCount),
         record.hasValidChecksum(rest, at: offset, seed: header.recordSeed), record.kind != .roll
       else { return }
       let value = offset + record.headByteCount
+      let version = header.baseSequence + UInt64(record.sequenceDelta)
+      if version < last { isUnordered = true }
+      last = version
       if record.kind == .extension {
         extensions[rest.extracting(record.keyRange).copied(), default: []].append(
           Extension(
@@ -171,8 +273,7 @@ struct SalvageHistory {
       records[rest.extracting(record.keyRange).copied(), default: []].append(
         Written(
           file: file, head: offset..<value, value: range,
-          version: header.baseSequence + UInt64(record.sequenceDelta),
-          bytes: record.kind == .put ? bytes.extracting(range).copied() : nil,
+          version: version, bytes: record.kind == .put ? bytes.extracting(range).copied() : nil,
           isInBatch: record.flags.contains(.batch), isSettled: isSettled))
       offset += record.byteCount
     }

@@ -18,11 +18,18 @@ package struct SalvageRun {
   package mutating func run() throws {
     let history = try SalvageHistory(&random)
     tally["stores"] += 1
+    if history.isUnordered { tally["with numbers out of order"] += 1 }
+    if history.isCut { tally["with a segment that was cut"] += 1 }
+    if !history.unlisted.isEmpty { tally["with unlisted segments"] += 1 }
     for round in 0..<8 {
       let disk = try copy(of: history)
       let names = disk.names(at: SimulatedProcess.path).filter { $0 != FileName.lock }
       unreadable = [:]
       if round > 0 {
+        // Then all segments count, also those that a compaction has replaced.
+        if random.once(in: 8) {
+          disk.setContents(nil, of: "\(SimulatedProcess.path)/\(FileName.manifest)")
+        }
         for _ in 0...random.below(4) { damage(random.element(of: names), on: disk) }
         if random.once(in: 3) { makeUnreadable(random.element(of: names), on: disk) }
       }
@@ -123,6 +130,9 @@ package struct SalvageRun {
     if process.fileSystem.openCount > 0 { throw FuzzFailure("descriptors are left") }
     process.kill()
     tally["salvages"] += 1
+    if report.manifest != .used, !history.unlisted.isEmpty {
+      tally["without a manifest, beside unlisted segments"] += 1
+    }
     if image(disk) != before { throw FuzzFailure("the original was changed") }
     let copy = try checkSound(disk)
     tally["entries"] += copy.entries.count
@@ -246,16 +256,26 @@ package struct SalvageRun {
       // Newer values may lie where recovery does not look, and come back without a manifest.
       let newer = (history.values[key] ?? [:]).filter { $0.key > newest.version }
       let allowed = readable.filter { $0.version >= newest.version }
-      let isSound = isIntact(newest.value, of: newest.file)
+      let strays = hasManifest ? [] : history.strays[key] ?? []
+      // Where a record is in two files, either will do.
+      let isSound =
+        isIntact(newest.value, of: newest.file)
+        || strays.contains {
+          $0.version == newest.version && isIntact($0.range, of: $0.file)
+            && isIntact(0..<72, of: $0.file)
+        }
       // Damage to the last write of a process that was killed looks like a write that the kill cut
       // short, and that is dropped.
       guard newest.isSettled || isSound && !newest.isInBatch else { continue }
       highest = max(highest, newest.version)
       if let entry = copy.entries[key] ?? nil {
-        if hasManifest, keepsVersions, !isExtended(entry, key) {
+        if keepsVersions, !isExtended(entry, key) {
           throw FuzzFailure("an entry's lifetime ends before its extension says")
         }
-        let isNewest = newest.bytes == entry.value && isSound
+        // Of a copy whose segment has a damaged header, that may be found again.
+        let isNewest =
+          newest.bytes == entry.value
+          && (isSound || strays.contains { $0.version == newest.version })
         guard isNewest || newer.values.contains(where: { $0.bytes == entry.value }) else {
           throw FuzzFailure("a key has a value that is older than its newest record, or damaged")
         }
@@ -270,6 +290,10 @@ package struct SalvageRun {
         allowed.count == 1, newest.bytes != nil, isSound,
         // Nor is it known whether what a segment without its header holds is newer.
         records.allSatisfy({ isMissing($0.file) || isIntact(0..<72, of: $0.file) }),
+        // What does not count by the manifest counts without it, what compactions left among it.
+        strays.allSatisfy({
+          isMissing($0.file) || $0.version <= newest.version && isIntact(0..<72, of: $0.file)
+        }),
         hasManifest && newest.isSettled || !newest.isInBatch
       {
         throw FuzzFailure("a key is missing though its newest record is sound")

@@ -1,0 +1,62 @@
+import CairnStore
+
+/// A record in a segment of an undamaged store.
+struct StoredRecord: Sendable {
+  var header: RecordHeader
+  /// Where it lies in its file, and its value.
+  var range: Range<Int>
+  var value: Range<Int>
+  var key: [UInt8]
+  var version: UInt64
+}
+
+extension DamagedStore {
+  var manifest: Manifest? {
+    try? files[FileName.manifest]?.withSpan { (bytes) throws(StoreError) in
+      try Manifest(decoding: bytes)
+    }
+  }
+
+  /// The header of the checkpoint that the manifest lists.
+  var checkpoint: Checkpoint? {
+    guard let manifest, manifest.checkpointID > 0 else { return nil }
+    let name = FileName.checkpoint(manifest.checkpointID)
+    guard let bytes = files[name] else { return nil }
+    return try? bytes.withSpan { (span) throws(StoreError) in
+      let count = try Checkpoint.headerByteCount(
+        decoding: span, fileByteCount: bytes.count, file: name)
+      return try Checkpoint(
+        decoding: span.extracting(0..<count), fileByteCount: bytes.count,
+        checksum: manifest.checkpointChecksum, file: name)
+    }
+  }
+
+  /// The records of a segment that count, rolls among them; none where the manifest does not list it.
+  func records(in name: String) -> [StoredRecord] {
+    guard let manifest, let bytes = files[name] else { return [] }
+    let sealed = manifest.sealedSegments.first { FileName.segment($0.id) == name }
+    let open = manifest.openSegments.first { FileName.segment($0.id) == name }
+    guard sealed != nil || open != nil else { return [] }
+    let recorded = sealed?.byteCount ?? (manifest.isClean ? open?.byteCount : nil)
+    let end = min(bytes.count, recorded ?? .max)
+    return bytes.withSpan { span in
+      let base = span.load(UInt64.self, at: 48)
+      var records: [StoredRecord] = []
+      var offset = SegmentHeader.byteCount
+      while let header = RecordHeader(
+        decoding: span.extracting(offset..<end), limit: end - offset)
+      {
+        func absolute(_ range: Range<Int>) -> Range<Int> {
+          (offset + range.lowerBound)..<(offset + range.upperBound)
+        }
+        records.append(
+          StoredRecord(
+            header: header, range: absolute(0..<header.byteCount),
+            value: absolute(header.valueRange), key: Array(bytes[absolute(header.keyRange)]),
+            version: base + UInt64(header.sequenceDelta)))
+        offset += header.byteCount
+      }
+      return records
+    }
+  }
+}
