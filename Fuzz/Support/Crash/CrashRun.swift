@@ -6,19 +6,21 @@ import CairnStore
 /// recovered and compared with the model. Now and then the crash is real for the run itself, which
 /// goes on with what was recovered.
 package final class CrashRun<Choices: ChoiceSource> {
-  private var choices: Choices
-  private var generator = OperationGenerator()
+  var choices: Choices
+  var generator = OperationGenerator()
   let clock = ManualClock()
-  private var configuration: StoreConfiguration
+  var configuration: StoreConfiguration
   private var disk: SimulatedDisk
   var process: SimulatedProcess
-  private var model = ModelStore()
+  var model = ModelStore()
   /// What a power cut would have left, what may be found then, and when that was.
   private var images:
     [(disk: SimulatedDisk, model: ModelStore, call: SimulatedFileSystem.Call, Operation)] = []
   /// Whether a sync failed in the operation that is under way.
-  private var hasFailedSync = false
-  private var isMeanwhile = false
+  var hasFailedSync = false
+  var isMeanwhile = false
+  /// What was wrong with what another thread did in the course of an operation.
+  var failureMeanwhile: FuzzFailure?
   /// Whether something was written since the store was opened and since the last checkpoint.
   private var hasWritten = false
   package internal(set) var tally = Tally()
@@ -32,7 +34,7 @@ package final class CrashRun<Choices: ChoiceSource> {
   private let cutInterval: Int
 
   /// Told of each step, for a person who looks at a failure.
-  private let trace: ((String) -> Void)?
+  let trace: ((String) -> Void)?
 
   package init(_ choices: Choices, cutInterval: Int = 6, trace: ((String) -> Void)? = nil) {
     var choices = choices
@@ -108,7 +110,7 @@ package final class CrashRun<Choices: ChoiceSource> {
       if call == .synchronize, !isAlone, process.fileSystem.isAtOutputOfCompaction {
         for _ in 0..<(1 + choices.below(3)) { writeMeanwhile(during: operation, removes: true) }
         // Between what a compaction copies and its switch.
-        if choices.once(in: 3) { try? process.store?.checkpoint() }
+        if choices.once(in: 3) { checkpointMeanwhile(during: operation) }
       }
       untilCut -= 1
       if untilCut == 0 {
@@ -130,14 +132,17 @@ package final class CrashRun<Choices: ChoiceSource> {
     let steps = operation.steps(
       from: model.current, now: clock.now(), countLimit: configuration.countLimit)
     model.candidates = steps
+    let result = Result { try apply(operation) }
+    if let failureMeanwhile { throw failureMeanwhile }
     do {
-      let versions = try apply(operation)
+      let versions = try result.get()
       process.fileSystem.intervene = nil
       if process.fileSystem.isDead { return try crash(afterFailedSync: hasFailedSync) }
       // In the background nobody is told.
       if hasFailedSync { return try crash(afterFailedSync: true) }
       acknowledge(steps, versions, operation)
     } catch {
+      if error is FuzzFailure { throw FuzzFailure("\(operation.name) failed: \(error)") }
       if process.fileSystem.isDead { return try crash(afterFailedSync: hasFailedSync) }
       // After a failed sync it is open what is on disk, whatever the cache shows.
       switch error as? StoreError {
@@ -158,8 +163,8 @@ package final class CrashRun<Choices: ChoiceSource> {
       // Without a write there is no new checkpoint, and reads since the last are forgotten.
       let isKept = hasWritten && configuration.checkpointRecordThreshold == 0
       let order = isKept ? model.current.keysByRecency(now: clock.now()) : nil
-      try checkSnapshot()
-      try process.close()
+      if choices.once(in: 2) { try checkSnapshot() }
+      try process.close { try checkSnapshot() }
       model.settle()
       model.candidates = []
       try reopen(keysByRecency: order)
@@ -201,44 +206,6 @@ package final class CrashRun<Choices: ChoiceSource> {
     default: break
     }
     return versions
-  }
-
-  /// Another thread writes while a sync runs, and is done before it.
-  ///
-  /// - Parameter removes: whether most of it are removals of what is there.
-  private func writeMeanwhile(during other: Operation, removes: Bool = false) {
-    guard let store = process.store, !isMeanwhile else { return }
-    isMeanwhile = true
-    defer { isMeanwhile = false }
-    let now = clock.now()
-    let state = model.candidates.last ?? model.current
-    let prefersRemoval = removes && choices.once(in: 2)
-    let present = removes ? OperationGenerator.keys.filter { state[$0] != nil } : []
-    let key = choices.element(of: present.isEmpty ? OperationGenerator.keys : present)
-    func entry() -> ModelEntry { generator.entry(&choices, now: now, mayBeLarge: false) }
-    let operation: Operation
-    switch prefersRemoval ? 0 : choices.below(8) {
-    case 6...7:
-      // Of what a compaction may have copied already, among others.
-      operation = .extend(key: key, .milliseconds(1 + choices.below(8000)), .process)
-    case 0: operation = .remove(key: key, .process)
-    case 1:
-      let second = choices.element(of: OperationGenerator.keys)
-      operation = .batch([(key, entry()), (second, nil)], .process)
-    case 2 where other.allowsRemovalOfAllMeanwhile: operation = .removeAll
-    default: operation = .put(key: key, entry(), .process)
-    }
-    let steps = operation.steps(from: state, now: now, countLimit: configuration.countLimit)
-    if steps.isEmpty { return }
-    trace?("    meanwhile \(operation.name)")
-    model.candidates += steps
-    do {
-      _ = try operation.perform(on: store, holding: state, now: now)
-      if !process.fileSystem.isDead { model.acknowledgedCandidateCount = model.candidates.count }
-    } catch {
-      // Closed by now, or dead.
-      if !process.fileSystem.isDead { model.candidates.removeLast(steps.count) }
-    }
   }
 
   /// A store whose sync has failed takes no more writes, and reads go on.
@@ -401,15 +368,5 @@ package final class CrashRun<Choices: ChoiceSource> {
       tally.add(check.tally)
     }
     images = []
-  }
-}
-
-extension Operation {
-  /// Whether its syncs are made with none of the locks that a removal of all needs.
-  fileprivate var allowsRemovalOfAllMeanwhile: Bool {
-    switch self {
-    case .sync, .compact, .compactByPieces, .wait, .runJobs, .checkpoint: true
-    default: false
-    }
   }
 }

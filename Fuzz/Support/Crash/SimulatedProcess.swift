@@ -53,9 +53,11 @@ package final class SimulatedProcess {
 
   /// Closes the store, runs what is left in the background, and ends the process.
   ///
+  /// - Parameter useAfterwards: uses what outlives the store, and gives it up.
   /// - Throws: what the close throws, after all that; also where descriptors or mappings are left.
-  package func close() throws {
+  package func close(_ useAfterwards: () throws -> Void = {}) throws {
     let result = Result { try store?.close() }
+    try useAfterwards()
     queue.runAll()
     store = nil
     closedStores = []

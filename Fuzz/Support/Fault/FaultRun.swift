@@ -28,12 +28,14 @@ package final class FaultRun {
   private var process: SimulatedProcess
   var model = ModelStore()
   /// What reads find now. An operation whose outcome is open may have led to it.
-  private var live: ModelState = [:]
+  var live: ModelState = [:]
   /// Whether an error was thrown after which the store must take no more writes.
   var isPoisoned = false
   private var images: [(disk: SimulatedDisk, legal: [ModelState])] = []
-  private var choices: FuzzRandom
+  var choices: FuzzRandom
   package internal(set) var tally = Tally()
+  /// A snapshot that is held, and what it must show.
+  var held: (snapshot: Snapshot, state: ModelState, now: Timestamp)?
   let trace: ((String) -> Void)?
 
   package init(
@@ -145,6 +147,7 @@ package final class FaultRun {
   private func perform(_ operation: Operation) throws {
     guard let store = process.store else { preconditionFailure("no store is open") }
     let before = injector.hitCount
+    if case .snapshot = operation { try checkSnapshot() }
     let first = injector.failures.count
     let wasPoisoned = isPoisoned
     let steps = operation.steps(from: live, now: clock.now())
@@ -154,7 +157,9 @@ package final class FaultRun {
       let versions = try operation.perform(on: store, holding: live, now: clock.now()) {
         injector.failures[first...].contains { $0.call == .read }
       }
+      if case .snapshot = operation { held = (try store.snapshot(), live, clock.now()) }
       try checkHidden(since: first, in: operation)
+      if case .backup(let path) = operation { try checkBackup(path) }
       if let next {
         if wasPoisoned { throw FuzzFailure("a write is acknowledged after a failed sync") }
         for step in steps.dropLast() { model.acknowledge(step) }
@@ -168,6 +173,7 @@ package final class FaultRun {
       try settleTrim(store, operation)
     } catch let error as StoreError {
       try judge(error, since: first, wasPoisoned: wasPoisoned)
+      if case .backup(let path) = operation { try checkNoBackup(path) }
       // A read of what cannot expire counts before the record is there.
       if case .get(let key) = operation, live[key]?.expires == nil {
         live.read(key, at: clock.now())
@@ -209,63 +215,6 @@ package final class FaultRun {
     }
   }
 
-  // MARK: Reads
-
-  /// Finds out how far an operation of many steps came before an error.
-  private func settlePart(_ store: Store, of steps: [ModelState]) throws {
-    try pausing {
-      let contents = try StoreContents(of: store, now: clock.now())
-      if contents.match([live]) != nil { return }
-      for step in steps {
-        model.acknowledge(step)
-        live = step
-        if contents.match([step]) != nil { return }
-      }
-      throw FuzzFailure("after a part: \(contents.differences(from: live))")
-    }
-  }
-
-  /// Finds out what a trim took that could not read all records: any of the entries, one after the
-  /// other in the order of accesses, and nothing else has changed.
-  private func settleTrim(_ store: Store, _ operation: Operation) throws {
-    var hasRemoved = false
-    try pausing {
-      let contents = try StoreContents(of: store, now: clock.now())
-      for key in live.keysByRecency(now: clock.now()) where contents.entries[key] == nil {
-        hasRemoved = true
-        live[key] = nil
-        model.acknowledge(live)
-      }
-      if contents.match([live]) == nil {
-        throw FuzzFailure("after a trim: \(contents.differences(from: live))")
-      }
-    }
-    // Where nothing could be removed nothing was written, and what was written before is not promised.
-    if hasRemoved, operation.durability == .durable { model.settle() }
-  }
-
-  /// Finds out what reads give after an error, of what they may.
-  private func settleLive(_ store: Store, steps: [ModelState]) throws {
-    if !steps.isEmpty { model.candidates = steps }
-    try pausing {
-      let contents = try StoreContents(of: store, now: clock.now())
-      guard let state = contents.match([live] + steps) else {
-        throw FuzzFailure("after an error: \(contents.differences(from: live))")
-      }
-      live = state
-    }
-  }
-
-  /// Everything that was acknowledged is there while the process lives.
-  private func checkReads(_ store: Store) throws {
-    try pausing {
-      let contents = try StoreContents(of: store, now: clock.now())
-      if contents.match([live]) == nil {
-        throw FuzzFailure("reads: \(contents.differences(from: live))")
-      }
-    }
-  }
-
   func pausing<Result>(_ body: () throws -> Result) rethrows -> Result {
     let wasPaused = injector.isPaused
     injector.isPaused = true
@@ -297,6 +246,7 @@ package final class FaultRun {
   /// - Returns: `false` where a fault that lasts is.
   private func open(legal: [ModelState], readOnly: Bool = false) throws -> Bool {
     var legal = legal
+    held = nil
     for _ in 0..<2 {
       process = SimulatedProcess.start(on: disk, seed: UInt64(choices.below(1 << 30)))
       injector.install(on: process.fileSystem)
@@ -343,7 +293,7 @@ package final class FaultRun {
     let first = injector.failures.count
     let wasPoisoned = isPoisoned
     do {
-      try process.close()
+      try process.close { try pausing { try checkSnapshot() } }
       if wasPoisoned, !injector.failedCalls.isEmpty {
         throw FuzzFailure("a close after a failed sync finds nothing wrong")
       }
@@ -370,7 +320,11 @@ package final class FaultRun {
 
   private func finish(isOpen: Bool) throws {
     takeImage()
-    if isOpen, let store = process.store { try checkReads(store) }
+    if isOpen, let store = process.store {
+      try checkReads(store)
+      if ending == .dies { try checkSnapshot() }
+    }
+    defer { held = nil }
     if isOpen, ending != .dies {
       let isLasting = injector.isLasting
       if !isLasting { try checkGoesOn() }

@@ -25,12 +25,14 @@ package struct FaultSweep {
   /// How many calls the workloads make that can fail.
   package private(set) var callCount = 0
 
-  /// The sweep over the scripted workload, with each way of reading and writing.
+  /// The sweep over the scripted workloads, with each way of reading and writing.
   package static func scripted() throws -> FaultSweep {
-    var unreserved = FaultWorkload.scripted(access: .systemCalls)
-    unreserved.reservesBlocks = false
-    unreserved.exchanges = false
-    return try FaultSweep([.scripted(), unreserved])
+    var unreserved = [FaultWorkload.scripted(access: .systemCalls), .lists(access: .systemCalls)]
+    for index in unreserved.indices {
+      unreserved[index].reservesBlocks = false
+      unreserved[index].exchanges = false
+    }
+    return try FaultSweep([.scripted(), unreserved[0], .lists(), unreserved[1]])
   }
 
   package init(_ workloads: [FaultWorkload]) throws {

@@ -110,6 +110,39 @@ package struct FaultWorkload: Sendable {
     return FaultWorkload(steps: script.steps, access: access)
   }
 
+  /// Visits what goes through lists of entries, and what holds the store as it was while others go on.
+  package static func lists(access: StoreConfiguration.Access = .mapped) -> FaultWorkload {
+    var script = Script()
+    for (number, byteCount) in [(0, 40), (1, 700), (2, 60), (3, 1500), (4, 80)] {
+      script.put(number, byteCount, .process)
+    }
+    script.attributes(5, .process)
+    script.add(.checkpoint)
+    script.add(.snapshot)
+    // Held while what it shows is overwritten, removed, and taken out of the log.
+    script.batch([(0, 75), (6, 40), (1, nil)], .process)
+    script.add(.get(key: script.key(2)))
+    script.add(.trim(toCount: 5, .process))
+    script.add(.compact)
+    script.add(.backup(to: "/backup-1"))
+    script.add(.snapshot)
+    script.put(3, 900, .process)
+    script.add(.trim(toCount: 4, .durable))
+    // And while the store is closed.
+    script.add(.reopen)
+    script.add(.snapshot)
+    script.put(1, 300, .process)
+    script.attributes(7, .process)
+    script.add(.wait(.seconds(5)))
+    script.add(.removeExpired(.durable))
+    script.add(.checkpoint)
+    script.put(2, 50, .process)
+    script.steps.append(.kill)
+    script.add(.trim(toCount: 2, .process))
+    script.add(.backup(to: "/backup-2"))
+    return FaultWorkload(steps: script.steps, access: access)
+  }
+
   private struct Script {
     var steps: [Step] = []
     private var valueCount = 0

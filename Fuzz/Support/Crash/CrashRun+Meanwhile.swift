@@ -1,0 +1,85 @@
+import CairnStore
+
+/// What another thread does in the course of an operation.
+extension CrashRun {
+  /// Another thread writes while a sync runs, and is done before it.
+  ///
+  /// - Parameter removes: whether most of it are removals of what is there.
+  func writeMeanwhile(during other: Operation, removes: Bool = false) {
+    guard let store = process.store, !isMeanwhile else { return }
+    isMeanwhile = true
+    defer { isMeanwhile = false }
+    let now = clock.now()
+    let state = model.candidates.last ?? model.current
+    let prefersRemoval = removes && choices.once(in: 2)
+    let present = removes ? OperationGenerator.keys.filter { state[$0] != nil } : []
+    let key = choices.element(of: present.isEmpty ? OperationGenerator.keys : present)
+    func entry() -> ModelEntry { generator.entry(&choices, now: now, mayBeLarge: false) }
+    let operation: Operation
+    switch prefersRemoval ? 0 : choices.below(8) {
+    case 6...7:
+      // Of what a compaction may have copied already, among others.
+      operation = .extend(key: key, .milliseconds(1 + choices.below(8000)), .process)
+    case 0: operation = .remove(key: key, .process)
+    case 1:
+      let second = choices.element(of: OperationGenerator.keys)
+      operation = .batch([(key, entry()), (second, nil)], .process)
+    case 2 where other.allowsRemovalOfAllMeanwhile: operation = .removeAll
+    default: operation = .put(key: key, entry(), .process)
+    }
+    let steps = operation.steps(from: state, now: now, countLimit: configuration.countLimit)
+    if steps.isEmpty { return }
+    trace?("    meanwhile \(operation.name)")
+    model.candidates += steps
+    do {
+      _ = try operation.perform(on: store, holding: state, now: now)
+      tally["writes meanwhile"] += 1
+      if !process.fileSystem.isDead { model.acknowledgedCandidateCount = model.candidates.count }
+    } catch {
+      noteMeanwhile(error, of: operation, during: other)
+      // After a failed sync it may be in the log.
+      if case .durabilityUnknown? = error as? StoreError { return }
+      if !process.fileSystem.isDead { model.candidates.removeLast(steps.count) }
+    }
+  }
+
+  /// Another thread makes a checkpoint.
+  func checkpointMeanwhile(during other: Operation) {
+    guard let store = process.store, !isMeanwhile else { return }
+    isMeanwhile = true
+    defer { isMeanwhile = false }
+    do {
+      try store.checkpoint()
+      tally["checkpoints meanwhile"] += 1
+    } catch { noteMeanwhile(error, of: .checkpoint, during: other) }
+  }
+
+  /// Keeps an error that must not be, for when the operation under way is done.
+  private func noteMeanwhile(
+    _ error: any Error, of operation: Operation, during other: Operation
+  ) {
+    if failureMeanwhile != nil || isExcused(error, during: other) { return }
+    failureMeanwhile = FuzzFailure(
+      "\(operation.name) in the course of \(other.name) failed: \(error)")
+  }
+
+  /// Whether the process is dead, the store is being closed, or a sync has failed, and the error says so.
+  private func isExcused(_ error: any Error, during other: Operation) -> Bool {
+    switch error as? StoreError {
+    case .closed: if case .reopen = other { true } else { process.fileSystem.isDead }
+    case .poisoned, .durabilityUnknown: hasFailedSync || process.fileSystem.isDead
+    case .system: process.fileSystem.isDead
+    default: false
+    }
+  }
+}
+
+extension Operation {
+  /// Whether its syncs are made with none of the locks that a removal of all needs.
+  fileprivate var allowsRemovalOfAllMeanwhile: Bool {
+    switch self {
+    case .sync, .compact, .compactByPieces, .wait, .runJobs, .checkpoint: true
+    default: false
+    }
+  }
+}

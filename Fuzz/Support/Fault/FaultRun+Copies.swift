@@ -1,0 +1,77 @@
+import CairnStore
+
+/// What snapshots and backups of a run must show.
+extension FaultRun {
+  /// A snapshot shows what it did when it was taken, whatever has happened since; or a call that fails is in
+  /// the way, and then it does so later.
+  func checkSnapshot() throws {
+    guard let (snapshot, state, now) = held else { return }
+    held = nil
+    defer { snapshot.close() }
+    func check() throws {
+      let contents = try StoreContents(of: snapshot, now: now)
+      if contents.match([state]) == nil {
+        throw FuzzFailure("a snapshot shows something else: \(contents.differences(from: state))")
+      }
+    }
+    let first = injector.failures.count
+    do { try check() } catch let error as StoreError {
+      try judge(error, since: first, wasPoisoned: false)
+    }
+    try pausing(check)
+    tally["snapshots"] += 1
+  }
+
+  /// A backup that succeeded is the store that it was made of, and is there for good.
+  func checkBackup(_ path: String) throws {
+    try checkBackup(path, on: disk, "a backup")
+    var cut = RandomCut(choices.split())
+    try checkBackup(path, on: disk.afterPowerCut(&cut), "after a power cut, a backup")
+    disk.setContents(nil, of: path)
+    tally["backups"] += 1
+  }
+
+  private func checkBackup(_ path: String, on disk: SimulatedDisk, _ what: String) throws {
+    let reader = SimulatedProcess.start(on: disk, seed: 4)
+    defer { reader.kill() }
+    do {
+      let copy = try Store(
+        path: path, configuration: configuration, environment: reader.environment, readOnly: true)
+      let contents = try StoreContents(of: copy, now: clock.now())
+      if contents.match([live]) == nil {
+        throw FuzzFailure("\(what) differs: \(contents.differences(from: live))")
+      }
+      try copy.close()
+      let report = try Store.verify(path: path, environment: reader.environment)
+      if !report.errors.isEmpty { throw FuzzFailure("\(what) is damaged: \(report.errors)") }
+    } catch let error as StoreError {
+      throw FuzzFailure("\(what) that succeeded does not open or read: \(error)")
+    }
+  }
+
+  /// Where a backup failed there is nothing: what is left behind since it could not be removed is no
+  /// store, or all of it.
+  func checkNoBackup(_ path: String) throws {
+    let reader = SimulatedProcess.start(on: disk, seed: 4)
+    defer {
+      reader.kill()
+      disk.setContents(nil, of: path)
+    }
+    let isStuck = injector.currentFailures.contains {
+      $0.call == .unlink && $0.path?.hasPrefix(path) == true
+    }
+    do {
+      _ = try Store(
+        path: path, configuration: configuration, environment: reader.environment, readOnly: true)
+      guard isStuck else { throw FuzzFailure("a backup that failed leaves a store") }
+      try checkBackup(path, on: disk, "a backup that failed and stays")
+    } catch is StoreError {}
+    // It is not known whose the lock file is.
+    let isLockDoubtful = injector.currentFailures.contains {
+      [.status, .lock, .names].contains($0.call) && $0.path?.hasPrefix(path) == true
+    }
+    let left = disk.names(at: path).filter { !isLockDoubtful || $0 != FileName.lock }
+    if !isStuck, !left.isEmpty { throw FuzzFailure("a backup that failed leaves \(left)") }
+    tally["failed backups"] += 1
+  }
+}

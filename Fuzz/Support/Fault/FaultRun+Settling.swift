@@ -1,0 +1,59 @@
+import CairnStore
+
+/// What reads of a run give, and how far it came where that is open.
+extension FaultRun {
+  /// Finds out how far an operation of many steps came before an error.
+  func settlePart(_ store: Store, of steps: [ModelState]) throws {
+    try pausing {
+      let contents = try StoreContents(of: store, now: clock.now())
+      if contents.match([live]) != nil { return }
+      for step in steps {
+        model.acknowledge(step)
+        live = step
+        if contents.match([step]) != nil { return }
+      }
+      throw FuzzFailure("after a part: \(contents.differences(from: live))")
+    }
+  }
+
+  /// Finds out what a trim took that could not read all records: any of the entries, one after the
+  /// other in the order of accesses, and nothing else has changed.
+  func settleTrim(_ store: Store, _ operation: Operation) throws {
+    var hasRemoved = false
+    try pausing {
+      let contents = try StoreContents(of: store, now: clock.now())
+      for key in live.keysByRecency(now: clock.now()) where contents.entries[key] == nil {
+        hasRemoved = true
+        live[key] = nil
+        model.acknowledge(live)
+      }
+      if contents.match([live]) == nil {
+        throw FuzzFailure("after a trim: \(contents.differences(from: live))")
+      }
+    }
+    // Where nothing could be removed nothing was written, and what was written before is not promised.
+    if hasRemoved, operation.durability == .durable { model.settle() }
+  }
+
+  /// Finds out what reads give after an error, of what they may.
+  func settleLive(_ store: Store, steps: [ModelState]) throws {
+    if !steps.isEmpty { model.candidates = steps }
+    try pausing {
+      let contents = try StoreContents(of: store, now: clock.now())
+      guard let state = contents.match([live] + steps) else {
+        throw FuzzFailure("after an error: \(contents.differences(from: live))")
+      }
+      live = state
+    }
+  }
+
+  /// Everything that was acknowledged is there while the process lives.
+  func checkReads(_ store: Store) throws {
+    try pausing {
+      let contents = try StoreContents(of: store, now: clock.now())
+      if contents.match([live]) == nil {
+        throw FuzzFailure("reads: \(contents.differences(from: live))")
+      }
+    }
+  }
+}
