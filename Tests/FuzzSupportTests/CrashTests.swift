@@ -14,7 +14,8 @@ struct CrashTests {
     }
     for name in [
       "cuts", "kills", "nested cuts", "nested kills", "failed syncs", "kills in a recovery",
-      "cuts in a recovery from a kill",
+      "cuts in a recovery from a kill", "writes meanwhile", "checkpoints meanwhile", "snapshots",
+      "backups",
     ] {
       #expect(tally[name] > 0, "\(name)")
     }

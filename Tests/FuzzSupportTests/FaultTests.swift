@@ -17,7 +17,7 @@ struct FaultTests {
       tally.add(try sweep.run(sweep.sampledCase(seed: place)))
     }
     #expect(tally["runs"] == sampleCount)
-    for name in ["errors", "recoveries", "salvages"] {
+    for name in ["errors", "recoveries", "salvages", "snapshots", "backups"] {
       #expect(tally[name] > 0, "\(name)")
     }
   }

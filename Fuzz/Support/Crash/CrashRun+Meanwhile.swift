@@ -27,7 +27,7 @@ extension CrashRun {
     case 2 where other.allowsRemovalOfAllMeanwhile: operation = .removeAll
     default: operation = .put(key: key, entry(), .process)
     }
-    let steps = operation.steps(from: state, now: now, countLimit: configuration.countLimit)
+    let steps = operation.steps(from: state, now: now, limits: ModelLimits(configuration))
     if steps.isEmpty { return }
     trace?("    meanwhile \(operation.name)")
     model.candidates += steps

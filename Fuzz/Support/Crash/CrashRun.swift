@@ -54,6 +54,11 @@ package final class CrashRun<Choices: ChoiceSource> {
     if choices.once(in: 4) {
       configuration.countLimit = 2 + choices.below(8)
       generator.mayExpire = false
+    } else if choices.once(in: 6) {
+      // More than one record takes.
+      configuration.liveByteLimit = 24_000 + choices.below(30_000)
+      generator.mayExpire = false
+      generator.mayBeLarge = false
     }
     self.cutInterval = cutInterval
     process = SimulatedProcess.start(on: disk, seed: UInt64(choices.below(1 << 30)))
@@ -88,7 +93,9 @@ package final class CrashRun<Choices: ChoiceSource> {
     var untilCut = 1 + choices.below(2 * cutInterval)
     var fails = choices.once(in: 25)
     hasFailedSync = false
-    let isAlone = choices.once(in: 2)
+    var isAlone = choices.once(in: 2) || configuration.liveByteLimit != nil
+    // How far these come is only known once they are done.
+    if case .trimBytes = operation { isAlone = true }
     var diesAfterSwitch = choices.once(in: 60)
     var hasSwitched = false
     process.fileSystem.intervene = { [unowned self] call in
@@ -129,8 +136,8 @@ package final class CrashRun<Choices: ChoiceSource> {
       return callsToDeath == 0 ? .die : nil
     }
     trace?(operation.name)
-    let steps = operation.steps(
-      from: model.current, now: clock.now(), countLimit: configuration.countLimit)
+    let limits = ModelLimits(configuration)
+    let steps = operation.steps(from: model.current, now: clock.now(), limits: limits)
     model.candidates = steps
     let result = Result { try apply(operation) }
     if let failureMeanwhile { throw failureMeanwhile }
@@ -140,7 +147,12 @@ package final class CrashRun<Choices: ChoiceSource> {
       if process.fileSystem.isDead { return try crash(afterFailedSync: hasFailedSync) }
       // In the background nobody is told.
       if hasFailedSync { return try crash(afterFailedSync: true) }
-      acknowledge(steps, versions, operation)
+      let taken =
+        if let store = process.store {
+          try operation.taken(
+            of: steps, from: model.current, in: store, limits: limits, now: clock.now())
+        } else { steps }
+      acknowledge(taken, versions, operation)
     } catch {
       if error is FuzzFailure { throw FuzzFailure("\(operation.name) failed: \(error)") }
       if process.fileSystem.isDead { return try crash(afterFailedSync: hasFailedSync) }
@@ -352,6 +364,7 @@ package final class CrashRun<Choices: ChoiceSource> {
       var check = RecoveryCheck(configuration: configuration, now: clock.now())
       // What is written to what was recovered evicts nothing.
       check.configuration.countLimit = nil
+      check.configuration.liveByteLimit = nil
       check.otherCheckpoints = checkpoints
       do {
         if case .backup(let path) = operation, image.contents(of: path + "/MANIFEST") != nil {

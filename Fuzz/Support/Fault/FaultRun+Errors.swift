@@ -115,7 +115,9 @@ extension FaultRun {
   /// record was asked for and not all of it could be had.
   private static func readsAgain(_ operation: Operation) -> Bool {
     switch operation {
-    case .put, .batch, .remove, .compareAndSet, .extend, .get, .trim, .removeExpired: true
+    case .put, .batch, .remove, .compareAndSet, .compareAndRemove, .removeMany, .update, .extend,
+      .get, .trim, .trimBytes, .trimWritten, .removeExpired:
+      true
     default: false
     }
   }

@@ -3,7 +3,9 @@ import CairnStore
 /// What reads of a run give, and how far it came where that is open.
 extension FaultRun {
   /// Finds out how far an operation of many steps came before an error.
-  func settlePart(_ store: Store, of steps: [ModelState]) throws {
+  ///
+  /// - Parameter open: where it may have come to besides.
+  func settlePart(_ store: Store, of steps: [ModelState], orIn open: [ModelState] = []) throws {
     try pausing {
       let contents = try StoreContents(of: store, now: clock.now())
       if contents.match([live]) != nil { return }
@@ -11,6 +13,11 @@ extension FaultRun {
         model.acknowledge(step)
         live = step
         if contents.match([step]) != nil { return }
+      }
+      if let state = contents.match(open) {
+        model.candidates = open
+        live = state
+        return
       }
       throw FuzzFailure("after a part: \(contents.differences(from: live))")
     }

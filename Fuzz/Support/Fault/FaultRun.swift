@@ -51,6 +51,7 @@ package final class FaultRun {
     disk.exchanges = workload.exchanges
     var configuration = StoreConfiguration.simulated(clock)
     configuration.access = workload.access
+    configuration.countLimit = workload.countLimit
     self.configuration = configuration
     choices = FuzzRandom(seed: seed)
     process = SimulatedProcess.start(on: disk, seed: 0)
@@ -150,25 +151,36 @@ package final class FaultRun {
     if case .snapshot = operation { try checkSnapshot() }
     let first = injector.failures.count
     let wasPoisoned = isPoisoned
-    let steps = operation.steps(from: live, now: clock.now())
-    let next = steps.last
-    for (key, entry) in next ?? [:] { writtenValues[key, default: []].insert(entry.value) }
+    let limits = ModelLimits(configuration)
+    // Where the limits could not be kept, the next write does so before it does anything else.
+    let overdue =
+      operation.steps(from: live, now: clock.now()).isEmpty
+      ? [] : live.evictions(limits, now: clock.now())
+    let steps = operation.steps(from: live, now: clock.now(), limits: limits)
+    for (key, entry) in steps.last ?? [:] { writtenValues[key, default: []].insert(entry.value) }
     do {
       let versions = try operation.perform(on: store, holding: live, now: clock.now()) {
         injector.failures[first...].contains { $0.call == .read }
       }
       if case .snapshot = operation { held = (try store.snapshot(), live, clock.now()) }
-      try checkHidden(since: first, in: operation)
+      let evicts = !overdue.isEmpty || steps.count > 1 && limits.count != nil
+      let mayMissLimits = evicts && (injector.hitCount > before || disk.capacity != nil)
+      if !mayMissLimits { try checkHidden(since: first, in: operation) }
       if case .backup(let path) = operation { try checkBackup(path) }
-      if let next {
+      let taken = try pausing {
+        try operation.taken(
+          of: steps, from: live, in: store, limits: limits, mayMissLimits: mayMissLimits,
+          now: clock.now())
+      }
+      if let next = taken.last {
         if wasPoisoned { throw FuzzFailure("a write is acknowledged after a failed sync") }
-        for step in steps.dropLast() { model.acknowledge(step) }
+        for step in taken.dropLast() { model.acknowledge(step) }
         model.acknowledge(next, versions, operation, now: clock.now())
         live = model.current
       }
       if case .get(let key) = operation { live.read(key, at: clock.now()) }
       if case .sync = operation { model.settle() }
-      if steps.isEmpty, operation.makesAbsenceDurable, !isPoisoned { model.settle() }
+      if taken.isEmpty, operation.makesAbsenceDurable, !isPoisoned { model.settle() }
     } catch is SparedEntries {
       try settleTrim(store, operation)
     } catch let error as StoreError {
@@ -179,11 +191,17 @@ package final class FaultRun {
         live.read(key, at: clock.now())
       }
       let isOpen = isDoubtful(error) && !wasPoisoned && injector.hitCount > before
-      if steps.count > 1, !isOpen {
+      if let last = overdue.last {
+        try settlePart(
+          store, of: operation.isGradual ? steps : overdue,
+          orIn: isOpen ? steps + operation.steps(from: last, now: clock.now(), limits: limits) : [])
+      } else if operation.isGradual, !isOpen {
         try settlePart(store, of: steps)
       } else {
         try settleLive(store, steps: isOpen ? steps : [])
       }
+      // It has read what it was about to write, or could not.
+      if case .update = operation { try pausing { try live.order(by: store.keysByRecency()) } }
     }
     passTime(operation)
     noteFailedCalls()
@@ -360,6 +378,8 @@ package final class FaultRun {
     var check = RecoveryCheck(configuration: configuration, now: clock.now())
     check.strayFiles = strayFiles
     check.mayCountMore = hasFailedRead
+    // What is written to what was recovered evicts nothing.
+    check.configuration.countLimit = nil
     do {
       try check.check(disk, legal: legal, afterCut: afterCut, &choices)
     } catch let error as StoreError {

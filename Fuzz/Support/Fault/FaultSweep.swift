@@ -32,7 +32,7 @@ package struct FaultSweep {
       unreserved[index].reservesBlocks = false
       unreserved[index].exchanges = false
     }
-    return try FaultSweep([.scripted(), unreserved[0], .lists(), unreserved[1]])
+    return try FaultSweep([.scripted(), unreserved[0], .lists(), unreserved[1], .evictions()])
   }
 
   package init(_ workloads: [FaultWorkload]) throws {

@@ -33,6 +33,8 @@ package struct FaultWorkload: Sendable {
   package var reservesBlocks = true
   package var exchanges = true
   package var sectorByteCount = 512
+  /// Then nothing has a lifetime.
+  package var countLimit: Int?
 
   package init(steps: [Step], access: StoreConfiguration.Access = .mapped) {
     self.steps = steps
@@ -143,6 +145,26 @@ package struct FaultWorkload: Sendable {
     return FaultWorkload(steps: script.steps, access: access)
   }
 
+  /// Visits what a limit does.
+  package static func evictions() -> FaultWorkload {
+    var script = Script()
+    for number in 0..<5 { script.put(number, 100 * (number + 1), .process) }
+    script.add(.get(key: script.key(2)))
+    script.put(5, 40, .durable)
+    script.batch([(6, 60), (0, 50), (7, 45), (4, nil)], .process)
+    script.add(.compact)
+    script.steps.append(.kill)
+    script.put(1, 34_000, .process)
+    script.put(2, 34_000, .process)
+    script.add(.remove(key: script.key(1), .durable))
+    script.put(3, 55, .process)
+    script.add(.reopen)
+    script.compareAndSet(4, 65, isRight: true, .durable)
+    var workload = FaultWorkload(steps: script.steps)
+    workload.countLimit = 3
+    return workload
+  }
+
   private struct Script {
     var steps: [Step] = []
     private var valueCount = 0
@@ -189,6 +211,8 @@ package struct FaultWorkload: Sendable {
     _ choices: inout some ChoiceSource, operationCount: Int
   ) -> FaultWorkload {
     var generator = OperationGenerator()
+    let countLimit = choices.once(in: 4) ? 2 + choices.below(8) : nil
+    generator.mayExpire = countLimit == nil
     var now = ManualClock.start
     var steps: [Step] = []
     for _ in 0..<operationCount {
@@ -201,6 +225,7 @@ package struct FaultWorkload: Sendable {
       steps.append(.operation(operation))
     }
     var workload = FaultWorkload(steps: steps)
+    workload.countLimit = countLimit
     workload.access = choices.once(in: 3) ? .systemCalls : .mapped
     workload.reservesBlocks = !choices.once(in: 5)
     workload.exchanges = !choices.once(in: 4)

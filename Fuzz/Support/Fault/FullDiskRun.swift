@@ -77,8 +77,9 @@ package struct FullDiskRun {
     for _ in 0..<400 where refusals < 8 {
       var operation = generator.next(&choices, now: clock.now())
       switch operation {
-      case .reopen, .removeAll, .trim, .removeExpired: continue
-      case .remove: if !hasReserve { continue }
+      case .reopen, .removeAll, .removeMany, .trim, .trimBytes, .trimWritten, .removeExpired:
+        continue
+      case .remove, .compareAndRemove, .update: if !hasReserve { continue }
       default: break
       }
       if refusals > 4 {
@@ -98,13 +99,15 @@ package struct FullDiskRun {
     let steps = operation.steps(from: model.current, now: clock.now())
     do {
       let versions = try operation.perform(on: store, holding: model.current, now: clock.now())
-      if let next = steps.last {
-        for step in steps.dropLast() { model.acknowledge(step) }
+      let taken = try operation.taken(
+        of: steps, from: model.current, in: store, limits: ModelLimits(), now: clock.now())
+      if let next = taken.last {
+        for step in taken.dropLast() { model.acknowledge(step) }
         model.acknowledge(next, versions, operation, now: clock.now())
         hasReserve = true
       }
       if case .sync = operation { model.settle() }
-      if steps.isEmpty, operation.makesAbsenceDurable { model.settle() }
+      if taken.isEmpty, operation.makesAbsenceDurable { model.settle() }
       switch operation {
       case .get(let key): model.noteRead(of: key, now: clock.now())
       case .runJobs: process.queue.runAll(dueAfter: .zero)
@@ -120,6 +123,8 @@ package struct FullDiskRun {
       try judge(error)
       if mustFit { throw FuzzFailure("\(operation.name) finds no room: \(error)") }
       tally["refusals"] += 1
+      // It has read what it found no room to write.
+      if case .update(let key, _, _) = operation { model.noteRead(of: key, now: clock.now()) }
       try checkReads("after a refusal of \(operation.name)")
       return false
     }
@@ -155,7 +160,11 @@ package struct FullDiskRun {
       }
       if choices.once(in: 2) {
         let durability: Durability = choices.once(in: 2) ? .durable : .process
-        try perform(.trim(toCount: choices.below(9), durability), mustFit: true)
+        let trim: Operation =
+          choices.once(in: 3)
+          ? .trimBytes(to: 50 << choices.below(11), durability)
+          : .trim(toCount: choices.below(9), durability)
+        try perform(trim, mustFit: true)
       }
     }
     if choices.once(in: 3) {

@@ -47,6 +47,11 @@ extension ModelState {
     self[key]?.access = access
   }
 
+  /// Takes the order of recency from the store.
+  package mutating func order(by keysByRecency: [[UInt8]]) {
+    for (rank, key) in keysByRecency.enumerated() { self[key]?.access = UInt64(rank + 1) }
+  }
+
   /// The keys that have not expired, the least recently accessed first.
   package func keysByRecency(now: Timestamp) -> [[UInt8]] {
     filter { !$0.value.hasExpired(now) }.sorted { $0.value.access < $1.value.access }.map(\.key)
@@ -181,7 +186,7 @@ package struct StoreContents {
     for (key, entry) in entries {
       state[key]?.version = entry.info.version
     }
-    for (rank, key) in keysByRecency.enumerated() { state[key]?.access = UInt64(rank + 1) }
+    state.order(by: keysByRecency)
     return state
   }
 

@@ -59,7 +59,47 @@ extension Operation {
       let isThere = try store.extendLifetime(forKey: key, to: lifetime, durability: given)
       let entry = state[key].flatMap { $0.hasExpired(now) ? nil : $0 }
       if isThere != (entry != nil) { throw FuzzFailure("an extension says \(isThere)") }
+    case .compareAndRemove(let key, let isRight, _):
+      let current = try store.info(forKey: key)?.version
+      let isRemoved = try store.compareAndRemove(
+        key, expecting: isRight ? current ?? 1 : (current ?? 0) + 1, durability: given)
+      if isRemoved != (applied(to: state, now: now) != nil) {
+        throw FuzzFailure("a compare-and-remove says \(isRemoved)")
+      }
+    case .removeMany(let keys, _):
+      let expected = steps(from: state, now: now).count
+      let removed = try store.removeValues(forKeys: keys, durability: given)
+      let expiredCount = Set(keys).count { state[$0]?.hasExpired(now) ?? false }
+      // As with one.
+      let most = hasMisread() ? expected + expiredCount : expected
+      guard (expected...most).contains(removed) else {
+        throw FuzzFailure("removals say \(removed) instead of \(expected)")
+      }
+    case .update(let key, let value, _):
+      let old = state[key].flatMap { $0.hasExpired(now) ? nil : $0 }
+      let result = try store.update(forKey: key, durability: given) { found in
+        if found != old?.value { throw FuzzFailure("an update finds something else") }
+        return value
+      }
+      if result?.value != value { throw FuzzFailure("an update gives something else") }
+      if let result { return [key: result.version] }
     case .removeAll: try store.removeAll()
+    case .trimBytes(let byteCount, _):
+      let most = steps(from: state, now: now).count + state.values.count { $0.hasExpired(now) }
+      let summary = try store.trim(toBytes: byteCount, durability: given)
+      if summary.damagedCount > 0, hasMisread() { throw SparedEntries() }
+      if summary.count > most {
+        throw FuzzFailure("\(name) removes \(summary.count) instead of \(most) at most")
+      }
+    case .trimWritten(let age, _):
+      let victims = state.victims(writtenBefore: now.advanced(by: .zero - age), now: now)
+      if victims.count > Self.victimLimit { break }
+      let expiredCount = state.values.count { $0.hasExpired(now) }
+      let summary = try store.trim(olderThan: age, by: .write, durability: given)
+      if summary.damagedCount > 0, hasMisread() { throw SparedEntries() }
+      guard (victims.count...victims.count + expiredCount).contains(summary.count) else {
+        throw FuzzFailure("\(name) removes \(summary.count) instead of \(victims.count)")
+      }
     case .trim(let count, _):
       let victims = state.victims(trimmingTo: count, now: now)
       let expiredCount = state.values.count { $0.hasExpired(now) }
@@ -115,7 +155,7 @@ extension Operation {
   /// finds nothing promises that this stays so.
   package var makesAbsenceDurable: Bool {
     switch self {
-    case .remove, .trim, .removeExpired: durability == .durable
+    case .remove, .removeMany, .trim, .trimBytes, .removeExpired: durability == .durable
     default: false
     }
   }

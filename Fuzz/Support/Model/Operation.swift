@@ -12,8 +12,17 @@ package enum Operation {
   case compareAndSet(key: [UInt8], ModelEntry, isRight: Bool, Durability)
   /// A life for so long from now on, if that is longer.
   case extend(key: [UInt8], Duration, Durability)
+  /// A removal that expects the version that is there, or another one.
+  case compareAndRemove(key: [UInt8], isRight: Bool, Durability)
+  /// Removals of many keys, each a write of its own.
+  case removeMany(keys: [[UInt8]], Durability)
+  /// A new value of the key, or none, that keeps what else the entry has.
+  case update(key: [UInt8], value: [UInt8]?, Durability)
   case removeAll
   case trim(toCount: Int, Durability)
+  case trimBytes(to: Int, Durability)
+  /// Removes what was written longer ago.
+  case trimWritten(olderThan: Duration, Durability)
   case removeExpired(Durability)
   /// Gives back space, which nobody can see.
   case compact
@@ -34,44 +43,74 @@ package enum Operation {
 
   /// The state that this leads to, or `nil` where it writes nothing.
   package func applied(
-    to state: ModelState, now: Timestamp, countLimit: Int? = nil
+    to state: ModelState, now: Timestamp
   ) -> ModelState? {
-    steps(from: state, now: now, countLimit: countLimit).last
+    steps(from: state, now: now).last
   }
 
   /// The states that this leads to one after the other, any of which a crash may leave.
   ///
-  /// - Parameter countLimit: that of the configuration; then nothing may have a lifetime, since it is
-  ///   not known whether what has expired still counts.
+  /// How many bytes records take is known within a few: where it goes by those, there may be some more
+  /// states than it leads to, which `taken` finds out.
+  ///
+  /// - Parameter limits: those of the configuration; where there are any, nothing may have a lifetime, since
+  ///   it is not known whether what has expired still counts.
   package func steps(
-    from state: ModelState, now: Timestamp, countLimit: Int? = nil
+    from state: ModelState, now: Timestamp, limits: ModelLimits = ModelLimits()
   ) -> [ModelState] {
-    if case .trim(let count, _) = self {
-      // Each removal is a write of its own. What has expired goes too, which nobody can see.
-      var next = state
-      return state.victims(trimmingTo: count, now: now).map { key in
-        next[key] = nil
-        return next
+    switch self {
+    // Each removal is a write of its own. What has expired goes too, which nobody can see.
+    case .trim(let count, _):
+      return state.removing(state.victims(trimmingTo: count, now: now)[...])
+    case .trimBytes(let byteCount, _):
+      return state.removing(state.victims(trimmingToBytes: byteCount, now: now)[...])
+    case .trimWritten(let age, _): return stepsByAge(age, from: state, now: now)
+    case .removeMany(let keys, _):
+      var seen: Set<[UInt8]> = []
+      let present = keys.filter {
+        seen.insert($0).inserted && state[$0].map { !$0.hasExpired(now) } ?? false
       }
+      let steps = state.removing(present[...])
+      return steps + (steps.last?.evictions(limits, now: now) ?? [])
+    default:
+      guard let next = step(from: state, now: now) else { return [] }
+      // Each eviction is a write of its own.
+      return [next] + next.evictions(limits, now: now)
     }
-    guard var next = step(from: state, now: now) else { return [] }
-    var steps = [next]
-    // Each eviction is a write of its own.
-    for key in next.victims(trimmingTo: countLimit ?? .max, now: now) {
-      next[key] = nil
-      steps.append(next)
-    }
-    return steps
   }
+
+  /// A trim by age goes by parts of the index, whose order only the store knows: a crash may leave any part of
+  /// it done.
+  private func stepsByAge(
+    _ age: Duration, from state: ModelState, now: Timestamp
+  ) -> [ModelState] {
+    let victims = state.victims(writtenBefore: now.advanced(by: .zero - age), now: now)
+    if victims.isEmpty || victims.count > Self.victimLimit { return [] }
+    return (1..<(1 << victims.count)).map { parts in
+      var next = state
+      for (index, key) in victims.enumerated() where parts & 1 << index != 0 { next[key] = nil }
+      return next
+    }
+  }
+
+  /// A trim by age that would remove more is not done: the states that a crash may leave would be too many.
+  static let victimLimit = 5
 
   private func step(from state: ModelState, now: Timestamp) -> ModelState? {
     var next = state
     switch self {
     case .put(let key, let entry, _), .compareAndSet(let key, let entry, true, _):
       next.write(entry, to: key, at: now)
-    case .remove(let key, _):
+    case .remove(let key, _), .compareAndRemove(let key, true, _):
       guard let entry = state[key], !entry.hasExpired(now) else { return nil }
       next[key] = nil
+    case .update(let key, let value, _):
+      let old = state[key].flatMap { $0.hasExpired(now) ? nil : $0 }
+      guard var entry = old ?? value.map({ ModelEntry(value: $0) }) else { return nil }
+      // What may have been extended is no more: the new record has the end itself.
+      entry.version = nil
+      if let value { entry.value = value }
+      next.write(value == nil ? nil : entry, to: key, at: now)
     case .extend(let key, let lifetime, _):
       guard let entry = state[key], !entry.hasExpired(now), let expires = entry.expires,
         expires < now.advanced(by: lifetime)
@@ -82,8 +121,9 @@ package enum Operation {
       for change in changes { next.write(change.entry, to: change.key, at: now) }
     case .removeAll:
       next = [:]
-    case .compareAndSet, .trim, .removeExpired, .compact, .compactByPieces, .sync, .wait, .runJobs,
-      .get, .checkpoint, .snapshot, .backup, .reopen:
+    case .compareAndSet, .compareAndRemove, .removeMany, .trim, .trimBytes, .trimWritten,
+      .removeExpired, .compact, .compactByPieces, .sync, .wait, .runJobs, .get, .checkpoint,
+      .snapshot, .backup, .reopen:
       return nil
     }
     return next
@@ -98,8 +138,14 @@ package enum Operation {
       case .batch(let changes, _): "a batch of \(changes.count)"
       case .compareAndSet: "a compare-and-set"
       case .extend: "an extension"
+      case .compareAndRemove: "a compare-and-remove"
+      case .removeMany(let keys, _): "removals of \(keys.count)"
+      case .update(_, let value, _):
+        value.map { "an update to \($0.count) bytes" } ?? "an update to none"
       case .removeAll: "a removal of all"
       case .trim(let count, _): "a trim to \(count)"
+      case .trimBytes(let byteCount, _): "a trim to \(byteCount) bytes"
+      case .trimWritten(let age, _): "a trim of what is older than \(age)"
       case .removeExpired: "a removal of the expired"
       case .compact: "a compaction"
       case .compactByPieces(let byteCount): "a compaction by pieces of \(byteCount)"
@@ -122,105 +168,23 @@ package enum Operation {
     }
   }
 
+  /// Whether it is many writes, some of which may have happened where it throws.
+  package var isGradual: Bool {
+    switch self {
+    case .removeMany, .trim, .trimBytes, .trimWritten: true
+    default: false
+    }
+  }
+
   package var durability: Durability? {
     switch self {
     case .put(_, _, let durability), .remove(_, let durability), .batch(_, let durability),
       .compareAndSet(_, _, _, let durability), .extend(_, _, let durability),
-      .trim(_, let durability),
-      .removeExpired(let durability):
+      .compareAndRemove(_, _, let durability), .removeMany(_, let durability),
+      .update(_, _, let durability), .trim(_, let durability), .trimBytes(_, let durability),
+      .trimWritten(_, let durability), .removeExpired(let durability):
       durability
     default: nil
-    }
-  }
-}
-
-/// Makes operations, each value a different one.
-package struct OperationGenerator {
-  /// Few, so that they are overwritten often; one is long, one is the beginning of others.
-  package static let keys: [[UInt8]] =
-    (0..<9).map { Array("key \($0)".utf8) }
-    + [Array("key".utf8), [UInt8](repeating: 0x6B, count: 300), [0]]
-
-  private var valueCount = 0
-  private var backupCount = 0
-  /// Whether entries may have lifetimes.
-  package var mayExpire = true
-
-  package init() {}
-
-  private mutating func value(byteCount: Int) -> [UInt8] {
-    valueCount += 1
-    var random = FuzzRandom(seed: UInt64(valueCount))
-    return random.bytes(count: byteCount)
-  }
-
-  package mutating func entry(
-    _ choices: inout some ChoiceSource, now: Timestamp, mayBeLarge: Bool = true
-  ) -> ModelEntry {
-    let byteCount =
-      switch choices.below(40) {
-      case 0: 0
-      case 1..<20: 8 + choices.below(120)
-      case 20..<30: 8 + choices.below(1000)
-      case 30..<39: 2000 + choices.below(18_000)
-      default: mayBeLarge ? 66_000 + choices.below(20_000) : 500
-      }
-    var entry = ModelEntry(value: value(byteCount: byteCount))
-    if choices.once(in: 8) {
-      entry.metadata = Array("metadata \(valueCount)".utf8)
-      entry.cost = choices.below(1000)
-    }
-    if choices.once(in: 5), mayExpire {
-      entry.expires = now.advanced(by: .milliseconds(1 + choices.below(5000)))
-    }
-    return entry
-  }
-
-  private func durability(_ choices: inout some ChoiceSource) -> Durability {
-    switch choices.below(8) {
-    case 0..<2: .durable
-    case 2: .interval(.milliseconds([20, 50, 200][choices.below(3)]))
-    default: .process
-    }
-  }
-
-  package mutating func next(_ choices: inout some ChoiceSource, now: Timestamp) -> Operation {
-    let key = choices.element(of: Self.keys)
-    switch choices.below(100) {
-    case 0..<45: return .put(key: key, entry(&choices, now: now), durability(&choices))
-    case 45..<48:
-      return .extend(
-        key: key, .milliseconds(1 + choices.below(8000)), durability(&choices))
-    case 48..<58: return .remove(key: key, durability(&choices))
-    case 58..<72:
-      var changes: [Operation.Change] = []
-      for _ in 0..<(1 + choices.below(6)) {
-        let key = choices.element(of: Self.keys)
-        let isRemoval = choices.once(in: 3)
-        changes.append(
-          (key, isRemoval ? nil : entry(&choices, now: now, mayBeLarge: false)))
-      }
-      return .batch(changes, durability(&choices))
-    case 72..<78:
-      return .compareAndSet(
-        key: key, entry(&choices, now: now), isRight: !choices.once(in: 3), durability(&choices))
-    case 78..<80: return .removeAll
-    case 80..<84: return .sync
-    case 84..<88: return .wait(.milliseconds(choices.below(choices.once(in: 4) ? 4000 : 200)))
-    case 88..<90: return .runJobs
-    case 90: return .checkpoint
-    case 91..<93:
-      if choices.once(in: 3) { return .removeExpired(durability(&choices)) }
-      return .trim(toCount: choices.below(10), durability(&choices))
-    case 93..<95: return .get(key: key)
-    case 95..<97:
-      return choices.once(in: 2)
-        ? .compact : .compactByPieces(of: 100 << choices.below(10))
-    case 97:
-      if choices.once(in: 2) { return .snapshot }
-      backupCount += 1
-      return .backup(to: "/backup-\(backupCount)")
-    default: return .reopen
     }
   }
 }

@@ -125,7 +125,14 @@ extension Engine {
     // Extended since it was chosen.
     if case .expired = removal.cause, !hasExpired { return }
     group.add(
-      candidate, record, at: found.entry.location, end: header.end, hasExpired: hasExpired)
+      candidate, record, at: found.entry.location, end: header.end,
+      extensionByteCount: extensionByteCount(of: found, candidate.hash), hasExpired: hasExpired)
+  }
+
+  /// The bytes of the record that extends an entry's lifetime, which die with it.
+  private func extensionByteCount(of place: Place, _ hash: UInt64) -> Int {
+    if place.end == .min { return 0 }
+    return index.lifetimeExtension(hash, at: place.entry.location)?.byteCount ?? 0
   }
 
   /// An entry of the index, the segment that its record lies in, and to when its lifetime was extended,
@@ -190,7 +197,8 @@ extension Engine {
         }
         _ = index.remove(victim.candidate.hash, location: place.location)
         place.segment.usage.kill(byteCount: place.byteCount)
-        removal.noteRemoved(byteCount: victim.recordByteCount, sequence: sequence)
+        removal.noteRemoved(
+          byteCount: place.byteCount + place.extensionByteCount, sequence: sequence)
         if removalObserver != nil {
           removal.note(
             .entry(
@@ -210,7 +218,7 @@ extension Engine {
   /// change that, and they are kept out by the appender's lock.
   private func unchanged(
     _ victim: VictimGroup.Victim, in removal: borrowing Removal
-  ) -> (location: Location, segment: Segment, byteCount: Int)? {
+  ) -> (location: Location, segment: Segment, byteCount: Int, extensionByteCount: Int)? {
     var found: Place?
     var end = Int64.min
     _ = index.find(victim.candidate.hash, at: victim.location, extendedTo: &end) { entry in
@@ -219,6 +227,7 @@ extension Engine {
         found = Place(entry: entry, segment: segment)
       }
     }
+    found?.end = end
     var byteCount = victim.recordByteCount
     if found == nil {
       // A compaction may have moved it since, and made it shorter.
@@ -236,7 +245,10 @@ extension Engine {
     }
     // An extension in between that found it alive by an earlier time keeps it alive.
     if victim.hasExpired, end > victim.end { return nil }
-    return (found.entry.location, found.segment, byteCount)
+    return (
+      found.entry.location, found.segment, byteCount,
+      extensionByteCount(of: found, victim.candidate.hash)
+    )
   }
 
   // MARK: Looking for victims

@@ -99,7 +99,7 @@ struct VictimGroup {
   private(set) var keys: [UInt8] = []
   /// The most bytes that the tombstones take.
   private(set) var byteCount = 0
-  /// Bytes of the records that die.
+  /// Bytes of the records that die, extensions included.
   private(set) var recordByteCount = 0
 
   var isFull: Bool { victims.count >= Self.victimLimit || byteCount >= Self.byteLimit }
@@ -113,7 +113,7 @@ struct VictimGroup {
 
   mutating func add(
     _ candidate: RemovalCandidate, _ record: borrowing Record, at location: Location,
-    end: Int64, hasExpired: Bool
+    end: Int64, extensionByteCount: Int, hasExpired: Bool
   ) {
     var header = RecordHeader(kind: .tombstone)
     header.keyByteCount = record.header.keyByteCount
@@ -126,6 +126,6 @@ struct VictimGroup {
         recordByteCount: record.header.byteCount, sequence: record.sequence,
         end: end, hasExpired: hasExpired))
     byteCount += header.byteCount + Appender.syncMarkByteCount
-    recordByteCount += record.header.byteCount
+    recordByteCount += record.header.byteCount + extensionByteCount
   }
 }

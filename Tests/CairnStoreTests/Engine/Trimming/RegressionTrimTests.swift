@@ -253,4 +253,20 @@ struct RegressionTrimTests {
     #expect(try store.statistics().indexedKeyCount == 896)
     #expect(try store.auditUsage() == [])
   }
+
+  /// The bytes of extensions die with their entries and were not counted among those that had gone: twice as
+  /// many small entries went as had to.
+  @Test("A trim to bytes takes no more extended entries than it has to, and says what went")
+  func extended() throws {
+    let store = try Store(directory.store, .small { _ in })
+    for number in 10..<50 {
+      try store.setValue([1], forKey: "\(number)", lifetime: .seconds(100))
+      try store.extendLifetime(forKey: "\(number)", to: .seconds(200))
+    }
+    let before = try store.statistics().liveByteCount
+    let summary = try store.trim(toBytes: before / 2)
+    #expect(summary.count == 20)
+    #expect(try store.count() == 20)
+    #expect(try store.statistics().liveByteCount == before - summary.byteCount)
+  }
 }

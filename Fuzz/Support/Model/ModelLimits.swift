@@ -1,0 +1,110 @@
+package import CairnStore
+
+/// The limits of a configuration that every write keeps.
+package struct ModelLimits {
+  package var count: Int?
+  package var byteCount: Int?
+
+  package init() {}
+
+  package init(_ configuration: StoreConfiguration) {
+    count = configuration.countLimit
+    byteCount = configuration.liveByteLimit
+  }
+}
+
+extension ModelEntry {
+  /// How many bytes of the log it takes at most: its record with the fields that a batch and a sync add, and
+  /// that of an extension.
+  func byteCountLimit(key: [UInt8]) -> Int {
+    var header = RecordHeader(kind: .put)
+    header.keyByteCount = key.count
+    header.valueByteCount = value.count
+    header.flags = [.batch, .syncMark]
+    if !metadata.isEmpty { header.flags.insert(.metadata) }
+    header.metadataByteCount = metadata.count
+    if cost != nil { header.flags.insert(.cost) }
+    if expires == nil { return header.byteCount }
+    header.flags.insert(.expiry)
+    var record = RecordHeader(kind: .extension)
+    record.keyByteCount = key.count
+    record.flags = [.expiry, .cost, .syncMark]
+    return header.byteCount + record.byteCount
+  }
+}
+
+extension ModelState {
+  /// How many bytes of the log the entries take at most that have not expired.
+  private func byteCountLimit(now: Timestamp) -> Int {
+    filter { !$0.value.hasExpired(now) }.reduce(0) {
+      $0 + $1.value.byteCountLimit(key: $1.key)
+    }
+  }
+
+  /// The keys that a trim to so many bytes removes, in order, and perhaps some more.
+  func victims(trimmingToBytes byteCount: Int, now: Timestamp) -> [[UInt8]] {
+    var total = byteCountLimit(now: now)
+    return Array(
+      keysByRecency(now: now).prefix { key in
+        defer { total -= self[key]?.byteCountLimit(key: key) ?? 0 }
+        return total > byteCount
+      })
+  }
+
+  /// The keys of what was written before a time and has not expired.
+  func victims(writtenBefore time: Timestamp, now: Timestamp) -> [[UInt8]] {
+    keysByRecency(now: now).filter { key in self[key]?.written.map { $0 < time } ?? false }
+  }
+
+  /// The states that removals of the keys lead to, one after the other.
+  func removing(_ keys: ArraySlice<[UInt8]>) -> [ModelState] {
+    var next = self
+    return keys.map { key in
+      next[key] = nil
+      return next
+    }
+  }
+
+  /// The states that keeping the limits leads to, one after the other.
+  func evictions(_ limits: ModelLimits, now: Timestamp) -> [ModelState] {
+    if let limit = limits.byteCount {
+      // A store may go 1 % below it, and keeps the newest.
+      return removing(victims(trimmingToBytes: limit - limit / 100, now: now)[...])
+        .filter { !$0.isEmpty }
+    }
+    return removing(victims(trimmingTo: limits.count ?? .max, now: now)[...])
+  }
+}
+
+extension Operation {
+  /// How far it came that is done, of the steps that it may have led to: all of them, but where it goes by
+  /// bytes, or where something may have kept the store from keeping its limits.
+  package func taken(
+    of steps: [ModelState], from state: ModelState, in store: Store, limits: ModelLimits,
+    mayMissLimits: Bool = false, now: Timestamp
+  ) throws -> [ModelState] {
+    var limit = limits.byteCount ?? .max
+    // The evictions come last.
+    var least = self.steps(from: state, now: now).count
+    switch self {
+    // These are exact, and keep no limits.
+    case .trim, .trimWritten: return steps
+    case .trimBytes(let byteCount, _): (limit, least) = (byteCount, 0)
+    default: if limits.byteCount == nil, !mayMissLimits { return steps }
+    }
+    if steps.isEmpty { return [] }
+    let contents = try StoreContents(of: store, now: now)
+    let states = [state] + steps
+    guard let last = states.indices.last(where: { contents.match([states[$0]]) != nil }),
+      last >= least
+    else {
+      throw FuzzFailure(
+        "\(name) leads to another state: \(contents.differences(from: states[states.count - 1]))")
+    }
+    let byteCount = try store.statistics().liveByteCount
+    if byteCount > limit, !mayMissLimits {
+      throw FuzzFailure("\(name) leaves \(byteCount) bytes of \(limit)")
+    }
+    return Array(steps.prefix(last))
+  }
+}

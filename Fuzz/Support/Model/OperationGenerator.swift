@@ -1,0 +1,113 @@
+package import CairnStore
+
+/// Makes operations, each value a different one.
+package struct OperationGenerator {
+  /// Few, so that they are overwritten often; one is long, one is the beginning of others.
+  package static let keys: [[UInt8]] =
+    (0..<9).map { Array("key \($0)".utf8) }
+    + [Array("key".utf8), [UInt8](repeating: 0x6B, count: 300), [0]]
+
+  private var valueCount = 0
+  private var backupCount = 0
+  /// Whether entries may have lifetimes.
+  package var mayExpire = true
+  /// Whether values may be larger than a segment.
+  package var mayBeLarge = true
+
+  package init() {}
+
+  private mutating func value(byteCount: Int) -> [UInt8] {
+    valueCount += 1
+    var random = FuzzRandom(seed: UInt64(valueCount))
+    return random.bytes(count: byteCount)
+  }
+
+  package mutating func entry(
+    _ choices: inout some ChoiceSource, now: Timestamp, mayBeLarge: Bool = true
+  ) -> ModelEntry {
+    let byteCount =
+      switch choices.below(40) {
+      case 0: 0
+      case 1..<20: 8 + choices.below(120)
+      case 20..<30: 8 + choices.below(1000)
+      case 30..<39: 2000 + choices.below(18_000)
+      default: mayBeLarge && self.mayBeLarge ? 66_000 + choices.below(20_000) : 500
+      }
+    var entry = ModelEntry(value: value(byteCount: byteCount))
+    if choices.once(in: 8) {
+      entry.metadata = Array("metadata \(valueCount)".utf8)
+      entry.cost = choices.below(1000)
+    }
+    if choices.once(in: 5), mayExpire {
+      entry.expires = now.advanced(by: .milliseconds(1 + choices.below(5000)))
+    }
+    return entry
+  }
+
+  private func durability(_ choices: inout some ChoiceSource) -> Durability {
+    switch choices.below(8) {
+    case 0..<2: .durable
+    case 2: .interval(.milliseconds([20, 50, 200][choices.below(3)]))
+    default: .process
+    }
+  }
+
+  package mutating func next(_ choices: inout some ChoiceSource, now: Timestamp) -> Operation {
+    let key = choices.element(of: Self.keys)
+    switch choices.below(100) {
+    case 0..<45: return .put(key: key, entry(&choices, now: now), durability(&choices))
+    case 45..<48:
+      return .extend(
+        key: key, .milliseconds(1 + choices.below(8000)), durability(&choices))
+    case 48..<53: return .remove(key: key, durability(&choices))
+    case 53..<55:
+      return .compareAndRemove(key: key, isRight: !choices.once(in: 3), durability(&choices))
+    case 55..<57:
+      let keys = (0..<(1 + choices.below(5))).map { _ in choices.element(of: Self.keys) }
+      return .removeMany(keys: keys, durability(&choices))
+    case 57: return update(of: key, &choices)
+    case 58..<72:
+      var changes: [Operation.Change] = []
+      for _ in 0..<(1 + choices.below(6)) {
+        let key = choices.element(of: Self.keys)
+        let isRemoval = choices.once(in: 3)
+        changes.append(
+          (key, isRemoval ? nil : entry(&choices, now: now, mayBeLarge: false)))
+      }
+      return .batch(changes, durability(&choices))
+    case 72..<75: return update(of: key, &choices)
+    case 75..<78:
+      return .compareAndSet(
+        key: key, entry(&choices, now: now), isRight: !choices.once(in: 3), durability(&choices))
+    case 78..<80: return .removeAll
+    case 80..<84: return .sync
+    case 84..<88: return .wait(.milliseconds(choices.below(choices.once(in: 4) ? 4000 : 200)))
+    case 88..<90: return .runJobs
+    case 90: return .checkpoint
+    case 91..<93:
+      switch choices.below(6) {
+      case 0..<2: return .removeExpired(durability(&choices))
+      case 2: return .trimBytes(to: 50 << choices.below(11), durability(&choices))
+      case 3:
+        let age = choices.below(choices.once(in: 2) ? 1000 : 6000)
+        return .trimWritten(olderThan: .milliseconds(age), durability(&choices))
+      default: return .trim(toCount: choices.below(10), durability(&choices))
+      }
+    case 93..<95: return .get(key: key)
+    case 95..<97:
+      return choices.once(in: 2)
+        ? .compact : .compactByPieces(of: 100 << choices.below(10))
+    case 97:
+      if choices.once(in: 2) { return .snapshot }
+      backupCount += 1
+      return .backup(to: "/backup-\(backupCount)")
+    default: return .reopen
+    }
+  }
+  private mutating func update(
+    of key: [UInt8], _ choices: inout some ChoiceSource
+  ) -> Operation {
+    let value = choices.once(in: 4) ? nil : value(byteCount: choices.below(2000))
+    return .update(key: key, value: value, durability(&choices))
+  }
+}

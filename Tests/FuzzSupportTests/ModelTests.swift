@@ -1,0 +1,62 @@
+import CairnStore
+import FuzzSupport
+import Testing
+
+/// What the model says of operations that go by bytes, where it knows the sizes of records only within a few.
+@Suite("The model of the fuzzers")
+struct ModelTests {
+  private let clock = ManualClock()
+  private let process = SimulatedProcess.start(on: SimulatedDisk(), seed: 1)
+
+  /// A store with six entries, and its state.
+  private func fill() throws -> (store: Store, state: ModelState) {
+    let store = try process.open(.simulated(clock))
+    var state: ModelState = [:]
+    for number in 0..<6 {
+      let entry = ModelEntry(value: [UInt8](repeating: UInt8(number), count: 500))
+      state.write(entry, to: OperationGenerator.keys[number], at: clock.now())
+      try store.setValue(entry.value, forKey: OperationGenerator.keys[number])
+    }
+    return (store, state)
+  }
+
+  @Test("A trim to bytes that takes what it has to, and one that takes more or less")
+  func trimBytes() throws {
+    let (store, state) = try fill()
+    let limit = try store.statistics().liveByteCount - 10
+    let operation = Operation.trimBytes(to: limit, .process)
+    let steps = operation.steps(from: state, now: clock.now())
+    #expect(steps.count == 1)
+    func taken() throws -> Int {
+      try operation.taken(
+        of: steps, from: state, in: store, limits: ModelLimits(), now: clock.now()
+      ).count
+    }
+    // Nothing has been done yet.
+    #expect(throws: FuzzFailure.self) { try taken() }
+    _ = try operation.perform(on: store, holding: state, now: clock.now())
+    #expect(try taken() == 1)
+    try store.trim(toCount: 4)
+    #expect(throws: FuzzFailure.self) { try taken() }
+    process.kill()
+  }
+
+  @Test("A crash may leave any part of a trim by the time of writing")
+  func trimWritten() throws {
+    let (store, state) = try fill()
+    clock.advance(by: .seconds(2))
+    var later = state
+    let key = OperationGenerator.keys[5]
+    later.write(ModelEntry(value: [1]), to: key, at: clock.now())
+    try store.setValue([1], forKey: key)
+    let operation = Operation.trimWritten(olderThan: .seconds(1), .process)
+    let steps = operation.steps(from: later, now: clock.now())
+    #expect(steps.count == 31)
+    _ = try operation.perform(on: store, holding: later, now: clock.now())
+    #expect(steps.last?.count == 1)
+    let contents = try StoreContents(of: store, now: clock.now())
+    #expect(contents.match(steps.suffix(1)) != nil)
+    #expect(contents.match([later] + steps.dropLast()) == nil)
+    process.kill()
+  }
+}
