@@ -48,7 +48,9 @@ struct SalvageIndex: ~Copyable {
     if isComparable ? oldFirst < newFirst : old.sequence.upperBound < newFirst { return new }
     if isComparable ? newFirst < oldFirst : new.sequence.upperBound < oldFirst { return nil }
     if old.sequence == new.sequence && old.sequence.count == 1 {
-      // The same record twice, as a compaction that did not finish leaves it.
+      // The same record twice, as a compaction that did not finish leaves it. It copies only what was
+      // applied, so a copy counts also where that is not known of the batch that the record was in.
+      if old.state == .lost && old.segment >= 0 && new.state == .value { return new }
       if old.state == .value && new.state == .value, try !isSound(old), try isSound(new) {
         return new
       }
