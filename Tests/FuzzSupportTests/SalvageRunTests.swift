@@ -6,7 +6,7 @@ struct SalvageRunTests {
   @Test("Random damage finds nothing, and all is tried")
   func random() throws {
     var tally = Tally()
-    for seed in 0..<16 as Range<UInt64> {
+    for seed in 200..<212 as Range<UInt64> {
       var run = SalvageRun(FuzzRandom(seed: seed))
       try run.run()
       tally.add(run.tally)

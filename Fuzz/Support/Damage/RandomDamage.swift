@@ -49,7 +49,8 @@ package struct RandomDamage {
     _ files: inout [String: [UInt8]], _ index: Int, _ random: inout FuzzRandom
   ) -> String {
     let names = files.keys.sorted()
-    let name = random.element(of: names)
+    // It is one of many files, and says the most.
+    let name = random.once(in: 8) ? FileName.manifest : random.element(of: names)
     let count = files[name]?.count ?? 0
     switch random.below(12) {
     case 10, 11:
