@@ -200,6 +200,8 @@ package final class CrashRun<Choices: ChoiceSource> {
           "a compaction leaves \(statistics.deadByteCount) dead bytes: \(statistics.segments)")
       }
     case .compactByPieces: tally["compactions by pieces"] += 1
+    case .trimWritten: if !model.candidates.isEmpty { tally["trims by age"] += 1 }
+    case .trimBytes: tally["trims to bytes"] += 1
     case .sync, .checkpoint: if !process.fileSystem.isDead { model.settle() }
     case .snapshot:
       try checkSnapshot()

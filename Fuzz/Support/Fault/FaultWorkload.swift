@@ -141,6 +141,9 @@ package struct FaultWorkload: Sendable {
     script.put(2, 50, .process)
     script.steps.append(.kill)
     script.add(.trim(toCount: 2, .process))
+    // Of several segments, in the last of which something lives.
+    script.put(8, 66_000, .process)
+    script.put(3, 45, .process)
     script.add(.backup(to: "/backup-2"))
     return FaultWorkload(steps: script.steps, access: access)
   }

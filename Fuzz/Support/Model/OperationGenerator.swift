@@ -88,9 +88,9 @@ package struct OperationGenerator {
       switch choices.below(6) {
       case 0..<2: return .removeExpired(durability(&choices))
       case 2: return .trimBytes(to: 50 << choices.below(11), durability(&choices))
-      case 3:
-        let age = choices.below(choices.once(in: 2) ? 1000 : 6000)
-        return .trimWritten(olderThan: .milliseconds(age), durability(&choices))
+      case 3..<5:
+        // Little time passes in a workload.
+        return .trimWritten(olderThan: .milliseconds(choices.below(1500)), durability(&choices))
       default: return .trim(toCount: choices.below(10), durability(&choices))
       }
     case 93..<95: return .get(key: key)
