@@ -6,11 +6,11 @@ import Testing
 struct FaultTests {
   @Test("Faults at calls all through the scripted workloads, a sample, find nothing")
   func sweep() throws {
-    let sweep = try FaultSweep.scripted()
+    let sweep = try FaultSweep.scripted(failedSyncCount: 1)
     #expect(sweep.callCount > 1000)
     #expect(sweep.cases.count > 20 * sweep.callCount)
     var tally = Tally()
-    let sampleCount = 40
+    let sampleCount = 25
     for seed in 0..<UInt64(sampleCount) {
       // Places all over the sweep.
       let place = seed * UInt64(sweep.places.count) / UInt64(sampleCount)
@@ -31,7 +31,7 @@ struct FaultTests {
     try plain.run()
     let reads = plain.calls.indices.filter { plain.calls[$0] == .read }
     // The first few are those of the first writes to a key that is there.
-    for index in reads.prefix(12) {
+    for index in reads.prefix(5) {
       let fault = Fault(index: index, effect: .error(SystemError.interrupted), extent: .kind)
       try FaultRun(workload, fault: fault).run()
     }
@@ -74,7 +74,7 @@ struct FaultTests {
 
   @Test("A sample of a sweep visits every call")
   func sampledPlaces() throws {
-    let sweep = try FaultSweep.scripted()
+    let sweep = try FaultSweep.scripted(failedSyncCount: 1)
     #expect(sweep.places.count > sweep.callCount)
     #expect(sweep.places.first?.lowerBound == 0)
     #expect(sweep.places.last?.upperBound == sweep.cases.count)

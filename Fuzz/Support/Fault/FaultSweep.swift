@@ -26,16 +26,20 @@ package struct FaultSweep {
   package private(set) var callCount = 0
 
   /// The sweep over the scripted workloads, with each way of reading and writing.
-  package static func scripted() throws -> FaultSweep {
+  ///
+  /// - Parameter failedSyncCount: after how many failed syncs of each workload the calls of the recovery fail too.
+  package static func scripted(failedSyncCount: Int = .max) throws -> FaultSweep {
     var unreserved = [FaultWorkload.scripted(access: .systemCalls), .lists(access: .systemCalls)]
     for index in unreserved.indices {
       unreserved[index].reservesBlocks = false
       unreserved[index].exchanges = false
     }
-    return try FaultSweep([.scripted(), unreserved[0], .lists(), unreserved[1], .evictions()])
+    return try FaultSweep(
+      [.scripted(), unreserved[0], .lists(), unreserved[1], .evictions()],
+      failedSyncCount: failedSyncCount)
   }
 
-  package init(_ workloads: [FaultWorkload]) throws {
+  package init(_ workloads: [FaultWorkload], failedSyncCount: Int = .max) throws {
     self.workloads = workloads
     for (number, workload) in workloads.enumerated() {
       let run = FaultRun(workload, fault: nil)
@@ -52,7 +56,8 @@ package struct FaultSweep {
             }
           })
       }
-      for index in calls.indices where calls[index] == .synchronizeData {
+      let syncs = calls.indices.filter { calls[$0] == .synchronizeData }
+      for index in syncs.prefix(failedSyncCount) {
         try addSeconds(after: index, workload: number)
       }
       for step in workload.steps.indices {
