@@ -63,12 +63,13 @@ extension CrashRun {
       "\(operation.name) in the course of \(other.name) failed: \(error)")
   }
 
-  /// Whether the process is dead, the store is being closed, or a sync has failed, and the error says so.
+  /// Whether the process is dead, so that nobody was told; or the store is being closed, or a sync has failed,
+  /// and the error says so.
   private func isExcused(_ error: any Error, during other: Operation) -> Bool {
-    switch error as? StoreError {
-    case .closed: if case .reopen = other { true } else { process.fileSystem.isDead }
-    case .poisoned, .durabilityUnknown: hasFailedSync || process.fileSystem.isDead
-    case .system: process.fileSystem.isDead
+    if process.fileSystem.isDead { return true }
+    return switch error as? StoreError {
+    case .closed: if case .reopen = other { true } else { false }
+    case .poisoned, .durabilityUnknown: hasFailedSync
     default: false
     }
   }

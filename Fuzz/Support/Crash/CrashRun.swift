@@ -154,7 +154,7 @@ package final class CrashRun<Choices: ChoiceSource> {
         } else { steps }
       acknowledge(taken, versions, operation)
     } catch {
-      if error is FuzzFailure { throw FuzzFailure("\(operation.name) failed: \(error)") }
+      // What a process answers that has died meanwhile nobody was told.
       if process.fileSystem.isDead { return try crash(afterFailedSync: hasFailedSync) }
       // After a failed sync it is open what is on disk, whatever the cache shows.
       switch error as? StoreError {
