@@ -84,7 +84,7 @@ extension Engine {
       }
     }
     // A look into a shard that is loaded does not throw: what is appended is published.
-    if !looksFirst && !planted(.shardNotLoadedFirst) { try index.load(shardOf: hash) }
+    if !looksFirst { try index.load(shardOf: hash) }
     var event: RemovalEvent?
     let result = try withRoom(
       byteCount: template.byteCount + Appender.syncMarkByteCount, isRemoval: false
@@ -203,9 +203,7 @@ extension Engine {
     if index.recency.needs(now) { noteTime(now) }
     var batch = batch
     var events: [RemovalEvent] = []
-    if !planted(.shardNotLoadedFirst) {
-      for operation in batch.operations { try index.load(shardOf: operation.hash) }
-    }
+    for operation in batch.operations { try index.load(shardOf: operation.hash) }
     let first = try withRoom(byteCount: batch.bytes.count, isRemoval: false) {
       (appender: inout Appender) throws(StoreError) -> SequenceNumber in
       let (segment, start, first) = try appender.append(

@@ -45,8 +45,6 @@ package enum PlantedBug: String, CaseIterable, Sendable {
   case absenceNotSynced
 
   // The index.
-  /// What is appended may stay without an entry, where its part of the index cannot be read.
-  case shardNotLoadedFirst
   /// An overwritten value keeps its entry, and those behind a removed one move past where they are looked for.
   case entryNotReplaced, neighboursLost
   /// A snapshot sees changes that were made after it.
