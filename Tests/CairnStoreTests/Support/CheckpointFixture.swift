@@ -11,13 +11,15 @@ struct CheckpointFixture {
   /// The name of the checkpoint's file.
   let name: String
 
-  /// - Parameter later: writes of a second session that was killed.
-  init(_ later: ((Store) throws -> Void)? = nil) throws {
+  /// - Parameters:
+  ///   - keys: how many keys are written, at least 60; ten of them are removed.
+  ///   - later: writes of a second session that was killed.
+  init(keys: Int = 60, _ later: ((Store) throws -> Void)? = nil) throws {
     let directory = try TemporaryDirectory()
     let store = try Store(directory.store, .small())
-    for number in 0..<60 {
+    for number in 0..<keys {
       try store.setValue(
-        [UInt8](repeating: UInt8(number), count: 20), forKey: "key\(number)",
+        [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: 20), forKey: "key\(number)",
         lifetime: number % 7 == 0 ? .seconds(1 << 30) : .standard)
     }
     for number in 0..<10 { try store.removeValue(forKey: "key\(number * 3)") }
