@@ -24,6 +24,7 @@ extension ModelEntry {
     if !metadata.isEmpty { header.flags.insert(.metadata) }
     header.metadataByteCount = metadata.count
     if cost != nil { header.flags.insert(.cost) }
+    if idleLimit != nil { header.flags.insert(.idleLimit) }
     if expires == nil { return header.byteCount }
     header.flags.insert(.expiry)
     var record = RecordHeader(kind: .extension)

@@ -5,6 +5,8 @@ package struct ModelEntry: Equatable {
   package var value: [UInt8]
   package var metadata: [UInt8] = []
   package var cost: Int?
+  /// So long that it never ends in a workload: no copy of the entry may lose it.
+  package var idleLimit: Duration?
   package var expires: Timestamp?
   /// When it was written; `nil` where that is not known.
   package var written: Timestamp?
@@ -174,6 +176,7 @@ package struct StoreContents {
   private static func isEqual(_ found: Entry, _ expected: ModelEntry) -> Bool {
     found.value == expected.value && found.metadata == expected.metadata
       && found.info.cost == expected.cost && found.info.expires == expected.expires
+      && found.info.idleLimit == expected.idleLimit
       && (expected.version.map { $0 == found.info.version } ?? true)
       && (expected.written.map { $0 == found.info.written } ?? true)
   }

@@ -19,7 +19,7 @@ extension Operation {
       return [
         key: try store.setValue(
           entry.value, forKey: key, cost: entry.cost, lifetime: entry.lifetime(now),
-          metadata: entry.metadata, durability: given)
+          idleLimit: entry.idleLimit, metadata: entry.metadata, durability: given)
       ]
     case .remove(let key, _):
       let isThere = try store.removeValue(forKey: key, durability: given)
@@ -36,7 +36,7 @@ extension Operation {
           if let entry {
             try batch.setValue(
               entry.value, forKey: key, cost: entry.cost, lifetime: entry.lifetime(now),
-              metadata: entry.metadata)
+              idleLimit: entry.idleLimit, metadata: entry.metadata)
           } else {
             try batch.removeValue(forKey: key)
           }
@@ -48,7 +48,8 @@ extension Operation {
       let expected = isRight ? current : (current == nil ? 1 : nil)
       let result = try store.compareAndSet(
         entry.value, forKey: key, expecting: expected,
-        cost: entry.cost, lifetime: entry.lifetime(now), metadata: entry.metadata,
+        cost: entry.cost, lifetime: entry.lifetime(now), idleLimit: entry.idleLimit,
+        metadata: entry.metadata,
         durability: given)
       switch result {
       case .stored(let version) where isRight: return [key: version]

@@ -36,7 +36,9 @@ package struct OperationGenerator {
     var entry = ModelEntry(value: value(byteCount: byteCount))
     if choices.once(in: 8) {
       entry.metadata = Array("metadata \(valueCount)".utf8)
-      entry.cost = choices.below(1000)
+      let cost = choices.below(1000)
+      entry.cost = cost
+      if cost % 2 == 0 { entry.idleLimit = .seconds(10_000 + cost) }
     }
     if choices.once(in: 5), mayExpire {
       entry.expires = now.advanced(by: .milliseconds(1 + choices.below(5000)))

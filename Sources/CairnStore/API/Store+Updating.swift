@@ -54,7 +54,8 @@ extension Store {
       }
       let attributes = EntryAttributes(
         cost: cost, lifetime: lifetime, idleLimit: idleLimit,
-        metadata: metadata ?? entry?.metadata ?? [], keeping: entry?.info)
+        metadata: metadata ?? (planted(.updateLosesMetadata) ? nil : entry?.metadata) ?? [],
+        keeping: entry?.info)
       let result = try value.withBytes { (bytes) throws(StoreError) in
         try engine.compareAndSet(
           bytes, forKey: key, expecting: entry?.info.version, attributes: attributes,

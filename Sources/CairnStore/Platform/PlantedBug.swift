@@ -44,6 +44,9 @@ package enum PlantedBug: String, CaseIterable, Sendable {
   /// What a removal finds gone may come back with the next power failure.
   case absenceNotSynced
 
+  // Updates: what they are to keep of the entry.
+  case updateLosesMetadata, updateForgetsEnd, updateLosesIdleLimit
+
   // The index.
   /// An overwritten value keeps its entry, and those behind a removed one move past where they are looked for.
   case entryNotReplaced, neighboursLost
