@@ -1,0 +1,58 @@
+import CairnStore
+import Testing
+
+/// Keys that somebody chose so that they collide must cost no more than any others.
+@Suite("Hash flooding", .serialized)
+struct HashFloodingTests {
+  static let count = 1 << 12
+
+  /// Keys that all have one hash where that is `h * 31 + byte` for each byte: "Aa" and "BB" have the same.
+  static var colliding: [[UInt8]] {
+    (0..<count).map { number in
+      (0..<12).flatMap { number >> $0 & 1 == 0 ? Array("Aa".utf8) : Array("BB".utf8) }
+    }
+  }
+
+  /// Keys that would all be in one shard if the store had another secret, which somebody knows.
+  static var underAnotherSecret: [[UInt8]] {
+    let hash = SipHash(secret: Array(0..<16))
+    var keys: [[UInt8]] = []
+    var number: UInt64 = 0
+    while keys.count < count {
+      number += 1
+      let key = (0..<8).map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) }
+      if key.withSpan({ hash.hash($0) }) & 0xFF == 7 { keys.append(key) }
+    }
+    return keys
+  }
+
+  @Test("Chosen keys take no longer than random ones, to write, to find and to miss")
+  func time() throws {
+    var generator = Seed.generator()
+    let random: [[UInt8]] = (0..<Self.count).map { _ in
+      (0..<24).map { _ in UInt8.random(in: 0...255, using: &generator) }
+    }
+    let sets = [random, Self.colliding, Self.underAnotherSecret]
+    #expect(sets.allSatisfy { Set($0).count == Self.count })
+    var best = [Duration](repeating: .seconds(1000), count: sets.count)
+    let clock = ContinuousClock()
+    // In turns, and the best of each, so that other work on the machine tells least.
+    for _ in 0..<5 {
+      for (number, keys) in sets.enumerated() {
+        let directory = try TemporaryDirectory()
+        let store = try Store(directory.store)
+        let time = try clock.measure {
+          for key in keys.dropLast(100) {
+            try store.setValue([1], forKey: key, durability: .process)
+          }
+          for key in keys.dropLast(100) { #expect(try store.contains(key)) }
+          for key in keys.suffix(100) { #expect(try !store.contains(key)) }
+        }
+        best[number] = min(best[number], time)
+        try store.close()
+      }
+    }
+    #expect(best[1] < best[0] * 2, "keys with one weak hash: \(best[1]) beside \(best[0])")
+    #expect(best[2] < best[0] * 2, "keys of another secret: \(best[2]) beside \(best[0])")
+  }
+}
