@@ -59,21 +59,25 @@ struct TieredSubject: HistorySubject {
     try cache.values(forKeys: keys).map { value in value.map { ($0, 0) } }
   }
 
+  // What finds nothing on disk may be ahead of the front, as `TieredCache.disk` says, so that then the cache is
+  // asked too.
+
   func remove(_ key: [UInt8]) throws -> Bool {
-    choice.isDue(each: 4)
-      ? try cache.disk.removeValue(forKey: key) : try cache.removeValue(forKey: key)
+    if choice.isDue(each: 4), try cache.disk.removeValue(forKey: key) { return true }
+    return try cache.removeValue(forKey: key)
   }
 
   func take(_ key: [UInt8]) throws -> [UInt8]? {
-    choice.isDue(each: 4)
-      ? try cache.disk.takeValue(forKey: key) : try cache.takeValue(forKey: key)
+    if choice.isDue(each: 4), let value = try cache.disk.takeValue(forKey: key) { return value }
+    return try cache.takeValue(forKey: key)
   }
 
   func extend(_ key: [UInt8]) throws -> Bool {
     let lifetime = HistoryPlan.time * 1000
-    return choice.isDue(each: 4)
-      ? try cache.disk.extendLifetime(forKey: key, to: lifetime)
-      : try cache.extendLifetime(forKey: key, to: lifetime)
+    if choice.isDue(each: 4), try cache.disk.extendLifetime(forKey: key, to: lifetime) {
+      return true
+    }
+    return try cache.extendLifetime(forKey: key, to: lifetime)
   }
 
   func removeAll() throws { try cache.removeAll() }

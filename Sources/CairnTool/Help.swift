@@ -230,9 +230,9 @@ enum Help {
       --order largest     those that take the most bytes go first
       --json              one object with "removed", "removedBytes" and "damaged"
 
-    When a value was read is known as far as a checkpoint has kept it. A program that only reads, as
-    cairn get does, or that writes little before it closes the store, leaves no trace; the order is
-    then that of writing.
+    When a value was read is known as far as a checkpoint has kept it. cairn get leaves no trace, and
+    what short sessions of a program read may be forgotten for up to an hour; the order is then that
+    of writing.
 
     A key whose record is damaged stays; the exit status is then 3.
 

@@ -104,7 +104,9 @@ package final class Engine: Sendable {
     commits = Lock(CommitState(durableSequence: parts.nextSequence - 1), waits: true)
     checkpoints = CheckpointProgress(
       lastSequence: parts.checkpoint?.lastSequence ?? 0,
-      byteCount: parts.checkpoint?.byteCount ?? 0, appendedByteCount: parts.replayedByteCount)
+      byteCount: parts.checkpoint?.byteCount ?? 0, appendedByteCount: parts.replayedByteCount,
+      usedTick: index.recency.now,
+      usedTime: parts.checkpoint?.samples.last?.time ?? clock.now())
     processMark = ForkGuard.arm()
     if index.expirableCount > 0 || configuration.freeDiskSpaceFloor != nil { startMaintenance() }
     prepareEviction(startingWith: parts.oldest)

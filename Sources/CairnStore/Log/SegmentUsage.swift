@@ -167,6 +167,9 @@ package final class SegmentUsage: Sendable {
     return limit < .max && (idle.overflow || idle.partialValue >= Int64(clamping: limit))
   }
 
+  /// No live record has a shorter idle limit, in milliseconds.
+  package var lowestIdleLimit: UInt64 { shortestIdleLimit.load(ordering: .relaxed) }
+
   /// Whether the lifetime of a record of this segment can have ended.
   package func mayHaveEnded(by now: Timestamp) -> Bool {
     earliestExpiry.load(ordering: .relaxed) <= now.millisecondsSinceEpoch

@@ -13,11 +13,32 @@ final class CheckpointProgress: Sendable {
   /// Whether a compaction has taken it away.
   let isGone = Atomic(false)
   let isQueued = Atomic(false)
+  /// Accesses up to this tick are in it, the last of them at this time, in milliseconds.
+  private let usedTick: Atomic<UInt64>
+  private let usedTime: Atomic<Int64>
 
-  init(lastSequence: SequenceNumber, byteCount: Int, appendedByteCount: Int) {
+  init(
+    lastSequence: SequenceNumber, byteCount: Int, appendedByteCount: Int, usedTick: UInt64,
+    usedTime: Timestamp
+  ) {
     self.lastSequence = Atomic(lastSequence)
     self.byteCount = Atomic(byteCount)
     self.appendedByteCount = Atomic(appendedByteCount)
+    self.usedTick = Atomic(usedTick)
+    self.usedTime = Atomic(usedTime.millisecondsSinceEpoch)
+  }
+
+  /// Up to when accesses are in it.
+  func noteUse(tick: UInt64, time: Timestamp) {
+    usedTick.store(tick, ordering: .relaxed)
+    usedTime.store(time.millisecondsSinceEpoch, ordering: .relaxed)
+  }
+
+  /// Whether there were accesses that are not in it, and those in it are older than so many milliseconds.
+  func lacksUse(in recency: RecencyClock, for interval: Int64, now: Timestamp) -> Bool {
+    let known = Timestamp(millisecondsSinceEpoch: usedTime.load(ordering: .relaxed))
+    return recency.isNewer(than: usedTick.load(ordering: .relaxed))
+      && known.advanced(byMilliseconds: interval) <= now
   }
 
   /// There is none any more: one that follows is worth it at once.
@@ -98,10 +119,21 @@ extension Engine {
     // read as much as this one.
     let isWorthwhile = isAppended || !recovery.wasClean || recovery.source == .scan
     let isBehind = last > covered + UInt64(configuration.checkpointRecordThreshold)
-    guard isWorthwhile && isBehind || checkpoints.isOvertaken.load(ordering: .relaxed) else {
-      return nil
-    }
+    guard
+      isWorthwhile && isBehind || checkpoints.isOvertaken.load(ordering: .relaxed) || forgetsUse
+    else { return nil }
     return try writeCheckpoint(isCancelled: { false })
+  }
+
+  /// Whether sessions too short for a checkpoint would forget too much of what was used when: more than an hour
+  /// of it, or a hundredth of the shortest idle limit. A large checkpoint comes more seldom, so that they write no
+  /// more than 16 MiB an hour.
+  private var forgetsUse: Bool {
+    let limits = appender.withLock { $0.segments.map(\.usage.lowestIdleLimit) }
+    let interval = min(3_600_000, (limits.min() ?? .max) / 100)
+    let share = max(1, checkpoints.byteCount.load(ordering: .relaxed) >> 24)
+    return checkpoints.lacksUse(
+      in: index.recency, for: Int64(interval) * Int64(share), now: clock.now())
   }
 
   // MARK: How
@@ -246,6 +278,7 @@ extension Engine {
     checkpoints.isOvertaken.store(false, ordering: .relaxed)
     checkpoints.lastSequence.store(written.basis.lastSequence, ordering: .relaxed)
     checkpoints.byteCount.store(written.byteCount, ordering: .relaxed)
+    checkpoints.noteUse(tick: index.recency.now, time: clock.now())
     // The active segment counts as a whole when it is sealed.
     checkpoints.appendedByteCount.wrappingSubtract(
       written.basis.appendedByteCount + written.basis.activeByteCount, ordering: .relaxed)

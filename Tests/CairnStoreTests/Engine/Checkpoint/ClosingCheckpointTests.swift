@@ -1,0 +1,84 @@
+import CairnStore
+import FuzzSupport
+import Testing
+
+/// Many short sessions, such as those of a command, must not forget what was used when.
+@Suite("What short sessions keep of the order of use")
+struct ClosingCheckpointTests {
+  private struct Scene {
+    let directory: TemporaryDirectory
+    let clock = ManualClock()
+    var keys: [String] { (0..<100).map { "key\($0)" } }
+
+    init(idleLimit: Duration? = nil) throws {
+      directory = try TemporaryDirectory()
+      try session { store in
+        for key in keys { try store.setValue("1", forKey: key, idleLimit: idleLimit) }
+      }
+    }
+
+    func session(_ body: (Store) throws -> Void) throws {
+      let store = try Store(
+        directory.store, .small(clock: clock), background: ManualBackgroundQueue())
+      try body(store)
+      try store.close()
+    }
+
+    func files() throws -> [String: [UInt8]] { try Image(of: directory.store).files }
+  }
+
+  @Test("An hour after what the checkpoint knows, a session that only reads makes another one")
+  func reads() throws {
+    let scene = try Scene()
+    scene.clock.advance(by: .seconds(3601))
+    try scene.session { _ = try $0.value(forKey: "key0") }
+    scene.clock.advance(by: .seconds(1000))
+    try scene.session { store in
+      #expect(try store.keysByRecency().last == Array("key0".utf8))
+      #expect(try store.statistics().recovery.source == .checkpoint)
+      try store.trim(toCount: 1)
+      #expect(try store.contains("key0"))
+    }
+    #expect(try Store.verify(path: scene.directory.store).errors == [])
+  }
+
+  @Test("Before that, and where nothing was read, the files stay as they are")
+  func files() throws {
+    let scene = try Scene()
+    let files = try scene.files()
+    scene.clock.advance(by: .seconds(3500))
+    try scene.session { _ = try $0.value(forKey: "key0") }
+    #expect(try scene.files() == files)
+    scene.clock.advance(by: .seconds(1 << 30))
+    try scene.session { _ = try $0.info(forKey: "key0") }
+    #expect(try scene.files() == files)
+  }
+
+  @Test("What each of many short sessions reads does not become idle, and what none reads does")
+  func idleLimits() throws {
+    let scene = try Scene(idleLimit: .seconds(600))
+    for _ in 0..<20 {
+      scene.clock.advance(by: .seconds(60))
+      try scene.session { store in
+        let value = try store.value(forKey: "key7")
+        #expect(value != nil)
+      }
+    }
+    try scene.session { store in
+      let count = try store.count()
+      #expect(count == 1)
+    }
+  }
+
+  @Test("Few writes after an hour are a reason too")
+  func fewWrites() throws {
+    let scene = try Scene()
+    scene.clock.advance(by: .seconds(3601))
+    try scene.session { try $0.setValue("2", forKey: "key3", durability: .process) }
+    try scene.session { store in
+      let recovery = try store.statistics().recovery
+      #expect(recovery.replayedRecordCount == 0)
+      #expect(try store.keysByRecency().last == Array("key3".utf8))
+    }
+  }
+}
