@@ -23,7 +23,7 @@ struct FullDiskTrimTests {
   @Test(
     "A store that has filled the disk is trimmed back to half, and takes new values again",
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"),
-    arguments: [1 << 20, 4 << 20, 64 << 20], [100, 1000, 10_000])
+    arguments: [1 << 20, 4 << 20, 64 << 20], [400, 1000, 10_000])
   func trim(segmentByteLimit: Int, valueByteCount: Int) throws {
     let disk = try TinyDisk(byteCount: 24 << 20)
     var configuration = StoreConfiguration()

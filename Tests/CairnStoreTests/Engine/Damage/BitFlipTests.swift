@@ -153,7 +153,7 @@ struct BitFlipTests {
   }
 
   @Test(
-    "A flipped bit in any byte gives the right value or an error, and verify finds it",
+    "A flipped bit in any byte, one in four of them each time, gives the right value or an error, and verify finds it",
     arguments: fileNames)
   func flips(name: String) throws {
     let closed = try ClosedStore.shared.get()
@@ -161,12 +161,15 @@ struct BitFlipTests {
     try closed.image.write(to: directory.store)
     let bytes = try #require(closed.image.files[name])
     let path = "\(directory.store)/\(name)"
-    for offset in closed.offsets(in: name) {
-      // One bit of every byte, all bits of some.
-      for bit in offset % 61 == 0 ? Array(0..<8) : [offset % 8] {
+    // `DamageFuzzer --all-bits` does all of them, in less time.
+    var generator = Seed.generator("\(#function)\(name)")
+    let first = Int.random(in: 0..<4, using: &generator)
+    for offset in closed.offsets(in: name) where (offset + first) % 4 == 0 {
+      // One bit of each of these bytes, all bits of some.
+      for bit in offset % 61 == 0 ? Array(0..<8) : [offset / 4 % 8] {
         try overwriteFile(path, [bytes[offset] ^ 1 << UInt8(bit)], at: offset)
         if let fault = fault(of: closed, at: directory.store) {
-          Issue.record("bit \(bit) of byte \(offset) of \(name): \(fault)")
+          Issue.record("bit \(bit) of byte \(offset) of \(name): \(fault); \(Seed.comment)")
         }
         if try !isFoundByVerify(closed, at: directory.store) {
           Issue.record("verify misses bit \(bit) of byte \(offset) of \(name)")
