@@ -38,7 +38,7 @@ package struct OperationGenerator {
       entry.metadata = Array("metadata \(valueCount)".utf8)
       let cost = choices.below(1000)
       entry.cost = cost
-      if cost % 2 == 0 { entry.idleLimit = .seconds(10_000 + cost) }
+      if cost % 2 == 0 { entry.idleLimit = .seconds(1_000_000 + cost) }
     }
     if choices.once(in: 5), mayExpire {
       entry.expires = now.advanced(by: .milliseconds(1 + choices.below(5000)))
@@ -83,7 +83,10 @@ package struct OperationGenerator {
         key: key, entry(&choices, now: now), isRight: !choices.once(in: 3), durability(&choices))
     case 78..<80: return .removeAll
     case 80..<84: return .sync
-    case 84..<88: return .wait(.milliseconds(choices.below(choices.once(in: 4) ? 4000 : 200)))
+    case 84..<88:
+      let length = choices.below(choices.once(in: 4) ? 4000 : 200)
+      // Now and then so long that a close writes down what was used.
+      return .wait(length % 50 == 7 ? .seconds(3700) : .milliseconds(length))
     case 88..<90: return .runJobs
     case 90: return .checkpoint
     case 91..<93:
