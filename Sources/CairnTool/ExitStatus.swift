@@ -78,20 +78,27 @@ extension StoreError {
     case .locked(let path, _): "close it there first: fuser \(path)/LOCK tells the process"
     case .notAStore(let path, _) where !StoreLocation.holdsParts(path):
       "give the path of a store's own directory"
+    case .notAStore(let path, _) where StoreLocation.lacksOnlyLock(path):
+      "LOCK is an empty file, which a copy may have left out: touch \(path)/LOCK puts it back"
     case .corrupt, .notAStore:
       "cairn verify lists all damage, cairn salvage copies what is sound into a new store"
     case .unsupportedVersion: "use a newer cairn"
     case .unusableDestination: "give a path where nothing is yet"
     case .noSpace: "make room first: cairn trim and cairn compact do so inside a store"
+    case .poisoned(let cause) where Self.refusals.contains(cause.errorNumber):
+      "see whether the store's directory may be written to"
     case .durabilityUnknown, .poisoned: "look at the disk, then run cairn verify"
     case .system(let failure) where failure.advice == .parentMustExist:
       "the directory that it is to be made in must be there"
     case .system(let failure) where failure.advice == .openForReading:
       "the store cannot be written to from here; get, info, keys, stats, verify, salvage, backup "
         + "and export only read it"
-    case .system(let failure) where [EACCES, EPERM, EROFS].contains(failure.errorNumber):
+    case .system(let failure) where Self.refusals.contains(failure.errorNumber):
       "see who owns the directory, and whether it may be written to"
     default: nil
     }
   }
+
+  /// Why nothing may be written somewhere.
+  private static let refusals = [EACCES, EPERM, EROFS]
 }

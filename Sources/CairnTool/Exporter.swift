@@ -31,7 +31,10 @@ struct Exporter {
 
   mutating func run() throws {
     var unreadable: Set<[UInt8]> = []
-    let plan = try ExportPlan(keys: store.sortedKeys()) { key in
+    var damage: StoreError?
+    let keys = try store.sortedKeys(passingOver: &damage)
+    if let damage { report(CommandFailure(damage)) }
+    let plan = try ExportPlan(keys: keys) { key in
       do throws(StoreError) {
         return try store.info(forKey: key)?.valueByteCount == 0
       } catch {

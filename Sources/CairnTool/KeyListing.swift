@@ -4,11 +4,20 @@ extension Store {
   /// All keys with the prefix, in bytewise order.
   ///
   /// The store has no order, so they are held in memory and sorted.
-  func sortedKeys(prefix: [UInt8] = []) throws -> [[UInt8]] {
+  ///
+  /// - Parameter damage: the first record that does not tell its key.
+  func sortedKeys(
+    prefix: [UInt8] = [], passingOver damage: inout StoreError?
+  ) throws -> [[UInt8]] {
     var keys: [[UInt8]] = []
-    try forEachKey(prefix: prefix) { key in
-      keys.append(key.copied)
-      return .next
+    do {
+      try forEachKey(prefix: prefix) { key in
+        keys.append(key.copied)
+        return .next
+      }
+    } catch let error as StoreError {
+      guard case .corrupt = error else { throw error }
+      damage = error
     }
     keys.sort { $0.lexicographicallyPrecedes($1) }
     return keys

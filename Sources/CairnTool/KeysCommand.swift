@@ -7,7 +7,9 @@ enum KeysCommand {
     let location = try StoreLocation(argument: invocation.operands[0])
     let prefix = invocation.options[.prefix] ?? []
     try location.read { store in
-      let keys = try store.sortedKeys(prefix: prefix)
+      var damage: StoreError?
+      let keys = try store.sortedKeys(prefix: prefix, passingOver: &damage)
+      if let damage { console.report(CommandFailure(damage)) }
       if invocation.has(.json) {
         try printObjects(keys, in: store, on: console)
       } else {

@@ -52,10 +52,17 @@ enum SalvageCommand {
 
   private static func missing(_ report: SalvageReport) -> String {
     guard !report.isComplete else { return "nothing was lost" }
+    let bytes = DisplayText.count(report.lostByteCount, "byte")
+    let places = DisplayText.count(report.lossCount, "place")
     var text =
-      "lost \(DisplayText.count(report.lostKeyCount, "known key")) and "
-      + "\(DisplayText.count(report.lostByteCount, "byte")) "
-      + "in \(DisplayText.count(report.lossCount, "place"))"
+      if report.lostKeyCount > 0 {
+        "lost \(DisplayText.count(report.lostKeyCount, "known key")) and \(bytes) in \(places)"
+      } else if report.lostByteCount > 0 {
+        "lost \(bytes) in \(places), of keys that nobody can tell"
+      } else {
+        "nothing that is known of was lost"
+          + (report.lossCount > 0 ? ", but \(places) could not be read" : "")
+      }
     if report.manifest != .used { text += ", with the manifest \(report.manifest.rawValue)" }
     return text
   }

@@ -53,16 +53,25 @@ struct StoreLocation {
   /// Whether a directory that is not a store has some of a store's files: then parts are missing,
   /// and it is a damaged store; otherwise it is something else.
   static func holdsParts(_ path: String) -> Bool {
+    names(in: path).contains {
+      $0 == "LOCK" || $0 == "MANIFEST" || $0.hasPrefix("seg-") || $0.hasPrefix("ckpt-")
+    }
+  }
+
+  /// Whether a directory lacks nothing but the file LOCK to be a store, as far as names tell.
+  static func lacksOnlyLock(_ path: String) -> Bool {
+    let names = names(in: path)
+    return !names.contains("LOCK") && names.contains("MANIFEST")
+  }
+
+  /// The names in a directory, none where it cannot be read.
+  private static func names(in path: String) -> [String] {
     guard
       let directory = try? SystemCalls.open(
         [UInt8](path.utf8), in: nil, as: .directoryThroughLinks),
       let names = try? SystemCalls.names(in: directory)
-    else { return false }
-    return names.contains { name in
-      let name = String(decoding: name.bytes, as: UTF8.self)
-      return name == "LOCK" || name == "MANIFEST" || name.hasPrefix("seg-")
-        || name.hasPrefix("ckpt-")
-    }
+    else { return [] }
+    return names.map { String(decoding: $0.bytes, as: UTF8.self) }
   }
 
   /// Whether a directory is the store's or lies below it, found by climbing to the root.

@@ -33,13 +33,19 @@ enum VerifyCommand {
       try console.print(summary(report))
     }
     if !report.errors.isEmpty {
-      let places = DisplayText.count(report.errors.count, "error")
-      let first = report.errors[0]
-      throw CommandFailure(
-        .corrupt,
-        "the store is damaged: \(places), the first in \(first); "
-          + "cairn salvage copies what is sound into a new store")
+      throw CommandFailure(.corrupt, judgement(report))
     }
+  }
+
+  private static func judgement(_ report: VerificationReport) -> String {
+    let places = DisplayText.count(report.errors.count, "error")
+    if report.errors.allSatisfy({ $0.file.hasPrefix("ckpt-") }) {
+      return
+        "only the checkpoint is damaged: no value is lost, and an open takes longer until a program "
+        + "that writes to the store has made a new one"
+    }
+    return "the store is damaged: \(places), the first in \(report.errors[0]); "
+      + "cairn salvage copies what is sound into a new store"
   }
 
   /// More are no longer read, and often follow from the first.

@@ -35,4 +35,12 @@ struct FoundationBridgeTests {
       Timestamp(Date(timeIntervalSince1970: -1e300))
         == Timestamp(millisecondsSinceEpoch: .min))
   }
+
+  @Test("localizedDescription says what the error says")
+  func localized() {
+    let store = StoreError.locked(path: "/a", inThisProcess: true)
+    #expect((store as any Error).localizedDescription == "\(store)")
+    let cache = CacheError.store(store)
+    #expect((cache as any Error).localizedDescription == "\(cache)")
+  }
 }

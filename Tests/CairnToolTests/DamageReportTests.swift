@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Glibc
 import Testing
 
 @Suite("What verify and salvage say of a damaged value")
@@ -15,14 +16,17 @@ struct DamageReportTests {
     try damage(Array("a value of b\u{1B}".utf8))
   }
 
-  private func damage(_ value: [UInt8]) throws {
-    let names = try ChildProcess.run("/bin/ls", [Array(store.utf8)]).lines
+  /// Overwrites some of the bytes that there are once in all segments.
+  private func damage(
+    _ value: [UInt8], in store: String = "store", count length: Int = 4
+  ) throws {
+    let names = try ChildProcess.run("/bin/ls", [Array(directory(store).utf8)]).lines
     var count = 0
     for name in names where name.hasPrefix("seg-") {
-      var bytes = try directory.contents("store/" + name)
+      var bytes = try directory.contents("\(store)/\(name)")
       guard let place = bytes.firstRange(of: value) else { continue }
-      bytes.replaceSubrange(place.prefix(4), with: [1, 2, 3, 4])
-      try directory.makeFile("store/" + name, bytes)
+      bytes.replaceSubrange(place.prefix(length), with: [1, 2, 3, 4].prefix(length))
+      try directory.makeFile("\(store)/\(name)", bytes)
       count += 1
     }
     try #require(count == 1)
@@ -72,5 +76,70 @@ struct DamageReportTests {
     #expect(errors.last?.keyBase64 == Data(key))
     let losses = try #require(try report("salvage", store, directory("out"), "--json").losses)
     #expect(losses.contains { $0.keyBase64 == Data(key) })
+  }
+
+  @Test func `what is sound is listed, counted and exported where a record does not tell its key`()
+    throws
+  {
+    // So many that the store is closed with a checkpoint: no open reads the records then.
+    try directory.makeDirectory("in")
+    for number in 0..<30 { try directory.makeFile("in/\(number)", Array("value \(number).".utf8)) }
+    let store = directory("other")
+    try cairn("import", store, directory("in"))
+    try damage(Array("7value 7.".utf8), in: "other", count: 1)
+    let keys = try cairn("keys", store)
+    #expect(keys.status == 3)
+    #expect(keys.lines.sorted() == (0..<30).map(String.init).filter { $0 != "7" }.sorted())
+    #expect(keys.errors.contains("corrupt: seg-"))
+    let stats = try cairn("stats", store)
+    #expect(stats.status == 0)
+    #expect(stats.text.hasPrefix("keys              30 "))
+    let export = try cairn("export", store, directory("tree"))
+    #expect(export.status == 3)
+    #expect(try directory.contents("tree/8") == Array("value 8.".utf8))
+    #expect(export.text.contains("exported 29 files") && export.text.contains("1 error"))
+    // Removed, as one who knows the key may do, all is well again.
+    #expect(try cairn("delete", store, "7").status == 0)
+    #expect(try cairn("keys", store).status == 0)
+  }
+
+  @Test func `a damaged checkpoint is no reason for a salvage`() throws {
+    try directory.makeDirectory("in")
+    for number in 0..<30 { try directory.makeFile("in/\(number)", [UInt8(number)]) }
+    let store = directory("other")
+    try cairn("import", store, directory("in"))
+    let names = try ChildProcess.run("/bin/ls", [Array(store.utf8)]).lines
+    let name = try #require(names.first { $0.hasPrefix("ckpt-") })
+    var bytes = try directory.contents("other/" + name)
+    bytes[100] ^= 1
+    try directory.makeFile("other/" + name, bytes)
+    let outcome = try cairn("verify", store)
+    #expect(outcome.status == 3)
+    #expect(outcome.errors.contains("only the checkpoint is damaged: no value is lost"))
+    #expect(!outcome.errors.contains("salvage"))
+    try cairn("put", store, "new", "value")
+    #expect(try cairn("verify", store).status == 0)
+  }
+
+  @Test func `salvage does not count what nobody can know`() throws {
+    let name = try #require(
+      ChildProcess.run("/bin/ls", [Array(store.utf8)]).lines.first { $0.hasPrefix("seg-") })
+    try directory.makeFile("store/" + name, [])
+    let outcome = try cairn("salvage", store, directory("out"))
+    #expect(outcome.status == 3)
+    #expect(!outcome.text.contains("0 known keys"))
+    try cairn("put", directory("whole"), "a", "1")
+    try directory.makeFile("whole/MANIFEST", [1, 2, 3])
+    let whole = try cairn("salvage", directory("whole"), directory("copy"))
+    #expect(whole.status == 3)
+    #expect(whole.text.contains("salvaged 1 entry"))
+    #expect(whole.text.contains("nothing that is known of was lost"))
+  }
+
+  @Test func `who lacks only LOCK is told how to put it back`() throws {
+    _ = try ChildProcess.run("/bin/rm", [Array(directory("store/LOCK").utf8)])
+    #expect(try cairn("verify", store).errors.contains("touch \(store)/LOCK"))
+    try directory.makeFile("store/LOCK", [])
+    #expect(try cairn("get", store, "a").status == 0)
   }
 }

@@ -5,7 +5,8 @@ public import CairnStore
 extension DiskCache {
   /// Calls `body` with each key, until it returns `.stop`. It runs under no lock and may use the cache.
   ///
-  /// A key that cannot be decoded is left out; the log tells of it.
+  /// A key that cannot be decoded is left out; the log tells of it. Entries that are damaged are passed over, and
+  /// the error of the first is thrown when all others were visited.
   ///
   /// - Returns: how many were left out.
   /// - Throws: what `body` throws, unchanged; else a ``CacheError``.
@@ -56,7 +57,7 @@ extension DiskCache {
   ///
   /// - Returns: how many were left out.
   /// - Throws: what `body` throws, unchanged; else a ``CacheError``: `store` with `corrupt` where a record
-  ///   or a value is damaged.
+  ///   or a value is damaged, after all others were visited.
   /// - Complexity: O(bytes).
   @discardableResult
   public func forEachEntry(_ body: (CacheEntry<Key, Value>) throws -> Visit) throws -> Int {

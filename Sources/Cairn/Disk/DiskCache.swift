@@ -159,7 +159,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
 
   // MARK: State
 
-  /// How many keys a read would find.
+  /// How many keys a read would find, those with them whose records are damaged.
   ///
   /// - Complexity: O(1) where no entry can expire, else O(keys), with a look at the head of each record
   ///   that can; `statistics().heldCount` is O(1) always.

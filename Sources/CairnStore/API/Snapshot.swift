@@ -138,14 +138,14 @@ public final class Snapshot: Sendable {
   /// Calls `body` with each key that begins with `prefix`, until it returns `.stop`, in no order: every
   /// key once. `body` runs outside all locks and may use the store.
   ///
+  /// - Throws: what `body` throws, unchanged; else a ``StoreError``: `corrupt` after all others were visited,
+  ///   as `Store.forEachKey`.
   /// - Complexity: O(keys), whatever the prefix.
   public func forEachKey(
     prefix: borrowing some ByteSource & ~Copyable & ~Escapable, _ body: (RawSpan) throws -> Visit
   ) throws {
     let state = try state()
-    try prefix.withBytes { prefix in
-      try engine.forEach(in: state, keyPrefix: prefix, part: .head) { try body($0.record.key) }
-    }
+    try prefix.withBytes { prefix in try engine.forEachKey(in: state, prefix: prefix, body) }
   }
 
   /// Calls `body` with each entry whose key begins with `prefix`; otherwise as `forEachKey`.
@@ -153,11 +153,7 @@ public final class Snapshot: Sendable {
     prefix: borrowing some ByteSource & ~Copyable & ~Escapable, _ body: (Entry) throws -> Visit
   ) throws {
     let state = try state()
-    try prefix.withBytes { prefix in
-      try engine.forEach(in: state, keyPrefix: prefix, part: .all) {
-        try body(engine.entry(of: $0))
-      }
-    }
+    try prefix.withBytes { prefix in try engine.forEachEntry(in: state, prefix: prefix, body) }
   }
 
   /// Calls `body` with each key; otherwise as `forEachKey(prefix:_:)`.

@@ -97,6 +97,9 @@ extension Store {
   /// once. Writes that happen meanwhile may be seen or not. `body` runs outside all locks and may
   /// use the store. Iterating is no access.
   ///
+  /// An entry that is damaged, or that the medium does not give, is passed over; when all others were visited, or
+  /// `body` has ended it, the error of the first such entry is thrown.
+  ///
   /// - Throws: what `body` throws, unchanged; else a ``StoreError`` as `value(forKey:)`.
   /// - Complexity: O(keys), whatever the prefix.
   @inlinable

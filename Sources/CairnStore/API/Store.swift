@@ -76,7 +76,7 @@ public final class Store: Sendable {
 
   // MARK: State
 
-  /// How many keys a read would find.
+  /// How many keys a read would find. Those are counted too whose record is damaged, of which a read throws.
   ///
   /// - Complexity: O(1) where no entry can expire, else O(keys).
   public func count() throws(StoreError) -> Int { try engine.count() }

@@ -7,7 +7,7 @@ extension Engine {
   package func keysByRecency() throws -> [[UInt8]] {
     var keys: [(key: [UInt8], tick: UInt64)] = []
     try [UInt8]().withSpan { prefix in
-      try forEach(keyPrefix: prefix, part: .head) { found in
+      try forEach(keyPrefix: prefix, part: .head) { found, _ in
         keys.append((found.record.key.copied(), found.tick))
         return .next
       }

@@ -162,61 +162,6 @@ extension Engine {
       cost: header.flags.contains(.cost) ? Int(clamping: header.cost) : nil,
       metadataByteCount: header.metadataByteCount)
   }
-
-  // MARK: Iterating
-
-  /// Visits every entry that is there when its part of the index is reached and has not expired,
-  /// in no order.
-  func forEach(
-    keyPrefix prefix: RawSpan, part: Record.Part, _ body: (borrowing FoundRecord) throws -> Visit
-  ) throws {
-    let now = clock.now()
-    for shard in 0..<HashIndex.shardCount {
-      try checkUsable()
-      for (entry, segment, end) in try index.entries(inShard: shard, { table.segment(at: $0) }) {
-        guard let segment else { continue }
-        let record = try Record(
-          in: segment, at: segment.offset(of: entry.location), part: part)
-        guard record.hasKey(prefix: prefix) else { continue }
-        if entry.flags.contains(.canExpire),
-          hasExpired(record.header.extended(to: end), tick: entry.tick, now: now)
-        {
-          continue
-        }
-        if try body(FoundRecord(record: record, tick: entry.tick, end: end)) == .stop { return }
-      }
-    }
-  }
-
-  @usableFromInline
-  package func forEachKey(prefix: RawSpan, _ body: (RawSpan) throws -> Visit) throws {
-    try forEach(keyPrefix: prefix, part: .head) { try body($0.record.key) }
-  }
-
-  @usableFromInline
-  package func forEachEntry(prefix: RawSpan, _ body: (Entry) throws -> Visit) throws {
-    try forEach(keyPrefix: prefix, part: .all) { try body(entry(of: $0)) }
-  }
-
-  /// How many keys a read would find.
-  package func count() throws(StoreError) -> Int {
-    try checkUsable()
-    if index.expirableCount == 0 { return index.count }
-    let now = clock.now()
-    var count = 0
-    for shard in 0..<HashIndex.shardCount {
-      // What has expired may be removed meanwhile, so all of a shard is of one moment.
-      let entries = try index.entries(inShard: shard) { table.segment(at: $0) }
-      count += entries.count
-      for (entry, segment, end) in entries where entry.flags.contains(.canExpire) {
-        guard let segment else { continue }
-        let record = try Record(
-          in: segment, at: segment.offset(of: entry.location), part: .head)
-        if hasExpired(record.header.extended(to: end), tick: entry.tick, now: now) { count -= 1 }
-      }
-    }
-    return count
-  }
 }
 
 /// A record, when it was last accessed before, and to when its lifetime was extended.

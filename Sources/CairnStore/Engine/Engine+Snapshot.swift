@@ -75,52 +75,17 @@ extension Engine {
     return nil
   }
 
-  private func record(
+  func record(
     of entry: IndexEntry, in snapshot: SnapshotState, part: Record.Part
   ) throws(StoreError) -> Record? {
     guard let segment = snapshot.segment(at: entry.location) else { return nil }
     return try Record(in: segment, at: segment.offset(of: entry.location), part: part)
   }
 
-  private func hasExpired(
+  func hasExpired(
     _ header: RecordHeader, _ entry: IndexEntry, in snapshot: SnapshotState
   ) -> Bool {
     entry.flags.contains(.canExpire)
       && header.hasExpired(accessed: { snapshot.times.time(of: entry.tick) }, now: snapshot.now)
-  }
-
-  func forEach(
-    in snapshot: SnapshotState, keyPrefix prefix: RawSpan, part: Record.Part,
-    _ body: (borrowing FoundRecord) throws -> Visit
-  ) throws {
-    var entries: [IndexEntry] = []
-    for shard in 0..<HashIndex.shardCount {
-      if processMark.isForeign { throw StoreError.usedAfterFork(path: path) }
-      try snapshot.index.copyEntries(ofShard: shard, into: &entries)
-      for entry in entries {
-        let end = try snapshot.index.end(of: entry, inShard: shard)
-        guard let record = try record(of: entry, in: snapshot, part: part),
-          record.hasKey(prefix: prefix),
-          !hasExpired(record.header.extended(to: end), entry, in: snapshot)
-        else { continue }
-        if try body(FoundRecord(record: record, tick: entry.tick, end: end)) == .stop { return }
-      }
-    }
-  }
-
-  func count(in snapshot: SnapshotState) throws(StoreError) -> Int {
-    if processMark.isForeign { throw .usedAfterFork(path: path) }
-    if snapshot.index.expirableCount == 0 { return snapshot.index.count }
-    var expired = 0
-    var entries: [IndexEntry] = []
-    for shard in 0..<HashIndex.shardCount {
-      try snapshot.index.copyEntries(ofShard: shard, into: &entries)
-      for entry in entries where entry.flags.contains(.canExpire) {
-        guard let record = try record(of: entry, in: snapshot, part: .head) else { continue }
-        let end = try snapshot.index.end(of: entry, inShard: shard)
-        if hasExpired(record.header.extended(to: end), entry, in: snapshot) { expired += 1 }
-      }
-    }
-    return snapshot.index.count - expired
   }
 }

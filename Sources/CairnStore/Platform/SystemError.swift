@@ -67,6 +67,12 @@ extension StoreError {
     if case .system(let failure) = self { return SystemError.isOfMedium(failure.errorNumber) }
     return false
   }
+
+  /// Whether what was to be read is lost: it is damaged, or the medium does not give it.
+  package var isLoss: Bool {
+    if case .corrupt = self { return true }
+    return isOfMedium
+  }
 }
 
 /// Runs one system call that returns -1 on failure, again where a signal interrupts it, unless it

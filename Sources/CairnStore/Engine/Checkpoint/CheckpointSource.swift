@@ -48,10 +48,8 @@ final class CheckpointSource: ShardSource {
   func contents(ofShard number: Int) throws(StoreError) -> ShardContents {
     var contents: ShardContents
     do throws(StoreError) { contents = try file.contents(ofShard: number, in: places) } catch {
-      var isLost = error.isOfMedium
-      if case .corrupt = error { isLost = true }
       // Where entries are left out, the log alone does not tell what the rest amounts to.
-      guard isLost, !dropsEntries else { throw error }
+      guard error.isLoss, !dropsEntries else { throw error }
       log?("\(error); what it held is read from the log")
       return try rebuiltContents(ofShard: number)
     }

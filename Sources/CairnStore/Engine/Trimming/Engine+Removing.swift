@@ -169,9 +169,7 @@ extension Engine {
     do {
       return try Record(in: segment, at: segment.offset(of: location), part: .head)
     } catch {
-      var isLost = error.isOfMedium
-      if case .corrupt = error { isLost = true }
-      guard isLost else { throw error }
+      guard error.isLoss else { throw error }
       removal.noteDamaged(location)
       return nil
     }
