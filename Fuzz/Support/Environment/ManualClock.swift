@@ -16,8 +16,17 @@ package final class ManualClock: WallClock {
     Timestamp(millisecondsSinceEpoch: milliseconds.load(ordering: .sequentiallyConsistent))
   }
 
+  /// Of threads that do so at once, none sets the clock back.
   package func advance(by duration: Duration) {
-    set(now().advanced(by: duration))
+    var old = now()
+    while true {
+      let (isExchanged, found) = milliseconds.compareExchange(
+        expected: old.millisecondsSinceEpoch,
+        desired: old.advanced(by: duration).millisecondsSinceEpoch,
+        ordering: .sequentiallyConsistent)
+      if isExchanged { return }
+      old = Timestamp(millisecondsSinceEpoch: found)
+    }
   }
 
   package func set(_ time: Timestamp) {

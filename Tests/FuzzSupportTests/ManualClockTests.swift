@@ -1,0 +1,24 @@
+import CairnStore
+import Dispatch
+import FuzzSupport
+import Testing
+
+@Suite("A clock that is told the time")
+struct ManualClockTests {
+  /// What one thread had added was taken back by another, so that the clock went back for a third.
+  @Test("Many threads that let time pass at once lose none of it")
+  func advancing() {
+    let clock = ManualClock()
+    DispatchQueue.concurrentPerform(iterations: 4) { _ in
+      for _ in 0..<100_000 { clock.advance(by: .milliseconds(1)) }
+    }
+    #expect(clock.now() == ManualClock.start.advanced(by: .seconds(400)))
+  }
+
+  @Test("It goes no further than time does")
+  func limits() {
+    let clock = ManualClock(.distantFuture)
+    clock.advance(by: .seconds(1))
+    #expect(clock.now() == .distantFuture)
+  }
+}
