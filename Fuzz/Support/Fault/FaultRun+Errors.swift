@@ -122,7 +122,7 @@ extension FaultRun {
     }
   }
 
-  private static func mayBeHidden(_ failure: FaultInjector.Failure) -> Bool {
+  static func mayBeHidden(_ failure: FaultInjector.Failure) -> Bool {
     let name = String(failure.name)
     // A store does without a checkpoint that cannot be written or read.
     if FileName.isCheckpoint(name) { return true }
