@@ -3,12 +3,16 @@ import FuzzSupport
 import Glibc
 
 extension GoldenStore {
-  /// Where a compaction was when its process died.
+  /// Where a compaction or a backup was when its process died.
   package enum Moment: String {
     /// Its output is named and not yet part of the log.
     case compacting
     /// Its output is part of the log, and what it replaces is still there.
     case compacted
+    /// A segment is compacted by pieces, the last of which the manifest does not list any more.
+    case cut
+    /// All of a backup is there but its manifest.
+    case copying
   }
 
   /// What the stores of interrupted compactions hold besides.
@@ -22,7 +26,7 @@ extension GoldenStore {
   package static let keysOfHalfBatch = ["half a batch", "the other half"]
 
   /// Writes one whose process died in a compaction, while the log went on in two open segments and ended with half
-  /// a batch.
+  /// a batch; or in one by pieces, or the copy that a backup had made so far.
   static func writeInterrupted(path: String, at moment: Moment) throws {
     let disk = SimulatedDisk()
     let process = SimulatedProcess.start(on: disk, seed: 1)
@@ -33,8 +37,22 @@ extension GoldenStore {
     var image: SimulatedDisk?
     var isWritten = false
     var synced: Set<String> = []
+    let copy = "/copy"
+    var lengths: [SegmentID: Int] = [:]
     process.fileSystem.intervene = { [fileSystem = process.fileSystem] call in
       let name = fileSystem.currentPath?.split(separator: "/").last.map(String.init) ?? ""
+      if moment == .copying {
+        if disk.contents(of: "\(copy)/\(FileName.unfinishedCopy)") != nil { image = disk.settled() }
+        return nil
+      }
+      if moment == .cut {
+        for segment in manifest(on: disk)?.sealedSegments ?? [] {
+          let length = lengths[segment.id] ?? segment.byteCount
+          lengths[segment.id] = length
+          if segment.byteCount < length { image = disk.settled() }
+        }
+        return image == nil ? nil : .die
+      }
       guard image == nil, FileName.isSegment(name) else { return nil }
       if call == .synchronize, !known.contains(name) { synced.insert(name) }
       // The first is what the log goes on in, the second what is copied.
@@ -46,16 +64,26 @@ extension GoldenStore {
       if call == .unlink, known.contains(name), moment == .compacted { image = disk.settled() }
       return image == nil ? nil : .die
     }
-    _ = try? store.compact()
-    guard let image else { fail("no compaction came so far") }
+    switch moment {
+    case .compacting, .compacted: _ = try? store.compact()
+    case .cut: try? store.compactByPieces(of: 4000)
+    case .copying: _ = try? store.backup(to: copy)
+    }
+    guard let image else { fail("it did not come so far") }
+    let source = moment == .copying ? copy : SimulatedProcess.path
     require(unsafe mkdir(path, 0o700) == 0, "mkdir")
-    for name in image.names(at: SimulatedProcess.path) {
-      guard var bytes = image.contents(of: "\(SimulatedProcess.path)/\(name)") else { continue }
+    for name in image.names(at: source) {
+      guard var bytes = image.contents(of: "\(source)/\(name)") else { continue }
       if let last = bytes.firstRange(of: Array(keysOfHalfBatch[1].utf8)) {
         for index in last.upperBound..<min(bytes.count, last.upperBound + 600) { bytes[index] = 0 }
       }
       try write(bytes, to: "\(path)/\(name)")
     }
+  }
+
+  private static func manifest(on disk: SimulatedDisk) -> Manifest? {
+    let bytes = disk.contents(of: "\(SimulatedProcess.path)/\(FileName.manifest)") ?? []
+    return try? bytes.withSpan { bytes throws(StoreError) in try Manifest(decoding: bytes) }
   }
 
   private static func writeMeanwhile(to store: Store) throws {

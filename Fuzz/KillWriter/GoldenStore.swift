@@ -53,18 +53,38 @@ package enum GoldenStore {
     "before all was removed", "removed", "expired", "removed in a batch",
   ]
 
+  /// How a session left a store.
+  package enum End: String {
+    /// It was closed.
+    case closed
+    /// Its process died.
+    case killed
+    /// It was closed, and the process of the next died, which had gone on in the same segment.
+    case resumed
+  }
+
+  /// What a store that was resumed holds besides.
+  package static let entriesAfterwards = ["after a close": Expected(byteCount: 200)]
+
   /// Writes one.
-  static func write(path: String, isClosed: Bool) throws {
+  static func write(path: String, _ moment: End) throws {
     var store = try Store(path: path, configuration: goldenConfiguration)
     try begin(store)
-    if !isClosed {
+    if moment == .killed {
       // A checkpoint, and what came after it.
       try store.close()
       store = try Store(path: path, configuration: goldenConfiguration)
     }
     try end(store)
     try store.sync()
-    if isClosed { try store.close() } else { _exit(0) }
+    if moment == .killed { _exit(0) }
+    try store.close()
+    if moment == .closed { return }
+    store = try Store(path: path, configuration: goldenConfiguration)
+    for (key, expected) in entriesAfterwards {
+      try store.setValue(value(key, byteCount: expected.byteCount), forKey: key)
+    }
+    _exit(0)
   }
 
   static var goldenConfiguration: StoreConfiguration {

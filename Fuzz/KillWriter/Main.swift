@@ -32,9 +32,13 @@ enum KillWriter {
           path: path, timersRun: numbers.first == 1)
       case "fill": try Situations.fill(path: path)
       case "golden-interrupted":
-        let isAfter = numbers.first == 1
-        try GoldenStore.writeInterrupted(path: path, at: isAfter ? .compacted : .compacting)
-      case "golden": try GoldenStore.write(path: path, isClosed: numbers.first == 1)
+        let name = arguments.dropFirst(3).first ?? ""
+        guard let moment = GoldenStore.Moment(rawValue: name) else { fail("no moment \(name)") }
+        try GoldenStore.writeInterrupted(path: path, at: moment)
+      case "golden":
+        let name = arguments.dropFirst(3).first ?? ""
+        guard let end = GoldenStore.End(rawValue: name) else { fail("no end \(name)") }
+        try GoldenStore.write(path: path, end)
       case "golden-cache": try GoldenCache.write(path: path)
       case "thread-limit": try Situations.threadLimit(path: path)
       default: fail("no mode \(arguments[1])")

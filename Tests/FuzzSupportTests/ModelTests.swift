@@ -42,14 +42,14 @@ struct ModelTests {
   }
 
   @Test("A crash may leave any part of a trim by the time of writing")
-  func trimWritten() throws {
+  func trimOlder() throws {
     let (store, state) = try fill()
     clock.advance(by: .seconds(2))
     var later = state
     let key = OperationGenerator.keys[5]
     later.write(ModelEntry(value: [1]), to: key, at: clock.now())
     try store.setValue([1], forKey: key)
-    let operation = Operation.trimWritten(olderThan: .seconds(1), .process)
+    let operation = Operation.trimOlder(than: .seconds(1), by: .write, .process)
     let steps = operation.steps(from: later, now: clock.now())
     #expect(steps.count == 31)
     _ = try operation.perform(on: store, holding: later, now: clock.now())
@@ -57,6 +57,32 @@ struct ModelTests {
     let contents = try StoreContents(of: store, now: clock.now())
     #expect(contents.match(steps.suffix(1)) != nil)
     #expect(contents.match([later] + steps.dropLast()) == nil)
+    process.kill()
+  }
+
+  @Test("A trim by access spares what was read, takes what was not, and may take what nobody knows")
+  func trimUnused() throws {
+    var (store, state) = try fill()
+    clock.advance(by: .seconds(100))
+    let (read, unknown) = (OperationGenerator.keys[2], OperationGenerator.keys[4])
+    _ = try store.value(forKey: read)
+    state.read(read, at: clock.now())
+    state[unknown]?.accessed = nil
+    let operation = Operation.trimOlder(than: .seconds(50), by: .access, .process)
+    let steps = operation.steps(from: state, now: clock.now())
+    #expect(steps.count == 31)
+    #expect(state.unused(for: .seconds(50), now: clock.now()).count == 4)
+    func taken() throws -> Int {
+      try operation.taken(
+        of: steps, from: state, in: store, limits: ModelLimits(), now: clock.now()
+      ).count
+    }
+    // Nothing has been done yet.
+    #expect(throws: FuzzFailure.self) { try taken() }
+    _ = try operation.perform(on: store, holding: state, now: clock.now())
+    #expect(try taken() == 31)
+    try store.removeValue(forKey: read)
+    #expect(throws: FuzzFailure.self) { try taken() }
     process.kill()
   }
 }

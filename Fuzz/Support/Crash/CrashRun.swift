@@ -95,7 +95,10 @@ package final class CrashRun<Choices: ChoiceSource> {
     hasFailedSync = false
     var isAlone = choices.once(in: 2) || configuration.liveByteLimit != nil
     // How far these come is only known once they are done.
-    if case .trimBytes = operation { isAlone = true }
+    switch operation {
+    case .trimBytes, .trimOlder(_, .access, _): isAlone = true
+    default: break
+    }
     var diesAfterSwitch = choices.once(in: 60)
     var hasSwitched = false
     process.fileSystem.intervene = { [unowned self] call in
@@ -200,7 +203,8 @@ package final class CrashRun<Choices: ChoiceSource> {
           "a compaction leaves \(statistics.deadByteCount) dead bytes: \(statistics.segments)")
       }
     case .compactByPieces: tally["compactions by pieces"] += 1
-    case .trimWritten: if !model.candidates.isEmpty { tally["trims by age"] += 1 }
+    case .trimOlder(_, let basis, _):
+      if !model.candidates.isEmpty { tally["trims by \(basis)"] += 1 }
     case .trimBytes: tally["trims to bytes"] += 1
     case .sync, .checkpoint: if !process.fileSystem.isDead { model.settle() }
     case .snapshot:

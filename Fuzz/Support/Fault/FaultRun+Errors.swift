@@ -116,7 +116,7 @@ extension FaultRun {
   private static func readsAgain(_ operation: Operation) -> Bool {
     switch operation {
     case .put, .batch, .remove, .compareAndSet, .compareAndRemove, .removeMany, .update, .extend,
-      .get, .trim, .trimBytes, .trimWritten, .removeExpired:
+      .get, .trim, .trimBytes, .trimOlder, .removeExpired:
       true
     default: false
     }

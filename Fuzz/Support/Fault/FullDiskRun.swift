@@ -77,7 +77,7 @@ package struct FullDiskRun {
     for _ in 0..<400 where refusals < 8 {
       var operation = generator.next(&choices, now: clock.now())
       switch operation {
-      case .reopen, .removeAll, .removeMany, .trim, .trimBytes, .trimWritten, .removeExpired:
+      case .reopen, .removeAll, .removeMany, .trim, .trimBytes, .trimOlder, .removeExpired:
         continue
       case .remove, .compareAndRemove, .update: if !hasReserve { continue }
       default: break

@@ -52,9 +52,22 @@ extension ModelState {
       })
   }
 
-  /// The keys of what was written before a time and has not expired.
-  func victims(writtenBefore time: Timestamp, now: Timestamp) -> [[UInt8]] {
-    keysByRecency(now: now).filter { key in self[key]?.written.map { $0 < time } ?? false }
+  /// The keys of what was written longer ago and has not expired; by access those that may go for it, since when
+  /// that was is known within 1 %, and not always.
+  func victims(olderThan age: Duration, by basis: AgeBasis, now: Timestamp) -> [[UInt8]] {
+    let isByAccess = basis == .access
+    let age = isByAccess ? age * 49 / 50 - .milliseconds(2) : age
+    let oldest = now.advanced(by: .zero - age)
+    return keysByRecency(now: now).filter { key in
+      let time = isByAccess ? self[key]?.accessed ?? self[key]?.written : self[key]?.written
+      return time.map { $0 < oldest } ?? false
+    }
+  }
+
+  /// The keys of what is known for sure not to have been used for so long, and has not expired.
+  package func unused(for age: Duration, now: Timestamp) -> [[UInt8]] {
+    let oldest = now.advanced(by: .zero - age)
+    return keysByRecency(now: now).filter { self[$0]?.accessed.map { $0 < oldest } ?? false }
   }
 
   /// The states that removals of the keys lead to, one after the other.
@@ -89,7 +102,9 @@ extension Operation {
     var least = self.steps(from: state, now: now).count
     switch self {
     // These are exact, and keep no limits.
-    case .trim, .trimWritten: return steps
+    case .trim, .trimOlder(_, .write, _): return steps
+    case .trimOlder(let age, .access, _):
+      return try takenByAccess(olderThan: age, of: steps, from: state, in: store, now: now)
     case .trimBytes(let byteCount, _): (limit, least) = (byteCount, 0)
     default: if limits.byteCount == nil, !mayMissLimits { return steps }
     }
@@ -107,5 +122,23 @@ extension Operation {
       throw FuzzFailure("\(name) leaves \(byteCount) bytes of \(limit)")
     }
     return Array(steps.prefix(last))
+  }
+
+  /// The states that lead to what a trim by access left.
+  private func takenByAccess(
+    olderThan age: Duration, of steps: [ModelState], from state: ModelState, in store: Store,
+    now: Timestamp
+  ) throws -> [ModelState] {
+    if steps.isEmpty { return [] }
+    let contents = try StoreContents(of: store, now: now)
+    guard let last = contents.match([state] + steps) else {
+      throw FuzzFailure("\(name) leads to another state: \(contents.differences(from: state))")
+    }
+    if let key = state.unused(for: age, now: now).first(where: { last[$0] != nil }) {
+      throw FuzzFailure("\(name) leaves \(String(decoding: key.prefix(20), as: UTF8.self))")
+    }
+    // Those on the way have all that is left, and the last comes last.
+    return steps.filter { step in last.keys.allSatisfy { step[$0] != nil } }
+      .sorted { $0.count > $1.count }
   }
 }

@@ -14,6 +14,8 @@ package struct ModelEntry: Equatable {
   package var version: UInt64?
   /// Grows with each read and write of the store: the order of recency.
   package var access: UInt64 = 0
+  /// When that was, as far as the process knows for sure that has the store open.
+  package var accessed: Timestamp?
 
   package init(value: [UInt8]) { self.value = value }
 
@@ -40,6 +42,7 @@ extension ModelState {
     let access = nextAccess
     self[key] = entry?.written(at: now)
     self[key]?.access = access
+    self[key]?.accessed = now
   }
 
   /// A read of the key, which is no write: a crash forgets it.
@@ -47,10 +50,12 @@ extension ModelState {
     guard let entry = self[key], !entry.hasExpired(now) else { return }
     let access = nextAccess
     self[key]?.access = access
+    self[key]?.accessed = now
   }
 
   /// Takes the order of recency from the store.
   package mutating func order(by keysByRecency: [[UInt8]]) {
+    for key in keys { self[key]?.accessed = nil }
     for (rank, key) in keysByRecency.enumerated() { self[key]?.access = UInt64(rank + 1) }
   }
 

@@ -92,14 +92,16 @@ extension Operation {
       if summary.count > most {
         throw FuzzFailure("\(name) removes \(summary.count) instead of \(most) at most")
       }
-    case .trimWritten(let age, _):
-      let victims = state.victims(writtenBefore: now.advanced(by: .zero - age), now: now)
+    case .trimOlder(let age, let basis, _):
+      let victims = state.victims(olderThan: age, by: basis, now: now)
       if victims.count > Self.victimLimit { break }
+      let least = basis == .write ? victims.count : state.unused(for: age, now: now).count
       let expiredCount = state.values.count { $0.hasExpired(now) }
-      let summary = try store.trim(olderThan: age, by: .write, durability: given)
+      let summary = try store.trim(olderThan: age, by: basis, durability: given)
       if summary.damagedCount > 0, hasMisread() { throw SparedEntries() }
-      guard (victims.count...victims.count + expiredCount).contains(summary.count) else {
-        throw FuzzFailure("\(name) removes \(summary.count) instead of \(victims.count)")
+      guard (least...victims.count + expiredCount).contains(summary.count) else {
+        throw FuzzFailure(
+          "\(name) removes \(summary.count) instead of \(least) to \(victims.count)")
       }
     case .trim(let count, _):
       let victims = state.victims(trimmingTo: count, now: now)

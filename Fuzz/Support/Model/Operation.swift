@@ -21,8 +21,8 @@ package enum Operation {
   case removeAll
   case trim(toCount: Int, Durability)
   case trimBytes(to: Int, Durability)
-  /// Removes what was written longer ago.
-  case trimWritten(olderThan: Duration, Durability)
+  /// Removes what was written, or used, longer ago.
+  case trimOlder(than: Duration, by: AgeBasis, Durability)
   case removeExpired(Durability)
   /// Gives back space, which nobody can see.
   case compact
@@ -64,7 +64,8 @@ package enum Operation {
       return state.removing(state.victims(trimmingTo: count, now: now)[...])
     case .trimBytes(let byteCount, _):
       return state.removing(state.victims(trimmingToBytes: byteCount, now: now)[...])
-    case .trimWritten(let age, _): return stepsByAge(age, from: state, now: now)
+    case .trimOlder(let age, let basis, _):
+      return stepsByAge(age, by: basis, from: state, now: now)
     case .removeMany(let keys, _):
       var seen: Set<[UInt8]> = []
       let present = keys.filter {
@@ -82,9 +83,9 @@ package enum Operation {
   /// A trim by age goes by parts of the index, whose order only the store knows: a crash may leave any part of
   /// it done.
   private func stepsByAge(
-    _ age: Duration, from state: ModelState, now: Timestamp
+    _ age: Duration, by basis: AgeBasis, from state: ModelState, now: Timestamp
   ) -> [ModelState] {
-    let victims = state.victims(writtenBefore: now.advanced(by: .zero - age), now: now)
+    let victims = state.victims(olderThan: age, by: basis, now: now)
     if victims.isEmpty || victims.count > Self.victimLimit { return [] }
     return (1..<(1 << victims.count)).map { parts in
       var next = state
@@ -94,7 +95,7 @@ package enum Operation {
   }
 
   /// A trim by age that would remove more is not done: the states that a crash may leave would be too many.
-  static let victimLimit = 5
+  static let victimLimit = 7
 
   private func step(from state: ModelState, now: Timestamp) -> ModelState? {
     var next = state
@@ -121,7 +122,7 @@ package enum Operation {
       for change in changes { next.write(change.entry, to: change.key, at: now) }
     case .removeAll:
       next = [:]
-    case .compareAndSet, .compareAndRemove, .removeMany, .trim, .trimBytes, .trimWritten,
+    case .compareAndSet, .compareAndRemove, .removeMany, .trim, .trimBytes, .trimOlder,
       .removeExpired, .compact, .compactByPieces, .sync, .wait, .runJobs, .get, .checkpoint,
       .snapshot, .backup, .reopen:
       return nil
@@ -145,7 +146,7 @@ package enum Operation {
       case .removeAll: "a removal of all"
       case .trim(let count, _): "a trim to \(count)"
       case .trimBytes(let byteCount, _): "a trim to \(byteCount) bytes"
-      case .trimWritten(let age, _): "a trim of what is older than \(age)"
+      case .trimOlder(let age, let basis, _): "a trim of what is older than \(age) by \(basis)"
       case .removeExpired: "a removal of the expired"
       case .compact: "a compaction"
       case .compactByPieces(let byteCount): "a compaction by pieces of \(byteCount)"
@@ -171,7 +172,7 @@ package enum Operation {
   /// Whether it is many writes, some of which may have happened where it throws.
   package var isGradual: Bool {
     switch self {
-    case .removeMany, .trim, .trimBytes, .trimWritten: true
+    case .removeMany, .trim, .trimBytes, .trimOlder: true
     default: false
     }
   }
@@ -182,7 +183,7 @@ package enum Operation {
       .compareAndSet(_, _, _, let durability), .extend(_, _, let durability),
       .compareAndRemove(_, _, let durability), .removeMany(_, let durability),
       .update(_, _, let durability), .trim(_, let durability), .trimBytes(_, let durability),
-      .trimWritten(_, let durability), .removeExpired(let durability):
+      .trimOlder(_, _, let durability), .removeExpired(let durability):
       durability
     default: nil
     }

@@ -95,7 +95,9 @@ package struct OperationGenerator {
       case 2: return .trimBytes(to: 50 << choices.below(11), durability(&choices))
       case 3..<5:
         // Little time passes in a workload.
-        return .trimWritten(olderThan: .milliseconds(choices.below(1500)), durability(&choices))
+        return .trimOlder(
+          than: .milliseconds(1 << choices.below(12)), by: choices.once(in: 2) ? .write : .access,
+          durability(&choices))
       default: return .trim(toCount: choices.below(10), durability(&choices))
       }
     case 93..<95: return .get(key: key)

@@ -32,6 +32,8 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
     case unreadable
     /// Records of an atomic batch are missing at the end of the log, where it may never have been applied.
     case unfinishedBatch
+    /// The manifest is missing since a backup, or a salvage, to this directory did not come to its end.
+    case unfinishedCopy
 
     /// The cause in words, which later versions may put otherwise; `rawValue` stays as it is.
     public var description: String {
@@ -50,9 +52,18 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
       case .unlistedFile: "the manifest does not know the file"
       case .unsafeFile: "the file is a link, a device or another user's"
       case .unreadable: "the bytes cannot be read"
+      case .unfinishedCopy:
+        "the file is missing: a copy of a store was being made here, and is unfinished"
       case .unfinishedBatch: "an atomic batch at the end of the log may never have been applied"
       }
     }
+  }
+
+  /// Of a directory that holds files of a store and no manifest.
+  static func ofMissingManifest(among names: [String]) -> Corruption {
+    let isCopy = names.contains(FileName.unfinishedCopy)
+    return Corruption(
+      file: FileName.manifest, offset: 0, cause: isCopy ? .unfinishedCopy : .missingFile)
   }
 
   /// The store's directory, as it was given, in an error; `nil` in a report, which is of one store.

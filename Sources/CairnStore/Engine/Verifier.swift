@@ -30,7 +30,7 @@ struct Verifier: ~Copyable {
       guard names.contains(where: { FileName.identifier(in: $0) != nil }) else {
         throw .noStore(path: path)
       }
-      report.errors.append(Corruption(file: FileName.manifest, offset: 0, cause: .missingFile))
+      report.errors.append(.ofMissingManifest(among: names))
       return report
     }
     guard let lockFile else { throw .notAStore(path: path, reason: "it has no file LOCK") }

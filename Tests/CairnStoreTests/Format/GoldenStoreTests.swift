@@ -7,7 +7,9 @@ import Testing
 @Suite("Golden stores")
 struct GoldenStoreTests {
   /// Version, a hyphen, and how the store was left.
-  static let names = ["1.0-closed", "1.0-killed", "1.0-compacting", "1.0-compacted"]
+  static let names = [
+    "1.0-closed", "1.0-killed", "1.0-resumed", "1.0-compacting", "1.0-compacted", "1.0-cut",
+  ]
 
   /// A copy, with the rights that a store has.
   private func copy(_ name: String) throws -> TemporaryDirectory {
@@ -28,9 +30,13 @@ struct GoldenStoreTests {
   }
 
   private func expected(_ name: String) -> [String: GoldenStore.Expected] {
-    GoldenStore.Moment(rawValue: String(name.dropFirst(4))) == nil
-      ? GoldenStore.entries
-      : GoldenStore.entries.merging(GoldenStore.entriesMeanwhile) { first, _ in first }
+    let more: [String: GoldenStore.Expected] =
+      switch name.dropFirst(4) {
+      case "compacting", "compacted": GoldenStore.entriesMeanwhile
+      case "resumed": GoldenStore.entriesAfterwards
+      default: [:]
+      }
+    return GoldenStore.entries.merging(more) { first, _ in first }
   }
 
   private func check(_ store: Store, _ name: String) throws {
@@ -98,6 +104,26 @@ struct GoldenStoreTests {
       Set(found.keys).subtracting(["before all was removed"]) == Set(expected(name).keys))
   }
 
+  @Test("What was left of a backup is refused as what it is, and left alone")
+  func unfinishedCopy() throws {
+    let directory = try copy("1.0-copying")
+    let before = try Image(of: directory.store)
+    #expect(before.files["UNFINISHED-COPY"] != nil)
+    for readOnly in [false, true] {
+      let error = #expect(throws: StoreError.self) {
+        _ = try Store(directory.store, readOnly: readOnly)
+      }
+      let text = error.map { "\($0)" } ?? ""
+      #expect(text.contains("unfinished"), "\(text)")
+    }
+    let report = try Store.verify(path: directory.store)
+    #expect(report.errors.map(\.cause) == [.unfinishedCopy])
+    #expect(try Image(of: directory.store) == before)
+    // All is there but the manifest, and a salvage needs none.
+    _ = try Store.salvage(path: directory.store, to: directory("salvaged"))
+    try check(try Store(directory("salvaged")), "1.0-closed")
+  }
+
   @Test("Each has every kind of file and of record", arguments: names)
   func kinds(name: String) throws {
     let directory = try copy(name)
@@ -109,12 +135,22 @@ struct GoldenStoreTests {
     let records = try image.segmentNames.flatMap { try image.records(in: $0) }
     #expect(Set(records.map(\.header.kind)) == [.put, .tombstone, .extension, .roll])
     let manifest = try image.manifest
-    switch GoldenStore.Moment(rawValue: String(name.dropFirst(4))) {
-    case .compacting:
+    switch name.dropFirst(4) {
+    case "compacting":
       #expect(manifest.openSegments.count == 2)
       #expect(!manifest.pendingIDs.isEmpty)
-    case .compacted: #expect(!manifest.retiredIDs.isEmpty)
-    case nil: break
+    case "compacted": #expect(!manifest.retiredIDs.isEmpty)
+    case "resumed":
+      #expect(!manifest.isClean)
+      #expect(manifest.openSegments.contains { $0.byteCount > 0 })
+    case "cut":
+      // What was cut off is still in the file.
+      let cut = manifest.sealedSegments.filter { segment in
+        let bytes = image.files[FileName.segment(segment.id)] ?? []
+        return bytes[min(segment.byteCount, bytes.count)...].contains { $0 != 0 }
+      }
+      #expect(cut.count == 1)
+    default: break
     }
     let flags = records.reduce(into: RecordFlags()) { $0.formUnion($1.header.flags) }
     #expect(flags == .known)

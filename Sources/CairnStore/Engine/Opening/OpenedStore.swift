@@ -120,7 +120,7 @@ struct OpenedStore {
     if names.contains(FileName.manifest) { return }
     if names.contains(where: { FileName.identifier(in: $0) != nil }) {
       // Never made anew over data.
-      throw .corrupt(Corruption(file: FileName.manifest, offset: 0, cause: .missingFile))
+      throw .corrupt(.ofMissingManifest(among: names))
     }
     if let other = names.first(where: { $0 != FileName.lock && $0 != FileName.newManifest }) {
       throw .notAStore(path: directory.path, reason: "it holds \(other) and no MANIFEST")
