@@ -11,7 +11,7 @@ extension DiskCache: Loading {
   /// However many ask for a key at the same time, it is loaded once; all that is said of
   /// `MemoryCache.value(forKey:orLoad:)` holds here. A value that another version of the program has written,
   /// and this one cannot decode or knows by another tag, is removed and loaded anew, whatever the policies
-  /// of the configuration say of a read. A value that cannot be written to disk is handed out
+  /// of the configuration say of a read; so is one that is damaged on disk, and the log tells of it. A value that cannot be written to disk is handed out
   /// all the same; the log tells why, and `loadStatistics` counts it.
   ///
   /// - Parameters:

@@ -277,8 +277,8 @@ extension DiskCache {
     try drop(key, version: version, error)
   }
 
-  /// Calls `read`; where that throws since the value cannot be made sense of, it is none, and is removed,
-  /// whatever the policy: who asks can make it anew. Where it cannot be removed, the log tells why.
+  /// Calls `read`; where that throws since the value cannot be made sense of, or is damaged, it is none, and is
+  /// removed, whatever the policy: who asks can make it anew. Where it cannot be removed, the log tells why.
   ///
   /// - Parameter counts: whether it is a miss.
   @usableFromInline
@@ -286,9 +286,11 @@ extension DiskCache {
     _ key: Key, counts: Bool = true, _ read: () throws(CacheError) -> Result?
   ) throws(CacheError) -> Result? {
     do throws(CacheError) { return try read() } catch {
-      let version: UInt64
+      // Of what is damaged it is not known.
+      let version: UInt64?
       switch error {
       case .changedType(let found, _, _), .undecodableValue(let found, _): version = found
+      case .store(.corrupt): version = nil
       default: throw error
       }
       if counts { events.counters.misses.add() }
@@ -307,12 +309,16 @@ extension DiskCache {
     }
   }
 
+  /// Removes a value that was read in vain.
+  ///
+  /// - Parameter version: `nil` where it is damaged.
   private func drop(
-    _ key: RawSpan, version: UInt64, _ error: CacheError
+    _ key: RawSpan, version: UInt64?, _ error: CacheError
   ) throws(CacheError) {
-    // That version alone: somebody may have written a newer one meanwhile.
+    // That one alone: somebody may have written a newer one meanwhile.
     let isRemoved = try storing { () throws(StoreError) in
       if plantedInCache(.dropTakesNewValue) { return try store.removeValue(forKey: key) }
+      guard let version else { return try store.removeDamagedValue(forKey: key) }
       return try store.compareAndRemove(key, expecting: version)
     }
     if isRemoved {

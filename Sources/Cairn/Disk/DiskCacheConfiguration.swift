@@ -20,8 +20,8 @@ public struct DiskCacheConfiguration: Sendable {
   public var changedTypePolicy: UnreadableValuePolicy = .keep
 
   /// What becomes of a value that the value coder cannot decode, when it is read. Default `.keep`. Calls
-  /// that load what is missing load it anew, whatever is said here. Damaged bytes are something else: they
-  /// are always a `corrupt` error.
+  /// that load what is missing load it anew, whatever is said here. Damaged bytes are something else: to a
+  /// read they are always a `corrupt` error.
   public var undecodablePolicy: UnreadableValuePolicy = .keep
 
   /// What happens where the store is found corrupt when it is opened. Default `.refuse`.

@@ -27,7 +27,8 @@ public struct DiskCacheStatistics: Sendable, Hashable {
   public var trimEvictionCount: UInt64 = 0
   /// Reads of values that could not be decoded or had another tag, whatever became of them.
   public var undecodableCount: UInt64 = 0
-  /// Of the values that were removed, those that went since they could not be decoded.
+  /// Of the values that were removed, those that went since they could not be decoded, or were
+  /// damaged and loaded anew.
   public var dropCount: UInt64 = 0
   /// Reads and writes through subscripts that failed.
   public var subscriptFailureCount: UInt64 = 0

@@ -23,6 +23,13 @@ extension Store {
     }
   }
 
+  /// Removes the value of a key if it is damaged: that one alone, and none that was written meanwhile.
+  ///
+  /// - Returns: whether it was, and is removed.
+  package func removeDamagedValue(forKey key: RawSpan) throws(StoreError) -> Bool {
+    try engine.removeDamagedValue(forKey: key)
+  }
+
   /// Sets the value of a key; as the public form.
   package func setValue(
     _ value: RawSpan, forKey key: RawSpan, attributes: EntryAttributes, durability: Durability?

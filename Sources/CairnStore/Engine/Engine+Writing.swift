@@ -21,6 +21,8 @@ extension Engine {
     case version(SequenceNumber)
     /// Absent, and still wanted, which is asked under the appender's lock.
     case absentAndWanted(@Sendable () -> Bool)
+    /// There, and its record's head cannot be read.
+    case unreadable
   }
 
   // MARK: Single writes
@@ -129,11 +131,18 @@ extension Engine {
   package func removeValue(
     forKey key: RawSpan, expecting version: SequenceNumber?, durability: Durability?
   ) throws(StoreError) -> Bool {
+    try removeValue(
+      forKey: key, expecting: version.map { .version($0) } ?? .anything, durability: durability)
+  }
+
+  func removeValue(
+    forKey key: RawSpan, expecting expectation: Expectation, durability: Durability?
+  ) throws(StoreError) -> Bool {
     let durability =
       durability ?? (planted(.defaultDurabilityIgnored) ? .process : configuration.durability)
-    let sequence = try remove(key, expecting: version, forSync: durability == .durable)
+    let sequence = try remove(key, expecting: expectation, forSync: durability == .durable)
     guard let sequence else {
-      if version == nil { try commitAbsence(durability) }
+      if case .anything = expectation { try commitAbsence(durability) }
       return false
     }
     // A store may have been opened with a lower limit than it had.
@@ -144,11 +153,10 @@ extension Engine {
 
   /// Removes the key's value if it is as expected, and returns the tombstone's version.
   func remove(
-    _ key: RawSpan, expecting version: SequenceNumber?, forSync: Bool
+    _ key: RawSpan, expecting expectation: Expectation, forSync: Bool
   ) throws(StoreError) -> SequenceNumber? {
     try checkWritable()
     let template = try limits.tombstoneHeader(key: key)
-    let expectation = version.map { Expectation.version($0) } ?? .anything
     let now = clock.now()
     let hash = hash.hash(key)
     func isThere(_ existing: Existing?) throws(StoreError) -> Bool {
@@ -173,6 +181,26 @@ extension Engine {
     }
     if let event { removalObserver?(event) }
     return removed
+  }
+
+  /// Removes the key's value if it is damaged, and returns whether it was.
+  package func removeDamagedValue(forKey key: RawSpan) throws(StoreError) -> Bool {
+    let version: SequenceNumber
+    do throws(StoreError) {
+      guard let found = try find(key, touch: .no, part: .head) else { return false }
+      version = found.record.sequence
+    } catch {
+      guard case .corrupt = error else { throw error }
+      return try removeValue(forKey: key, expecting: .unreadable, durability: nil)
+    }
+    do throws(StoreError) {
+      try find(key, touch: .no)?.record.checkValue()
+      return false
+    } catch {
+      guard case .corrupt = error else { throw error }
+      // What is still of that version was of it when its value was read.
+      return try removeValue(forKey: key, expecting: .version(version), durability: nil)
+    }
   }
 
   // MARK: Batches
@@ -328,7 +356,10 @@ extension Optional<Engine.Existing> {
   func mismatch(_ expectation: Engine.Expectation) throws(StoreError) -> CompareAndSetResult? {
     if case .anything = expectation { return nil }
     if planted(.expectationIgnored) { return nil }
-    if let damage = self?.damage { throw damage }
+    if let damage = self?.damage {
+      if case .unreadable = expectation { return nil }
+      throw damage
+    }
     let current = flatMap { $0.hasExpired ? nil : $0.sequence }
     switch expectation {
     case .anything: return nil
@@ -336,6 +367,7 @@ extension Optional<Engine.Existing> {
     case .version(let version): return current == version ? nil : .mismatch(current: current)
     case .absentAndWanted(let isWanted):
       return current == nil && isWanted() ? nil : .mismatch(current: current)
+    case .unreadable: return .mismatch(current: current)
     }
   }
 }

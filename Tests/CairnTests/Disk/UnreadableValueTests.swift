@@ -210,20 +210,94 @@ struct UnreadableValueTests {
     #expect(try new.count() == (policy == .keep ? 10 : 5))
   }
 
-  @Test("A damaged value is an error whatever the policy, and never dropped")
-  func damaged() throws {
-    do {
-      let cache = try cache(tag: 0)
-      try cache.setValue(String(repeating: "x", count: 2000), forKey: "key")
-      try cache.setValue("sound", forKey: "other")
-      try cache.close()
-    }
+  /// What is damaged of a record.
+  enum Part: CaseIterable { case value, head }
+
+  /// Leaves a cache in which "key" is damaged and "other" is not.
+  private func damage(_ part: Part) throws {
+    let cache = try cache(tag: 0)
+    try cache.setValue(String(repeating: "x", count: 2000), forKey: "key")
+    try cache.setValue("sound", forKey: "other")
+    try cache.close()
+    // So that the next open need not read the log.
+    let store = try scene.store()
+    try store.checkpoint()
+    try store.close()
     let segment = try #require(
       try FileManager.default.contentsOfDirectory(atPath: scene.path)
         .first { FileName.isSegment($0) })
     let bytes = try Data(contentsOf: URL(filePath: scene.path + "/" + segment))
     let place = try #require(bytes.range(of: Data(repeating: 0x78, count: 100)))
-    try damage(scene.path + "/" + segment, at: place.lowerBound + 50)
+    let offset = place.lowerBound + (part == .value ? 50 : -20)
+    try CairnTests.damage(scene.path + "/" + segment, at: offset)
+  }
+
+  @Test(
+    "What is damaged is loaded anew by a call that can, and then stays; the log tells of it",
+    arguments: Part.allCases, [true, false])
+  func damagedLoaded(part: Part, inMemoryToo: Bool) async throws {
+    try damage(part)
+    let log = Record<String>()
+    var configuration = DiskCacheConfiguration.unlimited
+    configuration.store.log = { log.add($0) }
+    if inMemoryToo {
+      let cache = try TieredCache(
+        path: scene.path,
+        configuration: TieredCacheConfiguration(
+          memory: MemoryCacheConfiguration(countLimit: 10, costLimit: nil), disk: configuration),
+        keyCoder: .string, valueCoder: coder(tag: 0))
+      try await checkHealing(cache)
+      #expect(try cache.statistics().disk.dropCount == 1)
+      cache.memory.removeAll()
+      #expect(try cache.value(forKey: "key") == "anew")
+      try cache.close()
+    } else {
+      let cache = try DiskCache(
+        path: scene.path, configuration: configuration, keyCoder: .string,
+        valueCoder: coder(tag: 0))
+      try await checkHealing(cache)
+      #expect(try cache.statistics().dropCount == 1)
+      try cache.close()
+    }
+    let drops = log.all.filter { $0.contains("removed: ") }
+    #expect(drops.count == 1 && drops[0].contains("corrupt"), "\(log.all)")
+    let cache = try cache(tag: 0)
+    #expect(try cache.value(forKey: "key") == "anew")
+    #expect(try cache.value(forKey: "other") == "sound")
+  }
+
+  private func checkHealing(_ cache: some Loading<String, String>) async throws {
+    let isCorrupt = { (error: any Error) -> Bool in
+      if case .store(.corrupt)? = error as? CacheError { true } else { false }
+    }
+    #expect(performing: { _ = try cache.value(forKey: "key") }, throws: isCorrupt)
+    #expect(try await cache.value(forKey: "key") { "anew" } == "anew")
+    #expect(try cache.value(forKey: "key") == "anew")
+    #expect(try await cache.value(forKey: "key") { "not asked for" } == "anew")
+  }
+
+  @Test(
+    "What was written in the place of what is damaged is not taken for it", arguments: Part.allCases
+  )
+  func writtenMeanwhile(part: Part) throws {
+    try damage(part)
+    let store = try scene.store()
+    func removeDamaged(_ key: String) throws -> Bool {
+      try Array(key.utf8).withBytes { (key) throws(StoreError) in
+        try store.removeDamagedValue(forKey: key)
+      }
+    }
+    #expect(try !removeDamaged("other"))
+    #expect(try !removeDamaged("never there"))
+    try store.setValue("new", forKey: "key")
+    #expect(try !removeDamaged("key"))
+    #expect(try store.count() == 2)
+    try store.close()
+  }
+
+  @Test("A damaged value is an error to a read whatever the policy, and never dropped by one")
+  func damaged() throws {
+    try damage(.value)
     let cache = try cache(tag: 0, .drop)
     for _ in 0..<2 {
       let error = #expect(throws: CacheError.self) { try cache.value(forKey: "key") }

@@ -15,7 +15,7 @@ extension Engine {
   /// Removes a key, as one write; `finish` waits for all of them.
   @usableFromInline
   package func remove(_ key: RawSpan, in removal: inout KeyRemoval) throws(StoreError) {
-    if let sequence = try remove(key, expecting: nil, forSync: false) {
+    if let sequence = try remove(key, expecting: .anything, forSync: false) {
       removal.noteRemoved(sequence: sequence)
     } else {
       removal.noteAbsent()
