@@ -30,6 +30,9 @@ struct CommandFailure: Error {
     self.message = message
   }
 
+  /// What to do where the directory is missing that something is to be made in.
+  static let needsParent = "the directory that it is to be made in must be there"
+
   /// The command line does not say what to do.
   static func usage(_ message: String) -> CommandFailure { CommandFailure(.usage, message) }
 
@@ -89,7 +92,7 @@ extension StoreError {
       "see whether the store's directory may be written to"
     case .durabilityUnknown, .poisoned: "look at the disk, then run cairn verify"
     case .system(let failure) where failure.advice == .parentMustExist:
-      "the directory that it is to be made in must be there"
+      CommandFailure.needsParent
     case .system(let failure) where failure.advice == .openForReading:
       "the store cannot be written to from here; get, info, keys, stats, verify, salvage, backup "
         + "and export only read it"

@@ -53,6 +53,9 @@ enum ExportCommand {
           "\(DisplayText.line(path)): the directory is not empty; give one where nothing is yet")
       }
       return root
+    } catch let error as SystemError where error.number == ENOENT {
+      let failure = CommandFailure(error, path: path)
+      throw CommandFailure(failure.status, "\(failure.message); \(CommandFailure.needsParent)")
     } catch let error as SystemError {
       throw CommandFailure(error, path: path)
     }

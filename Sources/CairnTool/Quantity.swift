@@ -15,11 +15,16 @@ enum Quantity {
     return number * (unit ?? 1)
   }
 
-  /// Reads a whole number such as `5000`, `500K` or `10M`, in units of 1024 bytes, 1024 of those, and so
-  /// on.
+  /// Reads a whole number such as `5000`, `500K`, `10m` or `2GiB`, in units of 1024 bytes, 1024 of those, and so
+  /// on. `GB` is refused, since it means other things to others.
   static func byteCount(_ text: [UInt8]) -> Int? {
-    let unit = text.last.flatMap { Array("KMGT".utf8).firstIndex(of: $0) }
-    guard let number = wholeNumber(unit == nil ? text : text.dropLast()) else { return nil }
+    let isSpelledOut = text.suffix(2).elementsEqual("iB".utf8)
+    let text = isSpelledOut ? text.dropLast(2) : text[...]
+    let unit = text.last.flatMap { last in
+      ["Kk", "Mm", "Gg", "Tt"].firstIndex { $0.utf8.contains(last) }
+    }
+    if isSpelledOut && unit == nil { return nil }
+    guard let number = wholeNumber(Array(unit == nil ? text : text.dropLast())) else { return nil }
     let (product, overflow) = number.multipliedReportingOverflow(by: 1 << (10 * ((unit ?? -1) + 1)))
     return overflow ? nil : product
   }

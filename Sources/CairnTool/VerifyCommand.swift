@@ -19,12 +19,19 @@ enum VerifyCommand {
           (
             "errors",
             .array(
-              report.errors.map { .object($0.members + [JSON.member(key: report.keys[$0])]) })
+              report.errors.map { error in
+                let isReplaced = ("isReplaced", JSON.bool(report.replaced.contains(error)))
+                return .object(
+                  error.members + [JSON.member(key: report.keys[error]), isReplaced])
+              })
           ),
         ]).text)
     } else {
       for error in report.errors.prefix(lineLimit) {
-        try console.print(error.description + ofKey(report.keys[error]))
+        let isReplaced = report.replaced.contains(error)
+        try console.print(
+          error.description + ofKey(report.keys[error])
+            + (isReplaced ? ", which was written anew or removed since" : ""))
       }
       let unlisted = report.errors.count - lineLimit
       if unlisted > 0 {
@@ -43,6 +50,11 @@ enum VerifyCommand {
       return
         "only the checkpoint is damaged: no value is lost, and an open takes longer until a program "
         + "that writes to the store has made a new one"
+    }
+    if report.errors.allSatisfy({ report.replaced.contains($0) }) {
+      return
+        "only what was written anew or removed since is damaged: no value is lost, and cairn compact "
+        + "gives such space back"
     }
     return "the store is damaged: \(places), the first in \(report.errors[0]); "
       + "cairn salvage copies what is sound into a new store"

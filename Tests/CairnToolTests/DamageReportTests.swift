@@ -36,6 +36,7 @@ struct DamageReportTests {
     let cause: String
     let key: String?
     let keyBase64: Data?
+    let isReplaced: Bool?
   }
 
   private struct Report: Decodable {
@@ -60,6 +61,18 @@ struct DamageReportTests {
     #expect(try cairn("verify", store).lines[0].hasSuffix("; key b\\x1B"))
     let errors = try #require(try report("verify", store, "--json").errors)
     #expect(errors.map(\.key) == ["b\u{1B}"])
+  }
+
+  @Test func `verify says whether a damaged value still counts`() throws {
+    #expect(try report("verify", store, "--json").errors?.map(\.isReplaced) == [false])
+    try cairn("put", store, "b\u{1B}", "another value")
+    let verified = try cairn("verify", store)
+    #expect(verified.status == 3)
+    #expect(verified.lines[0].hasSuffix("; key b\\x1B, which was written anew or removed since"))
+    #expect(verified.errors.contains("no value is lost"))
+    #expect(try report("verify", store, "--json").errors?.map(\.isReplaced) == [true])
+    try cairn("compact", store)
+    #expect(try cairn("verify", store).status == 0)
   }
 
   @Test func `salvage names the key of a damaged value`() throws {

@@ -106,7 +106,12 @@ struct ExitStatusTests {
     #expect(try cairn("verify", store).errors.contains("cairn salvage copies what is sound"))
     let copy = try cairn("backup", store, directory("other"))
     #expect(copy.errors.contains("give a path where nothing is"))
-    #expect(try cairn("put", directory("a/b"), "k", "v").errors.contains("must be there"))
+    for command in [["put", directory("a/b"), "k", "v"], ["export", store, directory("a/b")]]
+      + ["backup", "salvage"].map({ [$0, store, directory("a/b")] })
+    {
+      let outcome = try cairn(bytes: command.map { Array($0.utf8) })
+      #expect(outcome.errors.contains("must be there"), "\(command)")
+    }
     let open = try Store(path: directory("open"))
     #expect(try cairn("put", directory("open"), "k", "v").errors.contains("close it there first"))
     try open.close()

@@ -69,8 +69,14 @@ struct UsageTests {
     #expect(keys.count == 3)
     #expect(try cairn("trim", store, "--older-than", "2h").text == "removed 0 keys, 0 bytes\n")
     #expect(try cairn("trim", store, "--bytes", "4M").text == "removed 0 keys, 0 bytes\n")
+    for same in ["4m", "4MiB", "4096k", "1G", "1GiB"] {
+      #expect(
+        try cairn("trim", store, "--bytes", same).text == "removed 0 keys, 0 bytes\n", "\(same)")
+    }
     #expect(try cairn("trim", store, "--bytes", "3072K").text.hasPrefix("removed 3 keys, 3.0 MiB"))
-    for wrong in ["1x", "M", "1.5M", "99999999999999999999T", "9000000000000G", ""] {
+    for wrong in [
+      "1x", "M", "1.5M", "99999999999999999999T", "9000000000000G", "", "4MB", "4iB", "MiB",
+    ] {
       #expect(try cairn("trim", store, "--bytes", wrong).status == 2, "\(wrong)")
     }
     for wrong in ["d", "0d", "9000000000000000w", "1dd", "1 d"] {

@@ -60,6 +60,7 @@ package final class CrashRun<Choices: ChoiceSource> {
       generator.mayExpire = false
       generator.mayBeLarge = false
     }
+    generator.extendsOften = generator.mayExpire && choices.once(in: 4)
     self.cutInterval = cutInterval
     process = SimulatedProcess.start(on: disk, seed: UInt64(choices.below(1 << 30)))
     self.choices = choices

@@ -13,6 +13,8 @@ package struct OperationGenerator {
   package var mayExpire = true
   /// Whether values may be larger than a segment.
   package var mayBeLarge = true
+  /// Whether much has a lifetime, and many operations extend one, so that segments hold little else.
+  package var extendsOften = false
 
   package init() {}
 
@@ -40,8 +42,9 @@ package struct OperationGenerator {
       entry.cost = cost
       if cost % 2 == 0 { entry.idleLimit = .seconds(1_000_000 + cost) }
     }
-    if choices.once(in: 5), mayExpire {
-      entry.expires = now.advanced(by: .milliseconds(1 + choices.below(5000)))
+    if mayExpire, extendsOften ? !choices.once(in: 5) : choices.once(in: 5) {
+      let most = extendsOften ? 50_000 : 5000
+      entry.expires = now.advanced(by: .milliseconds(1 + choices.below(most)))
     }
     return entry
   }
@@ -56,6 +59,15 @@ package struct OperationGenerator {
 
   package mutating func next(_ choices: inout some ChoiceSource, now: Timestamp) -> Operation {
     let key = choices.element(of: Self.keys)
+    if extendsOften, choices.once(in: 2) {
+      switch choices.below(20) {
+      case 0: return .compact
+      case 1: return .checkpoint
+      default:
+        return .extend(
+          key: key, .milliseconds(1 + choices.below(200_000)), durability(&choices))
+      }
+    }
     switch choices.below(100) {
     case 0..<45: return .put(key: key, entry(&choices, now: now), durability(&choices))
     case 45..<48:

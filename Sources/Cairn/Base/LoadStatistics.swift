@@ -18,6 +18,16 @@ public struct LoadStatistics: Sendable, Hashable {
   public var unkeptCount: UInt64 = 0
 
   package init() {}
+
+  /// All counts with their names, for a metrics library.
+  public var metrics: [(name: String, value: UInt64)] { counters }
+
+  var counters: [Metric] {
+    [
+      ("started", startedCount), ("joined", joinedCount), ("failed", failedCount),
+      ("cancelled", cancelledCount), ("outdated", outdatedCount), ("unkept", unkeptCount),
+    ]
+  }
 }
 
 /// A value that was loaded, with how it is to be kept.

@@ -11,7 +11,8 @@ extension DiskCache: Loading {
   /// However many ask for a key at the same time, it is loaded once; all that is said of
   /// `MemoryCache.value(forKey:orLoad:)` holds here. A value that another version of the program has written,
   /// and this one cannot decode or knows by another tag, is removed and loaded anew, whatever the policies
-  /// of the configuration say of a read; so is one that is damaged on disk, and the log tells of it. A value that cannot be written to disk is handed out
+  /// of the configuration say of a read. One that is damaged on disk is replaced by what was loaded, and the log tells of
+  /// it; where the load fails it stays. A value that cannot be written to disk is handed out
   /// all the same; the log tells why, and `loadStatistics` counts it.
   ///
   /// - Parameters:
@@ -38,8 +39,8 @@ extension DiskCache: Loading {
   ) async throws -> Value {
     let found = try orDropped(key) { () throws(CacheError) in try value(forKey: key) }
     if let found { return found }
-    return try await loadValue(forKey: key, load) { [self] in
-      try orDropped(key, counts: false) { () throws(CacheError) in
+    return try await loadValue(forKey: key, load) { [self] noteDamage in
+      try orDropped(key, counts: false, noteDamage: noteDamage) { () throws(CacheError) in
         try fetch(key, counts: false) { (record) throws(CacheError) in try decode(record) }
       }
     } keep: { [events] (_, write) throws(CacheError) in
@@ -55,18 +56,24 @@ extension DiskCache: Loading {
   /// Waits for a value that is loaded.
   ///
   /// - Parameters:
-  ///   - found: looks once more.
+  ///   - found: looks once more, and tells of a value that is damaged.
   ///   - keep: keeps a value by means of `write`, and tells whether it was to be kept.
   func loadValue(
     forKey key: Key, _ load: @escaping @Sendable () async throws -> Loaded<Value>,
-    found: @escaping @Sendable () throws -> Value?,
+    found: @escaping @Sendable (_ noteDamage: (CacheError) -> Void) throws -> Value?,
     keep:
       @escaping @Sendable (_ loaded: Loaded<Value>, _ write: LoadedWrite) throws(CacheError)
       -> Bool
   ) async throws -> Value {
-    try await flights.value(forKey: try bytes(of: key), found: found) { [self] flight in
+    let damage = Lock<CacheError?>(nil)
+    return try await flights.value(forKey: try bytes(of: key)) {
+      try found { error in damage.withLock { $0 = error } }
+    } load: { [self] flight in
       let loaded = try await load()
       do throws(CacheError) {
+        if let damage = damage.withLock({ $0 }) {
+          try keyCoder.encode(key) { (key) throws(CacheError) in try dropDamaged(key, damage) }
+        }
         let isKept = try flights.keeping { () throws(CacheError) in
           try keep(loaded) { () throws(CacheError) in try write(loaded, forKey: key, flight) }
         }

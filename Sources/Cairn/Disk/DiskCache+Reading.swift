@@ -277,20 +277,26 @@ extension DiskCache {
     try drop(key, version: version, error)
   }
 
-  /// Calls `read`; where that throws since the value cannot be made sense of, or is damaged, it is none, and is
-  /// removed, whatever the policy: who asks can make it anew. Where it cannot be removed, the log tells why.
+  /// Calls `read`; where that throws since the value cannot be made sense of, it is none, and is removed,
+  /// whatever the policy: who asks can make it anew. Where it cannot be removed, the log tells why. One that is
+  /// damaged is none too, and stays until there is another in its place.
   ///
-  /// - Parameter counts: whether it is a miss.
+  /// - Parameters:
+  ///   - counts: whether it is a miss.
+  ///   - noteDamage: told of an error that says that the value is damaged.
   @usableFromInline
   func orDropped<Result>(
-    _ key: Key, counts: Bool = true, _ read: () throws(CacheError) -> Result?
+    _ key: Key, counts: Bool = true, noteDamage: (CacheError) -> Void = { _ in },
+    _ read: () throws(CacheError) -> Result?
   ) throws(CacheError) -> Result? {
     do throws(CacheError) { return try read() } catch {
-      // Of what is damaged it is not known.
-      let version: UInt64?
+      let version: UInt64
       switch error {
       case .changedType(let found, _, _), .undecodableValue(let found, _): version = found
-      case .store(.corrupt): version = nil
+      case .store(.corrupt):
+        if counts { events.counters.misses.add() }
+        noteDamage(error)
+        return nil
       default: throw error
       }
       if counts { events.counters.misses.add() }
@@ -309,22 +315,28 @@ extension DiskCache {
     }
   }
 
-  /// Removes a value that was read in vain.
-  ///
-  /// - Parameter version: `nil` where it is damaged.
   private func drop(
-    _ key: RawSpan, version: UInt64?, _ error: CacheError
+    _ key: RawSpan, version: UInt64, _ error: CacheError
   ) throws(CacheError) {
-    // That one alone: somebody may have written a newer one meanwhile.
+    // That version alone: somebody may have written a newer one meanwhile.
     let isRemoved = try storing { () throws(StoreError) in
       if plantedInCache(.dropTakesNewValue) { return try store.removeValue(forKey: key) }
-      guard let version else { return try store.removeDamagedValue(forKey: key) }
       return try store.compareAndRemove(key, expecting: version)
     }
-    if isRemoved {
-      events.counters.drops.add()
-      events.tellLog("removed: \(error)")
+    if isRemoved { noteDrop(error) }
+  }
+
+  /// Removes a value that is damaged; the error of reading it said so.
+  func dropDamaged(_ key: RawSpan, _ error: CacheError) throws(CacheError) {
+    let isRemoved = try storing { () throws(StoreError) in
+      try store.removeDamagedValue(forKey: key)
     }
+    if isRemoved { noteDrop(error) }
+  }
+
+  private func noteDrop(_ error: CacheError) {
+    events.counters.drops.add()
+    events.tellLog("removed: \(error)")
   }
 }
 

@@ -46,6 +46,28 @@ public struct DiskCacheStatistics: Sendable, Hashable {
 
   init() {}
 
+  /// All counts with their names, for a metrics library; those that only grow first.
+  public var metrics: [(name: String, value: UInt64)] { counters + gauges }
+
+  var counters: [Metric] {
+    [
+      ("hits", hitCount), ("misses", missCount), ("insertions", insertionCount),
+      ("replacements", replacementCount), ("removals", removalCount),
+      ("expirations", expirationCount), ("evictions.count", countEvictionCount),
+      ("evictions.bytes", byteEvictionCount), ("evictions.space", spaceEvictionCount),
+      ("evictions.trim", trimEvictionCount), ("undecodable", undecodableCount),
+      ("drops", dropCount), ("subscriptFailures", subscriptFailureCount),
+    ]
+  }
+
+  var gauges: [Metric] {
+    [
+      ("count", UInt64(heldCount)), ("liveBytes", UInt64(liveByteCount)),
+      ("deadBytes", UInt64(deadByteCount)), ("allocatedBytes", UInt64(allocatedByteCount)),
+      ("pinnedBytes", UInt64(pinnedByteCount)),
+    ]
+  }
+
   /// The share of reads that found a value; `nil` where there were none.
   public var hitRatio: Double? {
     let reads = hitCount + missCount

@@ -67,7 +67,7 @@ struct StoreQuarantine {
     }
     var copyName = try freshName(of: name, in: parent)
     if let leftName = try unfinishedCopy(of: name, in: parent) { copyName = leftName }
-    let copyPath = parent.path == "/" ? "/\(copyName)" : "\(parent.path)/\(copyName)"
+    let copyPath = parent.path + (parent.path.hasSuffix("/") ? "" : "/") + copyName
     let report: SalvageReport
     do throws(StoreError) {
       report = try Store.salvage(

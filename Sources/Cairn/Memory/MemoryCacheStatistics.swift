@@ -35,6 +35,27 @@ public struct MemoryCacheStatistics: Sendable, Hashable {
 
   @usableFromInline init() {}
 
+  /// All counts with their names, for a metrics library; those that only grow first.
+  public var metrics: [(name: String, value: UInt64)] { counters + gauges }
+
+  var counters: [Metric] {
+    [
+      ("hits", hitCount), ("misses", missCount), ("insertions", insertionCount),
+      ("replacements", replacementCount), ("removals", removalCount),
+      ("expirations", expirationCount), ("evictions.count", countEvictionCount),
+      ("evictions.cost", costEvictionCount), ("evictions.trim", trimEvictionCount),
+      ("evictions.pressure", pressureEvictionCount),
+      ("evictions.background", backgroundEvictionCount),
+    ]
+  }
+
+  var gauges: [Metric] {
+    [
+      ("count", UInt64(heldCount)), ("cost", UInt64(heldCost)),
+      ("overheadBytes", UInt64(overheadByteCount)),
+    ]
+  }
+
   /// The share of reads that found a value; `nil` where there were none.
   public var hitRatio: Double? {
     let reads = hitCount + missCount

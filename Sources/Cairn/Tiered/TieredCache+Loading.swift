@@ -40,7 +40,7 @@ extension TieredCache: Loading {
     return try await loadValue(forKey: key, load)
   }
 
-  /// The value of a key; what cannot be made sense of is removed.
+  /// The value of a key; what cannot be made sense of is removed, and what is damaged is none.
   @inlinable
   func readableValue(forKey key: Key) throws(CacheError) -> Value? {
     do throws(CacheError) { return try value(forKey: key) } catch {
@@ -53,8 +53,10 @@ extension TieredCache: Loading {
     forKey key: Key, _ load: @escaping @Sendable () async throws -> Loaded<Value>
   ) async throws -> Value {
     let key = try tierKey(key)
-    return try await disk.loadValue(forKey: key.key, load) { [self] in
-      try disk.orDropped(key.key, counts: false) { () throws(CacheError) in try peek(key) }
+    return try await disk.loadValue(forKey: key.key, load) { [self] noteDamage in
+      try disk.orDropped(key.key, counts: false, noteDamage: noteDamage) {
+        () throws(CacheError) in try peek(key)
+      }
     } keep: { [held] (loaded, write) throws(CacheError) in
       let entry = PublishedEntry(
         loaded.value, key, loaded.cost, loaded.lifetime, loaded.idleLimit, held)

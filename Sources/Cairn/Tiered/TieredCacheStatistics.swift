@@ -24,38 +24,16 @@ public struct TieredCacheStatistics: Sendable, Hashable {
     return reads == 0 ? nil : Double(hitCount) / Double(reads)
   }
 
-  /// All counts with their names, those that only grow first.
+  /// All counts with their names, those that only grow first: `hits` and `misses`, then those of both tiers and of
+  /// the loads, each with `memory.`, `disk.` or `loads.` before its name.
   public var metrics: [(name: String, value: UInt64)] {
-    [
-      ("hits", hitCount), ("misses", missCount),
-      ("memory.hits", memory.hitCount), ("memory.misses", memory.missCount),
-      ("memory.insertions", memory.insertionCount),
-      ("memory.replacements", memory.replacementCount),
-      ("memory.removals", memory.removalCount), ("memory.expirations", memory.expirationCount),
-      ("memory.evictions.count", memory.countEvictionCount),
-      ("memory.evictions.cost", memory.costEvictionCount),
-      ("memory.evictions.trim", memory.trimEvictionCount),
-      ("memory.evictions.pressure", memory.pressureEvictionCount),
-      ("memory.evictions.background", memory.backgroundEvictionCount),
-      ("disk.hits", disk.hitCount), ("disk.misses", disk.missCount),
-      ("disk.insertions", disk.insertionCount), ("disk.replacements", disk.replacementCount),
-      ("disk.removals", disk.removalCount), ("disk.expirations", disk.expirationCount),
-      ("disk.evictions.count", disk.countEvictionCount),
-      ("disk.evictions.bytes", disk.byteEvictionCount),
-      ("disk.evictions.space", disk.spaceEvictionCount),
-      ("disk.evictions.trim", disk.trimEvictionCount),
-      ("disk.undecodable", disk.undecodableCount), ("disk.drops", disk.dropCount),
-      ("disk.subscriptFailures", disk.subscriptFailureCount),
-      ("loads.started", loads.startedCount), ("loads.joined", loads.joinedCount),
-      ("loads.failed", loads.failedCount), ("loads.cancelled", loads.cancelledCount),
-      ("loads.outdated", loads.outdatedCount), ("loads.unkept", loads.unkeptCount),
-      ("memory.count", UInt64(memory.heldCount)), ("memory.cost", UInt64(memory.heldCost)),
-      ("memory.overheadBytes", UInt64(memory.overheadByteCount)),
-      ("disk.count", UInt64(disk.heldCount)), ("disk.liveBytes", UInt64(disk.liveByteCount)),
-      ("disk.deadBytes", UInt64(disk.deadByteCount)),
-      ("disk.allocatedBytes", UInt64(disk.allocatedByteCount)),
-      ("disk.pinnedBytes", UInt64(disk.pinnedByteCount)),
-    ]
+    func named(_ prefix: String, _ metrics: [Metric]) -> [Metric] {
+      metrics.map { (prefix + $0.name, $0.value) }
+    }
+    return [("hits", hitCount), ("misses", missCount)]
+      + named("memory.", memory.counters) + named("disk.", disk.counters)
+      + named("loads.", loads.counters) + named("memory.", memory.gauges)
+      + named("disk.", disk.gauges)
   }
 }
 

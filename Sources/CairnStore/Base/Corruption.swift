@@ -59,13 +59,6 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
     }
   }
 
-  /// Of a directory that holds files of a store and no manifest.
-  static func ofMissingManifest(among names: [String]) -> Corruption {
-    let isCopy = names.contains(FileName.unfinishedCopy)
-    return Corruption(
-      file: FileName.manifest, offset: 0, cause: isCopy ? .unfinishedCopy : .missingFile)
-  }
-
   /// The store's directory, as it was given, in an error; `nil` in a report, which is of one store.
   public var directory: String?
   /// The file's name in the store's directory.

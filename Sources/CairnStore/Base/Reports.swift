@@ -132,9 +132,11 @@ public struct VerificationReport: Sendable, Hashable {
   public var tornByteCount: Int = 0
   /// All that is wrong.
   public var errors: [Corruption] = []
-  /// The keys of those errors that are damaged values. The record need not be the newest of its key, which
-  /// may be sound.
+  /// The keys of those errors that are damaged values.
   public var keys: [Corruption: [UInt8]] = [:]
+  /// Of the damaged values those that no read asks for any more: a later record of the key replaces or removes
+  /// them. A compaction drops them.
+  public var replaced: Set<Corruption> = []
 
   package init() {}
 }

@@ -21,8 +21,8 @@ extension Engine {
     case version(SequenceNumber)
     /// Absent, and still wanted, which is asked under the appender's lock.
     case absentAndWanted(@Sendable () -> Bool)
-    /// There, and its record's head cannot be read.
-    case unreadable
+    /// A record whose head is damaged, where it was found.
+    case damaged(at: Location)
   }
 
   // MARK: Single writes
@@ -183,15 +183,15 @@ extension Engine {
     return removed
   }
 
-  /// Removes the key's value if it is damaged, and returns whether it was.
+  /// Removes the key's value if it is damaged, and returns whether it was. What is written meanwhile stays.
   package func removeDamagedValue(forKey key: RawSpan) throws(StoreError) -> Bool {
-    let version: SequenceNumber
-    do throws(StoreError) {
-      guard let found = try find(key, touch: .no, part: .head) else { return false }
-      version = found.record.sequence
-    } catch {
-      guard case .corrupt = error else { throw error }
-      return try removeValue(forKey: key, expecting: .unreadable, durability: nil)
+    guard let existing = try locate(hash.hash(key), key: key, now: clock.now()) else {
+      return false
+    }
+    if let damage = existing.damage {
+      guard case .corrupt = damage else { throw damage }
+      return try removeValue(
+        forKey: key, expecting: .damaged(at: existing.location), durability: nil)
     }
     do throws(StoreError) {
       try find(key, touch: .no)?.record.checkValue()
@@ -199,7 +199,8 @@ extension Engine {
     } catch {
       guard case .corrupt = error else { throw error }
       // What is still of that version was of it when its value was read.
-      return try removeValue(forKey: key, expecting: .version(version), durability: nil)
+      return try removeValue(
+        forKey: key, expecting: .version(existing.sequence), durability: nil)
     }
   }
 
@@ -357,7 +358,11 @@ extension Optional<Engine.Existing> {
     if case .anything = expectation { return nil }
     if planted(.expectationIgnored) { return nil }
     if let damage = self?.damage {
-      if case .unreadable = expectation { return nil }
+      if case .damaged(let location) = expectation {
+        if case .corrupt = damage {
+          return self?.location == location ? nil : .mismatch(current: nil)
+        }
+      }
       throw damage
     }
     let current = flatMap { $0.hasExpired ? nil : $0.sequence }
@@ -367,7 +372,7 @@ extension Optional<Engine.Existing> {
     case .version(let version): return current == version ? nil : .mismatch(current: current)
     case .absentAndWanted(let isWanted):
       return current == nil && isWanted() ? nil : .mismatch(current: current)
-    case .unreadable: return .mismatch(current: current)
+    case .damaged: return .mismatch(current: current)
     }
   }
 }

@@ -102,11 +102,14 @@ package final class Engine: Sendable {
     appender = Lock(
       Appender(sealed: parts.segments, nextSequence: parts.nextSequence), waits: true)
     commits = Lock(CommitState(durableSequence: parts.nextSequence - 1), waits: true)
+    // Of use in the future, when the clock was wrong, nothing is known: the next close makes a checkpoint.
+    let now = clock.now()
+    let usedTime = parts.checkpoint?.samples.last?.time ?? now
     checkpoints = CheckpointProgress(
       lastSequence: parts.checkpoint?.lastSequence ?? 0,
       byteCount: parts.checkpoint?.byteCount ?? 0, appendedByteCount: parts.replayedByteCount,
       usedTick: index.recency.now,
-      usedTime: parts.checkpoint?.samples.last?.time ?? clock.now())
+      usedTime: usedTime <= now ? usedTime : Timestamp(millisecondsSinceEpoch: .min))
     processMark = ForkGuard.arm()
     if index.expirableCount > 0 || configuration.freeDiskSpaceFloor != nil { startMaintenance() }
     prepareEviction(startingWith: parts.oldest)

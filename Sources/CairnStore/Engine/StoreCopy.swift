@@ -27,7 +27,16 @@ struct StoreCopy: ~Copyable {
       }
       guard case .noStore = error else { throw error }
       // A new directory must not change the store's own: look before it is made.
-      place = try Directory(readingOnly: Directory.parentPath(of: path), fileSystem: fileSystem)
+      let parent = Directory.parentPath(of: path)
+      do throws(StoreError) {
+        place = try Directory(readingOnly: parent, fileSystem: fileSystem)
+      } catch {
+        guard case .system(var failure) = error, failure.errorNumber == SystemError.noEntry else {
+          throw error
+        }
+        failure.advice = .parentMustExist
+        throw .system(failure)
+      }
     }
     if try place.isInside(source) {
       throw .unusableDestination(path: path, reason: "it lies inside the store")

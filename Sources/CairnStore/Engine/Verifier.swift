@@ -46,9 +46,15 @@ struct Verifier: ~Copyable {
         table: SegmentTable())
       try verifier.check(
         manifest, files: files, names: names, hasLostPages: hasLostPages, environment: environment)
+      try verifier.findReplaced(in: files)
     }
     return verifier.report
   }
+
+  /// Segments that were looked through, each up to the end of its records.
+  private var scanned: [(id: SegmentID, salt: UInt64, byteCount: Int)] = []
+  /// Values that are damaged, by their keys.
+  private var damaged: [[UInt8]: [(sequence: SequenceNumber, place: Corruption)]] = [:]
 
   private init(
     directory: Directory, report: VerificationReport,
@@ -186,6 +192,7 @@ struct Verifier: ~Copyable {
       progress(
         VerificationProgress(byteCount: report.byteCount, totalByteCount: totalByteCount))
     }
+    scanned.append((id, salt, byteCount))
     var scanner = SegmentScanner(file: file, header: header, end: byteCount)
     var batch = BatchProgress()
     var offset = SegmentHeader.byteCount
@@ -215,10 +222,9 @@ struct Verifier: ~Copyable {
       }
       isInBrokenBatch = !isAccepted
       isInHole = false
-      let isSound = try checkBody(record, at: offset, scanner: &scanner, file: file)
-      if let sequences, record.kind != .roll,
-        !sequences.contains(header.baseSequence + UInt64(record.sequenceDelta))
-      {
+      let sequence = header.baseSequence + UInt64(record.sequenceDelta)
+      let isSound = try checkBody(record, sequence, at: offset, scanner: &scanner, file: file)
+      if let sequences, record.kind != .roll, !sequences.contains(sequence) {
         note(offset, .badHeader)
       }
       if record.kind == .roll {
@@ -236,19 +242,46 @@ struct Verifier: ~Copyable {
   /// - Returns: whether the value is sound. Padding says nothing, so that salvage copies a record whose
   ///   padding is damaged.
   private mutating func checkBody(
-    _ record: RecordHeader, at offset: Int, scanner: inout SegmentScanner, file: File
+    _ record: RecordHeader, _ sequence: SequenceNumber, at offset: Int,
+    scanner: inout SegmentScanner, file: File
   ) throws(StoreError) -> Bool {
     let valueStart = offset + record.headByteCount
     let isSound = try scanner.hasValidValue(record, at: offset)
     if !isSound {
       let place = Corruption(file: file.name, offset: valueStart, cause: .badValue)
       report.errors.append(place)
-      report.keys[place] = try scanner.withKey(of: record, at: offset) { $0.copied() }
+      let key = try scanner.withKey(of: record, at: offset) { $0.copied() }
+      report.keys[place] = key
+      damaged[key, default: []].append((sequence, place))
     }
     let padding = valueStart + record.valueByteCount
     if try scanner.endOfData(from: padding, to: offset + record.byteCount) != padding {
       report.errors.append(Corruption(file: file.name, offset: padding, cause: .badPadding))
     }
     return isSound
+  }
+
+  /// Looks through all segments once more, for records that make a damaged one of no concern.
+  private mutating func findReplaced(in files: SegmentFiles) throws(StoreError) {
+    if damaged.isEmpty { return }
+    for (id, salt, byteCount) in scanned {
+      let (file, header, _) = try files.check(id: id, salt: salt, readOnly: true)
+      var scanner = SegmentScanner(file: file, header: header, end: byteCount)
+      var offset = SegmentHeader.byteCount
+      while offset < byteCount {
+        guard let record = try scanner.candidate(at: offset) else {
+          offset += 8
+          continue
+        }
+        if record.kind == .put || record.kind == .tombstone {
+          let sequence = header.baseSequence + UInt64(record.sequenceDelta)
+          let key = try scanner.withKey(of: record, at: offset) { $0.copied() }
+          for older in damaged[key] ?? [] where older.sequence < sequence {
+            report.replaced.insert(older.place)
+          }
+        }
+        offset += record.byteCount
+      }
+    }
   }
 }

@@ -42,3 +42,12 @@ package enum FileName {
     return UInt64(digits, radix: 16)
   }
 }
+
+extension Corruption {
+  /// Of a directory that holds files of a store and no manifest.
+  static func ofMissingManifest(among names: [String]) -> Corruption {
+    let isCopy = names.contains(FileName.unfinishedCopy)
+    return Corruption(
+      file: FileName.manifest, offset: 0, cause: isCopy ? .unfinishedCopy : .missingFile)
+  }
+}

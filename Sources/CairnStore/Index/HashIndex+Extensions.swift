@@ -36,9 +36,15 @@ extension HashIndex {
   }
 
   /// Where the put lies that the record at a location extends; `nil` where that is not in force.
-  package func location(_ hash: UInt64, extendedBy location: Location) -> Location? {
+  ///
+  /// - Parameter body: called with it under the shard's lock.
+  package func location(
+    _ hash: UInt64, extendedBy location: Location, _ body: (Location) -> Void = { _ in }
+  ) -> Location? {
     shards[Self.shard(of: hash)].withLock { shard in
-      shard.slot(of: Self.stored(hash), extendedBy: location).map { shard[$0].location }
+      guard let slot = shard.slot(of: Self.stored(hash), extendedBy: location) else { return nil }
+      body(shard[slot].location)
+      return shard[slot].location
     }
   }
 

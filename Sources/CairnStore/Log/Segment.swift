@@ -248,6 +248,7 @@ private final class FileReaders: Sendable {
   }
 
   private let state = Lock(State())
+  private let processMark = ForkGuard.arm()
 
   func add(_ end: Int, _ total: UsageTotal) {
     state.withLock { state in
@@ -267,7 +268,7 @@ private final class FileReaders: Sendable {
     state.withLock { state in
       if let index = state.ends.firstIndex(of: end) { state.ends.remove(at: index) }
       state.leftEnd = max(state.leftEnd, end)
-      state.shorten(file)
+      shorten(file, &state)
       state.count(in: total)
     }
   }
@@ -282,8 +283,14 @@ private final class FileReaders: Sendable {
   func retry(_ file: File, _ total: UsageTotal) {
     state.withLock { state in
       if state.leftEnd == 0 { return }
-      state.shorten(file)
+      shorten(file, &state)
       state.count(in: total)
     }
+  }
+
+  private func shorten(_ file: File, _ state: inout State) {
+    // In a forked child, whose lock on the file is its parent's too, and which does not know who reads there.
+    if processMark.isForeign { return }
+    state.shorten(file)
   }
 }

@@ -244,25 +244,37 @@ package final class Directory: Sendable {
     }
   }
 
-  /// Makes the directories that `path` lies in, mode 0700, as far as they are missing.
+  /// Makes the directories that `path` lies in, mode 0700, as far as they are missing. The names of those that are
+  /// made are durable when it returns.
   package static func createParents(
     of path: String, fileSystem: any FileSystem
   ) throws(StoreError) {
     let parent = parentPath(of: path)
-    do throws(StoreError) { try create(path: parent, fileSystem: fileSystem) } catch {
+    var isMade: Bool
+    do throws(StoreError) { isMade = try create(path: parent, fileSystem: fileSystem) } catch {
       guard case .system(let failure) = error, failure.errorNumber == SystemError.noEntry,
         parentPath(of: parent) != parent
       else { throw error }
       try createParents(of: parent, fileSystem: fileSystem)
-      try create(path: parent, fileSystem: fileSystem)
+      isMade = try create(path: parent, fileSystem: fileSystem)
     }
+    if isMade { try synchronizeParent(of: parent, fileSystem: fileSystem) }
   }
 
   /// Makes the directory at `path`, mode 0700. Nothing where it exists.
-  package static func create(path: String, fileSystem: any FileSystem) throws(StoreError) {
-    do { try fileSystem.makeDirectory(path: path) } catch
+  ///
+  /// - Returns: whether it was made.
+  @discardableResult
+  package static func create(
+    path: String, fileSystem: any FileSystem
+  ) throws(StoreError) -> Bool {
+    do {
+      try fileSystem.makeDirectory(path: path)
+      return true
+    } catch
       where error.errorNumber == SystemError.exists
     {
+      return false
     } catch  where error.errorNumber == SystemError.noEntry {
       var failure = error.failure(path: path)
       failure.advice = .parentMustExist

@@ -100,7 +100,7 @@ package enum PlantedBug: String, CaseIterable, Sendable {
   case recencyForgotten
 
   // Extensions of lifetimes.
-  case extensionsIgnored, extensionsNotCopied, extensionsNotInCheckpoint
+  case extensionsIgnored, extensionsNotCopied, extensionsNotInCheckpoint, extensionSegmentsForgotten
   /// One counts for whatever value the key has.
   case extensionOfAnyVersion
   /// The copy of a put has the end that it was written with.

@@ -271,6 +271,11 @@ struct UnreadableValueTests {
       if case .store(.corrupt)? = error as? CacheError { true } else { false }
     }
     #expect(performing: { _ = try cache.value(forKey: "key") }, throws: isCorrupt)
+    // Nothing goes before there is something in its place.
+    await #expect(throws: LoadFailure.self) {
+      try await cache.value(forKey: "key") { () -> String in throw LoadFailure() }
+    }
+    #expect(performing: { _ = try cache.value(forKey: "key") }, throws: isCorrupt)
     #expect(try await cache.value(forKey: "key") { "anew" } == "anew")
     #expect(try cache.value(forKey: "key") == "anew")
     #expect(try await cache.value(forKey: "key") { "not asked for" } == "anew")

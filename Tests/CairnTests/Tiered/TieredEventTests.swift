@@ -163,6 +163,14 @@ struct TieredEventTests {
     #expect(values["memory.evictions.count"] == 4)
     #expect(values["disk.insertions"] == 3)
     #expect(try values["disk.liveBytes"] == UInt64(cache.totalCost()))
+    // Each part by itself has the same, without its prefix.
+    for (prefix, part) in [
+      ("memory.", statistics.memory.metrics), ("disk.", statistics.disk.metrics),
+      ("loads.", statistics.loads.metrics),
+    ] {
+      for (name, value) in part { #expect(values[prefix + name] == value, "\(prefix)\(name)") }
+      #expect(part.count == metrics.count { $0.name.hasPrefix(prefix) })
+    }
     let empty: TieredCache<Int, Int> = try scene.cache(
       keys: .standard, values: .standard, path: scene.disk("b"))
     #expect(try empty.statistics().hitRatio == nil)

@@ -10,7 +10,7 @@ final class CheckpointSource: ShardSource {
   private let places: SegmentPlaces
   /// By the number in the table; `nil` for those that the store has no more.
   private let segments: [Segment?]
-  /// Whether entries are left out because the segment that they name is gone.
+  /// Whether a segment is gone that entries, or the extensions of entries, name.
   let dropsEntries: Bool
   private let hash: SipHash
   private let floor: SequenceNumber
@@ -35,9 +35,11 @@ final class CheckpointSource: ShardSource {
     self.file = file
     places = SegmentPlaces(file.header.segments)
     self.segments = file.header.segments.map { segments[$0.id] }
-    // One that had neither live puts nor tombstones tells nothing of any entry.
+    // One that had neither live puts nor tombstones nor extensions in force tells nothing of any entry.
     dropsEntries = zip(file.header.segments, self.segments).contains { covered, segment in
-      segment == nil && (covered.livePutCount > 0 || covered.tombstoneCount > 0)
+      segment == nil
+        && (covered.livePutCount > 0 || covered.tombstoneCount > 0
+          || covered.liveExtensionCount > 0 && !planted(.extensionSegmentsForgotten))
     }
     self.hash = hash
     self.floor = floor

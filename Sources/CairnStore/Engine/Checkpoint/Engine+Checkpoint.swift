@@ -126,14 +126,17 @@ extension Engine {
   }
 
   /// Whether sessions too short for a checkpoint would forget too much of what was used when: more than an hour
-  /// of it, or a hundredth of the shortest idle limit. A large checkpoint comes more seldom, so that they write no
-  /// more than 16 MiB an hour.
+  /// of it, or a hundredth of the shortest idle limit, but a second at least. A large checkpoint comes more seldom, so
+  /// that they write no more than 16 MiB an hour, or 16 MiB a minute where there are short idle limits.
   private var forgetsUse: Bool {
-    let limits = appender.withLock { $0.segments.map(\.usage.lowestIdleLimit) }
-    let interval = min(3_600_000, (limits.min() ?? .max) / 100)
+    let limits = appender.withLock { appender in
+      appender.segments.map { $0.usage.livePutCount > 0 ? $0.usage.lowestIdleLimit : .max }
+    }
+    let interval = max(1000, min(3_600_000, (limits.min() ?? .max) / 100))
     let share = max(1, checkpoints.byteCount.load(ordering: .relaxed) >> 24)
     return checkpoints.lacksUse(
-      in: index.recency, for: Int64(interval) * Int64(share), now: clock.now())
+      in: index.recency, for: max(Int64(interval) * Int64(share), Int64(share - 1) * 60_000),
+      now: clock.now())
   }
 
   // MARK: How

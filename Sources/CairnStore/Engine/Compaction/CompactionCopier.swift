@@ -24,6 +24,10 @@ struct CompactionCopier: ~Copyable {
   private(set) var ends: [Int: Int64] = [:]
   private(set) var droppedTombstoneCount = 0
   private var recordsSinceBreath = 0
+  /// How often a record could not follow the one before it for its number or time, and how often that may be for
+  /// reasons that are not those of the inputs' borders.
+  private var farCount = 0
+  private static let farLimit = 64
 
   /// A segment that is written and on disk.
   struct Finished {
@@ -166,8 +170,11 @@ struct CompactionCopier: ~Copyable {
   /// switch is for that too.
   private func isNeeded(extensionAt location: Location, _ hash: UInt64) -> Bool {
     if planted(.extensionsNotCopied) { return false }
-    guard let put = engine.index.location(hash, extendedBy: location) else { return false }
-    let owner = engine.table.segment(at: put)
+    var owner: Segment?
+    let put = engine.index.location(hash, extendedBy: location) {
+      owner = engine.table.segment(at: $0)
+    }
+    guard let put else { return false }
     guard let input = inputs.first(where: { $0 === owner }) else { return true }
     // What lies before the cut stays.
     guard let cut, !planted(.cutLosesExtensions) else { return false }
@@ -215,7 +222,7 @@ struct CompactionCopier: ~Copyable {
       planted(.sequenceRenewed) ? began + 1 + UInt64(moves.count) : segment.sequence(of: header)
     let second = segment.header.baseTime + Int64(header.writtenDelta)
     let output = try outputWithRoom(
-      for: header.byteCount, sequence: sequence, writtenAt: second)
+      for: header.byteCount, of: segment, sequence: sequence, writtenAt: second)
     let place = output.offset
     let copy = output.beginRecord(header, head: head, sequence: sequence, writtenAt: second)
     let isSound = try scanner.readValue(header, at: offset) { (bytes) throws(StoreError) in
@@ -234,12 +241,19 @@ struct CompactionCopier: ~Copyable {
 
   /// The segment that a record of so many bytes goes into.
   private mutating func outputWithRoom(
-    for byteCount: Int, sequence: SequenceNumber, writtenAt second: Int64
+    for byteCount: Int, of input: Segment, sequence: SequenceNumber, writtenAt second: Int64
   ) throws(StoreError) -> CompactionOutput {
     if let output {
       let fits =
         output.isEmpty || output.offset + byteCount <= engine.configuration.segmentByteLimit
-      if fits && output.reaches(sequence, writtenAt: second) { return output }
+      let isInReach = output.reaches(sequence, writtenAt: second)
+      if fits && isInReach { return output }
+      // In a log the numbers and times of neighbours are near each other. Made-up ones could have it write a
+      // segment for each record.
+      if !isInReach { farCount += 1 }
+      if farCount > Self.farLimit + 4 * inputs.count {
+        throw input.corruption(at: SegmentHeader.byteCount, .badHeader)
+      }
     }
     try finishOutput()
     // As low as all that comes; where that is too far away, in the middle of what can be reached.

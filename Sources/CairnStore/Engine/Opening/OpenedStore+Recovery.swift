@@ -102,10 +102,10 @@ extension OpenedStore {
       let capacity = min(
         segmentByteLimit,
         places[entry.id]?.capacity ?? .max)
-      // Appending goes on in the last one, unless there is no room in it.
+      // Appending goes on in it, unless there is no room in it. Of several, which this library does not leave, none
+      // is appended to: those before it may end without a roll.
       let isResumable =
-        entry == manifest.openSegments.last && !isReadOnly
-        && entry.byteCount + 1024 <= capacity
+        manifest.openSegments.count == 1 && !isReadOnly && entry.byteCount + 1024 <= capacity
       try open(
         id: entry.id, salt: entry.salt, end: entry.byteCount,
         capacity: isResumable ? capacity : nil)

@@ -14,6 +14,8 @@ struct SalvageIndex: ~Copyable {
     var sequence: ClosedRange<Int64>
     var offset: Int
     var written: Int64?
+    /// When its lifetime ends, in milliseconds; `Int64.min`: it has no end.
+    var expires: Int64
     /// The segment's place in the list, or -1 where records of several may be the newest.
     var segment: Int32
     var state: State
@@ -30,10 +32,16 @@ struct SalvageIndex: ~Copyable {
   mutating func add(
     _ new: Entry, key: RawSpan, isSound: (Entry) throws(StoreError) -> Bool
   ) throws(StoreError) {
+    let bytes = key
     let key = key.copied()
     guard let old = entries[key] else {
       entries[key] = new
       return
+    }
+    if old.sequence == new.sequence, old.sequence.count == 1, old.expires != new.expires {
+      // A compaction gave its copy the later end, and the extension that said so need not be there any more.
+      extend(
+        UInt64(clamping: new.sequence.lowerBound), key: bytes, to: max(old.expires, new.expires))
     }
     if let winner = try newer(old, new, isSound: isSound) { entries[key] = winner }
   }
@@ -60,7 +68,7 @@ struct SalvageIndex: ~Copyable {
     let isGone = old.state == .tombstone && new.state == .tombstone
     return Entry(
       sequence: max(oldFirst, newFirst)...max(old.sequence.upperBound, new.sequence.upperBound),
-      offset: 0, written: nil, segment: -1, state: isGone ? .tombstone : .lost)
+      offset: 0, written: nil, expires: .min, segment: -1, state: isGone ? .tombstone : .lost)
   }
 
   private struct Target: Hashable {

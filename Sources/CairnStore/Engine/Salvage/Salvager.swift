@@ -145,6 +145,7 @@ struct Salvager: ~Copyable {
         }
         var entry = SalvageIndex.Entry(
           sequence: sequence, offset: offset, written: segment.written(record),
+          expires: record.kind == .put ? record.end : .min,
           segment: Int32(position), state: record.kind == .put ? .value : .tombstone)
         let isUnproven = offset >= segment.unprovenStart || sequence.lowerBound <= floor
         if isUnproven { entry.state = .lost }

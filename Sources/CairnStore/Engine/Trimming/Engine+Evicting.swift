@@ -152,7 +152,8 @@ extension Engine {
           let seenCount = try remove(victims, byteTarget: byteCount, in: &removal)
           list.putBack(victims.count - seenCount)
         } catch {
-          if case .noSpace = error { list.putBack(victims.count) }
+          // Those of them that did go are found gone.
+          list.putBack(victims.count)
           throw error
         }
         if removal.summary.count > removedCount { lastSparing = list.number + 3 }

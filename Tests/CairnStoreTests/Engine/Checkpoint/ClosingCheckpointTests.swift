@@ -70,6 +70,46 @@ struct ClosingCheckpointTests {
     }
   }
 
+  /// Found by a review: of what the checkpoint knew the last was in the future, for as long as the clock had been
+  /// ahead, and until then no short session kept anything.
+  @Test("A clock that was once ahead does not keep what nobody reads")
+  func clockWasAhead() throws {
+    let scene = try Scene()
+    scene.clock.set(ManualClock.start.advanced(by: .seconds(1000 * 86_400)))
+    try scene.session { store in
+      for key in scene.keys { try store.setValue("2", forKey: key, idleLimit: .seconds(86_400)) }
+    }
+    scene.clock.set(ManualClock.start)
+    for _ in 0..<30 {
+      scene.clock.advance(by: .seconds(7200))
+      try scene.session { store in
+        let value = try store.value(forKey: "key7")
+        #expect(value != nil)
+      }
+    }
+    try scene.session { store in
+      let count = try store.count()
+      #expect(count == 1)
+    }
+  }
+
+  @Test("An idle limit of next to nothing does not have each session write a checkpoint")
+  func shortestIdleLimit() throws {
+    let scene = try Scene()
+    try scene.session { store in
+      for key in scene.keys { try store.setValue("2", forKey: key) }
+      try store.setValue("2", forKey: "once", idleLimit: .milliseconds(1))
+      try store.removeValue(forKey: "once")
+    }
+    let files = try scene.files()
+    scene.clock.advance(by: .milliseconds(900))
+    try scene.session { _ = try $0.value(forKey: "key0") }
+    #expect(try scene.files() == files)
+    scene.clock.advance(by: .milliseconds(200))
+    try scene.session { _ = try $0.value(forKey: "key0") }
+    #expect(try scene.files() != files)
+  }
+
   @Test("Few writes after an hour are a reason too")
   func fewWrites() throws {
     let scene = try Scene()

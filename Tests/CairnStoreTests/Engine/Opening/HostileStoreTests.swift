@@ -7,15 +7,16 @@ import Testing
 /// Each is opened and used in a process of its own, so that a trap is a failed test.
 @Suite("Hostile stores")
 struct HostileStoreTests {
-  /// Makes a store of one open segment by hand.
-  static func image(
-    isClean: Bool, baseSequence: UInt64 = 1, baseTime: Int64 = 1_700_000_000,
-    lastSequence: UInt64 = 0, records: [RecordHeader] = []
-  ) -> Image {
-    let identifier = [UInt8](repeating: 1, count: 16)
+  private static let identifier = [UInt8](repeating: 1, count: 16)
+
+  /// Makes a segment by hand; each key is as many `a` as it has bytes.
+  static func segment(
+    _ id: UInt64, baseSequence: UInt64 = 1, baseTime: Int64 = 1_700_000_000,
+    records: [RecordHeader]
+  ) -> (SegmentHeader, [UInt8]) {
     let header = SegmentHeader(
-      storeIdentifier: identifier, id: SegmentID(rawValue: 1), salt: 9, baseSequence: baseSequence,
-      baseTime: baseTime)
+      storeIdentifier: identifier, id: SegmentID(rawValue: id), salt: 9,
+      baseSequence: baseSequence, baseTime: baseTime)
     var bytes = header.encoded()
     for record in records {
       let start = bytes.count
@@ -26,6 +27,16 @@ struct HostileStoreTests {
       }
       bytes += encoded
     }
+    return (header, bytes)
+  }
+
+  /// Makes a store of one open segment by hand.
+  static func image(
+    isClean: Bool, baseSequence: UInt64 = 1, baseTime: Int64 = 1_700_000_000,
+    lastSequence: UInt64 = 0, records: [RecordHeader] = []
+  ) -> Image {
+    let (header, bytes) = segment(
+      1, baseSequence: baseSequence, baseTime: baseTime, records: records)
     var manifest = Manifest(
       storeIdentifier: identifier, hashSecret: identifier,
       bootIdentifier: (try? SystemFileSystem().bootIdentifier()) ?? identifier)
@@ -63,6 +74,54 @@ struct HostileStoreTests {
       }
     }
     _ = try? Store.verify(path: directory.store)
+  }
+
+  /// Found by a review: a compaction wrote a segment for each record, and trapped at the 65,537th.
+  @Test("Numbers that lie far apart by turns end a compaction")
+  func farNumbers() throws {
+    let base: UInt64 = 1 << 40
+    // Each has another key, by its length.
+    func record(_ number: Int, delta: UInt32) -> RecordHeader {
+      var record = RecordHeader(kind: .put)
+      record.keyByteCount = number + 1
+      record.sequenceDelta = delta
+      return record
+    }
+    let (near, nearBytes) = Self.segment(2, records: (0..<2).map { record(0, delta: $0) })
+    let (far, farBytes) = Self.segment(
+      1, baseSequence: base,
+      records: (1..<1000).map {
+        record($0, delta: $0 % 2 == 0 ? UInt32($0) : .max - UInt32($0))
+        // Dead, so that there is something to compact.
+      } + [record(1, delta: 0)])
+    var image = try Self.image(isClean: true, lastSequence: base + UInt64(UInt32.max))
+      .changingManifest { manifest in
+        manifest.openSegments = []
+        manifest.nextID = 3
+        manifest.sealedSegments = [
+          .init(
+            id: near.id, salt: near.salt, byteCount: nearBytes.count, lowestSequence: 1,
+            highestSequence: 2, compactedAt: 0),
+          .init(
+            id: far.id, salt: far.salt, byteCount: farBytes.count, lowestSequence: base,
+            highestSequence: base + UInt64(UInt32.max), compactedAt: 0),
+        ]
+      }
+    image.files[FileName.segment(near.id)] = nearBytes
+    image.files[FileName.segment(far.id)] = farBytes
+    let directory = try TemporaryDirectory()
+    try image.write(to: directory.store)
+    let errors = try Store.verify(path: directory.store).errors
+    #expect(errors.allSatisfy { $0.cause == .badPadding })
+    // Both segments are compacted together.
+    let store = try Store(
+      directory.store, StoreConfiguration(), background: ManualBackgroundQueue())
+    #expect(try store.count() == 1000)
+    let report = try store.compact()
+    #expect(report.unreadableSegmentCount > 0)
+    #expect(try Image(of: directory.store).segmentNames.count < 100)
+    #expect(try store.contents().count == 1000)
+    try store.close()
   }
 
   @Test("A segment whose first sequence number is beyond all others")

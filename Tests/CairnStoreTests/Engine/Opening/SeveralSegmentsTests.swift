@@ -23,6 +23,37 @@ struct SeveralSegmentsTests {
     #expect(try Opening(killed.image, boot: boot) == .contents(killed.after))
   }
 
+  /// Found by a review: the last of them was appended to, and a kill left the ones before it open, without the roll
+  /// that every open segment has that another one follows.
+  @Test("Of several that another program left at its close, none is appended to")
+  func leftByClose() throws {
+    let directory = try TemporaryDirectory()
+    var store = try Store(directory.store)
+    try store.setValue("one", forKey: "one")
+    // Sealed as found after a kill, it ends without a roll.
+    try Image(of: directory.store).write(to: directory("killed"))
+    try store.close()
+    store = try Store(directory("killed"))
+    try store.setValue("two", forKey: "two")
+    try store.close()
+    var image = try Image(of: directory("killed")).changingManifest { manifest in
+      let first = manifest.sealedSegments.removeFirst()
+      manifest.openSegments.insert(
+        .init(id: first.id, salt: first.salt, byteCount: first.byteCount), at: 0)
+    }
+    #expect(try image.manifest.isClean && image.manifest.openSegments.count == 2)
+    try image.write(to: directory("two"))
+    #expect(try Store.verify(path: directory("two")).errors == [])
+    store = try Store(directory("two"))
+    try store.setValue("three", forKey: "three", durability: .durable)
+    let contents = try store.contents()
+    image = try Image(of: directory("two"))
+    try store.close()
+    #expect(contents.count == 3)
+    #expect(try Opening(image) == .contents(contents))
+    #expect(try Opening(image, boot: otherBoot) == .contents(contents))
+  }
+
   @Test("After the seal everything is there too")
   func sealed() throws {
     let directory = try TemporaryDirectory()

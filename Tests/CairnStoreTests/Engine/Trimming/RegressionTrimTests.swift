@@ -22,6 +22,38 @@ struct RegressionTrimTests {
       })
   }
 
+  /// Found by a review, with `FaultFuzzer`: the entries that were to go were forgotten, and the next write took those
+  /// after them.
+  @Test(
+    "Where a read fails once, the least recently used go with the next write",
+    arguments: [EIO, EMFILE])
+  func failedRead(errorNumber: Int32) throws {
+    let fileSystem = HookFileSystem()
+    let store = try Store(
+      directory.store,
+      .small {
+        $0.countLimit = 2000
+        $0.access = .systemCalls
+      }, fileSystem: fileSystem, background: ManualBackgroundQueue())
+    for number in 0..<2000 { try store.setValue("v", forKey: "\(number)") }
+    let failureCount = Mutex(0)
+    fileSystem.setHook { event in
+      guard event.call == .read else { return nil }
+      return failureCount.withLock { count in
+        count += 1
+        return count == 1 ? errorNumber : nil
+      }
+    }
+    _ = try? store.setValue("v", forKey: "2000")
+    fileSystem.setHook(nil)
+    #expect(failureCount.withLock { $0 } > 0)
+    for number in 2001..<2010 { try store.setValue("v", forKey: "\(number)") }
+    let numbers = try store.contents().keys.compactMap { Int($0) }.sorted()
+    #expect(numbers.count <= 2000)
+    #expect(numbers == Array((2010 - numbers.count)..<2010))
+    try store.close()
+  }
+
   @Test("The limit holds where all that was about to go was read")
   func allRead() throws {
     let limit = 24_000_000
