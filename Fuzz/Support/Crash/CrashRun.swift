@@ -60,7 +60,7 @@ package final class CrashRun<Choices: ChoiceSource> {
       generator.mayExpire = false
       generator.mayBeLarge = false
     }
-    generator.extendsOften = generator.mayExpire && choices.once(in: 4)
+    generator.extendsOften = generator.mayExpire && choices.once(in: 3)
     self.cutInterval = cutInterval
     process = SimulatedProcess.start(on: disk, seed: UInt64(choices.below(1 << 30)))
     self.choices = choices
@@ -170,7 +170,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     }
     if choices.once(in: 8) { process.queue.runAll(dueAfter: .zero) }
     noteCheckpoint()
-    if choices.once(in: 60) { try crash() }
+    if choices.once(in: generator.extendsOften ? 15 : 60) { try crash() }
   }
 
   /// Does it, and returns the versions of what was put.

@@ -59,8 +59,8 @@ package struct OperationGenerator {
 
   package mutating func next(_ choices: inout some ChoiceSource, now: Timestamp) -> Operation {
     let key = choices.element(of: Self.keys)
-    if extendsOften, choices.once(in: 2) {
-      switch choices.below(20) {
+    if extendsOften, !choices.once(in: 3) {
+      switch choices.below(16) {
       case 0: return .compact
       case 1: return .checkpoint
       default:
