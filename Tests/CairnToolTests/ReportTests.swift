@@ -117,10 +117,11 @@ struct ReportTests {
     #expect(outcome.text.contains("\n1 key has expired: cairn trim \(store) --expired removes "))
     #expect(outcome.text.contains("more with less that is dead; --json lists all"))
     #expect(outcome.lines.count < 30)
-    #expect(try cairn("trim", store, "--expired").text.hasPrefix("removed 1 key, "))
     #expect(try cairn("compact", store).text.contains(" segments removed, "))
     #expect(!(try cairn("stats", store).text.contains("cairn compact")))
     #expect(try cairn("compact", store).text.hasPrefix("nothing to give back"))
+    // Last, since what removes may give space back in the background, before it closes.
+    #expect(try cairn("trim", store, "--expired").text.hasPrefix("removed 1 key, "))
   }
 
   private struct Verification: Decodable {

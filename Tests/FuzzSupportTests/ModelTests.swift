@@ -20,6 +20,16 @@ struct ModelTests {
     return (store, state)
   }
 
+  /// How many of an operation's steps a store shows to have been taken.
+  private func taken(
+    by operation: Operation, from state: ModelState, in store: Store
+  ) throws -> Int {
+    try operation.taken(
+      of: operation.steps(from: state, now: clock.now()), from: state, in: store,
+      limits: ModelLimits(), now: clock.now()
+    ).count
+  }
+
   @Test("A trim to bytes that takes what it has to, and one that takes more or less")
   func trimBytes() throws {
     let (store, state) = try fill()
@@ -27,17 +37,12 @@ struct ModelTests {
     let operation = Operation.trimBytes(to: limit, .process)
     let steps = operation.steps(from: state, now: clock.now())
     #expect(steps.count == 1)
-    func taken() throws -> Int {
-      try operation.taken(
-        of: steps, from: state, in: store, limits: ModelLimits(), now: clock.now()
-      ).count
-    }
     // Nothing has been done yet.
-    #expect(throws: FuzzFailure.self) { try taken() }
+    #expect(throws: FuzzFailure.self) { try taken(by: operation, from: state, in: store) }
     _ = try operation.perform(on: store, holding: state, now: clock.now())
-    #expect(try taken() == 1)
+    #expect(try taken(by: operation, from: state, in: store) == 1)
     try store.trim(toCount: 4)
-    #expect(throws: FuzzFailure.self) { try taken() }
+    #expect(throws: FuzzFailure.self) { try taken(by: operation, from: state, in: store) }
     process.kill()
   }
 
@@ -72,17 +77,12 @@ struct ModelTests {
     let steps = operation.steps(from: state, now: clock.now())
     #expect(steps.count == 31)
     #expect(state.unused(for: .seconds(50), now: clock.now()).count == 4)
-    func taken() throws -> Int {
-      try operation.taken(
-        of: steps, from: state, in: store, limits: ModelLimits(), now: clock.now()
-      ).count
-    }
     // Nothing has been done yet.
-    #expect(throws: FuzzFailure.self) { try taken() }
+    #expect(throws: FuzzFailure.self) { try taken(by: operation, from: state, in: store) }
     _ = try operation.perform(on: store, holding: state, now: clock.now())
-    #expect(try taken() == 31)
+    #expect(try taken(by: operation, from: state, in: store) == 31)
     try store.removeValue(forKey: read)
-    #expect(throws: FuzzFailure.self) { try taken() }
+    #expect(throws: FuzzFailure.self) { try taken(by: operation, from: state, in: store) }
     process.kill()
   }
 }

@@ -24,6 +24,21 @@ struct ClosingCheckpointTests {
       try store.close()
     }
 
+    /// Reads one key in each of so many sessions, after which no other is left.
+    func readOne(inSessions count: Int, each pause: Duration) throws {
+      for _ in 0..<count {
+        clock.advance(by: pause)
+        try session { store in
+          let value = try store.value(forKey: "key7")
+          #expect(value != nil)
+        }
+      }
+      try session { store in
+        let left = try store.count()
+        #expect(left == 1)
+      }
+    }
+
     func files() throws -> [String: [UInt8]] { try Image(of: directory.store).files }
   }
 
@@ -57,17 +72,7 @@ struct ClosingCheckpointTests {
   @Test("What each of many short sessions reads does not become idle, and what none reads does")
   func idleLimits() throws {
     let scene = try Scene(idleLimit: .seconds(600))
-    for _ in 0..<20 {
-      scene.clock.advance(by: .seconds(60))
-      try scene.session { store in
-        let value = try store.value(forKey: "key7")
-        #expect(value != nil)
-      }
-    }
-    try scene.session { store in
-      let count = try store.count()
-      #expect(count == 1)
-    }
+    try scene.readOne(inSessions: 20, each: .seconds(60))
   }
 
   /// Found by a review: of what the checkpoint knew the last was in the future, for as long as the clock had been
@@ -80,17 +85,7 @@ struct ClosingCheckpointTests {
       for key in scene.keys { try store.setValue("2", forKey: key, idleLimit: .seconds(86_400)) }
     }
     scene.clock.set(ManualClock.start)
-    for _ in 0..<30 {
-      scene.clock.advance(by: .seconds(7200))
-      try scene.session { store in
-        let value = try store.value(forKey: "key7")
-        #expect(value != nil)
-      }
-    }
-    try scene.session { store in
-      let count = try store.count()
-      #expect(count == 1)
-    }
+    try scene.readOne(inSessions: 30, each: .seconds(7200))
   }
 
   @Test("An idle limit of next to nothing does not have each session write a checkpoint")
