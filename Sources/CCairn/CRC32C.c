@@ -22,6 +22,7 @@
 #define WIDE __attribute__((target("sse4.2,pclmul,avx2,vpclmulqdq")))
 typedef uint64_t crc_register;
 #define CRC_WORD(crc, word) _mm_crc32_u64((crc), (word))
+#define CRC_HALF(crc, half) _mm_crc32_u32((uint32_t)(crc), (half))
 #define CRC_BYTE(crc, byte) _mm_crc32_u8((uint32_t)(crc), (byte))
 HARDWARE static inline uint64_t multiply(uint64_t a, uint64_t b) {
   __m128i product = _mm_clmulepi64_si128(_mm_cvtsi64_si128((int64_t)a),
@@ -38,6 +39,7 @@ static bool detect(void) {
 #define HARDWARE __attribute__((target("crc,aes")))
 typedef uint32_t crc_register;
 #define CRC_WORD(crc, word) __crc32cd((crc), (word))
+#define CRC_HALF(crc, half) __crc32cw((crc), (half))
 #define CRC_BYTE(crc, byte) __crc32cb((crc), (byte))
 HARDWARE static inline uint64_t multiply(uint64_t a, uint64_t b) {
   return vgetq_lane_u64(vreinterpretq_u64_p128(vmull_p64((poly64_t)a, (poly64_t)b)), 0);
@@ -118,10 +120,24 @@ WIDE static uint32_t fold_and_copy(uint32_t state, uint8_t *target, const uint8_
 
 #endif
 
-HARDWARE uint32_t cairn_crc32c(uint32_t state, const void *input, size_t count) {
-  const uint8_t *bytes = input;
+/// Continues over fewer bytes than are worth several streams.
+HARDWARE __attribute__((always_inline)) static inline uint32_t one_stream(
+    uint32_t state, const uint8_t *bytes, size_t count) {
+  crc_register crc = state;
+  for (; count >= 8; bytes += 8, count -= 8) crc = CRC_WORD(crc, load(bytes));
+  if (count >= 4) {
+    uint32_t half;
+    memcpy(&half, bytes, sizeof half);
+    crc = CRC_HALF(crc, half);
+    bytes += 4, count -= 4;
+  }
+  for (; count > 0; bytes += 1, count -= 1) crc = CRC_BYTE(crc, *bytes);
+  return (uint32_t)crc;
+}
+
+HARDWARE static uint32_t long_crc32c(uint32_t state, const uint8_t *bytes, size_t count) {
 #if defined(WIDE)
-  if (count >= 256 && is_wide) {
+  if (is_wide) {
     const size_t folded = count & ~(size_t)127;
     state = fold_only(state, bytes, folded);
     bytes += folded, count -= folded;
@@ -131,10 +147,15 @@ HARDWARE uint32_t cairn_crc32c(uint32_t state, const void *input, size_t count) 
     state = three_streams(state, bytes, 1024, K1024, K2048);
   for (; count >= 3 * 128; bytes += 3 * 128, count -= 3 * 128)
     state = three_streams(state, bytes, 128, K128, K256);
-  crc_register crc = state;
-  for (; count >= 8; bytes += 8, count -= 8) crc = CRC_WORD(crc, load(bytes));
-  for (; count > 0; bytes += 1, count -= 1) crc = CRC_BYTE(crc, *bytes);
-  return (uint32_t)crc;
+  return one_stream(state, bytes, count);
+}
+
+HARDWARE uint32_t cairn_crc32c(uint32_t state, const void *input, size_t count) {
+  return count < 256 ? one_stream(state, input, count) : long_crc32c(state, input, count);
+}
+
+HARDWARE uint32_t cairn_crc32c_word(uint32_t state, uint64_t word) {
+  return (uint32_t)CRC_WORD(state, word);
 }
 
 uint32_t cairn_crc32c_copy(uint32_t state, void *target, const void *source, size_t count) {
@@ -162,6 +183,10 @@ uint32_t cairn_crc32c_copy(uint32_t state, void *target, const void *source, siz
 static bool detect(void) { return false; }
 uint32_t cairn_crc32c(uint32_t state, const void *bytes, size_t count) {
   (void)bytes, (void)count;
+  return state;
+}
+uint32_t cairn_crc32c_word(uint32_t state, uint64_t word) {
+  (void)word;
   return state;
 }
 uint32_t cairn_crc32c_copy(uint32_t state, void *target, const void *source, size_t count) {

@@ -401,6 +401,7 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
   }
 
   package func prefault(_ address: UnsafeMutableRawPointer, byteCount: Int) {}
+  package func unmapPages(_ address: UnsafeMutableRawPointer, byteCount: Int) {}
 
   package var mappedWriteObserver: (any MappedWriteObserver)? { self }
 

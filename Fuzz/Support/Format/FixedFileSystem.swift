@@ -150,6 +150,7 @@ package final class FixedFileSystem: FileSystem {
   }
 
   package func prefault(_ address: UnsafeMutableRawPointer, byteCount: Int) {}
+  package func unmapPages(_ address: UnsafeMutableRawPointer, byteCount: Int) {}
 
   package func randomBytes(count: Int) throws(SystemError) -> [UInt8] {
     throw refused("getrandom")

@@ -16,6 +16,9 @@ static inline bool cairn_crc32c_is_supported(void) { return cairn_crc32c_support
 /// without the inversions at begin and end. Call only where supported.
 uint32_t cairn_crc32c(uint32_t state, const void *bytes, size_t count);
 
+/// Continues a CRC32C over the eight bytes of `word`, the lowest first. Call only where supported.
+uint32_t cairn_crc32c_word(uint32_t state, uint64_t word);
+
 /// Copies `count` bytes that do not overlap, and continues a CRC32C over the copy, as `cairn_crc32c`
 /// does: one pass over memory instead of two. Call only where supported.
 uint32_t cairn_crc32c_copy(uint32_t state, void *target, const void *source, size_t count);

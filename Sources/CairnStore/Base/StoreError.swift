@@ -1,6 +1,6 @@
 /// Everything that can go wrong with a store. Every failure names what and where; none carries
 /// keys or values. A minor version may add cases, so a `switch` over it keeps a `default`.
-public enum StoreError: Error, Sendable, Hashable {
+public indirect enum StoreError: Error, Sendable, Hashable {
   // Opening.
 
   /// There is no store at the path, and the configuration does not let one be made.

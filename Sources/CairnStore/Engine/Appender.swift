@@ -188,7 +188,7 @@ struct Appender: ~Copyable {
   mutating func append(
     _ header: inout RecordHeader, key: RawSpan, metadata: RawSpan, value: RawSpan,
     written: Timestamp, forSync: Bool
-  ) throws(StoreError) -> (segment: Segment, offset: Int, sequence: SequenceNumber) {
+  ) throws(StoreError) -> (location: Location, sequence: SequenceNumber) {
     guard let active else { preconditionFailure("no room was made") }
     let mark = active.syncMark
     if mark != lastSyncMark {
@@ -214,7 +214,7 @@ struct Appender: ~Copyable {
     lastSyncMark = mark
     active.usage.add(
       header, sequence: sequence, end: self.offset, isLive: header.kind != .tombstone)
-    return (active, offset, sequence)
+    return (active.location(at: offset), sequence)
   }
 
   private func stamp(

@@ -10,6 +10,15 @@ struct CommitState {
   var failure: SystemFailure?
 }
 
+/// What a sync is of.
+enum SyncedPart {
+  /// All that has been appended.
+  case log
+  /// The segments that were left. The active one is spared: each of its pages that is written to once more
+  /// would take a fault again.
+  case rolledSegments
+}
+
 extension Engine {
   /// Gives an acknowledged write the durability it was promised.
   @inline(__always)
@@ -40,7 +49,11 @@ extension Engine {
 
   /// Group commit: the first thread that comes syncs the log for all that have appended by then;
   /// those that come meanwhile wait, and one of them syncs next.
-  func waitForSync(until isDone: (CommitState) -> Bool) throws(StoreError) {
+  ///
+  /// - Parameter part: what the first thread syncs.
+  func waitForSync(
+    of part: SyncedPart = .log, until isDone: (CommitState) -> Bool
+  ) throws(StoreError) {
     enum Role {
       case done
       case leader
@@ -57,17 +70,18 @@ extension Engine {
       switch role {
       case .done: return
       case .failed(let failure): throw .durabilityUnknown(cause: failure)
-      case .leader: syncLog()
+      case .leader: syncLog(part)
       }
     }
   }
 
-  /// Syncs all that has been appended, as the only thread that does, and wakes the others.
-  private func syncLog() {
-    let (head, targets) = appender.withLock { appender in
-      let segments = appender.rolled + (appender.active.map { [$0] } ?? [])
+  /// Syncs what has been appended, as the only thread that does, and wakes the others.
+  private func syncLog(_ part: SyncedPart) {
+    let (head, active, targets) = appender.withLock { appender in
+      let active = part == .log ? appender.active : nil
+      let segments = appender.rolled + (active.map { [$0] } ?? [])
       return (
-        appender.nextSequence - 1,
+        part == .log ? appender.nextSequence - 1 : 0, active,
         segments.map { (segment: $0, end: $0.usage.end) }
           .filter { $0.segment.syncedByteCount < $0.end }
       )
@@ -79,7 +93,8 @@ extension Engine {
         // DURABILITY: records reach the disk here, and only then are they acknowledged as
         // durable. A crash before leaves a torn tail that nobody was promised.
         if planted(.syncMarkBeforeSync) { segment.didSync(through: end) }
-        let isLeftOut = planted(.onlyActiveSegmentSynced) && segment !== targets.last?.segment
+        let isLeftOut = planted(.onlyActiveSegmentSynced) && segment !== active
+        if segment !== active { segment.mapping?.unmapPages() }
         if !isLeftOut { try synchronize(segment) }
         segment.didSync(through: end)
       }

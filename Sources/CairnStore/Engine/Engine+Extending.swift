@@ -71,12 +71,12 @@ extension Engine {
       guard let shorter else { return (isThere, nil) }
       var header = template
       header.target = shorter.sequence
-      let (segment, offset, sequence) = try appender.append(
+      let (location, sequence) = try appender.append(
         &header, key: key, metadata: RawSpan(), value: RawSpan(), written: now, forSync: forSync)
       _ = index.extend(
         hash, at: shorter.location,
         LifetimeExtension(
-          expires: header.expires, location: segment.location(at: offset),
+          expires: header.expires, location: location,
           byteCount: header.byteCount))
       return (true, sequence)
     }

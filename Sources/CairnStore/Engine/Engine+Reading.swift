@@ -1,13 +1,14 @@
 extension Engine {
-  /// The record that a read of the key finds, or `nil`.
+  /// What `body` makes of the record that a read of the key finds; `nil` where it finds none.
   ///
   /// - Throws: `corrupt` where a record with the key's hash is damaged: then it cannot be told
   ///   whether the key is there, and it is not called absent.
   /// - Complexity: O(key). About two cache misses beside the record itself.
   @inline(__always)
-  func find(
-    _ key: RawSpan, hash known: UInt64? = nil, touch: HashIndex.Touch, part: Record.Part = .all
-  ) throws(StoreError) -> FoundRecord? {
+  func find<Result: ~Copyable>(
+    _ key: RawSpan, hash known: UInt64? = nil, touch: HashIndex.Touch, part: Record.Part = .all,
+    _ body: (consuming FoundRecord) throws(StoreError) -> Result
+  ) throws(StoreError) -> Result? {
     try checkUsable()
     try limits.checkKey(key)
     let hash = known ?? hash.hash(key)
@@ -19,7 +20,7 @@ extension Engine {
       var end = Int64.min
       let isFound = try index.find(
         hash, after: entry.location, touch: touch, extendedTo: &end
-      ) {
+      ) { [table] in
         entry = $0
         segment = table.segment(at: $0.location)
       }
@@ -38,7 +39,7 @@ extension Engine {
         case .unlessIdle, .no: break
         }
       }
-      return FoundRecord(record: record, tick: entry.tick, end: end)
+      return try body(FoundRecord(record: record, tick: entry.tick, end: end))
     }
   }
 
@@ -52,8 +53,7 @@ extension Engine {
 
   @usableFromInline
   package func value(forKey key: RawSpan) throws(StoreError) -> [UInt8]? {
-    guard let found = try find(key, touch: .yes) else { return nil }
-    return verifiesValues ? try found.record.checkedValue() : found.record.value.copied()
+    try find(key, touch: .yes) { (found) throws(StoreError) in try value(of: found.record) }
   }
 
   // MARK: Many at once
@@ -74,31 +74,27 @@ extension Engine {
   /// Asks for the first bytes of the record of a key with this hash.
   @usableFromInline
   package func prefetchRecord(ofHash hash: UInt64) {
-    index.peek(hash) { entry in
-      guard let segment = table.segment(at: entry.location), let mapping = segment.mapping
-      else { return }
-      let offset = segment.offset(of: entry.location)
-      let count = min(Self.prefetchByteCount, segment.allocatedByteCount - offset)
-      if count > 0 { mapping.prefetch(at: offset, count: count) }
-    }
+    index.peek(hash) { [table] in table.prefetch($0.location, count: Self.prefetchByteCount) }
   }
 
   /// A small record; what follows of a large one the processor fetches by itself.
-  private static var prefetchByteCount: Int { 256 }
+  static var prefetchByteCount: Int { 256 }
 
   /// As `value(forKey:)`, of a key whose hash is known.
   @usableFromInline
   package func value(forKey key: RawSpan, hash: UInt64) throws(StoreError) -> [UInt8]? {
-    guard let found = try find(key, hash: hash, touch: .yes) else { return nil }
-    return verifiesValues ? try found.record.checkedValue() : found.record.value.copied()
+    try find(key, hash: hash, touch: .yes) { (found) throws(StoreError) in
+      try value(of: found.record)
+    }
   }
 
   /// The value's bytes where they lie, held until the result goes.
   @usableFromInline
   package func pinnedValue(forKey key: RawSpan) throws(StoreError) -> PinnedValue? {
-    guard let found = try find(key, touch: .yes) else { return nil }
-    if verifiesValues { try found.record.checkValue() }
-    return PinnedValue(found)
+    try find(key, touch: .yes) { (found) throws(StoreError) in
+      if verifiesValues { try found.record.checkValue() }
+      return PinnedValue(found)
+    }
   }
 
   /// The record of a key where it lies, held until the result goes.
@@ -107,11 +103,10 @@ extension Engine {
   package func pinnedEntry(
     forKey key: RawSpan, part: Record.Part
   ) throws(StoreError) -> PinnedEntry? {
-    guard let found = try find(key, touch: part == .all ? .yes : .no, part: part) else {
-      return nil
+    try find(key, touch: part == .all ? .yes : .no, part: part) { (found) throws(StoreError) in
+      if part == .all && verifiesValues { try found.record.checkValue() }
+      return PinnedEntry(found)
     }
-    if part == .all && verifiesValues { try found.record.checkValue() }
-    return PinnedEntry(found)
   }
 
   package func info(of entry: borrowing PinnedEntry) -> EntryInfo { info(of: entry.found) }
@@ -120,32 +115,32 @@ extension Engine {
   ///
   /// - Returns: whether it is there.
   package func touch(_ key: RawSpan, _ touch: HashIndex.Touch) throws(StoreError) -> Bool {
-    guard try find(key, touch: touch, part: .head) != nil else { return false }
-    return true
+    try find(key, touch: touch, part: .head) { _ in true } ?? false
   }
 
   @usableFromInline
   package func contains(_ key: RawSpan) throws(StoreError) -> Bool {
-    guard try find(key, touch: .no, part: .head) != nil else { return false }
-    return true
+    try find(key, touch: .no, part: .head) { _ in true } ?? false
   }
 
   @usableFromInline
   package func info(forKey key: RawSpan) throws(StoreError) -> EntryInfo? {
-    guard let found = try find(key, touch: .no, part: .head) else { return nil }
-    return info(of: found)
+    try find(key, touch: .no, part: .head) { info(of: $0) }
   }
 
   @usableFromInline
   package func entry(forKey key: RawSpan) throws(StoreError) -> Entry? {
-    guard let found = try find(key, touch: .yes) else { return nil }
-    return try entry(of: found)
+    try find(key, touch: .yes) { (found) throws(StoreError) in try entry(of: found) }
+  }
+
+  @inline(__always)
+  private func value(of record: borrowing Record) throws(StoreError) -> [UInt8] {
+    verifiesValues ? try record.checkedValue() : record.value.copied()
   }
 
   func entry(of found: borrowing FoundRecord) throws(StoreError) -> Entry {
-    let value = verifiesValues ? try found.record.checkedValue() : found.record.value.copied()
-    return Entry(
-      key: found.record.key.copied(), value: value,
+    Entry(
+      key: found.record.key.copied(), value: try value(of: found.record),
       metadata: found.record.metadata.copied(), info: info(of: found))
   }
 

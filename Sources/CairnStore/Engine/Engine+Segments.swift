@@ -224,7 +224,9 @@ extension Engine {
       let end = segment.usage.end
       // A removal of all may take the segment away while this waits; then no sync reaches it.
       if !planted(.noSyncBeforeSealing) {
-        try waitForSync { _ in segment.syncedByteCount >= end || segment.isRetired }
+        try waitForSync(of: .rolledSegments) { _ in
+          segment.syncedByteCount >= end || segment.isRetired
+        }
       }
       try changingManifest { (state) throws(StoreError) in
         // A removal of all may have taken it meanwhile.

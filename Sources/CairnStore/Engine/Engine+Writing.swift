@@ -77,7 +77,8 @@ extension Engine {
     let now = clock.now()
     if index.recency.needs(now) { noteTime(now) }
     let template = try limits.putHeader(key: key, value: value, attributes: attributes, now: now)
-    var looksFirst = attributes.keepsEnd
+    let keepsEnd = attributes.keepsEnd
+    var looksFirst = keepsEnd
     if case .anything = expectation {
     } else {
       looksFirst = true
@@ -88,34 +89,38 @@ extension Engine {
     // A look into a shard that is loaded does not throw: what is appended is published.
     if !looksFirst { try index.load(shardOf: hash) }
     var event: RemovalEvent?
-    let result = try withRoom(
-      byteCount: template.byteCount + Appender.syncMarkByteCount, isRemoval: false
-    ) { (appender: inout Appender) throws(StoreError) -> CompareAndSetResult in
-      var existing: Existing?
-      if looksFirst {
-        existing = try locate(hash, key: key, now: now)
-        if let mismatch = try existing.mismatch(expectation) { return mismatch }
-      } else {
-        // While the new record is appended, the processor fetches the one that it replaces.
-        prefetchRecord(ofHash: hash)
+    // The attributes are taken apart before, so that the body holds no reference to them.
+    let result = try attributes.metadata.withSpan { (metadata) throws(StoreError) in
+      try withRoom(
+        byteCount: template.byteCount + Appender.syncMarkByteCount, isRemoval: false
+      ) { (appender: inout Appender) throws(StoreError) -> CompareAndSetResult in
+        var header = template
+        let location: Location
+        let version: SequenceNumber
+        let existing: Existing?
+        if looksFirst {
+          existing = try locate(hash, key: key, now: now)
+          if let mismatch = try existing.mismatch(expectation) { return mismatch }
+          if keepsEnd, let end = existing?.expires, header.expires < end,
+            header.flags.contains(.expiry)
+          {
+            header.expires = end
+          }
+          (location, version) = try appender.append(
+            &header, key: key, metadata: metadata, value: value, written: now,
+            forSync: durability == .durable)
+        } else {
+          // While the new record is appended, the processor fetches the one that it replaces.
+          prefetchRecord(ofHash: hash)
+          (location, version) = try appender.append(
+            &header, key: key, metadata: metadata, value: value, written: now,
+            forSync: durability == .durable)
+          existing = try locate(hash, key: key, now: now)
+        }
+        publish(hash, at: location, canExpire: header.canExpire, replacing: existing)
+        if removalObserver != nil { event = removalEvent(existing, key: key, cause: .replaced) }
+        return .stored(version: version)
       }
-      var header = template
-      if attributes.keepsEnd, let end = existing?.expires, header.expires < end,
-        header.flags.contains(.expiry)
-      {
-        header.expires = end
-      }
-      let (segment, offset, sequence) = try attributes.metadata.withSpan {
-        (metadata) throws(StoreError) in
-        try appender.append(
-          &header, key: key, metadata: metadata, value: value, written: now,
-          forSync: durability == .durable)
-      }
-      if !looksFirst { existing = try locate(hash, key: key, now: now) }
-      publish(
-        hash, at: segment.location(at: offset), canExpire: header.canExpire, replacing: existing)
-      event = removalEvent(existing, key: key, cause: .replaced)
-      return .stored(version: sequence)
     }
     if let event { removalObserver?(event) }
     if case .stored(let version) = result {
@@ -159,12 +164,24 @@ extension Engine {
     let template = try limits.tombstoneHeader(key: key)
     let now = clock.now()
     let hash = hash.hash(key)
+    @inline(__always)
     func isThere(_ existing: Existing?) throws(StoreError) -> Bool {
       guard let existing, !existing.hasExpired else { return false }
       return try Optional(existing).mismatch(expectation) == nil
     }
-    // Removing what is not there writes nothing.
-    guard try isThere(locate(hash, key: key, now: now)) else { return nil }
+    // Removing what is not there writes nothing, and does not begin a session either. Where there is an
+    // entry with this hash it is as good as certain that there is something to remove, unless it has expired;
+    // the processor fetches the record meanwhile.
+    var canExpire = false
+    let isFound = try index.find(hash, touch: .no) { [table] entry in
+      canExpire = entry.flags.contains(.canExpire)
+      table.prefetch(entry.location, count: Self.prefetchByteCount)
+    }
+    guard isFound else { return nil }
+    if case .anything = expectation, !canExpire {
+    } else {
+      guard try isThere(locate(hash, key: key, now: now)) else { return nil }
+    }
     var event: RemovalEvent?
     let removed = try withRoom(
       byteCount: template.byteCount + Appender.syncMarkByteCount, isRemoval: true
@@ -173,7 +190,7 @@ extension Engine {
         return nil
       }
       var header = template
-      let (_, _, sequence) = try appender.append(
+      let (_, sequence) = try appender.append(
         &header, key: key, metadata: RawSpan(), value: RawSpan(), written: now, forSync: forSync)
       unpublish(existing)
       event = removalEvent(existing, key: key, cause: .removed)
@@ -194,7 +211,7 @@ extension Engine {
         forKey: key, expecting: .damaged(at: existing.location), durability: nil)
     }
     do throws(StoreError) {
-      try find(key, touch: .no)?.record.checkValue()
+      try find(key, touch: .no) { (found) throws(StoreError) in try found.record.checkValue() }
       return false
     } catch {
       guard case .corrupt = error else { throw error }
@@ -280,7 +297,7 @@ extension Engine {
     while true {
       var segment: Segment?
       var end = Int64.min
-      let isFound = try index.find(hash, after: entry.location, touch: .no, extendedTo: &end) {
+      let isFound = try index.find(hash, after: entry.location, touch: .no, extendedTo: &end) { [table] in
         entry = $0
         segment = table.segment(at: $0.location)
       }

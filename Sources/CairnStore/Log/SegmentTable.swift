@@ -107,4 +107,14 @@ package final class SegmentTable: Sendable {
   /// an entry with this location: then the segment cannot have been removed.
   @inline(__always)
   package func segment(at location: Location) -> Segment? { segments[location.granule] }
+
+  /// Asks the processor for the first bytes of a record, at most `count`. To be called where `segment(at:)` is.
+  @inline(__always)
+  package func prefetch(_ location: Location, count: Int) {
+    segments.withObject(in: location.granule) { segment in
+      let offset = segment.offset(of: location)
+      let count = min(count, segment.allocatedByteCount - offset)
+      if count > 0 { segment.mapping?.prefetch(at: offset, count: count) }
+    }
+  }
 }

@@ -86,6 +86,8 @@ package protocol FileSystem: AnyObject, Sendable {
   func protect(_ address: UnsafeMutableRawPointer, byteCount: Int) throws(SystemError)
   /// madvise(2), MADV_POPULATE_WRITE. A hint: failures are of no consequence.
   func prefault(_ address: UnsafeMutableRawPointer, byteCount: Int)
+  /// madvise(2), MADV_DONTNEED: the pages stay in the cache, and the next look at one finds it there. A hint.
+  func unmapPages(_ address: UnsafeMutableRawPointer, byteCount: Int)
   /// Told of each write into a mapping, after it was made. `nil` outside simulations.
   var mappedWriteObserver: (any MappedWriteObserver)? { get }
 

@@ -27,9 +27,6 @@ enum HardwareCRC32C {
   /// Continues the register `state` over the eight bytes of a little-endian integer.
   @inline(__always)
   static func update(_ state: UInt32, with word: UInt64) -> UInt32 {
-    // SAFETY: reads exactly the eight bytes of a local.
-    unsafe withUnsafeBytes(of: word.littleEndian) {
-      unsafe cairn_crc32c(state, $0.baseAddress, $0.count)
-    }
+    cairn_crc32c_word(state, word)
   }
 }

@@ -65,6 +65,10 @@ package final class MappedMemory: @unchecked Sendable {
     }
   }
 
+  /// Takes the pages out of the mapping, all at once; they stay in the system's cache, and the next look
+  /// at one puts it back.
+  package func unmapPages() { unsafe file.fileSystem.unmapPages(base, byteCount: byteCount) }
+
   /// Asks for the pages of the range to be made ready for writing.
   package func prefault(at offset: Int, count: Int) {
     precondition(offset >= 0 && count >= 0 && offset + count <= byteCount)

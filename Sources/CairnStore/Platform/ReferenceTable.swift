@@ -37,6 +37,16 @@ package final class ReferenceTable<Object: AnyObject>: @unchecked Sendable {
     return unsafe Unmanaged<Object>.fromOpaque(pointer).takeUnretainedValue()
   }
 
+  /// Calls `body` with the object in a slot, without taking a reference; not where the slot is empty. The
+  /// caller must make sure that it is not emptied meanwhile.
+  @inline(__always)
+  package func withObject(in slot: Int, _ body: (Object) -> Void) {
+    guard slot >= 0 && slot < slotCount else { return }
+    let word = unsafe slots[slot].load(ordering: .acquiring)
+    guard let pointer = unsafe UnsafeRawPointer(bitPattern: word) else { return }
+    unsafe Unmanaged<Object>.fromOpaque(pointer)._withUnsafeGuaranteedRef { body($0) }
+  }
+
   /// Puts an object into a slot, or empties it.
   package func set(_ slot: Int, to object: Object?) {
     let word =

@@ -242,6 +242,10 @@ package final class SystemFileSystem: FileSystem {
     _ = unsafe madvise(address, byteCount, populateForWriting)
   }
 
+  package func unmapPages(_ address: UnsafeMutableRawPointer, byteCount: Int) {
+    _ = unsafe madvise(address, byteCount, MADV_DONTNEED)
+  }
+
   // MARK: The process and the machine
 
   package func bootIdentifier() throws(SystemError) -> [UInt8] {

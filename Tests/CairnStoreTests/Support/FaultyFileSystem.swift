@@ -296,6 +296,10 @@ final class FaultyFileSystem: FileSystem {
     unsafe system.prefault(address, byteCount: byteCount)
   }
 
+  func unmapPages(_ address: UnsafeMutableRawPointer, byteCount: Int) {
+    unsafe system.unmapPages(address, byteCount: byteCount)
+  }
+
   func bootIdentifier() throws(SystemError) -> [UInt8] {
     try perform(.bootIdentifier) { () throws(SystemError) in
       if let boot { return boot }

@@ -218,6 +218,10 @@ final class HookFileSystem: FileSystem {
     unsafe system.prefault(address, byteCount: byteCount)
   }
 
+  func unmapPages(_ address: UnsafeMutableRawPointer, byteCount: Int) {
+    unsafe system.unmapPages(address, byteCount: byteCount)
+  }
+
   var mappedWriteObserver: (any MappedWriteObserver)? { nil }
   func bootIdentifier() throws(SystemError) -> [UInt8] { try system.bootIdentifier() }
   func randomBytes(count: Int) throws(SystemError) -> [UInt8] {

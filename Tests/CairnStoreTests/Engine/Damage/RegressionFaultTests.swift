@@ -162,8 +162,8 @@ struct RegressionFaultTests {
     // found it.
     let scene = try RegressionScene()
     let store = try scene.open()
-    // The second value goes into the next segment; the first is left and not sealed yet.
-    for key in ["a", "b"] { try store.setValue([UInt8].filled(40_000), forKey: key) }
+    // Each value goes into the next segment; two are left and not sealed yet.
+    for key in ["a", "b", "c"] { try store.setValue([UInt8].filled(40_000), forKey: key) }
     let count = Atomic(0)
     scene.fileSystem.setHook { event in
       guard event.call == .synchronizeData, FileName.isSegment(event.file) else { return nil }
@@ -177,6 +177,6 @@ struct RegressionFaultTests {
     }
     #expect(cause.errorNumber == EIO)
     #expect(throws: StoreError.self) { try store.setValue("more", forKey: "more") }
-    #expect(try store.count() == 2)
+    #expect(try store.count() == 3)
   }
 }
