@@ -26,11 +26,19 @@ extension Store {
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
     _ body: (RawSpan) throws -> Result
   ) throws -> Result? {
-    let pinned = try key.withBytes { (key) throws(StoreError) in
-      try engine.pinnedValue(forKey: key)
+    try Self.use(
+      key.withBytes { (key) throws(StoreError) in try engine.pinnedValue(forKey: key) }, body)
+  }
+
+  /// A parameter, since the compiler would put a variable of this type on the heap.
+  @inlinable
+  static func use<Result>(
+    _ pinned: borrowing PinnedValue?, _ body: (RawSpan) throws -> Result
+  ) rethrows -> Result? {
+    switch pinned {
+    case .some(let pinned): try body(pinned.bytes)
+    case .none: nil
     }
-    guard let pinned else { return nil }
-    return try body(pinned.bytes)
   }
 
   /// The value of a key with all that the store knows of it, from one read.

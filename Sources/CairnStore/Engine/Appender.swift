@@ -276,10 +276,10 @@ struct Appender: ~Copyable {
       batch.seal(index, at: start, seed: active.seed)
     }
     try batch.bytes.withSpan { (bytes) throws(StoreError) in
-      try write(bytes, to: active, forSync: forSync)
+      try write(bytes.extracting(0..<batch.byteCount), to: active, forSync: forSync)
     }
     nextSequence = first + UInt64(batch.operations.count)
-    offset = start + batch.bytes.count
+    offset = start + batch.byteCount
     lastSyncMark = mark
     for (index, operation) in batch.operations.enumerated() {
       active.usage.add(

@@ -11,8 +11,10 @@ public struct Batch: ~Copyable {
   }
 
   /// The records as they will stand in the log, but for what is known only then: sequence
-  /// numbers, time and header checksums.
-  var bytes: [UInt8] = []
+  /// numbers, time and header checksums. Zeros follow them.
+  private(set) var bytes: [UInt8] = []
+  /// How many bytes the records take.
+  private(set) var byteCount = 0
   var operations: [Operation] = []
   private let limits: WriteLimits
   private let hash: SipHash
@@ -83,12 +85,16 @@ public struct Batch: ~Copyable {
     // written.
     if operations.isEmpty { header.flags.insert(.syncMark) }
     if value != nil { try limits.checkSize(of: header) }
-    let offset = bytes.count
+    let offset = byteCount
     let total = offset + header.byteCount
     guard total <= limits.batchByteLimit, operations.count < Int(Int32.max) else {
       throw .batchTooLarge(byteCount: total, limit: limits.batchByteLimit)
     }
-    bytes.append(contentsOf: repeatElement(0, count: header.byteCount))
+    if total > bytes.count {
+      let more = max(total - bytes.count, min(bytes.count, 1 << 20), 512)
+      bytes.append(contentsOf: repeatElement(0, count: more))
+    }
+    byteCount = total
     bytes.withMutableSpan(in: offset..<total) { record in
       attributes.metadata.withSpan { metadata in
         if let value {

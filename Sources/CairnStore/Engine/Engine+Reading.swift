@@ -29,7 +29,7 @@ extension Engine {
       // changed meanwhile.
       guard let segment = segment.take() else { continue }
       let offset = segment.offset(of: entry.location)
-      let record = try Record(in: segment, at: offset, part: part)
+      let record = try Record(in: consume segment, at: offset, part: part)
       guard record.hasKey(key), record.header.kind == .put else { continue }
       if entry.flags.contains(.canExpire) {
         if hasExpired(record.header.extended(to: end), tick: entry.tick, now: now) { return nil }
@@ -173,13 +173,17 @@ struct FoundRecord: ~Copyable {
 /// the key: the segment is held.
 @usableFromInline
 package struct PinnedValue: ~Copyable {
-  private let found: FoundRecord
+  private let pinned: PinnedBytes<Segment>
+  private let range: Range<Int>
 
-  init(_ found: consuming FoundRecord) { self.found = found }
+  init(_ found: consuming FoundRecord) {
+    range = found.record.header.valueRange
+    pinned = found.record.pinned
+  }
 
   @usableFromInline
   package var bytes: RawSpan {
-    @_lifetime(borrow self) get { found.record.value }
+    @_lifetime(borrow self) get { pinned.bytes.extracting(range) }
   }
 }
 

@@ -250,11 +250,12 @@ extension Engine {
     var batch = batch
     var events: [RemovalEvent] = []
     for operation in batch.operations { try index.load(shardOf: operation.hash) }
-    let first = try withRoom(byteCount: batch.bytes.count, isRemoval: false) {
+    let first = try withRoom(byteCount: batch.byteCount, isRemoval: false) {
       (appender: inout Appender) throws(StoreError) -> SequenceNumber in
       let (segment, start, first) = try appender.append(
         &batch, written: now, forSync: durability == .durable)
-      for operation in batch.operations {
+      for (number, operation) in batch.operations.enumerated() {
+        if number % Self.groupOperationCount == 0 { prefetch(batch, from: number) }
         let offset = start + operation.offset
         let keyStart = operation.offset + operation.header.keyRange.lowerBound
         try batch.bytes.withSpan { (bytes) throws(StoreError) in
@@ -282,6 +283,16 @@ extension Engine {
     return first
   }
 
+  /// How many operations of a batch have their entries and records asked for together.
+  private static var groupOperationCount: Int { 16 }
+
+  /// Asks for the entries and then the records of the next operations, so that they are waited for together.
+  private func prefetch(_ batch: borrowing Batch, from start: Int) {
+    let end = min(start + Self.groupOperationCount, batch.operations.count)
+    for number in start..<end { index.prefetch(batch.operations[number].hash) }
+    for number in start..<end { prefetchRecord(ofHash: batch.operations[number].hash) }
+  }
+
   // MARK: Under the appender's lock
 
   /// The index entry of a key. A record with the key's hash that cannot be read counts as the
@@ -297,7 +308,8 @@ extension Engine {
     while true {
       var segment: Segment?
       var end = Int64.min
-      let isFound = try index.find(hash, after: entry.location, touch: .no, extendedTo: &end) { [table] in
+      let isFound = try index.find(hash, after: entry.location, touch: .no, extendedTo: &end) {
+        [table] in
         entry = $0
         segment = table.segment(at: $0.location)
       }

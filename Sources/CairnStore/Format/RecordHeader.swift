@@ -81,15 +81,12 @@ package struct RecordHeader: Sendable, Hashable {
     }
   }
 
+  /// Without branches, since each record of a batch has some; out of line, since others have none.
+  @inline(never)
   package static func optionalByteCount(_ flags: RecordFlags) -> Int {
-    var count = 0
-    if flags.contains(.expiry) { count += 8 }
-    if flags.contains(.idleLimit) { count += 8 }
-    if flags.contains(.cost) { count += 8 }
-    if flags.contains(.metadata) { count += 2 }
-    if flags.contains(.batch) { count += 8 }
-    if flags.contains(.syncMark) { count += 8 }
-    return count
+    func one(_ flag: RecordFlags) -> Int { flags.isSuperset(of: flag) ? 1 : 0 }
+    let words = one(.expiry) + one(.idleLimit) + one(.cost) + one(.batch) + one(.syncMark)
+    return words * 8 + one(.metadata) * 2
   }
 
   /// Bytes before the value.

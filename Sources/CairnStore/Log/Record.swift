@@ -3,7 +3,7 @@
 package struct Record: ~Copyable {
   package let offset: Int
   package let header: RecordHeader
-  private let pinned: PinnedBytes<Segment>
+  let pinned: PinnedBytes<Segment>
 
   /// Which bytes of a record are wanted. It matters where they are read by system calls.
   package enum Part: Sendable {

@@ -9,11 +9,11 @@ final class FaultyFileSystem: FileSystem {
   enum Call: String, CaseIterable, Sendable {
     case makeDirectoryAtPath, makeDirectory, openDirectoryAtPath, openDirectory, names, rename
     case exchange, unlink, volume, open, status, lock, read, write, copy, allocate, truncate
-    case synchronizeData, synchronize, dropCache, map, protect, prefault, bootIdentifier
-    case randomBytes
+    case synchronizeData, synchronize, dropCache, map, protect, prefault, unmapPages
+    case bootIdentifier, randomBytes
 
     /// Those that can fail.
-    static let failing = allCases.filter { $0 != .prefault }
+    static let failing = allCases.filter { ![.prefault, .unmapPages].contains($0) }
   }
 
   /// What to fail.
@@ -297,6 +297,7 @@ final class FaultyFileSystem: FileSystem {
   }
 
   func unmapPages(_ address: UnsafeMutableRawPointer, byteCount: Int) {
+    state.withLock { $0.counts[.unmapPages, default: 0] += 1 }
     unsafe system.unmapPages(address, byteCount: byteCount)
   }
 

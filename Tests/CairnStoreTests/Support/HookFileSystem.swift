@@ -7,7 +7,7 @@ import Synchronization
 final class HookFileSystem: FileSystem {
   enum Call: Sendable {
     case openDirectory, rename, exchange, unlink, open, read, write, allocate, truncate
-    case synchronizeData, synchronize
+    case synchronizeData, synchronize, unmapPages
   }
 
   /// A call that is about to be made.
@@ -219,6 +219,7 @@ final class HookFileSystem: FileSystem {
   }
 
   func unmapPages(_ address: UnsafeMutableRawPointer, byteCount: Int) {
+    try? announce(.unmapPages, "")
     unsafe system.unmapPages(address, byteCount: byteCount)
   }
 

@@ -1,0 +1,70 @@
+import CairnStore
+import Synchronization
+import Testing
+
+/// A segment that was left is synced in the background, beside the writer.
+@Suite("Sealing, and what it spares the writer")
+struct SealingTests {
+  private final class Calls: Sendable {
+    private let events = Mutex<[HookFileSystem.Event]>([])
+
+    func note(_ event: HookFileSystem.Event) -> Int32? {
+      events.withLock { $0.append(event) }
+      return nil
+    }
+
+    /// The calls that bear on pages, in order: those that are synced, by their file's name.
+    func take() -> [String] {
+      events.withLock { events in
+        defer { events = [] }
+        return events.compactMap { event in
+          switch event.call {
+          case .synchronizeData: event.file
+          case .unmapPages: "unmap"
+          default: nil
+          }
+        }
+      }
+    }
+  }
+
+  @Test(
+    "Its pages leave the mapping before, and the segment that is written to is not synced along")
+  func syncs() throws {
+    let scene = try RegressionScene()
+    let store = try scene.open()
+    let value = [UInt8].filled(1000)
+    // 64 KiB and some: the last few go into the second segment.
+    for number in 0..<70 { try store.setValue(value, forKey: "key \(number)") }
+    let calls = Calls()
+    scene.fileSystem.setHook { calls.note($0) }
+    scene.queue.drain()
+    let sealing = calls.take()
+    #expect(
+      sealing.firstIndex(of: "unmap")
+        == sealing.firstIndex(of: RegressionScene.segment).map { $0 - 1 })
+    #expect(!sealing.contains("seg-0000000000000002"))
+    // A sync of all is one of the rest.
+    try store.sync()
+    #expect(calls.take() == ["seg-0000000000000002"])
+    for number in 0..<70 { #expect(try store.value(forKey: "key \(number)") == value) }
+    scene.fileSystem.setHook(nil)
+    try store.close()
+    #expect(try Store.verify(path: scene.path).errors == [])
+  }
+
+  @Test(
+    "What is synced together with a segment that was left is counted as durable only as far as it is"
+  )
+  func durableAfterSealing() throws {
+    let scene = try RegressionScene()
+    let store = try scene.open()
+    for number in 0..<70 { try store.setValue([UInt8].filled(1000), forKey: "key \(number)") }
+    scene.queue.drain()
+    let calls = Calls()
+    scene.fileSystem.setHook { calls.note($0) }
+    try store.setValue("last", forKey: "last", durability: .durable)
+    #expect(calls.take().last == "seg-0000000000000002")
+    scene.fileSystem.setHook(nil)
+  }
+}
