@@ -93,7 +93,7 @@ extension Engine {
         // DURABILITY: records reach the disk here, and only then are they acknowledged as
         // durable. A crash before leaves a torn tail that nobody was promised.
         if planted(.syncMarkBeforeSync) { segment.didSync(through: end) }
-        let isLeftOut = planted(.onlyActiveSegmentSynced) && segment !== active
+        let isLeftOut = planted(.onlyActiveSegmentSynced) && part == .log && segment !== active
         if segment !== active { segment.mapping?.unmapPages() }
         if !isLeftOut { try synchronize(segment) }
         segment.didSync(through: end)

@@ -92,7 +92,7 @@ package final class Segment: Sendable {
   }
 
   /// What a record may claim to be durable of this segment and all before it: 0 until a sync of
-  /// the whole log has been through this segment, since the header alone was synced by itself.
+  /// the log has been through this segment, since the header alone was synced by itself.
   package var syncMark: Int {
     @inline(__always) get {
       let byteCount = syncedByteCount
