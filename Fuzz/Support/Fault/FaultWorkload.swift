@@ -95,9 +95,10 @@ package struct FaultWorkload: Sendable {
     script.steps.append(.readOnly)
     script.put(0, 20_000, .process)
     script.add(.removeAll)
-    // A compaction of nothing but what it has to seal first.
+    // A compaction of nothing but what it has to seal first: two segments, in one sync.
     script.put(4, 34_000, .process)
     script.put(5, 34_000, .process)
+    script.put(6, 34_000, .process)
     script.add(.compact)
     script.add(.removeAll)
     script.put(1, 55, .durable)
