@@ -56,9 +56,10 @@ struct DiskLimitTests {
       let error = #expect(throws: CacheError.self) {
         let _: DiskCache<Int, Int> = try scene.cache(count: count, bytes: bytes)
       }
-      guard case .store(.invalidConfiguration) = error else {
+      guard case .store(.invalidConfiguration(let option, _)) = error else {
         return #expect(Bool(false), "it was \(error.debugDescription)")
       }
+      #expect(option == (count == nil ? "byteLimit" : "countLimit"))
     }
   }
 
