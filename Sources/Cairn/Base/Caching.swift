@@ -99,6 +99,7 @@ extension Caching {
 
   /// The values of many keys, in the order of the keys; `nil` for each that has none. Each is a read of its own.
   ///
+  /// - Throws: as `value(forKey:)`, at the first key whose read fails.
   /// - Complexity: that of a read, for each key.
   @inlinable
   public func values(forKeys keys: some Collection<Key>) throws(Failure) -> [Value?] {

@@ -89,18 +89,6 @@ extension DiskCache {
     return result ?? nil
   }
 
-  /// The values of many keys, in the order of the keys; `nil` for each that has none. Each is a read of its
-  /// own.
-  ///
-  /// - Throws: as `value(forKey:)`, at the first key whose read fails.
-  @inlinable
-  public func values(forKeys keys: some Collection<Key>) throws(CacheError) -> [Value?] {
-    var values: [Value?] = []
-    values.reserveCapacity(keys.count)
-    for key in keys { values.append(try value(forKey: key)) }
-    return values
-  }
-
   /// The values of many keys with all that the cache knows of them, in the order of the keys; `nil` for each
   /// that has none. Each is a read of its own, as `entry(forKey:)`.
   ///

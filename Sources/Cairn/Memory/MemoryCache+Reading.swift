@@ -37,13 +37,6 @@ extension MemoryCache {
     look(key, isRead: false) { _, _ in true } ?? false
   }
 
-  /// The values of many keys, in the order of the keys; `nil` for each that has none. Each is a read of
-  /// its own.
-  @inlinable
-  public func values(forKeys keys: some Collection<Key>) -> [Value?] {
-    keys.map { value(forKey: $0) }
-  }
-
   /// The keys that a read would find, the one that would go last first.
   ///
   /// - Complexity: O(count), under the lock.

@@ -44,12 +44,6 @@ extension MemoryCache: Caching {
     }
   }
 
-  /// Sets the values of many keys, each as a write of its own, as the configuration says.
-  @inlinable
-  public func setValues(_ pairs: some Sequence<(key: Key, value: Value)>) {
-    setValues(pairs, lifetime: .standard, idleLimit: nil)
-  }
-
   /// Removes the value of a key.
   ///
   /// - Returns: whether there was one.
@@ -80,15 +74,6 @@ extension MemoryCache: Caching {
     let value = removed.first?.cause == .removed ? removed.first?.value : nil
     deliver(removed, to: observers)
     return value
-  }
-
-  /// Removes the values of many keys, each as a write of its own.
-  ///
-  /// - Returns: how many there were.
-  @inlinable
-  @discardableResult
-  public func removeValues(forKeys keys: some Sequence<Key>) -> Int {
-    keys.reduce(0) { $0 + (removeValue(forKey: $1) ? 1 : 0) }
   }
 
   /// Removes everything. Observers get one event for all of it.
