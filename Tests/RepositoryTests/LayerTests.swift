@@ -123,14 +123,23 @@ struct LayerTests {
     }
   }
 
-  @Test("The C target stays below 150 lines")
+  /// The checksum is the larger part: `Docs/Performance.md` says what its two ways of counting gave.
+  @Test("The C target stays below 280 lines, and below 80 without the checksum")
   func cTarget() throws {
-    let files = ["CCairn.c", "include/CCairn.h"]
-    let lines = try files.map {
-      try String(contentsOf: Source.root.appending(path: "Sources/CCairn/\($0)"), encoding: .utf8)
-        .split(separator: "\n", omittingEmptySubsequences: false).count - 1
+    let folder = Source.root.appending(path: "Sources/CCairn")
+    let names = try #require(FileManager.default.enumerator(atPath: folder.path)).compactMap {
+      ($0 as? String).flatMap { $0.hasSuffix(".c") || $0.hasSuffix(".h") ? $0 : nil }
     }
-    #expect(lines.reduce(0, +) < 150)
+    #expect(names.contains("CRC32C.c"))
+    var lineCount = 0, checksumLineCount = 0
+    for name in names {
+      let text = try String(contentsOf: folder.appending(path: name), encoding: .utf8)
+      let count = text.count { $0 == "\n" }
+      lineCount += count
+      if name == "CRC32C.c" { checksumLineCount = count }
+    }
+    #expect(lineCount < 280)
+    #expect(lineCount - checksumLineCount < 80)
   }
 }
 
