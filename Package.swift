@@ -92,7 +92,7 @@ let package = Package(
     .executableTarget(
       name: "ChurnRun", dependencies: ["FuzzSupport", "CairnStore"], path: "Fuzz/ChurnRun",
       swiftSettings: settings),
-    // Entries for libFuzzer, which Fuzz/libfuzzer links in; without it they replay inputs.
+    // Entries for libFuzzer, which Fuzz/run-libfuzzer links in; without it they replay inputs.
     .target(name: "LibFuzzerDriver", path: "Fuzz/LibFuzzerDriver"),
     .executableTarget(
       name: "LibFuzzer", dependencies: ["FuzzSupport", "LibFuzzerDriver"], path: "Fuzz/LibFuzzer",

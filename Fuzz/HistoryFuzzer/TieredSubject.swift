@@ -88,8 +88,8 @@ struct TieredSubject: HistorySubject {
     try cache.compareAndSet(value, forKey: key, expecting: version)
   }
 
-  func compareAndRemove(_ key: [UInt8], expecting version: UInt64) throws -> Bool {
-    try cache.compareAndRemove(key, expecting: version)
+  func compareAndRemove(forKey key: [UInt8], expecting version: UInt64) throws -> Bool {
+    try cache.compareAndRemove(forKey: key, expecting: version)
   }
 
   func keepHouse(choice: Int) throws {

@@ -83,11 +83,19 @@ extension StoreError {
       "give the path of a store's own directory"
     case .notAStore(let path, _) where StoreLocation.lacksOnlyLock(path):
       "LOCK is an empty file, which a copy may have left out: touch \(path)/LOCK puts it back"
+    case .unsafeFile(let path, _) where StoreLocation.isPart(path):
+      "a store's files are regular ones of its owner's; cairn salvage copies what the others hold into a "
+        + "new store"
     case .corrupt, .notAStore:
       "cairn verify lists all damage, cairn salvage copies what is sound into a new store"
     case .unsupportedVersion: "use a newer cairn"
     case .unusableDestination: "give a path where nothing is yet"
-    case .noSpace: "make room first: cairn trim and cairn compact do so inside a store"
+    case .noSpace(_, _, .fileSize): "raise the limit: ulimit -f tells it"
+    case .unsafeFile:
+      "see who made it and whose it is; a store and its files are one user's, the one who opens it"
+    case .noSpace:
+      "make room on the disk, or inside the store by cairn trim and cairn compact: large values have to go until a "
+        + "segment holds none"
     case .poisoned(let cause) where Self.refusals.contains(cause.errorNumber):
       "see whether the store's directory may be written to"
     case .durabilityUnknown, .poisoned: "look at the disk, then run cairn verify"

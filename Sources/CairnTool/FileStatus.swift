@@ -1,33 +1,5 @@
 import Glibc
 
-/// A file descriptor that is closed when nobody needs it any more.
-final class Descriptor {
-  let number: Int32
-  private var isOwned: Bool
-
-  init(_ number: Int32, isOwned: Bool = true) {
-    self.number = number
-    self.isOwned = isOwned
-  }
-
-  deinit {
-    if isOwned { close(number) }
-  }
-
-  /// Leaves the closing to someone else.
-  func disown() { isOwned = false }
-
-  static var standardInput: Descriptor { Descriptor(STDIN_FILENO, isOwned: false) }
-  static var standardOutput: Descriptor { Descriptor(STDOUT_FILENO, isOwned: false) }
-  static var standardError: Descriptor { Descriptor(STDERR_FILENO, isOwned: false) }
-}
-
-/// A system call that failed.
-struct SystemError: Error {
-  let call: String
-  let number: Int32
-}
-
 /// What a file is, as far as an import cares.
 enum FileKind {
   case regular, directory, link, other

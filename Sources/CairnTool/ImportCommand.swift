@@ -8,7 +8,7 @@ enum ImportCommand {
     let decoding = try ImportDecoding(invocation)
     let lifetime =
       invocation.has(.ttl)
-      ? try invocation.value(of: .ttl, Quantity.duration, "a time above 0, as 90, 0.5, 12h or 7d")
+      ? try invocation.value(of: .ttl, Quantity.duration, Quantity.durationKind)
       : nil
     let path = invocation.operands[1]
     // Before the store, which would be made even when there is nothing to import.

@@ -1,3 +1,4 @@
+import Cairn
 import CommandText
 
 /// A command line, taken apart.
@@ -111,10 +112,13 @@ struct Invocation {
     return value
   }
 
-  /// The operand as a key, which has at least one byte.
+  /// The operand as a key that a store can have.
   func key(at index: Int) throws(CommandFailure) -> [UInt8] {
-    if operands[index].isEmpty { throw usage("KEY must not be empty") }
-    return operands[index]
+    let key = operands[index]
+    if key.isEmpty { throw usage("KEY must not be empty") }
+    let limit = StoreConfiguration().keyByteLimit
+    if key.count > limit { throw usage("KEY has \(key.count) bytes, more than \(limit)") }
+    return key
   }
 
   /// The option that an argument begins with dashes for, and the value after its equals sign.

@@ -2,6 +2,8 @@
 enum Quantity {
   /// Seconds after which any expiry would lie beyond what a timestamp can express.
   private static let secondLimit: Int64 = 9_000_000_000_000_000
+  /// What `duration` reads, in words.
+  static let durationKind = "a time above 0 and below 285 million years, as 90, 0.5, 12h or 7d"
 
   /// Reads a time such as `90`, `0.25`, `15m` or `7d`: a decimal number of seconds, or of the unit after
   /// it. `nil` for what is none, is not above zero or lies beyond the limit; there is no sign and no

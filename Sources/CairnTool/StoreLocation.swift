@@ -53,9 +53,16 @@ struct StoreLocation {
   /// Whether a directory that is not a store has some of a store's files: then parts are missing,
   /// and it is a damaged store; otherwise it is something else.
   static func holdsParts(_ path: String) -> Bool {
-    names(in: path).contains {
-      $0 == "LOCK" || $0 == "MANIFEST" || $0.hasPrefix("seg-") || $0.hasPrefix("ckpt-")
-    }
+    names(in: path).contains(where: isName(ofPart:))
+  }
+
+  /// Whether a path is that of one of a store's files, as far as its name tells.
+  static func isPart(_ path: String) -> Bool {
+    path.split(separator: "/").last.map { isName(ofPart: String($0)) } ?? false
+  }
+
+  private static func isName(ofPart name: String) -> Bool {
+    name == "LOCK" || name == "MANIFEST" || name.hasPrefix("seg-") || name.hasPrefix("ckpt-")
   }
 
   /// Whether a directory lacks nothing but the file LOCK to be a store, as far as names tell.

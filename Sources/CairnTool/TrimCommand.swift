@@ -72,7 +72,7 @@ enum TrimCommand {
       return { try $0.trim(toBytes: byteCount, order: order) }
     case .olderThan:
       let age = try invocation.value(
-        of: goal, Quantity.duration, "a time above 0, as 90, 12h or 7d")
+        of: goal, Quantity.duration, Quantity.durationKind)
       // A tool that reads a store leaves no trace, so what it reads does not keep anything alive.
       return { try $0.trim(olderThan: age, by: .write) }
     default: return { try $0.removeExpired() }

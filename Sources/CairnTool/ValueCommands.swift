@@ -11,7 +11,7 @@ enum ValueCommands {
     let lifetime =
       invocation.has(.ttl)
       ? Lifetime.after(
-        try invocation.value(of: .ttl, Quantity.duration, "a time above 0, as 90, 0.5, 12h or 7d"))
+        try invocation.value(of: .ttl, Quantity.duration, Quantity.durationKind))
       : .standard
     // The value comes first, so that no other process is kept out while this one waits for it.
     let value: [UInt8]

@@ -24,6 +24,28 @@ struct GettingStartedSamples {
     }
   }
 
+  @Test("Read without a copy")
+  func span() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        let store = try Store(path: "sessions.cairn")
+        try store.setValue("carol;admin", forKey: "session/3", metadata: Array("v1".utf8))
+        let role = try store.withValue(forKey: "session/3") { bytes in
+          String(copying: bytes.extracting(6..<bytes.byteCount))
+        }
+        let kind = try store.entry(forKey: "session/3")?.metadata
+
+        #expect(role == "admin")
+        #expect(kind == Array("v1".utf8))
+        try store.setValue([1, 0, 0, 0, 2, 0, 0, 0] as [UInt8], forKey: "numbers")
+        let number = try store.withValue(forKey: "numbers") { bytes in
+          unsafe bytes.unsafeLoadUnaligned(fromByteOffset: 4, as: UInt32.self)
+        }
+        #expect(number == UInt32(littleEndian: 2))
+      }
+    }
+  }
+
   @Test("Keep something for a while")
   func lifetime() async {
     await #expect(processExitsWith: .success) {
@@ -88,6 +110,7 @@ struct GettingStartedSamples {
   func tag() async {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
+        let configuration = TieredCacheConfiguration(memory: .unlimited, disk: .unlimited)
         func open(_ coder: ValueCoder<Page>) throws -> DiskCache<String, Page> {
           try DiskCache(
             path: "pages.cairn", configuration: .unlimited, keyCoder: .string, valueCoder: coder)
@@ -97,7 +120,38 @@ struct GettingStartedSamples {
         try old.close()
 
         let coder = ValueCoder<Page>.json().tagged(2)
+        let tagged = try TieredCache<String, Page>.shared(
+          name: "tagged pages", configuration: configuration, valueCoder: coder)
 
+        // The other ways to open one take a coder for values alone too.
+        let alike = try await TieredCache<String, Page>.openShared(
+          name: "tagged pages", configuration: configuration, valueCoder: coder)
+        #expect(alike === tagged)
+        try await tagged.performClose()
+        let onDisk = try DiskCache<String, Page>.shared(
+          name: "pages on disk", configuration: configuration.disk, valueCoder: coder)
+        let alikeOnDisk = try await DiskCache<String, Page>.openShared(
+          name: "pages on disk", configuration: configuration.disk, valueCoder: coder)
+        #expect(alikeOnDisk === onDisk)
+        try await onDisk.performClose()
+        do {
+          let name = "pages of two"
+          let cache = try await DiskCache<String, Page>.open(
+            name: name, configuration: configuration.disk, valueCoder: coder)
+          try cache.setValue(Page(title: "a", body: "b"), forKey: "/")
+          try await cache.performClose()
+          let both = try await TieredCache<String, Page>.open(
+            name: name, configuration: configuration, valueCoder: coder)
+          #expect(try both.value(forKey: "/")?.body == "b")
+          let path = both.path
+          try await both.performClose()
+          let again = try await DiskCache<String, Page>.open(
+            path: path, configuration: configuration.disk, valueCoder: coder)
+          try await again.performClose()
+          try await TieredCache<String, Page>.open(
+            path: path, configuration: configuration, valueCoder: coder
+          ).performClose()
+        }
         let new = try open(coder)
         #expect(throws: CacheError.self) { try new.value(forKey: "/") }
         let page = try await new.value(forKey: "/") { try await fetch("/") }

@@ -24,7 +24,7 @@ package protocol HistorySubject: Sendable {
   func compareAndSet(
     _ value: [UInt8], forKey key: [UInt8], expecting version: UInt64?
   ) throws -> CompareAndSetResult
-  func compareAndRemove(_ key: [UInt8], expecting version: UInt64) throws -> Bool
+  func compareAndRemove(forKey key: [UInt8], expecting version: UInt64) throws -> Bool
   /// Something that no reader may notice.
   func keepHouse(choice: Int) throws
 }
@@ -123,7 +123,9 @@ package struct StoreSubject: HistorySubject {
 
   package func take(_ key: [UInt8]) throws -> [UInt8]? {
     while let entry = try store.entry(forKey: key) {
-      if try store.compareAndRemove(key, expecting: entry.info.version) { return entry.value }
+      if try store.compareAndRemove(forKey: key, expecting: entry.info.version) {
+        return entry.value
+      }
     }
     return nil
   }
@@ -138,8 +140,8 @@ package struct StoreSubject: HistorySubject {
     try store.compareAndSet(value, forKey: key, expecting: version)
   }
 
-  package func compareAndRemove(_ key: [UInt8], expecting version: UInt64) throws -> Bool {
-    try store.compareAndRemove(key, expecting: version)
+  package func compareAndRemove(forKey key: [UInt8], expecting version: UInt64) throws -> Bool {
+    try store.compareAndRemove(forKey: key, expecting: version)
   }
 
   package func keepHouse(choice: Int) throws {

@@ -185,7 +185,7 @@ package struct HistoryWorker<Subject: HistorySubject>: Sendable {
       case 80..<84:
         let expected = max(1, versions[number])
         try note(.compareAndRemove(expecting: expected)) {
-          .removed(try subject.compareAndRemove(key, expecting: expected))
+          .removed(try subject.compareAndRemove(forKey: key, expecting: expected))
         }
       case 84..<92:
         let changes = (0..<plan.keyCount).map { _ in random.below(4) == 0 ? nil : value() }

@@ -63,7 +63,7 @@ extension Operation {
     case .compareAndRemove(let key, let isRight, _):
       let current = try store.info(forKey: key)?.version
       let isRemoved = try store.compareAndRemove(
-        key, expecting: isRight ? current ?? 1 : (current ?? 0) + 1, durability: given)
+        forKey: key, expecting: isRight ? current ?? 1 : (current ?? 0) + 1, durability: given)
       if isRemoved != (applied(to: state, now: now) != nil) {
         throw FuzzFailure("a compare-and-remove says \(isRemoved)")
       }

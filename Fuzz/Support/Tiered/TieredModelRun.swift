@@ -240,8 +240,8 @@ package struct TieredModelRun {
     note("compare and remove \(key)", below: below)
     let isRemoved =
       below
-      ? try cache.disk.compareAndRemove(key, expecting: expected)
-      : try cache.compareAndRemove(key, expecting: expected)
+      ? try cache.disk.compareAndRemove(forKey: key, expecting: expected)
+      : try cache.compareAndRemove(forKey: key, expecting: expected)
     try expect(isRemoved, expected == current, "a removal of \(key) by its version")
     if isRemoved { _ = model.remove(key) }
   }

@@ -17,8 +17,10 @@ public struct CacheEntryInfo: Sendable, Hashable {
   /// Bytes of the value on disk; `nil` from a cache in memory.
   public var valueByteCount: Int?
 
-  @usableFromInline
-  init(
+  /// Makes one, for who has a cache of his own.
+  ///
+  /// - Parameters: as the properties of these names.
+  public init(
     version: UInt64, cost: Int, written: Timestamp, accessed: Timestamp, expires: Timestamp?,
     idleLimit: Duration?, valueByteCount: Int? = nil
   ) {
@@ -43,11 +45,16 @@ public struct CacheEntry<Key: Sendable, Value: Sendable>: Sendable {
   /// The bytes that were stored beside the value; empty where there are none, and from a cache in memory.
   public var metadata: [UInt8]
 
-  @usableFromInline
-  init(key: Key, value: Value, info: CacheEntryInfo, metadata: [UInt8] = []) {
+  /// Makes one, for who has a cache of his own.
+  ///
+  /// - Parameters: as the properties of these names.
+  public init(key: Key, value: Value, info: CacheEntryInfo, metadata: [UInt8] = []) {
     self.key = key
     self.value = value
     self.info = info
     self.metadata = metadata
   }
 }
+
+extension CacheEntry: Equatable where Key: Equatable, Value: Equatable {}
+extension CacheEntry: Hashable where Key: Hashable, Value: Hashable {}

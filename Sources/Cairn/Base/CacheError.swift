@@ -12,16 +12,15 @@ public enum CacheError: Error, Sendable, Hashable {
   case unencodableKey(reason: String)
   /// The value coder made no bytes of a value. Nothing was written.
   case unencodableValue(reason: String)
-  /// The key coder made no key of the bytes in the store. Only iterating meets such keys.
+  /// The key coder made no key of the bytes in the store. Only the log has it: iterating leaves such a key
+  /// out, and no call throws it.
   case undecodableKey(reason: String)
   /// The value coder made no value of the bytes in the store, which are those that were written. The
   /// value was kept.
-  ///
-  /// - version: of the entry, for a compare-and-remove.
+  /// The version is that of the entry, for a compare-and-remove.
   case undecodableValue(version: UInt64, reason: String)
   /// The value was written by a coder with another tag. It was kept.
-  ///
-  /// - version: as with `undecodableValue`.
+  /// The version is that of the entry.
   case changedType(version: UInt64, found: UInt32, expected: UInt32)
 
   // Opening.
@@ -105,7 +104,9 @@ func codingReason(_ error: any Error) -> String {
   case DecodingError.keyNotFound: return "a part is missing"
   case DecodingError.dataCorrupted: return "the bytes are not of the coder's format"
   case EncodingError.invalidValue(_, let context):
-    return "the coder's format cannot hold a part, \(context.codingPath.count) levels deep"
+    let depth = context.codingPath.count
+    return "the coder's format has no form for "
+      + (depth == 0 ? "it" : "a part of it, \(depth) levels deep") + ", as JSON has none for NaN"
   default: break
   }
   return "the coder threw \(name(of: error))"

@@ -18,7 +18,7 @@ public enum CacheEvent<Key: Sendable>: Sendable {
 extension CacheEvent: Equatable where Key: Equatable {}
 extension CacheEvent: Hashable where Key: Hashable {}
 
-/// Why a value left a cache.
+/// Why a value left a cache. A minor version may add cases.
 public enum CacheRemovalCause: Sendable, Hashable {
   /// Somebody removed it.
   case removed
@@ -27,11 +27,11 @@ public enum CacheRemovalCause: Sendable, Hashable {
   /// Its lifetime had ended, or it was idle for too long.
   case expired
   /// It had to make room.
-  case evicted(EvictionCause)
+  case evicted(CacheEvictionCause)
 }
 
-/// What an entry had to make room for.
-public enum EvictionCause: Sendable, Hashable, CaseIterable {
+/// What an entry had to make room for. A minor version may add cases.
+public enum CacheEvictionCause: Sendable, Hashable, CaseIterable {
   /// The limit on the number of entries.
   case countLimit
   /// The limit on their cost; on disk, the limit on bytes. In memory a value that by itself costs more than the limit goes at once, and

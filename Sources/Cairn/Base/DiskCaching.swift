@@ -12,9 +12,17 @@ public import CairnStore
 public protocol DiskCaching<Key, Value>: Loading, Trimming where Failure == CacheError {
   /// Does any work with the cache off the threads that tasks run on, where it throws nothing but errors of the
   /// cache, and says so: `{ (cache) throws(CacheError) in … }`.
+  @discardableResult
   func perform<Result: Sendable>(
     _ body: @escaping @Sendable (Self) throws(CacheError) -> Result
   ) async throws(CacheError) -> Result
+
+  /// The value of a key with all that the cache knows of it. Counts as an access; the times in `info` are those
+  /// before it.
+  func entry(forKey key: Key) throws(CacheError) -> CacheEntry<Key, Value>?
+
+  /// What the cache knows of a key. No value is read, and this is no access.
+  func info(forKey key: Key) throws(CacheError) -> CacheEntryInfo?
 
   /// Removes entries until the live bytes on disk are at most so many.
   ///
@@ -22,12 +30,12 @@ public protocol DiskCaching<Key, Value>: Loading, Trimming where Failure == Cach
   ///   - byteCount: zero or less removes everything.
   ///   - order: which go first.
   @discardableResult
-  func trim(toBytes byteCount: Int, order: TrimOrder) throws(CacheError) -> TrimSummary
+  func trim(toBytes byteCount: Int, order: TrimOrder) throws(CacheError) -> CacheRemovalSummary
 
   /// Gives space back, and removes the least recently used entries, until so many bytes are free on the
   /// filesystem, or nothing is left to be removed.
   @discardableResult
-  func trim(toFreeDiskSpace byteCount: Int) throws(CacheError) -> TrimSummary
+  func trim(toFreeDiskSpace byteCount: Int) throws(CacheError) -> CacheRemovalSummary
 
   /// Removes everything, and tells how far it has come. The entries are gone before the first file is.
   func removeAll(progress: (RemoveAllProgress) -> Void) throws(CacheError)
@@ -50,6 +58,44 @@ public protocol DiskCaching<Key, Value>: Loading, Trimming where Failure == Cach
 }
 
 extension DiskCaching {
+  /// The values of many keys with all that the cache knows of them, in the order of the keys; `nil` for each
+  /// that has none. Each is a read of its own, as `entry(forKey:)`.
+  ///
+  /// - Throws: as `entry(forKey:)`, at the first key whose read fails.
+  public func entries(
+    forKeys keys: some Collection<Key>
+  ) throws(CacheError) -> [CacheEntry<Key, Value>?] {
+    var entries: [CacheEntry<Key, Value>?] = []
+    entries.reserveCapacity(keys.count)
+    for key in keys { entries.append(try entry(forKey: key)) }
+    return entries
+  }
+
+  /// What the cache knows of many keys, in the order of the keys; `nil` for each that has no value. No value
+  /// is read, and this is no access.
+  ///
+  /// - Throws: as `info(forKey:)`, at the first key whose look fails.
+  public func infos(forKeys keys: some Collection<Key>) throws(CacheError) -> [CacheEntryInfo?] {
+    var infos: [CacheEntryInfo?] = []
+    infos.reserveCapacity(keys.count)
+    for key in keys { infos.append(try info(forKey: key)) }
+    return infos
+  }
+
+  /// Removes entries until the live bytes on disk are at most so many, the least recently used first.
+  @inlinable
+  @discardableResult
+  public func trim(toBytes byteCount: Int) throws(CacheError) -> CacheRemovalSummary {
+    try trim(toBytes: byteCount, order: .leastRecentlyUsed)
+  }
+
+  /// Copies all that it holds into a new store, while writes go on; as `backup(to:progress:)`.
+  @inlinable
+  @discardableResult
+  public func backup(to destination: String) throws(CacheError) -> BackupReport {
+    try backup(to: destination) { _ in }
+  }
+
   /// Does any work with the cache off the threads that tasks run on.
   ///
   ///     let pages = try await cache.perform { try $0.values(forKeys: urls) }
@@ -57,6 +103,7 @@ extension DiskCaching {
   /// - Returns: what `body` returns.
   /// - Throws: what `body` throws; `CacheError.cancelled` where the task was cancelled before the work began:
   ///   nothing was done then. Once begun, the work goes on to its end.
+  @discardableResult
   public func perform<Result: Sendable>(
     _ body: @escaping @Sendable (Self) throws -> Result
   ) async throws -> Result {
@@ -67,7 +114,7 @@ extension DiskCaching {
   @discardableResult
   public func performTrim(
     toCount count: Int, order: TrimOrder = .leastRecentlyUsed
-  ) async throws(CacheError) -> TrimSummary {
+  ) async throws(CacheError) -> CacheRemovalSummary {
     try await perform { (cache) throws(CacheError) in try cache.trim(toCount: count, order: order) }
   }
 
@@ -75,7 +122,7 @@ extension DiskCaching {
   @discardableResult
   public func performTrim(
     toBytes byteCount: Int, order: TrimOrder = .leastRecentlyUsed
-  ) async throws(CacheError) -> TrimSummary {
+  ) async throws(CacheError) -> CacheRemovalSummary {
     try await perform { (cache) throws(CacheError) in
       try cache.trim(toBytes: byteCount, order: order)
     }
@@ -85,7 +132,7 @@ extension DiskCaching {
   @discardableResult
   public func performTrim(
     toFreeDiskSpace byteCount: Int
-  ) async throws(CacheError) -> TrimSummary {
+  ) async throws(CacheError) -> CacheRemovalSummary {
     try await perform { (cache) throws(CacheError) in
       try cache.trim(toFreeDiskSpace: byteCount)
     }
@@ -95,13 +142,13 @@ extension DiskCaching {
   @discardableResult
   public func performTrim(
     olderThan age: Duration, by basis: AgeBasis = .access
-  ) async throws(CacheError) -> TrimSummary {
+  ) async throws(CacheError) -> CacheRemovalSummary {
     try await perform { (cache) throws(CacheError) in try cache.trim(olderThan: age, by: basis) }
   }
 
   /// As `removeExpired()`.
   @discardableResult
-  public func performRemoveExpired() async throws(CacheError) -> TrimSummary {
+  public func performRemoveExpired() async throws(CacheError) -> CacheRemovalSummary {
     try await perform { (cache) throws(CacheError) in try cache.removeExpired() }
   }
 

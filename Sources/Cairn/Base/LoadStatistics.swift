@@ -17,7 +17,8 @@ public struct LoadStatistics: Sendable, Hashable {
   /// waited got them; the log tells why.
   public var unkeptCount: UInt64 = 0
 
-  package init() {}
+  /// Makes counts of nothing, for who has a cache of his own.
+  public init() {}
 
   /// All counts with their names, for a metrics library.
   public var metrics: [(name: String, value: UInt64)] { counters }
@@ -67,3 +68,6 @@ public struct Loaded<Value: Sendable>: Sendable {
     self.metadata = metadata
   }
 }
+
+extension Loaded: Equatable where Value: Equatable {}
+extension Loaded: Hashable where Value: Hashable {}

@@ -29,7 +29,11 @@ extension DiskCache {
     return skippedCount
   }
 
-  /// All keys that a read would find; as `forEachKey`.
+  /// All keys that a read would find, but for those that cannot be decoded.
+  ///
+  /// - Throws: as `forEachKey`: where a record is damaged, it gives none; `forEachKey` has visited the others when it
+  ///   throws.
+  /// - Complexity: as `forEachKey`.
   public func keys() throws(CacheError) -> [Key] {
     var keys: [Key] = []
     do {

@@ -17,6 +17,8 @@ extension DiskCache {
 
   /// Does at once all that the cache does for itself now and then: removes what has expired, keeps the free
   /// space on the disk, and compacts where the space bound wants it.
+  ///
+  /// - Throws: as `removeExpired()` and `compact()`.
   public func maintain() throws(CacheError) {
     try storing { () throws(StoreError) in try store.maintain() }
   }
@@ -25,7 +27,7 @@ extension DiskCache {
   /// is a cache in its own right.
   @discardableResult
   public func backup(
-    to destination: String, progress: (BackupProgress) -> Void = { _ in }
+    to destination: String, progress: (BackupProgress) -> Void
   ) throws(CacheError) -> BackupReport {
     try storing { () throws(StoreError) in
       try store.backup(to: destination, progress: progress)
@@ -45,7 +47,7 @@ extension DiskCache {
   /// - Throws: as `value(forKey:)`; `store` with `system` or `noSpace` where the file cannot be written:
   ///   what was there stays.
   @discardableResult
-  public func export(_ key: Key, to path: String) throws(CacheError) -> Bool {
+  public func exportValue(forKey key: Key, to path: String) throws(CacheError) -> Bool {
     try exportedVersion(of: key, to: path) != nil
   }
 

@@ -35,6 +35,7 @@ extension DiskCache: DiskCaching {
   /// - Returns: what `body` returns.
   /// - Throws: what `body` throws; `cancelled` where the task was cancelled before the work began: nothing was
   ///   done then. Once begun, the work goes on to its end.
+  @discardableResult
   public func perform<Result: Sendable>(
     _ body: @escaping @Sendable (DiskCache) throws(CacheError) -> Result
   ) async throws(CacheError) -> Result {
@@ -57,5 +58,23 @@ extension DiskCache where Key: Codable, Value: Codable {
   ) async throws(CacheError) -> DiskCache {
     try await open(
       name: name, configuration: configuration, keyCoder: .standard, valueCoder: .standard)
+  }
+}
+
+extension DiskCache where Key: Codable {
+  /// Opens the cache at a path with the standard coder for keys.
+  public static func open(
+    path: String, configuration: DiskCacheConfiguration, valueCoder: ValueCoder<Value>
+  ) async throws(CacheError) -> DiskCache {
+    try await open(
+      path: path, configuration: configuration, keyCoder: .standard, valueCoder: valueCoder)
+  }
+
+  /// Opens the cache of a name with the standard coder for keys.
+  public static func open(
+    name: String, configuration: DiskCacheConfiguration, valueCoder: ValueCoder<Value>
+  ) async throws(CacheError) -> DiskCache {
+    try await open(
+      name: name, configuration: configuration, keyCoder: .standard, valueCoder: valueCoder)
   }
 }

@@ -34,6 +34,8 @@ extension DiskCache {
 
   /// The value of a key with all that the cache knows of it, from one read. Counts as an access; the times
   /// in `info` are those before it.
+  ///
+  /// - Throws: as `value(forKey:)`.
   public func entry(forKey key: Key) throws(CacheError) -> CacheEntry<Key, Value>? {
     try fetch(key) { (record) throws(CacheError) in
       let metadata = try metadata(of: record, wantsRest: true)
@@ -44,6 +46,8 @@ extension DiskCache {
   }
 
   /// What the cache knows of a key. The value is not read, and this is no access.
+  ///
+  /// - Throws: `unencodableKey`; `store` with `corrupt` where the head of the record is damaged, and as the store has it.
   public func info(forKey key: Key) throws(CacheError) -> CacheEntryInfo? {
     try keyCoder.encode(key) { (key) throws(CacheError) in
       try storing { () throws(StoreError) in try store.info(forKey: key) }
@@ -53,6 +57,8 @@ extension DiskCache {
 
   /// The bytes that were stored beside the value of a key; empty where there are none, `nil` where there is
   /// no value. The value is not read, and this is no access.
+  ///
+  /// - Throws: `unencodableKey`; `store` with `corrupt` where the head of the record is damaged, and as the store has it.
   public func metadata(forKey key: Key) throws(CacheError) -> [UInt8]? {
     try fetch(key, part: .head) { (record) throws(CacheError) in
       try metadata(of: record, wantsRest: true).rest
@@ -61,6 +67,8 @@ extension DiskCache {
 
   /// Whether a read of the key would find a value. The value is not read, let alone decoded, and this is no
   /// access.
+  ///
+  /// - Throws: `unencodableKey`; `store` with `corrupt` where the head of the record is damaged, and as the store has it.
   public func contains(_ key: Key) throws(CacheError) -> Bool {
     try keyCoder.encode(key) { (key) throws(CacheError) in
       try storing { () throws(StoreError) in try store.contains(key) }
@@ -87,30 +95,6 @@ extension DiskCache {
     }
     if let failure { throw failure }
     return result ?? nil
-  }
-
-  /// The values of many keys with all that the cache knows of them, in the order of the keys; `nil` for each
-  /// that has none. Each is a read of its own, as `entry(forKey:)`.
-  ///
-  /// - Throws: as `entry(forKey:)`, at the first key whose read fails.
-  public func entries(
-    forKeys keys: some Collection<Key>
-  ) throws(CacheError) -> [CacheEntry<Key, Value>?] {
-    var entries: [CacheEntry<Key, Value>?] = []
-    entries.reserveCapacity(keys.count)
-    for key in keys { entries.append(try entry(forKey: key)) }
-    return entries
-  }
-
-  /// What the cache knows of many keys, in the order of the keys; `nil` for each that has no value. No value
-  /// is read, and this is no access.
-  ///
-  /// - Throws: as `info(forKey:)`, at the first key whose look fails.
-  public func infos(forKeys keys: some Collection<Key>) throws(CacheError) -> [CacheEntryInfo?] {
-    var infos: [CacheEntryInfo?] = []
-    infos.reserveCapacity(keys.count)
-    for key in keys { infos.append(try info(forKey: key)) }
-    return infos
   }
 
   /// The value of a key; set to `nil`, the value is removed.
@@ -309,7 +293,7 @@ extension DiskCache {
     // That version alone: somebody may have written a newer one meanwhile.
     let isRemoved = try storing { () throws(StoreError) in
       if plantedInCache(.dropTakesNewValue) { return try store.removeValue(forKey: key) }
-      return try store.compareAndRemove(key, expecting: version)
+      return try store.compareAndRemove(forKey: key, expecting: version)
     }
     if isRemoved { noteDrop(error) }
   }

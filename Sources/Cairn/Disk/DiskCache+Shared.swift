@@ -6,7 +6,7 @@ extension DiskCache {
   /// it anew. Names in different namespaces are different caches.
   ///
   /// - Throws: `otherType` where the live cache of that name has keys or values of another type, or a tier in
-  ///   memory; else as `init(name:)`: `locked` where another process has it open, or this one does by `init`, or
+  ///   memory; else as `init`: `locked` where another process has it open, or this one does by `init`, or
   ///   where the caller is just opening it, as its log may be.
   public static func shared(
     name: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
@@ -72,5 +72,23 @@ extension DiskCache where Key: Codable, Value: Codable {
   ) async throws(CacheError) -> DiskCache {
     try await openShared(
       name: name, configuration: configuration, keyCoder: .standard, valueCoder: .standard)
+  }
+}
+
+extension DiskCache where Key: Codable {
+  /// The one cache of a name in this process, with the standard coder for keys.
+  public static func shared(
+    name: String, configuration: DiskCacheConfiguration, valueCoder: ValueCoder<Value>
+  ) throws(CacheError) -> DiskCache {
+    try shared(
+      name: name, configuration: configuration, keyCoder: .standard, valueCoder: valueCoder)
+  }
+
+  /// The same, on a thread of the caches.
+  public static func openShared(
+    name: String, configuration: DiskCacheConfiguration, valueCoder: ValueCoder<Value>
+  ) async throws(CacheError) -> DiskCache {
+    try await openShared(
+      name: name, configuration: configuration, keyCoder: .standard, valueCoder: valueCoder)
   }
 }

@@ -9,8 +9,9 @@ extension DiskCache: Trimming {
   ///   - count: zero or less removes everything; `removeAll` is faster and gives the space back.
   ///   - order: which go first.
   /// - Returns: what was removed; its cost are bytes.
+  /// - Throws: as the store's: what was removed by then stays so.
   @discardableResult
-  public func trim(toCount count: Int, order: TrimOrder) throws(CacheError) -> TrimSummary {
+  public func trim(toCount count: Int, order: TrimOrder) throws(CacheError) -> CacheRemovalSummary {
     let summary = try trimming { () throws(StoreError) in
       try store.trim(toCount: count, order: order)
     }
@@ -19,8 +20,10 @@ extension DiskCache: Trimming {
   }
 
   /// Removes entries until the live bytes are at most so many. What has expired goes first.
+  ///
+  /// - Throws: as the store's: what was removed by then stays so.
   @discardableResult
-  public func trim(toCost cost: Int, order: TrimOrder) throws(CacheError) -> TrimSummary {
+  public func trim(toCost cost: Int, order: TrimOrder) throws(CacheError) -> CacheRemovalSummary {
     try trim(toBytes: cost, order: order)
   }
 
@@ -29,10 +32,11 @@ extension DiskCache: Trimming {
   /// - Parameters:
   ///   - byteCount: zero or less removes everything.
   ///   - order: which go first.
+  /// - Throws: as the store's: what was removed by then stays so.
   @discardableResult
   public func trim(
-    toBytes byteCount: Int, order: TrimOrder = .leastRecentlyUsed
-  ) throws(CacheError) -> TrimSummary {
+    toBytes byteCount: Int, order: TrimOrder
+  ) throws(CacheError) -> CacheRemovalSummary {
     if byteCount <= 0 { return try trim(toCount: 0, order: order) }
     return try trimming { () throws(StoreError) in
       try store.trim(toBytes: byteCount, order: order)
@@ -43,8 +47,9 @@ extension DiskCache: Trimming {
   /// filesystem, or nothing is left to be removed.
   ///
   /// - Parameter byteCount: what is to be free, not what may stay: zero or less removes nothing.
+  /// - Throws: as the store's: what was removed by then stays so.
   @discardableResult
-  public func trim(toFreeDiskSpace byteCount: Int) throws(CacheError) -> TrimSummary {
+  public func trim(toFreeDiskSpace byteCount: Int) throws(CacheError) -> CacheRemovalSummary {
     try trimming { () throws(StoreError) in try store.trim(toFreeDiskSpace: byteCount) }
   }
 
@@ -54,16 +59,21 @@ extension DiskCache: Trimming {
   ///   - age: zero or less removes everything.
   ///   - basis: `.access` goes by the last read or write, within 1 % of how long ago that is; `.write` by
   ///     the write, which is known to the second.
+  /// - Throws: as the store's: what was removed by then stays so.
   @discardableResult
-  public func trim(olderThan age: Duration, by basis: AgeBasis) throws(CacheError) -> TrimSummary {
+  public func trim(olderThan age: Duration, by basis: AgeBasis) throws(CacheError)
+    -> CacheRemovalSummary
+  {
     if age <= .zero && !plantedInCache(.zeroAgeKeepsSome) { return try trim(toCount: 0) }
     return try trimming { () throws(StoreError) in try store.trim(olderThan: age, by: basis) }
   }
 
   /// Removes the entries whose lifetime has ended or that were idle for too long. No read finds them anyway;
   /// they count for the limits. The cache does so by itself, as the store's `maintenanceInterval` says.
+  ///
+  /// - Throws: as the store's: what was removed by then stays so.
   @discardableResult
-  public func removeExpired() throws(CacheError) -> TrimSummary {
+  public func removeExpired() throws(CacheError) -> CacheRemovalSummary {
     try trimming { () throws(StoreError) in try store.removeExpired() }
   }
 
@@ -80,10 +90,10 @@ extension DiskCache: Trimming {
   @discardableResult
   public func remove(
     where isRemoved: (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
-  ) throws -> TrimSummary {
+  ) throws -> CacheRemovalSummary {
     var failure: (any Error)?
     do {
-      return TrimSummary(
+      return CacheRemovalSummary(
         try store.remove { key, info in
           guard let key = decodableKey(key) else { return false }
           do { return try isRemoved(key, CacheEntryInfo(info)) } catch {
@@ -110,14 +120,32 @@ extension DiskCache: Trimming {
     try storing { () throws(StoreError) in try store.removeAll(progress: progress) }
   }
 
+  /// Writes one value. Where the disk is full of what the cache itself has given up, the least recently used go
+  /// until there is room, and it is tried once more: a live record that is larger than the room for a copy of it
+  /// keeps a whole segment from being given back (Docs/Decisions/0006).
+  func findingRoom<Result>(
+    _ write: () throws(StoreError) -> Result
+  ) throws(CacheError) -> Result {
+    try storing { () throws(StoreError) in
+      do throws(StoreError) { return try write() } catch {
+        guard case .noSpace(_, let byteCount, let limit) = error, limit != .fileSize,
+          try store.usage().deadByteCount >= byteCount, !plantedInCache(.roomNotSought)
+        else { throw error }
+        // The log allocates ahead, and keeps a reserve.
+        _ = try store.trim(toFreeDiskSpace: 2 * byteCount + (1 << 20), durability: .process)
+        return try write()
+      }
+    }
+  }
+
   private func trimming(
     _ body: () throws(StoreError) -> RemovalSummary
-  ) throws(CacheError) -> TrimSummary {
-    TrimSummary(try storing(body))
+  ) throws(CacheError) -> CacheRemovalSummary {
+    CacheRemovalSummary(try storing(body))
   }
 }
 
-extension TrimSummary {
+extension CacheRemovalSummary {
   init(_ summary: RemovalSummary) {
     self.init(
       count: summary.count, cost: summary.byteCount,

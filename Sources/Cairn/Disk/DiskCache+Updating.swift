@@ -33,7 +33,9 @@ extension DiskCache {
       let present = try present(key)
       guard let value = try change(present?.value) else {
         guard let version = present?.info.version else { return nil }
-        if try compareAndRemove(key, expecting: version, durability: durability) { return nil }
+        if try compareAndRemove(forKey: key, expecting: version, durability: durability) {
+          return nil
+        }
         continue
       }
       let attributes = EntryAttributes(

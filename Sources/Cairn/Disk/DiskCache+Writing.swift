@@ -58,7 +58,7 @@ extension DiskCache {
     events.tellFrontBeforeWrite(of: 1, bytes.byteCount + value.byteCount)
     var version: UInt64 = 0
     let removals = try events.holdingRemovals { () throws(CacheError) in
-      version = try storing { () throws(StoreError) in
+      version = try findingRoom { () throws(StoreError) in
         try store.setValue(
           value, forKey: bytes, attributes: attributes, durability: durability)
       }
@@ -107,7 +107,7 @@ extension DiskCache {
       noteWrite(bytes)
       events.tellFrontBeforeWrite(of: 1, bytes.byteCount + value.byteCount)
       let removals = try events.holdingRemovals { () throws(CacheError) in
-        result = try storing { () throws(StoreError) in
+        result = try findingRoom { () throws(StoreError) in
           try store.compareAndSet(
             value, forKey: bytes, expecting: version, attributes: attributes,
             durability: durability)
@@ -147,13 +147,14 @@ extension DiskCache {
   /// Removes the value of a key if its version is the expected one.
   ///
   /// - Returns: whether it was, and is removed.
+  /// - Throws: as `setValue`; `store` with `corrupt` where the record is damaged.
   public func compareAndRemove(
-    _ key: Key, expecting version: UInt64, durability: Durability? = nil
+    forKey key: Key, expecting version: UInt64, durability: Durability? = nil
   ) throws(CacheError) -> Bool {
     try keyCoder.encode(key) { (key) throws(CacheError) in
       noteWrite(key)
       return try storing { () throws(StoreError) in
-        try store.compareAndRemove(key, expecting: version, durability: durability)
+        try store.compareAndRemove(forKey: key, expecting: version, durability: durability)
       }
     }
   }
@@ -176,7 +177,7 @@ extension DiskCache {
         isLoading = false
         continue
       }
-      if try compareAndRemove(key, expecting: found.version)
+      if try compareAndRemove(forKey: key, expecting: found.version)
         || plantedInCache(.takeReturnsOld)
       {
         return found.value

@@ -3,7 +3,7 @@ public import CairnStore
 /// A cache on disk: typed keys and values over a `Store`.
 ///
 ///     var configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: 1 << 30)
-///     configuration.store.lifetime = .seconds(86_400)
+///     configuration.lifetime = .seconds(86_400)
 ///     let cache = try DiskCache<String, Page>(name: "pages", configuration: configuration)
 ///     try cache.setValue(page, forKey: url)
 ///     let page = try cache.value(forKey: url)
@@ -72,7 +72,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   ///   - keyCoder: how keys become bytes.
   ///   - valueCoder: how values do.
   /// - Throws: `invalidName`, `noCacheDirectory`, `insideStore` where the namespace is the name of a cache;
-  ///   else as `init(path:)`.
+  ///   else as `init(path:configuration:keyCoder:valueCoder:)`.
   public convenience init(
     name: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>
@@ -165,6 +165,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
 
   /// How many keys a read would find, those with them whose records are damaged.
   ///
+  /// - Throws: `store` with `closed`, `usedAfterFork`, `system`.
   /// - Complexity: O(1) where no entry can expire, else O(keys), with a look at the head of each record
   ///   that can; `statistics().heldCount` is O(1) always.
   public func count() throws(CacheError) -> Int {
@@ -174,6 +175,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// The bytes of the log that are live: what the byte limit counts. Those of entries that have expired
   /// are among them until they are removed.
   ///
+  /// - Throws: `store` with `closed`, `usedAfterFork`.
   /// - Complexity: as `statistics`.
   public func totalCost() throws(CacheError) -> Int {
     try storing { () throws(StoreError) in try store.usage().liveByteCount }
@@ -197,6 +199,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// The state of the store under the cache: its segments, the version of its format, what the last open
   /// did.
   ///
+  /// - Throws: `store` with `closed`, `usedAfterFork`.
   /// - Complexity: O(segments), with a system call for each.
   public func storeStatistics() throws(CacheError) -> StoreStatistics {
     try storing { () throws(StoreError) in try store.statistics() }
@@ -206,6 +209,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// Every later call throws `closed`; a second `close` does nothing. Streams of events end.
   ///
   /// Nothing acknowledged is lost without it, but the next open takes longer.
+  ///
+  /// - Throws: as `Store.close()`. It is closed all the same.
   public func close() throws(CacheError) {
     SharedCaches.beginClosing(self)
     events.front?.willClose()

@@ -7,7 +7,9 @@ public struct DiskCacheConfiguration: Sendable {
   /// As `StoreConfiguration` has it, but for `durability`, which is `.process`: what a cache holds can be
   /// made again. Its `countLimit` and `liveByteLimit` are the limits of the cache, `lifetime` and
   /// `idleLimit` what an entry gets that asks for none, `freeDiskSpaceFloor` what is to stay free on the
-  /// disk, `maintenanceInterval` how often that is looked after and what has expired removed. All numbers
+  /// disk, `maintenanceInterval` how often that is looked after and what has expired removed.
+  /// `segmentByteLimit` is an eighth of the limit on bytes that the configuration was made with, from 4 to 64 MiB, so
+  /// that a small cache has small files: up to two of them may be dead before space is given back. All numbers
   /// have 64 bits. A limit of 0 is refused as `invalidConfiguration`: to empty a cache, trim it to 0.
   public var store: StoreConfiguration
 
@@ -66,12 +68,15 @@ public struct DiskCacheConfiguration: Sendable {
   /// - Parameters:
   ///   - countLimit: how many entries there may be; `nil`: any number.
   ///   - byteLimit: how many bytes they may take, keys and metadata included; `nil`: any number. The files
-  ///     take up to the store's `spaceBound` times as much.
+  ///     take up to the store's `spaceBound` times as much, and four segments, each an eighth of it, from 4 to 64 MiB.
   public init(countLimit: Int?, byteLimit: Int?) {
     store = StoreConfiguration()
     store.durability = .process
     store.countLimit = countLimit
     store.liveByteLimit = byteLimit
+    if let byteLimit {
+      store.segmentByteLimit = min(max(byteLimit / 8, 4 << 20), store.segmentByteLimit)
+    }
   }
 
   /// A cache that holds all that it is given, until it expires.
@@ -104,6 +109,6 @@ public enum CorruptStorePolicy: Sendable, Hashable, CaseIterable {
   /// then stays beside.
   ///
   /// A path that is a symbolic link, and a store with somebody's directory in it, are left alone: opening
-  /// throws that it is corrupt.
+  /// throws as with `refuse`.
   case quarantine
 }

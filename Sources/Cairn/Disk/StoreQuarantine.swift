@@ -100,8 +100,8 @@ struct StoreQuarantine {
       throw error
     }
     log?(
-      "\(path): \(report.entryCount) entries were salvaged, \(report.lostKeyCount) known keys and "
-        + "\(report.lostByteCount) bytes lost; what it was is at \(copyPath)")
+      "\(path): \(report.entryCount) entries were salvaged, known keys that are lost: "
+        + "\(report.lostKeyCount), bytes: \(report.lostByteCount); what it was is at \(copyPath)")
     if !plantedInCache(.quarantineNotSynced) { try parent.synchronize() }
     return report
   }

@@ -63,6 +63,8 @@ public struct ValueCoder<Value: Sendable>: Sendable {
 
   /// A coder whose bytes are changed on their way: the place for compression or encryption.
   ///
+  ///     let packed = coder.transformed { pack([UInt8](copying: $0)) } decode: { unpack([UInt8](copying: $0)) }
+  ///
   /// - Parameters:
   ///   - encode: what becomes of the bytes of this coder before they are written.
   ///   - decode: the inverse.

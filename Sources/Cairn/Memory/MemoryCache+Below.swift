@@ -90,7 +90,7 @@ extension MemoryCache {
       let isInserted = state.promote(
         value, forKey: key, hash: hash, times, ticket: ticket, cost: cost, version: version,
         &removed)
-      return (isInserted, state.observers, schedulesTrims && state.schedulesTrim())
+      return (isInserted, state.observers, schedulesMaintenance && state.schedulesTrim())
     }
     if schedules { scheduleTrim() }
     deliver(removed, inserted: isInserted ? (key, value) : nil, to: observers)
@@ -113,7 +113,7 @@ extension MemoryCache {
       let isInserted = state.publish(
         value, forKey: key, hash: hash, ticket: ticket, version: version, times, cost: cost,
         &removed)
-      return (isInserted, state.observers, schedulesTrims && state.schedulesTrim())
+      return (isInserted, state.observers, schedulesMaintenance && state.schedulesTrim())
     }
     if schedules { scheduleTrim() }
     deliver(removed, inserted: isInserted ? (key, value) : nil, to: observers)

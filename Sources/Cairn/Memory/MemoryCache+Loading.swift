@@ -86,7 +86,9 @@ extension MemoryCache: Loading {
         isInserted = state.put(
           loaded.value, forKey: key, hash: hash, times, cost: cost, version: nil, &removed)
       }
-      return (isUpToDate, isInserted, state.observers, schedulesTrims && state.schedulesTrim())
+      return (
+        isUpToDate, isInserted, state.observers, schedulesMaintenance && state.schedulesTrim()
+      )
     }
     if schedules { scheduleTrim() }
     deliver(removed, inserted: isInserted ? (key, loaded.value) : nil, to: observers)

@@ -10,7 +10,7 @@ extension MemoryCache {
   }
 
   /// The value of a key with all that the cache knows of it, from one read. Counts as an access; the
-  /// time of that is in `info`.
+  /// times in `info` are those before it.
   ///
   /// - Complexity: O(1).
   @inlinable
@@ -95,11 +95,12 @@ extension MemoryCache {
         expired = state.drop(expired: slot)
         return nil
       }
+      let found = body(&state, slot)
       if isRead {
         state.statistics.hitCount &+= 1
         state.touch(slot, at: now)
       }
-      return body(&state, slot)
+      return found
     }
     if let expired { deliver(expired.takeRemoved(), to: expired.observers) }
     return found

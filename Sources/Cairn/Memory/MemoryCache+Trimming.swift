@@ -20,7 +20,7 @@ extension MemoryCache: Trimming {
   /// - Returns: what was removed.
   /// - Complexity: O(removed); with `.largestFirst` O(n log n), and the lock is held for O(n).
   @discardableResult
-  public func trim(toCount count: Int, order: TrimOrder = .leastRecentlyUsed) -> TrimSummary {
+  public func trim(toCount count: Int, order: TrimOrder) -> CacheRemovalSummary {
     trim(order: order, cause: .trim) { $0.table.count > max(0, count) }
   }
 
@@ -32,7 +32,7 @@ extension MemoryCache: Trimming {
   /// - Returns: what was removed.
   /// - Complexity: as `trim(toCount:order:)`.
   @discardableResult
-  public func trim(toCost cost: Int, order: TrimOrder = .leastRecentlyUsed) -> TrimSummary {
+  public func trim(toCost cost: Int, order: TrimOrder) -> CacheRemovalSummary {
     if cost <= 0 { return trim(toCount: 0, order: order) }
     return trim(order: order, cause: .trim) { $0.table.totalCost > UInt128(cost) }
   }
@@ -46,7 +46,7 @@ extension MemoryCache: Trimming {
   /// - Returns: what was removed.
   /// - Complexity: O(n).
   @discardableResult
-  public func trim(olderThan age: Duration, by basis: AgeBasis = .access) -> TrimSummary {
+  public func trim(olderThan age: Duration, by basis: AgeBasis) -> CacheRemovalSummary {
     if age <= .zero { return trim(toCount: 0) }
     let limit = age.milliseconds
     let (edge, isTooEarly) = clock.now().subtractingReportingOverflow(limit)
@@ -62,7 +62,7 @@ extension MemoryCache: Trimming {
   /// - Returns: what was removed.
   /// - Complexity: O(1), and O(log n) for each that is removed.
   @discardableResult
-  public func removeExpired() -> TrimSummary {
+  public func removeExpired() -> CacheRemovalSummary {
     let now = clock.now()
     return removeGroups { state, removed in state.removeOneExpired(at: now, &removed) }
   }
@@ -80,7 +80,7 @@ extension MemoryCache: Trimming {
   @discardableResult
   public func remove<Failure: Error>(
     where isRemoved: (CacheEntry<Key, Value>) throws(Failure) -> Bool
-  ) throws(Failure) -> TrimSummary {
+  ) throws(Failure) -> CacheRemovalSummary {
     var victims: [(key: Key, hash: UInt32, version: UInt64)] = []
     for entry in entries() where try isRemoved(entry) {
       victims.append((entry.key, MemoryTable<Key, Value>.hash(entry.key), entry.info.version))
@@ -104,6 +104,15 @@ extension MemoryCache: Trimming {
     }
   }
 
+  /// Removes the entries that `isRemoved` says so of, by key and what the cache knows of it, as the caches on disk
+  /// have it; else as `remove(where:)` with entries.
+  @discardableResult
+  public func remove<Failure: Error>(
+    where isRemoved: (_ key: Key, _ info: CacheEntryInfo) throws(Failure) -> Bool
+  ) throws(Failure) -> CacheRemovalSummary {
+    try remove { (entry) throws(Failure) in try isRemoved(entry.key, entry.info) }
+  }
+
   /// To be called when the program goes to the background: clears the cache where the configuration's
   /// `clearsInBackground` says so. Observers are told in any case.
   public func enterBackground() {
@@ -115,9 +124,9 @@ extension MemoryCache: Trimming {
 
   /// Removes entries in an order while there is too much.
   func trim(
-    order: TrimOrder, cause: EvictionCause,
+    order: TrimOrder, cause: CacheEvictionCause,
     while isTooMuch: (borrowing MemoryState<Key, Value>) -> Bool
-  ) -> TrimSummary {
+  ) -> CacheRemovalSummary {
     let now = clock.now()
     var summary = removeExpired()
     if order == .largestFirst {
@@ -132,8 +141,8 @@ extension MemoryCache: Trimming {
   }
 
   private func trimLargest(
-    cause: EvictionCause, while isTooMuch: (borrowing MemoryState<Key, Value>) -> Bool
-  ) -> TrimSummary {
+    cause: CacheEvictionCause, while isTooMuch: (borrowing MemoryState<Key, Value>) -> Bool
+  ) -> CacheRemovalSummary {
     // In the order of use, which sorting keeps among equals.
     var candidates = lock.withLock { state in
       var candidates: [TrimCandidate] = []
@@ -163,11 +172,11 @@ extension MemoryCache: Trimming {
   }
 
   /// Looks at every slot once, and removes those that `cause` gives a cause for.
-  private func sweep(_ cause: (EntryNode) -> CacheRemovalCause?) -> TrimSummary {
+  private func sweep(_ cause: (EntryNode) -> CacheRemovalCause?) -> CacheRemovalSummary {
     var summary = removeExpired()
     var next = 0
     while true {
-      var group = TrimSummary()
+      var group = CacheRemovalSummary()
       var removed = RemovedEntries<Key, Value>()
       let (observers, isDone) = lock.withLock { state in
         let end = min(next + Self.lookCount, state.table.nodes.count)
@@ -190,8 +199,8 @@ extension MemoryCache: Trimming {
   /// instead of what the one cost that it removed.
   private func removeGroups(
     _ removeOne: (inout MemoryState<Key, Value>, inout RemovedEntries<Key, Value>) -> Int?
-  ) -> TrimSummary {
-    var summary = TrimSummary()
+  ) -> CacheRemovalSummary {
+    var summary = CacheRemovalSummary()
     while true {
       var removed = RemovedEntries<Key, Value>()
       let (observers, isDone) = lock.withLock { state in
@@ -228,11 +237,13 @@ extension MemoryCache: Trimming {
   /// writes there are.
   @usableFromInline
   func scheduleTrim() {
-    guard let trimInterval else { return }
-    environment.background.run(after: trimInterval) { [weak self] in self?.runScheduledTrim() }
+    guard let maintenanceInterval else { return }
+    environment.background.run(after: maintenanceInterval) { [weak self] in
+      self?.runScheduledMaintenance()
+    }
   }
 
-  private func runScheduledTrim() {
+  private func runScheduledMaintenance() {
     removeExpired()
     let goesOn = lock.withLock { state in
       state.isTrimScheduled = false

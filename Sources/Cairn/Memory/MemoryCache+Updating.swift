@@ -32,7 +32,7 @@ extension MemoryCache {
       let entry = entry(forKey: key)
       guard let value = try change(entry?.value) else {
         guard let version = entry?.info.version else { return nil }
-        if compareAndRemove(key, expecting: version) { return nil }
+        if compareAndRemove(forKey: key, expecting: version) { return nil }
         continue
       }
       var newCost = cost ?? defaultCost(of: value, forKey: key)
@@ -97,7 +97,7 @@ extension MemoryCache {
         value, forKey: key, hash: hash, times, cost: cost, version: nil, &removed)
       return (
         .stored(version: state.lastVersion), isInserted, state.observers,
-        schedulesTrims && state.schedulesTrim()
+        schedulesMaintenance && state.schedulesTrim()
       )
     }
     if schedules { scheduleTrim() }
@@ -110,7 +110,7 @@ extension MemoryCache {
   /// - Returns: whether it was, and is removed.
   /// - Complexity: O(1).
   @inlinable
-  public func compareAndRemove(_ key: Key, expecting version: UInt64) -> Bool {
+  public func compareAndRemove(forKey key: Key, expecting version: UInt64) -> Bool {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
     flights.noteWrite(key)

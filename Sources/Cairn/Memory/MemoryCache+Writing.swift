@@ -26,7 +26,7 @@ extension MemoryCache: Caching {
     let (isInserted, observers, schedules) = lock.withLock { state in
       let isInserted = state.put(
         value, forKey: key, hash: hash, times, cost: cost, version: nil, &removed)
-      return (isInserted, state.observers, schedulesTrims && state.schedulesTrim())
+      return (isInserted, state.observers, schedulesMaintenance && state.schedulesTrim())
     }
     if schedules { scheduleTrim() }
     deliver(removed, inserted: isInserted ? (key, value) : nil, to: observers)

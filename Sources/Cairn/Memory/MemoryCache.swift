@@ -25,9 +25,9 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// What values cost of which the bytes are known, if no closure says.
   @usableFromInline let byteCosting: (@Sendable (Value) -> Int)?
   /// Whether removing what has expired is to be asked for.
-  @usableFromInline let schedulesTrims: Bool
+  @usableFromInline let schedulesMaintenance: Bool
   /// How long after it was asked for; `nil`: never.
-  let trimInterval: Duration?
+  let maintenanceInterval: Duration?
   /// As it was made, but for the limits, which may have changed since.
   let configuration: MemoryCacheConfiguration
   let environment: MemoryCacheEnvironment
@@ -61,10 +61,10 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     byteCosting = costing == nil ? makeByteCosting() : nil
     clock = CacheClock(configuration)
     // A timer that is due at once would do nothing else.
-    trimInterval = configuration.autoTrimInterval.flatMap {
+    maintenanceInterval = configuration.maintenanceInterval.flatMap {
       $0 > .zero ? max($0, .milliseconds(10)) : nil
     }
-    schedulesTrims = trimInterval != nil
+    schedulesMaintenance = maintenanceInterval != nil
     lock = CacheLock(
       MemoryState(
         countLimit: configuration.countLimit, costLimit: configuration.costLimit,

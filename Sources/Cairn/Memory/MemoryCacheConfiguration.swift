@@ -32,7 +32,7 @@ public struct MemoryCacheConfiguration: Sendable {
   /// Reads find nothing expired, and writes remove some of it, without that. It only gives memory back
   /// sooner. It runs on a thread that the caches of a process share, and only while there is an entry
   /// that can expire.
-  public var autoTrimInterval: Duration? = .seconds(60)
+  public var maintenanceInterval: Duration? = .seconds(60)
 
   /// Whether the cache makes itself smaller when the system is short of memory. Default `true`.
   ///

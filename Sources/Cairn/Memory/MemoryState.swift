@@ -112,7 +112,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   /// - Returns: what it cost; `nil` where there was none.
   @inlinable
   mutating func removeNext(
-    at now: Int64, _ cause: EvictionCause, sparing spared: UInt32 = noSlot,
+    at now: Int64, _ cause: CacheEvictionCause, sparing spared: UInt32 = noSlot,
     _ removed: inout Removed
   ) -> Int? {
     if let cost = removeOneExpired(at: now, &removed) { return cost }

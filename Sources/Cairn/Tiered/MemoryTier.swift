@@ -78,7 +78,7 @@ extension MemoryTier: Trimming {
   /// - Returns: what was removed.
   /// - Complexity: as that of `MemoryCache`.
   @discardableResult
-  public func trim(toCount count: Int, order: TrimOrder) -> TrimSummary {
+  public func trim(toCount count: Int, order: TrimOrder) -> CacheRemovalSummary {
     front.recency.tell()
     return held.trim(toCount: count, order: order)
   }
@@ -89,7 +89,7 @@ extension MemoryTier: Trimming {
   /// - Returns: what was removed.
   /// - Complexity: as that of `MemoryCache`.
   @discardableResult
-  public func trim(toCost cost: Int, order: TrimOrder) -> TrimSummary {
+  public func trim(toCost cost: Int, order: TrimOrder) -> CacheRemovalSummary {
     front.recency.tell()
     return held.trim(toCost: cost, order: order)
   }
@@ -100,7 +100,7 @@ extension MemoryTier: Trimming {
   /// - Returns: what was removed.
   /// - Complexity: O(n) for n entries that are held.
   @discardableResult
-  public func trim(olderThan age: Duration, by basis: AgeBasis) -> TrimSummary {
+  public func trim(olderThan age: Duration, by basis: AgeBasis) -> CacheRemovalSummary {
     front.recency.tell()
     return held.trim(olderThan: age, by: basis)
   }
@@ -110,7 +110,7 @@ extension MemoryTier: Trimming {
   /// - Returns: what was removed.
   /// - Complexity: O(1), and O(log n) for each that is removed.
   @discardableResult
-  public func removeExpired() -> TrimSummary { held.removeExpired() }
+  public func removeExpired() -> CacheRemovalSummary { held.removeExpired() }
 }
 
 extension CacheEvent {

@@ -2,7 +2,7 @@ public import CairnStore
 
 /// What takes long, done on threads of the tier on disk.
 extension TieredCache: DiskCaching {
-  /// Opens the cache at a path; as `init(path:)`.
+  /// Opens the cache at a path; as `init(path:configuration:keyCoder:valueCoder:costing:)`.
   public static func open(
     path: String, configuration: TieredCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>,
@@ -15,7 +15,7 @@ extension TieredCache: DiskCaching {
     }
   }
 
-  /// Opens the cache of a name; as `init(name:)`.
+  /// Opens the cache of a name; as `init(name:configuration:keyCoder:valueCoder:costing:)`.
   public static func open(
     name: String, configuration: TieredCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>,
@@ -32,6 +32,7 @@ extension TieredCache: DiskCaching {
   ///
   /// - Returns: what `body` returns.
   /// - Throws: what `body` throws; `cancelled` where the task was cancelled before the work began.
+  @discardableResult
   public func perform<Result: Sendable>(
     _ body: @escaping @Sendable (TieredCache) throws(CacheError) -> Result
   ) async throws(CacheError) -> Result {
@@ -42,13 +43,19 @@ extension TieredCache: DiskCaching {
 // What concerns the tier on disk alone.
 extension TieredCache {
   /// Makes every write durable that was acknowledged before the call.
+  ///
+  /// - Throws: as `DiskCache.sync()`.
   public func sync() throws(CacheError) { try disk.sync() }
 
   /// Gives back all space of what was overwritten or removed.
+  ///
+  /// - Throws: as `DiskCache.compact()`.
   @discardableResult
   public func compact() throws(CacheError) -> CompactionReport { try disk.compact() }
 
   /// Does at once all that the tier on disk does for itself now and then.
+  ///
+  /// - Throws: as `DiskCache.maintain()`.
   public func maintain() throws(CacheError) {
     recency.tell()
     try disk.maintain()
@@ -57,7 +64,7 @@ extension TieredCache {
   /// Copies all that it holds into a new store, while writes go on; as `DiskCache.backup`.
   @discardableResult
   public func backup(
-    to destination: String, progress: (BackupProgress) -> Void = { _ in }
+    to destination: String, progress: (BackupProgress) -> Void
   ) throws(CacheError) -> BackupReport {
     recency.tell()
     return try disk.backup(to: destination, progress: progress)
@@ -67,7 +74,7 @@ extension TieredCache {
   ///
   /// - Returns: whether there was a value.
   @discardableResult
-  public func export(_ key: Key, to path: String) throws(CacheError) -> Bool {
+  public func exportValue(forKey key: Key, to path: String) throws(CacheError) -> Bool {
     let tierKey = try tierKey(key)
     guard let version = try disk.exportedVersion(of: key, to: path) else {
       noteShownAbsent(tierKey)
@@ -97,6 +104,28 @@ extension TieredCache where Key: Codable, Value: Codable {
   ) async throws(CacheError) -> TieredCache {
     try await open(
       name: name, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
+      costing: costing)
+  }
+}
+
+extension TieredCache where Key: Codable {
+  /// Opens the cache at a path with the standard coder for keys.
+  public static func open(
+    path: String, configuration: TieredCacheConfiguration, valueCoder: ValueCoder<Value>,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
+  ) async throws(CacheError) -> TieredCache {
+    try await open(
+      path: path, configuration: configuration, keyCoder: .standard, valueCoder: valueCoder,
+      costing: costing)
+  }
+
+  /// Opens the cache of a name with the standard coder for keys.
+  public static func open(
+    name: String, configuration: TieredCacheConfiguration, valueCoder: ValueCoder<Value>,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
+  ) async throws(CacheError) -> TieredCache {
+    try await open(
+      name: name, configuration: configuration, keyCoder: .standard, valueCoder: valueCoder,
       costing: costing)
   }
 }

@@ -21,6 +21,8 @@ extension TieredCache {
 
   /// The value of a key with all that the cache knows of it and the bytes that were stored beside it, from
   /// one read of the disk. Counts as an access; the times in `info` are those before it.
+  ///
+  /// - Throws: as `DiskCache.value(forKey:)`.
   public func entry(forKey key: Key) throws(CacheError) -> CacheEntry<Key, Value>? {
     let key = try tierKey(key)
     let before = held.info(forKey: key)
@@ -37,6 +39,8 @@ extension TieredCache {
   }
 
   /// What the cache knows of a key. The value is not read, and this is no access.
+  ///
+  /// - Throws: as `DiskCache.info(forKey:)`.
   public func info(forKey key: Key) throws(CacheError) -> CacheEntryInfo? {
     let key = try tierKey(key)
     let before = held.info(forKey: key)
@@ -51,6 +55,8 @@ extension TieredCache {
 
   /// The bytes that were stored beside the value of a key; empty where there are none, `nil` where there is
   /// no value. The value is not read, and this is no access.
+  ///
+  /// - Throws: as `DiskCache.metadata(forKey:)`.
   public func metadata(forKey key: Key) throws(CacheError) -> [UInt8]? {
     let key = try tierKey(key)
     guard let found = try disk.versionedMetadata(forKey: key.key) else {
@@ -62,6 +68,8 @@ extension TieredCache {
   }
 
   /// Whether a read of the key would find a value. Is no access.
+  ///
+  /// - Throws: as `DiskCache.contains(_:)`.
   @inlinable
   public func contains(_ key: Key) throws(CacheError) -> Bool {
     let key = try tierKey(key)

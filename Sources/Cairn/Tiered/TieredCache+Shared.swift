@@ -85,3 +85,25 @@ extension TieredCache where Key: Codable, Value: Codable {
       costing: costing)
   }
 }
+
+extension TieredCache where Key: Codable {
+  /// The one cache of a name in this process, with the standard coder for keys.
+  public static func shared(
+    name: String, configuration: TieredCacheConfiguration, valueCoder: ValueCoder<Value>,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
+  ) throws(CacheError) -> TieredCache {
+    try shared(
+      name: name, configuration: configuration, keyCoder: .standard, valueCoder: valueCoder,
+      costing: costing)
+  }
+
+  /// The same, on a thread of the caches.
+  public static func openShared(
+    name: String, configuration: TieredCacheConfiguration, valueCoder: ValueCoder<Value>,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
+  ) async throws(CacheError) -> TieredCache {
+    try await openShared(
+      name: name, configuration: configuration, keyCoder: .standard, valueCoder: valueCoder,
+      costing: costing)
+  }
+}

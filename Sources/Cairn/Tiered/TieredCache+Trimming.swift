@@ -5,48 +5,62 @@ public import CairnStore
 /// `memory`.
 extension TieredCache: Trimming {
   /// Removes entries until at most so many are left; as `DiskCache.trim(toCount:order:)`.
+  ///
+  /// - Throws: as the disk's: what was removed by then stays so.
   @discardableResult
-  public func trim(toCount count: Int, order: TrimOrder) throws(CacheError) -> TrimSummary {
+  public func trim(toCount count: Int, order: TrimOrder) throws(CacheError) -> CacheRemovalSummary {
     recency.tell()
     return try disk.trim(toCount: count, order: order)
   }
 
   /// Removes entries until the live bytes on disk are at most so many.
+  ///
+  /// - Throws: as the disk's: what was removed by then stays so.
   @discardableResult
-  public func trim(toCost cost: Int, order: TrimOrder) throws(CacheError) -> TrimSummary {
+  public func trim(toCost cost: Int, order: TrimOrder) throws(CacheError) -> CacheRemovalSummary {
     recency.tell()
     return try disk.trim(toCost: cost, order: order)
   }
 
   /// Removes entries until the live bytes on disk are at most so many; `trim(toCost:)` by another name.
+  ///
+  /// - Throws: as the disk's: what was removed by then stays so.
   @discardableResult
   public func trim(
-    toBytes byteCount: Int, order: TrimOrder = .leastRecentlyUsed
-  ) throws(CacheError) -> TrimSummary {
+    toBytes byteCount: Int, order: TrimOrder
+  ) throws(CacheError) -> CacheRemovalSummary {
     recency.tell()
     return try disk.trim(toBytes: byteCount, order: order)
   }
 
   /// Gives space back, and removes the least recently used entries, until so many bytes are free on the
   /// filesystem, or nothing is left to be removed.
+  ///
+  /// - Throws: as the disk's: what was removed by then stays so.
   @discardableResult
-  public func trim(toFreeDiskSpace byteCount: Int) throws(CacheError) -> TrimSummary {
+  public func trim(toFreeDiskSpace byteCount: Int) throws(CacheError) -> CacheRemovalSummary {
     recency.tell()
     return try disk.trim(toFreeDiskSpace: byteCount)
   }
 
   /// Removes the entries that were last accessed, or written, longer ago than `age`. Of one that was read from
   /// memory, the time of that is known within `recencyInterval`.
+  ///
+  /// - Throws: as the disk's: what was removed by then stays so.
   @discardableResult
-  public func trim(olderThan age: Duration, by basis: AgeBasis) throws(CacheError) -> TrimSummary {
+  public func trim(olderThan age: Duration, by basis: AgeBasis) throws(CacheError)
+    -> CacheRemovalSummary
+  {
     recency.tell()
     return try disk.trim(olderThan: age, by: basis)
   }
 
   /// Removes the entries whose lifetime has ended or that were idle for too long; as
   /// `DiskCache.removeExpired`.
+  ///
+  /// - Throws: as the disk's: what was removed by then stays so.
   @discardableResult
-  public func removeExpired() throws(CacheError) -> TrimSummary {
+  public func removeExpired() throws(CacheError) -> CacheRemovalSummary {
     held.removeExpired()
     return try disk.removeExpired()
   }
@@ -55,7 +69,7 @@ extension TieredCache: Trimming {
   @discardableResult
   public func remove(
     where isRemoved: (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
-  ) throws -> TrimSummary {
+  ) throws -> CacheRemovalSummary {
     recency.tell()
     return try disk.remove { key, info in
       try noteShown(info, of: key)

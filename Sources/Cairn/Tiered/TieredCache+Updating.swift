@@ -38,7 +38,9 @@ extension TieredCache {
       }
       guard let value = try change(present?.value) else {
         guard let version = present?.info.version else { return nil }
-        if try compareAndRemove(key, expecting: version, durability: durability) { return nil }
+        if try compareAndRemove(forKey: key, expecting: version, durability: durability) {
+          return nil
+        }
         continue
       }
       let attributes = EntryAttributes(

@@ -153,12 +153,13 @@ extension TieredCache {
   /// Removes the value of a key if its version is the expected one.
   ///
   /// - Returns: whether it was, and is removed.
+  /// - Throws: as `DiskCache.compareAndRemove(forKey:expecting:durability:)`.
   public func compareAndRemove(
-    _ key: Key, expecting version: UInt64, durability: Durability? = nil
+    forKey key: Key, expecting version: UInt64, durability: Durability? = nil
   ) throws(CacheError) -> Bool {
     let key = try tierKey(key)
     do throws(CacheError) {
-      if try disk.compareAndRemove(key.key, expecting: version, durability: durability) {
+      if try disk.compareAndRemove(forKey: key.key, expecting: version, durability: durability) {
         return true
       }
     } catch {

@@ -202,12 +202,14 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   /// How many keys a read would find.
   ///
+  /// - Throws: as `DiskCache.count()`.
   /// - Complexity: as `DiskCache.count`.
   public func count() throws(CacheError) -> Int { try disk.count() }
 
   /// The bytes that are live on disk: what its byte limit counts. `memory.totalCost` tells what memory
   /// holds.
   ///
+  /// - Throws: as `DiskCache.totalCost()`.
   /// - Complexity: as `DiskCache.totalCost`.
   public func totalCost() throws(CacheError) -> Int { try disk.totalCost() }
 
@@ -215,6 +217,8 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// throws `closed`; a second `close` does nothing. Streams of events end.
   ///
   /// Nothing acknowledged is lost without it, but the next open takes longer.
+  ///
+  /// - Throws: as `Store.close()`. It is closed all the same.
   public func close() throws(CacheError) { try disk.close() }
 
   // MARK: Keys

@@ -63,7 +63,7 @@ final class FilePerKeyCache: Caching, Trimming {
   func totalCost() throws(BenchFailure) -> Int { try files().reduce(0) { $0 + $1.byteCount } }
 
   @discardableResult
-  func trim(toCount count: Int, order: TrimOrder) throws(BenchFailure) -> TrimSummary {
+  func trim(toCount count: Int, order: TrimOrder) throws(BenchFailure) -> CacheRemovalSummary {
     var left = try files()
     left.sort { Self.goesFirst($0, $1, order) }
     var excess = left.count - max(0, count)
@@ -74,7 +74,7 @@ final class FilePerKeyCache: Caching, Trimming {
   }
 
   @discardableResult
-  func trim(toCost cost: Int, order: TrimOrder) throws(BenchFailure) -> TrimSummary {
+  func trim(toCost cost: Int, order: TrimOrder) throws(BenchFailure) -> CacheRemovalSummary {
     if cost <= 0 { return try trim(toCount: 0, order: order) }
     var left = try files()
     left.sort { Self.goesFirst($0, $1, order) }
@@ -87,7 +87,8 @@ final class FilePerKeyCache: Caching, Trimming {
   }
 
   @discardableResult
-  func trim(olderThan age: Duration, by basis: AgeBasis) throws(BenchFailure) -> TrimSummary {
+  func trim(olderThan age: Duration, by basis: AgeBasis) throws(BenchFailure) -> CacheRemovalSummary
+  {
     if age <= .zero { return try trim(toCount: 0, order: .leastRecentlyUsed) }
     guard basis == .access else {
       throw .unsuited("a file that was read does not tell when it was written")
@@ -102,7 +103,7 @@ final class FilePerKeyCache: Caching, Trimming {
   }
 
   @discardableResult
-  func removeExpired() throws(BenchFailure) -> TrimSummary { TrimSummary() }
+  func removeExpired() throws(BenchFailure) -> CacheRemovalSummary { CacheRemovalSummary() }
 
   // MARK: Files
 
@@ -138,8 +139,8 @@ final class FilePerKeyCache: Caching, Trimming {
 
   private func remove(
     _ files: [File], where goes: (File) -> Bool
-  ) throws(BenchFailure) -> TrimSummary {
-    var summary = TrimSummary()
+  ) throws(BenchFailure) -> CacheRemovalSummary {
+    var summary = CacheRemovalSummary()
     for file in files where goes(file) {
       let path = store.path + "/" + file.name
       // SAFETY: the path is passed as a string that outlives the call.

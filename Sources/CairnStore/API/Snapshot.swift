@@ -69,6 +69,7 @@ public final class Snapshot: Sendable {
 
   /// How many keys it shows.
   ///
+  /// - Throws: `closed`, `usedAfterFork`, `system`. What is damaged is counted, as it is not known to have expired.
   /// - Complexity: O(1) where no entry can expire, else O(keys).
   public func count() throws(StoreError) -> Int { try engine.count(in: try state()) }
 
@@ -105,6 +106,8 @@ public final class Snapshot: Sendable {
   }
 
   /// The value of a key with all that the store knew of it.
+  ///
+  /// - Throws: as `value(forKey:)`.
   public func entry(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
   ) throws(StoreError) -> Entry? {
@@ -117,6 +120,8 @@ public final class Snapshot: Sendable {
   }
 
   /// What the store knew of a key. The value is not read.
+  ///
+  /// - Throws: `corrupt` where the head of the record is damaged; `invalidKey`, `closed`, `usedAfterFork`, `system`.
   public func info(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
   ) throws(StoreError) -> EntryInfo? {
@@ -129,6 +134,8 @@ public final class Snapshot: Sendable {
   }
 
   /// Whether it shows a value of the key. The value is not read.
+  ///
+  /// - Throws: `corrupt` where the head of the record is damaged; `invalidKey`, `closed`, `usedAfterFork`, `system`.
   public func contains(
     _ key: borrowing some ByteSource & ~Copyable & ~Escapable
   ) throws(StoreError) -> Bool {

@@ -1,5 +1,27 @@
 /// What waits for the disk, off the threads that tasks run on.
 extension Store {
+  /// Opens the store at a path on a thread that opens share; as `init(path:configuration:)`.
+  ///
+  /// - Throws: as `init(path:configuration:)`; `cancelled` where the task was cancelled before the work began.
+  public static func open(
+    path: String, configuration: StoreConfiguration = StoreConfiguration()
+  ) async throws(StoreError) -> Store {
+    try await WorkQueue.opening.perform(orThrow: .cancelled) { () throws(StoreError) in
+      try Store(path: path, configuration: configuration)
+    }
+  }
+
+  /// Opens the store at a path for reading, on a thread that opens share; as `init(readingAt:configuration:)`.
+  ///
+  /// - Throws: as `init(readingAt:configuration:)`; `cancelled` where the task was cancelled before the work began.
+  public static func open(
+    readingAt path: String, configuration: StoreConfiguration = StoreConfiguration()
+  ) async throws(StoreError) -> Store {
+    try await WorkQueue.opening.perform(orThrow: .cancelled) { () throws(StoreError) in
+      try Store(readingAt: path, configuration: configuration)
+    }
+  }
+
   /// Does work that throws errors of the store only on one of the store's own threads, so that none of those that
   /// tasks run on waits for the disk. As many run at once as `concurrentCallLimit` in the configuration says; the
   /// others wait in line.
@@ -12,6 +34,7 @@ extension Store {
   /// - Throws: what `body` throws; `cancelled` where the task was cancelled before the work began, at once: nothing
   ///   was done then. Once begun, the work goes on to its end.
   /// - Complexity: a hop to another thread and back.
+  @discardableResult
   public func perform<Result: Sendable>(
     _ body: @escaping @Sendable (Store) throws(StoreError) -> Result
   ) async throws(StoreError) -> Result {
@@ -25,9 +48,26 @@ extension Store {
   /// - Returns: what `body` returns.
   /// - Throws: what `body` throws; `StoreError.cancelled` where the task was cancelled before the work began:
   ///   nothing was done then. Once begun, the work goes on to its end.
+  @discardableResult
   public func perform<Result: Sendable>(
     _ body: @escaping @Sendable (Store) throws -> Result
   ) async throws -> Result {
     try await perform { (store) throws(StoreError) in Swift.Result { try body(store) } }.get()
+  }
+
+  /// As `sync()`. It waits in line as all work does, and is done also where the task is cancelled: who asks for it
+  /// on the way out means to keep what was written.
+  ///
+  /// - Throws: as `sync()`; never `cancelled`.
+  public func performSync() async throws(StoreError) {
+    try await workers.performUncancelled { () throws(StoreError) in try self.sync() }
+  }
+
+  /// As `close()`, on a thread of its own, so it waits in no line, and also where the task is cancelled. A close is
+  /// never given up.
+  ///
+  /// - Throws: as `close()`; never `cancelled`.
+  public func performClose() async throws(StoreError) {
+    try await WorkQueue.performAlone { () throws(StoreError) in try self.close() }
   }
 }

@@ -42,6 +42,8 @@ extension Store {
   }
 
   /// The value of a key with all that the store knows of it, from one read.
+  ///
+  /// - Throws: as `value(forKey:)`.
   @inlinable
   public func entry(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
@@ -50,6 +52,8 @@ extension Store {
   }
 
   /// What the store knows of a key. The value is not read, and this is no access.
+  ///
+  /// - Throws: `corrupt` where the head of the record is damaged; `invalidKey`, `closed`, `usedAfterFork`, `system`.
   @inlinable
   public func info(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
@@ -58,6 +62,8 @@ extension Store {
   }
 
   /// Whether a read of the key would find a value. The value is not read, and this is no access.
+  ///
+  /// - Throws: `corrupt` where the head of the record is damaged; `invalidKey`, `closed`, `usedAfterFork`, `system`.
   @inlinable
   public func contains(
     _ key: borrowing some ByteSource & ~Copyable & ~Escapable
@@ -66,6 +72,9 @@ extension Store {
   }
 
   /// The values of many keys, in the order of the keys; `nil` for each that has none.
+  ///
+  /// - Throws: as `value(forKey:)`, at the first key whose read fails.
+  /// - Complexity: that of a read, for each key; records that are not in the processor's cache are waited for together.
   @inlinable
   public func values(
     forKeys keys: some Collection<some ByteSource>

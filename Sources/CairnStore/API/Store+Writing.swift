@@ -82,9 +82,10 @@ extension Store {
   /// Removes the value of a key if its version is the expected one.
   ///
   /// - Returns: whether it was, and is removed.
+  /// - Throws: as `setValue`; `corrupt` where the record is damaged.
   @inlinable
   public func compareAndRemove(
-    _ key: borrowing some ByteSource & ~Copyable & ~Escapable, expecting version: UInt64,
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, expecting version: UInt64,
     durability: Durability? = nil
   ) throws(StoreError) -> Bool {
     try key.withBytes { (key) throws(StoreError) in
@@ -118,13 +119,18 @@ extension Store {
   }
 
   /// Sets the values of many keys at once, as one batch.
+  ///
+  /// - Parameters: as `setValue`, for each of them.
+  /// - Throws: as `write`; nothing was written then.
   @inlinable
   public func setValues(
     _ pairs: some Sequence<(key: some ByteSource, value: some ByteSource)>,
-    durability: Durability? = nil
+    lifetime: Lifetime = .standard, idleLimit: Duration? = nil, durability: Durability? = nil
   ) throws(StoreError) {
     var batch = try engine.makeBatch()
-    for (key, value) in pairs { try batch.setValue(value, forKey: key) }
+    for (key, value) in pairs {
+      try batch.setValue(value, forKey: key, lifetime: lifetime, idleLimit: idleLimit)
+    }
     try engine.commit(batch, durability: durability)
   }
 

@@ -78,11 +78,13 @@ public final class Store: Sendable {
 
   /// How many keys a read would find. Those are counted too whose record is damaged, of which a read throws.
   ///
+  /// - Throws: `closed`, `usedAfterFork`, `system`. What is damaged is counted, as it is not known to have expired.
   /// - Complexity: O(1) where no entry can expire, else O(keys).
   public func count() throws(StoreError) -> Int { try engine.count() }
 
   /// The state of the store.
   ///
+  /// - Throws: `closed`, `usedAfterFork`.
   /// - Complexity: O(segments).
   public func statistics() throws(StoreError) -> StoreStatistics { try engine.statistics() }
 
@@ -119,6 +121,10 @@ public final class Store: Sendable {
   ///
   /// Nothing acknowledged is lost without it, but the next open must then find the end of the log.
   /// Zero-copy reads that are under way go on undisturbed.
+  ///
+  /// - Throws: as `sync()`, and where the mark cannot be written. It is closed all the same and its lock is given up, so
+  ///   there is nothing to be tried again: what was durable is safe, and the next open finds what there is of the
+  ///   rest.
   public func close() throws(StoreError) { try engine.close() }
 
   /// As `close`, and tells whether this call closed it: of several at once, one does.

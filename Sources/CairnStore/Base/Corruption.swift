@@ -1,6 +1,6 @@
 /// A place in a store's files whose bytes cannot be what the store wrote.
 public struct Corruption: Sendable, Hashable, CustomStringConvertible {
-  /// What is wrong with the bytes.
+  /// What is wrong with the bytes. A minor version may add cases.
   public enum Cause: String, Sendable, Hashable, CustomStringConvertible {
     /// The manifest lists a file that is not there.
     case missingFile

@@ -11,7 +11,8 @@ public enum Durability: Sendable, Hashable {
 
   /// The death of the process and, but for writes of the last interval, power loss.
   ///
-  /// A background sync follows at most this long after a write. The duration must be positive.
+  /// A background sync follows at most this long after a write. In a configuration the duration must be
+  /// positive; with one write, zero or less asks for the sync at once, and does not wait for it.
   case interval(Duration)
 
   /// Power loss.

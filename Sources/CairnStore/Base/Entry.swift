@@ -112,36 +112,3 @@ public enum Visit: Sendable, Hashable {
   /// It ends.
   case stop
 }
-
-/// Why an entry went.
-public enum RemovalCause: Sendable, Hashable {
-  /// Somebody removed it: `removeValue`, `remove`, a batch or a compare-and-remove.
-  case removed
-  /// It had to make room.
-  case evicted(EvictionReason)
-  /// A newer value took its place.
-  case replaced
-  /// It had expired when a write to its key, a trim or `removeExpired` found it.
-  case expired
-}
-
-/// What an entry had to make room for.
-public enum EvictionReason: Sendable, Hashable, CaseIterable {
-  /// The configuration's `countLimit`.
-  case countLimit
-  /// The configuration's `liveByteLimit`.
-  case liveByteLimit
-  /// Free space on the disk: the configuration's `freeDiskSpaceFloor`, or a trim to it.
-  case freeDiskSpace
-  /// A trim to a number, a size or an age that somebody asked for.
-  case trim
-}
-
-/// Something that left the store, told to the configuration's `removalObserver`.
-public enum RemovalEvent: Sendable, Hashable {
-  /// One entry went; `version` is the version it had.
-  case entry(key: [UInt8], version: UInt64, cause: RemovalCause)
-  /// Everything up to and including `version` went at once: so many entries, those that had expired
-  /// and were still held among them; none where there was nothing.
-  case all(throughVersion: UInt64, count: Int)
-}

@@ -36,7 +36,7 @@ public struct SalvageReport: Sendable, Hashable {
     }
   }
 
-  /// What the damage may have done to the entries that were copied.
+  /// What the damage may have done to the entries that were copied. A minor version may add cases.
   public enum Warning: String, Sendable, Hashable, CaseIterable, CustomStringConvertible {
     /// Records were lost with their keys. Each may have been a newer value of a key that was
     /// copied, or its removal.

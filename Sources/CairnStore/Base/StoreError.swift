@@ -58,7 +58,7 @@ public indirect enum StoreError: Error, Sendable, Hashable {
   case system(SystemFailure)
 }
 
-/// Which limit left no room for a write.
+/// Which limit left no room for a write. A minor version may add cases.
 public enum SpaceLimit: String, Sendable, Hashable, CustomStringConvertible {
   /// No block of the filesystem is free.
   case disk
@@ -79,7 +79,7 @@ public enum SpaceLimit: String, Sendable, Hashable, CustomStringConvertible {
 
 /// A system call that failed: which, on what, and why.
 public struct SystemFailure: Sendable, Hashable, CustomStringConvertible {
-  /// What helps after a failure.
+  /// What helps after a failure. A minor version may add cases.
   public enum Advice: String, Sendable, Hashable, CustomStringConvertible {
     /// A directory is made only in one that is there.
     case parentMustExist
@@ -161,7 +161,9 @@ extension StoreError: CustomStringConvertible {
       "\(corruption.directory.map { "\($0): " } ?? "")corrupt: \(corruption)"
     case .invalidKey(let count, let limit):
       "a key has \(count) bytes; it must have from 1 to \(limit)"
-    case .valueTooLarge(let count, let limit): "a value has \(count) bytes; the limit is \(limit)"
+    case .valueTooLarge(let count, let limit):
+      "a value has \(count) bytes; \(limit) are allowed, by valueByteLimit or by what liveByteLimit, a cache's "
+        + "byteLimit, leaves beside its key"
     case .metadataTooLarge(let count, let limit):
       "metadata has \(count) bytes; the limit is \(limit)"
     case .batchTooLarge(let count, let limit):

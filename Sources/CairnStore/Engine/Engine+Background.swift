@@ -12,6 +12,8 @@ final class BackgroundFlags: Sendable {
   let firstRoundDue = Atomic(false)
   /// Whether rounds of maintenance are run.
   let maintaining = Atomic(false)
+  /// Whether the log was told that no checkpoint can be made, since the last that was.
+  let toldOfNoCheckpoint = Atomic(false)
 }
 
 /// What a job holds that waits for a long time, in place of the engine: a store that was closed is

@@ -27,7 +27,13 @@ extension Engine {
           // And some more, so that not every round has to: the log allocates ahead.
           let more = max(floor / 64, 2 * Appender.firstAllocation)
           let (target, isTooLarge) = floor.addingReportingOverflow(more)
-          _ = try trim(toFreeDiskSpace: isTooLarge ? floor : target, durability: .process)
+          let summary = try trim(
+            toFreeDiskSpace: isTooLarge ? floor : target, durability: .process)
+          if summary.count > 0, try directory.freeByteCount() < floor {
+            tell(
+              "freeDiskSpaceFloor: \(summary.count) entries went, and the disk has less free all the same"
+            )
+          }
         }
       }
     }

@@ -54,7 +54,8 @@ public struct StoreConfiguration: Sendable {
   /// values, metadata and at least 24 for each. `nil`, the default: any number.
   ///
   /// Kept as `countLimit` is. An entry that is larger by itself is refused as `valueTooLarge`. On
-  /// disk the store takes up to `spaceBound` times as much, and some megabytes.
+  /// disk the store takes up to `spaceBound` times as much, and some segments of `segmentByteLimit`: make those
+  /// smaller than an eighth of a small limit.
   public var liveByteLimit: Int?
 
   /// How long an entry lives that is written without a lifetime of its own; `nil`, the default: for

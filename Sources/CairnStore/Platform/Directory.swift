@@ -8,8 +8,14 @@ package final class Directory: Sendable {
   private let owner: UInt32
   private let volume: VolumeStatus
 
+  /// Why a path can be none: a system call would take what stands before a byte of 0.
+  package static func flaw(of path: String) -> String? {
+    path.isEmpty ? "the path is empty" : path.utf8.contains(0) ? "the path has a byte of 0" : nil
+  }
+
   /// Opens the directory at `path` to see where it lies, whoever owns it.
   package init(readingOnly path: String, fileSystem: any FileSystem) throws(StoreError) {
+    if let flaw = Self.flaw(of: path) { throw .notAStore(path: path, reason: flaw) }
     do {
       descriptor = try fileSystem.openDirectory(path: path)
     } catch {
@@ -29,6 +35,7 @@ package final class Directory: Sendable {
   package init(
     path: String, fileSystem: any FileSystem, readOnly: Bool
   ) throws(StoreError) {
+    if let flaw = Self.flaw(of: path) { throw .notAStore(path: path, reason: flaw) }
     let descriptor: Int32
     do {
       descriptor = try fileSystem.openDirectory(path: path)
@@ -268,6 +275,7 @@ package final class Directory: Sendable {
   package static func create(
     path: String, fileSystem: any FileSystem
   ) throws(StoreError) -> Bool {
+    if let flaw = flaw(of: path) { throw .unusableDestination(path: path, reason: flaw) }
     do {
       try fileSystem.makeDirectory(path: path)
       return true

@@ -8,6 +8,7 @@ extension File {
   package static func replace(
     at path: String, with bytes: RawSpan, fileSystem: any FileSystem
   ) throws(StoreError) {
+    if let flaw = Directory.flaw(of: path) { throw .unusableDestination(path: path, reason: flaw) }
     let name = Directory.lastName(of: path)
     guard !name.isEmpty, name != ".", name != ".." else {
       throw .unusableDestination(path: path, reason: "it names no file")

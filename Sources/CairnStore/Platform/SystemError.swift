@@ -52,7 +52,10 @@ package struct SystemError: Error, Sendable, Hashable {
     case ENOSPC: .noSpace(path: path, neededByteCount: neededByteCount, limit: .disk)
     case EDQUOT: .noSpace(path: path, neededByteCount: neededByteCount, limit: .quota)
     case EFBIG: .noSpace(path: path, neededByteCount: neededByteCount, limit: .fileSize)
-    case ELOOP: .unsafeFile(path: path, reason: "a symbolic link")
+    case ELOOP: .unsafeFile(path: path, reason: "it is a symbolic link")
+    // Opening one to read from it succeeds, and is then refused for what it is.
+    case EISDIR where call == "openat":
+      .unsafeFile(path: path, reason: "it is \(FileStatus.Kind.directory.rawValue)")
     case EOPNOTSUPP where call == "fallocate":
       .unsupportedFileSystem(
         path: path, name: "a filesystem without fallocate, unless by system calls only")

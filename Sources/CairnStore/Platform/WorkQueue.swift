@@ -58,25 +58,28 @@ package final class WorkQueue: Sendable {
   ) async throws(Failure) -> Result {
     let work = AwaitedWork(body)
     await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
-        if work.isAwaited(by: continuation) { run { work.perform() } }
-      }
+      await work.wait { run($0) }
     } onCancel: {
       if !planted(.cancelledWaits) { work.end(with: cancelled) }
     }
     return try work.result().get()
   }
-}
 
-extension WorkQueue {
+  /// Runs `body` on one of the threads, and waits for it without blocking, also where the task is cancelled.
+  package func performUncancelled<Result: Sendable, Failure: Error>(
+    _ body: @escaping @Sendable () throws(Failure) -> Result
+  ) async throws(Failure) -> Result {
+    let work = AwaitedWork(body)
+    await work.wait { run($0) }
+    return try work.result().get()
+  }
+
   /// Runs `body` at once on a thread of its own, and waits for it without blocking, also where the task is cancelled.
   package static func performAlone<Result: Sendable, Failure: Error>(
     _ body: @escaping @Sendable () throws(Failure) -> Result
   ) async throws(Failure) -> Result {
     let work = AwaitedWork(body)
-    await withCheckedContinuation { continuation in
-      if work.isAwaited(by: continuation) { ThreadBackgroundQueue().run { work.perform() } }
-    }
+    await work.wait { ThreadBackgroundQueue().run($0) }
     return try work.result().get()
   }
 }
@@ -121,8 +124,15 @@ private final class AwaitedWork<Result: Sendable, Failure: Error>: Sendable {
 
   init(_ body: @escaping Body) { state = Lock(.new(body)) }
 
+  /// Has it done by a job that `run` is given, and waits for its end.
+  func wait(by run: (@escaping @Sendable () -> Void) -> Void) async {
+    await withCheckedContinuation { continuation in
+      if isAwaited(by: continuation) { run { self.perform() } }
+    }
+  }
+
   /// - Returns: whether it is to be done. Where not, it was cancelled, and the waiter is resumed.
-  func isAwaited(by waiter: Waiter) -> Bool {
+  private func isAwaited(by waiter: Waiter) -> Bool {
     let isAwaited = state.withLock { state in
       guard case .new(let body) = state else { return false }
       state = .awaited(body, waiter)
@@ -133,7 +143,7 @@ private final class AwaitedWork<Result: Sendable, Failure: Error>: Sendable {
   }
 
   /// Does it, unless it was cancelled.
-  func perform() {
+  private func perform() {
     guard case .awaited(let body, let waiter) = replaceState(by: .begun) else { return }
     let result = Swift.Result(catching: body)
     state.withLock { $0 = .over(result) }

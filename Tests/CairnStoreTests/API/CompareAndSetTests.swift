@@ -69,11 +69,11 @@ struct CompareAndSetTests {
   @Test("Compare-and-remove removes with the right version only")
   func remove() throws {
     let version = try store.setValue("one", forKey: "key")
-    #expect(try store.compareAndRemove("key", expecting: version + 1) == false)
+    #expect(try store.compareAndRemove(forKey: "key", expecting: version + 1) == false)
     #expect(try store.text("key") == "one")
-    #expect(try store.compareAndRemove("key", expecting: version))
+    #expect(try store.compareAndRemove(forKey: "key", expecting: version))
     #expect(try store.value(forKey: "key") == nil)
-    #expect(try store.compareAndRemove("key", expecting: version) == false)
+    #expect(try store.compareAndRemove(forKey: "key", expecting: version) == false)
   }
 
   @Test("Of threads that increment by compare-and-set none loses an increment")

@@ -63,7 +63,7 @@ struct ExpiryTests {
     clock.advance(by: .seconds(2))
     #expect(
       try store.compareAndSet("w", forKey: "key", expecting: version) == .mismatch(current: nil))
-    #expect(try store.compareAndRemove("key", expecting: version) == false)
+    #expect(try store.compareAndRemove(forKey: "key", expecting: version) == false)
     guard case .stored = try store.compareAndSet("w", forKey: "key", expecting: nil) else {
       Issue.record("not stored")
       return

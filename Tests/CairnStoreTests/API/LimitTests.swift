@@ -35,7 +35,7 @@ struct LimitTests {
     #expect(throws: invalid) { try store.withValue(forKey: key) { _ in } }
     #expect(throws: invalid) { try store.removeValue(forKey: key) }
     #expect(throws: invalid) { try store.compareAndSet("v", forKey: key, expecting: nil) }
-    #expect(throws: invalid) { try store.compareAndRemove(key, expecting: 1) }
+    #expect(throws: invalid) { try store.compareAndRemove(forKey: key, expecting: 1) }
     #expect(throws: invalid) { try store.write { try $0.setValue("v", forKey: key) } }
     #expect(throws: invalid) { try store.write { try $0.removeValue(forKey: key) } }
     #expect(throws: invalid) { try store.values(forKeys: [key]) }

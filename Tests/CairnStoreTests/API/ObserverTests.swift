@@ -75,14 +75,14 @@ struct ObserverTests {
     defer { observer.forget() }
     let version = try store.setValue("v", forKey: "key")
     _ = try store.compareAndSet("w", forKey: "key", expecting: nil)
-    _ = try store.compareAndRemove("key", expecting: version + 100)
+    _ = try store.compareAndRemove(forKey: "key", expecting: version + 100)
     #expect(observer.events == [])
     guard case .stored(let second) = try store.compareAndSet("w", forKey: "key", expecting: version)
     else {
       Issue.record("not stored")
       return
     }
-    #expect(try store.compareAndRemove("key", expecting: second))
+    #expect(try store.compareAndRemove(forKey: "key", expecting: second))
     #expect(observer.events == [event(version, .replaced), event(second, .removed)])
   }
 

@@ -47,6 +47,31 @@ struct PerformingTests {
     }
   }
 
+  @Test(
+    "A store is opened, synced and closed off the threads of tasks, the latter two by a cancelled task too"
+  )
+  func openingAndClosing() async throws {
+    let store = try await Store.open(path: directory.store)
+    let end = Task {
+      while !Task.isCancelled { await Task.yield() }
+      await #expect(throws: StoreError.cancelled) { try await store.perform { try $0.sync() } }
+      try store.setValue("v", forKey: "key", durability: .process)
+      try await store.performSync()
+      try await store.performClose()
+    }
+    end.cancel()
+    try await end.value
+    let reader = try await Store.open(readingAt: directory.store)
+    #expect(try reader.value(forKey: "key") == Array("v".utf8))
+    try await reader.performClose()
+    await #expect(throws: StoreError.closed(path: directory.store)) {
+      try await store.performSync()
+    }
+    await #expect(throws: StoreError.self) {
+      try await Store.open(path: directory("missing/store"))
+    }
+  }
+
   @Test("Long work leaves room for other work, up to the limit; a cancelled task waits for nobody")
   func line() async throws {
     #expect(StoreConfiguration().concurrentCallLimit == 16)

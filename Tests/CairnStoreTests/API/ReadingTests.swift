@@ -116,6 +116,10 @@ struct ReadingTests {
     try store.setValues([(key: "a", value: "1"), (key: "b", value: "2"), (key: "c", value: "3")])
     let values = try store.values(forKeys: ["c", "none", "a"])
     #expect(values == [Array("3".utf8), nil, Array("1".utf8)])
+    try store.setValues(
+      [(key: "d", value: "4")], lifetime: .seconds(60), idleLimit: .seconds(5))
+    let info = try #require(try store.info(forKey: "d"))
+    #expect(info.expires != nil && info.idleLimit == .seconds(5))
   }
 
   @Test("Removing many says how many there were")

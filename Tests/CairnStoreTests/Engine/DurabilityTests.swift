@@ -134,6 +134,18 @@ struct DurabilityTests {
     queue.discardAll()
   }
 
+  @Test("An interval of zero or less asks for a sync at once, and does not wait for it")
+  func noInterval() throws {
+    let store = try open()
+    for (number, interval) in [Duration.zero, .seconds(-1), .seconds(Int64.min)].enumerated() {
+      try store.setValue("v", forKey: "key", durability: .interval(interval))
+      #expect(system.count(of: .synchronizeData) == number)
+      queue.runAll(dueAfter: .zero)
+      #expect(system.count(of: .synchronizeData) == number + 1)
+    }
+    try store.close()
+  }
+
   @Test("A close syncs what was written")
   func close() throws {
     let store = try open()

@@ -61,8 +61,8 @@ struct DiskCacheTests {
     guard case .stored(let second) = try cache.compareAndSet([2], forKey: "a", expecting: first)
     else { return #expect(Bool(false), "it had that version") }
     #expect(try cache.value(forKey: "a") == [2])
-    #expect(try !cache.compareAndRemove("a", expecting: first))
-    #expect(try cache.compareAndRemove("a", expecting: second))
+    #expect(try !cache.compareAndRemove(forKey: "a", expecting: first))
+    #expect(try cache.compareAndRemove(forKey: "a", expecting: second))
     #expect(try !cache.contains("a"))
     try cache.setValue([3], forKey: "a")
     #expect(try cache.takeValue(forKey: "a") == [3])

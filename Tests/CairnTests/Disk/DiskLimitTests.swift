@@ -38,6 +38,88 @@ struct DiskLimitTests {
     #expect(try cache.value(forKey: 49)?.count == 500)
   }
 
+  @Test(
+    "A small cache has small files",
+    arguments: [
+      (nil, 64 << 20), (1 << 40, 64 << 20), (512 << 20, 64 << 20), (40 << 20, 5 << 20),
+      (1, 4 << 20),
+      (Int.min, 4 << 20),
+    ] as [(Int?, Int)])
+  func segments(byteLimit: Int?, byteCount: Int) {
+    let configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: byteLimit)
+    #expect(configuration.store.segmentByteLimit == byteCount)
+  }
+
+  @Test(
+    "A small cache stays small on disk, whatever the size of its values",
+    arguments: [1000, 3_000_000])
+  func space(valueByteCount: Int) async throws {
+    let limit = 8 << 20
+    let cache = try DiskCache<Int, [UInt8]>(
+      path: scene.path, configuration: DiskCacheConfiguration(countLimit: nil, byteLimit: limit))
+    let value = [UInt8](repeating: 1, count: valueByteCount)
+    for number in 0..<(100 << 20) / valueByteCount { try cache.setValue(value, forKey: number) }
+    let bound = limit * 3 / 2 + 4 * (4 << 20)
+    let end = ContinuousClock.now.advanced(by: .seconds(60))
+    while try cache.statistics().allocatedByteCount > bound, ContinuousClock.now < end {
+      try await Task.sleep(for: .milliseconds(10))
+    }
+    #expect(try cache.statistics().allocatedByteCount <= bound)
+    try cache.close()
+  }
+
+  @Test(
+    "Large values go on replacing each other where the disk has little more room than the limit",
+    .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"),
+    arguments: [100, 3000, 100_000, 3_000_000])
+  func smallDisk(valueByteCount: Int) throws {
+    let disk = try TinyDisk(byteCount: 100 << 20)
+    let cache = try DiskCache<Int, [UInt8]>(
+      path: disk.path + "/cache",
+      configuration: DiskCacheConfiguration(countLimit: nil, byteLimit: 40_000_000))
+    let value = [UInt8](repeating: 1, count: valueByteCount)
+    let count = (300 << 20) / (valueByteCount + 100)
+    for number in 0..<count { try cache.setValue(value, forKey: number) }
+    #expect(try cache.value(forKey: count - 1) == value)
+    #expect(try cache.totalCost() > 35_000_000)
+    try cache.close()
+  }
+
+  @Test(
+    "What is dead and cannot be given back lets the least recently used go, and not what others have taken",
+    .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))
+  func unmovableValues() throws {
+    let disk = try TinyDisk(byteCount: 30 << 20)
+    var configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: 15_000_000)
+    // One segment takes all that the disk has, and no value fits the reserve.
+    configuration.store.segmentByteLimit = 64 << 20
+    let cache = try DiskCache<Int, [UInt8]>(
+      path: disk.path + "/cache", configuration: configuration)
+    let events = Record<CacheEvent<Int>>()
+    cache.observe { events.add($0) }
+    let value = [UInt8](repeating: 1, count: 1_500_000)
+    for number in 0..<200 { try cache.setValue(value, forKey: number) }
+    _ = try cache.compareAndSet(value, forKey: 200, expecting: nil)
+    #expect(try cache.value(forKey: 200) == value)
+    // The oldest went, each once, and those that are told of alone.
+    let gone = events.all.compactMap { event -> Int? in
+      if case .removed(let key, .evicted) = event { key } else { nil }
+    }
+    #expect(gone == Array(0..<gone.count))
+    #expect(try cache.keys().sorted() == Array(gone.count...200))
+    #expect(gone.count > 190)
+    try cache.trim(toCount: 1)
+    try cache.compact()
+    for number in 0..<3 { try cache.setValue([1], forKey: number) }
+    try disk.fill()
+    let error = #expect(throws: CacheError.self) { try cache.setValue(value, forKey: 1000) }
+    guard case .store(.noSpace) = error else {
+      return #expect(Bool(false), "it was \(error.debugDescription)")
+    }
+    #expect(try cache.count() == 4)
+    try cache.close()
+  }
+
   @Test("Limits and costs have 64 bits")
   func largeNumbers() throws {
     let cache: DiskCache<String, String> = try scene.cache(count: 1 << 40, bytes: 5 << 30)
@@ -66,7 +148,7 @@ struct DiskLimitTests {
   @Test("A trim to a count, a cost, bytes or an age of zero leaves nothing")
   func zeroTrims() throws {
     let cache: DiskCache<Int, Int> = try scene.cache()
-    let trims: [() throws -> TrimSummary] = [
+    let trims: [() throws -> CacheRemovalSummary] = [
       { try cache.trim(toCount: 0) }, { try cache.trim(toCount: -1) },
       { try cache.trim(toCount: 0, order: .largestFirst) }, { try cache.trim(toCost: 0) },
       { try cache.trim(toBytes: 0) }, { try cache.trim(toBytes: .min) },
@@ -186,8 +268,10 @@ struct DiskLimitTests {
   @Test("The least recently used go where the disk has too little free, and say why")
   func freeDiskSpace() throws {
     // More than any disk has.
+    let messages = Record<String>()
     let cache: DiskCache<Int, Int> = try scene.cache {
       $0.store.freeDiskSpaceFloor = 1 << 60
+      $0.store.log = { messages.add($0) }
       $0.store.maintenanceInterval = nil
     }
     for number in 0..<5 { try cache.setValue(number, forKey: number) }
@@ -195,6 +279,8 @@ struct DiskLimitTests {
     cache.observe { events.add($0) }
     try cache.maintain()
     #expect(try cache.count() == 0)
+    scene.background.runAll()
+    #expect(messages.all.count { $0.hasPrefix("freeDiskSpaceFloor: 5 entries went") } == 1)
     #expect(
       events.all == (0..<5).map { .removed(key: $0, cause: .evicted(.freeDiskSpace)) })
     #expect(try cache.statistics().spaceEvictionCount == 5)

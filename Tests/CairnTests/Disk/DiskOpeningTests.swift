@@ -117,14 +117,14 @@ struct DiskOpeningTests {
 
     let path = scene("out")
     try Data("before".utf8).write(to: URL(filePath: path))
-    #expect(try !cache.export("other", to: path))
+    #expect(try !cache.exportValue(forKey: "other", to: path))
     #expect(try String(contentsOfFile: path, encoding: .utf8) == "before")
-    #expect(try cache.export("key", to: path))
+    #expect(try cache.exportValue(forKey: "key", to: path))
     #expect(try String(contentsOfFile: path, encoding: .utf8) == "value")
     let attributes = try FileManager.default.attributesOfItem(atPath: path)
     #expect(attributes[.posixPermissions] as? Int == 0o600)
     for bad in [scene("missing/out"), scene.directory, "/", ""] {
-      #expect(throws: CacheError.self) { try cache.export("key", to: bad) }
+      #expect(throws: CacheError.self) { try cache.exportValue(forKey: "key", to: bad) }
     }
     #expect(try scene.names() == ["cache", "out"])
   }
@@ -168,11 +168,11 @@ struct DiskOpeningTests {
     func names() throws -> [String] {
       try FileManager.default.contentsOfDirectory(atPath: scene("to")).sorted()
     }
-    #expect(try cache.export("key", to: scene("to/out")))
+    #expect(try cache.exportValue(forKey: "key", to: scene("to/out")))
     #expect(try names() == (kept + [busyName, "out"]).sorted())
     // Nobody has to look for them with every export.
     try make(stem + "a")
-    #expect(try cache.export("key", to: scene("to/out")))
+    #expect(try cache.exportValue(forKey: "key", to: scene("to/out")))
     #expect(try names() == (kept + [busyName, stem + "a", "out"]).sorted())
   }
 

@@ -46,7 +46,7 @@ struct UnreadableValueTests {
       #expect(throws: error) { try new.withValue(forKey: "key") { _ in } }
       #expect(throws: error) { try new.takeValue(forKey: "key") }
       #expect(throws: error) { try new.metadata(forKey: "key") }
-      #expect(throws: error) { try new.export("key", to: scene("out")) }
+      #expect(throws: error) { try new.exportValue(forKey: "key", to: scene("out")) }
       #expect(try new.contains("key"))
       #expect(try new.info(forKey: "key")?.version == version)
       #expect(try new.statistics().undecodableCount == 6)

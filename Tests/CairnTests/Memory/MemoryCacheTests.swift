@@ -65,7 +65,7 @@ struct MemoryCacheTests {
     #expect(info.idleLimit == .milliseconds(10_500))
     let entry = try #require(cache.entry(forKey: "k"))
     #expect(entry.key == "k" && entry.value == 5)
-    #expect(entry.info.accessed == start.advanced(by: .seconds(3)))
+    #expect(entry.info.accessed == start)
     cache.setValue(6, forKey: "other")
     #expect(cache.info(forKey: "other")?.version == 2)
     #expect(cache.info(forKey: "other")?.expires == nil)
@@ -112,8 +112,10 @@ struct MemoryCacheTests {
       if entry.key == 8 { cache.setValue(0, forKey: 8) }
       return entry.value.isMultiple(of: 2)
     }
-    #expect(summary == TrimSummary(count: 99, cost: 297))
+    #expect(summary == CacheRemovalSummary(count: 99, cost: 297))
     #expect(cache.count() == 101)
+    #expect(cache.remove { key, info in key == 1 && info.cost == 3 }.count == 1)
+    cache.setValue(1, forKey: 1, cost: 3)
     #expect(cache.value(forKey: 8) == 0)
     struct Refusal: Error {}
     #expect(throws: Refusal.self) {
@@ -161,7 +163,7 @@ struct MemoryCacheTests {
     cache.costLimit = 10
     cache.costLimit = cost
     #expect(cache.costLimit == 0 && cache.count() == 4)
-    #expect(cache.trim(toCost: cost) == TrimSummary(count: 4))
+    #expect(cache.trim(toCost: cost) == CacheRemovalSummary(count: 4))
   }
 
   @Test("Statistics count what happened")
@@ -234,16 +236,16 @@ struct MemoryCacheTests {
     _ = cache.compareAndSet(4, forKey: "a", expecting: second)
     #expect(cache.info(forKey: "a")?.expires == nil)
     #expect(cache.info(forKey: "a")?.idleLimit == .seconds(50) && cache.value(forKey: "a") == 4)
-    #expect(!cache.compareAndRemove("a", expecting: second))
+    #expect(!cache.compareAndRemove(forKey: "a", expecting: second))
     let third = try #require(cache.info(forKey: "a")?.version)
-    #expect(cache.compareAndRemove("a", expecting: third) && !cache.contains("a"))
-    #expect(!cache.compareAndRemove("a", expecting: third))
+    #expect(cache.compareAndRemove(forKey: "a", expecting: third) && !cache.contains("a"))
+    #expect(!cache.compareAndRemove(forKey: "a", expecting: third))
     #expect(cache.compareAndSet(5, forKey: "a", expecting: third) == .mismatch(current: nil))
     // What has expired is absent.
     cache.setValue(6, forKey: "b", lifetime: .seconds(1))
     let expired = try #require(cache.info(forKey: "b")?.version)
     scene.clock.advance(by: .seconds(2))
-    #expect(!cache.compareAndRemove("b", expecting: expired))
+    #expect(!cache.compareAndRemove(forKey: "b", expecting: expired))
     #expect(cache.compareAndSet(7, forKey: "b", expecting: expired) == .mismatch(current: nil))
     #expect(cache.audit() == [])
   }

@@ -36,9 +36,9 @@ struct MemoryEventTests {
     #expect(
       told.all == [
         "+a=1", "-a=1 replaced", "+a=2", "+b=3", "+c=4",
-        "-a=2 evicted(Cairn.EvictionCause.countLimit)",
+        "-a=2 evicted(Cairn.CacheEvictionCause.countLimit)",
         "-b=3 removed", "+d=5", "-d=5 expired", "-c=4 replaced", "-c=6 expired", "+e=7",
-        "-e=7 evicted(Cairn.EvictionCause.trim)", "+f=8", "all 1",
+        "-e=7 evicted(Cairn.CacheEvictionCause.trim)", "+f=8", "all 1",
       ])
   }
 

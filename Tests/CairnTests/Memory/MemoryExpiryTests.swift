@@ -133,16 +133,16 @@ struct MemoryExpiryTests {
       cache.setValue(number, forKey: number, cost: 1, lifetime: .seconds(1 + number % 10))
     }
     cache.setValue(0, forKey: -1, idleLimit: .seconds(2))
-    #expect(cache.removeExpired() == TrimSummary())
+    #expect(cache.removeExpired() == CacheRemovalSummary())
     scene.clock.advance(by: .seconds(3))
-    #expect(cache.removeExpired() == TrimSummary(count: 301, cost: 300))
+    #expect(cache.removeExpired() == CacheRemovalSummary(count: 301, cost: 300))
     #expect(cache.count() == 700)
     #expect(cache.audit() == [])
   }
 
   @Test("What has expired is removed now and then, by one job however many writes there are")
   func timer() {
-    let cache: MemoryCache<Int, Int> = scene.cache { $0.autoTrimInterval = .seconds(5) }
+    let cache: MemoryCache<Int, Int> = scene.cache { $0.maintenanceInterval = .seconds(5) }
     cache[0] = 0
     #expect(scene.background.delays.isEmpty)
     for number in 1...100 { cache.setValue(number, forKey: number, lifetime: .seconds(7)) }
@@ -165,7 +165,7 @@ struct MemoryExpiryTests {
       (.milliseconds(10), [.milliseconds(10)]), (.milliseconds(11), [.milliseconds(11)]),
     ] as [(Duration, [Duration])] {
       let scene = MemoryScene()
-      let cache: MemoryCache<Int, Int> = scene.cache { $0.autoTrimInterval = interval }
+      let cache: MemoryCache<Int, Int> = scene.cache { $0.maintenanceInterval = interval }
       cache.setValue(1, forKey: 1, lifetime: .seconds(1))
       #expect(scene.background.delays == delays, "\(interval)")
     }

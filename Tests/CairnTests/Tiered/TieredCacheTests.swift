@@ -238,8 +238,8 @@ struct TieredCacheTests {
     #expect(try cache.takeValue(forKey: 1) == nil)
     #expect(try cache.removeValues(forKeys: [1, 2, 3, 99]) == 2)
     let version = try #require(try cache.info(forKey: 4)?.version)
-    #expect(try !cache.compareAndRemove(4, expecting: version - 1))
-    #expect(try cache.compareAndRemove(4, expecting: version))
+    #expect(try !cache.compareAndRemove(forKey: 4, expecting: version - 1))
+    #expect(try cache.compareAndRemove(forKey: 4, expecting: version))
     #expect(try cache.remove { key, _ in key == 5 }.count == 1)
     cache[6] = nil
     for key in 0..<7 {
@@ -340,7 +340,7 @@ struct TieredCacheTests {
     }
     #expect(keys == ["a"] && values == [[1, 2, 3]])
     let path = scene.disk("exported")
-    #expect(try cache.export("a", to: path))
+    #expect(try cache.exportValue(forKey: "a", to: path))
     #expect(try Data(contentsOf: URL(filePath: path)) == Data([1, 2, 3]))
   }
 
@@ -435,6 +435,8 @@ struct TieredCacheTests {
     for number in 0..<20 { try cache.setValue(number, forKey: number) }
     #expect(try await cache.performTrim(toCount: 15).count == 5)
     #expect(cache.memory.count() == 15)
+    #expect(try cache.entries(forKeys: [19, 0]).map { $0?.value } == [19, nil])
+    #expect(try cache.infos(forKeys: [0, 19]).map { $0 != nil } == [false, true])
     try cache.maintain()
     try await useForms(of: cache, backup: scene.disk("backup"))
     #expect(cache.memory.count() == 0)

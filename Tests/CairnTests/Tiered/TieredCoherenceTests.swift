@@ -197,13 +197,13 @@ struct TieredCoherenceTests {
     #expect(try cache.memory.value(forKey: "a") == 1)
     switch way {
     case 0: try cache.forEachEntry { _ in .next }
-    case 1: #expect(try cache.export("a", to: scene.disk("exported")))
+    case 1: #expect(try cache.exportValue(forKey: "a", to: scene.disk("exported")))
     case 2: try cache.remove { _, _ in false }
     default:
       try cache.disk.removeValue(forKey: "a")
       let ticket = cache.held.ticket(forKey: key("a"))
       cache.held.promote(1, forKey: key("a"), ticket: ticket, version: old)
-      #expect(try !cache.export("a", to: scene.disk("exported")))
+      #expect(try !cache.exportValue(forKey: "a", to: scene.disk("exported")))
     }
     #expect(try cache.value(forKey: "a") == (way == 3 ? nil : 2))
     cache.held.promote(1, forKey: key("a"), ticket: before, version: old)

@@ -203,7 +203,7 @@ struct TieredConcurrencyTests {
         case 15:
           note {
             guard let version = try cache.info(forKey: key)?.version,
-              try cache.compareAndRemove(key, expecting: version)
+              try cache.compareAndRemove(forKey: key, expecting: version)
             else { return nil }
             return .removedVersion(version)
           }
@@ -281,7 +281,7 @@ struct TieredConcurrencyTests {
             case 0: try cache.removeValue(forKey: "a")
             case 1: try cache.takeValue(forKey: "a") == round
             case 2: try cache.removeValues(forKeys: ["b", "a", "a"]) == 1
-            case 3: try cache.compareAndRemove("a", expecting: version)
+            case 3: try cache.compareAndRemove(forKey: "a", expecting: version)
             case 4: try cache.disk.removeValue(forKey: "a")
             default: try cache.remove { key, _ in key == "a" }.count == 1
             }

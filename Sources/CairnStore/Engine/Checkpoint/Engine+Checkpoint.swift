@@ -234,11 +234,16 @@ extension Engine {
         try writer.add(contents, shard: shard)
       }
       let (tick, samples) = index.recency.state(now: clock.now())
-      return try writer.finish(tick: tick, samples: samples)
+      let written = try writer.finish(tick: tick, samples: samples)
+      backgroundFlags.toldOfNoCheckpoint.store(false, ordering: .relaxed)
+      return written
     } catch {
       // Of a close that did not wait, whoever closed it was told why.
       if case .closed = error { return nil }
-      tell("no checkpoint is made: \(error)")
+      // Once: it is tried again with each segment, and what is the matter may stay so for hours.
+      if !backgroundFlags.toldOfNoCheckpoint.exchange(true, ordering: .relaxed) {
+        tell("no checkpoint is made: \(error)")
+      }
       return nil
     }
   }

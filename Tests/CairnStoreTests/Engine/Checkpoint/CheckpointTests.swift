@@ -1,6 +1,7 @@
 import CairnStore
 import Foundation
 import FuzzSupport
+import Glibc
 import Testing
 
 @Suite("Opening with a checkpoint")
@@ -162,6 +163,32 @@ struct CheckpointTests {
     let again = try Store(directory.store, .small())
     #expect(try again.contents() == contents)
     #expect(try again.statistics().recovery.source == .scan)
+  }
+
+  @Test("The log is told once that no checkpoint can be made, until one was")
+  func toldOnce() throws {
+    let directory = try TemporaryDirectory()
+    let messages = Messages()
+    let queue = ManualBackgroundQueue()
+    let fileSystem = HookFileSystem()
+    let store = try Store(
+      directory.store,
+      .small {
+        $0.checkpointByteThreshold = 100 << 10
+        $0.log = { messages.add($0) }
+      }, fileSystem: fileSystem, background: queue)
+    let value = [UInt8](repeating: 1, count: 1000)
+    for count in 1...2 {
+      fileSystem.setHook { $0.call == .allocate && $0.file.hasPrefix("ckpt-") ? ENOSPC : nil }
+      for number in 0..<500 {
+        try store.setValue(value, forKey: "key\(number)", durability: .process)
+        queue.runAll()
+      }
+      #expect(messages.all.count { $0.hasPrefix("no checkpoint is made: ") } == count)
+      fileSystem.setHook(nil)
+      try store.checkpoint()
+    }
+    try store.close()
   }
 
   @Test("The order of accesses and their times outlive a close")

@@ -5,35 +5,6 @@ import Glibc
 import Synchronization
 import Testing
 
-/// A filesystem of a few megabytes. Only root may mount one, and not everywhere.
-final class TinyDisk: Sendable {
-  static let isAvailable = (try? TinyDisk(byteCount: 1 << 20)) != nil
-
-  private let parent: TemporaryDirectory
-  var path: String { parent("disk") }
-
-  init(byteCount: Int) throws {
-    parent = try TemporaryDirectory()
-    try check("mkdir", unsafe mkdir(path, 0o700))
-    try check("mount", unsafe mount("tmpfs", path, "tmpfs", 0, "size=\(byteCount)"))
-  }
-
-  deinit { _ = unsafe umount2(path, Int32(MNT_DETACH)) }
-
-  /// Takes all the space that is left, up to the last page.
-  func fill() throws {
-    let file = try check(
-      "open", unsafe open("\(path)/filler", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600))
-    defer { close(file) }
-    let page = [UInt8](repeating: 1, count: 4096)
-    try check("lseek", lseek(file, 0, SEEK_END))
-    // SAFETY: the pointer is used for the call only, within the array's bounds.
-    while unsafe write(file, page, page.count) > 0 {}
-  }
-
-  func free() throws { try check("unlink", unsafe unlink("\(path)/filler")) }
-}
-
 @Suite("A full disk")
 struct FullDiskTests {
   let value = [UInt8](repeating: 1, count: 3000)
@@ -91,7 +62,7 @@ struct FullDiskTests {
       }
     }
     #expect(try store.count() == count - 20)
-    try disk.free()
+    disk.free()
     try check("unlink", unsafe unlink(disk.path + "/ballast"))
     for number in 0..<20 {
       try store.setValue(value, forKey: "after\(number)", durability: durability)
@@ -149,7 +120,7 @@ struct FullDiskTests {
       #expect(try store.value(forKey: "key7") == value)
       try store.close()
     }
-    try disk.free()
+    disk.free()
     let store = try Store(path)
     try store.setValue(value, forKey: "new")
     #expect(try store.count() == 51)

@@ -70,7 +70,7 @@ struct LifecycleTests {
     #expect(throws: closed) { try store.setValue("v", forKey: "key") }
     #expect(throws: closed) { try store.removeValue(forKey: "key") }
     #expect(throws: closed) { try store.compareAndSet("v", forKey: "key", expecting: nil) }
-    #expect(throws: closed) { try store.compareAndRemove("key", expecting: 1) }
+    #expect(throws: closed) { try store.compareAndRemove(forKey: "key", expecting: 1) }
     #expect(throws: closed) { try store.write { try $0.setValue("v", forKey: "key") } }
     #expect(throws: closed) { try store.removeAll() }
     #expect(throws: closed) { try store.sync() }

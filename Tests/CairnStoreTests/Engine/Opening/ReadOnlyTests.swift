@@ -47,7 +47,7 @@ struct ReadOnlyTests {
       #expect(throws: readOnly) { try store.setValue("v", forKey: "key") }
       #expect(throws: readOnly) { try store.removeValue(forKey: "key1") }
       #expect(throws: readOnly) { try store.compareAndSet("v", forKey: "k", expecting: nil) }
-      #expect(throws: readOnly) { try store.compareAndRemove("key1", expecting: 1) }
+      #expect(throws: readOnly) { try store.compareAndRemove(forKey: "key1", expecting: 1) }
       #expect(throws: readOnly) { try store.write { try $0.setValue("v", forKey: "k") } }
       #expect(throws: readOnly) { try store.removeAll() }
       #expect(throws: readOnly) { try store.sync() }

@@ -43,10 +43,10 @@ enum Main {
       }
 
       // What has expired is fetched anew.
-      let news = try await pages.page("/page/news", noOlderThan: .milliseconds(50))
+      let news = try await pages.page("/page/news", keptFor: .milliseconds(50))
       await origin.publishAnew()
       try await Task.sleep(for: .milliseconds(80))
-      let later = try await pages.page("/page/news", noOlderThan: .milliseconds(50))
+      let later = try await pages.page("/page/news", keptFor: .milliseconds(50))
       expect(news != later, "an expired page is fetched anew")
 
       // However many there are: the limit holds, and those that were read last stay.

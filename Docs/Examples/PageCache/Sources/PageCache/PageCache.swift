@@ -19,9 +19,9 @@ struct PageCache: Sendable {
     try await cache.value(forKey: url) { [origin] in try await origin.fetch(url) }
   }
 
-  /// A page that may be no older than `age`.
-  func page(_ url: String, noOlderThan age: Duration) async throws -> Page {
-    try await cache.value(forKey: url, lifetime: .after(age)) { [origin] in
+  /// A page that is kept for so long if it is fetched now.
+  func page(_ url: String, keptFor lifetime: Duration) async throws -> Page {
+    try await cache.value(forKey: url, lifetime: .after(lifetime)) { [origin] in
       try await origin.fetch(url)
     }
   }

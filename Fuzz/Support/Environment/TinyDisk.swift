@@ -1,16 +1,15 @@
-import FuzzSupport
 import Glibc
 
 /// A filesystem of a few megabytes. Only root may mount one, and not everywhere.
-final class TinyDisk {
-  static var isAvailable: Bool { (try? TinyDisk(byteCount: 1 << 20)) != nil }
+package final class TinyDisk: Sendable {
+  package static let isAvailable = (try? TinyDisk(byteCount: 1 << 20)) != nil
 
   private let parent: String
-  let byteCount: Int
-  var path: String { parent + "/disk" }
+  package let byteCount: Int
+  package var path: String { parent + "/disk" }
   private var filler: String { path + "/filler" }
 
-  init(byteCount: Int) throws {
+  package init(byteCount: Int) throws {
     self.byteCount = byteCount
     var template = Array("/dev/shm/cairn-disk-XXXXXX".utf8CString)
     guard unsafe mkdtemp(&template) != nil else { throw FuzzFailure("mkdtemp: \(errno)") }
@@ -34,22 +33,22 @@ final class TinyDisk {
     _ = unsafe rmdir(parent)
   }
 
-  var freeByteCount: Int {
+  package var freeByteCount: Int {
     var status = statvfs()
     // SAFETY: the structure lives across the call.
     return unsafe statvfs(path, &status) == 0 ? Int(status.f_bavail) * Int(status.f_frsize) : 0
   }
 
   /// Others take all but so much.
-  func leave(_ byteCount: Int) throws {
+  package func leave(_ byteCount: Int) throws {
     try take { self.freeByteCount > byteCount }
   }
 
   /// Others take all that is left, up to the last page.
-  func fill() throws { try take { true } }
+  package func fill() throws { try take { true } }
 
   /// Others give back what they took.
-  func free() { _ = unsafe unlink(filler) }
+  package func free() { _ = unsafe unlink(filler) }
 
   private func take(while isWanted: () -> Bool) throws {
     let file = unsafe open(filler, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)

@@ -1,0 +1,5 @@
+/// A system call that failed.
+struct SystemError: Error {
+  let call: String
+  let number: Int32
+}
