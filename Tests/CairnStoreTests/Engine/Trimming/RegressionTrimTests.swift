@@ -250,7 +250,7 @@ struct RegressionTrimTests {
     let held = Mutex<Store?>(nil)
     let removed = Mutex<[Int]>([])
     let environment = Environment(
-      fileSystem: SystemFileSystem(), background: HeldQueue(),
+      fileSystem: SystemFileSystem(), background: ManualBackgroundQueue(),
       pause: { _ in
         // Some of the entries have been moved.
         clock.advance(by: .seconds(10))
