@@ -1,4 +1,5 @@
 import CairnStore
+import FuzzSupport
 import Glibc
 import KillWriter
 import Testing
