@@ -208,7 +208,7 @@ struct RegressionTrimTests {
 
   @Test("Where no thread can be made, maintenance waits and writes go on")
   func noThread() throws {
-    let result = try Helper.run("thread-limit", directory.store)
+    let result = try KillWriterProcess.run("thread-limit", directory.store)
     #expect(result.status == 0, "\(result.output)")
   }
 
