@@ -1,4 +1,5 @@
 package import CairnStore
+import FuzzSupport
 
 /// What one thread writes: known from a seed alone, so that whoever kills the writer can tell what
 /// must be there from how much was acknowledged.
@@ -23,7 +24,7 @@ package struct Workload: Sendable {
 
   /// The operation with a number, from 1.
   package func operation(_ number: Int) -> Operation {
-    var random = Mixer(state: seed ^ UInt64(thread) << 48 ^ UInt64(number) << 16)
+    var random = FuzzRandom(seed: seed ^ UInt64(thread) << 48 ^ UInt64(number) << 16)
     func key() -> String { Self.prefix(ofThread: thread) + "key \(random.next() % 16)" }
     func change() -> (key: String, value: [UInt8]?) {
       let key = key()
@@ -50,19 +51,6 @@ package struct Workload: Sendable {
     var bytes = Array("\(seed) \(number) \(key) ".utf8)
     while bytes.count < byteCount { bytes += bytes }
     return Array(bytes.prefix(byteCount))
-  }
-
-  /// SplitMix64 (Steele, Lea and Flood, 2014).
-  private struct Mixer {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-      state &+= 0x9E37_79B9_7F4A_7C15
-      var mixed = state
-      mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
-      mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-      return mixed ^ mixed >> 31
-    }
   }
 }
 

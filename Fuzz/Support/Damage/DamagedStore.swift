@@ -1,7 +1,7 @@
 package import CairnStore
 
 /// A small store as it lies on the disk, and what it held after each of its writes. One of each kind
-/// together hold every type of file and record: `StoreTraits` tells.
+/// together hold every type of file and record: `StoreTrait` tells.
 package struct DamagedStore: Sendable {
   package typealias Contents = [[UInt8]: Entry]
 

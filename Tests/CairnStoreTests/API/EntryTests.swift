@@ -3,16 +3,7 @@ import FuzzSupport
 import Testing
 
 @Suite("Entries")
-struct EntryTests {
-  let directory: TemporaryDirectory
-  let clock = ManualClock()
-  let store: Store
-
-  init() throws {
-    directory = try TemporaryDirectory()
-    store = try Store(directory.store, .small(clock: clock))
-  }
-
+final class EntryTests: OpenStoreSuite {
   @Test(
     "Every attribute comes back in entry and info, also after a reopening",
     arguments: [false, true])

@@ -1,19 +1,9 @@
 import CairnStore
 import FuzzSupport
-import Synchronization
 import Testing
 
 @Suite("Expiry")
-struct ExpiryTests {
-  let directory: TemporaryDirectory
-  let clock = ManualClock()
-  let store: Store
-
-  init() throws {
-    directory = try TemporaryDirectory()
-    store = try Store(directory.store, .small(clock: clock))
-  }
-
+final class ExpiryTests: OpenStoreSuite {
   @Test("A value lives until the millisecond of its end, not longer")
   func lifetime() throws {
     try store.setValue("v", forKey: "key", lifetime: .milliseconds(5000))

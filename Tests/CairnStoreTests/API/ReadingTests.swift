@@ -86,7 +86,7 @@ struct ReadingTests {
     "A value of any length near a page or a segment comes back",
     arguments: [1, 7, 8, 9, 4000, 4096, 65_000, 65_400, 65_440, 65_464, 65_472, 65_536, 200_000])
   func lengths(count: Int) throws {
-    var generator = SeededGenerator(seed: UInt64(count))
+    var generator = FuzzRandom(seed: UInt64(count))
     let value = generator.bytes(count: count)
     try store.setValue(value, forKey: "before")
     try store.setValue(value, forKey: "key")

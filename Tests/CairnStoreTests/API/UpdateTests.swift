@@ -3,16 +3,7 @@ import FuzzSupport
 import Testing
 
 @Suite("Updates of values")
-struct UpdateTests {
-  let directory: TemporaryDirectory
-  let clock = ManualClock()
-  let store: Store
-
-  init() throws {
-    directory = try TemporaryDirectory()
-    store = try Store(directory.store, .small(clock: clock))
-  }
-
+final class UpdateTests: OpenStoreSuite {
   private struct Refused: Error, Equatable { var number = 0 }
 
   @Test("The closure gets what is there, and what it returns is written")

@@ -83,7 +83,7 @@ struct WithValueTests {
 
   @Test("The bytes of a large value are all there")
   func large() throws {
-    var generator = SeededGenerator(seed: 1)
+    var generator = FuzzRandom(seed: 1)
     let large = generator.bytes(count: 300_000)
     try store.setValue(large, forKey: "large")
     #expect(try store.withValue(forKey: "large") { $0.copied() } == large)

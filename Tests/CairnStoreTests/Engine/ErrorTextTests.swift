@@ -62,11 +62,11 @@ struct ErrorTextTests {
     #expect(text { _ = try Store.verify(path: directory.store) } == here)
     #expect(text { _ = try Store.salvage(path: directory.store, to: directory("copy")) } == here)
     try store.close()
-    let helper = try Helper("hold", directory.store)
-    _ = try helper.read()
+    let process = try KillWriterProcess(["hold", directory.store])
+    _ = try process.read()
     #expect(text { _ = try Store(directory.store) } == elsewhere)
     #expect(text { _ = try Store.verify(path: directory.store) } == elsewhere)
-    helper.kill()
+    process.kill()
   }
 
   @Test("Readers that this process has open keep its own writers out, until the last is closed")

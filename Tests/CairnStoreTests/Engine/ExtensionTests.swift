@@ -17,13 +17,7 @@ private struct OldestCut: CutChooser {
 }
 
 @Suite("Extended lifetimes")
-struct ExtensionTests: ExtensionSuite {
-  let directory: TemporaryDirectory
-  let clock = ManualClock()
-  let queue = ManualBackgroundQueue()
-
-  init() throws { directory = try TemporaryDirectory() }
-
+final class ExtensionTests: StoreSuite {
   // MARK: What a call does
 
   @Test("It lives for so long from now on, with the same value, version and attributes")

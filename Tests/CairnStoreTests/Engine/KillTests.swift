@@ -1,4 +1,5 @@
 import CairnStore
+import FuzzSupport
 import Glibc
 import KillWriter
 import Testing
@@ -28,20 +29,20 @@ struct KillTests {
       let seed = generator.next() >> 1
       // After so many acknowledgements; 0: while it opens, or at its first writes.
       let limit = round % 5 == 4 ? 0 : Int.random(in: 1..<400, using: &generator)
-      let helper = try Helper("write", directory.store, "\(seed)", "\(Self.threads)")
+      let process = try KillWriterProcess(["write", directory.store, "\(seed)", "\(Self.threads)"])
       // The one place where time itself is random: a kill during the opening.
       if limit == 0 { usleep(UInt32.random(in: 0..<30_000, using: &generator)) }
       var bytes: [UInt8] = []
       var isKilled = limit == 0
-      if isKilled { helper.kill() }
-      while case let more = try helper.read(), !more.isEmpty {
+      if isKilled { process.kill() }
+      while case let more = try process.read(), !more.isEmpty {
         bytes += more
         if !isKilled, bytes.count / Acknowledgement.byteCount >= limit {
-          helper.kill()
+          process.kill()
           isKilled = true
         }
       }
-      let status = try helper.wait()
+      let status = try process.wait()
       try #require(status == 128 + SIGKILL, "\(String(decoding: bytes.suffix(300), as: UTF8.self))")
       var last = [Int](repeating: 0, count: Self.threads)
       for start in stride(from: 0, to: bytes.count - 7, by: Acknowledgement.byteCount) {
@@ -83,8 +84,8 @@ struct KillTests {
   @Test("The store of a process that was killed is no longer locked")
   func lock() throws {
     let directory = try TemporaryDirectory()
-    let helper = try Helper("hold", directory.store)
-    #expect(try helper.read() == Array("open\n".utf8))
+    let process = try KillWriterProcess(["hold", directory.store])
+    #expect(try process.read() == Array("open\n".utf8))
     #expect(throws: StoreError.locked(path: directory.store)) { try Store(directory.store) }
     #expect(throws: StoreError.locked(path: directory.store)) {
       try Store(directory.store, readOnly: true)
@@ -92,18 +93,18 @@ struct KillTests {
     #expect(throws: StoreError.locked(path: directory.store)) {
       try Store.verify(path: directory.store)
     }
-    helper.kill()
-    #expect(try helper.wait() == 128 + SIGKILL)
+    process.kill()
+    #expect(try process.wait() == 128 + SIGKILL)
     #expect(try Store(directory.store).text("held") == "held")
   }
 
   @Test("The store of a process that closed it is no longer locked")
   func unlock() throws {
     let directory = try TemporaryDirectory()
-    let helper = try Helper("hold", directory.store)
-    #expect(try helper.read() == Array("open\n".utf8))
-    helper.closeInput()
-    #expect(try helper.wait() == 0)
+    let process = try KillWriterProcess(["hold", directory.store])
+    #expect(try process.read() == Array("open\n".utf8))
+    process.closeInput()
+    #expect(try process.wait() == 0)
     let store = try Store(directory.store)
     #expect(try store.statistics().recovery.wasClean)
     #expect(try store.text("held") == "held")
@@ -112,7 +113,7 @@ struct KillTests {
   @Test("A forked child that uses its parent's store gets usedAfterFork")
   func fork() throws {
     let directory = try TemporaryDirectory()
-    let result = try Helper.run("fork", directory.store)
+    let result = try KillWriterProcess.run("fork", directory.store)
     #expect(result.status == 0, "\(result.output)")
     #expect(try Store(directory.store).text("key") == "after")
   }
@@ -122,7 +123,7 @@ struct KillTests {
     arguments: TemporaryDirectory.Medium.allCases)
   func signals(medium: TemporaryDirectory.Medium) throws {
     let directory = try TemporaryDirectory(on: medium)
-    let result = try Helper.run("signals", directory.store)
+    let result = try KillWriterProcess.run("signals", directory.store)
     #expect(result.status == 0, "\(result.output)")
   }
 }

@@ -1,4 +1,5 @@
 import CairnStore
+import FuzzSupport
 import Glibc
 import KillWriter
 import Testing
@@ -23,10 +24,10 @@ struct PowerCutTests {
     for round in 0..<12 {
       let seed = generator.next() >> 1
       let limit = Int.random(in: 1..<300, using: &generator)
-      let helper = try Helper("write", path, "\(seed)", "\(Self.threads)", "1")
+      let process = try KillWriterProcess(["write", path, "\(seed)", "\(Self.threads)", "1"])
       var bytes: [UInt8] = []
       var countBeforeCut: Int?
-      while case let more = try helper.read(), !more.isEmpty {
+      while case let more = try process.read(), !more.isEmpty {
         bytes += more
         if countBeforeCut == nil, bytes.count / Acknowledgement.byteCount >= limit {
           countBeforeCut = bytes.count
@@ -34,7 +35,7 @@ struct PowerCutTests {
         }
       }
       // An error ends it, or a page that cannot be had.
-      let status = try helper.wait()
+      let status = try process.wait()
       try #require(countBeforeCut != nil && (status == 3 || status == 128 + SIGBUS), "\(status)")
       var (last, lastDurable) = (
         [Int](repeating: 0, count: Self.threads), [Int](repeating: 0, count: Self.threads)

@@ -1,5 +1,6 @@
 import CairnStore
 import Foundation
+import FuzzSupport
 import Synchronization
 import Testing
 
@@ -12,7 +13,7 @@ struct RegressionReadingTests {
     let scene = try RegressionScene()
     let store = try scene.open { $0.access = .systemCalls }
     for index in 0..<1000 { try store.setValue([UInt8].filled(300), forKey: "key\(index)") }
-    scene.queue.drain()
+    scene.queue.runAll(dueAfter: .zero)
     for index in 0..<1000 {
       #expect(try store.value(forKey: "key\(index)") == [UInt8].filled(300))
     }
@@ -37,7 +38,7 @@ struct RegressionReadingTests {
     }
     let queue = scene.queue
     scene.fileSystem.setHook { event in
-      if event.call == .read { queue.drain() }
+      if event.call == .read { queue.runAll(dueAfter: .zero) }
       return nil
     }
     #expect(try store.value(forKey: last) == [UInt8].filled(300))
@@ -52,7 +53,7 @@ struct RegressionReadingTests {
       let store = try scene.open { $0.segmentByteLimit = 1 << 20 }
       for index in 0..<60 { try store.setValue([UInt8].filled(10_000), forKey: "k\(index)") }
       try store.setValue([UInt8].filled(500_000), forKey: "next")
-      scene.queue.drain()
+      scene.queue.runAll(dueAfter: .zero)
       let record = (24 + 3 + 10_000 + 7) & ~7
       try scene.edit { $0[$0.count - RecordHeader.rollByteCount - record + 21] = 0xF0 }
       #expect(throws: StoreError.self) { try store.value(forKey: "k59") }

@@ -1,5 +1,6 @@
 import CairnStore
 import Foundation
+import FuzzSupport
 import Synchronization
 import Testing
 
@@ -40,23 +41,23 @@ struct RegressionSegmentTests {
     let store = try scene.open()
     for index in 0..<130 { try store.setValue([UInt8].filled(300), forKey: "key\(index)") }
     // A job that makes the next segment holds the manifest's lock.
-    let stop = RegressionStop()
+    let gate = Gate()
     scene.fileSystem.setHook { event in
-      if event.call == .open, event.file.hasPrefix("seg-") { _ = stop.pass() }
+      if event.call == .open, event.file.hasPrefix("seg-") { gate.passOnce() }
       return nil
     }
-    let job = RegressionThread { scene.queue.drain() }
-    stop.waitForArrival()
-    let removal = RegressionThread { try? store.removeAll() }
+    let job = Background { scene.queue.runAll(dueAfter: .zero) }
+    try gate.waitForArrival()
+    let removal = Background { try? store.removeAll() }
     removal.waitUntilBlocked()
     let isStored = Mutex(false)
-    let writer = RegressionThread {
+    let writer = Background {
       let version = try? store.setValue(
         [UInt8].filled(200_000), forKey: "big", durability: .durable)
       isStored.withLock { $0 = version != nil }
     }
     writer.waitUntilBlocked()
-    stop.release()
+    gate.open()
     #expect(job.finishes() && removal.finishes() && writer.finishes())
     #expect(isStored.withLock { $0 })
     let isThere = try store.contains("big")
@@ -72,18 +73,18 @@ struct RegressionSegmentTests {
     let scene = try RegressionScene()
     let store = try scene.open()
     try store.setValue("a", forKey: "a")
-    let stop = RegressionStop()
+    let gate = Gate()
     scene.fileSystem.setHook { event in
-      if event.call == .synchronizeData { _ = stop.pass() }
+      if event.call == .synchronizeData { gate.passOnce() }
       return nil
     }
-    let syncer = RegressionThread { try? store.sync() }
-    stop.waitForArrival()
+    let syncer = Background { try? store.sync() }
+    try gate.waitForArrival()
     for index in 0..<300 { try store.setValue([UInt8].filled(300), forKey: "key\(index)") }
-    let sealer = RegressionThread { scene.queue.drain() }
+    let sealer = Background { scene.queue.runAll(dueAfter: .zero) }
     sealer.waitUntilBlocked()
     try store.removeAll()
-    stop.release()
+    gate.open()
     #expect(syncer.finishes())
     #expect(sealer.finishes())
     try store.setValue("b", forKey: "b")
@@ -96,23 +97,23 @@ struct RegressionSegmentTests {
     // lock up, and began a session in a store that another process might have open.
     let scene = try RegressionScene()
     let store = try scene.open()
-    let stop = RegressionStop()
+    let gate = Gate()
     scene.fileSystem.setHook { event in
-      guard event.call == .open, event.file.hasPrefix("seg-"), stop.pass() else { return nil }
+      guard event.call == .open, event.file.hasPrefix("seg-"), gate.passOnce() else { return nil }
       return ENOSPC
     }
-    let first = RegressionThread { _ = try? store.setValue("1", forKey: "x") }
-    stop.waitForArrival()
-    let second = RegressionThread { _ = try? store.setValue("2", forKey: "y") }
+    let first = Background { _ = try? store.setValue("1", forKey: "x") }
+    try gate.waitForArrival()
+    let second = Background { _ = try? store.setValue("2", forKey: "y") }
     second.waitUntilBlocked()
     let left = Mutex<[UInt8]>([])
-    let closing = RegressionThread {
+    let closing = Background {
       try? store.close()
       let bytes = try? scene.bytes(of: "MANIFEST")
       left.withLock { $0 = bytes ?? [] }
     }
     closing.waitUntilBlocked()
-    stop.release()
+    gate.open()
     #expect(first.finishes() && second.finishes() && closing.finishes())
     #expect(try scene.bytes(of: "MANIFEST") == left.withLock { $0 })
     #expect(try scene.open(readOnly: true).statistics().recovery.wasClean)
@@ -127,7 +128,7 @@ struct RegressionSegmentTests {
     let store = try scene.open()
     try store.setValue("1", forKey: "a")
     let isRenamed = Mutex(false)
-    let writers = Mutex<[RegressionThread]>([])
+    let writers = Mutex<[Background]>([])
     let stored = Mutex<[String]>([])
     scene.fileSystem.setHook { event in
       if event.call == .exchange { isRenamed.withLock { $0 = true } }
@@ -135,7 +136,7 @@ struct RegressionSegmentTests {
         writers.withLock({ $0.isEmpty })
       else { return nil }
       for index in 0..<4 {
-        let writer = RegressionThread {
+        let writer = Background {
           let key = "new\(index)"
           if (try? store.setValue("x", forKey: key)) != nil { stored.withLock { $0.append(key) } }
         }
@@ -240,23 +241,23 @@ struct RegressionSegmentTests {
     let scene = try RegressionScene()
     let store = try scene.open()
     for index in 0..<300 { try store.setValue([UInt8].filled(300), forKey: "key\(index)") }
-    let stop = RegressionStop()
+    let gate = Gate()
     let directory = scene.path
-    let job = Mutex<RegressionThread?>(nil)
+    let job = Mutex<Background?>(nil)
     scene.fileSystem.setHook { event in
-      if event.call == .synchronize, event.file == directory, stop.pass() { return EIO }
+      if event.call == .synchronize, event.file == directory, gate.passOnce() { return EIO }
       let waiting = job.withLock { job in
         defer { if event.call == .synchronizeData { job = nil } }
         return event.call == .synchronizeData ? job : nil
       }
       if let job = waiting {
-        stop.release()
+        gate.open()
         #expect(job.finishes())
       }
       return nil
     }
-    let thread = RegressionThread { scene.queue.drain() }
-    stop.waitForArrival()
+    let thread = Background { scene.queue.runAll(dueAfter: .zero) }
+    try gate.waitForArrival()
     job.withLock { $0 = thread }
     try? store.close()
     scene.fileSystem.setHook(nil)

@@ -1,4 +1,5 @@
 import CairnStore
+import FuzzSupport
 import Synchronization
 import Testing
 
@@ -38,7 +39,7 @@ struct SealingTests {
     for number in 0..<70 { try store.setValue(value, forKey: "key \(number)") }
     let calls = Calls()
     scene.fileSystem.setHook { calls.note($0) }
-    scene.queue.drain()
+    scene.queue.runAll(dueAfter: .zero)
     let sealing = calls.take()
     #expect(
       sealing.firstIndex(of: "unmap")
@@ -60,7 +61,7 @@ struct SealingTests {
     let scene = try RegressionScene()
     let store = try scene.open()
     for number in 0..<70 { try store.setValue([UInt8].filled(1000), forKey: "key \(number)") }
-    scene.queue.drain()
+    scene.queue.runAll(dueAfter: .zero)
     let calls = Calls()
     scene.fileSystem.setHook { calls.note($0) }
     try store.setValue("last", forKey: "last", durability: .durable)

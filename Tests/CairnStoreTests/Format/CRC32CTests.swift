@@ -1,4 +1,5 @@
 import CairnStore
+import FuzzSupport
 import Testing
 
 @Suite("CRC32C")

@@ -28,7 +28,7 @@ struct IndependentReaderTests {
 
   @Test(arguments: [1, 2] as [UInt64])
   func storeThatWasClosedAndReopened(seed: UInt64) throws {
-    var random = SplitMix(state: seed)
+    var random = FuzzRandom(seed: seed)
     for round in 0..<4 {
       let store = try Store(path: scratch.store, configuration: configuration)
       try fill(store, &random)
@@ -42,7 +42,7 @@ struct IndependentReaderTests {
 
   @Test(arguments: [1, 2] as [UInt64])
   func copyOfAnOpenStore(seed: UInt64) throws {
-    var random = SplitMix(state: seed)
+    var random = FuzzRandom(seed: seed)
     // Nothing goes on in the background while the files are copied.
     let store = try Store(
       scratch.store, configuration, background: ManualBackgroundQueue())
@@ -77,7 +77,7 @@ struct IndependentReaderTests {
   }
 
   @Test func storeAfterRemovalOfAll() throws {
-    var random = SplitMix(state: 4)
+    var random = FuzzRandom(seed: 4)
     let store = try Store(path: scratch.store, configuration: configuration)
     try fill(store, &random)
     try store.removeAll()
@@ -103,7 +103,7 @@ struct IndependentReaderTests {
   @Test(arguments: Wear.allCases)
   func flippedBits(wear: Wear) throws {
     let original = try makeWornStore(wear)
-    var random = SplitMix(state: 5)
+    var random = FuzzRandom(seed: 5)
     let names = try scratch.files(in: original).filter { $0 != "LOCK" }
     for round in 0..<16 {
       let name = names[round % names.count]
@@ -210,7 +210,7 @@ struct IndependentReaderTests {
   }
 
   /// Writes of every kind, over a few hundred keys and several segments.
-  private func fill(_ store: Store, _ random: inout SplitMix) throws {
+  private func fill(_ store: Store, _ random: inout FuzzRandom) throws {
     for index in 0..<400 {
       let key = "key \(random.next() % 150)"
       let value = (0..<Int(random.next() % 400)).map { _ in UInt8(random.next() & 255) }
@@ -388,19 +388,6 @@ enum IndependentReader {
 struct FixedClock: WallClock {
   let time: Timestamp
   func now() -> Timestamp { time }
-}
-
-/// Steele, Lea and Flood, 2014.
-private struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ mixed >> 31
-  }
 }
 
 /// A directory for one test, with a store in it; removed afterwards.

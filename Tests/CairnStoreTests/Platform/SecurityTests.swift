@@ -32,7 +32,7 @@ struct SecurityTests {
     "The directory has mode 0700 and every file 0600, whatever the umask",
     arguments: [0o000, 0o022, 0o077, 0o777])
   func modes(mask: Int) throws {
-    let result = try Helper.run("umask", directory.store, mask)
+    let result = try KillWriterProcess.run("umask", directory.store, mask)
     #expect(result.status == 0, "\(result.output)")
     #expect(try mode(directory.store) == 0o700)
     let names = try FileManager.default.contentsOfDirectory(atPath: directory.store)
@@ -141,7 +141,7 @@ struct SecurityTests {
 
   @Test("Descriptors 0, 1 and 2 are not used, though they are free")
   func standardStreams() throws {
-    let result = try Helper.run("no-standard-streams", directory.store)
+    let result = try KillWriterProcess.run("no-standard-streams", directory.store)
     #expect(result.status == 0)
   }
 
@@ -161,7 +161,7 @@ struct SecurityTests {
   /// What the user gets who opens, reads and writes.
   func asUser() throws -> [String] {
     try check("chmod", unsafe chmod(directory.path, 0o755))
-    let result = try Helper.run("user", directory.store, Self.user)
+    let result = try KillWriterProcess.run("user", directory.store, Self.user)
     #expect(result.status == 0, "\(result.output)")
     return result.output.split(separator: "\n").map(String.init)
   }
@@ -242,7 +242,7 @@ struct SecurityTests {
     "With any limit on descriptors there is a typed error or success, and none is leaked",
     arguments: [false, true])
   func descriptorLimit(timersRun: Bool) throws {
-    let result = try Helper.run("descriptor-limit", directory.store, timersRun ? 1 : 0)
+    let result = try KillWriterProcess.run("descriptor-limit", directory.store, timersRun ? 1 : 0)
     #expect(result.status == 0, "\(result.output)")
   }
 }

@@ -106,12 +106,28 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) t
 final class Background: Sendable {
   private let group = DispatchGroup()
   private let failure = Mutex<(any Error)?>(nil)
+  /// The file that tells what the thread does.
+  private let status = Mutex<String?>(nil)
 
   init(_ body: @escaping @Sendable () throws -> Void) {
     group.enter()
     Thread.detachNewThread { [group, self] in
       defer { group.leave() }
+      let link = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/thread-self")
+      status.withLock { $0 = "/proc/\(link ?? "")/stat" }
       do { try body() } catch { failure.withLock { $0 = error } }
+    }
+  }
+
+  /// Waits until the thread waits for something, or has ended; ten seconds at most.
+  func waitUntilBlocked() {
+    let limit = ContinuousClock.now + .seconds(10)
+    while ContinuousClock.now < limit {
+      if let file = status.withLock({ $0 }) {
+        guard let text = try? String(contentsOfFile: file, encoding: .utf8) else { return }
+        if text.split(separator: ")").last?.hasPrefix(" S") == true { return }
+      }
+      sched_yield()
     }
   }
 

@@ -7,11 +7,13 @@ final class Gate: Sendable {
   private let opened = DispatchSemaphore(value: 0)
   private let isUsed = Atomic(false)
 
-  /// Called by the thread that is to be held up.
-  func passOnce() {
-    if isUsed.exchange(true, ordering: .sequentiallyConsistent) { return }
+  /// Called by the thread that is to be held up. Returns whether it was the first to come.
+  @discardableResult
+  func passOnce() -> Bool {
+    if isUsed.exchange(true, ordering: .sequentiallyConsistent) { return false }
     arrived.signal()
     _ = opened.wait(timeout: .now() + .seconds(100))
+    return true
   }
 
   /// Waits until a thread is held up, but not for ever.

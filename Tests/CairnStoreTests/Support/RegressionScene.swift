@@ -1,6 +1,6 @@
 import CairnStore
 import Foundation
-import Synchronization
+import FuzzSupport
 import Testing
 
 /// Where a regression test plays: a directory of its own, a file system with a hook, and a
@@ -8,33 +8,21 @@ import Testing
 final class RegressionScene: Sendable {
   static let segment = "seg-0000000000000001"
 
-  private let root: String
+  private let directory: TemporaryDirectory
   let fileSystem = HookFileSystem()
-  let queue = HeldQueue()
-  var path: String { root + "/store" }
+  let queue = ManualBackgroundQueue()
+  var path: String { directory.store }
 
-  init() throws {
-    root = NSTemporaryDirectory() + "cairn-regression-\(UUID().uuidString)"
-    try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
-  }
+  init() throws { directory = try TemporaryDirectory(on: .disk) }
 
-  deinit {
-    // A job holds its store, and the store this scene's queue.
-    queue.discard()
-    try? FileManager.default.removeItem(atPath: root)
-  }
+  // A job holds its store, and the store this scene's queue.
+  deinit { queue.discardAll() }
 
   /// Opens the store with small segments and no sync that is not asked for.
   func open(
     readOnly: Bool = false, _ change: (inout StoreConfiguration) -> Void = { _ in }
   ) throws(StoreError) -> Store {
-    var configuration = StoreConfiguration()
-    configuration.durability = .process
-    configuration.segmentByteLimit = 64 << 10
-    change(&configuration)
-    return try Store(
-      path: path, configuration: configuration,
-      environment: Environment(fileSystem: fileSystem, background: queue), readOnly: readOnly)
+    try Store(path, .small(change), fileSystem: fileSystem, background: queue, readOnly: readOnly)
   }
 
   /// A scene with a copy of the store's files as they are: what a kill at this moment leaves.
@@ -101,89 +89,6 @@ final class RegressionScene: Sendable {
       Issue.record("\(error)", sourceLocation: sourceLocation)
     }
   }
-}
-
-/// A background queue that runs its jobs when it is told to, on the thread that tells it.
-final class HeldQueue: BackgroundQueue {
-  private let jobs = Mutex<[@Sendable () -> Void]>([])
-  private let later = Mutex<[(delay: Duration, job: @Sendable () -> Void)]>([])
-
-  func run(_ job: @escaping @Sendable () -> Void) { jobs.withLock { $0.append(job) } }
-  func run(after delay: Duration, _ job: @escaping @Sendable () -> Void) {
-    later.withLock { $0.append((delay, job)) }
-  }
-
-  /// The delays of the jobs that wait for a time.
-  var delays: [Duration] { later.withLock { $0.map(\.delay) } }
-
-  /// Runs the jobs that wait for nothing, and those that they add.
-  func drain() {
-    while let job = jobs.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) { job() }
-  }
-
-  func discard() {
-    let dropped = (jobs.withLock { take(&$0) }, later.withLock { take(&$0) })
-    // Out of the locks, since the last reference to a store closes it.
-    withExtendedLifetime(dropped) {}
-  }
-
-  private func take<Element>(_ elements: inout [Element]) -> [Element] {
-    defer { elements = [] }
-    return elements
-  }
-}
-
-/// A thread of a test's own. Nothing about it sleeps: what is waited for is observed.
-final class RegressionThread: Sendable {
-  private let done = DispatchSemaphore(value: 0)
-  private let status = Mutex<String?>(nil)
-
-  init(_ body: @escaping @Sendable () -> Void) {
-    Thread.detachNewThread { [self] in
-      let link = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/thread-self")
-      status.withLock { $0 = "/proc/\(link ?? "")/stat" }
-      body()
-      done.signal()
-    }
-  }
-
-  /// Waits until the thread waits for something, or has ended; ten seconds at most.
-  func waitUntilBlocked() {
-    let limit = ContinuousClock.now + .seconds(10)
-    while ContinuousClock.now < limit {
-      if let file = status.withLock({ $0 }) {
-        guard let text = try? String(contentsOfFile: file, encoding: .utf8) else { return }
-        if text.split(separator: ")").last?.hasPrefix(" S") == true { return }
-      }
-      sched_yield()
-    }
-  }
-
-  /// Whether the thread ends, within a time that no working code needs.
-  func finishes() -> Bool { done.wait(timeout: .now() + .seconds(100)) == .success }
-}
-
-/// Holds the first thread up that comes, until it is told to go on.
-final class RegressionStop: Sendable {
-  private let arrived = DispatchSemaphore(value: 0)
-  private let released = DispatchSemaphore(value: 0)
-  private let isUsed = Mutex(false)
-
-  /// Returns whether this was the first to come.
-  func pass() -> Bool {
-    let isFirst = isUsed.withLock { used in
-      defer { used = true }
-      return !used
-    }
-    if isFirst {
-      arrived.signal()
-      _ = released.wait(timeout: .now() + .seconds(100))
-    }
-    return isFirst
-  }
-
-  func waitForArrival() { #expect(arrived.wait(timeout: .now() + .seconds(100)) == .success) }
-  func release() { released.signal() }
 }
 
 extension [UInt8] {

@@ -1,4 +1,5 @@
 import CairnStore
+import FuzzSupport
 import Synchronization
 import Testing
 
@@ -25,7 +26,7 @@ struct BackupDuringCompactionTests {
     let pauses = Atomic(0)
     // The first rest comes when some groups of entries have been moved.
     let environment = Environment(
-      fileSystem: SystemFileSystem(), background: HeldQueue(),
+      fileSystem: SystemFileSystem(), background: ManualBackgroundQueue(),
       pause: { _ in
         if pauses.wrappingAdd(1, ordering: .relaxed).oldValue > 0 { return }
         let background = Background {

@@ -68,7 +68,7 @@ struct CompactionInterleavingTests {
       [UInt8](repeating: UInt8(number % 251), count: 20) + [UInt8(generation)]
     }
     let environment = Environment(
-      fileSystem: SystemFileSystem(), background: HeldQueue(),
+      fileSystem: SystemFileSystem(), background: ManualBackgroundQueue(),
       pause: { _ in
         // Some groups of entries have been moved, others not.
         if hasRun.exchange(true, ordering: .relaxed) { return }

@@ -5,22 +5,12 @@ import Glibc
 import Synchronization
 import Testing
 
+private func value(_ number: Int) -> [UInt8] {
+  [UInt8](repeating: UInt8(number & 0xFF), count: 1000)
+}
+
 @Suite("Compaction")
-struct CompactionTests {
-  let directory: TemporaryDirectory
-  let clock = ManualClock()
-  let queue = ManualBackgroundQueue()
-
-  init() throws { directory = try TemporaryDirectory() }
-
-  func makeStore(
-    _ change: (inout StoreConfiguration) -> Void = { _ in },
-    fileSystem: any FileSystem = SystemFileSystem()
-  ) throws -> Store {
-    try Store(
-      directory.store, .small(clock: clock, change), fileSystem: fileSystem, background: queue)
-  }
-
+final class CompactionTests: StoreSuite {
   /// Writes `count` values of 1,000 bytes, the second half of which replace every other.
   func fill(_ store: Store, _ count: Int = 400) throws {
     for number in 0..<count { try store.setValue(value(number), forKey: "key\(number)") }
@@ -28,8 +18,6 @@ struct CompactionTests {
       try store.setValue(value(number + 7), forKey: "key\(number)")
     }
   }
-
-  func value(_ number: Int) -> [UInt8] { [UInt8](repeating: UInt8(number & 0xFF), count: 1000) }
 
   /// A segment that a compaction wrote while another was written to has a barrier below tombstones of
   /// that other, and came after it: these were kept, though nothing had need of them any more.
@@ -284,11 +272,11 @@ struct CompactionTests {
       repeat {
         round += 1
         for number in 0..<500 {
-          guard try store.value(forKey: "fixed\(number)") == self.value(number) else {
+          guard try store.value(forKey: "fixed\(number)") == value(number) else {
             throw SupportError(call: "a read beside a compaction", number: Int32(number))
           }
-          try store.setValue(self.value(round), forKey: "own\(number % 50)")
-          guard try store.value(forKey: "own\(number % 50)") == self.value(round) else {
+          try store.setValue(value(round), forKey: "own\(number % 50)")
+          guard try store.value(forKey: "own\(number % 50)") == value(round) else {
             throw SupportError(call: "a write beside a compaction", number: Int32(number))
           }
         }

@@ -5,13 +5,7 @@ import Synchronization
 import Testing
 
 @Suite("Extended lifetimes and compaction")
-struct ExtensionCompactionTests: ExtensionSuite {
-  let directory: TemporaryDirectory
-  let clock = ManualClock()
-  let queue = ManualBackgroundQueue()
-
-  init() throws { directory = try TemporaryDirectory() }
-
+final class ExtensionCompactionTests: StoreSuite {
   /// Fills segments with values of which every other one dies, so that they are compacted.
   private func fillAround(_ store: Store, _ body: () throws -> Void) throws {
     for number in 0..<200 {

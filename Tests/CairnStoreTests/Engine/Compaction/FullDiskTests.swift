@@ -298,7 +298,8 @@ struct FullDiskTests {
     arguments: [true, false])
   func fileSizeLimit(ignoring: Bool) throws {
     let directory = try TemporaryDirectory()
-    let result = try Helper.run("file-size-limit", directory.store, 400_000, ignoring ? 1 : 0)
+    let result = try KillWriterProcess.run(
+      "file-size-limit", directory.store, 400_000, ignoring ? 1 : 0)
     #expect(result.status == 0, "\(result.output)")
   }
 }

@@ -105,7 +105,7 @@ struct FullDiskTrimTests {
   func afterKill() throws {
     let disk = try TinyDisk(byteCount: 8 << 20)
     // It fills the disk, and ends without a close.
-    let result = try Helper.run("fill", disk.path + "/store")
+    let result = try KillWriterProcess.run("fill", disk.path + "/store")
     #expect(result.status == 0, "\(result.output)")
     try disk.fill()
     let store = try Store(path: disk.path + "/store")

@@ -17,7 +17,7 @@ struct BitFlipTests {
     static let shared = Result { try ClosedStore() }
 
     private init() throws {
-      var generator = SeededGenerator(seed: 7)
+      var generator = FuzzRandom(seed: 7)
       var image: Image?
       contents = [:]
       // Each killing seals a small segment.

@@ -132,10 +132,9 @@ struct DamageTests {
       killed.image.flipping(name, at: record.offset), boot: otherBoot, at: record, in: name)
   }
 
-  @Test("What a clean close made durable is not a torn tail when the store is killed later")
-  func durableByClose() throws {
-    // Closed cleanly with five keys, opened again, killed after one more write that did not
-    // reach the disk: the manifest still knows how far the log was durable.
+  /// What is left of a store that was closed cleanly with five keys, opened again, and killed after
+  /// one more write; and the segment that holds them.
+  private static func closedAndKilled() throws -> (Image, segment: String) {
     let directory = try TemporaryDirectory()
     do {
       let store = try Store(directory.store)
@@ -145,7 +144,14 @@ struct DamageTests {
     let store = try Store(directory.store, background: ManualBackgroundQueue())
     try store.setValue("value", forKey: "key5")
     let image = try Image(of: directory.store)
-    let name = try #require(image.segmentNames.last)
+    return (image, try #require(image.segmentNames.last))
+  }
+
+  @Test("What a clean close made durable is not a torn tail when the store is killed later")
+  func durableByClose() throws {
+    // The one more write did not reach the disk: the manifest still knows how far the log was
+    // durable.
+    let (image, name) = try Self.closedAndKilled()
     let records = try image.records(in: name)
     let damaged = image.changing(name) { bytes in
       for offset in records[5].range { bytes[offset] = 0 }
@@ -160,16 +166,7 @@ struct DamageTests {
     "A segment shorter than what a clean close made durable is corruption",
     arguments: [nil, otherBoot])
   func shortenedAfterClose(boot: [UInt8]?) throws {
-    let directory = try TemporaryDirectory()
-    do {
-      let store = try Store(directory.store)
-      for number in 0..<5 { try store.setValue("value", forKey: "key\(number)") }
-      try store.close()
-    }
-    let store = try Store(directory.store, background: ManualBackgroundQueue())
-    try store.setValue("value", forKey: "key5")
-    let image = try Image(of: directory.store)
-    let name = try #require(image.segmentNames.last)
+    let (image, name) = try Self.closedAndKilled()
     let cut = try image.records(in: name)[2].offset
     let opening = try Opening(
       image.changing(name) { $0.removeLast($0.count - cut) }, boot: boot)

@@ -3,24 +3,7 @@ import FuzzSupport
 import Testing
 
 @Suite("Extended lifetimes in damaged and hostile stores")
-struct ExtensionDamageTests {
-  let directory: TemporaryDirectory
-  let clock = ManualClock()
-  let queue = ManualBackgroundQueue()
-
-  init() throws { directory = try TemporaryDirectory() }
-
-  private func makeStore() throws -> Store {
-    try Store(directory.store, .small(clock: clock), background: queue)
-  }
-
-  /// When a value ends, in seconds from the start of the clock.
-  private func end(_ store: Store, _ key: String) throws -> Int64? {
-    try store.info(forKey: key)?.expires.map {
-      ($0.millisecondsSinceEpoch - ManualClock.start.millisecondsSinceEpoch) / 1000
-    }
-  }
-
+final class ExtensionDamageTests: StoreSuite {
   @Test("A salvage copies the later end; one that is damaged leaves the one before")
   func salvage() throws {
     let store = try makeStore()

@@ -87,7 +87,7 @@ struct RegressionFaultTests {
     let directory = try TemporaryDirectory()
     let fileSystem = FaultyFileSystem(
       fault: FaultyFileSystem.Fault(call: .randomBytes, index: 0, errorNumber: EIO))
-    let environment = Environment(fileSystem: fileSystem, background: HeldQueue())
+    let environment = Environment(fileSystem: fileSystem, background: ManualBackgroundQueue())
     let error = storeError {
       _ = try Store(
         path: directory.store, configuration: StoreConfiguration(), environment: environment,

@@ -24,7 +24,7 @@ struct SalvageDamageTests {
     /// The records of each key, oldest first.
     var records: [String: [Written]] = [:]
 
-    init(_ generator: inout SeededGenerator, isClosed: Bool) throws {
+    init(_ generator: inout FuzzRandom, isClosed: Bool) throws {
       var image: Image?
       let sessions = Int.random(in: 1...3, using: &generator)
       for session in 1...sessions {
@@ -48,7 +48,7 @@ struct SalvageDamageTests {
       try findRecords()
     }
 
-    private static func write(to store: Store, _ generator: inout SeededGenerator) throws {
+    private static func write(to store: Store, _ generator: inout FuzzRandom) throws {
       func key() -> String { "key\(Int.random(in: 0..<12, using: &generator))" }
       func value() -> [UInt8] {
         let isLarge = Int.random(in: 0..<20, using: &generator) == 0
@@ -99,7 +99,7 @@ struct SalvageDamageTests {
   }
 
   /// Damages an image in one of many ways.
-  static func damage(_ image: Image, _ generator: inout SeededGenerator) -> Image {
+  static func damage(_ image: Image, _ generator: inout FuzzRandom) -> Image {
     var image = image
     let name =
       image.files.keys.sorted().filter { $0 != "LOCK" && $0 != "MANIFEST.new" }

@@ -208,7 +208,7 @@ struct RegressionTrimTests {
 
   @Test("Where no thread can be made, maintenance waits and writes go on")
   func noThread() throws {
-    let result = try Helper.run("thread-limit", directory.store)
+    let result = try KillWriterProcess.run("thread-limit", directory.store)
     #expect(result.status == 0, "\(result.output)")
   }
 
@@ -250,7 +250,7 @@ struct RegressionTrimTests {
     let held = Mutex<Store?>(nil)
     let removed = Mutex<[Int]>([])
     let environment = Environment(
-      fileSystem: SystemFileSystem(), background: HeldQueue(),
+      fileSystem: SystemFileSystem(), background: ManualBackgroundQueue(),
       pause: { _ in
         // Some of the entries have been moved.
         clock.advance(by: .seconds(10))

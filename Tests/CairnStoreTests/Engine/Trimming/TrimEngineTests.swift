@@ -6,21 +6,7 @@ import Synchronization
 import Testing
 
 @Suite("Trimming beside others, and what is left of it")
-struct TrimEngineTests {
-  let directory: TemporaryDirectory
-  let clock = ManualClock()
-
-  init() throws { directory = try TemporaryDirectory() }
-
-  func makeStore(
-    _ change: (inout StoreConfiguration) -> Void = { _ in },
-    fileSystem: any FileSystem = SystemFileSystem()
-  ) throws -> Store {
-    try Store(
-      directory.store, .small(clock: clock, change), fileSystem: fileSystem,
-      background: ManualBackgroundQueue())
-  }
-
+final class TrimEngineTests: StoreSuite {
   func fill(_ store: Store, _ count: Int, byteCount: Int = 20) throws {
     for number in 0..<count {
       try store.setValue([UInt8](repeating: 1, count: byteCount), forKey: "key\(number)")

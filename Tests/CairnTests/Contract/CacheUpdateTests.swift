@@ -5,7 +5,7 @@ import Testing
 @testable import Cairn
 
 @Suite("Updates of values in caches")
-struct UpdateTests {
+struct CacheUpdateTests {
   let scene = TieredScene()
 
   private struct Refused: Error, Equatable { var number = 0 }

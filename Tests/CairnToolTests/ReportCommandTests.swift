@@ -2,7 +2,7 @@ import FoundationEssentials
 import Testing
 
 @Suite("keys, stats and verify")
-struct ReportTests {
+struct ReportCommandTests {
   let directory: TemporaryDirectory
   var store: String { directory("store") }
 

@@ -4,7 +4,7 @@ import Glibc
 /// The program `KillWriter`, which lies beside the one that runs the tests.
 ///
 /// It is killed when its time is over, so that a hang is a failure that names the mode.
-final class Helper {
+final class KillWriterProcess {
   /// More than any mode takes on a busy machine.
   private static let timeLimit = Duration.seconds(100)
 
@@ -24,7 +24,7 @@ final class Helper {
 
   private let words: [String]
   private let identifier: pid_t
-  private let limit = ContinuousClock.now + Helper.timeLimit
+  private let limit = ContinuousClock.now + KillWriterProcess.timeLimit
   private var hasEnded = false
   /// The read end of its standard output.
   private let output: Int32
@@ -32,7 +32,7 @@ final class Helper {
   private var input: Int32
 
   /// Starts the program with its standard streams connected to pipes.
-  init(_ arguments: String...) throws {
+  init(_ arguments: [String]) throws {
     func pipe() throws -> (read: Int32, write: Int32) {
       var ends: [Int32] = [0, 0]
       try check("pipe", unsafe Glibc.pipe(&ends))
@@ -134,13 +134,8 @@ final class Helper {
   static func run(_ mode: String, _ path: String, _ arguments: Int...) throws -> (
     status: Int32, output: String
   ) {
-    let helper: Helper
-    switch arguments.count {
-    case 0: helper = try Helper(mode, path)
-    case 1: helper = try Helper(mode, path, "\(arguments[0])")
-    default: helper = try Helper(mode, path, "\(arguments[0])", "\(arguments[1])")
-    }
-    let output = try helper.readAll()
-    return (try helper.wait(), String(decoding: output, as: UTF8.self))
+    let process = try KillWriterProcess([mode, path] + arguments.map { "\($0)" })
+    let output = try process.readAll()
+    return (try process.wait(), String(decoding: output, as: UTF8.self))
   }
 }

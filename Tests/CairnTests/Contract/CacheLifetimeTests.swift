@@ -5,7 +5,7 @@ import Testing
 @testable import Cairn
 
 @Suite("Lifetimes in caches")
-struct LifetimeTests {
+struct CacheLifetimeTests {
   let scene = TieredScene()
 
   /// Lifetimes with the ends that they lead to for what is written at the start of the clock, where the

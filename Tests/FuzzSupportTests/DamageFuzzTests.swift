@@ -3,7 +3,7 @@ import FuzzSupport
 import Testing
 
 @Suite("The fuzzer of damage")
-struct DamageTests {
+struct DamageFuzzTests {
   @Test("Flipped bits, a sample of all")
   func bits() throws {
     var sweep = try DamageSweep.allBits()

@@ -2,7 +2,7 @@ import FoundationEssentials
 import Testing
 
 @Suite("salvage")
-struct SalvageTests {
+struct SalvageCommandTests {
   let directory: TemporaryDirectory
   var store: String { directory("store") }
   var out: String { directory("out") }

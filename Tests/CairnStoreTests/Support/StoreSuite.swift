@@ -1,0 +1,47 @@
+import CairnStore
+import FuzzSupport
+
+/// What suites begin with whose tests open a store each: where it lies, a clock that stands still,
+/// and a background queue that runs nothing unasked.
+class StoreSuite {
+  let directory: TemporaryDirectory
+  let clock = ManualClock()
+  let queue = ManualBackgroundQueue()
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  func makeStore(
+    _ change: (inout StoreConfiguration) -> Void = { _ in },
+    fileSystem: any FileSystem = SystemFileSystem()
+  ) throws -> Store {
+    try Store(
+      directory.store, .small(clock: clock, change), fileSystem: fileSystem, background: queue)
+  }
+
+  /// When a value ends, in seconds from the start of the clock.
+  func end(_ store: Store, _ key: String) throws -> Int64? {
+    try store.info(forKey: key)?.expires.map {
+      ($0.millisecondsSinceEpoch - ManualClock.start.millisecondsSinceEpoch) / 1000
+    }
+  }
+
+  /// The store as the death of the process leaves it, opened.
+  func reopenedAfterKill(_ name: String, boot: [UInt8]? = nil) throws -> Store {
+    try Image(of: directory.store).write(to: directory(name))
+    return try Store(
+      directory(name), .small(clock: clock), fileSystem: FaultyFileSystem(bootIdentifier: boot),
+      background: queue)
+  }
+}
+
+/// What suites begin with whose tests have an open store, and set its clock.
+class OpenStoreSuite {
+  let directory: TemporaryDirectory
+  let clock = ManualClock()
+  let store: Store
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    store = try Store(directory.store, .small(clock: clock))
+  }
+}
