@@ -9,7 +9,8 @@ public struct DiskCacheConfiguration: Sendable {
   /// `idleLimit` what an entry gets that asks for none, `freeDiskSpaceFloor` what is to stay free on the
   /// disk, `maintenanceInterval` how often that is looked after and what has expired removed.
   /// `segmentByteLimit` is an eighth of the limit on bytes that the configuration was made with, from 4 to 64 MiB, so
-  /// that a small cache has small files: up to two of them may be dead before space is given back. All numbers
+  /// that a small cache has small files: up to two of them may be dead before space is given back. Larger ones are
+  /// written faster. All numbers
   /// have 64 bits. A limit of 0 is refused as `invalidConfiguration`: to empty a cache, trim it to 0.
   public var store: StoreConfiguration
 
