@@ -83,7 +83,7 @@ extension StoreError {
       "give the path of a store's own directory"
     case .notAStore(let path, _) where StoreLocation.lacksOnlyLock(path):
       "LOCK is an empty file, which a copy may have left out: touch \(path)/LOCK puts it back"
-    case .unsafeFile(let path, _) where StoreLocation.isPart(path):
+    case .unsafeFile(let path, _) where StoreLocation.isSparePart(path):
       "a store's files are regular ones of its owner's; cairn salvage copies what the others hold into a "
         + "new store"
     case .corrupt, .notAStore:

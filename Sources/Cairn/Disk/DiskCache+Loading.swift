@@ -101,7 +101,7 @@ extension DiskCache: Loading {
       byteCount = value.byteCount
       events.tellFrontBeforeWrite(of: 1, bytes.byteCount + value.byteCount)
       let removals = try events.holdingRemovals { () throws(CacheError) in
-        result = try findingRoom { () throws(StoreError) in
+        result = try storing { () throws(StoreError) in
           if plantedInCache(.loadedReplaces) {
             return .stored(
               version: try store.setValue(

@@ -120,24 +120,6 @@ extension DiskCache: Trimming {
     try storing { () throws(StoreError) in try store.removeAll(progress: progress) }
   }
 
-  /// Writes one value. Where the disk is full of what the cache itself has given up, the least recently used go
-  /// until there is room, and it is tried once more: a live record that is larger than the room for a copy of it
-  /// keeps a whole segment from being given back (Docs/Decisions/0006).
-  func findingRoom<Result>(
-    _ write: () throws(StoreError) -> Result
-  ) throws(CacheError) -> Result {
-    try storing { () throws(StoreError) in
-      do throws(StoreError) { return try write() } catch {
-        guard case .noSpace(_, let byteCount, let limit) = error, limit != .fileSize,
-          try store.usage().deadByteCount >= byteCount, !plantedInCache(.roomNotSought)
-        else { throw error }
-        // The log allocates ahead, and keeps a reserve.
-        _ = try store.trim(toFreeDiskSpace: 2 * byteCount + (1 << 20), durability: .process)
-        return try write()
-      }
-    }
-  }
-
   private func trimming(
     _ body: () throws(StoreError) -> RemovalSummary
   ) throws(CacheError) -> CacheRemovalSummary {

@@ -58,7 +58,7 @@ extension DiskCache {
     events.tellFrontBeforeWrite(of: 1, bytes.byteCount + value.byteCount)
     var version: UInt64 = 0
     let removals = try events.holdingRemovals { () throws(CacheError) in
-      version = try findingRoom { () throws(StoreError) in
+      version = try storing { () throws(StoreError) in
         try store.setValue(
           value, forKey: bytes, attributes: attributes, durability: durability)
       }
@@ -107,7 +107,7 @@ extension DiskCache {
       noteWrite(bytes)
       events.tellFrontBeforeWrite(of: 1, bytes.byteCount + value.byteCount)
       let removals = try events.holdingRemovals { () throws(CacheError) in
-        result = try findingRoom { () throws(StoreError) in
+        result = try storing { () throws(StoreError) in
           try store.compareAndSet(
             value, forKey: bytes, expecting: version, attributes: attributes,
             durability: durability)

@@ -37,7 +37,7 @@ enum PlantedCacheBug: String, CaseIterable, Sendable {
   // On disk: metadata and coders.
   case tagNotWritten, tagIgnored, metadataNotChecked, dropTakesNewValue, droppedWhereKept
   // On disk: reads, writes, and what is told of them.
-  case takeReturnsOld, batchTellsAll, zeroAgeKeepsSome, roomNotSought
+  case takeReturnsOld, batchTellsAll, zeroAgeKeepsSome
   case diskInsertNotTold, diskCauseLost, subscriptFailsSilently
   case evictionToldFirst, batchUnseenByLoads
   // On disk: where a cache lies, and a damaged one.

@@ -85,41 +85,6 @@ struct DiskLimitTests {
     try cache.close()
   }
 
-  @Test(
-    "What is dead and cannot be given back lets the least recently used go, and not what others have taken",
-    .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))
-  func unmovableValues() throws {
-    let disk = try TinyDisk(byteCount: 30 << 20)
-    var configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: 15_000_000)
-    // One segment takes all that the disk has, and no value fits the reserve.
-    configuration.store.segmentByteLimit = 64 << 20
-    let cache = try DiskCache<Int, [UInt8]>(
-      path: disk.path + "/cache", configuration: configuration)
-    let events = Record<CacheEvent<Int>>()
-    cache.observe { events.add($0) }
-    let value = [UInt8](repeating: 1, count: 1_500_000)
-    for number in 0..<200 { try cache.setValue(value, forKey: number) }
-    _ = try cache.compareAndSet(value, forKey: 200, expecting: nil)
-    #expect(try cache.value(forKey: 200) == value)
-    // The oldest went, each once, and those that are told of alone.
-    let gone = events.all.compactMap { event -> Int? in
-      if case .removed(let key, .evicted) = event { key } else { nil }
-    }
-    #expect(gone == Array(0..<gone.count))
-    #expect(try cache.keys().sorted() == Array(gone.count...200))
-    #expect(gone.count > 190)
-    try cache.trim(toCount: 1)
-    try cache.compact()
-    for number in 0..<3 { try cache.setValue([1], forKey: number) }
-    try disk.fill()
-    let error = #expect(throws: CacheError.self) { try cache.setValue(value, forKey: 1000) }
-    guard case .store(.noSpace) = error else {
-      return #expect(Bool(false), "it was \(error.debugDescription)")
-    }
-    #expect(try cache.count() == 4)
-    try cache.close()
-  }
-
   @Test("Limits and costs have 64 bits")
   func largeNumbers() throws {
     let cache: DiskCache<String, String> = try scene.cache(count: 1 << 40, bytes: 5 << 30)
