@@ -56,9 +56,9 @@ struct StoreLocation {
     names(in: path).contains(where: isName(ofPart:))
   }
 
-  /// Whether a path is that of a file that a salvage does without, as far as its name tells.
+  /// Whether a path is that of a file that a salvage does without, as far as its name tells: any but the lock.
   static func isSparePart(_ path: String) -> Bool {
-    path.split(separator: "/").last.map { $0.hasPrefix("seg-") || $0.hasPrefix("ckpt-") } ?? false
+    path.split(separator: "/").last.map { $0 != "LOCK" && isName(ofPart: String($0)) } ?? false
   }
 
   private static func isName(ofPart name: String) -> Bool {

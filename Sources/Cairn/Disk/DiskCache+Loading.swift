@@ -114,6 +114,8 @@ extension DiskCache: Loading {
       }
       if case .stored(let version) = result {
         events.noteInsertion(of: key, bytes: bytes, version: version, after: removals)
+      } else {
+        events.noteInsertions([], after: removals)
       }
     }
     guard case .stored(let version) = result else { return nil }

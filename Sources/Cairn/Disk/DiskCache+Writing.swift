@@ -115,6 +115,9 @@ extension DiskCache {
       }
       if case .stored(let version) = result {
         events.noteInsertion(of: key, bytes: bytes, version: version, after: removals)
+      } else {
+        // The limits may have been kept first.
+        events.noteInsertions([], after: removals)
       }
     }
     return (result, byteCount)

@@ -155,7 +155,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
         }
         guard case .corrupt = error, policy == .quarantine else { throw error }
         let quarantine = StoreQuarantine(
-          path: path, environment: environment, clock: configuration.clock, log: configuration.log)
+          path: path, environment: environment, clock: configuration.clock,
+          segmentByteLimit: configuration.segmentByteLimit, log: configuration.log)
         return try quarantine.recover(from: error, open: open)
       }
     }

@@ -38,7 +38,7 @@ public struct DiskCacheConfiguration: Sendable {
   }
 
   /// How many bytes they may take, keys and metadata included; `nil`: any number. The same as
-  /// `liveByteLimit` in `store`.
+  /// `liveByteLimit` in `store`. Setting it leaves `store.segmentByteLimit` as it is.
   public var byteLimit: Int? {
     get { store.liveByteLimit }
     set { store.liveByteLimit = newValue }
@@ -70,7 +70,8 @@ public struct DiskCacheConfiguration: Sendable {
   /// - Parameters:
   ///   - countLimit: how many entries there may be; `nil`: any number.
   ///   - byteLimit: how many bytes they may take, keys and metadata included; `nil`: any number. The files
-  ///     take up to the store's `spaceBound` times as much, and four segments, each an eighth of it, from 4 to 64 MiB.
+  ///     take up to the store's `spaceBound` times as much, and four segments, each an eighth of it, from 4 to 64 MiB,
+  ///     as long as writers do not outrun the compaction.
   public init(countLimit: Int?, byteLimit: Int?) {
     store = StoreConfiguration()
     store.durability = .process

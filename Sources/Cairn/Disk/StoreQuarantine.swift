@@ -10,6 +10,7 @@ struct StoreQuarantine {
   let path: String
   let environment: Environment
   let clock: any WallClock
+  let segmentByteLimit: Int
   let log: (@Sendable (String) -> Void)?
 
   /// - Parameters:
@@ -71,7 +72,8 @@ struct StoreQuarantine {
     let report: SalvageReport
     do throws(StoreError) {
       report = try Store.salvage(
-        path: path, to: copyPath, environment: environment, clock: clock)
+        path: path, to: copyPath, environment: environment, segmentByteLimit: segmentByteLimit,
+        clock: clock)
     } catch {
       log?("\(path): nothing was changed, since it could not be salvaged: \(error)")
       throw error

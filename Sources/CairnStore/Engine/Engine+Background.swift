@@ -12,8 +12,13 @@ final class BackgroundFlags: Sendable {
   let firstRoundDue = Atomic(false)
   /// Whether rounds of maintenance are run.
   let maintaining = Atomic(false)
-  /// Whether the log was told that no checkpoint can be made, since the last that was.
-  let toldOfNoCheckpoint = Atomic(false)
+  /// Why the log was told that no checkpoint can be made, since the last that was.
+  let toldOfNoCheckpoint = Atomic(CheckpointHindrance.none)
+}
+
+/// Why no checkpoint can be made, as far as the log is told of it anew.
+enum CheckpointHindrance: UInt8, AtomicRepresentable {
+  case none, noSpace, other
 }
 
 /// What a job holds that waits for a long time, in place of the engine: a store that was closed is

@@ -29,7 +29,7 @@ extension Engine {
           let (target, isTooLarge) = floor.addingReportingOverflow(more)
           let summary = try trim(
             toFreeDiskSpace: isTooLarge ? floor : target, durability: .process)
-          if summary.count > 0, try directory.freeByteCount() < floor {
+          if summary.count > 0, try missingByteCount(floor) > 0 {
             tell(
               "freeDiskSpaceFloor: \(summary.count) entries went, and the disk has less free all the same"
             )

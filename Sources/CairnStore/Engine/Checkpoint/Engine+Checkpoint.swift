@@ -235,13 +235,14 @@ extension Engine {
       }
       let (tick, samples) = index.recency.state(now: clock.now())
       let written = try writer.finish(tick: tick, samples: samples)
-      backgroundFlags.toldOfNoCheckpoint.store(false, ordering: .relaxed)
+      backgroundFlags.toldOfNoCheckpoint.store(.none, ordering: .relaxed)
       return written
     } catch {
       // Of a close that did not wait, whoever closed it was told why.
       if case .closed = error { return nil }
       // Once: it is tried again with each segment, and what is the matter may stay so for hours.
-      if !backgroundFlags.toldOfNoCheckpoint.exchange(true, ordering: .relaxed) {
+      let hindrance: CheckpointHindrance = if case .noSpace = error { .noSpace } else { .other }
+      if backgroundFlags.toldOfNoCheckpoint.exchange(hindrance, ordering: .relaxed) != hindrance {
         tell("no checkpoint is made: \(error)")
       }
       return nil

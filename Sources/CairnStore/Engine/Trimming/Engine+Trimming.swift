@@ -132,7 +132,7 @@ extension Engine {
   }
 
   /// How many bytes more are to be free than are, or will be when readers let go of what they hold.
-  private func missingByteCount(_ floor: Int) throws(StoreError) -> Int {
+  func missingByteCount(_ floor: Int) throws(StoreError) -> Int {
     let free = try directory.freeByteCount()
     return max(0, floor) - free - min(table.total.pinnedByteCount, .max - free)
   }
