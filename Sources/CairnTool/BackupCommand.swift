@@ -4,8 +4,8 @@ import CommandText
 /// `backup`: a copy of a store, checked.
 enum BackupCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
-    let location = try StoreLocation(argument: invocation.operands[0])
-    let destination = try StoreLocation(argument: invocation.operands[1], named: "DESTINATION")
+    let location = try invocation.store(at: 0)
+    let destination = try invocation.store(at: 1, named: "DESTINATION")
     let copy = UnfinishedCopy(at: destination, on: console)
     let progress = Progress(on: console)
     let report = try location.read { store in

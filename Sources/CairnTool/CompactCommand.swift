@@ -6,7 +6,7 @@ import Synchronization
 /// `compact`: gives back the space of dead records.
 enum CompactCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
-    let location = try StoreLocation(argument: invocation.operands[0])
+    let location = try invocation.store(at: 0)
     var configuration = StoreConfiguration()
     configuration.createsStore = false
     SystemCalls.watchInterruptions()

@@ -77,7 +77,7 @@ extension StoreError {
   /// What to do next, where that is known.
   fileprivate var advice: String? {
     switch self {
-    case .noStore: "cairn put and cairn import make one"
+    case .noStore: "look at the path; cairn put and cairn import make a store"
     case .locked(let path, _): "close it there first: fuser \(path)/LOCK tells the process"
     case .notAStore(let path, _) where !StoreLocation.holdsParts(path):
       "give the path of a store's own directory"
@@ -105,7 +105,7 @@ extension StoreError {
       "the store cannot be written to from here; get, info, keys, stats, verify, salvage, backup "
         + "and export only read it"
     case .system(let failure) where Self.refusals.contains(failure.errorNumber):
-      "see who owns the directory, and whether it may be written to"
+      "see who owns the directory, and whether it may be read and written to"
     default: nil
     }
   }

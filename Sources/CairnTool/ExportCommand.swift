@@ -5,7 +5,7 @@ import Glibc
 /// `export`: a store into a new tree of files.
 enum ExportCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
-    let location = try StoreLocation(argument: invocation.operands[0])
+    let location = try invocation.store(at: 0)
     let path = invocation.operands[1]
     // From here on no file must be left half written.
     SystemCalls.watchInterruptions()

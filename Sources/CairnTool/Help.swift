@@ -252,7 +252,7 @@ enum Help {
                cairn stats has it), "removedSegments", "writtenSegments", "copiedRecords",
                "droppedTombstones" and "unreadableSegments"
 
-    A file that is damaged stays as it is; the exit status is then 3.
+    A file with dead records that is damaged stays as it is; the exit status is then 3.
 
       $ cairn compact photos.cairn
     """

@@ -4,7 +4,7 @@ import CommandText
 /// `import`: a tree of files into a store.
 enum ImportCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
-    let location = try StoreLocation(argument: invocation.operands[0])
+    let location = try invocation.store(at: 0)
     let decoding = try ImportDecoding(invocation)
     let lifetime =
       invocation.has(.ttl)

@@ -4,7 +4,7 @@ import CommandText
 /// `info`: what a store knows of one key besides its value.
 enum InfoCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
-    let location = try StoreLocation(argument: invocation.operands[0])
+    let location = try invocation.store(at: 0)
     let key = try invocation.key(at: 1)
     guard let info = try location.read({ store in try store.info(forKey: key) }) else {
       throw ValueCommands.notFound(key)

@@ -112,6 +112,17 @@ struct Invocation {
     return value
   }
 
+  /// The operand as the path of a store. The library takes paths as text, so one that is not UTF-8 cannot be given
+  /// to it.
+  func store(at index: Int, named name: String = "STORE") throws(CommandFailure) -> StoreLocation {
+    let argument = operands[index]
+    if argument.isEmpty { throw usage("\(name) must not be empty") }
+    guard let path = String(validating: argument, as: UTF8.self) else {
+      throw usage("\(name) must be valid UTF-8: \(DisplayText.line(argument))")
+    }
+    return StoreLocation(path: path)
+  }
+
   /// The operand as a key that a store can have.
   func key(at index: Int) throws(CommandFailure) -> [UInt8] {
     let key = operands[index]

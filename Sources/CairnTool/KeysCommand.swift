@@ -4,7 +4,7 @@ import CommandText
 /// `keys`: what is in a store, a line or an object for each key.
 enum KeysCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
-    let location = try StoreLocation(argument: invocation.operands[0])
+    let location = try invocation.store(at: 0)
     let prefix = invocation.options[.prefix] ?? []
     try location.read { store in
       var damage: StoreError?

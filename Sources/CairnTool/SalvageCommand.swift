@@ -4,8 +4,8 @@ import CommandText
 /// `salvage`: what is sound in a damaged store, into a new one.
 enum SalvageCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
-    let source = try StoreLocation(argument: invocation.operands[0])
-    let destination = try StoreLocation(argument: invocation.operands[1], named: "DESTINATION")
+    let source = try invocation.store(at: 0)
+    let destination = try invocation.store(at: 1, named: "DESTINATION")
     let copy = UnfinishedCopy(at: destination, on: console)
     let progress = Progress(on: console)
     let total = DiskUsage(source).segmentLength

@@ -4,7 +4,7 @@ import CommandText
 /// `stats`: the state of a store, for a person or a program.
 enum StatsCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
-    let location = try StoreLocation(argument: invocation.operands[0])
+    let location = try invocation.store(at: 0)
     let (keyCount, statistics, usage) = try location.read { store in
       (try store.count(), try store.statistics(), DiskUsage(location))
     }

@@ -5,15 +5,6 @@ import CommandText
 struct StoreLocation {
   let path: String
 
-  /// The library takes paths as text, so a path that is not UTF-8 cannot be given to it.
-  init(argument: [UInt8], named name: String = "STORE") throws {
-    guard !argument.isEmpty else { throw CommandFailure.usage("\(name) must not be empty") }
-    guard let path = String(validating: argument, as: UTF8.self) else {
-      throw CommandFailure.usage("\(name) must be valid UTF-8: \(DisplayText.line(argument))")
-    }
-    self.path = path
-  }
-
   /// Opens for reading, which writes nothing to disk.
   func read<Result>(_ body: (Store) throws -> Result) throws -> Result {
     try use(Store(readingAt: path), body)

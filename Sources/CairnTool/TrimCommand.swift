@@ -6,7 +6,7 @@ enum TrimCommand {
   private static let goals: [Option] = [.count, .bytes, .olderThan, .expired]
 
   static func run(_ invocation: Invocation, on console: Console) throws {
-    let location = try StoreLocation(argument: invocation.operands[0])
+    let location = try invocation.store(at: 0)
     let given = goals.filter { invocation.has($0) }
     if given.count > 1 {
       let names = given.map { "--\($0.rawValue)" }

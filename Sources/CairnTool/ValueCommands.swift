@@ -5,7 +5,7 @@ import CommandText
 enum ValueCommands {
   /// Stores a value, which is on disk when this returns.
   static func put(_ invocation: Invocation, on console: Console) throws {
-    let location = try StoreLocation(argument: invocation.operands[0])
+    let location = try invocation.store(at: 0)
     let key = try invocation.key(at: 1)
     let configuration = StoreConfiguration()
     let lifetime =
@@ -42,7 +42,7 @@ enum ValueCommands {
 
   /// Writes a value's bytes to standard output, and nothing else.
   static func get(_ invocation: Invocation, on console: Console) throws {
-    let location = try StoreLocation(argument: invocation.operands[0])
+    let location = try invocation.store(at: 0)
     let key = try invocation.key(at: 1)
     let found: Void? = try location.read { store in
       try store.withValue(forKey: key) { value in
@@ -72,7 +72,7 @@ enum ValueCommands {
 
   /// Removes every key that is there, and says which were not.
   static func delete(_ invocation: Invocation, on console: Console) throws {
-    let location = try StoreLocation(argument: invocation.operands[0])
+    let location = try invocation.store(at: 0)
     let keys = try (1..<invocation.operands.count).map { try invocation.key(at: $0) }
     var configuration = StoreConfiguration()
     configuration.createsStore = false

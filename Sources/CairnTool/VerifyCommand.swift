@@ -4,7 +4,7 @@ import CommandText
 /// `verify`: checks every byte of every file of a store.
 enum VerifyCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
-    let location = try StoreLocation(argument: invocation.operands[0])
+    let location = try invocation.store(at: 0)
     let progress = Progress(on: console)
     let report = try Store.verify(path: location.path) {
       progress.show("checked", byteCount: $0.byteCount, of: $0.totalByteCount)

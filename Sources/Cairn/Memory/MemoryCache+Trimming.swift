@@ -71,6 +71,8 @@ extension MemoryCache: Trimming {
   ///
   ///     cache.remove { $0.key.hasPrefix("session/") }
   ///
+  /// The caches on disk give the key and what is known of it alone, since there a value has to be read first.
+  ///
   /// The closure is called once with each entry, outside the lock; it may use the cache. An entry that was
   /// written anew since it was asked about stays.
   ///
@@ -102,15 +104,6 @@ extension MemoryCache: Trimming {
       }
       return nil
     }
-  }
-
-  /// Removes the entries that `isRemoved` says so of, by key and what the cache knows of it, as the caches on disk
-  /// have it; else as `remove(where:)` with entries.
-  @discardableResult
-  public func remove<Failure: Error>(
-    where isRemoved: (_ key: Key, _ info: CacheEntryInfo) throws(Failure) -> Bool
-  ) throws(Failure) -> CacheRemovalSummary {
-    try remove { (entry) throws(Failure) in try isRemoved(entry.key, entry.info) }
   }
 
   /// To be called when the program goes to the background: clears the cache where the configuration's

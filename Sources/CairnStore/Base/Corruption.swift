@@ -26,7 +26,7 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
     case badLength
     /// A file lies in the directory that the manifest does not know.
     case unlistedFile
-    /// A file is a link, a device or another user's.
+    /// A file is a directory, a link, a device or another user's.
     case unsafeFile
     /// The disk does not give the bytes.
     case unreadable
@@ -50,7 +50,7 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
       case .lostRecords: "a record is damaged although later ones prove that it was stored"
       case .badLength: "a length does not fit its file"
       case .unlistedFile: "the manifest does not know the file"
-      case .unsafeFile: "the file is a link, a device or another user's"
+      case .unsafeFile: "it is a directory, a link, a device or another user's"
       case .unreadable: "the bytes cannot be read"
       case .unfinishedCopy:
         "the file is missing: a copy of a store was being made here, and is unfinished"

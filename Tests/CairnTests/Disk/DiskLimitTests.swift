@@ -85,24 +85,6 @@ struct DiskLimitTests {
     try cache.close()
   }
 
-  @Test("What a compare-and-set that does not match removes for the limits is told of")
-  func mismatch() throws {
-    do {
-      let cache: DiskCache<Int, Int> = try scene.cache()
-      for number in 0..<10 { try cache.setValue(number, forKey: number) }
-      try cache.close()
-    }
-    let cache: DiskCache<Int, Int> = try scene.cache(count: 3)
-    let events = Record<CacheEvent<Int>>()
-    cache.observe { events.add($0) }
-    _ = try cache.compareAndSet(0, forKey: 9, expecting: 1000)
-    #expect(events.all.count == 10 - (try cache.count()))
-    try cache.setValue(10, forKey: 10)
-    #expect(try cache.count() <= 3)
-    let gone = events.all.count { if case .removed = $0 { true } else { false } }
-    #expect(gone == 11 - (try cache.count()))
-  }
-
   @Test("Limits and costs have 64 bits")
   func largeNumbers() throws {
     let cache: DiskCache<String, String> = try scene.cache(count: 1 << 40, bytes: 5 << 30)

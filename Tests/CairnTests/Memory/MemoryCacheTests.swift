@@ -114,8 +114,6 @@ struct MemoryCacheTests {
     }
     #expect(summary == CacheRemovalSummary(count: 99, cost: 297))
     #expect(cache.count() == 101)
-    #expect(cache.remove { key, info in key == 1 && info.cost == 3 }.count == 1)
-    cache.setValue(1, forKey: 1, cost: 3)
     #expect(cache.value(forKey: 8) == 0)
     struct Refusal: Error {}
     #expect(throws: Refusal.self) {
