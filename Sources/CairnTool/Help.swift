@@ -218,7 +218,8 @@ enum Help {
     [--order lru|largest] [--json]
 
     Removes keys. When the command returns, the removals survive power loss. The space on disk is
-    given back by and by while the store is in use, or by cairn compact.
+    given back by and by while the store is in use, or by cairn compact (cairn help compact says
+    what holds on a full disk).
 
       --count N           until at most N keys are left
       --bytes SIZE        until the live bytes are at most SIZE; cairn stats shows how many there
@@ -253,6 +254,10 @@ enum Help {
                "droppedTombstones" and "unreadableSegments"
 
     A file with dead records that is damaged stays as it is; the exit status is then 3.
+
+    On a full disk it makes do with the file RESERVE. A live value that is larger than half of that
+    keeps its file from being given back then: trim until none of that size is left in it, or make
+    room elsewhere.
 
       $ cairn compact photos.cairn
     """

@@ -1,4 +1,5 @@
 public import CairnStore
+internal import Synchronization
 
 /// Values that are made when they are asked for and not there.
 extension DiskCache: Loading {
@@ -77,10 +78,15 @@ extension DiskCache: Loading {
         let isKept = try flights.keeping { () throws(CacheError) in
           try keep(loaded) { () throws(CacheError) in try write(loaded, forKey: key, flight) }
         }
-        if !isKept { flights.noteOutdated() }
+        if isKept { events.hasRoom.store(true, ordering: .relaxed) } else { flights.noteOutdated() }
       } catch {
         flights.noteUnkept()
-        events.tellLog("a value that was loaded could not be kept: \(error)")
+        var isNew = true
+        if case .store(.noSpace) = error {
+          // Once, while the disk is full: how many they are is counted.
+          isNew = events.hasRoom.exchange(false, ordering: .relaxed)
+        }
+        if isNew { events.tellLog("a value that was loaded could not be kept: \(error)") }
       }
       return loaded.value
     }

@@ -33,6 +33,8 @@ final class DiskEvents<Key: Hashable & Sendable>: Sendable {
   private let state = Lock(State())
   /// So that nothing is decoded, and no lock taken, where nobody listens.
   private let isObserved = Atomic(false)
+  /// Whether the last value that was loaded found room, as far as it is known.
+  let hasRoom = Atomic(true)
 
   init(
     path: String, keyCoder: KeyCoder<Key>, log: (@Sendable (String) -> Void)?,

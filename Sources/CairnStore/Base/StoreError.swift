@@ -149,13 +149,13 @@ extension StoreError: CustomStringConvertible {
     case .noStore(let path): "\(path): there is no store here"
     case .locked(let path, let inThisProcess):
       "\(path): the store is open \(inThisProcess ? "in this process already" : "elsewhere")"
-    case .notAStore(let path, let reason): "\(path): not a store: \(reason)"
+    case .notAStore(let path, let reason): "\(shown(path)): not a store: \(reason)"
     case .unsafeFile(let path, let reason): "\(path): not safe to use: \(reason)"
     case .unsupportedVersion(let file, let major):
       "\(file): written by format version \(major), which this version does not read"
     case .unsupportedFileSystem(let path, let name):
       "\(path): a store cannot be kept on \(name)"
-    case .unusableDestination(let path, let reason): "\(path): not usable: \(reason)"
+    case .unusableDestination(let path, let reason): "\(shown(path)): not usable: \(reason)"
     case .invalidConfiguration(let option, let reason): "configuration: \(option): \(reason)"
     case .corrupt(let corruption):
       "\(corruption.directory.map { "\($0): " } ?? "")corrupt: \(corruption)"
@@ -181,5 +181,10 @@ extension StoreError: CustomStringConvertible {
       "\(path): a forked child cannot use the store that its parent opened"
     case .system(let failure): failure.description
     }
+  }
+
+  /// A path in a line of text: as it is, or in quotes where it has what a line cannot show.
+  private func shown(_ path: String) -> String {
+    path.isEmpty || path.utf8.contains { $0 < 0x20 } ? path.debugDescription : path
   }
 }

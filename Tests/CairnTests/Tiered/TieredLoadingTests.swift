@@ -131,6 +131,32 @@ struct TieredLoadingTests {
     #expect(try !cache.memory.contains("a"))
   }
 
+  @Test("While the disk is full the log is told once of values that are not kept")
+  func unkeptForRoom() async throws {
+    let lines = Record<String>()
+    let disk = SimulatedDisk()
+    disk.makeDirectory("/data")
+    let cache: TieredCache<String, [UInt8]> = try scene.cache(
+      keys: .string, values: .bytes, files: SimulatedFileSystem(disk: disk, seed: 1),
+      path: "/data/cache"
+    ) { $0.disk.store.log = { lines.add($0) } }
+    let value = [UInt8](repeating: 1, count: 1 << 20)
+    for times in 1...2 {
+      let capacity = disk.capacity
+      disk.capacity = disk.allocatedByteCount
+      for number in 0..<5 {
+        #expect(try await cache.value(forKey: "\(times)/\(number)") { value } == value)
+      }
+      #expect(cache.loadStatistics.unkeptCount == 5 * UInt64(times))
+      #expect(lines.all.count { $0.contains("could not be kept") } == times)
+      disk.capacity = capacity
+      _ = try await cache.value(forKey: "kept \(times)") { value }
+      #expect(try cache.disk.contains("kept \(times)"))
+    }
+    try cache.close()
+    scene.disk.background.discardAll()
+  }
+
   @Test("Errors are told and not kept, and a loader may use the cache and load with it")
   func nested() async throws {
     let cache: TieredCache<String, Int> = try scene.cache()
