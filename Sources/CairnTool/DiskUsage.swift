@@ -11,6 +11,11 @@ struct DiskUsage {
   private(set) var otherFileCount = 0
   /// How long the segments' files are, allocated or not.
   private(set) var segmentLength = 0
+  /// Bytes that the disk has free; `nil` where that is not known.
+  private(set) var freeByteCount: Int?
+
+  /// Whether the disk has less room than a compaction may take.
+  var isDiskNearlyFull: Bool { (freeByteCount ?? .max) < StoreConfiguration().segmentByteLimit }
 
   var byteCount: Int { segmentByteCount + otherByteCount }
 
@@ -20,6 +25,7 @@ struct DiskUsage {
       [UInt8](location.path.utf8), in: nil, as: .directoryThroughLinks)
     {
       add(directory, isStore: true)
+      freeByteCount = try? SystemCalls.freeByteCount(of: directory)
     }
   }
 

@@ -94,8 +94,8 @@ extension StoreError {
     case .unsafeFile:
       "see who made it and whose it is; a store and its files are one user's, the one who opens it"
     case .noSpace:
-      "make room on the disk, or inside the store by cairn trim and cairn compact: large values have to go until a "
-        + "segment holds none"
+      "make room on the disk, or inside the store by cairn trim and cairn compact, as far as cairn help compact "
+        + "says; or put a copy by cairn salvage, made on another disk, in its place"
     case .poisoned(let cause) where Self.refusals.contains(cause.errorNumber):
       "see whether the store's directory may be written to"
     case .durabilityUnknown, .poisoned: "look at the disk, then run cairn verify"

@@ -102,7 +102,10 @@ struct StatsPage {
     var lines: [String] = []
     let dead = statistics.deadByteCount
     if dead >= 1 << 20, dead >= statistics.allocatedByteCount / 4 {
-      lines.append("cairn compact \(store) gives back about \(DisplayText.size(dead)).")
+      let room =
+        usage.isDiskNearlyFull
+        ? " The disk is nearly full: cairn help compact says what it can do then." : ""
+      lines.append("cairn compact \(store) gives back about \(DisplayText.size(dead)).\(room)")
     }
     let expired = statistics.indexedKeyCount - keyCount
     if expired > 0 {

@@ -78,6 +78,15 @@ enum SystemCalls {
     return FileStatus(status)
   }
 
+  /// How many bytes may still be allocated on the filesystem of a file.
+  static func freeByteCount(of descriptor: Descriptor) throws(SystemError) -> Int {
+    var status = statvfs()
+    _ = try unsafe call("fstatvfs", []) { _ in unsafe fstatvfs(descriptor.number, &status) }
+    let (bytes, isTooLarge) = Int(clamping: status.f_bavail)
+      .multipliedReportingOverflow(by: Int(clamping: status.f_frsize))
+    return isTooLarge ? .max : bytes
+  }
+
   /// What a name stands for; of a link, the link itself.
   static func status(
     of path: [UInt8], in directory: Descriptor?

@@ -36,7 +36,7 @@ enum TrimCommand {
       try console.print(
         "removed \(DisplayText.count(summary.count, "key")), "
           + DisplayText.exactSize(summary.byteCount)
-          + (summary.byteCount >= 1 << 20 ? "; cairn compact gives the space back" : ""))
+          + (summary.byteCount >= 1 << 20 ? "; \(advice(location))" : ""))
     }
     if summary.damagedCount > 0 {
       console.report(
@@ -45,6 +45,13 @@ enum TrimCommand {
           "\(DisplayText.count(summary.damagedCount, "damaged record")) could not be removed; "
             + "see cairn verify"))
     }
+  }
+
+  /// How the space comes back.
+  private static func advice(_ location: StoreLocation) -> String {
+    DiskUsage(location).isDiskNearlyFull
+      ? "the disk is nearly full: cairn help compact says how the space comes back then"
+      : "cairn compact gives the space back"
   }
 
   private static func order(_ text: [UInt8]) -> TrimOrder? {

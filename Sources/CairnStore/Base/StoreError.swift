@@ -130,7 +130,7 @@ public struct SystemFailure: Sendable, Hashable, CustomStringConvertible {
   }
 
   /// Call, path, reason and number in one line.
-  package var callDescription: String { "\(call) \(path): \(reason) (errno \(errorNumber))" }
+  package var callDescription: String { "\(call) \(shown(path)): \(reason) (errno \(errorNumber))" }
 }
 
 extension StoreError {
@@ -146,19 +146,19 @@ extension StoreError: CustomStringConvertible {
   /// The failure in one line, without keys and values, so that it may be logged.
   public var description: String {
     switch self {
-    case .noStore(let path): "\(path): there is no store here"
+    case .noStore(let path): "\(shown(path)): there is no store here"
     case .locked(let path, let inThisProcess):
-      "\(path): the store is open \(inThisProcess ? "in this process already" : "elsewhere")"
+      "\(shown(path)): the store is open \(inThisProcess ? "in this process already" : "elsewhere")"
     case .notAStore(let path, let reason): "\(shown(path)): not a store: \(reason)"
-    case .unsafeFile(let path, let reason): "\(path): not safe to use: \(reason)"
+    case .unsafeFile(let path, let reason): "\(shown(path)): not safe to use: \(reason)"
     case .unsupportedVersion(let file, let major):
       "\(file): written by format version \(major), which this version does not read"
     case .unsupportedFileSystem(let path, let name):
-      "\(path): a store cannot be kept on \(name)"
+      "\(shown(path)): a store cannot be kept on \(name)"
     case .unusableDestination(let path, let reason): "\(shown(path)): not usable: \(reason)"
     case .invalidConfiguration(let option, let reason): "configuration: \(option): \(reason)"
     case .corrupt(let corruption):
-      "\(corruption.directory.map { "\($0): " } ?? "")corrupt: \(corruption)"
+      "\(corruption.directory.map { "\(shown($0)): " } ?? "")corrupt: \(corruption)"
     case .invalidKey(let count, let limit):
       "a key has \(count) bytes; it must have from 1 to \(limit)"
     case .valueTooLarge(let count, let limit):
@@ -168,23 +168,28 @@ extension StoreError: CustomStringConvertible {
       "metadata has \(count) bytes; the limit is \(limit)"
     case .batchTooLarge(let count, let limit):
       "a batch takes \(count) bytes; the limit is \(limit)"
-    case .readOnly(let path): "\(path): the store was opened for reading only"
+    case .readOnly(let path): "\(shown(path)): the store was opened for reading only"
     case .noSpace(let path, let needed, let limit):
-      "\(path): no room for \(needed) more bytes: \(limit)"
+      "\(shown(path)): no room for \(needed) more bytes: \(limit)"
     case .durabilityUnknown(let cause):
       "the sync that would have made the write durable failed: \(cause)"
     case .poisoned(let cause):
       "the store takes no more writes until it is opened anew, since this failed: \(cause)"
-    case .closed(let path): "\(path): the store was closed"
+    case .closed(let path): "\(shown(path)): the store was closed"
     case .cancelled: "the task was cancelled before the work began"
     case .usedAfterFork(let path):
-      "\(path): a forked child cannot use the store that its parent opened"
+      "\(shown(path)): a forked child cannot use the store that its parent opened"
     case .system(let failure): failure.description
     }
   }
+}
 
-  /// A path in a line of text: as it is, or in quotes where it has what a line cannot show.
-  private func shown(_ path: String) -> String {
-    path.isEmpty || path.utf8.contains { $0 < 0x20 } ? path.debugDescription : path
-  }
+/// A path in a line of text: a byte that a line cannot show, as a line feed, is written as `\x0A`.
+private func shown(_ path: String) -> String {
+  func isControl(_ byte: UInt8) -> Bool { byte < 0x20 || byte == 0x7F }
+  guard path.utf8.contains(where: isControl) else { return path }
+  return path.unicodeScalars.map { scalar in
+    guard let byte = UInt8(exactly: scalar.value), isControl(byte) else { return String(scalar) }
+    return "\\x" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+  }.joined()
 }

@@ -49,7 +49,7 @@ struct SecurityTests {
     let reason = name.isEmpty ? "the path is empty" : "the path has a byte of 0"
     let refused = StoreError.unusableDestination(path: path, reason: reason)
     let noStore = StoreError.notAStore(path: path, reason: reason)
-    #expect("\(refused)" == "\(path.debugDescription): not usable: \(reason)")
+    #expect("\(refused)" == path.replacing("\0", with: "\\x00") + ": not usable: \(reason)")
     #expect(!"\(noStore)".utf8.contains(0))
     let store = try Store(readingAt: directory.store)
     #expect(throws: refused) { try Store(path: path) }
