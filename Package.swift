@@ -113,7 +113,8 @@ let package = Package(
     // The samples of the README and of the articles, run.
     .testTarget(name: "DocumentationTests", dependencies: ["Cairn"], swiftSettings: settings),
     .testTarget(
-      name: "CairnToolTests", dependencies: ["CairnTool", "CommandText", "Cairn"],
+      name: "CairnToolTests",
+      dependencies: ["CairnTool", "CommandText", "Cairn", "FuzzSupport"],
       swiftSettings: settings),
   ]
 )

@@ -1,5 +1,6 @@
 import Cairn
 import FoundationEssentials
+import FuzzSupport
 import Testing
 
 @Suite("trim")
@@ -27,6 +28,25 @@ struct TrimCommandTests {
     let outcome = try cairn("trim", store, "--count", "2", "--json")
     #expect(try report(outcome) == Report(removed: 1, removedBytes: 32, damaged: 0))
     #expect(try cairn("keys", store).lines == ["a", "b"])
+  }
+
+  @Test(.enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))
+  func `where the disk is nearly full, what is advised says so`() throws {
+    let disk = try TinyDisk(byteCount: 30 << 20)
+    let full = disk.path + "/store"
+    let value = [UInt8](repeating: 1, count: 1_500_000)
+    for number in 0..<10 { try cairn("put", full, "key\(number)", input: value) }
+    #expect(
+      try cairn("trim", full, "--count", "3").text
+        .hasSuffix(
+          "; the disk is nearly full: cairn help compact says how the space comes back then\n"))
+    #expect(
+      try cairn("stats", full).text
+        .hasSuffix(" The disk is nearly full: cairn help compact says what it can do then.\n"))
+    for number in 0..<3 { try cairn("put", store, "large\(number)", input: value) }
+    #expect(
+      try cairn("trim", store, "--count", "1").text.hasSuffix(
+        "; cairn compact gives the space back\n"))
   }
 
   @Test func `to a size`() throws {
