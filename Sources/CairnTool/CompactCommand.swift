@@ -13,7 +13,8 @@ enum CompactCommand {
     // Before the opening and after the close, as stats counts it.
     let before = DiskUsage(location).byteCount
     let report = try location.write(configuration) { store in try compact(store, on: console) }
-    let after = DiskUsage(location).byteCount
+    let usage = DiskUsage(location)
+    let after = usage.byteCount
     if invocation.has(.json) {
       try console.print(
         JSON.object([
@@ -26,7 +27,7 @@ enum CompactCommand {
           ("unreadableSegments", .integer(report.unreadableSegmentCount)),
         ]).text)
     } else {
-      try console.print(summary(report, before, after))
+      try console.print(summary(report, before, after, isDiskNearlyFull: usage.isDiskNearlyFull))
     }
     if report.unreadableSegmentCount > 0 {
       console.report(
@@ -38,7 +39,7 @@ enum CompactCommand {
   }
 
   private static func summary(
-    _ report: CompactionReport, _ before: Int, _ after: Int
+    _ report: CompactionReport, _ before: Int, _ after: Int, isDiskNearlyFull: Bool
   ) -> String {
     let sizes =
       "\(DisplayText.exactSize(before)) on disk became \(DisplayText.exactSize(after)): "
@@ -46,7 +47,9 @@ enum CompactCommand {
       "\(DisplayText.count(report.removedSegmentCount, "segment")) removed, "
       + "\(DisplayText.count(report.writtenSegmentCount)) written"
     return report.removedSegmentCount == 0
-      ? "nothing to give back: no segment has dead records" : sizes + segments
+      ? report.unreadableSegmentCount > 0 || isDiskNearlyFull
+        ? "nothing was given back" : "nothing to give back: no segment has dead records"
+      : sizes + segments
   }
 
   /// Compacts on another thread, and watches from this one how much is dead yet.

@@ -82,9 +82,11 @@ extension Engine {
     state.unreadable = []
     state.isByHand = true
     defer { state.isByHand = false }
+    var isActiveLeft = true
     do throws(StoreError) { try leaveActiveSegment { $0.deadByteCount > 0 } } catch {
-      // On a full disk it stays, and others may go.
+      // On a full disk it stays at first, and others may go.
       guard case .noSpace = error else { throw error }
+      isActiveLeft = false
     }
     var isSealed = true
     do throws(StoreError) { try sealRolledSegments() } catch {
@@ -96,6 +98,13 @@ extension Engine {
     while true {
       do throws(StoreError) {
         try compactInRounds(&state, &report)
+        if !isActiveLeft {
+          isActiveLeft = true
+          // It is left with what the reserve lends, if that gives something back.
+          let gained = try compactInLittleRoom(goal: .max, highestCost: .max, &state, &report)
+          gainedInAll += max(0, gained)
+          if gained >= 4096 { continue }
+        }
         if isSealed { break }
         isSealed = true
         try sealRolledSegments()

@@ -21,6 +21,26 @@ struct FullDiskTrimTests {
   }
 
   @Test(
+    "A compaction on a disk without a free byte gives back what is dead in the segment that is written to",
+    .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"),
+    arguments: [0, 50])
+  func compactionOfActive(count: Int) throws {
+    let disk = try TinyDisk(byteCount: 16 << 20)
+    let store = try Store(path: disk.path + "/store")
+    let value = [UInt8](repeating: 1, count: 50_000)
+    for number in 0..<150 {
+      try store.setValue(value, forKey: "key\(number)", durability: .process)
+    }
+    try disk.fill()
+    try store.trim(toCount: count)
+    let before = try store.statistics().allocatedByteCount
+    try store.compact()
+    #expect(try store.statistics().allocatedByteCount < before / 2)
+    #expect(try store.count() == count)
+    try store.close()
+  }
+
+  @Test(
     "A store that has filled the disk is trimmed back to half, and takes new values again",
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"),
     arguments: [1 << 20, 4 << 20, 64 << 20], [400, 1000, 10_000])
