@@ -255,8 +255,8 @@ enum Help {
 
     A file with dead records that is damaged stays as it is; the exit status is then 3.
 
-    On a full disk it makes do with the file RESERVE. A live value that is larger than half of that
-    keeps its file from being given back then: trim until none of that size is left in it, make room
+    On a full disk it makes do with the file RESERVE. Live values that are large beside that may
+    keep their file from being given back then: trim until none of them is left in it, make room
     elsewhere, or put what cairn salvage copies to another disk in the place of the store.
 
       $ cairn compact photos.cairn

@@ -9,7 +9,7 @@ public indirect enum StoreError: Error, Sendable, Hashable {
   case locked(path: String, inThisProcess: Bool = false)
   /// The directory holds something that is not a store, or only part of one.
   case notAStore(path: String, reason: String)
-  /// A file or directory is not safe to use: a link, a device, another user's.
+  /// A file or directory is not safe to use: a link, a device, another user's; or a directory is in a file's place.
   case unsafeFile(path: String, reason: String)
   /// The file was written by a version of the format that this version does not read.
   case unsupportedVersion(file: String, major: Int)
