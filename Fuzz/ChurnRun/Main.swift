@@ -10,6 +10,7 @@ enum ChurnRun {
     do {
       let options = try ChurnOptions(Array(CommandLine.arguments.dropFirst()))
       if options.isWorker {
+        options.descriptorLimit.map(limitDescriptors)
         var worker = try Worker(options)
         try worker.run()
       } else {
@@ -19,6 +20,12 @@ enum ChurnRun {
       print("ChurnRun: FAILED: \(error)")
       exit(1)
     }
+  }
+
+  private static func limitDescriptors(to count: UInt) {
+    var limit = rlimit(rlim_cur: count, rlim_max: count)
+    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    if unsafe setrlimit(resource, &limit) != 0 { unsafe perror("setrlimit") }
   }
 
   /// Starts one process after the other on the same store; all but the last are killed.
@@ -73,7 +80,12 @@ struct ChurnOptions {
   /// Bytes of values to be written in all.
   var byteCount = 400 << 20
   var killCount = 20
+  /// How long a life lasts at most, but for a fifth of a second.
   var secondsBetweenKills = 2.0
+  /// How much longer than the disk's each sync takes.
+  var syncDelay = Duration.zero
+  /// How many descriptors each process may have, or `nil`.
+  var descriptorLimit: UInt?
   var segmentByteLimit = 4 << 20
   var isWorker = false
 
@@ -100,6 +112,9 @@ struct ChurnOptions {
         countLimit = limit > 0 ? limit : nil
       case "--mebibytes": byteCount = try number(after: word) << 20
       case "--kills": killCount = try number(after: word)
+      case "--life": secondsBetweenKills = try number(after: word)
+      case "--sync": syncDelay = .milliseconds(try number(after: word) as Int)
+      case "--descriptors": descriptorLimit = try number(after: word)
       case "--dir":
         guard let path = words.popFirst() else { throw FuzzFailure("--dir needs a path") }
         directory = path
@@ -108,10 +123,13 @@ struct ChurnOptions {
           """
           what is \(word)?
           ChurnRun [--seed S] [--keys N] [--limit N, 0: none] [--mebibytes N] [--kills N] [--dir DIR]
+            [--life SECONDS] [--sync MILLISECONDS] [--descriptors N]
           """)
       }
     }
-    guard keyCount > 1, byteCount > 0, killCount >= 0, countLimit ?? 100 >= 100 else {
+    guard keyCount > 1, byteCount > 0, killCount >= 0, countLimit ?? 100 >= 100,
+      secondsBetweenKills >= 0, syncDelay >= .zero, descriptorLimit ?? 64 >= 16
+    else {
       throw FuzzFailure("there is nothing to run with these numbers")
     }
     if directory.isEmpty {
@@ -124,6 +142,7 @@ struct ChurnOptions {
     [
       "--seed", "\(seed)", "--keys", "\(keyCount)", "--limit", "\(countLimit ?? 0)",
       "--mebibytes", "\(byteCount >> 20)", "--kills", "\(killCount)", "--dir", directory,
-    ]
+      "--sync", "\(Int(syncDelay / .milliseconds(1)))",
+    ] + (descriptorLimit.map { ["--descriptors", "\($0)"] } ?? [])
   }
 }

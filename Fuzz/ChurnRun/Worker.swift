@@ -29,7 +29,7 @@ struct Worker {
     configuration.segmentByteLimit = options.segmentByteLimit
     configuration.countLimit = options.countLimit
     configuration.maintenanceInterval = .milliseconds(200)
-    let store = try Store(path: storePath, configuration: configuration)
+    let store = try open(configuration)
     let began = progress.begun
     var next = acknowledged
     if began > acknowledged {
@@ -135,11 +135,19 @@ struct Worker {
         "anonymous memory grows")
     }
     try store.close()
-    let reopened = try Store(path: storePath, configuration: StoreConfiguration())
+    let reopened = try open(StoreConfiguration())
     try model.checkAll(reopened)
     try reopened.close()
     let report = try Store.verify(path: storePath)
     try require(report.errors.isEmpty, "verify: \(report.errors)")
+  }
+
+  private func open(_ configuration: StoreConfiguration) throws -> Store {
+    var environment = Environment.system()
+    environment.fileSystem = DelayedSyncFileSystem(
+      environment.fileSystem, delay: options.syncDelay)
+    return try Store(
+      path: storePath, configuration: configuration, environment: environment, readOnly: false)
   }
 
   private func rounded(_ ratio: Double) -> Double { (ratio * 100).rounded() / 100 }

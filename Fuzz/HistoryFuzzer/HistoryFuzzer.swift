@@ -46,7 +46,9 @@ enum ThreadRun {
     let (threadCount, keyCount) = (2 + random.below(3), 1 + random.below(3))
     var check = HistoryCheck(keyCount: keyCount)
     let clock = ManualClock()
-    var configuration = StoreSubject.configuration
+    let hasLargeBatches = random.once(in: 2)
+    var configuration =
+      hasLargeBatches ? StoreSubject.configurationOfLargeBatches : StoreSubject.configuration
     configuration.clock = clock
     var store = try Store(path: directory.store, configuration: configuration)
     for round in 0..<UInt64(1 + random.below(4)) {
@@ -55,7 +57,9 @@ enum ThreadRun {
         callCount: 100 / threadCount / keyCount, firstValue: round << 32, clockStands: true)
       let log = try HistoryLog(
         path: nil, threadCount: threadCount, capacity: HistoryLog.usualCapacity)
-      try HistoryWorker(StoreSubject(store), plan, log).run()
+      try HistoryWorker(
+        StoreSubject(store, hasLargeBatches: hasLargeBatches), plan, log
+      ).run()
       if random.once(in: 2) {
         try store.close()
         store = try Store(path: directory.store, configuration: configuration)

@@ -61,11 +61,17 @@ enum KillRun {
     do {
       let log = try HistoryLog(
         path: logPath, threadCount: threadCount, capacity: HistoryLog.usualCapacity)
-      let store = try Store(path: path, configuration: StoreSubject.configuration)
+      let hasLargeBatches = (UInt64(seed) ?? 0).isMultiple(of: 2)
+      let store = try Store(
+        path: path,
+        configuration: hasLargeBatches
+          ? StoreSubject.configurationOfLargeBatches : StoreSubject.configuration)
       let plan = HistoryPlan(
         seed: UInt64(seed) ?? 0, threadCount: threadCount, keyCount: keyCount, callCount: 40,
         firstValue: (UInt64(round) ?? 0) << 32, clockStands: false)
-      try HistoryWorker(StoreSubject(store), plan, log).run()
+      try HistoryWorker(
+        StoreSubject(store, hasLargeBatches: hasLargeBatches), plan, log
+      ).run()
       // Until it is killed.
       while true { sleep(1) }
     } catch {

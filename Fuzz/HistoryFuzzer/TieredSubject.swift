@@ -29,6 +29,7 @@ struct TieredSubject: HistorySubject {
 
   // A batch is one on disk alone.
   var unityOfChanges: HistoryCall.Unity { .apart }
+  var unityOfRemovalOfAll: HistoryCall.Unity { .apart }
   func unityOfReads(choice: Int) -> HistoryCall.Unity { .apart }
 
   func set(

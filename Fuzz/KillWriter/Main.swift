@@ -30,6 +30,9 @@ enum KillWriter {
       case "descriptor-limit":
         try Situations.descriptorLimit(
           path: path, timersRun: numbers.first == 1)
+      case "many-segments":
+        try Situations.manySegments(
+          path: path, count: Int(numbers[0]), byCalls: numbers[1] == 1)
       case "fill": try Situations.fill(path: path)
       case "golden-interrupted":
         let name = arguments.dropFirst(3).first ?? ""

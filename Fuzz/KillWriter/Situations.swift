@@ -237,13 +237,26 @@ enum Situations {
   static func threadLimit(path: String) throws {
     var configuration = configuration()
     configuration.maintenanceInterval = .milliseconds(1)
+    // Nothing is made ready in the background when it is opened, for which there would be a thread.
+    configuration.durability = .durable
     // The queue that a store has for it; and no other thread, whose stack could be used again.
     let environment = Environment(
       fileSystem: SystemFileSystem(), background: IdleQueue(),
       maintenance: Environment.system().maintenance)
+    let first = try Store(
+      path: path, configuration: configuration,
+      environment: Environment(fileSystem: SystemFileSystem(), background: IdleQueue()),
+      readOnly: false)
+    try first.setValue("before", forKey: "before")
+    try first.close()
     let store = try Store(
       path: path, configuration: configuration, environment: environment, readOnly: false)
-    try store.setValue("before", forKey: "before")
+    require(try store.value(forKey: "before") != nil, "a value is lost")
+    // Memory that goes back to the heap, and something above it, so that it stays there.
+    var memory = (0..<64).map { _ in [UInt8](repeating: 1, count: 32 << 10) }
+    let above = [UInt8](repeating: 1, count: 100)
+    memory = []
+    defer { withExtendedLifetime((memory, above)) {} }
     var limit = rlimit()
     let resource = __rlimit_resource_t(RLIMIT_AS.rawValue)
     require(unsafe getrlimit(resource, &limit) == 0, "getrlimit")
@@ -346,5 +359,63 @@ enum Situations {
       !timersRun || target(of: $0) != "anon_inode:[timerfd]"
     }
     require(left.isEmpty, "left open: \(left.map(target))")
+  }
+
+  /// Does everything with a store of many segments where the process may have 64 descriptors.
+  static func manySegments(path: String, count segmentCount: Int, byCalls: Bool) throws {
+    // What was inherited would count.
+    for descriptor in Int32(3)..<1024 { close(descriptor) }
+    var limit = rlimit()
+    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    require(unsafe getrlimit(resource, &limit) == 0, "getrlimit")
+    limit.rlim_cur = 64
+    require(unsafe setrlimit(resource, &limit) == 0, "setrlimit")
+    var configuration = configuration()
+    configuration.access = byCalls ? .systemCalls : .mapped
+    // What goes wrong in the background is only told.
+    configuration.log = { fail("\($0)") }
+    let count = 2 * segmentCount
+    func value(_ number: Int) -> [UInt8] { [UInt8](repeating: UInt8(number & 255), count: 30_000) }
+    var store = try Store(path: path, configuration: configuration)
+    for number in 0..<count { try store.setValue(value(number), forKey: "key \(number)") }
+    require(try store.statistics().segments.count >= segmentCount, "too few segments")
+    for number in 0..<count {
+      require(try store.value(forKey: "key \(number)") == value(number), "a value is lost")
+    }
+    try store.close()
+    store = try Store(path: path, configuration: configuration)
+    try require(try store.count() == count, "\(try store.count()) keys after a reopening")
+    let snapshot = try store.snapshot()
+    try snapshot.backup(to: path + ".backup")
+    // By calls, the files that a snapshot shows stay open when they lose their names.
+    if byCalls { snapshot.close() }
+    for number in 0..<count where number % 5 != 0 {
+      require(try store.removeValue(forKey: "key \(number)"), "a removal has failed")
+    }
+    if !byCalls {
+      try store.compact()
+      for number in stride(from: 0, to: count, by: 7) {
+        let found = try snapshot.value(forKey: "key \(number)")
+        require(found == value(number), "the snapshot changes")
+      }
+    }
+    snapshot.close()
+    try store.compact()
+    require(try store.statistics().segments.count < segmentCount / 2, "nothing was compacted")
+    for number in stride(from: 0, to: count, by: 5) {
+      require(try store.value(forKey: "key \(number)") == value(number), "a value is lost")
+    }
+    try store.close()
+    for path in [path, path + ".backup"] {
+      let report = try Store.verify(path: path)
+      require(report.errors.isEmpty, "\(report.errors)")
+    }
+    store = try Store(readingAt: path + ".backup", configuration: configuration)
+    try require(try store.count() == count, "\(try store.count()) keys in the backup")
+    try store.close()
+    store = try Store(path: path, configuration: configuration)
+    try require(try store.count() == count / 5, "\(try store.count()) keys in the end")
+    try store.removeAll()
+    try store.close()
   }
 }

@@ -10,6 +10,8 @@ int cairn_fallocate(int descriptor, int64_t offset, int64_t count) {
   return fallocate(descriptor, 0, offset, count);
 }
 
+int cairn_probe_fallocate(int descriptor) { return fallocate(descriptor, FALLOC_FL_KEEP_SIZE, 0, 1); }
+
 int64_t cairn_filesystem_magic(int descriptor) {
   struct statfs status;
   if (fstatfs(descriptor, &status) != 0) return -1;
@@ -22,4 +24,10 @@ int64_t cairn_copy_range(int source, int target, int64_t offset, size_t count) {
 
 int cairn_exchange(int directory, const char *name, const char *other) {
   return (int)syscall(SYS_renameat2, directory, name, directory, other, 2u);
+}
+
+int cairn_lock_bytes(int descriptor, int kind) {
+  // All of a file whatever its length; the owner must be 0.
+  struct flock lock = {.l_type = (short)kind, .l_whence = SEEK_SET};
+  return fcntl(descriptor, F_OFD_SETLK, &lock);
 }

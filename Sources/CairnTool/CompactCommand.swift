@@ -8,6 +8,7 @@ enum CompactCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
     var configuration = StoreConfiguration()
+    configuration.maintenanceInterval = nil
     configuration.createsStore = false
     SystemCalls.watchInterruptions()
     // Before the opening and after the close, as stats counts it.

@@ -13,6 +13,7 @@ enum Help {
       keys STORE                  list the keys
       stats STORE                 show the state of the store, and what to do about it
       verify STORE                check every byte of every file
+      scrub STORE                 check every live value, as slowly as you like
       salvage STORE DESTINATION   copy what is sound in a damaged store into a new one
       trim STORE                  remove keys by count, size, age or expiry
       compact STORE               give back the space of what was removed or replaced
@@ -28,7 +29,7 @@ enum Help {
       $ cairn stats notes.cairn
 
     STORE is a directory; put and import make it if it is not there. get, info, keys, stats,
-    verify, salvage, backup and export write nothing to it. Options may stand anywhere; -- ends them.
+    verify, scrub, salvage, backup and export write nothing to it. Options may stand anywhere; -- ends them.
     --json has every report as JSON, for programs. What takes long says on a terminal how far it
     is. cairn --version tells the version.
 
@@ -61,6 +62,7 @@ enum Help {
     case .keys: keysText
     case .stats: statsText
     case .verify: verifyText
+    case .scrub: scrubText
     case .salvage: salvageText
     case .trim: trimText
     case .compact: compactText
@@ -178,8 +180,8 @@ enum Help {
   private static let verifyText = """
     usage: cairn verify STORE [--json]
 
-    Reads every byte of every file of the store and checks it. The exit status is 3 if
-    something is damaged; each place is named by file and offset, and by the key where a value is
+    Reads every byte of every file of the store, checks it, and compares the checkpoint with the
+    records. The exit status is 3 if something is damaged; each place is named by file and offset, and by the key where a value is
     damaged, the first 20 of them.
 
       --json   one object with "records", "bytes", "tornBytes" and "errors", each of these, and
@@ -187,6 +189,25 @@ enum Help {
                (null where it is not known, "keyBase64" where it is not UTF-8)
 
       $ cairn verify photos.cairn
+    """
+
+  private static let scrubText = """
+    usage: cairn scrub STORE [--rate SIZE] [--json]
+
+    Reads the log once and checks every record and every value that a read would find. Unlike
+    cairn verify, it leaves out what was replaced or removed, and it can be slow, so that others
+    get on with the disk. The exit status is 3 if something is damaged; each place is named by
+    file and offset, and by its keys as far as they can be told, the first 20 of them.
+
+    A program that has the store open scrubs by itself if its configuration says so.
+
+      --rate SIZE   so many bytes a second, on average: a number of bytes, or 500K, 10M
+      --json        one object with "records", "bytes" and "damage"; each place of damage with
+                    "file", "offset", "cause", a name such as badValue, "keyCount", which is how
+                    many keys it costs, and "keys", objects with "key" (or "keyBase64", where it
+                    is not UTF-8)
+
+      $ cairn scrub photos.cairn --rate 10M
     """
 
   private static let salvageText = """
@@ -202,8 +223,10 @@ enum Help {
     an older value may be back, and the command warns of it. When the command returns, the copy
     survives power loss. Ctrl-C removes it.
 
-    The exit status is 0 if everything was copied, and 3 if something was lost or the manifest
-    could not be used; the copy is then complete but for that.
+    The exit status is 0 if everything was copied. It is 3 if something was lost, the manifest
+    could not be used or does not know a segment, or the log ends with torn bytes: those are
+    most often of a write that a crash cut short, but damage to the last write looks the same.
+    The copy is then complete but for that.
 
       --json   one object with "entries", "bytes", "lostKeys", "lostBytes", "lostPlaces",
                "tornBytes", "manifest" (used, missing or damaged), "complete", "losses", each of

@@ -19,6 +19,7 @@ enum ImportCommand {
       throw CommandFailure(error, path: path)
     }
     var configuration = StoreConfiguration()
+    configuration.maintenanceInterval = nil
     // Closing syncs: until then, a power loss may take what a second import would bring back.
     configuration.durability = .process
     // From here on there is a store to be closed.

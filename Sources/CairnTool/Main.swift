@@ -49,6 +49,7 @@ enum Main {
     case .keys: try KeysCommand.run(invocation, on: console)
     case .stats: try StatsCommand.run(invocation, on: console)
     case .verify: try VerifyCommand.run(invocation, on: console)
+    case .scrub: try ScrubCommand.run(invocation, on: console)
     case .salvage: try SalvageCommand.run(invocation, on: console)
     case .trim: try TrimCommand.run(invocation, on: console)
     case .compact: try CompactCommand.run(invocation, on: console)

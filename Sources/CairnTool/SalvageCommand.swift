@@ -52,6 +52,11 @@ enum SalvageCommand {
 
   private static func missing(_ report: SalvageReport) -> String {
     guard !report.isComplete else { return "nothing was lost" }
+    if report.lossCount == 0, report.lostKeyCount == 0, report.manifest == .used {
+      return report.tornByteCount > 0
+        ? "nothing that is known of was lost, but the last write may have been"
+        : "nothing that the manifest knows of was lost"
+    }
     let bytes = DisplayText.count(report.lostByteCount, "byte")
     let places = DisplayText.count(report.lossCount, "place")
     var text =

@@ -63,6 +63,7 @@ enum StatsCommand {
             .array(recovery.quarantinedFiles.map { JSON.string($0) })
           ),
           ("clockWentBack", .bool(recovery.clockWentBack)),
+          ("clockLagSeconds", .integer(Int(recovery.clockLag.components.seconds))),
         ])
       ),
     ])

@@ -125,6 +125,12 @@ struct StatsPage {
     }
     if recovery.clockWentBack {
       lines.append("The clock stands more than a day before the last time in the store: set it.")
+    } else if recovery.clockLag > .zero {
+      let seconds = DisplayText.count(
+        Int(recovery.clockLag.components.seconds), "second", "seconds")
+      lines.append(
+        "The clock stands \(seconds) before the last time in the store, by which lifetimes go: set it."
+      )
     }
     return lines
   }

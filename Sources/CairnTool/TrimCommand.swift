@@ -22,6 +22,7 @@ enum TrimCommand {
     }
     let trim = try removal(goal, invocation)
     var configuration = StoreConfiguration()
+    configuration.maintenanceInterval = nil
     configuration.createsStore = false
     // One sync, by closing, serves all removals.
     configuration.durability = .process

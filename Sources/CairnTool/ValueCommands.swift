@@ -75,6 +75,7 @@ enum ValueCommands {
     let location = try invocation.store(at: 0)
     let keys = try (1..<invocation.operands.count).map { try invocation.key(at: $0) }
     var configuration = StoreConfiguration()
+    configuration.maintenanceInterval = nil
     configuration.createsStore = false
     try location.write(configuration) { store in
       var removed: Set<[UInt8]> = []

@@ -11,8 +11,8 @@ hexadecimal), sequence, written, expiry, idleLimit, cost. A value that is damage
 --now, entries that have expired at that time (ms) are left out. --boot says whether the machine is
 the one, since the same start, on which the store was last written; the default is to find out.
 
-Exits with 0; 3 where something is corrupt or damaged (file and offset on stderr); 4 where the
-store is open elsewhere.
+Exits with 0; 1 where there is no store, or no LOCK in it; 3 where something is corrupt or damaged (file
+and offset on stderr); 4 where the store is open elsewhere.
 """
 
 import argparse
@@ -25,6 +25,7 @@ import sys
 from collections import namedtuple
 
 HIGHEST_NUMBER = 1 << 62
+HIGHEST_INTEGER = (1 << 63) - 1  # what higher costs and idle limits count as
 HEADER_SIZE = 72
 PUT, TOMBSTONE, ROLL, EXTENSION = 1, 2, 3, 4
 EXPIRY, IDLE_LIMIT, COST, METADATA, BATCH, SYNC_MARK = (1 << bit for bit in range(6))
@@ -79,9 +80,9 @@ class Manifest:
         require(not intact or major == 1, 8, f"major version {major} is not supported")
         require(size == len(data), 12, "size")
         require(intact, 0, "checksum")
-        (self.uuid, self.generation, self.next_id, _, self.floor, last_sequence, _, self.time,
-         self.boot, state, opens, sealeds, pendings, retireds, _) = struct.unpack_from(
-             "<16sQQ16sQQQq16s6I", data, 16)
+        (self.uuid, self.generation, self.next_id, self.secret, self.floor, last_sequence,
+         self.checkpoint_id, self.time, self.boot, state, opens, sealeds, pendings, retireds,
+         self.checkpoint_checksum) = struct.unpack_from("<16sQQ16sQQQq16s6I", data, 16)
         self.clean = state & 1 == 1
         require(len(data) == 140 + 24 * opens + 48 * sealeds + 8 * (pendings + retireds), 116,
                 "counts")
@@ -95,6 +96,9 @@ class Manifest:
         numbers = [self.next_id, self.floor, last_sequence]
         numbers += [number for entry in listed for number in entry[3:]]
         require(max(numbers) <= HIGHEST_NUMBER, 40, "number too high")
+        self.highest = max(numbers[1:])
+        ids = struct.iter_unpack("<Q", data[start + 48 * sealeds:-4])
+        self.removable = {id for id, in ids}
         require(all(HEADER_SIZE <= entry.length <= 1 << 40 or
                     entry in self.open and not self.clean and entry.length == 0
                     for entry in listed), 136, "length")
@@ -103,12 +107,13 @@ class Manifest:
 # Sections 5 and 6: segments and records.
 
 Record = namedtuple("Record", "segment offset end kind flags sequence written expiry idle cost "
-                    "index count mark key metadata value value_end sound")
+                    "index count mark key metadata value value_end sound extended", defaults=(None,))
 
 
 class Segment:
     def __init__(self, path, entry, uuid):
         self.entry = entry
+        self.flaw = None  # why it is taken for one without records
         self.name = "seg-%016x" % entry.id
         try:
             with open(os.path.join(path, self.name), "rb") as file:
@@ -132,6 +137,20 @@ class Segment:
         if self.data[68:72] != bytes(4):
             raise Corrupt(self.name, 68, "reserved bytes")
         self.seed = crc32c(struct.pack("<QQ", salt, own_id))
+
+    @classmethod
+    def without_header(cls, path, entry, flaw):
+        """Section 10: an open segment that has no file or no sound header."""
+        segment = cls.__new__(cls)
+        segment.entry, segment.flaw = entry, flaw
+        segment.name = "seg-%016x" % entry.id
+        segment.base_sequence = segment.base_time = 0
+        segment.seed = crc32c(struct.pack("<QQ", entry.salt, entry.id))
+        segment.data = memoryview(b"")
+        if os.path.exists(os.path.join(path, segment.name)):
+            with open(os.path.join(path, segment.name), "rb") as file:
+                segment.data = memoryview(file.read())
+        return segment
 
     def record(self, offset, end):
         """The valid record at an offset, or None; `sound` says whether its value is."""
@@ -187,16 +206,18 @@ class Segment:
 class BatchProgress:
     """Section 7: whether records follow one another as those of batches must."""
 
-    expected = None  # index and count of the next record, inside a batch
+    expected = None  # index, count and sequence number of the next record, inside a batch
 
     def accepts(self, record):
-        place = (record.index, record.count) if record.flags & BATCH else None
+        in_batch = record.flags & BATCH
+        place = (record.index, record.count, record.sequence) if in_batch else None
         if self.expected is None and place and record.index == 0:
             self.expected = place
         if self.expected != place:
             return False
         if place:
-            self.expected = None if place[0] + 1 == place[1] else (place[0] + 1, place[1])
+            index, count, sequence = place
+            self.expected = None if index + 1 == count else (index + 1, count, sequence + 1)
         return True
 
 
@@ -229,13 +250,36 @@ def sound_records(segment, end):
 # Section 10: where the log of a store ends that is not clean.
 
 
+def open_segment(path, entry, uuid, same_boot):
+    """An open segment, which has no records if its header never got to the disk."""
+    try:
+        return Segment(path, entry, uuid)
+    except Corrupt as flaw:
+        segment = Segment.without_header(path, entry, flaw)
+        if len(segment.data) > 1 << 40:
+            raise
+        is_unwritten = len(segment.data) < HEADER_SIZE or not any(segment.data[:HEADER_SIZE])
+        if entry.length or same_boot and not is_unwritten:
+            raise
+        tail = Tail(segment, 0, 0)
+        if tail.mark or same_boot and not (tail.is_empty and not tail.has_later):
+            raise
+        segment.data = memoryview(b"")
+        return segment
+
+
 class Tail:
     """Steps 1 and 2, for one segment."""
 
-    def __init__(self, segment, highest):
+    def __init__(self, segment, highest, covered):
         self.segment = segment
         self.highest = highest  # the highest sequence number in the log so far, 0 if none is known
-        self.mark = segment.entry.length
+        self.seen = 0  # the highest in any record, discarded ones included
+        length = max(segment.entry.length, covered)
+        if length > len(segment.data):
+            raise Corrupt(segment.name, len(segment.data), "the file is shorter than its length")
+        # A length of the header alone says nothing.
+        self.mark = length if length > HEADER_SIZE else 0
         self.rolled = self.has_later = False
         self.hole = HEADER_SIZE
         self.last_unit = None
@@ -243,6 +287,8 @@ class Tail:
         self.scan()
         if not self.rolled:
             self.search()
+        elif self.hole < length:
+            raise Corrupt(segment.name, self.hole, "the roll is before the recorded length")
         self.is_empty = self.last_unit is None and not self.rolled
 
     def scan(self):
@@ -251,6 +297,7 @@ class Tail:
         while (record := self.segment.record(offset, size)) and progress.accepts(record):
             self.mark = max(self.mark, record.mark)
             highest.append(record.sequence - (record.kind == ROLL))
+            self.seen = max(self.seen, highest[-1])
             offset = record.end
             if record.kind == ROLL:
                 self.rolled = True
@@ -275,6 +322,7 @@ class Tail:
                 offset += 8
                 continue
             self.mark = max(self.mark, record.mark)
+            self.seen = max(self.seen, record.sequence - (record.kind == ROLL))
             of_batch = (record.sequence - record.index, record.count)
             if record.flags & BATCH and (record.index or offset == self.hole) and (
                     self.highest == 0 or of_batch[0] == self.highest + 1) and (
@@ -285,19 +333,23 @@ class Tail:
             offset = record.end
 
 
-def ends_of_log(segments, same_boot):
-    """Steps 3 and 4: where each open segment ends, and the number of bytes that are discarded."""
+def ends_of_log(segments, same_boot, covered):
+    """Steps 3 and 4: where each open segment ends, and the highest sequence number in any record."""
     tails = []
     for segment in segments:
-        tails.append(Tail(segment, tails[-1].highest if tails else 0))
+        highest = tails[-1].highest if tails else 0
+        tails.append(Tail(segment, highest, covered.get(segment.entry.id, 0)))
+    seen = max((tail.seen for tail in tails), default=0)
     frontier = max(((place, tail.mark) for place, tail in enumerate(tails) if tail.mark),
                    default=(0, 0))
 
     def cut(place, offset):
         ends = [tail.hole for tail in tails[:place]] + [offset]
-        return ends + [HEADER_SIZE] * (len(tails) - len(ends))
+        return ends + [HEADER_SIZE] * (len(tails) - len(ends)), seen
 
     for place, tail in enumerate(tails):
+        if same_boot and place and tails[place - 1].rolled and tail.segment.flaw:
+            raise tail.segment.flaw
         is_followed = tail.has_later or any(
             not later.is_empty or later.has_later for later in tails[place + 1:])
         for record, unit in tail.unsound:
@@ -307,9 +359,9 @@ def ends_of_log(segments, same_boot):
         if tail.rolled:
             continue
         if (place, tail.hole) < frontier or same_boot and is_followed:
-            raise Corrupt(tail.segment.name, tail.hole, "records are lost")
+            raise tail.segment.flaw or Corrupt(tail.segment.name, tail.hole, "records are lost")
         return cut(place, tail.hole)
-    return [tail.hole for tail in tails]
+    return [tail.hole for tail in tails], seen
 
 
 def is_same_boot(manifest):
@@ -320,14 +372,246 @@ def is_same_boot(manifest):
         return False
 
 
+# Section 14: the checkpoint. All of the log is read, so it is needed for its ends only; the rest is compared.
+
+Covered = namedtuple("Covered", "id salt end granule granules live puts live_puts tombstones "
+                     "tombstone_bytes newest_tombstone extensions live_extensions lowest highest "
+                     "expiry idle")
+CAN_EXPIRE, EXTENDED = 1, 4
+NEVER_EXTENDED = -1 << 63
+
+
+def siphash(secret, data):
+    """SipHash-1-3: one round for each word, three at the end."""
+    mask = (1 << 64) - 1
+
+    def rotated(value, by):
+        return (value << by | value >> 64 - by) & mask
+
+    def rounds(count, a, b, c, d):
+        for _ in range(count):
+            a = a + b & mask
+            b = rotated(b, 13) ^ a
+            a = rotated(a, 32)
+            c = c + d & mask
+            d = rotated(d, 16) ^ c
+            a = a + d & mask
+            d = rotated(d, 21) ^ a
+            c = c + b & mask
+            b = rotated(b, 17) ^ c
+            c = rotated(c, 32)
+        return a, b, c, d
+
+    first, second = struct.unpack("<QQ", secret)
+    state = (first ^ 0x736F6D6570736575, second ^ 0x646F72616E646F6D,
+             first ^ 0x6C7967656E657261, second ^ 0x7465646279746573)
+    padded = data + bytes(7 - len(data) % 8) + bytes([len(data) & 0xFF])
+    for word, in struct.iter_unpack("<Q", padded):
+        a, b, c, d = state
+        a, b, c, d = rounds(1, a, b, c, d ^ word)
+        state = a ^ word, b, c, d
+    a, b, c, d = state
+    a, b, c, d = rounds(3, a, b, c ^ 0xFF, d)
+    return a ^ b ^ c ^ d
+
+
+class Checkpoint:
+    """The header, and what it says of the segments."""
+
+    def __init__(self, path, manifest):
+        self.name = "ckpt-%016x" % manifest.checkpoint_id
+        try:
+            with open(os.path.join(path, self.name), "rb") as file:
+                self.data = data = file.read()
+        except FileNotFoundError:
+            raise Corrupt(self.name, 0, "the file is missing")
+        self.require(len(data) >= 80 and data[:8] == b"\x8bCRNC\r\n\x1a", 0, "magic or size")
+        major, _, size = struct.unpack_from("<HHI", data, 8)
+        self.require(80 <= size <= min(len(data), 64 << 20), 12, "size")
+        checksum, = struct.unpack_from("<I", data, size - 4)
+        self.require(crc32c(data[:size - 4]) == checksum == manifest.checkpoint_checksum, size - 4,
+                     "checksum")
+        self.is_known = major == 1  # another version is left aside
+        self.segments, self.shards = [], []
+        if not self.is_known:
+            return
+        (uuid, own_id, floor, self.last, self.tick, count, samples,
+         segments) = struct.unpack_from("<16s5Q2I", data, 16)
+        self.require(size == 80 + 16 * samples + 128 * segments + 24 * 256 + 8, 12, "size")
+        self.require((uuid, own_id) == (manifest.uuid, manifest.checkpoint_id), 16, "another's")
+        self.require(floor == manifest.floor, 40, "floor")
+        self.require(self.last <= HIGHEST_NUMBER and self.tick < 1 << 44, 48, "bounds")
+        ticks = [tick for tick, _ in struct.iter_unpack("<Qq", data[80:80 + 16 * samples])]
+        self.require(ticks == sorted(ticks) and max(ticks, default=0) <= self.tick, 80, "samples")
+        start = 80 + 16 * samples
+        table = start + 128 * segments
+        self.segments = [Covered(*fields)
+                         for fields in struct.iter_unpack("<QQQIIQQQQQQQQQQqQ", data[start:table])]
+        self.check_segments(manifest, start)
+        end, total = size, 0
+        for offset, entries, expiring, crc, extensions in struct.iter_unpack(
+                "<QIIII", data[table:size - 8]):
+            length = 16 * entries + 24 * extensions
+            self.require(offset == end and extensions <= expiring <= entries
+                         and end + length <= len(data), table, "shards")
+            self.shards.append((offset, entries, expiring, crc, extensions))
+            end, total = end + length, total + entries
+        self.require(total == count == sum(known.live_puts for known in self.segments), table,
+                     "counts")
+        oldest, = struct.unpack_from("<I", data, size - 8)
+        self.oldest = data[end:]
+        self.oldest_offset = end
+        self.require(oldest <= total and len(self.oldest) == (24 * oldest + 4 if oldest else 0),
+                     size - 8, "the oldest entries")
+
+    def require(self, holds, offset, reason):
+        if not holds:
+            raise Corrupt(self.name, offset, reason)
+
+    def check_segments(self, manifest, offset):
+        taken, self.starts = [], {}
+        lengths = {entry.id: (entry.salt, entry.length)
+                   for entry in manifest.open + manifest.sealed}
+        open_ids = set() if manifest.clean else {entry.id for entry in manifest.open}
+        for known in self.segments:
+            size = known.end - HEADER_SIZE
+            self.require(
+                72 <= known.end <= 1 << 40 and known.end % 8 == 0 and known.granule >= 1
+                and known.granules >= 1 and known.granule + known.granules <= 1 << 17
+                and known.end <= known.granules << 26 and known.live <= size
+                and known.puts + known.tombstones + known.extensions <= size // 24
+                and known.live_puts <= known.puts and known.live_extensions <= known.extensions
+                and known.tombstone_bytes <= size - known.live
+                and (known.tombstones == 0) == (known.newest_tombstone == 0)
+                and known.newest_tombstone <= known.highest
+                and known.lowest <= known.highest <= self.last, offset, "segments")
+            taken.append((known.granule, known.granule + known.granules))
+            self.require(known.id < manifest.next_id, 40, "an id that was not given out")
+            if known.id in lengths:
+                salt, length = lengths[known.id]
+                self.require(salt == known.salt, 40, "another segment")
+                self.require(known.id in open_ids
+                             or known.end <= length <= known.granules << 26, 40, "an end")
+            for granule in range(known.granule, known.granule + known.granules):
+                self.starts[granule] = known
+        taken.sort()
+        self.require(len({known.id for known in self.segments}) == len(self.segments)
+                     and all(one[1] <= next[0] for one, next in zip(taken, taken[1:])), offset,
+                     "segments twice")
+
+    def place(self, location):
+        """The segment and the file offset of a location; None where the checkpoint has none."""
+        known = self.starts.get(location >> 23)
+        if known is None:
+            return None
+        offset = (location - (known.granule << 23)) * 8
+        return (known.id, offset) if HEADER_SIZE <= offset <= known.end - 24 else None
+
+    def entry(self, data, start, offset):
+        """Hash, place and flags of an entry."""
+        first, second = struct.unpack_from("<QQ", data, start)
+        tick = first & 0xFFFFFF | (second >> 4 & 0xFFFFF) << 24
+        place, flags = self.place(second >> 24), second & 15
+        self.require(place and tick <= self.tick and flags in (0, CAN_EXPIRE, CAN_EXPIRE | EXTENDED),
+                     offset, "an entry")
+        return first >> 24, place, flags, tick
+
+    def entries(self, number):
+        """The entries of a shard: hash, place, flags, and to when the lifetime was extended."""
+        offset, count, expiring, crc, extension_count = self.shards[number]
+        end = offset + 16 * count
+        data = self.data[offset:end + 24 * extension_count]
+        self.require(crc32c(data) == crc, offset, "checksum of a shard")
+        entries = [self.entry(data, 16 * index, offset + 16 * index)[:3] for index in range(count)]
+        hashes = [entry[0] for entry in entries]
+        self.require(hashes == sorted(hashes) and expiring == sum(
+            entry[2] & CAN_EXPIRE for entry in entries), offset, "entries")
+        ends = {}
+        for put, expiry, record in struct.iter_unpack("<QqQ", data[16 * count:]):
+            location = record >> 24
+            self.require(location == 0 or self.place(location), end, "an extension's record")
+            ends[self.place(put)] = expiry, location and self.place(location)
+        extended = [entry[1] for entry in entries if entry[2] & EXTENDED]
+        self.require(len(ends) == extension_count and set(extended) == set(ends), end, "extensions")
+        return [entry + ends.get(entry[1], (NEVER_EXTENDED, 0)) for entry in entries]
+
+    def check_oldest(self):
+        if self.oldest:
+            checksum, = struct.unpack("<I", self.oldest[-4:])
+            self.require(crc32c(self.oldest[:-4]) == checksum, self.oldest_offset,
+                         "checksum of the oldest")
+        ticks = []
+        for start in range(0, len(self.oldest) - 4, 24):
+            ticks.append(self.entry(self.oldest, start, self.oldest_offset + start)[3])
+            shard, = struct.unpack_from("<Q", self.oldest, start + 16)
+            self.require(shard < 256, self.oldest_offset + start, "a shard")
+        self.require(ticks == sorted(ticks), self.oldest_offset, "the order of the oldest")
+
+    def compare(self, manifest, records, newest):
+        """Whether an open through it finds what the log says; `records` are by id and offset."""
+        self.check_oldest()
+        table = {known.id: known.end for known in self.segments}
+        for (id, offset), record in records.items():
+            if id in table:
+                is_covered = offset < table[id]
+                self.require(is_covered == (record.sequence <= self.last), 48, "last sequence")
+        listed = {entry.id for entry in manifest.sealed + manifest.open}
+        expected = [{} for _ in range(256)]
+        for record in newest.values():
+            if record.kind == PUT:
+                hash = siphash(manifest.secret, record.key)
+                place = record.segment.entry.id, record.offset
+                expected[hash & 0xFF][place] = hash >> 24, record
+        for number, (offset, *_) in enumerate(self.shards):
+            known, left_out = expected[number], set()
+            for hash, place, flags, end, extension in self.entries(number):
+                if place[0] not in listed:
+                    left_out.add(hash)
+                    continue
+                record = records.get(place)
+                self.require(record and record.kind == PUT and record.sequence <= self.last and
+                             number | hash << 8 == self.hash_bits(manifest, record), offset,
+                             "an entry of no put")
+                _, now = known.pop(place, (None, None))
+                if now is None:
+                    self.require(newest[record.key].sequence > self.last, offset,
+                                 "an entry of an old put")
+                    continue
+                self.require((flags & CAN_EXPIRE) == (
+                    record.expiry is not None or record.idle is not None), offset, "flags")
+                self.check_end(number, end, extension, record, now, table, records, listed)
+            for (id, place), (hash, record) in known.items():
+                # An open reads what is not covered; what is older than the checkpoint it knows by it.
+                is_read = place >= table[id] if id in table else (
+                    record.sequence > self.last or hash in left_out)
+                self.require(is_read, offset, "a put is missing")
+
+    @staticmethod
+    def hash_bits(manifest, record):
+        hash = siphash(manifest.secret, record.key)
+        return hash & 0xFF | hash >> 24 << 8
+
+    def check_end(self, number, end, extension, record, now, table, records, listed):
+        offset = self.shards[number][0]
+        actual = now.expiry if now.extended else NEVER_EXTENDED
+        is_later = now.extended and end < actual and not (
+            now.extended.offset < table.get(now.extended.segment.entry.id, 0))
+        self.require(end == actual or is_later, offset, "an end")
+        if extension and extension[0] in listed:
+            other = records.get(extension)
+            self.require(other and other.kind == EXTENSION and other.expiry == end
+                         and other.key == record.key, offset, "an extension")
+
+
 # Section 8: what counts.
 
 
 def read_store(path, same_boot=None):
-    """The newest put or tombstone of each key."""
+    """The newest put or tombstone of each key, and what is damaged."""
     names = os.listdir(path)
+    pattern = re.compile("(?:seg|ckpt)-([0-9a-f]{16})")
     if "MANIFEST" not in names:
-        if any(re.fullmatch("(seg|ckpt)-[0-9a-f]{16}", name) for name in names):
+        if any(pattern.fullmatch(name) for name in names):
             raise Corrupt("MANIFEST", 0, "the file is missing")
         sys.exit(f"{path}: no store")
     with open(os.path.join(path, "MANIFEST"), "rb") as file:
@@ -336,32 +620,70 @@ def read_store(path, same_boot=None):
         # After a sync that failed, LOCK is not empty.
         lost_pages = os.path.getsize(os.path.join(path, "LOCK")) > 0
         same_boot = is_same_boot(manifest) and not lost_pages
+    damaged, checkpoint, covered = [], None, {}
+    if manifest.checkpoint_id:
+        try:
+            checkpoint = Checkpoint(path, manifest)
+            covered = {known.id: known.end for known in checkpoint.segments}
+        except Corrupt as error:
+            damaged.append(str(error))
     sealed = [Segment(path, entry, manifest.uuid) for entry in manifest.sealed]
-    opened = [Segment(path, entry, manifest.uuid) for entry in manifest.open]
+    if manifest.clean:
+        opened = [Segment(path, entry, manifest.uuid) for entry in manifest.open]
+    else:
+        opened = [open_segment(path, entry, manifest.uuid, same_boot) for entry in manifest.open]
     ends = [segment.entry.length for segment in sealed]
+    seen = max(manifest.highest, checkpoint.last if covered else 0)
     if manifest.clean:
         ends += [segment.entry.length for segment in opened]
     else:
-        ends += ends_of_log(opened, same_boot)
-    newest, extensions, damaged = {}, [], []
+        open_ends, seen_in_tail = ends_of_log(opened, same_boot, covered)
+        ends += open_ends
+        seen = max(seen, seen_in_tail)
+    newest, extensions, records = {}, [], {}
     for segment, end in zip(sealed + opened, ends):
+        if segment.flaw:
+            continue
         for record in sound_records(segment, end):
+            seen = max(seen, record.sequence)
+            records[segment.entry.id, record.offset] = record
             if not record.sound:
-                damaged.append(record)
+                damaged.append(f"damaged: {segment.name} at offset {record.offset}: value")
             if record.kind == EXTENSION:
                 extensions.append(record)
                 continue
             known = newest.get(record.key)
             if record.sequence > max(manifest.floor, known.sequence if known else 0):
                 newest[record.key] = record
+    for segment in sealed + opened:
+        if segment.base_sequence > seen + 1:
+            raise Corrupt(segment.name, 48, "base sequence")
     for extension in extensions:
         record = newest.get(extension.key)
         if record is None or record.kind != PUT or record.expiry is None:
             continue
         # In an extension the field of the cost holds the version of the put.
-        if extension.cost == record.sequence < extension.sequence:
-            newest[record.key] = record._replace(expiry=max(record.expiry, extension.expiry))
+        if extension.cost == record.sequence < extension.sequence and (
+                extension.expiry > record.expiry):
+            newest[record.key] = record._replace(expiry=extension.expiry, extended=extension)
+    if checkpoint and checkpoint.is_known:
+        try:
+            checkpoint.compare(manifest, records, newest)
+        except Corrupt as error:
+            damaged.append(str(error))
+    listed = {segment.name for segment in sealed + opened}
+    if manifest.checkpoint_id:
+        listed.add("ckpt-%016x" % manifest.checkpoint_id)
+    for name in names:
+        match = pattern.fullmatch(name)
+        if match and name not in listed and int(match[1], 16) < manifest.next_id and (
+                int(match[1], 16) not in manifest.removable):
+            damaged.append(f"{name} is not listed")
     return newest, damaged
+
+
+def limited(number):
+    return None if number is None else min(number, HIGHEST_INTEGER)
 
 
 def has_expired(record, now):
@@ -379,6 +701,8 @@ def main():
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             newest, damaged = read_store(
                 options.directory, options.boot and options.boot == "same")
+    except FileNotFoundError:
+        sys.exit(f"{options.directory}: no store, or no LOCK in it")
     except BlockingIOError:
         print("the store is open elsewhere", file=sys.stderr)
         return 4
@@ -391,10 +715,10 @@ def main():
         print(json.dumps({
             "key": record.key.hex(), "value": record.value.hex() if record.sound else None,
             "metadata": record.metadata.hex(), "sequence": record.sequence,
-            "written": record.written, "expiry": record.expiry, "idleLimit": record.idle,
-            "cost": record.cost}))
-    for record in damaged:
-        print(f"damaged: {record.segment.name} at offset {record.offset}: value", file=sys.stderr)
+            "written": record.written, "expiry": record.expiry, "idleLimit": limited(record.idle),
+            "cost": limited(record.cost)}))
+    for what in damaged:
+        print(what, file=sys.stderr)
     return 3 if damaged else 0
 
 

@@ -2,7 +2,7 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-/// Decoders with planted bugs: each must be found out.
+/// Decoders with mistakes: each must be found out.
 @Suite("The checks of the format find what is wrong")
 struct FormatCheckTests {
   // MARK: Records

@@ -76,6 +76,14 @@ extension CrashRun {
 }
 
 extension Operation {
+  /// Whether it may write beside the log, where what others write meanwhile comes before it.
+  var writesAside: Bool {
+    switch self {
+    case .put, .compareAndSet, .update, .batch: true
+    default: false
+    }
+  }
+
   /// Whether its syncs are made with none of the locks that a removal of all needs.
   fileprivate var allowsRemovalOfAllMeanwhile: Bool {
     switch self {

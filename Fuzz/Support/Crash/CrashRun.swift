@@ -1,5 +1,13 @@
 import CairnStore
 
+/// What scrubs tell of.
+private final class FoundDamage: Sendable {
+  private let event = Lock<DamageEvent?>(nil)
+
+  var first: DamageEvent? { event.withLock { $0 } }
+  func note(_ new: DamageEvent) { event.withLock { $0 = $0 ?? new } }
+}
+
 /// A workload on a simulated disk, with power cuts and deaths of the process at any call.
 ///
 /// While it runs, images are taken of what a power cut at that very moment would leave; each is
@@ -21,6 +29,8 @@ package final class CrashRun<Choices: ChoiceSource> {
   var isMeanwhile = false
   /// What was wrong with what another thread did in the course of an operation.
   var failureMeanwhile: FuzzFailure?
+  /// What a scrub has found, of which there is nothing.
+  private let damage = FoundDamage()
   /// Whether something was written since the store was opened and since the last checkpoint.
   private var hasWritten = false
   package internal(set) var tally = Tally()
@@ -59,6 +69,10 @@ package final class CrashRun<Choices: ChoiceSource> {
       configuration.liveByteLimit = 24_000 + choices.below(30_000)
       generator.mayExpire = false
       generator.mayBeLarge = false
+    }
+    if choices.once(in: 4) {
+      configuration.scrubBytesPerSecond = 4 << 20
+      configuration.damageObserver = { [damage] in damage.note($0) }
     }
     generator.extendsOften = generator.mayExpire && choices.once(in: 3)
     self.cutInterval = cutInterval
@@ -118,7 +132,9 @@ package final class CrashRun<Choices: ChoiceSource> {
       {
         writeMeanwhile(during: operation)
       }
-      if call == .synchronize, !isAlone, process.fileSystem.isAtOutputOfCompaction {
+      if call == .synchronize, !isAlone, !operation.writesAside,
+        process.fileSystem.isAtOutputOfCompaction
+      {
         for _ in 0..<(1 + choices.below(3)) { writeMeanwhile(during: operation, removes: true) }
         // Between what a compaction copies and its switch.
         if choices.once(in: 3) { checkpointMeanwhile(during: operation) }
@@ -220,11 +236,23 @@ package final class CrashRun<Choices: ChoiceSource> {
       clock.advance(by: duration)
       process.queue.runAll(dueAfter: duration)
       if !process.fileSystem.isDead, !hasFailedSync { model.settle(at: clock.now()) }
-    case .runJobs: process.queue.runAll(dueAfter: .zero)
+    case .runJobs:
+      process.queue.runAll(dueAfter: .zero)
+      if configuration.scrubBytesPerSecond != nil { try scrub(store) }
     case .get(let key): model.noteRead(of: key, now: clock.now())
     default: break
     }
     return versions
+  }
+
+  /// Reads all of the log, which is sound, and looks at what maintenance has found of it.
+  private func scrub(_ store: Store) throws {
+    let report = try store.scrub()
+    if let damage = damage.first {
+      throw FuzzFailure("a scrub finds damage where there is none: \(damage)")
+    }
+    if !report.isComplete { throw FuzzFailure("a scrub did not come to its end") }
+    tally["scrubs"] += 1
   }
 
   /// A store whose sync has failed takes no more writes, and reads go on.
@@ -251,7 +279,8 @@ package final class CrashRun<Choices: ChoiceSource> {
     if !steps.isEmpty { hasWritten = true }
     for step in steps.dropLast() { model.acknowledge(step) }
     if let next = steps.last {
-      model.acknowledge(next, versions, operation, now: clock.now())
+      model.acknowledge(
+        next, versions, operation, now: clock.now(), storeDurability: configuration.durability)
     } else if operation.makesAbsenceDurable {
       model.settle()
     }

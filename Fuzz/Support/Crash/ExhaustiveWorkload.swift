@@ -199,10 +199,6 @@ private final class Session {
     if stateBeforeOthers == nil { stateBeforeOthers = model.states.count - 1 }
     model.acknowledge(next)
     model.candidates = []
-    if case .removeAll = operation {
-      model.settle()
-      stateBeforeOthers = 0
-    }
   }
 
   private func apply(_ operation: Operation) throws -> [[UInt8]: UInt64] {

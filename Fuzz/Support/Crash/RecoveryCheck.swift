@@ -215,7 +215,7 @@ package struct RecoveryCheck {
       manifest.checkpointID == 0 ? [] : [FileName.checkpoint(manifest.checkpointID)]
     let expected = Set(listed + checkpoint + ["LOCK", "MANIFEST"])
     let names = disk.names(at: path).filter {
-      $0 != FileName.newManifest && $0 != FileName.reserve
+      !$0.hasPrefix("MANIFEST.") && $0 != FileName.reserve && $0 != FileName.scrub
         && ($0 != FileName.quarantine || strayFiles.isEmpty)
     }
     if Set(names) != expected {

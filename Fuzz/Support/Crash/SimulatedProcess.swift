@@ -5,22 +5,31 @@ package final class SimulatedProcess {
   package static let path = "/store"
 
   package let fileSystem: SimulatedFileSystem
+  /// What the store uses: the simulated file system, or a mistaken one above it.
+  private let files: any FileSystem
   package let queue = ManualBackgroundQueue()
   package private(set) var store: Store?
   /// Stores that were closed and that somebody still refers to.
   private var closedStores: [Store] = []
 
-  private init(disk: SimulatedDisk, seed: UInt64) {
-    fileSystem = SimulatedFileSystem(disk: disk, seed: seed)
+  private init(disk: SimulatedDisk, seed: UInt64, mistake: FileMistake?) {
+    let simulated = SimulatedFileSystem(disk: disk, seed: seed)
+    fileSystem = simulated
+    files = mistake.map { MistakenFileSystem(simulated, mistake: $0) } ?? simulated
   }
 
   package var environment: Environment {
-    Environment(fileSystem: fileSystem, background: queue)
+    // Nothing happens while a writer sleeps.
+    Environment(fileSystem: files, background: queue, pause: { _ in })
   }
 
   /// A process that is about to open the store, for whoever wants to look at the calls.
-  package static func start(on disk: SimulatedDisk, seed: UInt64) -> SimulatedProcess {
-    SimulatedProcess(disk: disk, seed: seed)
+  ///
+  /// - Parameter mistake: what it does wrong with its files.
+  package static func start(
+    on disk: SimulatedDisk, seed: UInt64, mistake: FileMistake? = .chosen
+  ) -> SimulatedProcess {
+    SimulatedProcess(disk: disk, seed: seed, mistake: mistake)
   }
 
   package func open(
@@ -79,6 +88,7 @@ extension StoreConfiguration {
     configuration.clock = clock
     configuration.checkpointByteThreshold = 64 << 10
     configuration.checkpointRecordThreshold = 0
+    configuration.asideOperationCount = 5
     return configuration
   }
 }

@@ -36,9 +36,9 @@ final class SimulatedFile {
   private(set) var byteCount = 0
   private(set) var allocatedByteCount = 0
   var mappingCount = 0
-  /// Who has it locked, by descriptor.
-  var exclusiveHolder: Int32?
-  var sharedHolders: Set<Int32> = []
+  /// Who has it locked: by flock(2), and by fcntl(2).
+  var holders = LockHolders()
+  var byteHolders = LockHolders()
   /// The page cache; `nil` while it is the same as the disk.
   private var cache: UnsafeMutableRawPointer?
   private var cacheCapacity = 0
@@ -357,5 +357,25 @@ final class SimulatedFile {
     byteCount = bytes.count
     diskByteCount = bytes.count
     allocatedByteCount = (bytes.count + 4095) & ~4095
+  }
+}
+
+/// Who holds one kind of lock on a file, by descriptor.
+struct LockHolders {
+  private var exclusive: Int32?
+  private var shared: Set<Int32> = []
+
+  /// Takes the lock, in place of what the descriptor holds already; `false` where another is in the way.
+  mutating func take(_ descriptor: Int32, exclusively: Bool) -> Bool {
+    let isOthers = exclusive.map { $0 != descriptor } ?? false
+    if isOthers || exclusively && !shared.subtracting([descriptor]).isEmpty { return false }
+    remove(descriptor)
+    if exclusively { exclusive = descriptor } else { shared.insert(descriptor) }
+    return true
+  }
+
+  mutating func remove(_ descriptor: Int32) {
+    if exclusive == descriptor { exclusive = nil }
+    shared.remove(descriptor)
   }
 }

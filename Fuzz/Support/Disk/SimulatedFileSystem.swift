@@ -9,7 +9,7 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
 
   package enum Call: String, CaseIterable, Sendable {
     case makeDirectory, openDirectory, names, rename, exchange, unlink, volume, open, status, lock,
-      read
+      lockBytes, read
     case write, copy, allocate, truncate, synchronizeData, synchronize, dropCache, map, protect
     case bootIdentifier, randomBytes
     /// A write into a mapping: no call, but a moment at which something can happen.
@@ -41,6 +41,8 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
   /// What the last call was for: something open, and a name in it or a path.
   private var place: (descriptor: Int32?, name: String) = (nil, "")
   private var mappings: [UInt: (file: SimulatedFile, count: Int)] = [:]
+  /// Those that the process had when it died: what it writes after that is undone.
+  private var formerMappings: [UInt: SimulatedFile] = [:]
 
   package init(disk: SimulatedDisk, seed: UInt64) {
     self.disk = disk
@@ -52,6 +54,7 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
     isDead = true
     for (descriptor, file) in files { release(file, descriptor) }
     for (file, count) in mappings.values { file.mappingCount -= count }
+    formerMappings = mappings.mapValues(\.file)
     mappings = [:]
   }
 
@@ -114,8 +117,8 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
   }
 
   private func release(_ file: SimulatedFile, _ descriptor: Int32) {
-    if file.exclusiveHolder == descriptor { file.exclusiveHolder = nil }
-    file.sharedHolders.remove(descriptor)
+    file.holders.remove(descriptor)
+    file.byteHolders.remove(descriptor)
   }
 
   private func checkSpace(_ additional: Int, _ call: Call) throws(SystemError) {
@@ -212,7 +215,7 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
 
   package func volume(of directory: Int32) throws(SystemError) -> VolumeStatus {
     _ = try announce(.volume, directory)
-    return VolumeStatus(unsupportedName: nil, reservesBlocks: disk.reservesBlocks)
+    return VolumeStatus(unsupportedName: nil, mapsFiles: disk.reservesBlocks)
   }
 
   package func freeByteCount(of directory: Int32) throws(SystemError) -> Int {
@@ -253,22 +256,27 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
       allocatedByteCount: file.allocatedByteCount, owner: 0, linkCount: 1)
   }
 
+  /// Nobody removes the files of a simulated store.
+  package func linkCount(of descriptor: Int32) -> Int { 1 }
+
   package func lock(_ descriptor: Int32, exclusively: Bool) throws(SystemError) -> Bool {
     _ = try announce(.lock, descriptor)
     let file = try file(descriptor, .lock)
-    guard file.exclusiveHolder == nil, !exclusively || file.sharedHolders.isEmpty else {
-      return false
-    }
-    if exclusively {
-      file.exclusiveHolder = descriptor
-    } else {
-      file.sharedHolders.insert(descriptor)
-    }
-    return true
+    return file.holders.take(descriptor, exclusively: exclusively)
   }
 
   package func unlock(_ descriptor: Int32) {
-    if let file = files[descriptor], !isDead { release(file, descriptor) }
+    if let file = files[descriptor], !isDead { file.holders.remove(descriptor) }
+  }
+
+  package func lockBytes(_ descriptor: Int32, exclusively: Bool?) throws(SystemError) -> Bool {
+    _ = try announce(.lockBytes, descriptor)
+    let file = try file(descriptor, .lockBytes)
+    guard let exclusively else {
+      file.byteHolders.remove(descriptor)
+      return true
+    }
+    return file.byteHolders.take(descriptor, exclusively: exclusively)
   }
 
   package func read(
@@ -344,6 +352,8 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
     file.allocate(to: end)
   }
 
+  package func reservesBlocks(_ descriptor: Int32) -> Bool { disk.reservesBlocks }
+
   package func truncate(_ descriptor: Int32, to byteCount: Int) throws(SystemError) {
     _ = try announce(.truncate, descriptor)
     try file(descriptor, .truncate).truncate(to: byteCount)
@@ -405,8 +415,10 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
 
   package var mappedWriteObserver: (any MappedWriteObserver)? { self }
 
-  package func didWrite(descriptor: Int32, offset: Int, byteCount: Int) {
-    guard let file = files[descriptor] else { preconditionFailure("a write into a closed file") }
+  package func didWrite(mapping: UInt, offset: Int, byteCount: Int) {
+    guard let file = mappings[mapping]?.file ?? formerMappings[mapping] else {
+      preconditionFailure("a write into no mapping")
+    }
     precondition(
       offset + byteCount <= file.byteCount,
       "SIGBUS: a write into a mapping beyond the end of the file")

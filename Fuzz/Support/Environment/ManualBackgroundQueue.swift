@@ -44,11 +44,17 @@ package final class ManualBackgroundQueue: BackgroundQueue {
       return due
     }
     for job in due { job.body() }
-    while let job = waiting.withLock({ jobs in
+    while runFirst() {}
+  }
+
+  /// Runs the first job that has no delay, and returns whether there was one.
+  @discardableResult
+  package func runFirst() -> Bool {
+    let job = waiting.withLock { jobs in
       jobs.firstIndex { $0.delay <= .zero }.map { jobs.remove(at: $0) }
-    }) {
-      job.body()
     }
+    job?.body()
+    return job != nil
   }
 
   /// Forgets the jobs that wait, and with them the stores that they hold.

@@ -49,8 +49,13 @@ package final class FaultInjector {
   package var currentFailures: ArraySlice<Failure> { failures[forgottenCount...] }
   /// Their kinds.
   package var failedCalls: Set<SimulatedFileSystem.Call> {
-    // What fails where a backup is made is the backup's failure alone.
-    Set(currentFailures.filter { $0.path?.hasPrefix("/backup") != true }.map(\.call))
+    // What fails where a backup is made is the backup's failure alone, and a store does without a manifest
+    // made ready.
+    Set(
+      currentFailures.filter {
+        $0.path?.hasPrefix("/backup") != true && $0.name != FileName.newNextManifest
+          && $0.name != FileName.emptiedManifest
+      }.map(\.call))
   }
 
   package func install(on fileSystem: SimulatedFileSystem) {

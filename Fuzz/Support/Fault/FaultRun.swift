@@ -160,7 +160,8 @@ package final class FaultRun {
     for (key, entry) in steps.last ?? [:] { writtenValues[key, default: []].insert(entry.value) }
     do {
       let versions = try operation.perform(on: store, holding: live, now: clock.now()) {
-        injector.failures[first...].contains { $0.call == .read }
+        // To be read, a file may have to be opened.
+        injector.failures[first...].contains { [.open, .read].contains($0.call) }
       }
       if case .snapshot = operation { held = (try store.snapshot(), live, clock.now()) }
       let evicts = !overdue.isEmpty || steps.count > 1 && limits.count != nil
@@ -244,7 +245,9 @@ package final class FaultRun {
 
   /// Whether a record could not be read at any time: what is counted of the log outlives an opening.
   private var hasFailedRead: Bool {
-    injector.failures.contains { $0.call == .read && FileName.isSegment(String($0.name)) }
+    injector.failures.contains {
+      [.open, .read].contains($0.call) && FileName.isSegment(String($0.name))
+    }
   }
 
   var hasFailedSync: Bool { injector.failedCalls.contains(.synchronizeData) }

@@ -159,6 +159,13 @@ package struct FullDiskRun {
         count += 1
       }
       if choices.once(in: 2) {
+        let changes: [Operation.Change] = OperationGenerator.keys.filter { _ in
+          choices.once(in: 2)
+        }.map { ($0, nil) }
+        try perform(.batch(changes, choices.once(in: 2) ? .durable : .process), mustFit: true)
+        tally["batches of removals"] += 1
+      }
+      if choices.once(in: 2) {
         let durability: Durability = choices.once(in: 2) ? .durable : .process
         let trim: Operation =
           choices.once(in: 3)

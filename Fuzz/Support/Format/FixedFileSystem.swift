@@ -35,7 +35,7 @@ package final class FixedFileSystem: FileSystem {
   package func names(in directory: Int32) throws(SystemError) -> [String] { files.map(\.name) }
 
   package func volume(of directory: Int32) throws(SystemError) -> VolumeStatus {
-    VolumeStatus(unsupportedName: nil, reservesBlocks: true)
+    VolumeStatus(unsupportedName: nil, mapsFiles: true)
   }
 
   package func freeByteCount(of directory: Int32) throws(SystemError) -> Int { .max }
@@ -76,6 +76,9 @@ package final class FixedFileSystem: FileSystem {
 
   package func lock(_ descriptor: Int32, exclusively: Bool) throws(SystemError) -> Bool { true }
   package func unlock(_ descriptor: Int32) {}
+  package func lockBytes(_ descriptor: Int32, exclusively: Bool?) throws(SystemError) -> Bool {
+    true
+  }
   package var mappedWriteObserver: (any MappedWriteObserver)? { nil }
   package func bootIdentifier() throws(SystemError) -> [UInt8] { boot }
   package func fileSizeLimit() -> Int { .max }
@@ -120,6 +123,10 @@ package final class FixedFileSystem: FileSystem {
   ) throws(SystemError) {
     throw refused("fallocate")
   }
+
+  package func linkCount(of descriptor: Int32) -> Int { 1 }
+
+  package func reservesBlocks(_ descriptor: Int32) throws(SystemError) -> Bool { false }
 
   package func truncate(_ descriptor: Int32, to byteCount: Int) throws(SystemError) {
     throw refused("ftruncate")

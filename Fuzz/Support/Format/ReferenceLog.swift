@@ -7,6 +7,8 @@ package struct ReferenceLog {
   package struct Segment {
     package var header: SegmentHeader
     package var bytes: [UInt8]
+    /// What a manifest of a store that is not clean says was durable of it.
+    package var knownLength = 0
 
     package init(header: SegmentHeader, bytes: [UInt8]) {
       self.header = header
@@ -46,6 +48,8 @@ package struct ReferenceLog {
 
   let segments: [Segment]
   private(set) var extents: [Extent] = []
+  /// The first segment that is shorter than its known length, or ends with a roll before it, and where.
+  private(set) var refusal: Place?
   /// How many bytes checksums of heads were computed over, by segment.
   private(set) var checksummed: [Int] = []
 
@@ -64,11 +68,11 @@ package struct ReferenceLog {
 
   /// Whether a record may follow in its batch; `next` is what must come inside one.
   private static func follows(
-    _ record: ReferenceRecord, next: inout (index: UInt64, count: UInt64)?
+    _ record: ReferenceRecord, next: inout (index: UInt64, count: UInt64, delta: UInt64)?
   ) -> Bool {
     if let expected = next {
       guard record.isInBatch, record.batchIndex == expected.index,
-        record.batchCount == expected.count
+        record.batchCount == expected.count, record.sequenceDelta == expected.delta
       else { return false }
     } else if !record.isInBatch {
       return true
@@ -76,7 +80,8 @@ package struct ReferenceLog {
       return false
     }
     let index = record.batchIndex + 1
-    next = index == record.batchCount ? nil : (index, record.batchCount)
+    next =
+      index == record.batchCount ? nil : (index, record.batchCount, record.sequenceDelta + 1)
     return true
   }
 
@@ -84,7 +89,8 @@ package struct ReferenceLog {
     var checksummed = 0
     var extent = Extent()
     extent.highest = extents.last?.highest ?? 0
-    var next: (index: UInt64, count: UInt64)?
+    var next: (index: UInt64, count: UInt64, delta: UInt64)?
+    if segment.knownLength > SegmentHeader.byteCount { extent.mark = segment.knownLength }
     var unit: [ReferenceRecord] = []
     var offset = extent.hole
     while let record = record(in: segment, at: offset, checksummed: &checksummed),
@@ -108,6 +114,14 @@ package struct ReferenceLog {
       unit = []
     }
     if !extent.hasRolled { search(segment, &extent, &checksummed) }
+    if refusal == nil {
+      let count = segment.bytes.count
+      if segment.knownLength > count {
+        refusal = Place(segment: extents.count, offset: count)
+      } else if extent.hasRolled, extent.hole < segment.knownLength {
+        refusal = Place(segment: extents.count, offset: extent.hole)
+      }
+    }
     extents.append(extent)
     self.checksummed.append(checksummed)
   }
@@ -133,6 +147,7 @@ package struct ReferenceLog {
 
   /// Steps 3 and 4 of section 10.
   func outcome(sameBoot: Bool) -> Outcome {
+    if let refusal { return .corrupt(refusal) }
     let last = extents.lastIndex { $0.mark > 0 }
     let frontier = last.map { ($0, extents[$0].mark) } ?? (0, 0)
     var ends: [Int] = []

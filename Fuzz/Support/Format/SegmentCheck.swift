@@ -30,7 +30,9 @@ package enum SegmentCheck {
       {
         break
       }
-      segments.append(ReferenceLog.Segment(header: header, bytes: bytes))
+      var segment = ReferenceLog.Segment(header: header, bytes: bytes)
+      segment.knownLength = knownLength(header.salt, byteCount: bytes.count)
+      segments.append(segment)
     }
     if segments.isEmpty { return false }
     let log = ReferenceLog(segments)
@@ -45,6 +47,17 @@ package enum SegmentCheck {
     try probe.checkStore(
       isClean: input.options.contains(.fourth), sameBoot: input.options.contains(.third))
     return log.extents.contains { !$0.isEmpty }
+  }
+
+  /// What was known to be durable, as the salt decides: mostly nothing.
+  private static func knownLength(_ salt: UInt64, byteCount: Int) -> Int {
+    switch salt % 8 {
+    case 0: SegmentHeader.byteCount
+    case 1: SegmentHeader.byteCount + 8 * Int(salt >> 8 % 32)
+    case 2: byteCount
+    case 3: byteCount + 8
+    default: 0
+    }
   }
 
   private static func split(_ bytes: [UInt8]) -> [[UInt8]] {

@@ -62,12 +62,26 @@ struct StoreProbe {
     for sameBoot in [false, true] {
       let fileSystem = FixedFileSystem(files: files)
       var tail = LogTail()
+      var refusal: ReferenceLog.Place?
       for (index, segment) in log.segments.enumerated() {
-        try tail.scan(
-          file: try file(index, of: fileSystem), header: segment.header,
-          byteCount: segment.bytes.count, durable: 0)
+        let file = try file(index, of: fileSystem)
+        do throws(StoreError) {
+          try tail.scan(
+            file: file, header: segment.header, byteCount: segment.bytes.count,
+            durable: segment.knownLength)
+        } catch {
+          guard case .corrupt(let corruption) = error,
+            [.badLength, .fileTooShort].contains(corruption.cause)
+          else { throw FuzzFailure("tail: not an error of a scan: \(error)") }
+          refusal = place(corruption)
+          break
+        }
         try compare(tail.extents[index], log.extents[index])
       }
+      try require(
+        refusal == log.refusal,
+        "tail: \(String(describing: refusal)), expected \(String(describing: log.refusal))")
+      if refusal != nil { continue }
       try require(
         fileSystem.readByteCount <= 6 * byteCount,
         "tail: read \(fileSystem.readByteCount) of \(byteCount)")
@@ -122,7 +136,7 @@ struct StoreProbe {
         errors.contains { $0.file == files[place.segment].name },
         "verify: nothing found, expected \(expected)")
     } else {
-      try require(errors.isEmpty || mayRefuse(manifest), "verify: \(errors), expected \(expected)")
+      try require(errors.isEmpty || mayRefuse, "verify: \(errors), expected \(expected)")
     }
 
     var configuration = StoreConfiguration()
@@ -140,7 +154,7 @@ struct StoreProbe {
         try require(
           corruption.file == files[place.segment].name, "open: \(corruption), expected \(place)")
       } else {
-        try require(mayRefuse(manifest), "open: \(corruption), expected \(expected)")
+        try require(mayRefuse, "open: \(corruption), expected \(expected)")
       }
       return
     }
@@ -177,16 +191,16 @@ struct StoreProbe {
             highestSequence: FormatVersion.highestSequence, compactedAt: 0))
       } else {
         manifest.openSegments.append(
-          Manifest.OpenSegment(id: id, salt: salt, byteCount: isClean ? segment.bytes.count : 0))
+          Manifest.OpenSegment(
+            id: id, salt: salt, byteCount: isClean ? segment.bytes.count : segment.knownLength))
       }
     }
     return manifest
   }
 
-  /// Whether numbers are so high that the library leaves itself no room for more.
-  private func mayRefuse(_ manifest: Manifest) -> Bool {
-    let limit = FormatVersion.highestSequence / 2 - (1 << 33)
-    return manifest.nextID > limit || manifest.highestSequence > limit
+  /// Whether there may be records with numbers that no manifest can bound.
+  private var mayRefuse: Bool {
+    log.segments.contains { $0.header.baseSequence > FormatVersion.highestSequence - 1 << 33 }
   }
 
   private func checkContents(of store: Store, ends: [Int]) throws {

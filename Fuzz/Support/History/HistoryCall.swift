@@ -9,6 +9,9 @@ package struct HistoryCall: Sendable {
     case together
     /// They take effect at one moment, and no batch is half there by then: a snapshot.
     case atOnce
+    /// Others may change something while they arrive, but when the process dies all of them have happened or none:
+    /// a large batch, which no snapshot shows half there.
+    case arriving
   }
 
   package var unity: Unity

@@ -6,8 +6,10 @@ package protocol HistorySubject: Sendable {
   func set(
     _ value: [UInt8], forKey key: [UInt8], ending: HistoryOperation.Ending, durability: Durability
   ) throws -> UInt64
-  /// What is promised of `change` and `removeAll`.
+  /// What is promised of `change`.
   var unityOfChanges: HistoryCall.Unity { get }
+  /// What is promised of `removeAll`.
+  var unityOfRemovalOfAll: HistoryCall.Unity { get }
   /// What is promised of `getAll`.
   func unityOfReads(choice: Int) -> HistoryCall.Unity
   /// All in one call; `nil` removes.
@@ -49,7 +51,20 @@ extension HistoryOperation.Ending {
 package struct StoreSubject: HistorySubject {
   package let store: Store
 
-  package init(_ store: Store) { self.store = store }
+  /// Whether its batches count as large.
+  private let hasLargeBatches: Bool
+
+  package init(_ store: Store, hasLargeBatches: Bool = false) {
+    self.store = store
+    self.hasLargeBatches = hasLargeBatches
+  }
+
+  /// The same, but that every batch is taken for a large one.
+  package static var configurationOfLargeBatches: StoreConfiguration {
+    var configuration = configuration
+    configuration.asideOperationCount = 3
+    return configuration
+  }
 
   /// Small segments, so that they roll and are compacted.
   package static var configuration: StoreConfiguration {
@@ -62,7 +77,8 @@ package struct StoreSubject: HistorySubject {
     return configuration
   }
 
-  package var unityOfChanges: HistoryCall.Unity { .together }
+  package var unityOfChanges: HistoryCall.Unity { hasLargeBatches ? .arriving : .together }
+  package var unityOfRemovalOfAll: HistoryCall.Unity { .together }
 
   /// An iteration is no snapshot.
   package func unityOfReads(choice: Int) -> HistoryCall.Unity {

@@ -209,7 +209,7 @@ package struct HistoryWorker<Subject: HistorySubject>: Sendable {
         log.end(thread, entries, outcomes)
       case 97:
         let entries = log.begin(
-          thread, keys.indices.map { ($0, .erase) }, subject.unityOfChanges)
+          thread, keys.indices.map { ($0, .erase) }, subject.unityOfRemovalOfAll)
         try subject.removeAll()
         log.end(thread, entries, keys.map { _ in .done })
       default: try subject.keepHouse(choice: random.below(1 << 20))

@@ -10,7 +10,7 @@
 /// - no call comes after one that began when it had returned. A thread's calls follow one another, so at a
 ///   kill each thread has one call at most that did not return: what is there of a thread's calls is a beginning of them;
 /// - the operations of a batch come without any other in between that changes something. Reads may come in between: the
-///   store lets reads of single keys see a batch arrive;
+///   store lets reads of single keys see a batch arrive. While a large one arrives, others may change something;
 /// - a snapshot comes as a whole, and not in between those of a batch;
 /// - a call that did not return may not have happened; of a batch all has, or nothing. What others overwrote
 ///   later needs no rule of its own: that is an order, too.
@@ -82,17 +82,21 @@ package struct Linearizability {
     var isEnd = true
     /// The thread whose batch is half done.
     var half: Int?
+    /// Whether a batch is half done, also one that lets others change something.
+    var isHalf = false
     for thread in threads.indices {
       guard let call = next(thread, attempt) else { continue }
       firstEnd = min(firstEnd, call.isPending ? .max : call.end)
       if !call.isPending { isEnd = false }
-      if call.unity == .together && attempt.places[thread].done != 0 { half = thread }
+      if attempt.places[thread].done == 0 { continue }
+      if call.unity == .together { half = thread }
+      if call.unity == .together || call.unity == .arriving { isHalf = true }
     }
-    if isEnd && half == nil { return attempt.states }
+    if isEnd && !isHalf { return attempt.states }
     var steps: [Attempt] = []
     for thread in threads.indices {
       guard let call = next(thread, attempt), call.begin <= firstEnd else { continue }
-      for step in self.steps(of: thread, call, from: attempt, half: half) {
+      for step in self.steps(of: thread, call, from: attempt, half: half, isHalf: isHalf) {
         // What only looks, and fits here, need not be tried later as well.
         if call.onlyLooks && step.states == attempt.states { return search(step) }
         steps.append(step)
@@ -106,11 +110,11 @@ package struct Linearizability {
 
   /// Where the next call of a thread may lead to.
   private func steps(
-    of thread: Int, _ call: HistoryCall, from attempt: Attempt, half: Int?
+    of thread: Int, _ call: HistoryCall, from attempt: Attempt, half: Int?, isHalf: Bool
   ) -> [Attempt] {
     var steps: [Attempt] = []
     if call.unity == .atOnce {
-      if half != nil { return [] }
+      if isHalf { return [] }
       var step = attempt
       for operation in call.operations {
         guard let state = step.states[operation.key].applying(operation) else { return [] }

@@ -145,6 +145,9 @@ package struct StoreContents {
       return .next
     }
     self.entries = entries
+    guard try store.count() == entries.count else {
+      throw FuzzFailure("a store counts \(try store.count()) instead of \(entries.count)")
+    }
   }
 
   package init(of snapshot: Snapshot, now: Timestamp) throws {

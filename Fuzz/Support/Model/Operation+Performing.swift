@@ -120,7 +120,12 @@ extension Operation {
         throw FuzzFailure("a removal of the expired removes \(removed)")
       }
       if summary.damagedCount > 0, hasMisread() { break }
-      guard try store.statistics().indexedKeyCount == store.count() else {
+      var left = 0
+      try store.forEachKey { _ in
+        left += 1
+        return .next
+      }
+      guard try store.statistics().indexedKeyCount == left, try store.count() == left else {
         throw FuzzFailure("a removal of the expired leaves some")
       }
     case .compact:
@@ -166,20 +171,22 @@ extension Operation {
 
 extension ModelStore {
   /// An operation that leads to `next` returned these versions.
+  ///
+  /// - Parameter storeDurability: that of the store's configuration, as which a removal of all is durable.
   package mutating func acknowledge(
-    _ next: ModelState, _ versions: [[UInt8]: UInt64], _ operation: Operation, now: Timestamp
+    _ next: ModelState, _ versions: [[UInt8]: UInt64], _ operation: Operation, now: Timestamp,
+    storeDurability: Durability = .process
   ) {
     var next = next
     for (key, version) in versions { next[key]?.version = version }
-    switch operation.durability {
+    var durability = operation.durability
+    if case .removeAll = operation { durability = storeDurability }
+    switch durability {
     case .durable:
       acknowledge(next)
       settle()
     case .interval(let interval): acknowledge(next, durableBy: now.advanced(by: interval))
-    case .process: acknowledge(next)
-    case nil:
-      acknowledge(next)
-      if case .removeAll = operation { settle() }
+    case .process, nil: acknowledge(next)
     }
   }
 }

@@ -52,6 +52,11 @@ struct SalvageHistory {
   var strays: [[UInt8]: [Stray]] = [:]
   /// The segments that the manifest does not list.
   var unlisted: [String] = []
+  /// The last record of a log that was not closed, and the last record of its last batch where that ends the log.
+  var lastRecord: (file: String, range: Range<Int>)?
+  var lastOfLastBatch: (file: String, range: Range<Int>)?
+  /// The versions of the records of that batch.
+  var lastBatch: Set<UInt64> = []
   /// Whether a segment has numbers out of order.
   var isUnordered = false
   /// The segments that were ever cut.
@@ -87,8 +92,11 @@ struct SalvageHistory {
         clock.advance(by: .milliseconds(random.below(5000)))
       }
       if random.once(in: 2) { try compact(store, &random) }
-      // No batch is at the end of the log.
-      try put([1], key: Array("end".utf8), to: store, &random)
+      if random.once(in: 3) {
+        try writeBatch(of: 1 + random.below(6), to: store, &random)
+      } else {
+        try put([1], key: Array("end".utf8), to: store, &random)
+      }
       if end == .closed || session < sessions && random.once(in: 2) {
         try store.close()
         process.queue.runAll()
@@ -179,33 +187,39 @@ struct SalvageHistory {
     switch random.below(11) {
     case 0..<2: try store.removeValue(forKey: key)
     case 2..<4:
-      var writes: [(key: [UInt8], value: [UInt8]?)] = []
-      for _ in 0..<(1 + random.below(4)) {
-        let key = Array("key\(random.below(8))".utf8)
-        writes.append((key, random.once(in: 3) ? nil : random.bytes(count: random.below(100))))
-      }
-      try store.write { batch in
-        for (key, value) in writes {
-          if let value {
-            try batch.setValue(value, forKey: key)
-          } else {
-            try batch.removeValue(forKey: key)
-          }
-        }
-      }
-      let last = try store.statistics().lastVersion
-      for (index, write) in writes.enumerated() {
-        if let value = write.value {
-          values[write.key, default: [:]][last - UInt64(writes.count - 1 - index)] =
-            SalvageValue(value)
-        }
-      }
+      try writeBatch(of: 1 + random.below(4), to: store, &random)
     case 4 where random.once(in: 8): try store.removeAll()
     case 4..<6: try extend(key, in: store, &random)
     case 10: try compact(store, &random)
     default:
       let limit = random.once(in: 20) ? 30_000 : 150
       try put(random.bytes(count: random.below(limit)), key: key, to: store, &random)
+    }
+  }
+
+  private mutating func writeBatch(
+    of count: Int, to store: Store, _ random: inout FuzzRandom
+  ) throws {
+    var writes: [(key: [UInt8], value: [UInt8]?)] = []
+    for _ in 0..<count {
+      let key = Array("key\(random.below(8))".utf8)
+      writes.append((key, random.once(in: 3) ? nil : random.bytes(count: random.below(100))))
+    }
+    try store.write { batch in
+      for (key, value) in writes {
+        if let value {
+          try batch.setValue(value, forKey: key)
+        } else {
+          try batch.removeValue(forKey: key)
+        }
+      }
+    }
+    let last = try store.statistics().lastVersion
+    for (index, write) in writes.enumerated() {
+      if let value = write.value {
+        values[write.key, default: [:]][last - UInt64(writes.count - 1 - index)] =
+          SalvageValue(value)
+      }
     }
   }
 
@@ -246,6 +260,19 @@ struct SalvageHistory {
     }
   }
 
+  private mutating func noteLast(
+    _ record: RecordHeader, _ version: UInt64, at offset: Int, in file: String
+  ) {
+    lastRecord = (file, offset..<(offset + record.byteCount))
+    if record.batchIndex == 0 { lastBatch = [] }
+    lastOfLastBatch = nil
+    guard record.flags.contains(.batch) else { return }
+    lastBatch.insert(version)
+    if record.batchIndex == record.batchCount - 1 {
+      lastOfLastBatch = (file, offset..<(offset + record.headByteCount + record.valueByteCount))
+    }
+  }
+
   private mutating func findRecords(
     in bytes: RawSpan, file: String, end: Int, isSettled: Bool
   ) {
@@ -261,6 +288,7 @@ struct SalvageHistory {
       let version = header.baseSequence + UInt64(record.sequenceDelta)
       if version < last { isUnordered = true }
       last = version
+      if !isSettled { noteLast(record, version, at: offset, in: file) }
       if record.kind == .extension {
         extensions[rest.extracting(record.keyRange).copied(), default: []].append(
           Extension(

@@ -4,7 +4,9 @@ import CairnStore
 ///
 /// Nothing may be copied that was not once the key's value, nothing that is older than the newest
 /// record of its key that can be read, and everything that lies in undamaged bytes must be there.
-/// Where the damaged store can be opened, the copy must be what opening gives.
+/// Where the damaged store can be opened, the copy must be what opening gives, but for sound records of a damaged batch at
+/// the end of the log, which an open discards. What calls itself complete must be all that the store held before the
+/// damage.
 package struct SalvageRun {
   private static let copyPath = "/copy"
 
@@ -12,6 +14,8 @@ package struct SalvageRun {
   private var random: FuzzRandom
   /// What the disk does not give of the damaged store's files.
   private var unreadable: [String: Range<Int>] = [:]
+  /// What the store held before it was damaged.
+  private var undamaged: SalvageContents?
 
   package init(_ random: FuzzRandom) { self.random = random }
 
@@ -140,16 +144,31 @@ package struct SalvageRun {
     if let opened {
       tally["openable"] += 1
       // A checkpoint lets an open go on although records are lost, of which a salvage knows nothing.
-      if !report.warnings.contains(.olderValuesMayBeBack),
-        copy.copied(report) != opened.copied(report)
-      {
-        throw FuzzFailure(
-          "the copy is not what opening gives: "
-            + Self.difference(copy.copied(report), opened.copied(report)) + " \(report)")
+      if !report.warnings.contains(.olderValuesMayBeBack) {
+        let isPartOfBatch = !report.isComplete && !history.lastBatch.isEmpty
+        let (one, other) =
+          isPartOfBatch
+          ? (history.withoutLastBatch(copy), history.withoutLastBatch(opened)) : (copy, opened)
+        if one.copied(report) != other.copied(report) {
+          throw FuzzFailure(
+            "the copy is not what opening gives: "
+              + Self.difference(copy.copied(report), opened.copied(report)) + " \(report)")
+        }
       }
     }
-    if !isDamaged, history.end != .powerCut, opened == nil || !report.isComplete {
-      throw FuzzFailure("a sound store was not copied whole")
+    if !isDamaged { undamaged = opened }
+    let isWhole = report.lossCount == 0 && report.lostKeyCount == 0
+    if !isDamaged, history.end != .powerCut, opened == nil || !isWhole {
+      throw FuzzFailure(
+        opened == nil
+          ? "a sound store cannot be opened" : "a sound store was not copied whole: \(report)")
+    }
+    if report.isComplete, history.end != .powerCut, let undamaged,
+      !history.hasLostEnd(on: disk), copy.copied(report) != undamaged.copied(report)
+    {
+      throw FuzzFailure(
+        "a copy that calls itself complete is not all that there was: "
+          + Self.difference(copy.copied(report), undamaged.copied(report)))
     }
     try checkEntries(history, copy, report)
     try checkNewest(history, disk, copy, report, opened)
@@ -239,6 +258,15 @@ package struct SalvageRun {
     let hasManifest =
       history.disk.contents(of: "/store/MANIFEST") == disk.contents(of: "/store/MANIFEST")
       && unreadable[FileName.manifest] == nil
+    // A batch is one write, from front to back.
+    let isLastBatchWritten =
+      history.end == .killed && hasManifest
+      && (history.lastOfLastBatch.map {
+        isIntact($0.range, of: $0.file) && isIntact(0..<72, of: $0.file)
+      } ?? false)
+    func isWritten(_ record: SalvageHistory.Written) -> Bool {
+      isLastBatchWritten && history.lastBatch.contains(record.version)
+    }
     let keepsVersions = !report.warnings.contains(.versionsChanged)
     let warns =
       report.warnings.contains(.olderValuesMayBeBack)
@@ -252,7 +280,8 @@ package struct SalvageRun {
       let readable = records.filter {
         isIntact($0.head, of: $0.file) && (hasManifest || isIntact(0..<72, of: $0.file))
       }
-      guard let newest = readable.last(where: { $0.isSettled || allCount }) else { continue }
+      guard let newest = readable.last(where: { $0.isSettled || allCount || isWritten($0) })
+      else { continue }
       // Newer values may lie where recovery does not look, and come back without a manifest.
       let newer = (history.values[key] ?? [:]).filter { $0.key > newest.version }
       let allowed = readable.filter { $0.version >= newest.version }
@@ -266,7 +295,8 @@ package struct SalvageRun {
         }
       // Damage to the last write of a process that was killed looks like a write that the kill cut
       // short, and that is dropped.
-      guard newest.isSettled || isSound && !newest.isInBatch else { continue }
+      guard newest.isSettled || isSound && (!newest.isInBatch || isWritten(newest))
+      else { continue }
       highest = max(highest, newest.version)
       if let entry = copy.entries[key] ?? nil {
         if keepsVersions, !isExtended(entry, key) {
@@ -294,9 +324,11 @@ package struct SalvageRun {
         strays.allSatisfy({
           isMissing($0.file) || $0.version <= newest.version && isIntact(0..<72, of: $0.file)
         }),
-        hasManifest && newest.isSettled || !newest.isInBatch
+        hasManifest && (newest.isSettled || isWritten(newest)) || !newest.isInBatch
       {
-        throw FuzzFailure("a key is missing though its newest record is sound")
+        throw FuzzFailure(
+          "a key is missing though its newest record, version \(newest.version) in \(newest.file) "
+            + "from \(newest.head.lowerBound), is sound: \(report)")
       }
     }
     if keepsVersions, copy.lastVersion < highest {
@@ -310,5 +342,26 @@ package struct SalvageRun {
       image[name] = disk.contents(of: "\(SimulatedProcess.path)/\(name)")
     }
     return image
+  }
+}
+
+extension SalvageHistory {
+  /// The contents without the keys of the batch at the end of the log.
+  fileprivate func withoutLastBatch(_ contents: SalvageContents) -> SalvageContents {
+    var contents = contents
+    for (key, records) in records where records.contains(where: { lastBatch.contains($0.version) })
+    {
+      contents.entries[key] = nil
+    }
+    return contents
+  }
+
+  /// Whether the last record of the log is gone with all that follows, which leaves no trace.
+  fileprivate func hasLostEnd(on disk: SimulatedDisk) -> Bool {
+    guard let lastRecord else { return false }
+    let path = "\(SimulatedProcess.path)/\(lastRecord.file)"
+    guard let bytes = disk.contents(of: path) else { return true }
+    let start = min(lastRecord.range.lowerBound, bytes.count)
+    return bytes[start..<min(lastRecord.range.upperBound, bytes.count)].allSatisfy { $0 == 0 }
   }
 }

@@ -30,12 +30,18 @@ static inline void cairn_prefetch(const void *address) { __builtin_prefetch(addr
 /// fallocate(2), not glibc's posix_fallocate, which would emulate it by touching every block.
 /// Returns 0, or -1 with `errno`.
 int cairn_fallocate(int descriptor, int64_t offset, int64_t count);
+/// The same for the first byte of a file, whose length stays.
+int cairn_probe_fallocate(int descriptor);
 
 /// The magic number of the filesystem that the descriptor is on (statfs(2)), or -1 with `errno`.
 int64_t cairn_filesystem_magic(int descriptor);
 
 /// copy_file_range(2), to the same offset. Returns how many bytes, or -1 with `errno`.
 int64_t cairn_copy_range(int source, int target, int64_t offset, size_t count);
+
+/// fcntl(2) with F_OFD_SETLK over a whole file; `kind` is F_RDLCK, F_WRLCK or F_UNLCK. Returns 0, or -1 with
+/// `errno`.
+int cairn_lock_bytes(int descriptor, int kind);
 
 /// renameat2(2) with RENAME_EXCHANGE (2) in one directory. Returns 0, or -1 with `errno`.
 int cairn_exchange(int directory, const char *name, const char *other);

@@ -39,7 +39,8 @@ public enum CacheError: Error, Sendable, Hashable {
   case cancelled
   /// The live cache of a name has keys or values of another type.
   case otherType(found: String, expected: String)
-  /// A load waits for itself: its loader asked for its own key, or for one whose load waits for it.
+  /// A load waits for itself: its loader asked for its own key, or for one whose load waits for it. Thrown where
+  /// the loader or one of its child tasks asks.
   case circularLoad
 }
 
@@ -116,7 +117,7 @@ func codingReason(_ error: any Error) -> String {
 private func name(of error: any Error) -> String {
   let type = String(describing: type(of: error))
   // One that says by itself how it is to be shown may show what it holds.
-  if error is any CustomReflectable, !plantedInCache(.errorShown) { return type }
+  if error is any CustomReflectable { return type }
   let mirror = Mirror(reflecting: error)
   guard mirror.displayStyle == .enum else { return type }
   if let name = mirror.children.first?.label { return "\(type).\(name)" }
@@ -130,7 +131,7 @@ private func name(of error: any Error) -> String {
 }
 
 /// Calls the store; what it throws becomes the cache's error.
-func storing<Result: ~Copyable>(
+func callingStore<Result: ~Copyable>(
   _ body: () throws(StoreError) -> Result
 ) throws(CacheError) -> Result {
   do throws(StoreError) { return try body() } catch { throw .store(error) }

@@ -31,7 +31,6 @@ package enum CacheLocation {
   /// The store in whose directory `path` lies, at any depth, whether anything is there yet or not: a
   /// namespace may be the name of a cache. `nil` where it lies in none.
   static func store(around path: String, _ fileSystem: any FileSystem) -> String? {
-    if plantedInCache(.cacheInsideCache) { return nil }
     var place = Directory.parentPath(of: path)
     var isThere = false
     var identity: FileIdentity?
@@ -81,9 +80,7 @@ package enum CacheLocation {
   private static func quoted(_ name: String) -> String { name.debugDescription }
 
   private static func base(_ variables: [String: String]) throws(CacheError) -> String {
-    if let path = variables["XDG_CACHE_HOME"],
-      isAbsolute(path) || plantedInCache(.relativeCacheHome)
-    {
+    if let path = variables["XDG_CACHE_HOME"], isAbsolute(path) {
       return withoutSlashes(path)
     }
     if let home = variables["HOME"], isAbsolute(home) { return withoutSlashes(home) + "/.cache" }

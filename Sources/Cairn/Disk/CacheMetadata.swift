@@ -21,7 +21,6 @@ package struct CacheMetadata: Equatable, Sendable {
   /// The bytes to be stored.
   package var encoded: [UInt8] {
     if tag == 0 && rest.isEmpty { return [] }
-    if plantedInCache(.tagNotWritten) { return rest }
     var bytes: [UInt8] = [Self.mark, Self.version, 0, 0]
     bytes.append(littleEndian: tag)
     return bytes + rest
@@ -36,9 +35,7 @@ package struct CacheMetadata: Equatable, Sendable {
   /// - Throws: where the bytes are not what a cache writes, with the reason.
   package init(decoding bytes: RawSpan, wantsRest: Bool) throws(CodingFailure) {
     if bytes.byteCount == 0 { return }
-    guard bytes.byteCount >= Self.byteCount,
-      bytes.load(UInt8.self, at: 0) == Self.mark || plantedInCache(.metadataNotChecked)
-    else {
+    guard bytes.byteCount >= Self.byteCount, bytes.load(UInt8.self, at: 0) == Self.mark else {
       throw CodingFailure("its metadata is not of a cache")
     }
     let version = bytes.load(UInt8.self, at: 1)

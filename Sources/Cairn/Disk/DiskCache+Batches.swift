@@ -103,9 +103,7 @@ extension DiskCache {
     let changes = batch.changes.map { (key: $0.key, isRemoval: $0.value == nil) }
     let written = try commitUntold(batch, durability: durability)
     for (change, written) in zip(changes, written) {
-      guard let written, !(change.isRemoval && plantedInCache(.batchRemovalUnheard)) else {
-        continue
-      }
+      guard let written else { continue }
       // Of a removal too: it may have found nothing since another's, of which the front is not told yet, came
       // before it.
       events.tellFront(
@@ -135,18 +133,31 @@ extension DiskCache {
     _ batch: consuming DiskBatch<Key, Value>, durability: Durability?
   ) throws(CacheError) -> [WrittenValue?] {
     let (changes, last) = (batch.changes, batch.last)
-    var records = try storing { () throws(StoreError) in try store.makeBatch() }
+    do throws(CacheError) {
+      return try commit(changes, last: last, durability: durability)
+    } catch {
+      guard case .store(.vanished) = error else { throw error }
+    }
+    // The records of a batch are one store's.
+    try recreate()
+    return try commit(changes, last: last, durability: durability)
+  }
+
+  private func commit(
+    _ changes: [DiskBatch<Key, Value>.Change], last: [[UInt8]: Int], durability: Durability?
+  ) throws(CacheError) -> [WrittenValue?] {
+    let store = store
+    var records: Batch
+    do throws(StoreError) { records = try store.makeBatch() } catch { throw .store(error) }
     var written = [WrittenValue?](repeating: nil, count: changes.count)
     var count = 0
     var byteCount = 0
     // Whoever removes a key while its value is loaded finds it outdated from here on; and the write of a value
     // that was loaded before comes before this one, under the same lock.
-    for change in changes where !plantedInCache(.batchUnseenByLoads) {
-      flights.noteWrite(change.bytes)
-    }
+    for change in changes { flights.noteWrite(change.bytes) }
     // Of one key the last change alone: else observers would be told that one went before it came.
     for (index, change) in changes.enumerated()
-    where last[change.bytes] == index || plantedInCache(.batchTellsAll) {
+    where last[change.bytes] == index {
       if let value = change.value {
         try valueCoder.withBytes(value) { (value) throws(CacheError) in
           written[index] = WrittenValue(byteCount: value.byteCount)

@@ -108,11 +108,6 @@ extension DiskCache: Loading {
       events.tellFrontBeforeWrite(of: 1, bytes.byteCount + value.byteCount)
       let removals = try events.holdingRemovals { () throws(CacheError) in
         result = try storing { () throws(StoreError) in
-          if plantedInCache(.loadedReplaces) {
-            return .stored(
-              version: try store.setValue(
-                value, forKey: bytes, attributes: attributes, durability: nil))
-          }
           return try store.setAbsentValue(value, forKey: bytes, attributes: attributes) {
             !flight.isOutdated
           }

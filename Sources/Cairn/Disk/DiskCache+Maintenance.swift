@@ -15,6 +15,17 @@ extension DiskCache {
     try storing { () throws(StoreError) in try store.compact() }
   }
 
+  /// Reads all that the cache has on disk once and checks it; as `Store.scrub`. The cache does so by itself with
+  /// `scrubBytesPerSecond` in the configuration of its store. Observers are told of each damaged value.
+  @discardableResult
+  public func scrub(
+    bytesPerSecond: Int? = nil, progress: (ScrubProgress) -> Visit = { _ in .next }
+  ) throws(CacheError) -> ScrubReport {
+    try storing { () throws(StoreError) in
+      try store.scrub(bytesPerSecond: bytesPerSecond, progress: progress)
+    }
+  }
+
   /// Does at once all that the cache does for itself now and then: removes what has expired, keeps the free
   /// space on the disk, and compacts where the space bound wants it.
   ///

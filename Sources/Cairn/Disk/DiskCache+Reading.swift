@@ -137,7 +137,6 @@ extension DiskCache {
   }
 
   func noteSubscriptFailure(_ error: CacheError, _ operation: String) {
-    if plantedInCache(.subscriptFailsSilently) { return }
     events.counters.subscriptFailures.add()
     events.tellLog("\(operation) by subscript: \(error)")
   }
@@ -169,9 +168,7 @@ extension DiskCache {
     _ body: (borrowing PinnedEntry) throws(CacheError) -> Void
   ) throws(CacheError) {
     let counts = counts && part == .all
-    let record = try storing { () throws(StoreError) in
-      try store.pinnedEntry(forKey: key, part: part)
-    }
+    let record = try readingPinnedEntry(forKey: key, part: part)
     guard let record else {
       if counts { events.counters.misses.add() }
       return
@@ -215,7 +212,7 @@ extension DiskCache {
     } catch {
       throw .undecodableValue(version: version, reason: error.reason)
     }
-    guard metadata.tag == valueCoder.tag || plantedInCache(.tagIgnored) else {
+    guard metadata.tag == valueCoder.tag else {
       throw .changedType(version: version, found: metadata.tag, expected: valueCoder.tag)
     }
     return metadata
@@ -245,7 +242,7 @@ extension DiskCache {
     default: throw error
     }
     events.counters.undecodable.add()
-    guard policy == .drop || plantedInCache(.droppedWhereKept) else { throw error }
+    guard policy == .drop else { throw error }
     try drop(key, version: version, error)
   }
 
@@ -292,7 +289,6 @@ extension DiskCache {
   ) throws(CacheError) {
     // That version alone: somebody may have written a newer one meanwhile.
     let isRemoved = try storing { () throws(StoreError) in
-      if plantedInCache(.dropTakesNewValue) { return try store.removeValue(forKey: key) }
       return try store.compareAndRemove(forKey: key, expecting: version)
     }
     if isRemoved { noteDrop(error) }

@@ -64,7 +64,7 @@ extension DiskCache: Trimming {
   public func trim(olderThan age: Duration, by basis: AgeBasis) throws(CacheError)
     -> CacheRemovalSummary
   {
-    if age <= .zero && !plantedInCache(.zeroAgeKeepsSome) { return try trim(toCount: 0) }
+    if age <= .zero { return try trim(toCount: 0) }
     return try trimming { () throws(StoreError) in try store.trim(olderThan: age, by: basis) }
   }
 
@@ -106,7 +106,8 @@ extension DiskCache: Trimming {
     }
   }
 
-  /// Removes everything, durably, and gives the space back. Observers get one event for all of it.
+  /// Removes everything, and gives the space back. It is as durable as the cache's class. Observers get one event
+  /// for all of it.
   ///
   /// - Complexity: O(segments), whatever the number of keys.
   public func removeAll() throws(CacheError) { try removeAll { _ in } }

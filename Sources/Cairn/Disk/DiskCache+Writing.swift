@@ -180,9 +180,7 @@ extension DiskCache {
         isLoading = false
         continue
       }
-      if try compareAndRemove(forKey: key, expecting: found.version)
-        || plantedInCache(.takeReturnsOld)
-      {
+      if try compareAndRemove(forKey: key, expecting: found.version) {
         return found.value
       }
       // Somebody wrote it anew, or took it.

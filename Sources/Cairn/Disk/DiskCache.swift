@@ -23,12 +23,28 @@ public import CairnStore
 public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   // What is inlinable is specialised where it is called, for its types: keys and values are handed from one
   // closure to the next there, and everything else is done here, where only bytes are seen.
-  let store: Store
+  /// The store that the cache was opened with.
+  private let original: Store
+  /// The one that took its place, once its directory was removed.
+  private let replacement = ReferenceTable<Store>(slotCount: 1)
+  /// Opens another that goes on from a store: with higher versions, and at its time.
+  private let reopen: @Sendable (_ old: Store) throws(CacheError) -> Store
+  private let reopening = Lock(Reopening(), waits: true)
   @usableFromInline let keyCoder: KeyCoder<Key>
   @usableFromInline let valueCoder: ValueCoder<Value>
   /// The metadata of a value that was given none.
   let bareMetadata: [UInt8]
   let events: DiskEvents<Key>
+
+  private struct Reopening {
+    /// Whether the thread that asks is to open another store.
+    enum Answer { case done, isMine, isCircle }
+
+    /// The thread that does.
+    var thread: ThreadID?
+    /// Those whose places were taken. They hold nothing, and are kept, since a call may be about to use one.
+    var abandoned: [Store] = []
+  }
   let streams = StreamEnds<CacheEvent<Key>>()
   var workers: WorkQueue { store.workers }
   /// By the bytes of keys.
@@ -89,7 +105,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   ) throws(CacheError) {
     let path = try CacheLocation.path(
       name: name, namespace: configuration.namespace, variables: variables)
-    try storing { () throws(StoreError) in
+    try callingStore { () throws(StoreError) in
       try Directory.createParents(of: path, fileSystem: SystemFileSystem())
     }
     try self.init(
@@ -120,6 +136,11 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
       events.noteRemoval(event)
       observer?(event)
     }
+    let damageObserver = storeConfiguration.damageObserver
+    storeConfiguration.damageObserver = { event in
+      events.noteDamage(event)
+      damageObserver?(event)
+    }
     if let place = CacheLocation.store(around: path, environment.fileSystem) {
       throw .insideStore(path: path, store: place)
     }
@@ -129,8 +150,79 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     bareMetadata = CacheMetadata(tag: valueCoder.tag, rest: []).encoded
     self.events = events
     self.name = name ?? path.split(separator: "/").last.map(String.init) ?? path
-    (store, salvageReport) = try Self.openStore(
-      path, storeConfiguration, configuration.corruptStorePolicy, environment)
+    let policy = configuration.corruptStorePolicy
+    (original, salvageReport) = try Self.openStore(path, storeConfiguration, policy, environment)
+    let isNamed = name != nil
+    reopen = { [storeConfiguration] old throws(CacheError) in
+      if isNamed {
+        try callingStore { () throws(StoreError) in
+          try Directory.createParents(of: path, fileSystem: environment.fileSystem)
+        }
+      }
+      var configuration = storeConfiguration
+      configuration.precedingVersion = old.lastVersion
+      configuration.clock = old.clock
+      return try Self.openStore(path, configuration, policy, environment).0
+    }
+  }
+
+  /// The store under the cache.
+  var store: Store {
+    @inline(__always) get { replacement[0] ?? original }
+  }
+
+  /// Calls the store; what it throws becomes the cache's error. Where the store's directory was removed, it is made anew,
+  /// and called once more.
+  func storing<Result: ~Copyable>(
+    _ body: () throws(StoreError) -> Result
+  ) throws(CacheError) -> Result {
+    do throws(StoreError) { return try body() } catch {
+      guard case .vanished = error else { throw .store(error) }
+    }
+    try recreate()
+    do throws(StoreError) { return try body() } catch { throw .store(error) }
+  }
+
+  /// What a read finds. As long as the store is the first, it is called without a reference of the thread's own, whose
+  /// count all threads would share.
+  func readingPinnedEntry(
+    forKey key: RawSpan, part: Record.Part
+  ) throws(CacheError) -> PinnedEntry? {
+    do throws(StoreError) {
+      if replacement.isEmpty(0) { return try original.pinnedEntry(forKey: key, part: part) }
+      return try store.pinnedEntry(forKey: key, part: part)
+    } catch { throw .store(error) }
+  }
+
+  /// Opens another store where the one there was has noticed that its directory is gone. To observers and to a tier in
+  /// front that is a removal of all.
+  func recreate() throws(CacheError) {
+    let thread = ThreadID.current
+    let answer = reopening.waitUntil { state -> Reopening.Answer? in
+      if !store.hasVanished { return .done }
+      // The log of the configuration, which opening calls, may use the cache.
+      if state.thread == thread { return .isCircle }
+      if state.thread != nil { return nil }
+      state.thread = thread
+      return .isMine
+    }
+    switch answer {
+    case .done: return
+    case .isCircle: throw .store(.vanished(path: path))
+    case .isMine: break
+    }
+    defer {
+      reopening.withLock { $0.thread = nil }
+      reopening.wakeAll()
+    }
+    let old = store
+    let new = try reopen(old)
+    events.front?.didReopen(new)
+    reopening.withLock { $0.abandoned.append(old) }
+    replacement.set(0, to: new)
+    events.tellLog(
+      "its directory was removed while it was open; what it held is lost, and it was made anew")
+    old.abandon()
   }
 
   private static func openStore(
@@ -140,14 +232,14 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     func open() throws(StoreError) -> Store {
       let store = try Store(
         path: path, configuration: configuration, environment: environment, readOnly: false)
-      if policy == .quarantine && !plantedInCache(.quarantineNotSynced) {
+      if policy == .quarantine {
         // DURABILITY: a process that put the store in the place of a corrupt one may have died before
         // that was durable. What is written here must not be lost with its name.
         try Directory.synchronizeParent(of: path, fileSystem: environment.fileSystem)
       }
       return store
     }
-    return try storing { () throws(StoreError) in
+    return try callingStore { () throws(StoreError) in
       do throws(StoreError) { return (try open(), nil) } catch {
         if case .invalidConfiguration("liveByteLimit", let reason) = error {
           // A cache has another name for it.
@@ -167,8 +259,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// How many keys a read would find, those with them whose records are damaged.
   ///
   /// - Throws: `store` with `closed`, `usedAfterFork`, `system`.
-  /// - Complexity: O(1) where no entry can expire, else O(keys), with a look at the head of each record
-  ///   that can; `statistics().heldCount` is O(1) always.
+  /// - Complexity: as `Store.count()`; `statistics().heldCount` is O(1) always.
   public func count() throws(CacheError) -> Int {
     try storing { () throws(StoreError) in try store.count() }
   }
@@ -219,12 +310,12 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     var hasEnded = true
     defer {
       events.front?.didClose()
-      if hasEnded || plantedInCache(.secondCloseEnds) {
+      if hasEnded {
         streams.end()
         SharedCaches.endClosing(self)
       }
     }
-    hasEnded = try storing { () throws(StoreError) in try store.closeOnce() }
+    do throws(StoreError) { hasEnded = try store.closeOnce() } catch { throw .store(error) }
   }
 
   /// Closes the store, if `close` was not called. Errors are lost: call `close` to see them.

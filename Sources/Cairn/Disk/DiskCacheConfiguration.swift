@@ -7,8 +7,8 @@ public struct DiskCacheConfiguration: Sendable {
   /// As `StoreConfiguration` has it, but for `durability`, which is `.process`: what a cache holds can be
   /// made again. Its `countLimit` and `liveByteLimit` are the limits of the cache, `lifetime` and
   /// `idleLimit` what an entry gets that asks for none, `freeDiskSpaceFloor` what is to stay free on the
-  /// disk, `maintenanceInterval` how often that is looked after and what has expired removed. All numbers
-  /// have 64 bits. A limit of 0 is refused as `invalidConfiguration`: to empty a cache, trim it to 0.
+  /// disk, `maintenanceInterval` how often that is looked after and what has expired removed, and `scrubBytesPerSecond`
+  /// how fast values that nobody reads are checked. All numbers have 64 bits. A limit of 0 is refused as `invalidConfiguration`: to empty a cache, trim it to 0.
   ///
   /// Its `segmentByteLimit` is an eighth of the limit on bytes that the configuration was made with, from 4 to 64 MiB, so
   /// that a small cache has small files: up to two of them may be dead before space is given back. Larger ones are

@@ -5,7 +5,7 @@ internal import Synchronization
 ///
 /// An object beside the cache, since the store is made with it.
 final class DiskEvents<Key: Hashable & Sendable>: Sendable {
-  /// - Parameter version: of the value that came or went; of a removal of all, the last that went.
+  /// - Parameter version: of the value that came or went; of a removal of all, the last that went; of damage, 0.
   typealias Body = @Sendable (_ event: CacheEvent<Key>, _ version: UInt64) -> Void
 
   private struct State: Sendable {
@@ -97,7 +97,7 @@ final class DiskEvents<Key: Hashable & Sendable>: Sendable {
   func holdingRemovals(
     _ write: () throws(CacheError) -> Void
   ) throws(CacheError) -> [RemovalEvent] {
-    guard isObserved.load(ordering: .relaxed), !plantedInCache(.evictionToldFirst) else {
+    guard isObserved.load(ordering: .relaxed) else {
       try write()
       return []
     }
@@ -156,7 +156,6 @@ final class DiskEvents<Key: Hashable & Sendable>: Sendable {
     }
     for insertion in insertions {
       for removal in replaced[insertion.bytes] ?? [] { tellRemoval(removal) }
-      if plantedInCache(.diskInsertNotTold) { continue }
       tell(.inserted(key: insertion.key), insertion.version)
     }
     for removal in others { tellRemoval(removal) }
@@ -170,7 +169,10 @@ final class DiskEvents<Key: Hashable & Sendable>: Sendable {
       // Where nothing was left, it is the front alone that has to know.
       if count == 0 { return }
       counters.note(.removed, count: count)
-    case .entry(_, _, let cause): counters.note(told(cause))
+      // Told at once, also in the middle of a write, which then comes after it.
+      if isObserved.load(ordering: .relaxed) { tellRemoval(event) }
+      return
+    case .entry(_, _, let cause): counters.note(CacheRemovalCause(cause))
     }
     guard isObserved.load(ordering: .relaxed) else { return }
     let thread = ThreadID.current
@@ -182,8 +184,17 @@ final class DiskEvents<Key: Hashable & Sendable>: Sendable {
     if !isHeld { tellRemoval(event) }
   }
 
-  private func told(_ cause: RemovalCause) -> CacheRemovalCause {
-    plantedInCache(.diskCauseLost) ? .removed : CacheRemovalCause(cause)
+  /// To be told by the store of what a scrub has found.
+  func noteDamage(_ event: DamageEvent) {
+    guard isObserved.load(ordering: .relaxed) else { return }
+    for bytes in event.keys {
+      do throws(CacheError) {
+        let key = try bytes.withBytes { (bytes) throws(CacheError) in try keyCoder.decode(bytes) }
+        tell(.damaged(key: key), 0)
+      } catch {
+        tellLog("damage could not be told to observers: \(error)")
+      }
+    }
   }
 
   private func tellRemoval(_ event: RemovalEvent) {
@@ -192,7 +203,7 @@ final class DiskEvents<Key: Hashable & Sendable>: Sendable {
     case .entry(let bytes, let version, let cause):
       do throws(CacheError) {
         let key = try bytes.withBytes { (bytes) throws(CacheError) in try keyCoder.decode(bytes) }
-        tell(.removed(key: key, cause: told(cause)), version)
+        tell(.removed(key: key, cause: CacheRemovalCause(cause)), version)
       } catch {
         tellLog("a removal could not be told to observers: \(error)")
       }
@@ -228,6 +239,8 @@ struct DiskFront<Key: Sendable>: Sendable {
   /// That so many entries are about to be written, which have so many bytes. Runs under no lock, and not before the
   /// bytes are known.
   var willWrite: @Sendable (_ count: Int, _ byteCount: Int) -> Void
+  /// That another store takes the place of one whose directory was removed; before anything is written to it.
+  var didReopen: @Sendable (Store) -> Void
   /// That the store is about to be closed; by `close`, not by the end of the cache.
   var willClose: @Sendable () -> Void
   /// That it is closed.

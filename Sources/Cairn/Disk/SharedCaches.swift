@@ -56,7 +56,7 @@ enum SharedCaches {
     let answer = places.waitUntil { places -> Answer? in
       var old: Weak?
       switch places[key] {
-      case .opening(by: thread, replacing: _) where !plantedInCache(.openerWaits): return .circle
+      case .opening(by: thread, replacing: _): return .circle
       case .opening: return nil
       case .open(let weak):
         if let cache = weak.cache { return .live(cache) }
@@ -99,7 +99,7 @@ enum SharedCaches {
           // A front gives its tier up just after it has told that it is gone, and who closes the tier may
           // have let the front go first.
           let lastTry = endOfFront ?? now.advanced(by: .seconds(1))
-          if now >= lastTry && !plantedInCache(.keptTierAwaited) { throw error }
+          if now >= lastTry { throw error }
           endOfFront = lastTry
         }
         pause(for: .milliseconds(1))
@@ -140,7 +140,6 @@ enum SharedCaches {
 
   /// To be called before a tier closes its store: its cache is given to nobody any more.
   static func beginClosing(_ tier: AnyObject) {
-    if plantedInCache(.closingStaysShared) { return }
     places.withLock { places in
       change(ObjectIdentifier(tier), in: &places) { weak in
         weak.cache = nil
@@ -156,7 +155,6 @@ enum SharedCaches {
 
   /// To be called when a tier has closed its store, and not before: nobody waits for it any more.
   static func endClosing(_ tier: AnyObject) {
-    if plantedInCache(.deadPlacesKept) { return }
     places.withLock { places in
       for (path, place) in places {
         switch place {

@@ -27,12 +27,10 @@ struct StoreQuarantine {
     let directory = try Directory(path: path, fileSystem: fileSystem, readOnly: false)
     // Of several openers one does it: a second copy would take the place of the first, and of what was
     // written there by then.
-    if !plantedInCache(.quarantineUnlocked) {
-      guard try directory.lock(),
-        try directory.identity()
-          == Directory(path: path, fileSystem: fileSystem, readOnly: false).identity()
-      else { throw .locked(path: path) }
-    }
+    guard try directory.lock(),
+      try directory.identity()
+        == Directory(path: path, fileSystem: fileSystem, readOnly: false).identity()
+    else { throw .locked(path: path) }
     // Perhaps somebody else has done it meanwhile.
     do throws(StoreError) { return (try open(), nil) } catch {
       guard case .corrupt = error else { throw error }
@@ -81,11 +79,8 @@ struct StoreQuarantine {
     // Nobody writes to the copy before its new name is durable.
     let copy = try Directory(path: copyPath, fileSystem: fileSystem, readOnly: false)
     let lockFile = try copy.openFile(FileName.lock, mode: .readOnly)
-    if !plantedInCache(.quarantineNotSynced) {
-      try lockFile?.lockStore(at: copyPath, exclusively: true)
-    }
+    try lockFile?.lockStore(at: copyPath, exclusively: true)
     defer { lockFile?.unlock() }
-    if plantedInCache(.corruptStoreWiped) { try empty(directory) }
     // DURABILITY: the copy is durable under its name. A crash before the exchange leaves the corrupt store
     // in its place, and a copy that nobody asks for; after it, the copy is in its place. Until the sync
     // either may be found after a power loss: so the lock of the copy is held until then, and whoever opens
@@ -104,7 +99,7 @@ struct StoreQuarantine {
     log?(
       "\(path): \(report.entryCount) entries were salvaged, known keys that are lost: "
         + "\(report.lostKeyCount), bytes: \(report.lostByteCount); what it was is at \(copyPath)")
-    if !plantedInCache(.quarantineNotSynced) { try parent.synchronize() }
+    try parent.synchronize()
     return report
   }
 
@@ -143,8 +138,8 @@ struct StoreQuarantine {
   /// Whether a copy of a store may have a file of the name.
   private static func isFileOfCopy(_ name: String) -> Bool {
     [
-      FileName.lock, FileName.manifest, FileName.newManifest, FileName.reserve,
-      FileName.unfinishedCopy,
+      FileName.lock, FileName.manifest, FileName.newManifest, FileName.nextManifest,
+      FileName.newNextManifest, FileName.emptiedManifest, FileName.reserve, FileName.unfinishedCopy,
     ].contains(name) || FileName.isSegment(name) || FileName.isCheckpoint(name)
   }
 

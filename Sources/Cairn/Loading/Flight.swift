@@ -43,8 +43,7 @@ final class Flight<Value: Sendable>: Sendable {
     let (isAbandoned, wanted) = state.withLock { state in
       state.task = task
       // Others may have come since this one was made.
-      let wanted =
-        plantedInCache(.urgencyLost) ? priority : max(priority, state.priority ?? priority)
+      let wanted = max(priority, state.priority ?? priority)
       state.priority = wanted
       return (state.isAbandoned, wanted)
     }
@@ -83,7 +82,7 @@ final class Flight<Value: Sendable>: Sendable {
       guard let continuation = state.waiters.removeValue(forKey: ObjectIdentifier(waiter)) else {
         return (nil, false, nil)
       }
-      if !state.waiters.isEmpty && !plantedInCache(.leaverCancelsLoad) {
+      if !state.waiters.isEmpty {
         return (continuation, false, nil)
       }
       state.isAbandoned = true
@@ -91,7 +90,7 @@ final class Flight<Value: Sendable>: Sendable {
       noteWrite()
       return (continuation, true, state.task)
     }
-    if isLast && !plantedInCache(.abandonedLoadGoesOn) { task?.cancel() }
+    if isLast { task?.cancel() }
     continuation?.resume(throwing: CancellationError())
     return isLast
   }

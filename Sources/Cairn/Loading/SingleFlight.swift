@@ -41,13 +41,13 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline
   @discardableResult
   func noteWrite(_ key: Key) -> Bool {
-    if !isActive || plantedInCache(.writeDuringLoadUnseen) { return false }
+    if !isActive { return false }
     return state.withLock { state in
       guard let flight = state.flights[key] else {
         return keepingCount.load(ordering: .acquiring) > 0
       }
       flight.noteWrite()
-      if !plantedInCache(.outdatedLoadJoined) { take(flight, key, from: &state) }
+      take(flight, key, from: &state)
       return true
     }
   }
@@ -93,14 +93,16 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     try Task.checkCancellation()
     let waiter = Flight<Value>.Waiter()
     let (flight, isNew) = enter(key, waiter)
-    let waiting = LoadNode.current
+    let waiting = LoadNode.waiting
     if let waiting, !LoadGraph.add(waiting, waitsFor: flight.node) {
       leave(flight, waiter, key)
       throw CacheError.circularLoad
     }
     defer { if let waiting { LoadGraph.remove(waiting, waitsFor: flight.node) } }
     if isNew {
-      let task = Task { await self.run(flight, key, found, load) }
+      let task = Task(executorPreference: LoadExecutor.shared) {
+        await self.run(flight, key, found, load)
+      }
       flight.start(task, priority: Task.currentPriority)
     } else {
       flight.escalate(to: Task.currentPriority)
@@ -114,7 +116,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   private func enter(_ key: Key, _ waiter: Flight<Value>.Waiter) -> (Flight<Value>, isNew: Bool) {
     state.withLock { state in
-      if let flight = state.flights[key], !plantedInCache(.everyoneLoads), flight.enter(waiter) {
+      if let flight = state.flights[key], flight.enter(waiter) {
         state.statistics.joinedCount += 1
         return (flight, false)
       }
@@ -151,13 +153,13 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ) async {
     let outcome: Result<Value, any Error>
     do {
-      if !plantedInCache(.loadWithoutLook), let value = try found() {
+      if let value = try found() {
         outcome = .success(value)
       } else {
         state.withLock { $0.statistics.startedCount += 1 }
         do {
           outcome = .success(
-            try await LoadNode.$current.withValue(flight.node) { try await load(flight) })
+            try await LoadNode.$starter.withValue(flight.node) { try await load(flight) })
         } catch {
           state.withLock { $0.statistics.failedCount += 1 }
           throw error

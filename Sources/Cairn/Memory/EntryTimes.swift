@@ -33,25 +33,21 @@ extension CacheEntryInfo {
 /// The time as a cache has it: what clock, and what an entry gets that asks for nothing.
 @usableFromInline
 struct CacheClock: Sendable {
-  /// Whether it is the system's, which is asked without a detour.
-  private let isSystem: Bool
-  private let clock: any WallClock
+  private let clock: StoreClock
   /// `nil`: none. Milliseconds.
   @usableFromInline let lifetime: Int64?
   @usableFromInline let idleLimit: Int64
 
-  init(_ configuration: MemoryCacheConfiguration) {
-    clock = configuration.clock
-    isSystem = configuration.clock is SystemClock
+  /// - Parameter shared: the clock of a tier below, so that both say the same of an entry; `nil`: there is none.
+  init(_ configuration: MemoryCacheConfiguration, shared: StoreClock?) {
+    let start = Timestamp(millisecondsSinceEpoch: .min)
+    clock = shared ?? StoreClock(configuration.clock, lastRecorded: start)
     lifetime = configuration.lifetime?.milliseconds
     idleLimit = configuration.idleLimit?.milliseconds ?? never
   }
 
   @usableFromInline
-  func now() -> Int64 {
-    if isSystem { return SystemClock().now().millisecondsSinceEpoch }
-    return clock.now().millisecondsSinceEpoch
-  }
+  func now() -> Int64 { clock.now().millisecondsSinceEpoch }
 
   /// The times of an entry that is written now.
   @inlinable

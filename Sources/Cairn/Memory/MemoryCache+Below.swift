@@ -37,7 +37,7 @@ extension MemoryCache {
         ticket = state.ticket(hash: hash)
         return nil
       }
-      if state.table.nodes[Int(slot)].hasExpired(at: now) && !plantedInCache(.expiryIgnored) {
+      if state.table.nodes[Int(slot)].hasExpired(at: now) {
         state.statistics.missCount &+= 1
         expired = state.drop(expired: slot)
         ticket = state.ticket(hash: hash)
@@ -49,9 +49,7 @@ extension MemoryCache {
       if isToldAtOnce, state.table.nodes[Int(slot)].accessed < now { news.insert(.atOnce) }
       state.touch(slot, at: now)
       // What was told at once is not told or spared later, which would prolong its life.
-      if !state.table.nodes[Int(slot)].isRead,
-        !isToldAtOnce || plantedInCache(.idleReadToldLate)
-      {
+      if !state.table.nodes[Int(slot)].isRead, !isToldAtOnce {
         state.table.nodes[Int(slot)].isRead = true
         state.untoldReadCount &+= 1
         if state.untoldReadCount == manyReadsCount { news.insert(.soon) }
@@ -168,7 +166,7 @@ extension MemoryCache {
         if counts { state.statistics.hitCount &+= 1 }
         return state.table.payloads[Int(slot)]?.value
       }
-      if !plantedInCache(.absenceNotNoted) { state.noteUnknown(hash: hash) }
+      state.noteUnknown(hash: hash)
       return nil
     }
   }
@@ -185,7 +183,7 @@ extension MemoryCache {
     let hash = MemoryTable<Key, Value>.hash(key)
     lock.withLock { state in
       let slot = state.table.find(key, hash: hash)
-      guard slot != noSlot, state.ticket(hash: hash) == ticket || plantedInCache(.ticketIgnored),
+      guard slot != noSlot, state.ticket(hash: hash) == ticket,
         expires > state.table.nodes[Int(slot)].expires
       else { return }
       // The heap may have a deadline that is too early.
@@ -211,10 +209,7 @@ extension MemoryCache {
       // A read of what was taken and not told yet counts for nothing, and moves it to the front.
       let hasMoved = newest != noSlot && state.table.nodes[Int(newest)].isRecent
       let count = exchange(&state.untoldReadCount, with: 0)
-      return (
-        count > 0 || hasMoved && !plantedInCache(.movedUnseen),
-        exchange(&state.evictedUntold, with: [])
-      )
+      return (count > 0 || hasMoved, exchange(&state.evictedUntold, with: []))
     }
     if !hasRead { return evicted }
     return evicted
@@ -313,7 +308,7 @@ extension MemoryState {
   mutating func takesToTell(_ slot: UInt32) -> Bool {
     table.nodes[Int(slot)].isRecent = false
     let isToBeTold = table.nodes[Int(slot)].idleLimit == never
-    if !isToBeTold || plantedInCache(.takenNotSpared) { table.nodes[Int(slot)].isRead = false }
+    if !isToBeTold { table.nodes[Int(slot)].isRead = false }
     return isToBeTold
   }
 
@@ -327,19 +322,17 @@ extension MemoryState {
     if found != noSlot && !table.nodes[Int(found)].hasExpired(at: times.now) {
       holdsValue = table.nodes[Int(found)].version >= version ?? 0
     }
-    if holdsValue && !plantedInCache(.promotionReplaces) { return false }
+    if holdsValue { return false }
     let isValid = self.ticket(hash: hash) == ticket
-    if let version, !plantedInCache(.refusedPromotionNotNoted) {
+    if let version {
       noteWrite(hash: hash, version: version)
     }
-    if isValid || plantedInCache(.ticketIgnored) {
+    if isValid {
       return put(
         value, forKey: key, hash: hash, times, cost: cost, version: version, &removed)
     }
     // What is older than what was just seen below must not be found any more.
-    if let version, found != noSlot, table.nodes[Int(found)].version < version,
-      !plantedInCache(.refusedPromotionNotNoted)
-    {
+    if let version, found != noSlot, table.nodes[Int(found)].version < version {
       remove(found, .replaced, &removed)
     }
     return false
@@ -356,8 +349,8 @@ extension MemoryState {
     if found == noSlot {
       let isValid =
         known.unknownCount == ticket.unknowns && clears == ticket.clears && version > known.newest
-      guard isValid || plantedInCache(.lateWriteRevives) else { return false }
-    } else if table.nodes[Int(found)].version >= version && !plantedInCache(.olderWriteReplaces) {
+      guard isValid else { return false }
+    } else if table.nodes[Int(found)].version >= version {
       return false
     }
     return put(value, forKey: key, hash: hash, times, cost: cost, version: version, &removed)

@@ -17,7 +17,6 @@ extension MemoryCache {
     _ body: @escaping @Sendable (_ event: CacheEvent<Key>, _ value: Value?) -> Void
   ) -> CacheObservation {
     let id = lock.withLock { state in
-      if plantedInCache(.observerIDReused) { state.lastObserverID = state.observers.last?.id ?? 0 }
       state.lastObserverID += 1
       state.observers.append(CacheObserver(id: state.lastObserverID, body: body))
       return state.lastObserverID

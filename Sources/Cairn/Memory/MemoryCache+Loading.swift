@@ -18,7 +18,8 @@ extension MemoryCache: Loading {
   ///
   /// `load` runs under no lock and may use the cache. A load that waits for itself, by asking for its
   /// own key or for one whose load waits for it, would never end: `CacheError.circularLoad` is thrown
-  /// where it asks, also to an unstructured task of the loader's that asks while the load is under way.
+  /// where it asks, in the task of the load or a child task. A circle through a task made with `Task` or
+  /// `Task.detached` that the loader awaits is not seen, and never ends.
   ///
   /// - Parameters:
   ///   - key: the key.
@@ -82,7 +83,7 @@ extension MemoryCache: Loading {
         !flight.isOutdated
         && (found == noSlot || state.table.nodes[Int(found)].hasExpired(at: times.now))
       var isInserted = false
-      if isUpToDate || plantedInCache(.loadedReplaces) {
+      if isUpToDate {
         isInserted = state.put(
           loaded.value, forKey: key, hash: hash, times, cost: cost, version: nil, &removed)
       }

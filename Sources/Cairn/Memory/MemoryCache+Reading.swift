@@ -90,7 +90,7 @@ extension MemoryCache {
         if isRead { state.statistics.missCount &+= 1 }
         return nil
       }
-      if state.table.nodes[Int(slot)].hasExpired(at: now) && !plantedInCache(.expiryIgnored) {
+      if state.table.nodes[Int(slot)].hasExpired(at: now) {
         if isRead { state.statistics.missCount &+= 1 }
         expired = state.drop(expired: slot)
         return nil
@@ -134,10 +134,9 @@ extension MemoryState {
   @inline(__always)
   mutating func touch(_ slot: UInt32, at now: Int64) {
     // Never back, so that what the heap has for a deadline is never too late.
-    if now > table.nodes[Int(slot)].accessed && !plantedInCache(.accessTimeForgotten) {
+    if now > table.nodes[Int(slot)].accessed {
       table.nodes[Int(slot)].accessed = now
     }
-    if plantedInCache(.orderForgotten) { return }
     table.list.touch(slot, policy: policy, &table.nodes)
   }
 

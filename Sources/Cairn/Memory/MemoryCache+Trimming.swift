@@ -92,9 +92,7 @@ extension MemoryCache: Trimming {
       while let victim = rest.popFirst() {
         let slot = state.table.find(victim.key, hash: victim.hash)
         if slot == noSlot { continue }
-        if state.table.nodes[Int(slot)].version != victim.version
-          && !plantedInCache(.trimTakesNewValue)
-        {
+        if state.table.nodes[Int(slot)].version != victim.version {
           continue
         }
         let cost = state.table.nodes[Int(slot)].cost
@@ -155,7 +153,6 @@ extension MemoryCache: Trimming {
         guard Int(candidate.slot) < state.table.nodes.count,
           state.table.payloads[Int(candidate.slot)] != nil,
           state.table.nodes[Int(candidate.slot)].version == candidate.version
-            || plantedInCache(.trimTakesNewValue)
         else { continue }
         state.remove(candidate.slot, .evicted(cause), &removed)
         return candidate.cost

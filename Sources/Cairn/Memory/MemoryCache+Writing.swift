@@ -3,8 +3,8 @@ public import CairnStore
 extension MemoryCache: Caching {
   /// Sets the value of a key, and removes what is too much then.
   ///
-  /// When it returns, the limits hold and no read finds an older value. Not kept is a value that has
-  /// expired at once or costs more than the cost limit by itself; observers are told.
+  /// When it returns, the limits hold and no read finds an older value. A value is not kept if it has expired at
+  /// once, or costs more than the cost limit by itself; observers are told of its insertion and then of its removal.
   ///
   /// - Parameters:
   ///   - value: the value.
@@ -89,7 +89,7 @@ extension MemoryCache: Caching {
   func removeAll(cause: CacheRemovalCause, isToldOfNothing: Bool = true) {
     var garbage = MemoryTable<Key, Value>()
     let observers = lock.withLock { state in
-      if !plantedInCache(.clearNotNoted) { state.clears += 1 }
+      state.clears += 1
       state.statistics.note(cause, count: state.table.count)
       swap(&garbage, &state.table)
       return state.observers

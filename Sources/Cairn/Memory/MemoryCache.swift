@@ -49,17 +49,17 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   /// Makes one in an environment of the caller's: for tests, and for a front.
   ///
-  /// - Parameter isAboveOther: whether it holds a part of a tier below.
+  /// - Parameter clockBelow: the clock of the tier below, where it holds a part of one.
   package init(
     configuration: MemoryCacheConfiguration,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil,
-    environment: MemoryCacheEnvironment, isAboveOther: Bool = false
+    environment: MemoryCacheEnvironment, clockBelow: StoreClock? = nil
   ) {
     self.configuration = configuration
     self.environment = environment
     self.costing = costing
     byteCosting = costing == nil ? makeByteCosting() : nil
-    clock = CacheClock(configuration)
+    clock = CacheClock(configuration, shared: clockBelow)
     // A timer that is due at once would do nothing else.
     maintenanceInterval = configuration.maintenanceInterval.flatMap {
       $0 > .zero ? max($0, .milliseconds(10)) : nil
@@ -68,7 +68,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     lock = CacheLock(
       MemoryState(
         countLimit: configuration.countLimit, costLimit: configuration.costLimit,
-        policy: configuration.policy, isAboveOther: isAboveOther))
+        policy: configuration.policy, isAboveOther: clockBelow != nil))
     if configuration.respondsToMemoryPressure { environment.pressureMonitor.add(self) }
   }
 
@@ -185,7 +185,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
           tell(.inserted(key: inserted.key), inserted.value)
           isTold = true
         }
-        if plantedInCache(.removalNotTold) { return }
+        // A removal is told of after its insertion only, as if the value had been held for a moment.
+        if entry.isRefused { tell(.inserted(key: entry.key), entry.value) }
         tell(.removed(key: entry.key, cause: entry.cause), entry.value)
       }
       if !isTold, let inserted { tell(.inserted(key: inserted.key), inserted.value) }
@@ -212,7 +213,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   private func destroysHere(count: Int) -> Bool {
     switch configuration.release {
     case .onCaller: true
-    case .automatic: count < 16 || plantedInCache(.manyDestroyedHere)
+    case .automatic: count < 16
     case .on: count == 0
     }
   }
@@ -221,7 +222,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     if case .on(let run) = configuration.release {
       run(job)
     } else {
-      environment.background.run(job)
+      // No lock is held here.
+      if !environment.background.runIfPossible(job) { job() }
     }
   }
 }

@@ -46,8 +46,10 @@ public struct MemoryCacheConfiguration: Sendable {
   /// Where values are destroyed. Default `.automatic`.
   public var release: ValueRelease = .automatic
 
-  /// The clock that expiry goes by. Default: the system's. When it is set back, entries live longer by
-  /// as much.
+  /// The clock that expiry goes by. Default: the system's.
+  ///
+  /// An entry lives at most its lifetime by the later of this clock and the time at which the cache was made plus
+  /// the time that has passed since. So a clock that is set back prolongs no life.
   public var clock: any WallClock = SystemClock()
 
   /// Makes a configuration with these limits and the defaults of all else.

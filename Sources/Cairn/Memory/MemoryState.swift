@@ -42,7 +42,6 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   @inlinable
   mutating func noteWrite(hash: UInt32) {
-    if plantedInCache(.writeNotNoted) { return }
     stripes[stripe(hash)].count &+= 1
   }
 
@@ -88,9 +87,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   /// many were read.
   @usableFromInline
   mutating func noteUntold(_ key: Key, _ cause: CacheRemovalCause) {
-    guard case .evicted = cause, evictedUntold.count < manyReadsCount,
-      !plantedInCache(.evictedNotTold)
-    else { return }
+    guard case .evicted = cause, evictedUntold.count < manyReadsCount else { return }
     evictedUntold.append(key)
   }
 
@@ -101,7 +98,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   mutating func removeOneExpired(at now: Int64, _ removed: inout Removed) -> Int? {
     guard table.deadlines.isDue(at: now) else { return nil }
     let slot = table.deadlines.firstDue(at: now, &table.nodes)
-    if slot == noSlot || plantedInCache(.expiredSpared) { return nil }
+    if slot == noSlot { return nil }
     let cost = table.nodes[Int(slot)].cost
     remove(slot, .expired, &removed)
     return cost
@@ -116,7 +113,8 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     _ removed: inout Removed
   ) -> Int? {
     if let cost = removeOneExpired(at: now, &removed) { return cost }
-    let slot = table.list.victim(policy: policy, sparing: spared, &table.nodes)
+    let slot = table.list.victim(
+      policy: policy, sparing: spared, of: table.count, &table.nodes)
     if slot == noSlot { return nil }
     let cost = table.nodes[Int(slot)].cost
     remove(slot, .evicted(cause), &removed)
@@ -128,7 +126,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   /// Sets a value and keeps the limits.
   ///
   /// - Parameter cost: below 0 is as 0.
-  /// - Returns: whether the value was taken, so that its insertion is to be told.
+  /// - Returns: whether the value is held. Where not, it is the last of `removed`.
   @inlinable
   mutating func put(
     _ value: consuming Value, forKey key: Key, hash: UInt32, _ times: EntryTimes, cost: Int,
@@ -142,11 +140,11 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     var oldCause = CacheRemovalCause.replaced
     if found != noSlot, table.nodes[Int(found)].hasExpired(at: times.now) { oldCause = .expired }
     if let refusal = refusal(of: times, cost: cost) {
-      if found != noSlot && !plantedInCache(.refusalKeepsOldValue) {
+      if found != noSlot {
         remove(found, oldCause, &removed)
       }
       statistics.note(refusal)
-      removed.append(RemovedEntry(key: key, value: value, cause: refusal))
+      removed.append(RemovedEntry(key: key, value: value, cause: refusal, isRefused: true))
       return false
     }
     var slot = found
@@ -155,14 +153,13 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     } else {
       statistics.note(oldCause)
       var old = value
-      if !plantedInCache(.oldValueKept) { table.payloads[Int(slot)]?.exchange(&old) }
+      table.payloads[Int(slot)]?.exchange(&old)
       removed.append(RemovedEntry(key: key, value: old, cause: oldCause))
       table.list.touch(slot, policy: policy, &table.nodes)
     }
     table.set(
       slot, cost: cost, written: times.now, expires: times.expires, idleLimit: times.idleLimit,
       version: version ?? lastVersion)
-    if found != noSlot && plantedInCache(.replacementOverLimit) { return true }
     keepLimits(at: times.now, sparing: slot, &removed)
     return true
   }

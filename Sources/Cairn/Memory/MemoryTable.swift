@@ -110,7 +110,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     version: UInt64
   ) {
     let index = Int(slot)
-    if !plantedInCache(.oldCostKept) { totalCost -= UInt128(nodes[index].cost) }
+    totalCost -= UInt128(nodes[index].cost)
     totalCost += UInt128(cost)
     nodes[index].cost = cost
     nodes[index].written = written
@@ -128,12 +128,12 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @inlinable
   mutating func remove(_ slot: UInt32) -> EntryPayload<Key, Value>? {
     let index = Int(slot)
-    if nodes[index].heapIndex != noSlot && !plantedInCache(.deadlineOfRemovedKept) {
+    if nodes[index].heapIndex != noSlot {
       deadlines.remove(slot, &nodes)
     }
     list.unlink(slot, &nodes)
     leave(slot)
-    if !plantedInCache(.costOfRemovedKept) { totalCost -= UInt128(nodes[index].cost) }
+    totalCost -= UInt128(nodes[index].cost)
     count -= 1
     nodes[index].older = firstFree
     firstFree = slot
@@ -162,7 +162,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     var hole = Int(hash) & mask
     while buckets[hole] != wanted { hole = (hole + 1) & mask }
     var bucket = hole
-    while !plantedInCache(.bucketsNotClosed) {
+    while true {
       bucket = (bucket + 1) & mask
       let word = buckets[bucket]
       if word == 0 { break }

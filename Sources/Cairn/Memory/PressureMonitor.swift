@@ -19,7 +19,7 @@ package final class PressureMonitor: Sendable {
 
   /// The one of the process, which listens to the kernel.
   package static let shared = PressureMonitor(
-    source: SystemPressureSource(), queue: ThreadBackgroundQueue(runsWithoutThread: false))
+    source: SystemPressureSource(), queue: ThreadBackgroundQueue())
 
   private let state = Lock(State())
   private let source: any PressureSource

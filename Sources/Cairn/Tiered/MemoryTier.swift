@@ -119,6 +119,7 @@ extension CacheEvent {
     case .inserted(let key): .inserted(key: body(key))
     case .removed(let key, let cause): .removed(key: body(key), cause: cause)
     case .removedAll(let count): .removedAll(count: count)
+    case .damaged(let key): .damaged(key: body(key))
     case .memoryPressure(let pressure): .memoryPressure(pressure)
     case .enteredBackground: .enteredBackground
     }

@@ -21,7 +21,6 @@ struct TierKey<Key: Hashable & Sendable>: Hashable, Sendable {
   @inlinable
   @inline(__always)
   static func == (left: TierKey, right: TierKey) -> Bool {
-    if plantedInCache(.keysByEquality) { return left.key == right.key }
     if let left = left.bytes, let right = right.bytes { return left == right }
     // In code that is specialised for strings these casts are none.
     if let left = left.key as? String, let right = right.key as? String {
@@ -34,7 +33,7 @@ struct TierKey<Key: Hashable & Sendable>: Hashable, Sendable {
   @inlinable
   @inline(__always)
   var hashValue: Int {
-    guard let bytes, !plantedInCache(.keysByEquality) else { return key.hashValue }
+    guard let bytes else { return key.hashValue }
     var hasher = Hasher()
     hasher.combine(bytes)
     return hasher.finalize()
@@ -44,7 +43,7 @@ struct TierKey<Key: Hashable & Sendable>: Hashable, Sendable {
   @inlinable
   @inline(__always)
   func hash(into hasher: inout Hasher) {
-    if let bytes, !plantedInCache(.keysByEquality) {
+    if let bytes {
       hasher.combine(bytes)
     } else {
       hasher.combine(key)

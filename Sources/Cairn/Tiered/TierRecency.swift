@@ -6,7 +6,7 @@ internal import Synchronization
 /// Nothing is noted with a read: the order of memory is the order of use, so that what was used since the
 /// last telling stands at its front, and is told in that order.
 final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  private let memory: MemoryCache<TierKey<Key>, Value>
+  let memory: MemoryCache<TierKey<Key>, Value>
   private let keyCoder: KeyCoder<Key>
   /// Weak, since the store holds what holds this.
   private let store = Lock(WeakStore())
@@ -46,14 +46,11 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ///
   /// - Parameter body: called before, when it is known what there is to tell; under no lock.
   func tell(after body: () -> Void = {}) {
-    guard !plantedInCache(.recencyNotTold), let store = store.withLock({ $0.store }) else {
-      return body()
-    }
+    guard let store = store.withLock({ $0.store }) else { return body() }
     evictionCount.store(0, ordering: .relaxed)
     let count = (try? store.usage().indexedKeyCount) ?? 0
     countToTell.store(count / 64, ordering: .relaxed)
     taken.withLock { $0 += memory.takeRecentKeys() }
-    if plantedInCache(.freedAfterOthersTelling) { telling.withLock { _ in } }
     body()
     if knowsKeysByBytes {
       let told = telling.withLock { _ in
@@ -63,9 +60,6 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       }
       withExtendedLifetime(told) {}
       return
-    }
-    if plantedInCache(.tellingLeftToOther) {
-      for key in taken.withLock({ exchange(&$0, with: []) }) { tell(key, store) }
     }
     // One by one, since the coder of a user runs under no lock. Who comes meanwhile tells what is left, so that
     // nothing is when he returns, but for what others are just coding.
@@ -85,14 +79,14 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ///   be idle for long: either it was told at once, or the read was of another value.
   private func tell(_ key: TierKey<Key>, _ store: Store, isBeingRead: Bool = false) {
     memory.noteTold(key)
-    let sparesIdle = !isBeingRead && !plantedInCache(.tellingProlongsIdle)
+    let sparesIdle = !isBeingRead
     if let bytes = key.bytes {
       _ = try? bytes.withBytes { (bytes) throws(StoreError) in
         try store.touch(bytes, unlessIdleLimited: sparesIdle)
       }
     } else {
       _ = try? keyCoder.encode(key.key) { (bytes) throws(CacheError) in
-        try storing { () throws(StoreError) in
+        try callingStore { () throws(StoreError) in
           try store.touch(bytes, unlessIdleLimited: sparesIdle)
         }
       }
@@ -101,12 +95,13 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Whether the store may ask of a key that is to go whether it is in use: not where the coder is a user's,
   /// and memory does not know keys by their bytes.
-  var knowsKeysByBytes: Bool { keyCoder.identity != .equality }
+  var knowsKeysByBytes: Bool { Self.knowsKeysByBytes(keyCoder) }
+
+  static func knowsKeysByBytes(_ keyCoder: KeyCoder<Key>) -> Bool { keyCoder.identity != .equality }
 
   /// Whether a key was read from memory and the disk not told of it, which it is by this. Runs under a lock of
   /// the store's.
   func isInUse(_ bytes: RawSpan) -> Bool {
-    if plantedInCache(.victimInUse) { return false }
     if keyCoder.identity == .bytes {
       let bytes = [UInt8](copying: bytes)
       let hash = MemoryTable<TierKey<Key>, Value>.hash(ofBytes: bytes)
@@ -140,5 +135,16 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       self?.isAskedFor.store(false, ordering: .relaxed)
       self?.tell()
     }
+  }
+}
+
+/// The tier in memory as the tier on disk reaches it: not before it is made, which is after the disk is open.
+final class LateFront<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  private let reference = AtomicLazyReference<TierRecency<Key, Value>>()
+
+  var recency: TierRecency<Key, Value>? { reference.load() }
+
+  func begin(_ recency: TierRecency<Key, Value>) -> TierRecency<Key, Value> {
+    reference.storeIfNil(recency)
   }
 }

@@ -28,7 +28,7 @@ extension TieredCache {
   ///
   /// A write is told by the disk first, then by memory; what goes from the disk goes from memory before the
   /// disk tells of it. A value that comes from the disk is told as inserted in memory, and what memory drops
-  /// to keep its limits as evicted there: the disk still has it. Where memory cannot vouch for a value any more, it
+  /// to keep its limits as evicted there, be it that value itself: the disk still has it. Where memory cannot vouch for a value any more, it
   /// drops it as removed, though the disk may have it: when a write threw and may have happened, and when somebody
   /// was told that the disk has nothing, and another may have written just then. For what is gone, listen to the
   /// disk.

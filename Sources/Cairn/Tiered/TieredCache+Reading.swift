@@ -174,7 +174,6 @@ extension TieredCache {
   ) throws(CacheError) -> Value? {
     guard let found = try disk.fetchedValue(forKey: key.key, counts: counts) else {
       if let value = held.noteAbsent(key, counts: counts) {
-        if counts && plantedInCache(.lateHitIsMiss) { disk.noteMiss() }
         return value
       }
       if counts { disk.noteMiss() }
@@ -190,10 +189,7 @@ extension TieredCache {
     let cost = found.cost ?? held.knownCost(of: found.value, forKey: key) ?? found.byteCount
     held.promote(
       found.value, forKey: key, ticket: ticket,
-      cost: plantedInCache(.promotionCostsNothing) ? 0 : cost,
-      expires: plantedInCache(.promotionForgetsLifetime) ? nil : found.expires,
-      idleLimit: plantedInCache(.promotionForgetsLifetime) ? nil : found.idleLimit,
-      version: found.version)
+      cost: cost, expires: found.expires, idleLimit: found.idleLimit, version: found.version)
   }
 
   /// The value of a key, which is no hit and no miss.
@@ -206,19 +202,17 @@ extension TieredCache {
   /// To be told when somebody was shown that the disk has nothing: memory must not show him a value that
   /// went, of which it is just being told.
   func noteShownAbsent(_ key: TierKey<Key>) {
-    if plantedInCache(.seenNotNoted) { return }
     held.invalidate(key, through: nil, .removed)
   }
 
   /// To be told when somebody was shown a version on disk: memory must not show him an older one.
   func noteSeen(_ version: UInt64, of key: TierKey<Key>) {
-    if plantedInCache(.seenNotNoted) { return }
     held.invalidate(key, through: version - 1, .replaced)
   }
 
   /// The same of an entry that an iteration comes to.
   func noteShown(_ info: CacheEntryInfo, of key: Key) throws(CacheError) {
-    if !plantedInCache(.iterationNotNoted) { noteSeen(info.version, of: try tierKey(key)) }
+    noteSeen(info.version, of: try tierKey(key))
   }
 
   // MARK: Recency
@@ -226,7 +220,7 @@ extension TieredCache {
   @usableFromInline
   func tellRecency(of key: TierKey<Key>, _ news: BelowNews) {
     if news.contains(.atOnce) { recency.tell(key) }
-    if news.contains(.soon) && !plantedInCache(.manyReadsLeft) { recency.tellSoon() }
+    if news.contains(.soon) { recency.tellSoon() }
     if news.contains(.later) {
       let interval = max(configuration.recencyInterval, .milliseconds(1))
       environment.background.run(after: interval) { [weak self] in

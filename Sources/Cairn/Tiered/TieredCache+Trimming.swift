@@ -77,7 +77,8 @@ extension TieredCache: Trimming {
     }
   }
 
-  /// Removes everything, durably, and gives the space back. Observers get one event of each tier.
+  /// Removes everything, and gives the space back. It is as durable as the class of the cache on disk. Observers get
+  /// one event of each tier.
   public func removeAll() throws(CacheError) { try disk.removeAll() }
 
   /// Removes everything; as `DiskCache.removeAll(progress:)`.
@@ -97,7 +98,6 @@ extension TieredCache: PressureResponder {
   /// Makes memory smaller; the disk keeps everything.
   package func respond(to pressure: MemoryPressure) {
     // What is freed is freed first: telling looks at records on disk, and takes long where memory is short.
-    if plantedInCache(.toldBeforeFreed) { recency.tell() }
     recency.tell { held.respond(to: pressure) }
   }
 }

@@ -37,7 +37,6 @@ extension TieredCache {
     idleLimit: Duration?, metadata: [UInt8], durability: Durability?
   ) throws(CacheError) -> UInt64 {
     let entry = PublishedEntry(value, key, cost, lifetime, idleLimit, held)
-    if plantedInCache(.memoryFirst) { held.publish(entry, WrittenValue(version: .max >> 2)) }
     do throws(CacheError) {
       let written = try disk.write(
         value, forKey: key.key, cost: cost, lifetime: lifetime, idleLimit: idleLimit,
@@ -263,7 +262,7 @@ extension TieredCache {
 
   /// To be told of a write that threw. Where nobody knows what is on disk, memory holds nothing of it.
   private func noteFailure(_ error: CacheError, of key: TierKey<Key>) {
-    if error.hasWrittenNothing || plantedInCache(.uncertainWriteKept) { return }
+    if error.hasWrittenNothing { return }
     held.invalidate(key, through: nil, .removed)
   }
 }

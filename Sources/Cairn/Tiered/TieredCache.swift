@@ -90,7 +90,7 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     try configuration.check()
     let path = try CacheLocation.path(
       name: name, namespace: configuration.disk.namespace, variables: variables)
-    try storing { () throws(StoreError) in
+    try callingStore { () throws(StoreError) in
       try Directory.createParents(of: path, fileSystem: SystemFileSystem())
     }
     try self.init(
@@ -109,46 +109,50 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     var ofMemory = configuration.memory
     ofMemory.lifetime = configuration.disk.store.lifetime
     ofMemory.idleLimit = configuration.disk.store.idleLimit
-    ofMemory.clock = configuration.disk.store.clock
     // The front responds in its place.
     ofMemory.respondsToMemoryPressure = false
     var ofTier: (@Sendable (TierKey<Key>, Value) -> Int)?
     if let costing { ofTier = { key, value in costing(key.key, value) } }
-    let held = MemoryCache<TierKey<Key>, Value>(
-      configuration: ofMemory, costing: ofTier, environment: memory, isAboveOther: true)
-    let recency = TierRecency<Key, Value>(
-      memory: held, keyCoder: keyCoder, background: memory.background)
     let comparesBytes = keyCoder.identity == .bytes
     let streams = StreamEnds<TierEvent<Key>>()
     self.streams = streams
+    // Memory goes by the clock of the store, so it is made once that is open. What happens below before that is
+    // nothing to an empty tier.
+    let front = LateFront<Key, Value>()
     var ofDisk = configuration.disk
-    if recency.knowsKeysByBytes { ofDisk.store.isInUse = { recency.isInUse($0) } }
+    if TierRecency<Key, Value>.knowsKeysByBytes(keyCoder) {
+      ofDisk.store.isInUse = { front.recency?.isInUse($0) ?? false }
+    }
     disk = try DiskCache(
       path: path, name: name, configuration: ofDisk, keyCoder: keyCoder, valueCoder: valueCoder,
       environment: environment,
       front: DiskFront { event in
-        Self.drop(event, from: held, keyCoder, comparesBytes: comparesBytes, recency)
+        guard let recency = front.recency else { return }
+        Self.drop(event, from: recency.memory, keyCoder, comparesBytes: comparesBytes, recency)
       } didWrite: { key, version, cause in
-        if plantedInCache(.writeBelowUnheard) { return }
         let bytes = comparesBytes ? try? keyCoder.encode(key) { [UInt8](copying: $0) } : nil
-        held.invalidate(TierKey(key, bytes: bytes), through: version - 1, cause)
+        front.recency?.memory.invalidate(
+          TierKey(key, bytes: bytes), through: version - 1, cause)
       } didTrimToZero: {
-        if plantedInCache(.othersRemovalServed) { return }
         // Also where nothing is held: what was read below before must not be put in.
-        held.removeAll(cause: .removed, isToldOfNothing: false)
+        front.recency?.memory.removeAll(cause: .removed, isToldOfNothing: false)
       } willWrite: { count, byteCount in
-        recency.tellBeforeWrite(of: count, byteCount)
+        front.recency?.tellBeforeWrite(of: count, byteCount)
+      } didReopen: { store in
+        front.recency?.begin(store)
       } willClose: {
-        recency.tell()
+        front.recency?.tell()
       } didClose: {
         // What is under way cannot put anything in any more: its tickets are void.
-        if plantedInCache(.closeBelowUnheard) { return }
         // A second close has nothing to tell.
-        held.removeAll(cause: .evicted(.trim), isToldOfNothing: false)
+        front.recency?.memory.removeAll(cause: .evicted(.trim), isToldOfNothing: false)
         streams.end()
       })
-    self.held = held
-    self.recency = recency
+    held = MemoryCache<TierKey<Key>, Value>(
+      configuration: ofMemory, costing: ofTier, environment: memory,
+      clockBelow: disk.store.clock)
+    recency = front.begin(
+      TierRecency(memory: held, keyCoder: keyCoder, background: memory.background))
     self.comparesBytes = comparesBytes
     self.configuration = configuration
     self.environment = memory
@@ -161,7 +165,6 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     _ event: RemovalEvent, from held: MemoryCache<TierKey<Key>, Value>, _ keyCoder: KeyCoder<Key>,
     comparesBytes: Bool, _ recency: TierRecency<Key, Value>
   ) {
-    if plantedInCache(.removalBelowUnheard) { return }
     switch event {
     case .all(_, let count): held.removeAll(cause: .removed, isToldOfNothing: count > 0)
     case .entry(let bytes, let version, let cause):
@@ -169,7 +172,7 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
       // That of a record that is damaged is not known.
       let version = version == 0 ? nil : version
       if case .evicted = cause { recency.noteEviction() }
-      if comparesBytes && !plantedInCache(.removedKeyDecoded) {
+      if comparesBytes {
         let hash = MemoryTable<TierKey<Key>, Value>.hash(ofBytes: bytes)
         held.invalidate(hash: hash, through: version, cause) { $0.bytes == bytes }
         return
@@ -191,10 +194,8 @@ public final class TieredCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   deinit {
     recency.tell()
     // The tier on disk, and with it what tells memory of what goes there, may be kept alone.
-    if !plantedInCache(.frontLeavesMemory) {
-      held.removeAll(cause: .evicted(.trim), isToldOfNothing: false)
-      streams.end()
-    }
+    held.removeAll(cause: .evicted(.trim), isToldOfNothing: false)
+    streams.end()
     SharedCaches.endFront(of: disk)
   }
 

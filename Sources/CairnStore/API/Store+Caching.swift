@@ -66,6 +66,9 @@ extension Store {
   ///
   /// - Complexity: O(segments), without a system call.
   package func usage() throws(StoreError) -> StoreUsage { try engine.usage() }
+
+  /// The clock that expiry goes by, for a tier in front that is to agree.
+  package var clock: StoreClock { engine.clock }
 }
 
 extension Batch {

@@ -7,9 +7,8 @@ extension Store {
   /// the live records only, and removed.
   ///
   /// May be called from any thread, beside readers and writers, and lets them go on. It works in rounds
-  /// that write a segment, a sixteenth of the live bytes, or half of what is to be given back, whichever
-  /// is most, and makes the log durable with each. It needs that much free space; where there is less it
-  /// goes segment by segment. When it throws, what the rounds before gave back stays so, and nothing is lost.
+  /// that write up to two segments each, and makes the log durable with each. It needs that much free space;
+  /// with less it goes by pieces. When it throws, what earlier rounds gave back stays so, and nothing is lost.
   ///
   /// A segment that is damaged is left as it is; the report says so.
   ///
@@ -20,8 +19,7 @@ extension Store {
   /// - Complexity: O(bytes in segments with dead records). Takes memory for 32 bytes a record of a round.
   @discardableResult
   public func compact() throws(StoreError) -> CompactionReport {
-    defer { engine.requestFirstRound() }
-    return try engine.compact()
+    try engine.compact()
   }
 
   /// Copies the store as it is now into a new one, while it goes on; as `Snapshot.backup`.
@@ -34,8 +32,35 @@ extension Store {
     return try snapshot.backup(to: destination, progress: progress)
   }
 
+  /// Reads the whole log once and checks it, so that damage to what nobody reads is found while a backup without it
+  /// still exists. Maintenance does the same with ``StoreConfiguration/scrubBytesPerSecond``; `verify` reads all
+  /// files of a store that nobody has open.
+  ///
+  /// May be called from any thread, beside readers and writers, and of a store that is open for reading; nobody waits
+  /// for it. It reads what is there at the call: every head, and the value of every key that a read would find. What the
+  /// page cache holds is not read from the disk. Nothing is changed, also where something is damaged.
+  ///
+  /// - Parameters:
+  ///   - bytesPerSecond: how fast on average, 1 or more; `nil`: as fast as it goes. It rests on this thread.
+  ///   - progress: called after each 256 KiB, and ten times a second while it rests, on this thread; `.stop` ends the
+  ///     scrub there.
+  /// - Returns: what was read and what is damaged; each place is also told to the configuration's `damageObserver` and log.
+  /// - Throws: `invalidConfiguration`; `closed`, also when the store is closed meanwhile; `usedAfterFork`,
+  ///   `outOfMemory`, `system`.
+  /// - Complexity: O(bytes of the log), dead values apart; O(keys) more for each damaged head. Takes memory for
+  ///   256 KiB; the index is loaded as a whole.
+  @discardableResult
+  public func scrub(
+    bytesPerSecond: Int? = nil, progress: (ScrubProgress) -> Visit = { _ in .next }
+  ) throws(StoreError) -> ScrubReport {
+    do throws(StoreError) {
+      return try engine.scrub(bytesPerSecond: bytesPerSecond, progress: progress)
+    } catch { throw error.located(in: path) }
+  }
+
   /// Does at once all that the store does for itself now and then: removes what has expired, keeps the
-  /// free space that the configuration asks for, and compacts where the space bound wants it.
+  /// free space that the configuration asks for, compacts where the space bound wants it, and scrubs a little
+  /// where that is due.
   ///
   /// Safe from any thread, beside readers and writers; they go on.
   ///

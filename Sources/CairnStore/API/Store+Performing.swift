@@ -55,6 +55,31 @@ extension Store {
     try await perform { (store) throws(StoreError) in Swift.Result { try body(store) } }.get()
   }
 
+  /// As `scrub(bytesPerSecond:progress:)`, on a thread of its own, so it holds up no other call.
+  ///
+  /// - Returns: what was found; `isComplete` is `false` where the task was cancelled meanwhile.
+  /// - Throws: as `scrub(bytesPerSecond:progress:)`; never `cancelled`.
+  @discardableResult
+  public func performScrub(
+    bytesPerSecond: Int? = nil,
+    progress: @escaping @Sendable (ScrubProgress) -> Visit = { _ in .next }
+  ) async throws(StoreError) -> ScrubReport {
+    let isCancelled = Lock(false)
+    let result = await withTaskCancellationHandler { () -> Swift.Result<ScrubReport, StoreError> in
+      do throws(StoreError) {
+        return .success(
+          try await WorkQueue.performAlone { () throws(StoreError) in
+            try self.scrub(bytesPerSecond: bytesPerSecond) {
+              isCancelled.withLock { $0 } ? .stop : progress($0)
+            }
+          })
+      } catch { return .failure(error) }
+    } onCancel: {
+      isCancelled.withLock { $0 = true }
+    }
+    return try result.get()
+  }
+
   /// As `sync()`. It waits in line as all work does, and is done also where the task is cancelled: who asks for it
   /// on the way out means to keep what was written.
   ///

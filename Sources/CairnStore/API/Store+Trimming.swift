@@ -106,8 +106,7 @@ extension Store {
   ///
   /// - Returns: what this call removed; a round of maintenance may have removed others just before.
   /// - Throws: as `trim(toCount:order:durability:)`.
-  /// - Complexity: O(1) where no entry can expire, else O(keys). Records are looked at only in
-  ///   segments in which something can have expired.
+  /// - Complexity: O(1) where no entry can expire, else O(removed entries), beside what `count()` looks at.
   @inlinable
   @discardableResult
   public func removeExpired(durability: Durability? = nil) throws(StoreError) -> RemovalSummary {

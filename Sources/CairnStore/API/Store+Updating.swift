@@ -54,7 +54,7 @@ extension Store {
       }
       let attributes = EntryAttributes(
         cost: cost, lifetime: lifetime, idleLimit: idleLimit,
-        metadata: metadata ?? (planted(.updateLosesMetadata) ? nil : entry?.metadata) ?? [],
+        metadata: metadata ?? entry?.metadata ?? [],
         keeping: entry?.info)
       let result = try value.withBytes { (bytes) throws(StoreError) in
         try engine.compareAndSet(

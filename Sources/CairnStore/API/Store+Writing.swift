@@ -102,7 +102,8 @@ extension Store {
   ///
   /// It is the way to remove several keys together; `removeValues(forKeys:)` removes one after the other. Nothing is
   /// written, and no lock is held, before `body` returns. Reads of single keys may see the changes arrive one
-  /// after the other. A batch without a change writes nothing; what is there and what is not gets the durability asked
+  /// after the other; while a batch of 8,192 operations or more arrives, other writes go on in between. A snapshot sees
+  /// all of it or nothing. A batch without a change writes nothing; what is there and what is not gets the durability asked
   /// for all the same.
   ///
   /// - Throws: what `body` throws, unchanged: nothing is written then. Else as `setValue`.
@@ -169,13 +170,17 @@ extension Store {
     return try engine.finish(extending, durability: durability)
   }
 
-  /// Removes everything, durably.
+  /// Removes everything.
+  ///
+  /// The removal is as durable as the store's class. With `.durable`, it is on disk when the call returns.
+  /// With `.process` and `.interval`, the call waits for no sync: the death of the process cannot undo the
+  /// removal, but a power failure right after it can. Then everything is there again, as it was.
   ///
   /// - Parameter progress: told after each file that went, on this thread, under no lock. The entries
   ///   are gone by then.
   /// - Complexity: O(segments), whatever the number of keys: one change of the manifest, and the
-  ///   removal of the files. Space is given back at once, but for segments that zero-copy reads still
-  ///   hold.
+  ///   removal of the files. Space is given back at once, or where no sync is waited for, a moment later;
+  ///   but for segments that zero-copy reads still hold.
   /// - Throws: as `setValue`.
   public func removeAll(
     progress: (RemoveAllProgress) -> Void = { _ in }

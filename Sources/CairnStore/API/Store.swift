@@ -76,10 +76,14 @@ public final class Store: Sendable {
 
   // MARK: State
 
-  /// How many keys a read would find. Those are counted too whose record is damaged, of which a read throws.
+  /// How many keys a read would find. Includes keys whose records are damaged; reading one throws.
   ///
-  /// - Throws: `closed`, `usedAfterFork`, `system`. What is damaged is counted, as it is not known to have expired.
-  /// - Complexity: O(1) where no entry can expire, else O(keys).
+  /// - Throws: `closed`, `usedAfterFork`, `system`. A damaged record counts unless its lifetime is known to have
+  ///   ended.
+  /// - Complexity: O(1) where no entry can expire. Else O(expired entries), in memory, and a look at 4 bytes for
+  ///   each 64 keys of those parts of the index that have any. Reads the records of entries that expire in this
+  ///   very moment, and once those of entries with an idle limit that may have expired, and of segments in which
+  ///   something has expired since they were written in an earlier session.
   public func count() throws(StoreError) -> Int { try engine.count() }
 
   /// The state of the store.
@@ -109,6 +113,15 @@ public final class Store: Sendable {
   /// For tests: the keys, the least recently accessed first.
   package func keysByRecency() throws -> [[UInt8]] { try engine.keysByRecency() }
 
+  /// The version of the newest write.
+  package var lastVersion: UInt64 { engine.lastSequence }
+
+  /// Whether it was noticed that the directory was removed.
+  package var hasVanished: Bool { engine.hasVanished }
+
+  /// Empties a store whose directory was removed, in memory; the observer is told.
+  package func abandon() { engine.abandon() }
+
   package var writeFailure: SystemFailure? { engine.writeFailure }
 
   /// For tests: what is counted wrongly of the segments.
@@ -130,7 +143,8 @@ public final class Store: Sendable {
   /// As `close`, and tells whether this call closed it: of several at once, one does.
   package func closeOnce() throws(StoreError) -> Bool { try engine.close() }
 
-  /// Checks every byte of every file of a store that nobody has open for writing.
+  /// Checks every byte of every file of a store that nobody has open for writing, and compares its checkpoint with
+  /// the log.
   ///
   /// - Parameters:
   ///   - path: the store.
@@ -138,7 +152,8 @@ public final class Store: Sendable {
   /// - Returns: what was found; damage is in the report, not thrown.
   /// - Throws: `locked`, `noStore`, `notAStore`, `unsafeFile`, `system`: where it could not be
   ///   checked.
-  /// - Complexity: O(bytes). Takes memory for the manifest and a window of 1 MiB.
+  /// - Complexity: O(bytes). Takes memory for the manifest and a window of 1 MiB; where there is a checkpoint, also as
+  ///   much as the index of the open store, and a descriptor for each segment.
   public static func verify(
     path: String, progress: (VerificationProgress) -> Void = { _ in }
   ) throws(StoreError) -> VerificationReport {
@@ -161,8 +176,11 @@ public final class Store: Sendable {
   /// damaged, the key is left out: an older value is not put in its place. Where opening the
   /// store works and no record is lost, the copy holds exactly what opening gives, except that values of
   /// which opening says only when they are read that they are damaged are left out. A checkpoint may
-  /// let a store be opened although records are lost; a salvage does without. Docs/Durability.md tells
+  /// let a store be opened although records are lost; a salvage does without. Of a damaged batch at the end of the
+  /// log, which opening discards, it copies what is sound. Docs/Durability.md tells
   /// what is decided in which case.
+  ///
+  /// `isComplete` in the report says whether nothing was left out that a write may have been told was stored.
   ///
   /// A record that is lost with its key may have been a newer value or a removal, so an older
   /// value of a key may be back; `warnings` in the report says so. Check it before the copy is

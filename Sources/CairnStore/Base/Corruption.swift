@@ -32,6 +32,9 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
     case unreadable
     /// Records of an atomic batch are missing at the end of the log, where it may never have been applied.
     case unfinishedBatch
+    /// A checkpoint is sound and says something else than the records that it speaks of: keys are lost that an
+    /// open without it would find, or the other way round.
+    case differsFromLog
     /// The manifest is missing since a backup, or a salvage, to this directory did not come to its end.
     case unfinishedCopy
 
@@ -52,6 +55,7 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
       case .unlistedFile: "the manifest does not know the file"
       case .unsafeFile: "it is a directory, a link, a device or another user's"
       case .unreadable: "the bytes cannot be read"
+      case .differsFromLog: "the checkpoint does not say what the records say"
       case .unfinishedCopy:
         "the file is missing: a copy of a store was being made here, and is unfinished"
       case .unfinishedBatch: "an atomic batch at the end of the log may never have been applied"

@@ -89,11 +89,11 @@ package struct EntryAttributes: Sendable, Hashable {
     let kept: Lifetime? = info.map { info in info.expires.map { .until($0) } ?? .unlimited }
     self.init(
       cost: cost ?? info?.cost,
-      lifetime: lifetime ?? (planted(.updateForgetsEnd) ? nil : kept) ?? .standard,
-      idleLimit: idleLimit ?? (planted(.updateLosesIdleLimit) ? nil : info?.idleLimit),
+      lifetime: lifetime ?? kept ?? .standard,
+      idleLimit: idleLimit ?? info?.idleLimit,
       metadata: metadata)
     // Of what has expired nothing is kept.
-    keepsEnd = lifetime == nil && info != nil && !planted(.updateForgetsEnd)
+    keepsEnd = lifetime == nil && info != nil
   }
 }
 

@@ -26,6 +26,9 @@ public struct RecoveryReport: Sendable, Hashable {
   /// Whether the clock stood more than a day before the last time recorded in the store; expiry
   /// then goes by the clock.
   public var clockWentBack: Bool = false
+  /// By how much the clock stood before the last time recorded in the store; zero where that was less than a second.
+  /// Lifetimes then go by the recorded time and what has passed since, unless `clockWentBack`.
+  public var clockLag: Duration = .zero
 
   package init() {}
 }

@@ -27,7 +27,7 @@ public enum EvictionCause: Sendable, Hashable, CaseIterable {
 public enum RemovalEvent: Sendable, Hashable {
   /// One entry went; `version` is the version it had.
   case entry(key: [UInt8], version: UInt64, cause: RemovalCause)
-  /// Everything up to and including `version` went at once: so many entries, those that had expired
-  /// and were still held among them; none where there was nothing.
+  /// Everything up to and including `throughVersion` went at once: `count` entries, which includes the expired
+  /// ones that were still held; 0 if there was nothing.
   case all(throughVersion: UInt64, count: Int)
 }

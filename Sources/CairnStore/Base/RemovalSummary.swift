@@ -1,6 +1,9 @@
 /// How far a removal of all has come. The entries are gone before the first file is.
+///
+/// In a store of class `.process` or `.interval`, a file may stay for a moment after it was counted: until the
+/// removal is on disk.
 public struct RemoveAllProgress: Sendable, Hashable {
-  /// Files that are gone.
+  /// Files that are out of the store.
   public var fileCount: Int
   /// Files that will be.
   public var totalFileCount: Int

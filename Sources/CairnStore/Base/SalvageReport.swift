@@ -88,8 +88,15 @@ public struct SalvageReport: Sendable, Hashable {
   /// What may be wrong with the copy.
   public var warnings: [Warning] = []
 
-  /// Whether the copy holds exactly what opening the store would have given.
-  public var isComplete: Bool { lossCount == 0 && lostKeyCount == 0 && manifest == .used }
+  /// Whether nothing was left out that a write may have been told was stored: no loss, no key without its
+  /// newest value, a manifest to go by, no segment that it does not know, and no torn bytes at the end of the log.
+  ///
+  /// Opening the store discards torn bytes too, and most often they are of a write that a crash cut short. But
+  /// damage to the last write looks the same.
+  public var isComplete: Bool {
+    lossCount == 0 && lostKeyCount == 0 && manifest == .used && tornByteCount == 0
+      && !warnings.contains(.unlistedSegments)
+  }
 
   package init() {}
 }

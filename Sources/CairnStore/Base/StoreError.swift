@@ -52,6 +52,13 @@ public indirect enum StoreError: Error, Sendable, Hashable {
   case closed(path: String)
   /// The task was cancelled before the work began that `Store.perform` was given.
   case cancelled
+  /// The process has no memory for so many more bytes of the index. A write has not happened then; the store stays
+  /// usable, and works again as soon as there is memory.
+  case outOfMemory(neededByteCount: Int)
+  /// The directory, or the file `LOCK` in it, was removed while the store was open: nothing is written any more, and
+  /// what was written since is lost. Reads go on. Thrown from when it was noticed: at the latest by a durable write,
+  /// by a write a second later, and by whatever begins another segment.
+  case vanished(path: String)
   /// The process is a child of the one that opened the store.
   case usedAfterFork(path: String)
   /// A system call failed.
@@ -177,6 +184,10 @@ extension StoreError: CustomStringConvertible {
       "the store takes no more writes until it is opened anew, since this failed: \(cause)"
     case .closed(let path): "\(shown(path)): the store was closed"
     case .cancelled: "the task was cancelled before the work began"
+    case .outOfMemory(let needed):
+      "no memory for \(needed) more bytes of the index"
+    case .vanished(let path):
+      "\(shown(path)): the directory was removed while the store was open; what it held is lost"
     case .usedAfterFork(let path):
       "\(shown(path)): a forked child cannot use the store that its parent opened"
     case .system(let failure): failure.description

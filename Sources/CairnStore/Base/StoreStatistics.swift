@@ -19,6 +19,16 @@ public struct StoreStatistics: Sendable, Hashable {
   /// Bytes of segments that are out of the log and whose space is given back when the last read of
   /// them ends.
   public var pinnedByteCount: Int
+  /// Dead bytes that a compaction could give back, as of the last pass of housekeeping. What is still written to
+  /// and what cannot be read is not among them.
+  public var reclaimableByteCount = 0
+  /// By how many of those the log is beyond half as much again as `spaceBound` allows. While there are any,
+  /// overwriting waits for compaction.
+  public var excessByteCount = 0
+  /// Writes that have waited for compaction since the store was opened.
+  public var delayedWriteCount = 0
+  /// How long these writes waited in all.
+  public var writeDelay: Duration = .zero
   /// Bytes of memory that the index takes.
   public var indexByteCount: Int
   /// The version of the newest write.
@@ -27,6 +37,12 @@ public struct StoreStatistics: Sendable, Hashable {
   public var formatVersion: String
   /// What the last open did.
   public var recovery: RecoveryReport
+  /// By how much the clock is ahead of the time at the open plus the time that has passed since; below zero where it is
+  /// behind. A few milliseconds, unless the clock was set. Behind, lifetimes go by that time; `recovery.clockLag` is
+  /// the part of it that the open found.
+  public var clockOffset: Duration = .zero
+  /// What scrubs have done, earlier sessions' included as far as maintenance scrubs.
+  public var scrub = ScrubStatistics()
 
   package init(
     indexedKeyCount: Int, liveByteCount: Int, deadByteCount: Int, allocatedByteCount: Int,

@@ -50,4 +50,15 @@ extension Duration {
 public protocol WallClock: Sendable {
   /// The time of day. It may jump in both directions; see Docs/Durability.md for what follows.
   func now() -> Timestamp
+
+  /// The time since some fixed moment, by a clock that nobody sets and that never stops while the process lives;
+  /// `nil` where there is none. A store goes on by it while the time of day is behind.
+  ///
+  /// Default: `nil`. Each step forward of `now()` then counts as time that has passed.
+  func elapsed() -> Duration?
+}
+
+extension WallClock {
+  /// None: each step forward of `now()` counts as time that has passed.
+  public func elapsed() -> Duration? { nil }
 }

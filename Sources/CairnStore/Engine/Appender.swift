@@ -17,6 +17,8 @@ struct Appender: ~Copyable {
   var offset = 0
   /// The segment that follows, if it is ready.
   var prepared: Segment?
+  /// Places for the segments after that one, which the manifest lists. They have no files yet.
+  var reserved: [Manifest.OpenSegment] = []
   /// Segments that were left and that the manifest still lists as open, in order.
   var rolled: [Segment] = []
   /// Segments that the manifest lists as sealed.
@@ -24,9 +26,13 @@ struct Appender: ~Copyable {
   /// Whether both the old and the new segments of a compaction are among those, and with them each
   /// record that it copied twice.
   var holdsCopies = false
+  /// The batch that is in the log and not all in the index, if there is one.
+  var unpublished: UnpublishedBatch?
   /// How much is allocated ahead at most.
   private var growth = largestGrowth
   var nextSequence: SequenceNumber
+  /// How much writers may still make dead.
+  var allowance = SpaceAllowance()
   /// Why nothing may be written any more.
   var failure: SystemFailure?
   var isClosed = false
@@ -46,6 +52,9 @@ struct Appender: ~Copyable {
 
   /// All segments in the order of the log.
   var segments: [Segment] { sealed + rolled + (active.map { [$0] } ?? []) }
+
+  /// Whether the index names one record for each key, and the one that the log would give.
+  var isConsistent: Bool { !holdsCopies && unpublished == nil }
 
   /// Throws unless writes are possible.
   func checkWritable(path: String) throws(StoreError) {
@@ -86,8 +95,10 @@ struct Appender: ~Copyable {
       if end <= active.capacity && isInReach {
         // The last stretch of a segment is written only when the next one is there, so that a
         // removal has room on a disk that is full.
-        if !isRemoval && end + Self.slack > active.capacity && prepared == nil {
-          return .needsNext
+        // Open, too: where no descriptor is left, it is this write that fails.
+        if !isRemoval && end + Self.slack > active.capacity {
+          guard let next = prepared else { return .needsNext }
+          try next.openFile()
         }
         let wanted = min(active.capacity, isRemoval ? end : end + Self.slack)
         let grows = wanted > active.allocatedByteCount
@@ -132,7 +143,7 @@ struct Appender: ~Copyable {
         growth = max(Self.firstAllocation, step / 2)
         if step > 0 { continue }
         // What a failed allocation got is given back.
-        try? segment.file.truncate(to: old)
+        try? segment.file.open().truncate(to: old)
         throw error
       }
     }
@@ -146,6 +157,8 @@ struct Appender: ~Copyable {
 
   /// Ends the active segment, if there is one, and goes on in another.
   mutating func roll(to next: Segment) throws(StoreError) {
+    // First, since the process may have no descriptor left.
+    try next.openFile()
     if let active {
       var header = RecordHeader(kind: .roll)
       header.sequenceDelta = UInt32(nextSequence - active.header.baseSequence)
@@ -196,7 +209,7 @@ struct Appender: ~Copyable {
       header.syncMark = UInt64(mark)
     }
     let sequence = nextSequence
-    stamp(&header, in: active, sequence: sequence, written: written)
+    header.stamp(sequence, written: written, in: active.header)
     let offset = offset
     let byteCount = header.byteCount
     isAppendedByCalls = forSync || byteCount >= Self.smallestCall
@@ -217,14 +230,26 @@ struct Appender: ~Copyable {
     return (active.location(at: offset), sequence)
   }
 
-  private func stamp(
-    _ header: inout RecordHeader, in segment: Segment, sequence: SequenceNumber,
-    written: Timestamp
-  ) {
-    header.sequenceDelta = UInt32(sequence - segment.header.baseSequence)
-    let seconds = written.millisecondsSinceEpoch / 1000
-    header.writtenDelta =
-      planted(.writtenForgotten) ? 0 : UInt32(clamping: seconds - segment.header.baseTime)
+  /// Appends a record whose value and padding lie in their place already.
+  mutating func appendHead(
+    _ header: inout RecordHeader, key: RawSpan, metadata: RawSpan, written: Timestamp
+  ) throws(StoreError) -> (location: Location, sequence: SequenceNumber) {
+    guard let active else { preconditionFailure("no room was made") }
+    let (sequence, offset) = (nextSequence, offset)
+    header.stamp(sequence, written: written, in: active.header)
+    var bytes = [UInt8](repeating: 0, count: header.headByteCount)
+    let copy = header
+    bytes.withMutableSpan { (buffer: inout MutableRawSpan) in
+      copy.encodeHead(key: key, metadata: metadata, into: &buffer)
+      copy.seal(&buffer, at: offset, seed: active.seed)
+    }
+    try bytes.withSpan { (bytes) throws(StoreError) in
+      try write(bytes, to: active, forSync: true)
+    }
+    nextSequence = sequence + 1
+    self.offset = offset + header.byteCount
+    active.usage.add(header, sequence: sequence, end: self.offset, isLive: true)
+    return (active.location(at: offset), sequence)
   }
 
   private mutating func appendByCalls(
@@ -267,26 +292,15 @@ struct Appender: ~Copyable {
     let mark = active.syncMark
     let start = offset
     let first = nextSequence
-    for index in batch.operations.indices {
-      stamp(
-        &batch.operations[index].header, in: active, sequence: first + UInt64(index),
-        written: written)
-      batch.operations[index].header.batchCount = UInt32(batch.operations.count)
-      if index == 0 { batch.operations[index].header.syncMark = UInt64(mark) }
-      batch.seal(index, at: start, seed: active.seed)
-    }
+    batch.seal(
+      at: start, in: active.header, firstSequence: first, written: written, syncMark: mark)
     try batch.bytes.withSpan { (bytes) throws(StoreError) in
       try write(bytes.extracting(0..<batch.byteCount), to: active, forSync: forSync)
     }
     nextSequence = first + UInt64(batch.operations.count)
     offset = start + batch.byteCount
     lastSyncMark = mark
-    for (index, operation) in batch.operations.enumerated() {
-      active.usage.add(
-        operation.header, sequence: first + UInt64(index),
-        end: start + operation.offset + operation.header.byteCount,
-        isLive: operation.header.kind == .put)
-    }
+    batch.count(in: active.usage, at: start, firstSequence: first, isLive: true)
     return (active, start, first)
   }
 

@@ -15,6 +15,8 @@ public struct Batch: ~Copyable {
   private(set) var bytes: [UInt8] = []
   /// How many bytes the records take.
   private(set) var byteCount = 0
+  /// Whether it adds nothing, so that it finds room where a removal does.
+  private(set) var isRemoval = true
   var operations: [Operation] = []
   private let limits: WriteLimits
   private let hash: SipHash
@@ -104,12 +106,42 @@ public struct Batch: ~Copyable {
         }
       }
     }
+    if value != nil { isRemoval = false }
     operations.append(Operation(header: header, offset: offset, hash: hash.hash(key)))
+  }
+
+  /// Completes the records for a batch that begins at `start` in a segment with this header.
+  mutating func seal(
+    at start: Int, in segment: SegmentHeader, firstSequence: SequenceNumber, written: Timestamp,
+    syncMark: Int
+  ) {
+    let seed = segment.recordSeed
+    for index in operations.indices {
+      operations[index].header.stamp(
+        firstSequence + UInt64(index), written: written, in: segment)
+      operations[index].header.batchCount = UInt32(operations.count)
+      if index == 0 { operations[index].header.syncMark = UInt64(syncMark) }
+      seal(index, at: start, seed: seed)
+    }
+  }
+
+  /// Counts the records in the usage of their segment.
+  ///
+  /// - Parameter isLive: whether its puts count as live.
+  func count(
+    in usage: SegmentUsage, at start: Int, firstSequence: SequenceNumber, isLive: Bool
+  ) {
+    for (index, operation) in operations.enumerated() {
+      usage.add(
+        operation.header, sequence: firstSequence + UInt64(index),
+        end: start + operation.offset + operation.header.byteCount,
+        isLive: isLive && operation.header.kind == .put)
+    }
   }
 
   /// Brings a record's bytes up to date with its header and adds the checksum, for a batch that
   /// begins at `start` in the segment.
-  mutating func seal(_ index: Int, at start: Int, seed: CRC32C) {
+  private mutating func seal(_ index: Int, at start: Int, seed: CRC32C) {
     let operation = operations[index]
     let range = operation.offset..<(operation.offset + operation.header.byteCount)
     bytes.withMutableSpan(in: range) { record in

@@ -22,10 +22,10 @@ final class DiskReserve: Sendable {
   private let state = Lock(State())
   private let short = Atomic(false)
 
-  /// - Parameter directory: where reserved blocks are not really reserved, there is no reserve.
-  init(directory: Directory, isReadOnly: Bool) {
+  /// - Parameter isUsed: where blocks that are allocated are not really reserved, there is no reserve.
+  init(directory: Directory, isUsed: Bool) {
     self.directory = directory
-    isUsed = directory.reservesBlocks && !isReadOnly && !planted(.noReserve)
+    self.isUsed = isUsed
   }
 
   /// Whether a part of it was given up or lent, and has not been taken back.

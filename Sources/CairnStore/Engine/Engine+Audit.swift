@@ -24,8 +24,7 @@ extension Engine {
     for segment in appender.withLock({ $0.segments }) {
       let counted = segment.usage
       let actual = SegmentUsage(total: UsageTotal())
-      var scanner = SegmentScanner(
-        file: segment.file, header: segment.header, end: counted.end)
+      var scanner = try SegmentScanner(segment, end: counted.end)
       var offset = SegmentHeader.byteCount
       while offset < counted.end, let header = try scanner.header(at: offset) {
         let location = segment.location(at: offset)

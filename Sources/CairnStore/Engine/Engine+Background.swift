@@ -2,18 +2,23 @@ internal import Synchronization
 
 /// Which jobs wait to be run, so that none is queued twice.
 final class BackgroundFlags: Sendable {
-  let sealing = Atomic(false)
   let preparing = Atomic(false)
   /// The shortest interval, in milliseconds, after which a sync that waits will be run.
   let syncDelay = Atomic(Int64.max)
   let prefaulting = Atomic(false)
-  let compacting = Atomic(false)
-  /// Whether a session has begun and its first round of maintenance was not asked for yet.
-  let firstRoundDue = Atomic(false)
-  /// Whether rounds of maintenance are run.
-  let maintaining = Atomic(false)
+  /// Whether it was noticed that the store's directory is gone.
+  let vanished = Atomic(false)
+  /// When that was last looked at, in milliseconds.
+  let lookTime: Atomic<Int64>
+  /// The offset of the clock that the log was told, in milliseconds.
+  let toldClockOffset: Atomic<Int64>
   /// Why the log was told that no checkpoint can be made, since the last that was.
   let toldOfNoCheckpoint = Atomic(CheckpointHindrance.none)
+
+  init(_ clock: StoreClock) {
+    toldClockOffset = Atomic(clock.offset.milliseconds)
+    lookTime = Atomic(clock.now().millisecondsSinceEpoch)
+  }
 }
 
 /// Why no checkpoint can be made, as far as the log is told of it anew.
@@ -47,39 +52,13 @@ final class EngineHandle: Sendable {
 // What is done ahead or behind, so that writers need not wait. A job holds the engine (a weak
 // reference would make every retain of it slow) and ends at once where it was closed, as a store
 // is when its last user lets go. A job's failure is logged; what matters of it comes out at the
-// next write.
+// next write. Where no thread can be started, nothing that others may have asked for is run here: it could
+// take a lock that is held.
 extension Engine {
-  /// Seals what was left, soon.
-  func requestSealing() {
-    guard !backgroundFlags.sealing.exchange(true, ordering: .relaxed) else { return }
-    background.run { [self] in
-      backgroundFlags.sealing.store(false, ordering: .relaxed)
-      let isDone = attempt("sealing a segment") { () throws(StoreError) in
-        try sealRolledSegments()
-      }
-      if isDone { return requestCompaction() }
-      backgroundFlags.sealing.store(true, ordering: .relaxed)
-      afterPause(on: background) { $0.sealing.store(false, ordering: .relaxed) }
-    }
-  }
-
-  /// Gives back space, soon, where there is enough to be given back.
-  func requestCompaction() {
-    if isClosed { return }
-    guard !backgroundFlags.compacting.exchange(true, ordering: .relaxed) else { return }
-    maintenanceQueue.run { [self] in
-      backgroundFlags.compacting.store(false, ordering: .relaxed)
-      let isDone = attempt("compacting") { () throws(StoreError) in try compactIfNeeded() }
-      if isDone { return }
-      backgroundFlags.compacting.store(true, ordering: .relaxed)
-      afterPause(on: maintenanceQueue) { $0.compacting.store(false, ordering: .relaxed) }
-    }
-  }
-
   /// Makes the next segment, soon, where the active one is more than half full.
   func requestNextSegment() {
     guard !backgroundFlags.preparing.exchange(true, ordering: .relaxed) else { return }
-    background.run { [self] in
+    let isAsked = background.runIfPossible { [self] in
       let isDone = attempt("preparing a segment") { () throws(StoreError) in
         try prepareNextSegment()
       }
@@ -89,39 +68,45 @@ extension Engine {
       }
       afterPause(on: background) { $0.preparing.store(false, ordering: .relaxed) }
     }
+    // The write that needs it makes it then.
+    if !isAsked { backgroundFlags.preparing.store(false, ordering: .relaxed) }
   }
 
   /// Syncs the log after at most `interval`.
   func requestSync(within interval: Duration) {
     let delay = interval.milliseconds
-    let bound = planted(.shorterIntervalIgnored) ? Int64.max - 1 : delay
-    guard backgroundFlags.syncDelay.min(delay, ordering: .relaxed).oldValue > bound else { return }
+    guard backgroundFlags.syncDelay.min(delay, ordering: .relaxed).oldValue > delay else { return }
     handle.hold(self)
-    background.run(after: interval) { [handle] in
+    let isAsked = syncQueue.runIfPossible(after: interval) { [handle] in
       guard let engine = handle.engine else { return }
       // From here on a write asks for a sync of its own, since this one may miss it.
       engine.backgroundFlags.syncDelay.store(.max, ordering: .relaxed)
       engine.attempt("syncing") { () throws(StoreError) in try engine.sync() }
     }
+    if isAsked { return }
+    // With no thread to wait, the interval can only be kept by a sync now. One that fails poisons the store.
+    backgroundFlags.syncDelay.store(.max, ordering: .relaxed)
+    try? sync()
   }
 
   /// Has the chores done that an append left.
   @inline(never)
   func run(_ chores: Appender.Chores) {
     if chores.needsNextSegment { requestNextSegment() }
-    if chores.needsSealing { requestSealing() }
+    if chores.needsSealing { wakeHousekeeping() }
     guard let stretch = chores.prefault,
       !backgroundFlags.prefaulting.exchange(true, ordering: .relaxed)
     else { return }
     // The segment is not held: once it was left, a compaction may have to give its space back.
     let (id, offset, count) = (stretch.segment.id, stretch.offset, stretch.count)
-    background.run { [self] in
+    let isAsked = background.runIfPossible { [self] in
       let active = appender.withLock { $0.active }
       if !isClosed, let active, active.id == id {
         active.mapping?.prefault(at: offset, count: count)
       }
       backgroundFlags.prefaulting.store(false, ordering: .relaxed)
     }
+    if !isAsked { backgroundFlags.prefaulting.store(false, ordering: .relaxed) }
   }
 
   /// Whether pages ahead of the writer are touched in the background, so that it meets no faults.
@@ -134,13 +119,16 @@ extension Engine {
   }
 
   /// What failed, on a full disk say, is not asked for again with every write.
-  private static let pauseAfterFailure = Duration.seconds(1)
+  static let pauseAfterFailure = Duration.seconds(1)
 
   /// Lets a job be asked for again, after a while. The files of a store that was closed are not held until then.
   private func afterPause(
     on queue: any BackgroundQueue, _ body: @escaping @Sendable (BackgroundFlags) -> Void
   ) {
-    queue.run(after: Self.pauseAfterFailure) { [backgroundFlags] in body(backgroundFlags) }
+    let isAsked = queue.runIfPossible(after: Self.pauseAfterFailure) { [backgroundFlags] in
+      body(backgroundFlags)
+    }
+    if !isAsked { body(backgroundFlags) }
   }
 
   /// Runs a job unless the store is closed; `false` where it failed.
@@ -149,6 +137,8 @@ extension Engine {
     if isClosed { return true }
     do { try job() } catch {
       if isClosed { return true }
+      // That was said once.
+      if case .vanished = error { return false }
       configuration.log?("\(what): \(error)")
       return false
     }

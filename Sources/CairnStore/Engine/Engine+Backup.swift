@@ -15,10 +15,7 @@ extension Engine {
       report.version = snapshot.lastSequence
       report.entryCount = snapshot.index.count
       let files = try copySegments(of: snapshot, to: &copy, &report, progress)
-      // DURABILITY: the copies are on disk before the manifest lists them; and what is checked is what
-      // the disk has.
-      for file in files where !planted(.backupNotSynced) { try file.file.synchronize() }
-      try verify(files, &report, progress)
+      try verify(files, in: copy.directory, &report, progress)
       var manifest = self.manifest.withLock { state in
         Manifest(
           storeIdentifier: state.manifest.storeIdentifier, hashSecret: state.manifest.hashSecret,
@@ -44,7 +41,6 @@ extension Engine {
   /// A segment of the copy.
   private struct CopiedSegment {
     var source: Segment
-    var file: File
     var entry: Manifest.SealedSegment
     var covered: Checkpoint.CoveredSegment
   }
@@ -61,12 +57,15 @@ extension Engine {
     var files: [CopiedSegment] = []
     for ((segment, end), covered) in parts {
       let file = try copy.createFile(segment.name)
-      try file.copy(from: segment.file, byteCount: end)
+      try segment.bytes().copy(byteCount: end, into: file)
+      // DURABILITY: the copies are on disk before the manifest lists them; and what is checked is what
+      // the disk has.
+      try file.synchronize()
       let entry = Manifest.SealedSegment(
         id: segment.id, salt: segment.header.salt, byteCount: end,
         lowestSequence: covered.lowestSequence, highestSequence: covered.highestSequence,
         compactedAt: segment.compactedAt)
-      files.append(CopiedSegment(source: segment, file: file, entry: entry, covered: covered))
+      files.append(CopiedSegment(source: segment, entry: entry, covered: covered))
       report.segmentCount += 1
       report.byteCount += end
       progress(
@@ -79,14 +78,19 @@ extension Engine {
   ///
   /// - Throws: `corrupt` where a record is damaged: an open would refuse it, or miss a key.
   private func verify(
-    _ files: [CopiedSegment], _ report: inout BackupReport, _ progress: (BackupProgress) -> Void
+    _ files: [CopiedSegment], in directory: Directory, _ report: inout BackupReport,
+    _ progress: (BackupProgress) -> Void
   ) throws(StoreError) {
     var done = 0
     for copied in files {
-      try copied.file.dropCache()
+      guard let file = try directory.openFile(copied.source.name, mode: .readOnly) else {
+        throw .corrupt(
+          Corruption(
+            directory: directory.path, file: copied.source.name, offset: 0, cause: .missingFile))
+      }
+      try file.dropCache()
       let end = copied.entry.byteCount
-      var scanner = SegmentScanner(
-        file: copied.file, header: copied.source.header, end: end)
+      var scanner = SegmentScanner(file: file, header: copied.source.header, end: end)
       var batch = BatchProgress()
       var offset = SegmentHeader.byteCount
       while offset < end {
@@ -98,7 +102,7 @@ extension Engine {
         }
         if header.kind != .roll, try !scanner.hasValidValue(header, at: offset) {
           let place = Corruption(
-            file: copied.file.name, offset: offset + header.headByteCount, cause: .badValue)
+            file: file.name, offset: offset + header.headByteCount, cause: .badValue)
           report.damagedValues.append(place)
           report.keys[place] = try scanner.withKey(of: header, at: offset) { $0.copied() }
         }

@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// What threads that wait for durability share.
 struct CommitState {
   /// Every write up to this one is durable.
@@ -33,7 +35,7 @@ extension Engine {
   /// Gives a removal that found nothing the durability it was promised: what has made the key absent, perhaps a
   /// moment ago and without a sync, must not be undone by a power failure either.
   func commitAbsence(_ durability: Durability) throws(StoreError) {
-    if planted(.absenceNotSynced) || durability == .process { return }
+    if durability == .process { return }
     try commit(lastSequence, durability)
   }
 
@@ -68,7 +70,7 @@ extension Engine {
         return .leader
       }
       switch role {
-      case .done: return
+      case .done: return try checkPlace()
       case .failed(let failure): throw .durabilityUnknown(cause: failure)
       case .leader: syncLog(part)
       }
@@ -88,14 +90,18 @@ extension Engine {
     }
     var failure: StoreError?
     do {
+      if hasUnsyncedNames.exchange(false, ordering: .relaxed) {
+        // DURABILITY: the names of the manifest and of new segments are on disk before anything in
+        // them counts as durable.
+        try directory.synchronize()
+      }
       // In the order of the log, so that a segment's sync mark vouches for those before it.
-      for (segment, end) in planted(.syncedInReverse) ? targets.reversed() : targets {
+      for (segment, end) in targets {
         // DURABILITY: records reach the disk here, and only then are they acknowledged as
         // durable. A crash before leaves a torn tail that nobody was promised.
-        if planted(.syncMarkBeforeSync) { segment.didSync(through: end) }
-        let isLeftOut = planted(.onlyActiveSegmentSynced) && part == .log && segment !== active
         if segment !== active { segment.mapping?.unmapPages() }
-        if !isLeftOut { try synchronize(segment) }
+        // Not tried again where it fails.
+        try segment.synchronizeData()
         segment.didSync(through: end)
       }
     } catch {
@@ -105,6 +111,8 @@ extension Engine {
         if let lockFile = state.lockFile { SyncFailureMark(lockFile: lockFile).set() }
       }
     }
+    // What lies in files without a name is not durable.
+    if part == .log { lookForPlace() }
     commits.withLock { state in
       state.isSyncing = false
       if let failure {
@@ -115,14 +123,5 @@ extension Engine {
     }
     commits.wakeAll()
     if let failure { poison(failure.asFailure) }
-  }
-
-  /// Not tried again where it fails.
-  private func synchronize(_ segment: Segment) throws(StoreError) {
-    if planted(.noDataSync) { return }
-    do { try segment.file.synchronizeData() } catch {
-      if !planted(.failedSyncRetried) { throw error }
-      try segment.file.synchronizeData()
-    }
   }
 }

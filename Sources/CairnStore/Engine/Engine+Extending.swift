@@ -7,8 +7,7 @@ extension Engine {
   package func extendLifetime(
     forKey key: RawSpan, to lifetime: Duration, durability: Durability?
   ) throws(StoreError) -> Bool {
-    let durability =
-      durability ?? (planted(.defaultDurabilityIgnored) ? .process : configuration.durability)
+    let durability = durability ?? configuration.durability
     let extended = try extend(key, to: lifetime, forSync: durability == .durable)
     // Where nothing had to be written, what gave it the end that it has is made as durable.
     if extended.isThere { try commit(extended.sequence ?? lastSequence, durability) }
@@ -35,9 +34,7 @@ extension Engine {
   /// - Returns: how many of the keys are there.
   func finish(_ extending: Extending, durability: Durability?) throws(StoreError) -> Int {
     if extending.count > 0 {
-      try commit(
-        lastSequence,
-        durability ?? (planted(.defaultDurabilityIgnored) ? .process : configuration.durability))
+      try commit(lastSequence, durability ?? configuration.durability)
     }
     return extending.count
   }
@@ -63,10 +60,12 @@ extension Engine {
     if first.shorter == nil { return (first.isThere, nil) }
     try checkLimits()
     if index.recency.needs(now) { noteTime(now) }
+    var isSlowed = false
     let result = try withRoom(
       byteCount: template.byteCount + Appender.syncMarkByteCount, isRemoval: false
     ) {
       (appender: inout Appender) throws(StoreError) -> (isThere: Bool, sequence: SequenceNumber?) in
+      if appender.unpublished != nil { try publishPending(hash, &appender) }
       let (shorter, isThere) = try look()
       guard let shorter else { return (isThere, nil) }
       var header = template
@@ -78,9 +77,12 @@ extension Engine {
         LifetimeExtension(
           expires: header.expires, location: location,
           byteCount: header.byteCount))
+      // It ends the one before it, if there is one, which is as long.
+      isSlowed = appender.allowance.spend(header.byteCount)
       return (true, sequence)
     }
     keepLimits()
+    if isSlowed { waitForCompaction(afterMakingDead: template.byteCount) }
     return result
   }
 }

@@ -68,29 +68,6 @@ extension Engine {
     return try body(entry)
   }
 
-  /// How many keys a read would find, those with it whose record cannot be read.
-  package func count() throws(StoreError) -> Int {
-    try checkUsable()
-    if index.expirableCount == 0 { return index.count }
-    let now = clock.now()
-    var passedOver = PassedOver()
-    var count = 0
-    for shard in 0..<HashIndex.shardCount {
-      // What has expired may be removed meanwhile, so all of a shard is of one moment.
-      let entries = try index.entries(inShard: shard) { table.segment(at: $0) }
-      count += entries.count
-      for (entry, segment, end) in entries where entry.flags.contains(.canExpire) {
-        guard let segment else { continue }
-        do throws(StoreError) {
-          let record = try Record(
-            in: segment, at: segment.offset(of: entry.location), part: .head)
-          if hasExpired(record.header.extended(to: end), tick: entry.tick, now: now) { count -= 1 }
-        } catch { try passedOver.note(error) }
-      }
-    }
-    return count
-  }
-
   // MARK: In a snapshot
 
   func forEachKey(

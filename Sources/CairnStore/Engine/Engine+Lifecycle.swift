@@ -15,71 +15,15 @@ extension Engine {
     self.init(parts, configuration: configuration, environment: environment)
   }
 
-  /// Removes everything at once, durably: one change of the manifest, whatever the number of keys.
+  /// Removes the file of a segment that is out of the log. Where it cannot be kept open for those who read it by
+  /// calls, it stays, and the next open removes it.
   ///
-  /// - Parameter progress: told after each file that went; under no lock.
-  package func removeAll(
-    progress: (RemoveAllProgress) -> Void
-  ) throws(StoreError) {
-    try checkWritable()
-    let (segments, floor, count) = try changingManifest {
-      (state) throws(StoreError) -> ([Segment], SequenceNumber, Int) in
-      let checkpoint = state.manifest.checkpointID
-      let (segments, floor, count) = try appender.withLock {
-        (appender) throws(StoreError) -> ([Segment], SequenceNumber, Int) in
-        try appender.checkWritable(path: path)
-        let floor = appender.nextSequence - 1
-        let segments = appender.segments + (appender.prepared.map { [$0] } ?? [])
-        if segments.isEmpty { return ([], floor, 0) }
-        if planted(.segmentsUnlinkedFirst) {
-          for segment in segments { try directory.unlink(segment.name) }
-        }
-        // DURABILITY: before the switch everything is there, after it nothing is. Held under the
-        // appender's lock, so that no write can be acknowledged between the floor and the switch.
-        do throws(StoreError) {
-          try replaceManifest(&state, lastSequence: floor) { manifest in
-            manifest.floorSequence = floor
-            manifest.retiredIDs += planted(.retiredForgotten) ? [] : segments.map(\.id.rawValue)
-            manifest.openSegments = []
-            manifest.sealedSegments = []
-            if manifest.checkpointID != 0 { manifest.retiredIDs.append(manifest.checkpointID) }
-            manifest.checkpointID = 0
-            manifest.checkpointChecksum = 0
-            // The next write makes a segment and says so in the manifest.
-            manifest.isClean = true
-          }
-        } catch {
-          appender.note(error)
-          throw error
-        }
-        for segment in segments { segment.retire() }
-        let count = index.count
-        index.removeAll()
-        appender.active = nil
-        appender.prepared = nil
-        appender.rolled = []
-        appender.sealed = []
-        return (segments, floor, count)
-      }
-      state.resumable = nil
-      if state.manifest.checkpointID != checkpoint { unlinkCheckpoint(checkpoint, in: &state) }
-      for segment in segments { table.remove(segment) }
-      return (segments, floor, count)
+  /// - Returns: what is to be logged once the manifest's lock is given up.
+  func unlink(_ segment: consuming Segment, in state: inout ManifestState) -> String? {
+    do throws(StoreError) { try segment.keepFileUnlessMapped() } catch {
+      return "removing \(segment.name): \(error)"
     }
-    // Also where there was nothing: who removed it may still be about to tell of it, and nobody who returns
-    // from here may meet what others still take to be there.
-    removalObserver?(.all(throughVersion: floor, count: count))
-    if segments.isEmpty { return }
-    // What was chosen to go is gone.
-    eviction.withLock { $0 = EvictionList() }
-    evictionStart.restart(for: limits)
-    // Readers that hold a segment go on; its file goes at once. Where the store is closed meanwhile,
-    // the next open removes the rest.
-    for (count, segment) in segments.enumerated() {
-      let message = manifest.withLock { $0.lockFile == nil ? nil : unlink(segment.id, in: &$0) }
-      if let message { configuration.log?(message) }
-      progress(RemoveAllProgress(fileCount: count + 1, totalFileCount: segments.count))
-    }
+    return unlink(segment.id, in: &state)
   }
 
   /// Removes the file of a retired segment. Where that fails, the manifest goes on listing it, and
@@ -111,9 +55,14 @@ extension Engine {
       handle.drop()
       // Who still reads, by a snapshot say, is seen by the next who opens the store and would cut the files
       // short.
+      files.endSession()
+      // The next session may take the names of files that a snapshot shows.
       for segment in appender.withLock({ $0.segments }) {
-        _ = try? segment.file.lock(exclusively: false)
+        segment.closeFile()
+        if segment.isInSnapshot { try? segment.keepFileUnlessMapped() }
       }
+      // A scrub that is writing down how far it has come is done by then.
+      scrubbing.withLock { _ in }
       manifest.withLock { state in
         // A forked child may hold the descriptor too: the lock is given up, not just closed.
         state.lockFile?.unlock()
@@ -127,8 +76,13 @@ extension Engine {
       return (appender.failure, appender.nextSequence - 1)
     }
     if let failure { throw .poisoned(cause: failure) }
-    if !planted(.noSyncAtClose) { try waitForSync { $0.durableSequence >= last } }
+    // Whoever is just making the next segment has made it after this, and nobody makes another.
+    preparation.withLock { _ in }
+    try waitForSync { $0.durableSequence >= last }
+    // A segment is not sealed while a batch in it comes into the index.
+    appender.waitUntil { $0.unpublished == nil ? () : nil }
     try sealRolledSegments()
+    try removeLeftFiles()
     var message: String?
     defer { if let message { configuration.log?(message) } }
     // A compaction that copies ends by itself, since the store is closed; one that has switched
@@ -149,14 +103,23 @@ extension Engine {
       let (active, prepared, failure) = appender.withLock { ($0.active, $0.prepared, $0.failure) }
       // After a failure that came meanwhile nothing was sealed, and what was left is not listed.
       if let failure { throw .poisoned(cause: failure) }
+      state.dropEmptied()
+      // DURABILITY: the sync above has reached the last removal of all, so this is not the manifest on disk.
+      try? directory.unlink(FileName.emptiedManifest)
       // What a compaction has begun, which comes to no end any more. The ids stay pending, so that the
       // next open does the same where a crash undoes it.
       for id in state.manifest.pendingIDs where id != written?.basis.id {
         try? directory.unlink(FileName.segment(SegmentID(rawValue: id)))
       }
       let written = written?.basis.floor == state.manifest.floorSequence ? written : nil
-      if active == nil, written == nil { return nil }
+      if active == nil, written == nil, state.manifest.isClean { return nil }
       let oldCheckpoint = written == nil ? 0 : state.manifest.checkpointID
+      // DURABILITY: the manifest vouches for the header, also where the session's only write failed behind it.
+      if let active, active.syncedByteCount < active.usage.end {
+        try active.openFile()
+        try active.synchronizeData()
+        active.didSync(through: active.usage.end)
+      }
       // DURABILITY: all records were synced above; a crash before the switch leaves an unclean
       // store that is scanned.
       try replaceManifest(&state) { manifest in
@@ -165,6 +128,9 @@ extension Engine {
             Manifest.OpenSegment(
               id: active.id, salt: active.header.salt, byteCount: active.usage.end)
           ]
+        } else if !manifest.isClean {
+          // A session began, and its first segment could not be made.
+          manifest.openSegments = []
         }
         if let prepared { manifest.retiredIDs.append(prepared.id.rawValue) }
         if let written { list(written, in: &manifest) }

@@ -45,7 +45,10 @@ extension Engine {
 
   /// Out of line, so that the common way has no references to take.
   @inline(never)
-  func noteTime(_ now: Timestamp) { index.recency.note(now) }
+  func noteTime(_ now: Timestamp) {
+    index.recency.note(now)
+    lookForPlace(at: now)
+  }
 
   func hasExpired(_ header: RecordHeader, tick: UInt64, now: Timestamp) -> Bool {
     header.hasExpired(accessed: { index.recency.time(of: tick) }, now: now)
@@ -210,10 +213,19 @@ package struct PinnedEntry: ~Copyable {
 }
 
 extension RecordHeader {
+  /// When the record's entry may expire; `nil`: never.
+  @inline(__always)
+  func deadline(accessed: () -> Timestamp) -> Deadline? {
+    if !canExpire { return nil }
+    let end = flags.contains(.expiry) ? expires : .max
+    if !flags.contains(.idleLimit) { return Deadline(time: end, isExact: true) }
+    let idleEnd = accessed().advanced(byMilliseconds: Int64(clamping: idleLimit))
+    return Deadline(time: min(end, idleEnd.millisecondsSinceEpoch), isExact: false)
+  }
+
   /// Whether the record's lifetime has ended, or it has gone for too long without an access.
   @inline(__always)
   func hasExpired(accessed: () -> Timestamp, now: Timestamp) -> Bool {
-    if planted(.expiryIgnored) { return false }
     if flags.contains(.expiry), expires <= now.millisecondsSinceEpoch { return true }
     if flags.contains(.idleLimit) {
       let idle = now.millisecondsSinceEpoch.subtractingReportingOverflow(

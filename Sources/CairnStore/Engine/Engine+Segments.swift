@@ -6,17 +6,16 @@ extension Engine {
   /// Runs `body` under the appender's lock with room for `byteCount` bytes of records.
   ///
   /// - Parameters:
-  ///   - isPart: whether it is part of a trim, an eviction or a compaction: the session's first round
-  ///     comes after it, since who asks for one is told what it did.
   ///   - mayCompact: whether to compact where there is none.
   @inline(__always)
   func withRoom<Value>(
-    byteCount: Int, isRemoval: Bool, isPart: Bool = false, mayCompact: Bool = true,
+    byteCount: Int, isRemoval: Bool, mayCompact: Bool = true,
     _ body: (inout Appender) throws(StoreError) -> Value
   ) throws(StoreError) -> Value {
     var bodyFailure: StoreError?
     var failureCount = 0
     while true {
+      try checkPlace()
       var room = Appender.Room.ready
       var chores: Appender.Chores?
       let value = try appender.withLock { (appender) throws(StoreError) -> Value? in
@@ -33,21 +32,18 @@ extension Engine {
       }
       if let value {
         if let chores { run(chores) }
-        // Where a trim that began the session has failed.
-        if !isPart, backgroundFlags.firstRoundDue.load(ordering: .relaxed) { requestFirstRound() }
+        startTiming()
         return value
       }
       do throws(StoreError) {
         switch room {
         case .ready: preconditionFailure("with room there is a value")
-        case .needsSession:
-          try beginSession()
-          if !isPart { requestFirstRound() }
+        case .needsSession: try beginSession()
         case .needsNext: try prepareNextSegment()
         case .needsOwnSegment:
           // It will be full at once; what follows it must be there, also for a removal.
           try prepareNextSegment()
-          let value = try inOwnSegment(byteCount: byteCount) {
+          let value = try inOwnSegment(byteCount: byteCount, isRemoval: isRemoval) {
             (appender: inout Appender) throws(StoreError) -> Value in
             do throws(StoreError) { return try body(&appender) } catch {
               bodyFailure = error
@@ -67,17 +63,18 @@ extension Engine {
   }
 
   /// Makes the first write after an open possible: the manifest no longer says that the store is
-  /// clean, and there is an active segment.
-  private func beginSession() throws(StoreError) {
-    try changingManifest { (state) throws(StoreError) in
-      let isBegun = try appender.withLock { (appender) throws(StoreError) in
-        try appender.checkWritable(path: path)
-        return appender.active != nil
-      }
-      if isBegun { return }
-      defer { backgroundFlags.firstRoundDue.store(true, ordering: .relaxed) }
-      if let segment = state.resumable {
-        if !planted(.appendBeforeUnclean) { try replaceManifest(&state) { $0.isClean = false } }
+  /// clean, and there is an active segment. Waits for no sync if the next manifest was made ready.
+  func beginSession() throws(StoreError) {
+    try preparation.withLock { (_) throws(StoreError) in
+      try changingManifest { (state) throws(StoreError) in
+        let isBegun = try appender.withLock { (appender) throws(StoreError) in
+          try appender.checkWritable(path: path)
+          return appender.active != nil
+        }
+        if isBegun { return }
+        try state.resumable?.openFile()
+        if state.manifest.isClean { try continueManifest(&state) }
+        guard let segment = state.resumable else { return try createFirstSegment() }
         state.resumable = nil
         // What the close left for removals is counted in, or a write that finds no room would
         // give it up.
@@ -86,65 +83,144 @@ extension Engine {
           appender.sealed.removeAll { $0 === segment }
           appender.start(in: segment, at: segment.usage.end)
         }
-        return
       }
-      let known = appender.withLock { $0.sealed }
-      let segment = try createSegment(
-        &state, capacity: configuration.segmentByteLimit, allocating: Appender.firstAllocation
-      ) { manifest, entry in
-        // What a clean close left open and full is complete, and has been synced.
-        let full = Set(manifest.openSegments.map(\.id))
-        manifest.sealedSegments += known.filter { full.contains($0.id) }.map(\.sealedEntry)
-        manifest.openSegments = [entry]
-      }
-      appender.withLock { $0.start(in: segment, at: SegmentHeader.byteCount) }
     }
   }
 
-  /// Makes the segment that follows the active one, unless it is there.
-  func prepareNextSegment() throws(StoreError) {
-    try changingManifest { (state) throws(StoreError) in
-      let isNeeded = appender.withLock {
-        $0.active != nil && $0.prepared == nil && !$0.isClosed && $0.failure == nil
+  /// Replaces a clean manifest by one that lists what will be appended to.
+  private func continueManifest(_ state: inout ManifestState) throws(StoreError) {
+    let resumable = state.resumable
+    let continued = state.manifest.openSegments.count
+    if let next = state.next, continued == (resumable == nil ? 0 : 1),
+      next.generation == state.manifest.generation &+ 1
+    {
+      do { try ManifestFile(directory: directory).installNext() } catch {
+        state.failure = error.asFailure
+        throw StoreError.poisoned(cause: error.asFailure)
       }
-      guard isNeeded else { return }
-      let segment = try createSegment(
-        &state, capacity: configuration.segmentByteLimit, allocating: Appender.firstAllocation
-      ) { manifest, entry in
-        manifest.openSegments.append(entry)
+      // A sync of the directory may have begun before the exchange.
+      hasUnsyncedNames.store(true, ordering: .relaxed)
+      state.isSettled = false
+      state.manifest.isClean = false
+      state.manifest.generation = next.generation
+      state.manifest.openSegments = next.openSegments
+    } else {
+      let known = appender.withLock { $0.sealed }
+      let salts = try directory.randomNumbers(count: Manifest.reservedSegmentCount)
+      try replaceManifest(&state) { manifest in
+        manifest.isClean = false
+        if resumable == nil {
+          // What a clean close left open and full is complete, and has been synced.
+          let full = Set(manifest.openSegments.map(\.id))
+          manifest.sealedSegments += known.filter { full.contains($0.id) }.map(\.sealedEntry)
+          manifest.openSegments = []
+        }
+        manifest.reserve(salts: salts)
       }
-      appender.withLock { $0.prepared = segment }
     }
-    requestSealing()
+    state.next = nil
+    let reserved = Array(state.manifest.openSegments.dropFirst(resumable == nil ? 0 : 1))
+    appender.withLock { $0.reserved = reserved }
+    if removesWithoutSync { wakeHousekeeping() }
+  }
+
+  private func createFirstSegment() throws(StoreError) {
+    let place = appender.withLock { $0.reserved.first }
+    guard let place else { preconditionFailure("a session begins with reserved places") }
+    let segment = try createSegment(at: place)
+    appender.withLock { appender in
+      appender.reserved.removeFirst()
+      appender.start(in: segment, at: SegmentHeader.byteCount)
+    }
+  }
+
+  /// Makes the segment that follows the active one, unless it is there. Waits for no sync, unless all
+  /// reserved places have been taken.
+  func prepareNextSegment() throws(StoreError) {
+    try preparation.withLock { (_) throws(StoreError) in
+      while true {
+        let (isNeeded, place) = appender.withLock {
+          (
+            $0.active != nil && $0.prepared == nil && !$0.isClosed && $0.failure == nil,
+            $0.reserved.first
+          )
+        }
+        if !isNeeded { return }
+        guard let place else {
+          // Segments that were left hold descriptors, and space that no compaction gives back, until they are sealed.
+          try sealRolledSegments()
+          try changingManifest { (state) throws(StoreError) in
+            let missing = Manifest.reservedSegmentCount - appender.withLock { $0.reserved.count }
+            if missing > 0 { try replaceManifest(&state, reserving: missing) { _ in } }
+          }
+          continue
+        }
+        let segment = try createSegment(at: place)
+        // Nothing is written into it for a while.
+        segment.closeFile()
+        appender.withLock { appender in
+          appender.reserved.removeFirst()
+          appender.prepared = segment
+        }
+      }
+    }
+  }
+
+  /// Makes the file of a segment in a place that the manifest lists. Under the lock of preparation.
+  private func createSegment(at place: Manifest.OpenSegment) throws(StoreError) -> Segment {
+    do throws(StoreError) {
+      // What a creation left that failed.
+      try directory.unlink(FileName.segment(place.id))
+      let next = appender.withLock { $0.nextSequence }
+      // A sync of the directory may have begun before the file had its name.
+      defer { hasUnsyncedNames.store(true, ordering: .relaxed) }
+      return try createSegment(allocating: Appender.firstAllocation) {
+        (byteCount) throws(StoreError) in
+        try files.create(
+          id: place.id, salt: place.salt, baseSequence: next,
+          baseTime: SegmentHeader.baseTime(for: clock.now()),
+          capacity: configuration.segmentByteLimit,
+          allocating: min(byteCount, configuration.segmentByteLimit), durably: false)
+      }
+    } catch {
+      if lookForPlace() { throw .vanished(path: path) }
+      throw error
+    }
+  }
+
+  /// On a disk that is nearly full a segment begins smaller.
+  private func createSegment(
+    allocating byteCount: Int, _ create: (Int) throws(StoreError) -> Segment
+  ) throws(StoreError) -> Segment {
+    let least = SegmentHeader.byteCount + Appender.slack
+    let first = reserve.isLent && byteCount == Appender.firstAllocation ? least : byteCount
+    do throws(StoreError) { return try create(first) } catch {
+      guard case .noSpace = error, first == Appender.firstAllocation else { throw error }
+      return try create(least)
+    }
   }
 
   /// Runs `body` with a new active segment that has just the room it needs; `nil` where the
   /// session ended meanwhile, by a removal of all.
   private func inOwnSegment<Value>(
-    byteCount: Int, _ body: (inout Appender) throws(StoreError) -> Value
+    byteCount: Int, isRemoval: Bool, _ body: (inout Appender) throws(StoreError) -> Value
   ) throws(StoreError) -> Value? {
-    defer { requestSealing() }
+    defer { wakeHousekeeping() }
     return try changingManifest { (state) throws(StoreError) -> Value? in
       // The appender is held through the change of the manifest, so that nothing else goes into
       // the segment. Beside the size of such a value the wait is short.
       try appender.withLock { (appender) throws(StoreError) -> Value? in
         try appender.checkWritable(path: path)
-        if appender.active == nil { return nil }
-        try appender.ensure(reserve, adding: byteCount)
+        guard let active = appender.active else { return nil }
+        if !isRemoval { try appender.ensure(reserve, adding: byteCount) }
         try appender.makeRoomForRoll()
         let need = SegmentHeader.byteCount + byteCount + RecordHeader.rollByteCount
         let capacity = (need + 4095) & ~4095
         let last = appender.nextSequence - 1
-        let hasNext = appender.prepared != nil
         let segment: Segment
         do throws(StoreError) {
-          segment = try createSegment(
-            &state, capacity: capacity, allocating: capacity, nextSequence: last + 1
-          ) { manifest, entry in
-            // In the order of the log it comes before the one that is ready.
-            let position = manifest.openSegments.count - (hasNext ? 1 : 0)
-            manifest.openSegments.insert(entry, at: position)
-          }
+          segment = try createOwnSegment(
+            &state, capacity: capacity, after: active.id, nextSequence: last + 1)
         } catch {
           appender.note(error)
           throw error
@@ -159,50 +235,32 @@ extension Engine {
     }
   }
 
-  /// Makes a segment and lists it in the manifest. Where it throws, there is no segment.
-  private func createSegment(
-    _ state: inout ManifestState, capacity: Int, allocating byteCount: Int,
-    nextSequence: SequenceNumber? = nil,
-    listing: (inout Manifest, Manifest.OpenSegment) -> Void
+  /// Makes a segment of its own for a large record, and lists it in the manifest behind the active one.
+  /// Where it throws, there is no segment.
+  private func createOwnSegment(
+    _ state: inout ManifestState, capacity: Int, after active: SegmentID,
+    nextSequence next: SequenceNumber
   ) throws(StoreError) -> Segment {
-    let next = nextSequence ?? appender.withLock { $0.nextSequence }
     let id = SegmentID(rawValue: state.manifest.nextID)
-    let salt: UInt64
-    do {
-      let random = try directory.fileSystem.randomBytes(count: 8)
-      salt = random.withSpan { $0.load(UInt64.self, at: 0) }
-    } catch {
-      throw error.storeError(path: path)
-    }
+    let salt = try directory.randomNumbers(count: 1)[0]
     // A manifest that lists it must not be written before the file and its header are durable.
     // An id that was used for a file that did not come to be listed is used again.
     try directory.unlink(FileName.segment(id))
-    func create(allocating byteCount: Int) throws(StoreError) -> Segment {
-      try files.create(
-        id: id, salt: salt, baseSequence: next,
-        baseTime: SegmentHeader.baseTime(for: clock.now()), capacity: capacity,
-        allocating: min(byteCount, capacity))
-    }
-    let segment: Segment
-    // On a disk that is nearly full it begins smaller.
-    let least = SegmentHeader.byteCount + Appender.slack
-    let first = reserve.isLent && byteCount == Appender.firstAllocation ? least : byteCount
-    do throws(StoreError) { segment = try create(allocating: first) } catch {
-      guard case .noSpace = error, first == Appender.firstAllocation else { throw error }
-      segment = try create(allocating: least)
-    }
+    let segment = try files.create(
+      id: id, salt: salt, baseSequence: next,
+      baseTime: SegmentHeader.baseTime(for: clock.now()), capacity: capacity,
+      allocating: capacity, durably: true)
     do throws(StoreError) {
       // DURABILITY: the file's name is on disk before a manifest that needs it.
-      do {
-        if !planted(.noSegmentNameSync) { try directory.synchronize() }
-      } catch {
+      do { try directory.synchronize() } catch {
         state.failure = error.asFailure
         throw StoreError.poisoned(cause: error.asFailure)
       }
       try replaceManifest(&state, lastSequence: next - 1) { manifest in
         manifest.nextID += 1
-        manifest.isClean = false
-        listing(&manifest, Manifest.OpenSegment(id: id, salt: salt, byteCount: 0))
+        let place = manifest.openSegments.firstIndex { $0.id == active } ?? 0
+        manifest.openSegments.insert(
+          Manifest.OpenSegment(id: id, salt: salt, byteCount: 0), at: place + 1)
       }
     } catch {
       table.remove(segment)
@@ -215,39 +273,48 @@ extension Engine {
 
   // MARK: Sealing
 
-  /// Lists the segments that were left as sealed, once they are durable. Runs in the background;
-  /// nobody waits for it.
+  /// Lists the segments that were left as sealed, once they are durable.
   func sealRolledSegments() throws(StoreError) {
     while true {
-      let first = appender.withLock { $0.failure == nil ? $0.rolled.first : nil }
-      guard let segment = first else { return }
-      let end = segment.usage.end
-      // A removal of all may take the segment away while this waits; then no sync reaches it.
-      if !planted(.noSyncBeforeSealing) {
-        try waitForSync(of: .rolledSegments) { _ in
-          segment.syncedByteCount >= end || segment.isRetired
-        }
+      let rolled = appender.withLock { appender -> [Segment] in
+        if appender.failure != nil { return [] }
+        // A compaction would take what the index does not name yet for dead.
+        return Array(appender.rolled.prefix { $0 !== appender.unpublished?.segment })
+      }
+      if rolled.isEmpty { return }
+      // A removal of all may take segments away while this waits; then no sync reaches them.
+      try waitForSync(of: .rolledSegments) { _ in
+        rolled.allSatisfy { $0.syncedByteCount >= $0.usage.end || $0.isRetired }
       }
       try changingManifest { (state) throws(StoreError) in
-        // A removal of all may have taken it meanwhile.
-        let isThere = appender.withLock { $0.rolled.first === segment }
-        guard isThere || planted(.sealsWhatWasRemoved) else { return }
-        // DURABILITY: its bytes are on disk, so that a damaged record in a segment that is listed
-        // as sealed is damage and never a torn write.
-        try replaceManifest(&state) { manifest in
-          manifest.openSegments.removeAll { $0.id == segment.id }
-          manifest.sealedSegments.append(segment.sealedEntry)
+        // A removal of all may have taken them meanwhile.
+        let (isThere, missing) = appender.withLock { appender in
+          (
+            appender.rolled.starts(with: rolled, by: ===),
+            Manifest.reservedSegmentCount - appender.reserved.count
+          )
+        }
+        guard isThere else { return }
+        let ids = Set(rolled.map(\.id))
+        // DURABILITY: names and bytes are on disk, so that a damaged record in a segment that is
+        // listed as sealed is damage and never a torn write.
+        try replaceManifest(&state, reserving: missing) { manifest in
+          manifest.openSegments.removeAll { ids.contains($0.id) }
+          manifest.sealedSegments += rolled.map(\.sealedEntry)
         }
         appender.withLock { appender in
-          appender.rolled.removeAll { $0 === segment }
-          appender.sealed.append(segment)
+          appender.rolled.removeFirst(rolled.count)
+          appender.sealed += rolled
         }
         // Guards against stray writes and gives unused space back; neither is needed. Under the
         // manifest's lock still, since nothing may be changed once the store was closed.
-        try? segment.mapping?.makeReadOnly()
-        try? segment.trim(to: end)
+        for segment in rolled {
+          try? segment.mapping?.makeReadOnly()
+          try? segment.trim(to: segment.usage.end)
+          segment.closeFile()
+        }
       }
-      noteSealed(segment)
+      for segment in rolled { noteSealed(segment) }
     }
   }
 
@@ -262,12 +329,47 @@ extension Engine {
       return try manifest.withLock { (state) throws(StoreError) -> Value in
         // Whoever has given the store's lock up must not write to it.
         if state.lockFile == nil { throw .closed(path: path) }
-        return try body(&state)
+        if lookForPlace() { throw .vanished(path: path) }
+        let value = try body(&state)
+        makeNextReady(&state)
+        return value
       }
     } catch {
+      // It may have gone meanwhile.
+      if case .closed = error {} else if lookForPlace() { throw .vanished(path: path) }
       if case .poisoned(let cause) = error { poison(cause) }
       throw error
     }
+  }
+
+  /// Runs `body` under the manifest's lock while no segment is made.
+  func changingLog<Value>(
+    _ body: (inout ManifestState) throws(StoreError) -> Value
+  ) throws(StoreError) -> Value {
+    try preparation.withLock { (_) throws(StoreError) in try changingManifest(body) }
+  }
+
+  /// Makes the manifest ready that the next session begins with, unless it is.
+  private func makeNextReady(_ state: inout ManifestState) {
+    guard state.manifest.isClean, state.failure == nil, !isReadOnly,
+      state.next?.generation != state.manifest.generation &+ 1
+    else { return }
+    // A session that finds none waits for a sync.
+    state.next = try? ManifestFile(directory: directory).makeReady(
+      after: &state.manifest, in: bootIdentifier, at: clock.now())
+  }
+
+  /// Replaces the manifest by one that also reserves so many more places for segments.
+  private func replaceManifest(
+    _ state: inout ManifestState, reserving count: Int, _ change: (inout Manifest) -> Void
+  ) throws(StoreError) {
+    let salts = try directory.randomNumbers(count: max(0, count))
+    try replaceManifest(&state) { manifest in
+      change(&manifest)
+      manifest.reserve(salts: salts)
+    }
+    let reserved = Array(state.manifest.openSegments.suffix(salts.count))
+    appender.withLock { $0.reserved += reserved }
   }
 
   /// Replaces the manifest by a changed one.
@@ -278,22 +380,7 @@ extension Engine {
     _ state: inout ManifestState, lastSequence: SequenceNumber? = nil,
     _ change: (inout Manifest) -> Void
   ) throws(StoreError) {
-    if let failure = state.failure { throw .poisoned(cause: failure) }
-    var next = state.manifest
-    if !state.unlinkedIDs.isEmpty {
-      // DURABILITY: a file whose id the manifest no longer holds must be gone for good, or the
-      // next open would find a file that nothing explains.
-      do { try directory.synchronize() } catch {
-        state.failure = error.asFailure
-        throw .poisoned(cause: error.asFailure)
-      }
-      next.retiredIDs.removeAll { state.unlinkedIDs.contains($0) }
-    }
-    change(&next)
-    next.generation &+= 1
-    next.lastSequence = lastSequence ?? appender.withLock { $0.nextSequence - 1 }
-    if !planted(.lastTimeForgotten) { next.lastTime = clock.now() }
-    next.bootIdentifier = bootIdentifier
+    let next = try successor(&state, lastSequence: lastSequence, change)
     let file = ManifestFile(directory: directory)
     let prepared = try file.prepare(next)
     do throws(StoreError) { try file.write(prepared) } catch {
@@ -309,5 +396,31 @@ extension Engine {
     state.manifest = next
     state.unlinkedIDs = []
     file.reserve(next)
+  }
+
+  /// The manifest that follows, changed. What it no longer lists is gone for good.
+  func successor(
+    _ state: inout ManifestState, lastSequence: SequenceNumber? = nil,
+    _ change: (inout Manifest) -> Void
+  ) throws(StoreError) -> Manifest {
+    if let failure = state.failure { throw .poisoned(cause: failure) }
+    var next = state.manifest
+    if !state.unlinkedIDs.isEmpty || !state.isSettled {
+      // DURABILITY: a file whose id the manifest no longer holds must be gone for good, or the
+      // next open would find a file that nothing explains. The exchange that began the session
+      // is on disk before another one follows.
+      do { try directory.synchronize() } catch {
+        state.failure = error.asFailure
+        throw .poisoned(cause: error.asFailure)
+      }
+      state.isSettled = true
+      next.retiredIDs.removeAll { state.unlinkedIDs.contains($0) }
+    }
+    change(&next)
+    next.generation &+= 1
+    next.lastSequence = lastSequence ?? appender.withLock { $0.nextSequence - 1 }
+    next.lastTime = clock.now()
+    next.bootIdentifier = bootIdentifier
+    return next
   }
 }

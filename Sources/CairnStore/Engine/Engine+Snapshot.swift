@@ -25,6 +25,7 @@ final class SnapshotState: Sendable {
     self.times = times
     var places: [Int: Segment] = [:]
     for (segment, _) in segments {
+      segment.beginSnapshot()
       for slot in 0..<SegmentTable.granuleCount(capacity: segment.capacity) {
         places[segment.granule + slot] = segment
       }
@@ -32,7 +33,10 @@ final class SnapshotState: Sendable {
     self.places = places
   }
 
-  deinit { index.end() }
+  deinit {
+    index.end()
+    for (segment, _) in segments { segment.endSnapshot() }
+  }
 
   func segment(at location: Location) -> Segment? { places[location.granule] }
 }
@@ -49,7 +53,8 @@ extension Engine {
       // While a compaction moves entries there are two records with one number, the one live in some
       // keys' case, the other in others': a log that replay takes for another than the index does. A
       // backup must not be made of it. The moves take a fraction of a second.
-      if appender.holdsCopies { return nil }
+      // And while a batch comes into the index, a part of it is there.
+      if !appender.isConsistent { return nil }
       return SnapshotState(
         index: index.snapshot(), segments: appender.segments.map { ($0, $0.usage.end) },
         covered: appender.segments.map(\.covered), lastSequence: appender.nextSequence - 1,

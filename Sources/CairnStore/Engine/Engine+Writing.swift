@@ -70,8 +70,7 @@ extension Engine {
   ) throws(StoreError) -> CompareAndSetResult {
     try checkWritable()
     try checkLimits()
-    let durability =
-      durability ?? (planted(.defaultDurabilityIgnored) ? .process : configuration.durability)
+    let durability = durability ?? configuration.durability
     let hash = hash.hash(key)
     index.prefetch(hash)
     let now = clock.now()
@@ -89,11 +88,21 @@ extension Engine {
     // A look into a shard that is loaded does not throw: what is appended is published.
     if !looksFirst { try index.load(shardOf: hash) }
     var event: RemovalEvent?
+    var isSlowed = false
     // The attributes are taken apart before, so that the body holds no reference to them.
-    let result = try attributes.metadata.withSpan { (metadata) throws(StoreError) in
-      try withRoom(
+    let result = try attributes.metadata.withSpan {
+      (metadata) throws(StoreError) -> CompareAndSetResult in
+      if template.byteCount >= limits.asideByteCount {
+        let put = try putAside(
+          value, forKey: key, metadata: metadata, header: template, hash: hash, written: now,
+          keepsEnd: keepsEnd, expecting: expectation, forSync: durability == .durable)
+        event = put.event
+        return put.result
+      }
+      return try withRoom(
         byteCount: template.byteCount + Appender.syncMarkByteCount, isRemoval: false
       ) { (appender: inout Appender) throws(StoreError) -> CompareAndSetResult in
+        if appender.unpublished != nil { try publishPending(hash, &appender) }
         var header = template
         let location: Location
         let version: SequenceNumber
@@ -101,6 +110,7 @@ extension Engine {
         if looksFirst {
           existing = try locate(hash, key: key, now: now)
           if let mismatch = try existing.mismatch(expectation) { return mismatch }
+          if existing == nil { try index.makeRoom(hash) }
           if keepsEnd, let end = existing?.expires, header.expires < end,
             header.flags.contains(.expiry)
           {
@@ -111,22 +121,24 @@ extension Engine {
             forSync: durability == .durable)
         } else {
           // While the new record is appended, the processor fetches the one that it replaces.
-          prefetchRecord(ofHash: hash)
+          try makeRoom(hash, key: key, now: now)
           (location, version) = try appender.append(
             &header, key: key, metadata: metadata, value: value, written: now,
             forSync: durability == .durable)
           existing = try locate(hash, key: key, now: now)
         }
-        publish(hash, at: location, canExpire: header.canExpire, replacing: existing)
+        publish(hash, at: location, deadline: header.deadline { now }, replacing: existing)
+        if let existing { isSlowed = appender.allowance.spend(existing.byteCount ?? 0) }
         if removalObserver != nil { event = removalEvent(existing, key: key, cause: .replaced) }
         return .stored(version: version)
       }
     }
     if let event { removalObserver?(event) }
     if case .stored(let version) = result {
-      if template.canExpire { startMaintenance() }
       keepLimits()
       try commit(version, durability)
+      // In proportion to what it has replaced, which is about as long as what it has written.
+      if isSlowed { waitForCompaction(afterMakingDead: template.byteCount) }
     }
     return result
   }
@@ -143,8 +155,7 @@ extension Engine {
   func removeValue(
     forKey key: RawSpan, expecting expectation: Expectation, durability: Durability?
   ) throws(StoreError) -> Bool {
-    let durability =
-      durability ?? (planted(.defaultDurabilityIgnored) ? .process : configuration.durability)
+    let durability = durability ?? configuration.durability
     let sequence = try remove(key, expecting: expectation, forSync: durability == .durable)
     guard let sequence else {
       if case .anything = expectation { try commitAbsence(durability) }
@@ -186,6 +197,7 @@ extension Engine {
     let removed = try withRoom(
       byteCount: template.byteCount + Appender.syncMarkByteCount, isRemoval: true
     ) { (appender: inout Appender) throws(StoreError) -> SequenceNumber? in
+      if appender.unpublished != nil { try publishPending(hash, &appender) }
       guard let existing = try locate(hash, key: key, now: now), try isThere(existing) else {
         return nil
       }
@@ -221,6 +233,19 @@ extension Engine {
     }
   }
 
+  /// Makes room in the index for a key, and asks the processor for the record that a write replaces.
+  @inline(__always)
+  private func makeRoom(_ hash: UInt64, key: RawSpan, now: Timestamp) throws(StoreError) {
+    do {
+      try index.makeRoom(hash) { [table] in
+        table.prefetch($0.location, count: Self.prefetchByteCount)
+      }
+    } catch {
+      // A key that is there needs none.
+      if try locate(hash, key: key, now: now) == nil { throw error }
+    }
+  }
+
   // MARK: Batches
 
   @usableFromInline
@@ -238,20 +263,31 @@ extension Engine {
     _ batch: consuming Batch, durability: Durability?
   ) throws(StoreError) -> SequenceNumber {
     try checkWritable()
-    let durability =
-      durability ?? (planted(.defaultDurabilityIgnored) ? .process : configuration.durability)
+    let durability = durability ?? configuration.durability
     if batch.operations.isEmpty {
       try commitAbsence(durability)
       return 0
     }
-    try checkLimits()
+    let isRemoval = batch.isRemoval
+    if !isRemoval { try checkLimits() }
     let now = clock.now()
     if index.recency.needs(now) { noteTime(now) }
     var batch = batch
     var events: [RemovalEvent] = []
+    var deadByteCount = 0
+    var isSlowed = false
     for operation in batch.operations { try index.load(shardOf: operation.hash) }
-    let first = try withRoom(byteCount: batch.byteCount, isRemoval: false) {
+    if isLarge(batch) {
+      let large = UnpublishedBatch(batch, now: now)
+      let first = try appendAside(large, forSync: durability == .durable)
+      keepLimits()
+      try commit(first + UInt64(large.batch.operations.count) - 1, durability)
+      return first
+    }
+    let first = try withRoom(byteCount: batch.byteCount, isRemoval: isRemoval) {
       (appender: inout Appender) throws(StoreError) -> SequenceNumber in
+      try index.makeRoom(
+        for: batch.operations.lazy.filter { $0.header.kind == .put }.map(\.hash))
       let (segment, start, first) = try appender.append(
         &batch, written: now, forSync: durability == .durable)
       for (number, operation) in batch.operations.enumerated() {
@@ -262,11 +298,13 @@ extension Engine {
           let key = bytes.extracting(keyStart..<(keyStart + operation.header.keyByteCount))
           // Nothing may throw from here on: the batch is in the log. Looks into shards that are
           // loaded do not.
+          if appender.unpublished != nil { try publishPending(operation.hash, &appender) }
           let existing = try locate(operation.hash, key: key, now: now)
           if operation.header.kind == .put {
             publish(
               operation.hash, at: segment.location(at: offset),
-              canExpire: operation.header.canExpire, replacing: existing)
+              deadline: operation.header.deadline { now }, replacing: existing)
+            deadByteCount += existing?.byteCount ?? 0
           } else if let existing {
             unpublish(existing)
           }
@@ -274,12 +312,13 @@ extension Engine {
           if let event = removalEvent(existing, key: key, cause: cause) { events.append(event) }
         }
       }
+      if deadByteCount > 0 { isSlowed = appender.allowance.spend(deadByteCount) }
       return first
     }
     for event in events { removalObserver?(event) }
-    if index.expirableCount > 0 { startMaintenance() }
     keepLimits()
     try commit(first + UInt64(batch.operations.count) - 1, durability)
+    if isSlowed { waitForCompaction(afterMakingDead: deadByteCount) }
     return first
   }
 
@@ -347,61 +386,40 @@ extension Engine {
   }
 
   /// Makes a record the one that reads of its key find.
+  ///
+  /// - Parameters:
+  ///   - deadline: `nil` where it cannot expire.
+  ///   - tick: when it was last accessed; `nil`: now.
   @inline(__always)
-  private func publish(
-    _ hash: UInt64, at location: Location, canExpire: Bool, replacing existing: Existing?
+  func publish(
+    _ hash: UInt64, at location: Location, deadline: Deadline?, replacing existing: Existing?,
+    tick: UInt64? = nil
   ) {
-    let flags: IndexEntry.Flags = canExpire ? .canExpire : []
+    let flags: IndexEntry.Flags = deadline == nil ? [] : .canExpire
     guard let existing else {
-      index.insert(hash, location: location, flags: flags)
+      index.insert(hash, location: location, flags: flags, tick: tick, deadline: deadline)
       return
     }
-    if !index.replace(hash, old: existing.location, new: location, flags: flags) {
-      index.insert(hash, location: location, flags: flags)
+    if !index.replace(
+      hash, old: existing.location, new: location, flags: flags, tick: tick, deadline: deadline)
+    {
+      index.insert(hash, location: location, flags: flags, tick: tick, deadline: deadline)
     }
-    if planted(.deadCountsAsLive) { return }
     existing.segment.usage.kill(byteCount: existing.byteCount ?? 0)
   }
 
   /// Makes reads of a key find nothing.
-  private func unpublish(_ existing: Existing) {
+  func unpublish(_ existing: Existing) {
     _ = index.remove(existing.hash, location: existing.location)
     existing.segment.usage.kill(byteCount: existing.byteCount ?? 0)
   }
 
-  private func removalEvent(
+  func removalEvent(
     _ existing: Existing?, key: RawSpan, cause: RemovalCause
   ) -> RemovalEvent? {
     guard removalObserver != nil, let existing else { return nil }
     return .entry(
       key: key.copied(), version: existing.sequence,
       cause: existing.hasExpired ? .expired : cause)
-  }
-}
-
-extension Optional<Engine.Existing> {
-  /// The failure of a compare-and-set that finds this, or `nil` where it may go on.
-  ///
-  /// - Throws: where the version cannot be read and matters.
-  func mismatch(_ expectation: Engine.Expectation) throws(StoreError) -> CompareAndSetResult? {
-    if case .anything = expectation { return nil }
-    if planted(.expectationIgnored) { return nil }
-    if let damage = self?.damage {
-      if case .damaged(let location) = expectation {
-        if case .corrupt = damage {
-          return self?.location == location ? nil : .mismatch(current: nil)
-        }
-      }
-      throw damage
-    }
-    let current = flatMap { $0.hasExpired ? nil : $0.sequence }
-    switch expectation {
-    case .anything: return nil
-    case .absent: return current == nil ? nil : .mismatch(current: current)
-    case .version(let version): return current == version ? nil : .mismatch(current: current)
-    case .absentAndWanted(let isWanted):
-      return current == nil && isWanted() ? nil : .mismatch(current: current)
-    case .damaged: return .mismatch(current: current)
-    }
   }
 }

@@ -2,9 +2,9 @@ internal import Synchronization
 
 /// An open store: what holds the parts together. `Store` is its public face.
 ///
-/// Locks, in the order in which they may be taken: `eviction`, `maintenance`, `switching`, `manifest`,
-/// `appender`, then those inside the index, the segment table and the recency clock; `commits` alone. The
-/// rest of the rules is in Docs/Architecture.md.
+/// Locks, in the order in which they may be taken: `asides`, `eviction`, `maintenance`, `switching`,
+/// `preparation`, `manifest`, `appender`, then those inside the index, the segment table and the recency clock; `commits` and
+/// `scrubbing` alone. The rest of the rules is in Docs/Architecture.md.
 @usableFromInline
 package final class Engine: Sendable {
   let path: String
@@ -13,10 +13,13 @@ package final class Engine: Sendable {
   let isReadOnly: Bool
   let verifiesValues: Bool
   let background: any BackgroundQueue
-  /// Where maintenance runs, one job at a time.
+  /// Where syncs run that are asked for ahead of time.
+  let syncQueue: any BackgroundQueue
+  /// Where housekeeping runs, one job at a time.
   let maintenanceQueue: any BackgroundQueue
   let pause: @Sendable (Duration) -> Void
   let directory: Directory
+  let lockFile: File
   let files: SegmentFiles
   let table: SegmentTable
   let reserve: DiskReserve
@@ -27,23 +30,31 @@ package final class Engine: Sendable {
   let recovery: RecoveryReport
   let removalObserver: (@Sendable (RemovalEvent) -> Void)?
 
-  /// Held through a compaction, of which there is only one at a time.
+  /// Held through a round of compaction; there is only one at a time.
   let maintenance = Lock(MaintenanceState())
-  /// Held through a checkpoint, and by a compaction from the switch on until the index names the
-  /// copies: never while it copies, since a close needs the lock and waits for no compaction.
+  /// Held through a checkpoint, while a removal of all is prepared, and by a compaction from the switch on
+  /// until the index names the copies: never while it copies, since a close needs the lock and waits for no compaction.
   let switching = Lock(())
+  /// Held while records are written beside the log, and until a batch of them is in the index: by one writer
+  /// at a time.
+  let asides = Lock(())
   let eviction = Lock(EvictionList())
   let evictionStart: EvictionStart
+  /// Held while the next segment is made, never across a sync but where all reserved places
+  /// were taken.
+  let preparation = Lock(())
   let manifest: Lock<ManifestState>
   let appender: Lock<Appender>
   let commits: Lock<CommitState>
-  let backgroundFlags = BackgroundFlags()
+  let backgroundFlags: BackgroundFlags
+  let housekeeping = Housekeeping()
+  let scrubbing: Lock<ScrubState>
+  /// Whether names were given in the directory that no sync has reached. Cleared by syncs of the log
+  /// alone, which follow one another.
+  let hasUnsyncedNames = Atomic(false)
   let checkpoints: CheckpointProgress
-  /// How often a compaction has made room on a full disk, and how many writers wait for one.
-  let roomGains = Atomic(0)
   /// How many segments had been given up when a write last waited for their space in vain, on a full disk.
   let retirementsInVain = Atomic(-1)
-  let roomSeekers = Atomic(0)
   /// For jobs that wait; it holds this engine until `close`.
   let handle = EngineHandle()
   let processMark: ForkGuard.Mark
@@ -56,6 +67,14 @@ package final class Engine: Sendable {
     var resumable: Segment?
     /// Retired ids whose files were unlinked since the manifest was written.
     var unlinkedIDs: Set<UInt64>
+    /// The manifest that the next session begins with, if it is ready.
+    var next: Manifest?
+    /// A manifest that removes all, if it is ready.
+    var emptied: Manifest?
+    /// What removals of all have left: it goes once the names that they gave are on disk.
+    var leftFiles: [LeftFile] = []
+    /// Whether the name of the one in place is on disk.
+    var isSettled = true
     /// Whether a replacement failed so that it is not known which manifest is on disk.
     var failure: SystemFailure?
     /// The open lock file, whose descriptor holds the lock.
@@ -83,22 +102,26 @@ package final class Engine: Sendable {
     isReadOnly = parts.isReadOnly
     verifiesValues = configuration.verifiesValues
     background = environment.background
+    syncQueue = environment.syncing
     maintenanceQueue = environment.maintenance
     pause = environment.pause
     directory = parts.directory
+    lockFile = parts.lockFile
     files = parts.files
     table = parts.files.table
-    reserve = DiskReserve(directory: parts.directory, isReadOnly: parts.isReadOnly)
+    reserve = DiskReserve(directory: parts.directory, isUsed: parts.reservesBlocks)
     index = parts.index
     hash = parts.hash
     clock = parts.clock
+    backgroundFlags = BackgroundFlags(parts.clock)
     bootIdentifier = parts.bootIdentifier
     recovery = parts.recovery
     removalObserver = configuration.removalObserver
     manifest = Lock(
       ManifestState(
         manifest: parts.manifest, resumable: parts.resumable,
-        unlinkedIDs: Set(parts.manifest.retiredIDs), failure: nil, lockFile: parts.lockFile))
+        unlinkedIDs: Set(parts.manifest.retiredIDs), next: parts.next, failure: nil,
+        lockFile: parts.lockFile))
     appender = Lock(
       Appender(sealed: parts.segments, nextSequence: parts.nextSequence), waits: true)
     commits = Lock(CommitState(durableSequence: parts.nextSequence - 1), waits: true)
@@ -108,11 +131,15 @@ package final class Engine: Sendable {
     checkpoints = CheckpointProgress(
       lastSequence: parts.checkpoint?.lastSequence ?? 0,
       byteCount: parts.checkpoint?.byteCount ?? 0, appendedByteCount: parts.replayedByteCount,
+      isDueSinceOpen: parts.replayedByteCount
+        >= max(configuration.checkpointByteThreshold / 4, parts.checkpoint?.byteCount ?? 0),
       usedTick: index.recency.now,
       usedTime: usedTime <= now ? usedTime : Timestamp(millisecondsSinceEpoch: .min))
     processMark = ForkGuard.arm()
-    if index.expirableCount > 0 || configuration.freeDiskSpaceFloor != nil { startMaintenance() }
+    scrubbing = Lock(Self.scrubState(parts, configuration))
     prepareEviction(startingWith: parts.oldest)
+    wakeHousekeepingIfNeeded()
+    startScrubbing()
   }
 
   // MARK: Checks
@@ -128,6 +155,7 @@ package final class Engine: Sendable {
   func checkWritable() throws(StoreError) {
     try checkUsable()
     if isReadOnly { throw .readOnly(path: path) }
+    try checkPlace()
   }
 
   var isClosed: Bool { closed.load(ordering: .relaxed) }
@@ -139,7 +167,7 @@ package final class Engine: Sendable {
   /// appender's lock held by the caller's own closure.
   func poison(_ failure: SystemFailure) {
     appender.withLock { appender in
-      if appender.failure == nil, !planted(.poisonForgotten) { appender.failure = failure }
+      if appender.failure == nil { appender.failure = failure }
     }
     commits.withLock { state in
       if state.failure == nil { state.failure = failure }
@@ -184,11 +212,12 @@ package final class Engine: Sendable {
     }
     let known = Set(segments.map(\.id))
     let all = segments + [resumable].compactMap { $0 }.filter { !known.contains($0.id) }
-    var allocated = try prepared?.file.status().allocatedByteCount ?? 0
+    var allocated = try prepared?.file.openIfNamed()?.status().allocatedByteCount ?? 0
     var shares: [SegmentStatistics] = []
     for segment in all {
       let usage = segment.usage
-      let onDisk = try segment.file.status().allocatedByteCount
+      // One that was retired since has given its space back.
+      let onDisk = try segment.file.openIfNamed()?.status().allocatedByteCount ?? 0
       allocated += onDisk
       shares.append(
         SegmentStatistics(
@@ -196,7 +225,7 @@ package final class Engine: Sendable {
           deadByteCount: usage.deadByteCount, tombstoneCount: usage.tombstoneCount,
           byteCount: usage.end, allocatedByteCount: onDisk, isSealed: sealed.contains(segment.id)))
     }
-    return StoreStatistics(
+    var statistics = StoreStatistics(
       indexedKeyCount: index.count,
       liveByteCount: shares.reduce(0) { $0 + $1.liveByteCount },
       deadByteCount: shares.reduce(0) { $0 + $1.deadByteCount }, allocatedByteCount: allocated,
@@ -204,5 +233,13 @@ package final class Engine: Sendable {
       pinnedByteCount: table.total.pinnedByteCount,
       indexByteCount: index.byteCount, lastVersion: lastSequence,
       formatVersion: FormatVersion.text, recovery: recovery)
+    statistics.clockOffset = clock.offset
+    statistics.scrub = scrubStatistics()
+    (statistics.reclaimableByteCount, statistics.excessByteCount) = appender.withLock {
+      ($0.allowance.reclaimableByteCount, $0.allowance.excess)
+    }
+    statistics.delayedWriteCount = housekeeping.delayedWriteCount.load(ordering: .relaxed)
+    statistics.writeDelay = .milliseconds(housekeeping.writeDelay.load(ordering: .relaxed))
+    return statistics
   }
 }

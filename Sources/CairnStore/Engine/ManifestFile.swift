@@ -5,8 +5,10 @@ package struct ManifestFile: Sendable {
   package init(directory: Directory) { self.directory = directory }
 
   /// The manifest, or `nil` where there is none.
-  package func read() throws(StoreError) -> Manifest? {
-    guard let file = try directory.openFile(FileName.manifest, mode: .readOnly) else { return nil }
+  package func read() throws(StoreError) -> Manifest? { try read(FileName.manifest) }
+
+  private func read(_ name: String) throws(StoreError) -> Manifest? {
+    guard let file = try directory.openFile(name, mode: .readOnly) else { return nil }
     let byteCount = try file.status().byteCount
     guard byteCount <= Manifest.maximumByteCount else {
       throw .corrupt(Corruption(file: FileName.manifest, offset: 0, cause: .badLength))
@@ -25,21 +27,21 @@ package struct ManifestFile: Sendable {
 
   /// Takes the space for a replacement. A failure here has changed nothing.
   package func prepare(_ manifest: Manifest) throws(StoreError) -> Prepared {
+    try prepare(manifest, in: try openSpare())
+  }
+
+  private func prepare(_ manifest: Manifest, in file: File) throws(StoreError) -> Prepared {
     let bytes = manifest.encoded()
-    var file = try openSpare()
-    if planted(.manifestWrittenInPlace),
-      let manifest = try directory.openFile(FileName.manifest, mode: .readWrite)
-    {
-      file = manifest
-    }
     try file.allocate(from: 0, to: bytes.count, orExtend: true)
     return Prepared(file: file, bytes: bytes)
   }
 
   /// The file that the last replacement left ready, or a crash half written, or a new one.
-  private func openSpare() throws(StoreError) -> File {
-    if let file = try directory.openFile(FileName.newManifest, mode: .readWrite) { return file }
-    return try directory.createFile(FileName.newManifest)
+  private func openSpare() throws(StoreError) -> File { try open(FileName.newManifest) }
+
+  private func open(_ name: String) throws(StoreError) -> File {
+    if let file = try directory.openFile(name, mode: .readWrite) { return file }
+    return try directory.createFile(name)
   }
 
   /// Takes the space for the replacement after this one, so that one is possible on a full disk.
@@ -62,26 +64,87 @@ package struct ManifestFile: Sendable {
     try prepared.file.truncate(to: prepared.bytes.count)
     // DURABILITY: the new contents are on disk before the name points to them; a crash before the
     // exchange leaves the old manifest, and a file that the next replacement overwrites.
-    if !planted(.noManifestSync) { try prepared.file.synchronize() }
+    try prepared.file.synchronize()
   }
 
   /// Puts a replacement that was written into place. After a failure it is not known which of the
   /// two will be found after a power loss.
   package func install() throws(StoreError) {
-    // DURABILITY: both are atomic: a crash leaves one manifest or the other. The exchange keeps the
-    // blocks of the old one for the next, where on a full disk a rename could lose them to others.
-    if planted(.manifestWrittenInPlace), try directory.names().contains(FileName.manifest) {
-      return
-    }
-    if try !directory.exchange(FileName.newManifest, with: FileName.manifest) {
-      try directory.rename(FileName.newManifest, to: FileName.manifest)
-    }
+    try exchange(FileName.newManifest)
     try settle()
   }
 
+  /// Puts the replacement of that name into place, without a sync.
+  private func exchange(_ name: String) throws(StoreError) {
+    // DURABILITY: both are atomic: a crash leaves one manifest or the other. The exchange keeps the
+    // blocks of the old one for the next, where on a full disk a rename could lose them to others.
+    if try !directory.exchange(name, with: FileName.manifest) {
+      try directory.rename(name, to: FileName.manifest)
+    }
+  }
+
+  // MARK: The next session's
+
+  /// The manifest that a session begins with after this one, if it is ready.
+  package func readNext(after manifest: Manifest, in bootIdentifier: [UInt8]) -> Manifest? {
+    // Whatever is wrong with it, a new one is made.
+    guard let next = try? read(FileName.nextManifest), next.continues(manifest, in: bootIdentifier)
+    else { return nil }
+    return next
+  }
+
+  /// Makes ready the manifest that the next session begins with.
+  ///
+  /// - Parameter manifest: the clean one before it, which no longer gives out the ids that are
+  ///   reserved.
+  package func makeReady(
+    after manifest: inout Manifest, in bootIdentifier: [UInt8], at time: Timestamp
+  ) throws(StoreError) -> Manifest {
+    let salts = try directory.randomNumbers(count: Manifest.reservedSegmentCount)
+    let next = manifest.continued(in: bootIdentifier, at: time, salts: salts)
+    try makeReady(next)
+    manifest.nextID = next.nextID
+    return next
+  }
+
+  /// Makes a manifest ready that can be put into place without a sync.
+  package func makeReady(_ next: Manifest) throws(StoreError) {
+    // The spare is left to the manifests of this session: on a full disk there is no other.
+    try write(try prepare(next, in: try open(FileName.newNextManifest)))
+    // DURABILITY: the contents are on disk before the name says so. Whatever becomes of the name in a
+    // crash, a file that has it can be put into place without a sync.
+    try directory.rename(FileName.newNextManifest, to: FileName.nextManifest)
+  }
+
+  /// Puts the manifest that was made ready into place, without a sync.
+  package func installNext() throws(StoreError) {
+    // DURABILITY: the exchange is atomic. A power loss may undo it: then the clean manifest is found
+    // beside what this session wrote, of which nothing was durable; a sync of the log syncs the
+    // directory first.
+    try exchange(FileName.nextManifest)
+  }
+
+  // MARK: A removal of all
+
+  /// Makes ready a manifest that removes all.
+  package func makeReady(emptied manifest: Manifest) throws(StoreError) {
+    // DURABILITY: not written over what has the name, which may be the manifest before the last removal. That
+    // one may still be in place on disk where a sync has failed.
+    try directory.unlink(FileName.emptiedManifest)
+    try write(try prepare(manifest, in: try directory.createFile(FileName.emptiedManifest)))
+  }
+
+  /// Puts the manifest that removes all into place, without a sync.
+  package func installEmptied() throws(StoreError) {
+    // DURABILITY: the exchange is atomic. A power loss may undo it: then all that the old manifest lists is
+    // still there, and what was written since is not durable; a sync of the log syncs the directory first.
+    try exchange(FileName.emptiedManifest)
+  }
+
+  // MARK: Names
+
   /// Puts the names on disk, of which a crash may have left either order.
   package func settle() throws(StoreError) {
-    if planted(.noDirectorySync) { return }
     do throws(StoreError) {
       // DURABILITY: nothing that relies on the new manifest is done before its name is on disk.
       try directory.synchronize()

@@ -1,21 +1,110 @@
 internal import Synchronization
 
-/// The time of day as expiry sees it: the configured clock's, but not before the last time that
-/// the store recorded, unless that leads by more than a day.
-package final class StoreClock: Sendable {
+/// The time of day as expiry sees it: the later of the configured clock's time and the time at the open plus the
+/// time that has passed since. So a clock that is set back prolongs no life, while the store is open or closed.
+///
+/// The time at the open is the later of the clock's and the last that the store recorded, unless that leads by more
+/// than a day.
+package final class StoreClock: WallClock {
   private static let trustedLead = Duration.seconds(86_400)
+  /// How far a clock without `elapsed()` goes back without notice, in milliseconds: threads that have read it at
+  /// once come in any order.
+  private static let lateness: Int64 = 60_000
 
   private let clock: any WallClock
-  private let earliest: Timestamp
-  /// Whether the recorded time led by so much that it was ignored.
+  private let opened: Timestamp
+  /// What `elapsed()` said at the open, in milliseconds.
+  private let start: Int64?
+  /// By how much the clock was behind the last time that the store recorded.
+  package let lag: Duration
+  /// Whether that was so much that the clock was believed.
   package let wentBack: Bool
+
+  /// The steps forward of a clock that has no `elapsed()`, in milliseconds.
+  private struct Steps {
+    var last: Int64
+    var sum: Int64 = 0
+  }
+  private let steps: Lock<Steps>
+
+  /// The system's clocks are read anew with each tick only: the tick that they were read at, and the time then.
+  private let isSystem: Bool
+  private let readTick = Atomic(Int64.min)
+  private let readTime = Atomic(Int64.min)
 
   package init(_ clock: any WallClock, lastRecorded: Timestamp) {
     self.clock = clock
-    wentBack = lastRecorded > clock.now().advanced(by: Self.trustedLead)
-    earliest = wentBack ? Timestamp(millisecondsSinceEpoch: .min) : lastRecorded
+    let now = clock.now()
+    lag = max(.zero, .milliseconds(lastRecorded.milliseconds(since: now)))
+    wentBack = lag > Self.trustedLead
+    opened = wentBack ? now : max(now, lastRecorded)
+    start = clock.elapsed()?.milliseconds
+    steps = Lock(Steps(last: now.millisecondsSinceEpoch))
+    isSystem = clock is SystemClock
   }
 
   @inline(__always)
-  package func now() -> Timestamp { max(clock.now(), earliest) }
+  package func now() -> Timestamp {
+    guard isSystem else {
+      let (time, expected) = read()
+      return max(time, expected)
+    }
+    return systemTime()
+  }
+
+  private func systemTime() -> Timestamp {
+    let tick = SystemClock.tick()
+    if tick == readTick.load(ordering: .acquiring) {
+      return Timestamp(millisecondsSinceEpoch: readTime.load(ordering: .relaxed))
+    }
+    let (time, expected) = read()
+    let now = max(time, expected)
+    readTime.store(now.millisecondsSinceEpoch, ordering: .relaxed)
+    readTick.store(tick, ordering: .releasing)
+    return now
+  }
+
+  package func elapsed() -> Duration? { clock.elapsed() }
+
+  /// By how much the clock is ahead of the time at the open plus the time that has passed since; below zero where it
+  /// is behind.
+  package var offset: Duration {
+    let (time, expected) = read()
+    return .milliseconds(time.milliseconds(since: expected))
+  }
+
+  /// What the clock says, and the time at the open plus the time that has passed since.
+  private func read() -> (time: Timestamp, expected: Timestamp) {
+    let time = clock.now()
+    let passed =
+      if let start, let elapsed = clock.elapsed()?.milliseconds {
+        elapsed.subtractingReportingOverflow(start).partialValue
+      } else {
+        steps(to: time)
+      }
+    return (time, opened.advanced(byMilliseconds: passed))
+  }
+
+  private func steps(to time: Timestamp) -> Int64 {
+    steps.withLock { steps in
+      let step = time.milliseconds(
+        since: Timestamp(millisecondsSinceEpoch: steps.last))
+      if step > 0 {
+        let (sum, isTooLarge) = steps.sum.addingReportingOverflow(step)
+        steps.sum = isTooLarge ? .max : sum
+      }
+      if step > 0 || step < -Self.lateness { steps.last = time.millisecondsSinceEpoch }
+      return steps.sum
+    }
+  }
+}
+
+extension Timestamp {
+  /// The nearest `Int64` where they do not fit.
+  fileprivate func milliseconds(since other: Timestamp) -> Int64 {
+    let (count, isTooLarge) = millisecondsSinceEpoch.subtractingReportingOverflow(
+      other.millisecondsSinceEpoch)
+    if isTooLarge { return self < other ? .min : .max }
+    return count
+  }
 }

@@ -18,8 +18,13 @@ public struct StoreConfiguration: Sendable {
   ///
   /// A lower bound takes less space, and more of what was written is written again: at 1.5 about
   /// two bytes for each that is given back, at 1.1 ten. Dead bytes of less than the size of two
-  /// segments are left alone, unless a whole segment is dead. While writers are faster than the disk,
-  /// or a round of a compaction is under way, the segments may take more for a time.
+  /// segments are left alone, unless a whole segment is dead. A round of
+  /// compaction takes more for a time, two segments at most.
+  ///
+  /// Once the dead bytes are half as many again as the bound allows, writes that overwrite wait for compaction:
+  /// `statistics().excessByteCount` and `writeDelay` show it, and `log` says so. Writes of new keys and removals
+  /// do not wait. A large value or batch waits for the space that the large one before it has made dead. If
+  /// compaction gives nothing back, no write waits.
   public var spaceBound: Double = 1.5
 
   /// Dead bytes that are left alone; `nil`: the size of two segments. For simulations.
@@ -79,6 +84,19 @@ public struct StoreConfiguration: Sendable {
   /// It runs on a thread that the store has only where there is something to wait for.
   public var maintenanceInterval: Duration? = .seconds(60)
 
+  /// How many bytes of the log maintenance reads again each second, on average, so that damage to what nobody reads is
+  /// found while a backup without it still exists; `nil`, the default: none.
+  ///
+  /// Off by default, since it reads from a disk that may be asleep, metered or busy with something else. 1 MiB a
+  /// second goes through 80 GiB a day. All heads and the newest values are checked, `verifiesValues` or not; what a
+  /// *cycle* finds is told to `damageObserver` and the log, and nothing is changed. A cycle begins at most once a
+  /// day, and goes on after a restart where it was. It takes 256 KiB at a time; a session that is shorter than that
+  /// takes reads nothing. The first step loads the whole index. `statistics().scrub` says how far it is.
+  ///
+  /// Without `maintenanceInterval`, only `Store.maintain` takes steps, a few at a time. A store that is open for
+  /// reading does not scrub by itself; `Store.scrub` does so by hand.
+  public var scrubBytesPerSecond: Int?
+
   /// How many asynchronous calls are at work at once, each on a thread of its own; the others wait in line. Default
   /// 16. Less than 1 is as 1; `.max` is no limit.
   ///
@@ -110,6 +128,10 @@ public struct StoreConfiguration: Sendable {
   /// With an observer, an overwrite costs a copy of the key.
   public var removalObserver: (@Sendable (RemovalEvent) -> Void)?
 
+  /// Told of every damaged place that a scrub finds, with its keys, once in each cycle; on the thread that scrubs, outside all
+  /// locks: it may use the store. What is told just before a crash is told again after it. Default `nil`.
+  public var damageObserver: (@Sendable (DamageEvent) -> Void)?
+
   /// Whether an entry that is about to go for not having been read was read elsewhere, and the store not
   /// told of it. It then counts as just read. Called while entries are chosen: it must not use the store.
   package var isInUse: (@Sendable (_ key: RawSpan) -> Bool)?
@@ -118,6 +140,10 @@ public struct StoreConfiguration: Sendable {
   /// a background failure. Never of keys or values. Default `nil`.
   public var log: (@Sendable (String) -> Void)?
 
+  /// A batch of so many operations is written beside the log, so that other writers get on meanwhile. Fewer
+  /// in simulations.
+  package var asideOperationCount: Int = 8192
+
   /// A checkpoint is made in the background when so many bytes were appended since the last one, or
   /// four times its own size. Smaller in simulations.
   package var checkpointByteThreshold: Int = 64 << 20
@@ -125,6 +151,9 @@ public struct StoreConfiguration: Sendable {
   /// A close makes no checkpoint where at most so many records were written since the last one: the
   /// next open reads them as fast.
   package var checkpointRecordThreshold: Int = 16
+
+  /// The store gives its writes higher versions than this.
+  package var precedingVersion: UInt64 = 0
 
   /// How a store's bytes are reached.
   public enum Access: Sendable, Hashable {
@@ -174,6 +203,9 @@ extension StoreConfiguration {
     try require(
       maintenanceInterval.map { $0 >= .milliseconds(1) } ?? true, "maintenanceInterval",
       "an interval must be a millisecond or more")
+    try require(
+      scrubBytesPerSecond.map { $0 >= 1 } ?? true, "scrubBytesPerSecond",
+      "\(scrubBytesPerSecond ?? 0) is not 1 or more")
     if case .interval(let interval) = durability {
       try require(interval > .zero, "durability", "an interval must be positive")
     }

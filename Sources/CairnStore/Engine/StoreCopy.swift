@@ -18,7 +18,7 @@ struct StoreCopy: ~Copyable {
     var place: Directory
     do throws(StoreError) {
       place = try Directory(path: path, fileSystem: fileSystem, readOnly: false)
-      guard try place.names().isEmpty else {
+      guard try place.names().allSatisfy({ $0 == FileName.lostAndFound }) else {
         throw .unusableDestination(path: path, reason: "it is not empty")
       }
     } catch {
@@ -60,7 +60,7 @@ struct StoreCopy: ~Copyable {
     var isOurs = false
     do throws(StoreError) {
       try lockFile.lockStore(at: directory.path, exclusively: true)
-      guard try directory.names() == [FileName.lock] else {
+      guard try directory.names().filter({ $0 != FileName.lostAndFound }) == [FileName.lock] else {
         throw .unusableDestination(path: directory.path, reason: "it is not empty")
       }
       isOurs = true
@@ -93,7 +93,7 @@ struct StoreCopy: ~Copyable {
     try directory.unlink(FileName.unfinishedCopy)
     // DURABILITY: the names of the files, and that of the note, before the manifest; and the name of
     // the directory before the call returns.
-    if !planted(.salvageDirectoryNotSynced) { try directory.synchronize() }
+    try directory.synchronize()
     try Directory.synchronizeParent(of: directory.path, fileSystem: directory.fileSystem)
     let file = ManifestFile(directory: directory)
     names += [FileName.newManifest, FileName.manifest]

@@ -43,6 +43,7 @@ struct Verifier: ~Copyable {
       verifier.report.byteCount += manifest.encoded().count
       let files = SegmentFiles(
         directory: directory, storeIdentifier: manifest.storeIdentifier, usesMappings: false,
+        reservesBlocks: false,
         table: SegmentTable())
       try verifier.check(
         manifest, files: files, names: names, hasLostPages: hasLostPages, environment: environment)
@@ -53,6 +54,12 @@ struct Verifier: ~Copyable {
 
   /// Segments that were looked through, each up to the end of its records.
   private var scanned: [(id: SegmentID, salt: UInt64, byteCount: Int)] = []
+  /// The highest sequence number that was seen, also where it does not count.
+  private var highestSequence: SequenceNumber = 0
+  /// Where each segment's sequence numbers begin.
+  private var bases: [(file: String, sequence: SequenceNumber)] = []
+  /// The checkpoint, to be compared with the log.
+  private var audit: CheckpointAudit?
   /// Values that are damaged, by their keys.
   private var damaged: [[UInt8]: [(sequence: SequenceNumber, place: Corruption)]] = [:]
 
@@ -82,6 +89,7 @@ struct Verifier: ~Copyable {
     totalByteCount =
       report.byteCount + manifest.sealedSegments.reduce(0) { $0 + $1.byteCount }
       + (manifest.isClean ? manifest.openSegments.reduce(0) { $0 + $1.byteCount } : 0)
+    let covered = try checkCheckpoint(manifest, files: files)
     for entry in manifest.sealedSegments {
       try noting { (verifier) throws(StoreError) in
         try verifier.check(
@@ -89,7 +97,6 @@ struct Verifier: ~Copyable {
           sequences: entry.lowestSequence...max(entry.lowestSequence, entry.highestSequence))
       }
     }
-    let covered = try checkCheckpoint(manifest)
     if manifest.isClean {
       for entry in manifest.openSegments {
         try noting { (verifier) throws(StoreError) in
@@ -104,21 +111,39 @@ struct Verifier: ~Copyable {
           environment: environment)
       }
     }
-    let listed = Set(
-      manifest.sealedSegments.map(\.id.rawValue) + manifest.openSegments.map(\.id.rawValue)
-        + manifest.retiredIDs + manifest.pendingIDs + [manifest.checkpointID])
+    try checkLog(manifest)
+    let listed = manifest.listedFiles
+    let removable = Set(manifest.retiredIDs + manifest.pendingIDs)
     for name in names {
-      guard let id = FileName.identifier(in: name), id < manifest.nextID, !listed.contains(id)
+      guard let id = FileName.identifier(in: name), id < manifest.nextID,
+        !listed.contains(name), !removable.contains(id)
       else { continue }
       report.errors.append(Corruption(file: name, offset: 0, cause: .unlistedFile))
+    }
+  }
+
+  /// What can be told only of a log whose records were all found.
+  private mutating func checkLog(_ manifest: Manifest) throws(StoreError) {
+    let isWhole = report.errors.allSatisfy {
+      !FileName.isSegment($0.file) || $0.cause == .badValue || $0.cause == .badPadding
+    }
+    guard isWhole else { return }
+    let highest = max(highestSequence, manifest.highestSequence)
+    for base in bases where base.sequence > highest + 1 {
+      report.errors.append(Corruption(file: base.file, offset: 48, cause: .badHeader))
+    }
+    guard let audit else { return }
+    try noting { (verifier) throws(StoreError) in
+      verifier.report.errors += try audit.differences()
     }
   }
 
   /// All of the checkpoint's file. Opening does without one that is damaged.
   ///
   /// - Returns: how much of each segment it covers, and so was durable.
-  private mutating func checkCheckpoint(_ manifest: Manifest) throws(StoreError) -> [SegmentID: Int]
-  {
+  private mutating func checkCheckpoint(
+    _ manifest: Manifest, files: SegmentFiles
+  ) throws(StoreError) -> [SegmentID: Int] {
     if manifest.checkpointID == 0 { return [:] }
     let name = FileName.checkpoint(manifest.checkpointID)
     var covered: [SegmentID: Int] = [:]
@@ -139,12 +164,18 @@ struct Verifier: ~Copyable {
       verifier.totalByteCount += file.header.byteCount
       verifier.report.byteCount += file.header.byteCount
       let places = SegmentPlaces(file.header.segments)
-      for segment in file.header.segments { covered[segment.id] = segment.end }
       for shard in 0..<Checkpoint.shardCount {
         try verifier.noting { (_) throws(StoreError) in
           _ = try file.contents(ofShard: shard, in: places)
         }
       }
+      verifier.highestSequence = file.header.lastSequence
+      // An open leaves aside what does not fit the manifest.
+      guard file.header.agrees(with: manifest) else {
+        throw .corrupt(Corruption(file: name, offset: 40, cause: .badHeader))
+      }
+      for segment in file.header.segments { covered[segment.id] = segment.end }
+      verifier.audit = CheckpointAudit(file, places, files: files, manifest: manifest)
       _ = try file.oldest(in: places)
     }
     return covered
@@ -155,22 +186,29 @@ struct Verifier: ~Copyable {
     _ manifest: Manifest, files: SegmentFiles, covered: [SegmentID: Int], hasLostPages: Bool,
     environment: Environment
   ) throws(StoreError) {
-    var tail = LogTail()
-    for entry in manifest.openSegments {
-      let (file, header, byteCount) = try files.check(
-        id: entry.id, salt: entry.salt, readOnly: true)
-      try tail.scan(
-        file: file, header: header, byteCount: byteCount,
-        durable: max(entry.byteCount, covered[entry.id] ?? 0))
-    }
     let boot: [UInt8]
     do { boot = try environment.fileSystem.bootIdentifier() } catch {
       throw error.storeError(path: "/proc/sys/kernel/random/boot_id")
     }
-    try tail.resolve(sameBoot: boot == manifest.bootIdentifier && !hasLostPages)
+    let sameBoot = boot == manifest.bootIdentifier && !hasLostPages
+    var tail = LogTail()
+    for entry in manifest.openSegments {
+      let durable = max(entry.byteCount, covered[entry.id] ?? 0)
+      let name = FileName.segment(entry.id)
+      guard let file = try directory.openFile(name, mode: .readOnly) else {
+        try tail.addAbsent(entry, durable: durable)
+        continue
+      }
+      try tail.scan(
+        file, of: entry, storeIdentifier: manifest.storeIdentifier,
+        byteCount: try file.status().byteCount, durable: durable, sameBoot: sameBoot)
+    }
+    try tail.resolve(sameBoot: sameBoot)
+    highestSequence = max(highestSequence, tail.highestSequence)
     report.tornByteCount = tail.tornByteCount
     totalByteCount += tail.extents.reduce(0) { $0 + $1.end }
-    for (entry, extent) in zip(manifest.openSegments, tail.extents) {
+    for (entry, extent) in zip(manifest.openSegments, tail.extents)
+    where extent.end > SegmentHeader.byteCount {
       try noting { (verifier) throws(StoreError) in
         try verifier.check(
           id: entry.id, salt: entry.salt, byteCount: extent.end, in: files, sequences: nil)
@@ -193,6 +231,8 @@ struct Verifier: ~Copyable {
         VerificationProgress(byteCount: report.byteCount, totalByteCount: totalByteCount))
     }
     scanned.append((id, salt, byteCount))
+    bases.append((file.name, header.baseSequence))
+    let segment = try openForAudit(id: id, salt: salt, byteCount: byteCount)
     var scanner = SegmentScanner(file: file, header: header, end: byteCount)
     var batch = BatchProgress()
     var offset = SegmentHeader.byteCount
@@ -223,6 +263,10 @@ struct Verifier: ~Copyable {
       isInBrokenBatch = !isAccepted
       isInHole = false
       let sequence = header.baseSequence + UInt64(record.sequenceDelta)
+      if record.kind != .roll {
+        highestSequence = max(highestSequence, sequence)
+        if let segment { try noteForAudit(record, at: offset, in: segment, scanner: &scanner) }
+      }
       let isSound = try checkBody(record, sequence, at: offset, scanner: &scanner, file: file)
       if let sequences, record.kind != .roll, !sequences.contains(sequence) {
         note(offset, .badHeader)
@@ -235,6 +279,33 @@ struct Verifier: ~Copyable {
       offset = next
     }
     if let start = batch.start { note(start, .incompleteBatch) }
+  }
+
+  /// The segment as the audit of the checkpoint has it; `nil` where there is no audit.
+  private mutating func openForAudit(
+    id: SegmentID, salt: UInt64, byteCount: Int
+  ) throws(StoreError) -> Segment? {
+    do throws(StoreError) {
+      return try audit?.open(id: id, salt: salt, byteCount: byteCount)
+    } catch {
+      guard case .corrupt(let corruption) = error else { throw error }
+      report.errors.append(corruption.withoutDirectory)
+      audit = nil
+      return nil
+    }
+  }
+
+  private mutating func noteForAudit(
+    _ record: RecordHeader, at offset: Int, in segment: Segment,
+    scanner: inout SegmentScanner
+  ) throws(StoreError) {
+    do throws(StoreError) {
+      try audit?.add(record, at: offset, in: segment, scanner: &scanner)
+    } catch {
+      // A damaged head that the record was to be compared with: it has been noted, or will be.
+      guard case .corrupt = error else { throw error }
+      audit = nil
+    }
   }
 
   /// The value and the padding of a record.

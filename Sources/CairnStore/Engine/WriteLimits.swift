@@ -4,6 +4,9 @@ struct WriteLimits: Sendable {
   let valueByteLimit: Int
   let metadataByteLimit: Int
   let batchByteLimit: Int
+  /// Records of so many bytes are written beside the log: others would wait too long for them, or they
+  /// do not fit a regular segment.
+  let asideByteCount: Int
   let countLimit: Int
   let liveByteLimit: Int
   private let lifetime: Duration?
@@ -14,6 +17,9 @@ struct WriteLimits: Sendable {
     valueByteLimit = configuration.valueByteLimit
     metadataByteLimit = configuration.metadataByteLimit
     batchByteLimit = configuration.batchByteLimit
+    let room =
+      configuration.segmentByteLimit - SegmentHeader.byteCount - RecordHeader.rollByteCount
+    asideByteCount = min(16 << 20, room - Appender.syncMarkByteCount + 1)
     countLimit = configuration.countLimit ?? .max
     liveByteLimit = configuration.liveByteLimit ?? .max
     lifetime = configuration.lifetime

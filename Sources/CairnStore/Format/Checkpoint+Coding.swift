@@ -110,13 +110,9 @@ extension Checkpoint {
       decoding: bytes, fileByteCount: fileByteCount, file: file)
     guard bytes.byteCount == byteCount else { throw corrupt(12, .badLength) }
     let stored = bytes.load(UInt32.self, at: byteCount - 4)
-    let isIntact =
-      CRC32C.checksum(of: bytes.extracting(0..<(byteCount - 4))) == stored
-      || planted(.checkpointChecksumIgnored)
+    let isIntact = CRC32C.checksum(of: bytes.extracting(0..<(byteCount - 4))) == stored
     // By content, since an older file or that of a copy of the store can have the same name.
-    let isBound =
-      checksum == nil || checksum == stored || planted(.checkpointBindingIgnored)
-      || planted(.checkpointChecksumIgnored)
+    let isBound = checksum == nil || checksum == stored
     guard isIntact, isBound else { throw corrupt(byteCount - 4, .badChecksum) }
     let major = bytes.load(UInt16.self, at: 8)
     guard major == FormatVersion.major else {

@@ -116,3 +116,22 @@ package struct Checkpoint: Sendable, Hashable {
   /// The size of the whole file.
   package var byteCount: Int { oldestOffset + oldestSectionByteCount }
 }
+
+extension Checkpoint {
+  /// Whether what it says can be true of the store that a manifest describes.
+  func agrees(with manifest: Manifest) -> Bool {
+    guard floorSequence == manifest.floorSequence else { return false }
+    var ends: [SegmentID: (salt: UInt64, end: Int)] = [:]
+    for entry in manifest.sealedSegments { ends[entry.id] = (entry.salt, entry.byteCount) }
+    for entry in manifest.openSegments {
+      // How long the file is of one that was not closed is seen when it is read.
+      ends[entry.id] = (entry.salt, manifest.isClean ? entry.byteCount : .max)
+    }
+    return segments.allSatisfy { covered in
+      guard covered.id.rawValue < manifest.nextID else { return false }
+      guard let listed = ends[covered.id] else { return true }
+      return listed.salt == covered.salt && covered.end <= listed.end
+        && (listed.end == .max || listed.end <= covered.capacity)
+    }
+  }
+}

@@ -4,10 +4,24 @@ package enum FileName {
   package static let manifest = "MANIFEST"
   /// The manifest before it is put into place, and the space for it.
   package static let newManifest = "MANIFEST.new"
+  /// The manifest that the next session begins with, made durable before it got this name.
+  package static let nextManifest = "MANIFEST.next"
+  /// That manifest before it is durable.
+  package static let newNextManifest = "MANIFEST.next.new"
+  /// A manifest that removes all, made durable before it is put into place.
+  package static let emptiedManifest = "MANIFEST.empty"
+  /// What a directory may hold that is to become a store.
+  static let beforeManifest = [
+    lock, newManifest, nextManifest, newNextManifest, emptiedManifest,
+  ]
   /// Space that is kept for what gives space back on a full disk.
   package static let reserve = "RESERVE"
+  /// How far a scrub has come.
+  package static let scrub = "SCRUB"
   /// The folder for files of the store's kind that the manifest does not know.
   package static let quarantine = "quarantine"
+  /// What the root of a mounted filesystem holds that is new.
+  package static let lostAndFound = "lost+found"
 
   /// In a directory that is to become a copy of a store, until it is one.
   package static let unfinishedCopy = "UNFINISHED-COPY"

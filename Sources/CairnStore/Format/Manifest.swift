@@ -63,7 +63,8 @@ package struct Manifest: Sendable, Hashable {
   package var bootIdentifier: [UInt8]
   /// Whether nothing was appended since, so that the lengths of the open segments are exact.
   package var isClean = true
-  /// In the order of the log.
+  /// In the order of the log. The last ones of a manifest that is not clean are places reserved for
+  /// segments to come, which may have no file yet.
   package var openSegments: [OpenSegment] = []
   package var sealedSegments: [SealedSegment] = []
   /// Ids handed out to a running compaction.
@@ -71,11 +72,75 @@ package struct Manifest: Sendable, Hashable {
   /// Ids of segments that hold nothing any more and whose files may still be there.
   package var retiredIDs: [UInt64] = []
 
+  /// The names of the segments and of the checkpoint that belong to the store.
+  var listedFiles: Set<String> {
+    let segments = openSegments.map(\.id) + sealedSegments.map(\.id)
+    var names = Set(segments.map { FileName.segment($0) })
+    if checkpointID != 0 { names.insert(FileName.checkpoint(checkpointID)) }
+    return names
+  }
+
   /// The highest sequence number that it holds in any place.
   package var highestSequence: SequenceNumber {
     sealedSegments.reduce(max(floorSequence, lastSequence)) {
       max($0, $1.highestSequence, $1.compactedAt)
     }
+  }
+
+  /// How many places for segments a session reserves ahead, so that leaving a segment for the next
+  /// one needs no manifest: as many segments can be filled while one manifest reaches the disk.
+  package static let reservedSegmentCount = 16
+
+  /// Lists places for segments to come, one for each salt.
+  package mutating func reserve(salts: [UInt64]) {
+    for salt in salts {
+      openSegments.append(
+        OpenSegment(id: SegmentID(rawValue: nextID), salt: salt, byteCount: 0))
+      nextID += 1
+    }
+  }
+
+  /// The manifest of a session that goes on from this one, which must be clean.
+  package func continued(in bootIdentifier: [UInt8], at time: Timestamp, salts: [UInt64])
+    -> Manifest
+  {
+    var next = self
+    next.isClean = false
+    next.generation &+= 1
+    next.bootIdentifier = bootIdentifier
+    next.lastTime = time
+    next.reserve(salts: salts)
+    return next
+  }
+
+  /// Whether this one continues a clean manifest and changes nothing else.
+  package func continues(_ clean: Manifest, in bootIdentifier: [UInt8]) -> Bool {
+    var expected = clean.continued(in: bootIdentifier, at: lastTime, salts: [])
+    expected.openSegments = openSegments
+    expected.nextID = nextID
+    let known = clean.openSegments.count
+    return clean.isClean && self == expected && openSegments.count > known
+      && Array(openSegments.prefix(known)) == clean.openSegments
+      && openSegments.dropFirst(known).allSatisfy {
+        $0.byteCount == 0 && $0.id.rawValue >= clean.nextID
+      }
+  }
+
+  /// Removes all.
+  ///
+  /// - Parameters:
+  ///   - floor: at least every sequence number in use.
+  ///   - ids: the segments whose files are to go.
+  package mutating func removeAll(through floor: SequenceNumber, retiring ids: [SegmentID]) {
+    floorSequence = floor
+    retiredIDs += ids.map(\.rawValue)
+    openSegments = []
+    sealedSegments = []
+    if checkpointID != 0 { retiredIDs.append(checkpointID) }
+    checkpointID = 0
+    checkpointChecksum = 0
+    // The next write makes a segment and says so in the manifest.
+    isClean = true
   }
 
   package init(storeIdentifier: [UInt8], hashSecret: [UInt8], bootIdentifier: [UInt8]) {

@@ -31,7 +31,7 @@ extension RecordHeader {
         flags.isDisjoint(with: [.idleLimit, .metadata])
       else { return nil }
     }
-    guard byteCount <= limit || planted(.lengthTrusted) else { return nil }
+    guard byteCount <= limit else { return nil }
   }
 
   private mutating func decodeOptionalFields(_ bytes: RawSpan) -> Bool {
@@ -58,9 +58,8 @@ extension RecordHeader {
   /// `bytes` begins with the record and holds at least its head.
   @inline(__always)
   package func hasValidChecksum(_ bytes: RawSpan, at offset: Int, seed: CRC32C) -> Bool {
-    planted(.headerChecksumIgnored)
-      || Self.checksum(ofHead: bytes.extracting(0..<headByteCount), at: offset, seed: seed)
-        == headerChecksum
+    Self.checksum(ofHead: bytes.extracting(0..<headByteCount), at: offset, seed: seed)
+      == headerChecksum
   }
 
   /// The header checksum of the head (fields, key and metadata) of a record at `offset`.

@@ -112,6 +112,16 @@ package struct RecordHeader: Sendable, Hashable {
     @inline(__always) get { headByteCount..<(headByteCount + valueByteCount) }
   }
 
+  /// Says which number the record has and when it is written, relative to the bases of its segment.
+  @inline(__always)
+  mutating func stamp(
+    _ sequence: SequenceNumber, written: Timestamp, in segment: SegmentHeader
+  ) {
+    sequenceDelta = UInt32(sequence - segment.baseSequence)
+    let seconds = written.millisecondsSinceEpoch / 1000
+    writtenDelta = UInt32(clamping: seconds - segment.baseTime)
+  }
+
   /// The version of the put that an extension is for.
   package var target: SequenceNumber {
     get { cost }

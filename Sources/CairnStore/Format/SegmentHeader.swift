@@ -90,7 +90,6 @@ package struct SegmentHeader: Sendable, Hashable {
 
   package static func recordSeed(salt: UInt64, id: SegmentID) -> CRC32C {
     var seed = CRC32C()
-    if planted(.checksumUnseeded) { return seed }
     seed.update(salt)
     seed.update(id.rawValue)
     return seed

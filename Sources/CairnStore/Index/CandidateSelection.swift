@@ -20,8 +20,7 @@ package struct RemovalCandidate: Sendable {
 
   @inline(__always)
   package func goesBefore(_ other: RemovalCandidate) -> Bool {
-    let goesBefore = rank == other.rank ? entry.tick < other.entry.tick : rank < other.rank
-    return planted(.newestEvicted) ? entry.tick > other.entry.tick : goesBefore
+    rank == other.rank ? entry.tick < other.entry.tick : rank < other.rank
   }
 }
 

@@ -32,19 +32,20 @@ extension HashIndex {
   /// Makes so many changes to a shard; of `nil`, none.
   ///
   /// - Parameter newCount: how many of them replace nothing.
+  /// - Throws: `outOfMemory`.
   @inline(__always)
   package func enter(
     _ count: Int, inShard number: Int, newCount: Int, _ next: (Int) -> Change?
-  ) {
-    change(number) { shard in
-      shard.reserve(newCount)
+  ) throws(StoreError) {
+    try change(number) { (shard) throws(StoreError) in
+      try shard.reserve(newCount)
       for index in 0..<count {
         guard let change = next(index) else { continue }
         if change.old == .none {
-          shard.insert(change.entry)
+          try shard.add(change.entry, deadline: nil)
         } else if let slot = shard.slot(of: change.entry.hash, location: change.old) {
           forgetExtension(of: &shard, at: slot)
-          shard.replace(at: slot, with: change.entry)
+          shard.replace(at: slot, with: change.entry, deadline: nil)
         }
       }
     }

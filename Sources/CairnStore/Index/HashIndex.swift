@@ -10,6 +10,8 @@ internal import Synchronization
 /// loading: they name what a look has found, or follow one that found nothing.
 package final class HashIndex: Sendable {
   package static let shardCount = 256
+  /// Bytes that an index takes before it holds a key.
+  package static let emptyByteCount = shardCount * LockBlock<IndexShard>.stride
 
   let shards: InlineArray<256, Lock<IndexShard>>
   package let recency: RecencyClock
@@ -27,11 +29,19 @@ package final class HashIndex: Sendable {
   let didForget: @Sendable (LifetimeExtension) -> Void
 
   package init(
-    recency: RecencyClock, didForget: @escaping @Sendable (LifetimeExtension) -> Void = { _ in }
+    recency: RecencyClock, memory: MemoryBudget = .unlimited,
+    didForget: @escaping @Sendable (LifetimeExtension) -> Void = { _ in }
   ) {
     self.recency = recency
     self.didForget = didForget
-    shards = InlineArray { Lock(IndexShard(phase: Double($0) / Double(Self.shardCount))) }
+    let origin = recency.lastNoted.millisecondsSinceEpoch
+    let block = LockBlock<IndexShard>(count: Self.shardCount)
+    shards = InlineArray {
+      Lock(
+        IndexShard(
+          phase: Double($0) / Double(Self.shardCount), origin: origin, budget: memory),
+        in: block, at: $0)
+    }
   }
 
   @inline(__always)
@@ -84,9 +94,7 @@ package final class HashIndex: Sendable {
           continue
         }
         let entry = shard[slot]
-        if touch != .no, !entry.flags.contains(.canExpire), recency.isNewer(than: entry.tick),
-          !planted(.readsNotNoted)
-        {
+        if touch != .no, !entry.flags.contains(.canExpire), recency.isNewer(than: entry.tick) {
           shard.setTick(recency.advance(), at: slot)
         }
         if entry.flags.contains(.extended), let found = shard.extensionOfEntry(at: slot) {
@@ -135,36 +143,41 @@ package final class HashIndex: Sendable {
           ?? shard.slot(of: stored, tick: entry.tick)
       else { return }
       if recency.isNewer(than: shard[slot].tick) { shard.setTick(recency.advance(), at: slot) }
+      shard.noteAccess(at: slot)
     }
   }
 
-  /// Adds an entry for a key that has none.
+  /// Adds an entry for a key that has none. Room for it was made.
   ///
-  /// - Parameter tick: when it was last accessed; `nil`: now.
+  /// - Parameters:
+  ///   - tick: when it was last accessed; `nil`: now.
+  ///   - deadline: of an entry that can expire; `nil`: not known yet.
   package func insert(
-    _ hash: UInt64, location: Location, flags: IndexEntry.Flags, tick: UInt64? = nil
+    _ hash: UInt64, location: Location, flags: IndexEntry.Flags, tick: UInt64? = nil,
+    deadline: Deadline? = nil
   ) {
     change(Self.shard(of: hash)) { shard in
       shard.insert(
         IndexEntry(
           hash: Self.stored(hash), location: location, tick: tick ?? recency.advance(),
-          flags: flags))
+          flags: flags), deadline: deadline)
     }
   }
 
   /// Puts a new location in the place of an old one; `false` where the old one is gone.
   package func replace(
-    _ hash: UInt64, old: Location, new: Location, flags: IndexEntry.Flags, tick: UInt64? = nil
+    _ hash: UInt64, old: Location, new: Location, flags: IndexEntry.Flags, tick: UInt64? = nil,
+    deadline: Deadline? = nil
   ) -> Bool {
     change(Self.shard(of: hash)) { shard in
       let stored = Self.stored(hash)
-      guard let slot = shard.slot(of: stored, location: old), !planted(.entryNotReplaced)
-      else { return false }
+      guard let slot = shard.slot(of: stored, location: old) else { return false }
       forgetExtension(of: &shard, at: slot)
       shard.replace(
         at: slot,
         with: IndexEntry(
-          hash: stored, location: new, tick: tick ?? recency.advance(), flags: flags))
+          hash: stored, location: new, tick: tick ?? recency.advance(), flags: flags),
+        deadline: deadline)
       return true
     }
   }
@@ -184,8 +197,7 @@ package final class HashIndex: Sendable {
       shard.replace(
         at: slot,
         with: IndexEntry(
-          hash: stored, location: new,
-          tick: planted(.relocatedIsRecent) ? recency.advance() : entry.tick,
+          hash: stored, location: new, tick: entry.tick,
           flags: entry.flags.subtracting(.extended)))
       guard let known else { return true }
       if known.expires > end { shard.setExtension(known, at: slot) } else { didForget(known) }
@@ -207,8 +219,8 @@ package final class HashIndex: Sendable {
     for shard in 0..<Self.shardCount { change(shard, isRemovalOfAll: true) { $0.removeAll() } }
   }
 
-  package func removeTombstones(inShard shard: Int) {
-    change(shard) { $0.removeTombstones() }
+  package func removeTombstones(inShard shard: Int) throws(StoreError) {
+    try change(shard) { (shard) throws(StoreError) in try shard.removeTombstones() }
   }
 
   @inline(__always)
@@ -217,17 +229,14 @@ package final class HashIndex: Sendable {
     if let known = shard.setExtension(nil, at: slot) { didForget(known) }
   }
 
-  /// The entries of one shard that have these flags, to when their lifetimes were extended
-  /// (`Int64.min`: they were not), and what `resolve` makes of each under the shard's lock.
+  /// The entries of one shard, to when their lifetimes were extended (`Int64.min`: they were not), and what
+  /// `resolve` makes of each under the shard's lock.
   package func entries<Value>(
-    inShard number: Int, with flags: IndexEntry.Flags = [], _ resolve: (Location) -> Value?
+    inShard number: Int, _ resolve: (Location) -> Value?
   ) throws(StoreError) -> [(entry: IndexEntry, value: Value?, end: Int64)] {
     try shards[number].withLock { (shard) throws(StoreError) in
-      if flags.contains(.canExpire), shard.expirableCount == 0 { return [] }
       if shard.isUnloaded { try load(&shard, number) }
-      var entries = shard.allEntries()
-      if !flags.isEmpty { entries.removeAll { !$0.flags.isSuperset(of: flags) } }
-      return entries.map { entry in
+      return shard.allEntries().map { entry in
         let end =
           entry.flags.contains(.extended) ? shard.extensions[entry.location]?.expires : nil
         return (entry, resolve(entry.location), end ?? .min)
@@ -253,16 +262,17 @@ package final class HashIndex: Sendable {
 
   /// Changes a shard under its lock.
   @inline(__always)
-  func change<Value>(
-    _ number: Int, isRemovalOfAll: Bool = false, _ body: (inout IndexShard) -> Value
-  ) -> Value {
-    shards[number].withLock { shard in
+  func change<Value, Failure: Error>(
+    _ number: Int, isRemovalOfAll: Bool = false,
+    _ body: (inout IndexShard) throws(Failure) -> Value
+  ) throws(Failure) -> Value {
+    try shards[number].withLock { (shard) throws(Failure) in
       let (count, expirableCount) = (shard.count, shard.expirableCount)
       let wasUnloaded = shard.isUnloaded
       if shard.epoch != epoch.load(ordering: .relaxed) {
         preserve(&shard, number, handingOver: isRemovalOfAll)
       }
-      let value = body(&shard)
+      let value = try body(&shard)
       note(count, expirableCount, before: shard)
       if wasUnloaded != shard.isUnloaded { noteLoaded() }
       return value
@@ -331,14 +341,14 @@ package final class HashIndex: Sendable {
   }
 
   @inline(never)
-  private func load(_ shard: inout IndexShard, _ number: Int) throws(StoreError) {
+  func load(_ shard: inout IndexShard, _ number: Int) throws(StoreError) {
     guard let source = source.withLock({ $0 }) else {
       preconditionFailure("an unloaded shard has a source")
     }
     let contents = try source.contents(ofShard: number)
     let (count, expirableCount) = (shard.count, shard.expirableCount)
     // No change: a snapshot sees what is loaded now.
-    shard.load(contents)
+    try shard.load(contents)
     note(count, expirableCount, before: shard)
     noteLoaded()
   }
@@ -420,13 +430,19 @@ package final class HashIndex: Sendable {
     let seeing = snapshots.withLock { snapshots in
       snapshots.filter { $0.epoch > shard.epoch && $0.needs(shard: number) }
     }
-    if !seeing.isEmpty && !planted(.snapshotNotPreserved) {
+    if !seeing.isEmpty {
       let source = source.withLock { $0 }
-      let copy =
-        handingOver && !shard.isUnloaded
-        ? IndexShard(emptying: &shard) : IndexShard(copying: shard)
-      let frozen = FrozenShard(copy, number: number, source: source)
-      for snapshot in seeing { snapshot.keep(frozen, shard: number) }
+      let count = shard.count
+      var frozen: FrozenShard?
+      if handingOver && !shard.isUnloaded {
+        frozen = FrozenShard(IndexShard(emptying: &shard), number: number, source: source)
+      } else {
+        // Without memory for a copy the change goes on; whoever looks into the snapshot gets the error.
+        do {
+          frozen = FrozenShard(try IndexShard(copying: shard), number: number, source: source)
+        } catch {}
+      }
+      for snapshot in seeing { snapshot.keep(frozen, shard: number, count: count) }
     }
     shard.epoch = epoch.load(ordering: .relaxed)
   }

@@ -5,7 +5,7 @@
 /// The home of an entry is `hash * capacity >> 40`, which grows with the hash; so the whole table
 /// is in the order of its hashes. Behind the last home lies some slack, so that nothing wraps.
 struct IndexShard: ~Copyable {
-  private var entries = FlatBuffer<IndexEntry>(zeroCount: 0)
+  var entries = FlatBuffer<IndexEntry>()
   private var capacity = 0
   /// Entries in the table.
   private(set) var count = 0
@@ -14,22 +14,37 @@ struct IndexShard: ~Copyable {
   /// Whether the entries are still where they come from. `count` and `expirableCount` say then what
   /// there will be; the table is empty.
   private(set) var isUnloaded = false
+  /// Whether there may be entries that can expire and have no deadline yet.
+  var lacksDeadlines = false
+  /// The capacity of the first allocation; others are this times powers of two.
+  private let firstCapacity: UInt8
   /// The ends of lifetimes that were extended, by the location of the put.
-  private(set) var extensions: [Location: LifetimeExtension] = [:]
+  var extensions: [Location: LifetimeExtension] = [:]
+  /// When entries that can expire may do so; `nil` if none can. A copy of a shard has none.
+  var deadlines: DeadlineBox?
+  /// What deadlines count from, in milliseconds since the Unix epoch.
+  let origin: Int64
   /// The index's epoch when this last changed: a snapshot of a later one sees what is here.
   var epoch: UInt64 = 0
-  /// The capacity of the first allocation; others are this times powers of two.
-  private let firstCapacity: Int
+  let budget: MemoryBudget
 
-  /// - Parameter phase: from 0 to below 1; where between two powers of two this shard's
-  ///   capacities lie, so that shards of a store do not all grow at the same time.
-  init(phase: Double) {
+  /// - Parameters:
+  ///   - phase: from 0 to below 1; where between two powers of two this shard's capacities lie, so that
+  ///     shards of a store do not all grow at the same time.
+  ///   - origin: the time of now, about, in milliseconds since the Unix epoch.
+  init(phase: Double, origin: Int64, budget: MemoryBudget = .unlimited) {
+    self.budget = budget
+    self.origin = origin
     // 2 to the phase, closely enough: the chord's error is under 1 %.
-    firstCapacity = Int(8 * (1 + phase * (0.6565 + 0.3435 * phase)))
+    firstCapacity = UInt8(8 * (1 + phase * (0.6565 + 0.3435 * phase)))
   }
 
   /// A copy in as little memory as lets lookups stay fast: about 19 bytes an entry.
-  init(copying other: borrowing IndexShard) {
+  ///
+  /// - Throws: `outOfMemory`.
+  init(copying other: borrowing IndexShard) throws(StoreError) {
+    budget = other.budget
+    origin = other.origin
     firstCapacity = other.firstCapacity
     epoch = other.epoch
     count = other.count
@@ -37,11 +52,13 @@ struct IndexShard: ~Copyable {
     isUnloaded = other.isUnloaded
     extensions = other.extensions
     if count == 0 || isUnloaded { return }
-    resize(to: count * 20 / 17 + 1, from: other)
+    try resize(to: count * 20 / 17 + 1, from: other)
   }
 
   /// Takes over the entries of a shard, which is left empty.
   init(emptying other: inout IndexShard) {
+    budget = other.budget
+    origin = other.origin
     firstCapacity = other.firstCapacity
     epoch = other.epoch
     count = other.count
@@ -53,7 +70,7 @@ struct IndexShard: ~Copyable {
     other.removeAll()
   }
 
-  var byteCount: Int { entries.byteCount }
+  var byteCount: Int { entries.byteCount + (deadlines?.table.byteCount ?? 0) }
 
   /// From now on the entries are somewhere else, until `load` is given them.
   mutating func unload(count: Int, expirableCount: Int) {
@@ -63,17 +80,23 @@ struct IndexShard: ~Copyable {
   }
 
   /// Fills the empty table.
-  mutating func load(_ contents: ShardContents) {
+  ///
+  /// - Throws: `outOfMemory`; it is not loaded then.
+  mutating func load(_ contents: ShardContents) throws(StoreError) {
     precondition(capacity == 0)
     let loaded = contents.entries
+    if !loaded.isEmpty { try fill(with: loaded) }
     extensions = contents.extensions
     isUnloaded = false
     count = loaded.count
     expirableCount = loaded.reduce(0) { $0 + ($1.flags.contains(.canExpire) ? 1 : 0) }
-    if count == 0 { return }
-    var newCapacity = capacity(for: count)
+    lacksDeadlines = expirableCount > 0
+  }
+
+  private mutating func fill(with loaded: [IndexEntry]) throws(StoreError) {
+    var newCapacity = capacity(for: loaded.count)
     while true {
-      let new = table(ofCapacity: newCapacity)
+      let new = try table(ofCapacity: newCapacity)
       var filling = Filling(capacity: newCapacity)
       if loaded.allSatisfy({ filling.add($0, to: new) }) {
         entries = new
@@ -118,7 +141,7 @@ struct IndexShard: ~Copyable {
 
   /// The smallest capacity of this shard that so many entries do not make grow.
   private func capacity(for count: Int) -> Int {
-    var smallest = firstCapacity
+    var smallest = Int(firstCapacity)
     while (count + 1) * 20 > smallest * 17 { smallest *= 2 }
     return smallest
   }
@@ -186,7 +209,7 @@ struct IndexShard: ~Copyable {
     }
   }
 
-  /// Puts another entry with the same hash into a slot.
+  /// Puts another entry with the same hash into a slot. It has the deadline of the one before.
   mutating func replace(at slot: Int, with entry: IndexEntry) {
     expirableCount +=
       (entry.flags.contains(.canExpire) ? 1 : 0)
@@ -194,24 +217,92 @@ struct IndexShard: ~Copyable {
     entries[slot] = entry
   }
 
+  /// - Parameter deadline: of an entry that can expire; `nil`: not known yet.
+  @inline(__always)
+  mutating func replace(at slot: Int, with entry: IndexEntry, deadline: Deadline?) {
+    replace(at: slot, with: entry)
+    noteDeadline(deadline, at: slot)
+  }
+
   /// Adds an entry.
   ///
+  /// - Parameter deadline: of an entry that can expire; `nil`: not known yet.
+  /// - Throws: `outOfMemory`, unless room was made; nothing has changed then.
   /// - Complexity: O(1) amortised; O(count) where the table grows.
-  mutating func insert(_ entry: IndexEntry) {
-    if (count + 1) * 20 > capacity * 17 { resize(to: max(firstCapacity, capacity * 2)) }
-    while !insertIntoTable(entry) { resize(to: capacity * 2) }
+  mutating func add(_ entry: IndexEntry, deadline: Deadline?) throws(StoreError) {
+    var slot = (count + 1) * 20 > capacity * 17 ? nil : insertIntoTable(entry)
+    if slot == nil {
+      try makeRoom(for: [entry.hash])
+      slot = insertIntoTable(entry)
+      guard slot != nil else { preconditionFailure("room was made") }
+    }
     count += 1
     if entry.flags.contains(.canExpire) { expirableCount += 1 }
+    if let slot { noteDeadline(deadline, at: slot) }
   }
 
-  /// Makes room for so many more entries at once.
-  mutating func reserve(_ more: Int) {
+  /// Adds an entry, for which room was made wherever memory may run out.
+  mutating func insert(_ entry: IndexEntry, deadline: Deadline?) {
+    do { try add(entry, deadline: deadline) } catch {
+      fatalError("no room was made for an entry: \(error)")
+    }
+  }
+
+  /// Makes room for so many more entries, as far as their hashes are spread evenly.
+  ///
+  /// - Throws: `outOfMemory`; nothing has changed then.
+  mutating func reserve(_ more: Int) throws(StoreError) {
     if more == 0 || (count + more) * 20 <= capacity * 17 { return }
-    resize(to: capacity(for: count + more - 1))
+    try resize(to: capacity(for: count + more - 1))
   }
 
-  /// Adds an entry unless the run of entries it belongs to fills the slack.
-  private func insertIntoTable(_ entry: IndexEntry) -> Bool {
+  /// Whether so many entries can be added, whatever their hashes are.
+  @inline(__always)
+  func hasRoom(for more: Int) -> Bool {
+    guard (count + more) * 20 <= capacity * 17, more <= entries.count else { return false }
+    // Each entry takes one of the last slots at most.
+    for slot in (entries.count - more)..<entries.count where !entries[slot].isEmpty {
+      return false
+    }
+    return true
+  }
+
+  /// Makes room for entries with these hashes.
+  ///
+  /// - Throws: `outOfMemory`; nothing has changed then.
+  /// - Complexity: O(1) amortised for each; O(count) where the table grows.
+  mutating func makeRoom(for hashes: [UInt64]) throws(StoreError) {
+    if hasRoom(for: hashes.count) { return }
+    let hashes = hashes.sorted()
+    var wanted =
+      (count + hashes.count) * 20 <= capacity * 17
+      ? capacity
+      : max(capacity * 2, capacity(for: count + hashes.count - 1))
+    while !fits(hashes, inCapacity: wanted) { wanted *= 2 }
+    if wanted > capacity { try resize(to: wanted) }
+  }
+
+  /// Whether a table of this capacity holds its entries and others with these hashes, which are in order.
+  private func fits(_ hashes: [UInt64], inCapacity capacity: Int) -> Bool {
+    var next = 0
+    func add(_ hash: UInt64) { next = max(next, Int((hash &* UInt64(capacity)) >> 40)) + 1 }
+    var index = 0
+    for slot in 0..<entries.count where !entries[slot].isEmpty {
+      while index < hashes.count, hashes[index] < entries[slot].hash {
+        add(hashes[index])
+        index += 1
+      }
+      add(entries[slot].hash)
+    }
+    while index < hashes.count {
+      add(hashes[index])
+      index += 1
+    }
+    return next <= Self.slotCount(ofCapacity: capacity)
+  }
+
+  /// Adds an entry and returns its slot, unless the run of entries it belongs to fills the slack.
+  private mutating func insertIntoTable(_ entry: IndexEntry) -> Int? {
     var position = home(of: entry.hash)
     while position < entries.count, !entries[position].isEmpty,
       entries[position].hash <= entry.hash
@@ -220,89 +311,67 @@ struct IndexShard: ~Copyable {
     }
     var end = position
     while end < entries.count, !entries[end].isEmpty { end += 1 }
-    guard end < entries.count else { return false }
+    guard end < entries.count else { return nil }
     entries.move(from: position, to: position + 1, length: end - position)
+    deadlines?.table.move(from: position, to: position + 1, length: end - position)
     entries[position] = entry
-    return true
+    return position
   }
 
   /// Removes the entry in a slot; those behind it move up as far as their homes allow.
   mutating func remove(at slot: Int) {
     if entries[slot].flags.contains(.canExpire) { expirableCount -= 1 }
     var end = slot + 1
-    while end < entries.count, !entries[end].isEmpty,
-      home(of: entries[end].hash) < end || planted(.neighboursLost)
-    {
-      end += 1
-    }
+    while end < entries.count, !entries[end].isEmpty, home(of: entries[end].hash) < end { end += 1 }
     entries.move(from: slot + 1, to: slot, length: end - slot - 1)
+    deadlines?.table.move(from: slot + 1, to: slot, length: end - slot - 1)
     entries[end - 1] = .empty
+    deadlines?.table.remove(at: end - 1)
     count -= 1
-    // Below 41 % an entry would take more than 40 bytes.
-    if capacity > firstCapacity, count * 100 < capacity * 41 { resize(to: capacity / 2) }
+    // Below 41 % an entry would take more than 40 bytes. Without memory for a smaller table the larger one stays.
+    if capacity > Int(firstCapacity), count * 100 < capacity * 41 { try? resize(to: capacity / 2) }
   }
 
   /// Removes all entries.
   mutating func removeAll() {
-    entries = FlatBuffer<IndexEntry>(zeroCount: 0)
+    entries = FlatBuffer<IndexEntry>()
     capacity = 0
     count = 0
     expirableCount = 0
     isUnloaded = false
     extensions = [:]
-  }
-
-  // MARK: Extended lifetimes
-
-  /// The extension of the entry in a slot.
-  @inline(__always)
-  func extensionOfEntry(at slot: Int) -> LifetimeExtension? {
-    let entry = entries[slot]
-    return entry.flags.contains(.extended) ? extensions[entry.location] : nil
-  }
-
-  /// Gives the entry in a slot an extension or takes it away, and returns the one it had.
-  @discardableResult
-  mutating func setExtension(_ new: LifetimeExtension?, at slot: Int) -> LifetimeExtension? {
-    let entry = entries[slot]
-    var flags = entry.flags
-    if new == nil { flags.remove(.extended) } else { flags.insert(.extended) }
-    entries[slot] = IndexEntry(
-      hash: entry.hash, location: entry.location, tick: entry.tick, flags: flags)
-    let old = extensions[entry.location]
-    extensions[entry.location] = new
-    return old
-  }
-
-  /// The slot of the entry with this hash that the record at a location extends.
-  func slot(of hash: UInt64, extendedBy location: Location) -> Int? {
-    var slot = slot(of: hash)
-    while let found = slot {
-      if extensionOfEntry(at: found)?.location == location { return found }
-      slot = self.slot(of: hash, after: found)
-    }
-    return nil
+    deadlines = nil
+    lacksDeadlines = false
   }
 
   /// Removes the entries of tombstones.
-  mutating func removeTombstones() {
+  ///
+  /// - Throws: `outOfMemory`.
+  mutating func removeTombstones() throws(StoreError) {
     var kept = 0
     for slot in 0..<entries.count where !entries[slot].isEmpty {
       if !entries[slot].flags.contains(.tombstone) { kept += 1 }
     }
     if kept == count { return }
+    try resize(to: capacity(for: kept), keeping: { !$0.flags.contains(.tombstone) })
     count = kept
-    resize(to: capacity(for: kept), keeping: { !$0.flags.contains(.tombstone) })
   }
 
   private mutating func resize(
     to newCapacity: Int, keeping isKept: (IndexEntry) -> Bool = { _ in true }
-  ) {
+  ) throws(StoreError) {
     var newCapacity = newCapacity
     while true {
-      let new = table(ofCapacity: newCapacity)
-      if Self.fill(new, capacity: newCapacity, from: entries, keeping: isKept) {
+      let new = try table(ofCapacity: newCapacity)
+      let newDeadlines = try deadlines.map { (old) throws(StoreError) in
+        DeadlineBox(try DeadlineTable(like: old.table, slotCount: new.count))
+      }
+      let isFilled = Self.fill(new, capacity: newCapacity, from: entries, keeping: isKept) {
+        if let deadlines { newDeadlines?.table.take(from: deadlines.table, slot: $0, to: $1) }
+      }
+      if isFilled {
         entries = new
+        deadlines = newDeadlines
         capacity = newCapacity
         return
       }
@@ -311,11 +380,13 @@ struct IndexShard: ~Copyable {
     }
   }
 
-  private mutating func resize(to newCapacity: Int, from other: borrowing IndexShard) {
+  private mutating func resize(
+    to newCapacity: Int, from other: borrowing IndexShard
+  ) throws(StoreError) {
     var newCapacity = newCapacity
     while true {
-      let new = table(ofCapacity: newCapacity)
-      if Self.fill(new, capacity: newCapacity, from: other.entries, keeping: { _ in true }) {
+      let new = try table(ofCapacity: newCapacity)
+      if Self.fill(new, capacity: newCapacity, from: other.entries) {
         entries = new
         capacity = newCapacity
         return
@@ -324,20 +395,27 @@ struct IndexShard: ~Copyable {
     }
   }
 
-  private func table(ofCapacity capacity: Int) -> FlatBuffer<IndexEntry> {
-    precondition(capacity <= Self.largestCapacity, "the index is full")
-    return FlatBuffer<IndexEntry>(zeroCount: Self.slotCount(ofCapacity: capacity))
+  /// - Throws: `outOfMemory`, also where there would be more than four billion keys.
+  private func table(ofCapacity capacity: Int) throws(StoreError) -> FlatBuffer<IndexEntry> {
+    let slotCount = Self.slotCount(ofCapacity: capacity)
+    guard capacity <= Self.largestCapacity else {
+      throw .outOfMemory(neededByteCount: slotCount * MemoryLayout<IndexEntry>.stride)
+    }
+    return try FlatBuffer<IndexEntry>(zeroCount: slotCount, budget: budget)
   }
 
   private static func fill(
     _ new: borrowing FlatBuffer<IndexEntry>, capacity: Int,
-    from old: borrowing FlatBuffer<IndexEntry>, keeping isKept: (IndexEntry) -> Bool
+    from old: borrowing FlatBuffer<IndexEntry>,
+    keeping isKept: (IndexEntry) -> Bool = { _ in true },
+    _ didMove: (_ slot: Int, _ target: Int) -> Void = { _, _ in }
   ) -> Bool {
     var filling = Filling(capacity: capacity)
     for slot in 0..<old.count {
       let entry = old[slot]
       if entry.isEmpty || !isKept(entry) { continue }
       guard filling.add(entry, to: new) else { return false }
+      didMove(slot, filling.next - 1)
     }
     return true
   }
@@ -367,11 +445,5 @@ struct IndexShard: ~Copyable {
     var result: [IndexEntry] = []
     appendEntries(to: &result)
     return result
-  }
-
-  /// Appends all entries, in the order of their hashes.
-  func appendEntries(to result: inout [IndexEntry]) {
-    result.reserveCapacity(result.count + count)
-    for slot in 0..<entries.count where !entries[slot].isEmpty { result.append(entries[slot]) }
   }
 }

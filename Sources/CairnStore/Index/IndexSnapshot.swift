@@ -8,6 +8,8 @@ package final class IndexSnapshot: Sendable {
     /// The shard has not changed yet.
     case live
     case kept(FrozenShard)
+    /// There was no memory for a copy of so many entries when the shard changed.
+    case lost(entryCount: Int)
     /// Nobody will ask for it any more.
     case released
   }
@@ -53,8 +55,9 @@ package final class IndexSnapshot: Sendable {
     parts.withLock { if case .live = $0[shard] { true } else { false } }
   }
 
-  func keep(_ frozen: FrozenShard, shard: Int) {
-    parts.withLock { $0[shard] = .kept(frozen) }
+  /// - Parameter frozen: `nil`: there was no memory for a copy of so many entries.
+  func keep(_ frozen: FrozenShard?, shard: Int, count: Int) {
+    parts.withLock { $0[shard] = frozen.map { .kept($0) } ?? .lost(entryCount: count) }
   }
 
   /// Calls `body` under the shard's lock with the entry with this hash that follows the one at
@@ -109,6 +112,9 @@ package final class IndexSnapshot: Sendable {
   ) throws(StoreError) -> Value {
     if let value = try index.withShard(shard, before: epoch, body) { return value }
     let part = parts.withLock { $0[shard] }
+    if case .lost(let count) = part {
+      throw .outOfMemory(neededByteCount: count * MemoryLayout<IndexEntry>.stride)
+    }
     guard case .kept(let frozen) = part else {
       preconditionFailure("a snapshot is asked for a shard that it gave up")
     }
@@ -133,7 +139,7 @@ final class FrozenShard: Sendable {
     _ body: (borrowing IndexShard) -> Value
   ) throws(StoreError) -> Value {
     try shard.withLock { (shard) throws(StoreError) -> Value in
-      if shard.isUnloaded, let source { shard.load(try source.contents(ofShard: number)) }
+      if shard.isUnloaded, let source { try shard.load(try source.contents(ofShard: number)) }
       return body(shard)
     }
   }

@@ -65,8 +65,19 @@ package final class RecencyClock: Sendable {
     min(tick.wrappingAdd(1, ordering: .relaxed).newValue, IndexEntry.tickLimit - 1)
   }
 
+  /// The first of the next so many ticks.
+  package func advance(by count: Int) -> UInt64 {
+    let ticks = tick.wrappingAdd(UInt64(count), ordering: .relaxed)
+    return min(ticks.oldValue + 1, IndexEntry.tickLimit - 1)
+  }
+
   /// Makes later accesses get later ticks than this one.
   package func skip(past other: UInt64) { tick.max(other, ordering: .relaxed) }
+
+  /// The time that was noted last.
+  package var lastNoted: Timestamp {
+    Timestamp(millisecondsSinceEpoch: lastTime.load(ordering: .relaxed))
+  }
 
   /// Whether `note` has to be told the time. To be asked with each access.
   @inline(__always)
@@ -91,23 +102,31 @@ package final class RecencyClock: Sendable {
     }
   }
 
-  /// Drops samples as long as no time that is told of a tick gets more than 1 % of its age too early
-  /// by it, however often that is done.
+  /// Drops samples as long as no time that is told of a tick gets more than 1 % of its age too late by it,
+  /// however often that is done. It never gets earlier: what is known of when an entry was idle for too
+  /// long at the earliest stays true.
   private static func thin(_ samples: inout [RecencyTimes.Sample], now: Timestamp) {
     var kept: [RecencyTimes.Sample] = []
     for (index, sample) in samples.enumerated() {
-      if let last = kept.last, last.time <= sample.time, index + 1 < samples.count {
-        // Without it, all ticks up to the next have the time of the last.
-        let next = samples[index + 1].time
-        let step = last.time.milliseconds(until: next)
-        if step >= 0 && step <= max(1, next.milliseconds(until: now) / 100) { continue }
+      if kept.count > 1, index + 1 < samples.count, kept[kept.count - 1].time <= sample.time {
+        // With both as one, all ticks from the last on have the time of this one. They were after the one
+        // before the last.
+        let step = kept[kept.count - 2].time.milliseconds(until: sample.time)
+        if step >= 0 && step <= max(1, sample.time.milliseconds(until: now) / 100) {
+          kept[kept.count - 1].time = sample.time
+          continue
+        }
       }
       kept.append(sample)
     }
     // Where the clock is set back again and again, nothing lies close together, but memory is bounded.
     while kept.count > sampleLimit * 3 / 4 {
-      let recentStart = kept.count - sampleLimit / 4
-      kept = kept.indices.filter { $0 >= recentStart || $0 % 2 == 0 }.map { kept[$0] }
+      let pairCount = (kept.count - sampleLimit / 4) / 2
+      let pairs = (0..<pairCount).map { number in
+        let (first, second) = (kept[2 * number], kept[2 * number + 1])
+        return RecencyTimes.Sample(tick: first.tick, time: max(first.time, second.time))
+      }
+      kept = pairs + kept[(2 * pairCount)...]
     }
     samples = kept
   }
@@ -115,7 +134,7 @@ package final class RecencyClock: Sendable {
   /// How many pairs are kept.
   package var sampleCount: Int { samples.withLock { $0.count } }
 
-  /// When a tick was: at most 1 % of its age too early.
+  /// When a tick was: at most 1 % of its age too late.
   package func time(of tick: UInt64) -> Timestamp {
     samples.withLock { RecencyTimes(samples: $0).time(of: tick) }
   }
@@ -139,7 +158,7 @@ package struct RecencyTimes: Sendable {
 
   fileprivate let samples: [Sample]
 
-  /// When a tick was: at most 1 % of its age too early.
+  /// When a tick was: at most 1 % of its age too late.
   package func time(of tick: UInt64) -> Timestamp {
     var low = 0
     var high = samples.count
@@ -148,6 +167,11 @@ package struct RecencyTimes: Sendable {
       if samples[middle].tick <= tick { low = middle } else { high = middle }
     }
     return samples[low].time
+  }
+
+  /// No tick was before this time.
+  package var earliest: Timestamp {
+    samples.reduce(Timestamp.distantFuture) { min($0, $1.time) }
   }
 }
 

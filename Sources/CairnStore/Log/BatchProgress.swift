@@ -1,9 +1,12 @@
-/// Follows the records of atomic batches: all of a batch, in order, side by side.
+/// Follows the records of atomic batches: all of a batch, in order, side by side, with sequence numbers that
+/// follow one another.
 struct BatchProgress {
   /// Where the batch began that is not complete yet.
   private(set) var start: Int?
   private var next: UInt32 = 0
   private var count: UInt32 = 0
+  /// The first record's sequence number, relative to the segment's base.
+  private var firstDelta: UInt32 = 0
 
   /// Whether a record may follow those before it.
   mutating func accept(_ header: RecordHeader, at offset: Int) -> Bool {
@@ -13,8 +16,10 @@ struct BatchProgress {
       start = offset
       next = 0
       count = header.batchCount
+      firstDelta = header.sequenceDelta
     }
-    guard header.flags.contains(.batch), header.batchIndex == next, header.batchCount == count
+    guard header.flags.contains(.batch), header.batchIndex == next, header.batchCount == count,
+      UInt64(header.sequenceDelta) == UInt64(firstDelta) + UInt64(next)
     else { return false }
     next += 1
     if next == count { start = nil }

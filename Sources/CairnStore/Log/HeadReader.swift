@@ -9,32 +9,34 @@ package struct HeadReader: ~Copyable {
   /// So many heads make a group.
   private static let groupCount = 64
 
-  private let table: SegmentTable
   private var window: [UInt8] = []
 
-  package init(table: SegmentTable) { self.table = table }
+  package init() {}
 
   /// Calls `body` for each place with what lies there: the segment, and the head of the record or why there
   /// is none.
   ///
   /// - Parameters:
   ///   - place: of a number, all of them in the order of the locations.
+  ///   - segment: which holds that place; `nil`: it is left out.
   ///   - group: called with the numbers that are next.
-  /// - Throws: `system`, where the bytes cannot be read.
+  ///   - damaged: called where there is no sound head, with why.
+  /// - Throws: what `damaged` throws.
   @inline(__always)
   package mutating func read(
-    count: Int, place: (Int) -> Location, group: (Range<Int>) -> Void,
+    count: Int, place: (Int) -> Location, segment: (Int) -> Segment?,
+    group: (Range<Int>) -> Void = { _ in },
     _ body: (Int, Segment, RecordHeader, RawSpan) -> Void,
-    damaged: (Int, Segment, Corruption) throws(StoreError) -> Void
+    damaged: (Int, Segment, StoreError) throws(StoreError) -> Void
   ) throws(StoreError) {
     var index = 0
     while index < count {
-      guard let segment = table.segment(at: place(index)) else {
+      guard let segment = segment(index) else {
         index += 1
         continue
       }
       let start = segment.offset(of: place(index))
-      let granules = segment.granule..<(segment.granule + segment.granuleCount)
+      let granules = segment.granules
       var last = start
       var next = index + 1
       while next < count {
@@ -73,8 +75,7 @@ package struct HeadReader: ~Copyable {
           let record = try Record(in: segment, at: offset, part: .head, byCalls: true)
           body(number, segment, record.header, record.head)
         } catch {
-          guard case .corrupt(let corruption) = error else { throw error }
-          try damaged(number, segment, corruption.withoutDirectory)
+          try damaged(number, segment, error)
         }
       }
       index = next
@@ -90,7 +91,7 @@ package struct HeadReader: ~Copyable {
     if wanted <= 0 { return 0 }
     if window.isEmpty { window = [UInt8](repeating: 0, count: Self.windowByteCount) }
     do {
-      return try segment.file.read(
+      return try segment.bytes(isShared: true).read(
         into: &window, bufferOffset: 0, byteCount: wanted, at: start)
     } catch {
       guard error.isOfMedium else { throw error }

@@ -65,11 +65,12 @@ package struct Record: ~Copyable {
     in segment: Segment, at offset: Int, limit: Int, part: Part, mayTryLess: Bool
   ) throws(StoreError) -> PinnedBytes<Segment> {
     var buffer: [UInt8] = []
+    let bytes = try segment.bytes(isShared: true)
     func read(to end: Int) throws(StoreError) {
       let start = buffer.count
       if end <= start { return }
       buffer.append(contentsOf: repeatElement(0, count: end - start))
-      let count = try segment.file.read(
+      let count = try bytes.read(
         into: &buffer, bufferOffset: start, byteCount: end - start, at: offset + start)
       // The file may have been cut at its last record since the bound was asked: what is missing
       // is missed only where the record needs it.
@@ -140,8 +141,7 @@ package struct Record: ~Copyable {
   /// - Throws: `corrupt` where the value does not match its checksum.
   @inline(__always)
   package func checkValue() throws(StoreError) {
-    guard planted(.valueChecksumIgnored) || CRC32C.checksum(of: value) == header.valueChecksum
-    else { throw badValue }
+    guard CRC32C.checksum(of: value) == header.valueChecksum else { throw badValue }
   }
 
   private var badValue: StoreError {
@@ -166,9 +166,7 @@ package struct Record: ~Copyable {
   private func checkedLargeValue() throws(StoreError) -> [UInt8] {
     var checksum = CRC32C()
     let copy = checksum.update(copying: value)
-    guard planted(.valueChecksumIgnored) || checksum.value == header.valueChecksum else {
-      throw badValue
-    }
+    guard checksum.value == header.valueChecksum else { throw badValue }
     return copy
   }
 }

@@ -1,25 +1,45 @@
 /// How a store's segments are made and opened.
 package struct SegmentFiles: Sendable {
-  package let directory: Directory
+  package let home: SegmentHome
   package let storeIdentifier: [UInt8]
   /// Whether segments are mapped at all.
   package let usesMappings: Bool
+  /// Whether blocks that are allocated can be written to without running out of space. Else nothing is mapped to be
+  /// written to: the store into a page would raise SIGBUS.
+  package let reservesBlocks: Bool
   package let table: SegmentTable
 
+  /// - Parameter lockFile: the store's file LOCK; `nil` where no file is ever shortened.
   package init(
-    directory: Directory, storeIdentifier: [UInt8], usesMappings: Bool, table: SegmentTable
+    directory: Directory, lockFile: File? = nil, storeIdentifier: [UInt8], usesMappings: Bool,
+    reservesBlocks: Bool,
+    table: SegmentTable
   ) {
-    self.directory = directory
+    home = SegmentHome(directory: directory, lockFile: lockFile)
     self.storeIdentifier = storeIdentifier
     self.usesMappings = usesMappings
+    self.reservesBlocks = reservesBlocks
     self.table = table
   }
 
-  /// Makes a new segment with its header durable; a durable name is the caller's part. Where it
-  /// throws, no file is left.
+  private var directory: Directory { home.directory }
+
+  /// Closes what was left open for the next read by a call, at the end of a work that made many.
+  package func closeReadFiles() { home.openFiles.closeAll() }
+
+  /// To be called before the store's lock is given up: what still reads is seen by the next session.
+  package func endSession() {
+    closeReadFiles()
+    home.readers.endSession()
+  }
+
+  /// Makes a new segment. A durable name is the caller's part. Where it throws, no file is left.
+  ///
+  /// - Parameter durably: whether to sync the header. Without it, a sync of the log has to reach the
+  ///   segment before anything in it is durable.
   package func create(
     id: SegmentID, salt: UInt64, baseSequence: SequenceNumber, baseTime: Int64, capacity: Int,
-    allocating byteCount: Int, compactedAt: SequenceNumber = 0
+    allocating byteCount: Int, compactedAt: SequenceNumber = 0, durably: Bool
   ) throws(StoreError) -> Segment {
     let header = SegmentHeader(
       storeIdentifier: storeIdentifier, id: id, salt: salt, baseSequence: baseSequence,
@@ -28,14 +48,15 @@ package struct SegmentFiles: Sendable {
     let granule = try table.reserve(capacity: capacity)
     do {
       let file = try directory.createFile(name)
-      try file.allocate(from: 0, to: byteCount, orExtend: !usesMappings)
+      try file.allocate(from: 0, to: byteCount, orExtend: !usesMappings || !reservesBlocks)
       try header.encoded().withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: 0) }
-      // DURABILITY: the header and the length are on disk before the manifest names the file.
-      if !planted(.noSegmentHeaderSync) { try file.synchronize() }
+      // DURABILITY: the header and the length are on disk before a manifest that vouches for them.
+      if durably { try file.synchronize() }
       let segment = Segment(
-        header: header, file: file,
+        header: header, file: SegmentFile(file, home: home, readOnly: false, isKept: true),
         mapping: try map(file, byteCount: capacity, writable: true), capacity: capacity,
-        granule: granule, allocatedByteCount: byteCount, syncedByteCount: SegmentHeader.byteCount,
+        granule: granule, allocatedByteCount: byteCount,
+        syncedByteCount: durably ? SegmentHeader.byteCount : 0,
         compactedAt: compactedAt, usage: SegmentUsage(total: table.total))
       table.publish(segment)
       return segment
@@ -71,7 +92,8 @@ package struct SegmentFiles: Sendable {
     let granule = if let place { place } else { try table.reserve(capacity: capacity) }
     do {
       let segment = Segment(
-        header: header, file: file,
+        header: header,
+        file: SegmentFile(file, home: home, readOnly: readOnly, isKept: false),
         mapping: try map(file, byteCount: capacity, writable: capacity > end), capacity: capacity,
         granule: granule, allocatedByteCount: end, syncedByteCount: end, compactedAt: compactedAt,
         usage: usage ?? SegmentUsage(total: table.total))
@@ -86,7 +108,8 @@ package struct SegmentFiles: Sendable {
   /// The same segment without what lies at `end` or behind it. Nobody finds it before it is put into
   /// the table.
   package func shortened(_ segment: Segment, to end: Int) throws(StoreError) -> Segment {
-    segment.shortened(to: end, mapping: try map(segment.file, byteCount: end, writable: false))
+    segment.shortened(
+      to: end, mapping: try map(segment.file.open(), byteCount: end, writable: false))
   }
 
   /// Opens the file of a listed segment and checks its header against the manifest.
@@ -114,12 +137,14 @@ package struct SegmentFiles: Sendable {
     return (file, header, byteCount)
   }
 
-  /// A mapping, or `nil` where the store does without or the process has no room for another:
+  /// A mapping, or `nil` where the store does without, for this segment or for all, or the process has no room for another:
   /// then reads are system calls.
   private func map(
     _ file: File, byteCount: Int, writable: Bool
   ) throws(StoreError) -> MappedMemory? {
-    guard usesMappings, table.segmentCount < SegmentTable.mappedSegmentLimit else { return nil }
+    guard usesMappings, reservesBlocks || !writable,
+      table.segmentCount < SegmentTable.mappedSegmentLimit
+    else { return nil }
     do { return try MappedMemory(file: file, byteCount: byteCount, writable: writable) } catch {
       if case .system(let failure) = error, failure.errorNumber == SystemError.noMemory {
         return nil

@@ -2,12 +2,12 @@ internal import Synchronization
 
 /// One file of the log: a header, then records that are only ever appended.
 ///
-/// Readers share it by reference and keep its file and mapping alive, also after it was unlinked.
+/// Readers share it by reference and keep its mapping alive, also after its file was unlinked.
 /// The appender writes only behind the last record; a record's location reaches readers through
 /// the index's locks, after its bytes.
 package final class Segment: Sendable {
   package let header: SegmentHeader
-  package let file: File
+  package let file: SegmentFile
   /// The mapping, or `nil` where reads and writes are system calls.
   package let mapping: MappedMemory?
   /// The most bytes the file may have.
@@ -21,6 +21,8 @@ package final class Segment: Sendable {
   /// Bytes from the start that are known to be durable.
   private let synced: Atomic<Int>
   private let retired = Atomic(false)
+  /// How many snapshots show it.
+  private let snapshots = Atomic(0)
   /// Who reads how much of the file, once a part was cut off its end.
   private let readers: FileReaders
   /// How much of the file it reads as one of those, or 0.
@@ -31,7 +33,7 @@ package final class Segment: Sendable {
   package let usage: SegmentUsage
 
   package convenience init(
-    header: SegmentHeader, file: File, mapping: MappedMemory?, capacity: Int, granule: Int,
+    header: SegmentHeader, file: SegmentFile, mapping: MappedMemory?, capacity: Int, granule: Int,
     allocatedByteCount: Int, syncedByteCount: Int, compactedAt: SequenceNumber,
     usage: SegmentUsage
   ) {
@@ -42,7 +44,7 @@ package final class Segment: Sendable {
   }
 
   private init(
-    header: SegmentHeader, file: File, mapping: MappedMemory?, capacity: Int, granule: Int,
+    header: SegmentHeader, file: SegmentFile, mapping: MappedMemory?, capacity: Int, granule: Int,
     allocatedByteCount: Int, syncedByteCount: Int, compactedAt: SequenceNumber,
     usage: SegmentUsage, readers: FileReaders
   ) {
@@ -80,6 +82,7 @@ package final class Segment: Sendable {
 
   /// How many granules it takes.
   package var granuleCount: Int { SegmentTable.granuleCount(capacity: capacity) }
+  package var granules: Range<Int> { granule..<(granule + granuleCount) }
 
   package var storeIdentifier: [UInt8] { header.storeIdentifier }
 
@@ -136,7 +139,7 @@ package final class Segment: Sendable {
   package func allocate(to byteCount: Int) throws(StoreError) {
     let old = allocatedByteCount
     guard byteCount > old else { return }
-    try file.allocate(from: old, to: byteCount, orExtend: mapping == nil)
+    try file.open().allocate(from: old, to: byteCount, orExtend: mapping == nil)
     allocated.store(byteCount, ordering: .releasing)
   }
 
@@ -146,7 +149,7 @@ package final class Segment: Sendable {
     if !byCalls, let mapping {
       mapping.write(at: offset, count: bytes.byteCount) { $0.copy(bytes, to: 0) }
     } else {
-      try file.write(bytes, at: offset)
+      try file.open().write(bytes, at: offset)
     }
   }
 
@@ -156,8 +159,54 @@ package final class Segment: Sendable {
   /// way of a damaged length.
   package func trim(to byteCount: Int) throws(StoreError) {
     allocated.store(min(byteCount, allocatedByteCount), ordering: .releasing)
-    try file.truncate(to: byteCount)
+    try file.open().truncate(to: byteCount)
   }
+
+  // MARK: The file
+
+  /// Its bytes, to be read by calls; from the mapping where the file has lost its name.
+  ///
+  /// - Parameter isShared: whether the file may stay open for the next who asks.
+  /// - Throws: `corrupt` where there is neither; `system`.
+  package func bytes(isShared: Bool = false) throws(StoreError) -> SegmentBytes {
+    if let file = try file.openIfNamed(isShared: isShared) { return .file(file) }
+    if mapping == nil { throw file.missing }
+    return .mapping(of: self)
+  }
+
+  /// fdatasync, by the descriptor that the file has had since it was made. Nothing where the segment is out of
+  /// the log.
+  package func synchronizeData() throws(StoreError) {
+    guard let file = file.syncable else {
+      if isRetired { return }
+      throw .closed(path: file.directoryPath)
+    }
+    try file.synchronizeData()
+  }
+
+  /// Opens the file to stay open until `closeFile`, before the first record is written.
+  package func openFile() throws(StoreError) {
+    try file.keepForWriting { (file) throws(StoreError) in
+      // DURABILITY: a header that was never synced is written once more. The descriptor that wrote it was closed,
+      // and this one need not be told that the write failed.
+      guard syncedByteCount == 0 else { return }
+      try header.encoded().withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: 0) }
+    }
+  }
+
+  /// Closes the file: all of it is on disk, and nothing is written into it, or not yet.
+  package func closeFile() { file.release() }
+
+  /// To be called before the file loses its name. Keeps it open for those who still read, where they have no
+  /// mapping to read.
+  package func keepFileUnlessMapped() throws(StoreError) {
+    if mapping == nil { try file.keep() }
+  }
+
+  /// A snapshot shows it, or no longer does.
+  package func beginSnapshot() { snapshots.add(1, ordering: .relaxed) }
+  package func endSnapshot() { snapshots.subtract(1, ordering: .relaxed) }
+  package var isInSnapshot: Bool { snapshots.load(ordering: .relaxed) > 0 }
 
   /// Whether a removal of all or a compaction took the segment out of the log.
   package var isRetired: Bool { retired.load(ordering: .acquiring) }
@@ -182,6 +231,7 @@ package final class Segment: Sendable {
   /// It is out of the log, and nothing in it is live any more.
   package func retire() {
     retired.store(true, ordering: .releasing)
+    if mapping != nil { file.release() }
     usage.killAll()
     usage.total.retirements.wrappingAdd(1, ordering: .relaxed)
     if readEnd.load(ordering: .relaxed) > 0 {
@@ -195,10 +245,11 @@ package final class Segment: Sendable {
   /// behind.
   package func shortenFile() {
     let end = usage.end
-    guard !file.shorten(to: end), let status = try? file.status() else { return }
+    if file.shorten(to: end) { return }
+    guard let byteCount = try? file.open().status().byteCount else { return }
     readEnd.store(end, ordering: .relaxed)
     readers.add(end, usage.total)
-    readers.leave(status.byteCount, usage.total)
+    readers.leave(byteCount, usage.total)
   }
 
   /// Tries again to give back what was cut off and was read in another session, as by a snapshot of a store that
@@ -240,7 +291,7 @@ private final class FileReaders: Sendable {
     }
 
     /// Cuts off what nobody reads, unless it is read in another session.
-    mutating func shorten(_ file: File) {
+    mutating func shorten(_ file: SegmentFile) {
       // Nobody is left where the store was closed; then the next open does it.
       guard !isRetired, let longest = ends.max(), longest < leftEnd else { return }
       if file.shorten(to: longest) { leftEnd = 0 }
@@ -264,7 +315,7 @@ private final class FileReaders: Sendable {
     }
   }
 
-  func remove(_ end: Int, of file: File, _ total: UsageTotal) {
+  func remove(_ end: Int, of file: SegmentFile, _ total: UsageTotal) {
     state.withLock { state in
       if let index = state.ends.firstIndex(of: end) { state.ends.remove(at: index) }
       state.leftEnd = max(state.leftEnd, end)
@@ -280,7 +331,7 @@ private final class FileReaders: Sendable {
     }
   }
 
-  func retry(_ file: File, _ total: UsageTotal) {
+  func retry(_ file: SegmentFile, _ total: UsageTotal) {
     state.withLock { state in
       if state.leftEnd == 0 { return }
       shorten(file, &state)
@@ -288,7 +339,7 @@ private final class FileReaders: Sendable {
     }
   }
 
-  private func shorten(_ file: File, _ state: inout State) {
+  private func shorten(_ file: SegmentFile, _ state: inout State) {
     // In a forked child, whose lock on the file is its parent's too, and which does not know who reads there.
     if processMark.isForeign { return }
     state.shorten(file)

@@ -1,9 +1,9 @@
 /// Reads the records of a segment's file from front to back with pread, where an I/O error is an
 /// error and not a signal. For recovery and verification.
 package struct SegmentScanner: ~Copyable {
-  private static let windowByteCount = 1 << 20
+  package static let windowByteCount = 1 << 20
 
-  private let file: File
+  private let bytes: SegmentBytes
   private let seed: CRC32C
   /// Whether bytes that the medium does not give are passed over instead of an error.
   private let passesUnreadable: Bool
@@ -16,9 +16,20 @@ package struct SegmentScanner: ~Copyable {
   private var windowByteCount = 0
   /// Where bytes could not be read, as far as was looked; at most 1,000 ranges.
   package private(set) var unreadable: [Range<Int>] = []
+  /// Bytes that were read.
+  package private(set) var readByteCount = 0
+
+  /// Reads a segment of an open store.
+  package init(_ segment: Segment, end: Int) throws(StoreError) {
+    self.init(try segment.bytes(), header: segment.header, end: end)
+  }
 
   package init(file: File, header: SegmentHeader, end: Int) {
-    self.file = file
+    self.init(.file(file), header: header, end: end)
+  }
+
+  private init(_ bytes: SegmentBytes, header: SegmentHeader, end: Int) {
+    self.bytes = bytes
     self.end = end
     seed = header.recordSeed
     candidateBudget = 64 * max(end, 1 << 20)
@@ -31,15 +42,20 @@ package struct SegmentScanner: ~Copyable {
   /// Bytes that the medium does not give count as zeros and are noted in `unreadable`: they are
   /// never taken for what was written, since no checksum over them would match.
   ///
-  /// - Parameter end: where records end, which may be beyond the end of the file.
-  package init(salvaging file: File, seed: CRC32C, fileByteCount: Int, end: Int) {
-    self.file = file
+  /// - Parameters:
+  ///   - end: where records end, which may be beyond the end of the file.
+  ///   - windowByteCount: how much is read at a time; at least the longest head.
+  package init(
+    salvaging file: File, seed: CRC32C, fileByteCount: Int, end: Int,
+    windowByteCount: Int = windowByteCount
+  ) {
+    bytes = .file(file)
     self.seed = seed
     self.end = end
     candidateBudget = 64 * max(min(end, fileByteCount), 1 << 20)
     passesUnreadable = true
     window = [UInt8](
-      repeating: 0, count: max(4096, min(Self.windowByteCount, min(end, fileByteCount))))
+      repeating: 0, count: max(4096, min(windowByteCount, min(end, fileByteCount))))
   }
 
   /// Makes the window hold the range, as far as it lies before the end, and returns where the
@@ -53,12 +69,13 @@ package struct SegmentScanner: ~Copyable {
       windowOffset = offset
       windowByteCount = 0
       do {
-        windowByteCount = try file.read(
+        windowByteCount = try bytes.read(
           into: &window, bufferOffset: 0, byteCount: wanted, at: offset)
       } catch {
         guard passesUnreadable, error.isOfMedium else { throw error }
         windowByteCount = try readPages(at: offset, count: wanted)
       }
+      readByteCount += windowByteCount
     }
     return (offset - windowOffset, min(count, windowOffset + windowByteCount - offset))
   }
@@ -68,9 +85,9 @@ package struct SegmentScanner: ~Copyable {
     var done = 0
     while done < count {
       let pageEnd = ((offset + done) | 4095) + 1 - offset
-      let wanted = min(count, planted(.salvageWindowBlanked) ? count : pageEnd) - done
+      let wanted = min(count, pageEnd) - done
       do {
-        let got = try file.read(
+        let got = try bytes.read(
           into: &window, bufferOffset: done, byteCount: wanted, at: offset + done)
         done += got
         if got < wanted { break }
@@ -137,7 +154,7 @@ package struct SegmentScanner: ~Copyable {
     guard count == header.headByteCount else {
       throw .corrupt(
         Corruption(
-          directory: file.directoryPath, file: file.name, offset: offset, cause: .fileTooShort))
+          directory: bytes.directoryPath, file: bytes.name, offset: offset, cause: .fileTooShort))
     }
     let range = header.keyRange
     return try window.withSpan { (window) throws(StoreError) in
@@ -174,6 +191,26 @@ package struct SegmentScanner: ~Copyable {
     return checksum.value == header.valueChecksum
   }
 
+  /// Whether all of a range is among the bytes that were read last.
+  package func holds(_ range: Range<Int>) -> Bool {
+    range.lowerBound >= windowOffset && range.upperBound <= windowOffset + windowByteCount
+  }
+
+  /// Continues a checksum over the bytes from `offset` to `limit`, as far as they are among those that were read
+  /// last. If the first is not, they are read.
+  ///
+  /// - Returns: where it came to an end: `offset` where the file does.
+  package mutating func update(
+    _ checksum: inout CRC32C, from offset: Int, to limit: Int
+  ) throws(StoreError) -> Int {
+    let isHeld = holds(offset..<offset + 1)
+    let reach = isHeld ? windowOffset + windowByteCount - offset : window.count
+    let (start, count) = try load(at: offset, count: min(limit - offset, reach))
+    if count <= 0 { return offset }
+    window.withSpan { checksum.update($0.extracting(start..<(start + count))) }
+    return offset + count
+  }
+
   /// Whether the value of a record matches its checksum.
   package mutating func hasValidValue(
     _ header: RecordHeader, at offset: Int
@@ -188,7 +225,7 @@ package struct SegmentScanner: ~Copyable {
       window.withSpan { checksum.update($0.extracting(start..<(start + count))) }
       position += count
     }
-    return planted(.valueChecksumIgnored) || checksum.value == header.valueChecksum
+    return checksum.value == header.valueChecksum
   }
 
   /// Whether every byte of the range is zero; where not, the offset behind the last that is not.

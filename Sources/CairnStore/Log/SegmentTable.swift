@@ -35,6 +35,9 @@ package final class SegmentTable: Sendable {
     max(1, (capacity + Location.granuleByteCount - 1) / Location.granuleByteCount)
   }
 
+  /// What stands for a call in the error of a full table.
+  package static let callName = "segment table"
+
   /// Takes a run of granules.
   package func reserve(capacity: Int) throws(StoreError) -> Int {
     let length = Self.granuleCount(capacity: capacity)
@@ -46,7 +49,7 @@ package final class SegmentTable: Sendable {
     }
     guard let granule else {
       throw .system(
-        SystemError(call: "segment table", errorNumber: SystemError.noMemory).failure(
+        SystemError(call: Self.callName, errorNumber: SystemError.noMemory).failure(
           path: "8 TiB of segments"))
     }
     return granule

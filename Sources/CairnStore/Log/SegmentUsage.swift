@@ -31,7 +31,7 @@ package final class SegmentUsage: Sendable {
   private let lowest = Atomic(UInt64.max)
   private let highest = Atomic(UInt64(0))
   /// No lifetime of a live record ends earlier, and none has a shorter idle limit; in milliseconds.
-  private let earliestExpiry = Atomic(Int64.max)
+  private let earliestEnd = Atomic(Int64.max)
   private let shortestIdleLimit = Atomic(UInt64.max)
 
   package init(total: UsageTotal) { self.total = total }
@@ -97,8 +97,8 @@ package final class SegmentUsage: Sendable {
 
   @inline(never)
   private func noteExpiry(_ header: RecordHeader) {
-    if header.flags.contains(.expiry), header.expires < earliestExpiry.load(ordering: .relaxed) {
-      earliestExpiry.store(header.expires, ordering: .relaxed)
+    if header.flags.contains(.expiry), header.expires < earliestEnd.load(ordering: .relaxed) {
+      earliestEnd.store(header.expires, ordering: .relaxed)
     }
     if header.flags.contains(.idleLimit),
       header.idleLimit < shortestIdleLimit.load(ordering: .relaxed)
@@ -109,7 +109,6 @@ package final class SegmentUsage: Sendable {
 
   /// What a checkpoint says of it goes on from here, before anything was added.
   package func restore(_ covered: Checkpoint.CoveredSegment) {
-    if planted(.usageForgotten) { return endOffset.store(covered.end, ordering: .relaxed) }
     endOffset.store(covered.end, ordering: .relaxed)
     puts.store(covered.putCount, ordering: .relaxed)
     livePuts.store(covered.livePutCount, ordering: .relaxed)
@@ -123,7 +122,7 @@ package final class SegmentUsage: Sendable {
     highest.store(covered.highestSequence, ordering: .relaxed)
     lowest.store(
       covered.lowestSequence == 0 ? .max : covered.lowestSequence, ordering: .relaxed)
-    earliestExpiry.store(covered.earliestExpiry, ordering: .relaxed)
+    earliestEnd.store(covered.earliestExpiry, ordering: .relaxed)
     shortestIdleLimit.store(covered.shortestIdleLimit, ordering: .relaxed)
   }
 
@@ -152,31 +151,28 @@ package final class SegmentUsage: Sendable {
     covered.liveByteCount = max(0, liveByteCount)
     covered.lowestSequence = lowestSequence
     covered.highestSequence = highestSequence
-    covered.earliestExpiry = earliestExpiry.load(ordering: .relaxed)
+    covered.earliestExpiry = earliestEnd.load(ordering: .relaxed)
     covered.shortestIdleLimit = shortestIdleLimit.load(ordering: .relaxed)
   }
 
-  /// Whether a record of this segment that was last accessed at a time can have expired: `false`
-  /// saves a look at the record.
-  package func mayHaveExpired(accessed: Timestamp, now: Timestamp) -> Bool {
-    if mayHaveEnded(by: now) { return true }
+  /// A live record of this segment that was last accessed at a time has not expired before this one, in
+  /// milliseconds since the Unix epoch.
+  package func earliestExpiry(accessed: () -> Timestamp) -> Int64 {
+    let end = earliestEnd.load(ordering: .relaxed)
     let limit = shortestIdleLimit.load(ordering: .relaxed)
-    let idle = now.millisecondsSinceEpoch.subtractingReportingOverflow(
-      accessed.millisecondsSinceEpoch)
-    return limit < .max && (idle.overflow || idle.partialValue >= Int64(clamping: limit))
+    if limit == .max { return end }
+    return min(
+      end, accessed().advanced(byMilliseconds: Int64(clamping: limit)).millisecondsSinceEpoch)
   }
+
+  /// No lifetime of a live record ends earlier, in milliseconds since the Unix epoch.
+  package var earliestExpiry: Int64 { earliestEnd.load(ordering: .relaxed) }
 
   /// No live record has a shorter idle limit, in milliseconds.
   package var lowestIdleLimit: UInt64 { shortestIdleLimit.load(ordering: .relaxed) }
 
-  /// Whether the lifetime of a record of this segment can have ended.
-  package func mayHaveEnded(by now: Timestamp) -> Bool {
-    earliestExpiry.load(ordering: .relaxed) <= now.millisecondsSinceEpoch
-  }
-
-  /// No lifetime of a record that is live ends earlier.
   package func setEarliestExpiry(_ expires: Int64) {
-    earliestExpiry.store(expires, ordering: .relaxed)
+    earliestEnd.store(expires, ordering: .relaxed)
   }
 
   /// Whether both amount to the same; where `mayCountMore`, this may count more bytes as live.

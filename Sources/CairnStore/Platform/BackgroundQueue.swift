@@ -1,119 +1,149 @@
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
-
-/// Where a store's background work runs: one job at a time, in order.
+/// Where a store's background work runs: one job at a time, in order, each on another thread than the one that
+/// asks for it. So jobs may be asked for under a lock that they take.
 ///
 /// Injected, so that a simulation decides when each job runs.
 package protocol BackgroundQueue: Sendable {
-  /// Runs the job soon, on another thread.
+  /// Runs the job soon. Where no thread can be started, it waits until one can.
   func run(_ job: @escaping @Sendable () -> Void)
-  /// Runs the job after at least this long.
+  /// Runs the job after at least this long; otherwise as `run(_:)`.
   func run(after delay: Duration, _ job: @escaping @Sendable () -> Void)
+
+  /// Runs the job soon.
+  ///
+  /// - Returns: `false` where no thread can be started: then the job is not run, and what to do is the caller's
+  ///   decision, who knows which locks it holds.
+  func runIfPossible(_ job: @escaping @Sendable () -> Void) -> Bool
+  /// Runs the job after at least this long; otherwise as `runIfPossible(_:)`.
+  func runIfPossible(after delay: Duration, _ job: @escaping @Sendable () -> Void) -> Bool
 }
 
-/// A thread that lives while there are jobs.
+extension BackgroundQueue {
+  package func runIfPossible(_ job: @escaping @Sendable () -> Void) -> Bool {
+    run(job)
+    return true
+  }
+
+  package func runIfPossible(
+    after delay: Duration, _ job: @escaping @Sendable () -> Void
+  ) -> Bool {
+    run(after: delay, job)
+    return true
+  }
+}
+
+/// A thread that lives while there are jobs. Those that are to run later wait with `SharedTimer`.
 ///
 /// Not a queue of Dispatch: its timers need descriptors, and where a process has none left it ends
 /// the process.
 package final class ThreadBackgroundQueue: BackgroundQueue {
-  /// What the thread holds; the queue itself can go while it waits.
+  private typealias Job = @Sendable () -> Void
+
+  /// What becomes of a job that no thread can be started for.
+  private enum Refused {
+    case kept, givenBack
+    /// The caller is the timer's thread, which holds no lock.
+    case runHere
+  }
+
+  /// What the thread holds; the queue itself can go meanwhile.
   private final class Core: Sendable {
-    struct Delayed {
-      var due: ContinuousClock.Instant
-      var job: @Sendable () -> Void
-    }
-
     struct State: ~Copyable {
-      var jobs: [@Sendable () -> Void] = []
-      var delayed: [Delayed] = []
+      var jobs: [Job] = []
       var hasThread = false
-      var isEnding = false
+      /// Whether the timer will try to start a thread.
+      var isTriedAgain = false
     }
 
-    let state = Lock(State(), waits: true)
+    private let state = Lock(State())
+    private let threads: ThreadStarter
+    private let timer: SharedTimer
 
-    /// The thread's life: runs jobs until there are none, or the queue has gone.
-    func runJobs() {
+    init(threads: ThreadStarter, timer: SharedTimer) {
+      self.threads = threads
+      self.timer = timer
+    }
+
+    /// Has a job run, and those before it that were kept.
+    ///
+    /// - Parameter job: `nil`: only those.
+    /// - Returns: whether it is run; kept is not.
+    func add(_ job: Job?, refused: Refused) -> Bool {
+      let first = state.withLock { state -> [Job]? in
+        if state.hasThread {
+          if let job { state.jobs.append(job) }
+          return nil
+        }
+        let first = exchange(&state.jobs, with: []) + (job.map { [$0] } ?? [])
+        state.hasThread = !first.isEmpty
+        return first
+      }
+      guard let first, !first.isEmpty else { return true }
+      if threads.start({ self.run(first) }) { return true }
+      if refused == .runHere {
+        run(first)
+        return true
+      }
+      let isTriedAgain = state.withLock { state in
+        state.hasThread = false
+        state.jobs = (refused == .kept ? first : first.dropLast()) + state.jobs
+        let isTriedAgain = !state.isTriedAgain && !state.jobs.isEmpty
+        if isTriedAgain { state.isTriedAgain = true }
+        return isTriedAgain
+      }
+      if isTriedAgain { tryAgain() }
+      return false
+    }
+
+    private func tryAgain() {
+      timer.add(after: .milliseconds(100), owner: ObjectIdentifier(self), isKept: true) {
+        self.state.withLock { $0.isTriedAgain = false }
+        _ = self.add(nil, refused: .runHere)
+      }
+    }
+
+    /// The thread's life: runs jobs until there are none.
+    private func run(_ first: [Job]) {
+      for job in first { job() }
       while let job = nextJob() { job() }
     }
 
-    private func nextJob() -> (@Sendable () -> Void)? {
-      state.waitUntil(step: { state -> Lock<State>.Step<(@Sendable () -> Void)?> in
-        if !state.jobs.isEmpty { return .done(state.jobs.removeFirst()) }
-        if state.isEnding || state.delayed.isEmpty {
-          state.hasThread = false
-          return .done(nil)
-        }
-        let first = state.delayed.indices.min { state.delayed[$0].due < state.delayed[$1].due } ?? 0
-        let now = ContinuousClock.now
-        if state.delayed[first].due <= now { return .done(state.delayed.remove(at: first).job) }
-        // A millisecond more, since the wait is cut to whole ones.
-        return .wait(now.duration(to: state.delayed[first].due) + .milliseconds(1))
-      })
+    private func nextJob() -> Job? {
+      state.withLock { state in
+        state.hasThread = !state.jobs.isEmpty
+        return state.jobs.isEmpty ? nil : state.jobs.removeFirst()
+      }
     }
+
+    func add(_ job: @escaping Job, after delay: Duration, isKept: Bool) -> Bool {
+      timer.add(after: delay, owner: ObjectIdentifier(self), isKept: isKept) {
+        _ = self.add(job, refused: .runHere)
+      }
+    }
+
+    func forgetDelayed() { timer.removeAll(of: ObjectIdentifier(self)) }
   }
 
-  private let core = Core()
-  private let runsWithoutThread: Bool
+  private let core: Core
 
-  /// - Parameter runsWithoutThread: whether jobs are run at once by who asks for them, also those
-  ///   that were to wait, where no thread can be made. Otherwise they stay until one can, when the
-  ///   next job comes: right where nobody waits for them, and needed where a job asks for itself
-  ///   again.
-  package init(runsWithoutThread: Bool = true) { self.runsWithoutThread = runsWithoutThread }
-
-  deinit {
-    core.state.withLock { $0.isEnding = true }
-    core.state.wakeAll()
+  package init(threads: ThreadStarter = .system, timer: SharedTimer = .shared) {
+    core = Core(threads: threads, timer: timer)
   }
 
-  package func run(_ job: @escaping @Sendable () -> Void) {
-    add { $0.jobs.append(job) }
-  }
+  deinit { core.forgetDelayed() }
+
+  package func run(_ job: @escaping @Sendable () -> Void) { _ = core.add(job, refused: .kept) }
 
   package func run(after delay: Duration, _ job: @escaping @Sendable () -> Void) {
-    // The longest durations cannot be added to a time.
-    let due = ContinuousClock.now.advanced(by: min(delay, .seconds(1 << 32)))
-    add { $0.delayed.append(Core.Delayed(due: due, job: job)) }
+    _ = core.add(job, after: delay, isKept: true)
   }
 
-  private func add(_ change: (inout Core.State) -> Void) {
-    let needsThread = core.state.withLock { state in
-      change(&state)
-      defer { state.hasThread = true }
-      return !state.hasThread
-    }
-    if needsThread { startThread() } else { core.state.wakeAll() }
+  package func runIfPossible(_ job: @escaping @Sendable () -> Void) -> Bool {
+    core.add(job, refused: .givenBack)
   }
 
-  private func startThread() {
-    var thread = pthread_t()
-    // SAFETY: the thread takes over the reference that is passed.
-    let context = unsafe Unmanaged.passRetained(core)
-    let result = unsafe pthread_create(
-      &thread, nil,
-      { context in
-        guard let context = unsafe context else { return nil }
-        unsafe Unmanaged<Core>.fromOpaque(context).takeRetainedValue().runJobs()
-        return nil
-      }, context.toOpaque())
-    if result == 0 {
-      pthread_detach(thread)
-    } else {
-      unsafe context.release()
-      let jobs = core.state.withLock { state -> [@Sendable () -> Void] in
-        state.hasThread = false
-        if !runsWithoutThread { return [] }
-        defer {
-          state.jobs = []
-          state.delayed = []
-        }
-        return state.jobs + state.delayed.map(\.job)
-      }
-      for job in jobs { job() }
-    }
+  package func runIfPossible(
+    after delay: Duration, _ job: @escaping @Sendable () -> Void
+  ) -> Bool {
+    core.add(job, after: delay, isKept: false)
   }
 }

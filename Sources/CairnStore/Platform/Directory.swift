@@ -24,7 +24,7 @@ package final class Directory: Sendable {
     self.fileSystem = fileSystem
     self.path = path
     owner = 0
-    volume = VolumeStatus(unsupportedName: nil, reservesBlocks: false)
+    volume = VolumeStatus(unsupportedName: nil, mapsFiles: false)
   }
 
   /// Opens the directory at `path`, through a symbolic link if it is one.
@@ -68,8 +68,8 @@ package final class Directory: Sendable {
 
   deinit { fileSystem.close(descriptor) }
 
-  /// Whether blocks that were allocated can be written to without running out of space.
-  package var reservesBlocks: Bool { volume.reservesBlocks }
+  /// Whether files in it are mapped to be read.
+  package var mapsFiles: Bool { volume.mapsFiles }
 
   /// How many bytes may still be allocated where it lies.
   package func freeByteCount() throws(StoreError) -> Int {
@@ -84,6 +84,17 @@ package final class Directory: Sendable {
     do { return try body() } catch { throw error.storeError(path: "\(path)/\(name)") }
   }
 
+  /// Random numbers, as salts for instance.
+  package func randomNumbers(count: Int) throws(StoreError) -> [UInt64] {
+    if count == 0 { return [] }
+    do {
+      let bytes = try fileSystem.randomBytes(count: 8 * count)
+      return bytes.withSpan { bytes in (0..<count).map { bytes.load(UInt64.self, at: 8 * $0) } }
+    } catch {
+      throw error.storeError(path: path)
+    }
+  }
+
   package func names() throws(StoreError) -> [String] {
     do { return try fileSystem.names(in: descriptor) } catch {
       throw error.storeError(path: path)
@@ -95,17 +106,24 @@ package final class Directory: Sendable {
   /// - Throws: `unsafeFile` for anything but a regular file with one link and the directory's
   ///   owner; `system`.
   package func openFile(_ name: String, mode: OpenMode) throws(StoreError) -> File? {
-    let file: File
-    do {
-      let descriptor = try fileSystem.open(name, in: descriptor, mode: mode)
-      file = File(
-        fileSystem: fileSystem, descriptor: descriptor, name: name, path: "\(path)/\(name)")
-    } catch  where error.errorNumber == SystemError.noEntry {
+    let opened: Int32
+    do { opened = try fileSystem.open(name, in: descriptor, mode: mode) } catch
+      where error.errorNumber == SystemError.noEntry
+    {
       return nil
     } catch {
       throw error.storeError(path: "\(path)/\(name)")
     }
-    let status = try file.status()
+    let status: FileStatus
+    do { status = try fileSystem.status(of: opened) } catch {
+      fileSystem.close(opened)
+      throw error.storeError(path: "\(path)/\(name)")
+    }
+    let file = File(
+      fileSystem: fileSystem, descriptor: opened, name: name, path: "\(path)/\(name)",
+      identity: status.identity)
+    // It lost its name between the two calls.
+    if status.linkCount == 0 { return nil }
     let reason: String? =
       if status.kind != .regular {
         "it is \(status.kind.rawValue)"
@@ -297,7 +315,6 @@ package final class Directory: Sendable {
   package static func synchronizeParent(
     of path: String, fileSystem: any FileSystem
   ) throws(StoreError) {
-    if planted(.noParentSync) { return }
     let parent = path.hasSuffix("/") ? path + ".." : path + "/.."
     do {
       let descriptor = try fileSystem.openDirectory(path: parent)

@@ -8,14 +8,20 @@ package final class File: Sendable {
   package let descriptor: Int32
   package let name: String
   package let path: String
+  /// What tells it from all other files, where that is known.
+  package let identity: FileIdentity?
   /// Whether it is one of `HeldLocks`.
   let isListed = Atomic(false)
 
-  init(fileSystem: any FileSystem, descriptor: Int32, name: String, path: String) {
+  init(
+    fileSystem: any FileSystem, descriptor: Int32, name: String, path: String,
+    identity: FileIdentity? = nil
+  ) {
     self.fileSystem = fileSystem
     self.descriptor = descriptor
     self.name = name
     self.path = path
+    self.identity = identity
   }
 
   /// The path of the directory that it was opened in.
@@ -38,6 +44,9 @@ package final class File: Sendable {
   package func status() throws(StoreError) -> FileStatus {
     try named { () throws(SystemError) in try fileSystem.status(of: descriptor) }
   }
+
+  /// Whether its last name was removed while it was open.
+  package var isRemoved: Bool { (try? fileSystem.linkCount(of: descriptor)) == 0 }
 
   package func lock(exclusively: Bool) throws(StoreError) -> Bool {
     try named { () throws(SystemError) in
@@ -166,25 +175,25 @@ package final class File: Sendable {
     fileSystem.unlock(descriptor)
   }
 
+  /// Whether blocks that are allocated, in this file or one beside it, can be written to without running out of
+  /// space, by `FileSystem.reservesBlocks`.
+  ///
+  /// - Throws: `unsupportedFileSystem` where blocks cannot be allocated.
+  package func reservesBlocks() throws(StoreError) -> Bool {
+    try named { () throws(SystemError) in try fileSystem.reservesBlocks(descriptor) }
+  }
+
   package func truncate(to byteCount: Int) throws(StoreError) {
     try named { () throws(SystemError) in try fileSystem.truncate(descriptor, to: byteCount) }
   }
 
-  /// Gives back what lies behind `byteCount`, unless somebody may read it who opened the file in another
-  /// session, as a snapshot of a store that was closed since: whoever closes a store leaves its files locked
-  /// for as long as they are open.
+  /// A lock of its own beside that of `lock`: `true` for an exclusive one, `nil` gives it up.
   ///
-  /// - Returns: whether it is done. Where not, it can be tried again, and the next open does.
-  package func shorten(to byteCount: Int) -> Bool {
-    guard let status = try? status() else { return false }
-    if status.byteCount <= byteCount { return true }
-    guard (try? lock(exclusively: true)) == true else {
-      // The attempt may have given up the lock that a closed store holds.
-      _ = try? lock(exclusively: false)
-      return false
+  /// - Returns: `false` where another holder is in the way.
+  package func lockBytes(exclusively: Bool?) throws(StoreError) -> Bool {
+    try named { () throws(SystemError) in
+      try fileSystem.lockBytes(descriptor, exclusively: exclusively)
     }
-    defer { unlock() }
-    return (try? truncate(to: byteCount)) != nil
   }
 
   /// Writes what the file shows over itself, so that the next sync writes out all of it, also what

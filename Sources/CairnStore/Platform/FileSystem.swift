@@ -45,10 +45,15 @@ package protocol FileSystem: AnyObject, Sendable {
   func close(_ descriptor: Int32)
   /// fstat(2).
   func status(of descriptor: Int32) throws(SystemError) -> FileStatus
+  /// How many names an open file has: fstat(2), `st_nlink`.
+  func linkCount(of descriptor: Int32) throws(SystemError) -> Int
   /// flock(2) with LOCK_NB; `false` where another holder is in the way.
   func lock(_ descriptor: Int32, exclusively: Bool) throws(SystemError) -> Bool
   /// flock(2) with LOCK_UN: also for the descriptors that a forked child inherited.
   func unlock(_ descriptor: Int32)
+  /// fcntl(2) with F_OFD_SETLK over all of the file: a lock of its own beside that of `lock`. `nil` gives it
+  /// up. Returns `false` where another holder is in the way.
+  func lockBytes(_ descriptor: Int32, exclusively: Bool?) throws(SystemError) -> Bool
   /// pread(2); may return fewer bytes than asked, and 0 at the end of the file.
   func read(
     _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int
@@ -65,6 +70,11 @@ package protocol FileSystem: AnyObject, Sendable {
   /// fallocate(2): reserves blocks and extends the file, so that later writes cannot fail for
   /// want of space. EINTR means that a signal came first; it is not tried again here.
   func allocate(_ descriptor: Int32, from offset: Int, byteCount: Int) throws(SystemError)
+  /// Whether a store into a mapping of allocated blocks cannot fail for want of space, in files like this one. It
+  /// is asked of an empty file that is open for writing, which keeps its length and gets a block where it has none.
+  ///
+  /// EOPNOTSUPP where the filesystem is known to reserve blocks and does not here (ext3 has no fallocate).
+  func reservesBlocks(_ descriptor: Int32) throws(SystemError) -> Bool
   /// ftruncate(2).
   func truncate(_ descriptor: Int32, to byteCount: Int) throws(SystemError)
   /// fdatasync(2).
@@ -105,7 +115,8 @@ package protocol FileSystem: AnyObject, Sendable {
 
 /// Hears of the writes that no system call shows.
 package protocol MappedWriteObserver: AnyObject, Sendable {
-  func didWrite(descriptor: Int32, offset: Int, byteCount: Int)
+  /// - Parameter mapping: the address that `map` returned.
+  func didWrite(mapping: UInt, offset: Int, byteCount: Int)
 }
 
 /// How a file is opened.
@@ -164,11 +175,11 @@ package struct FileIdentity: Sendable, Hashable {
 package struct VolumeStatus: Sendable, Hashable {
   /// The name of a filesystem that cannot hold a store (its locks are not to be trusted).
   package var unsupportedName: String?
-  /// Whether reserved blocks are really reserved, so that a store into a mapping cannot fail.
-  package var reservesBlocks: Bool
+  /// Whether files are mapped to be read.
+  package var mapsFiles: Bool
 
-  package init(unsupportedName: String?, reservesBlocks: Bool) {
+  package init(unsupportedName: String?, mapsFiles: Bool) {
     self.unsupportedName = unsupportedName
-    self.reservesBlocks = reservesBlocks
+    self.mapsFiles = mapsFiles
   }
 }

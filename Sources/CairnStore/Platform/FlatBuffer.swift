@@ -10,16 +10,30 @@ package struct FlatBuffer<Element: BitwiseCopyable>: ~Copyable, @unchecked Senda
   private let base: UnsafeMutablePointer<Element>
   package let count: Int
 
+  /// No elements, and no memory.
+  package init() {
+    // Never read from: no index is below the count.
+    unsafe base =
+      UnsafeMutablePointer(
+        bitPattern: MemoryLayout<Element>.alignment
+      ).unsafelyUnwrapped
+    count = 0
+  }
+
   /// `count` elements whose bytes are all zero.
-  package init(zeroCount count: Int) {
-    precondition(count >= 0)
-    let byteCount = max(count * MemoryLayout<Element>.stride, 1)
-    let memory = unsafe zeroedMemory(byteCount: byteCount)
+  ///
+  /// - Throws: `outOfMemory`.
+  package init(zeroCount count: Int, budget: MemoryBudget) throws(StoreError) {
+    precondition(count > 0)
+    let byteCount = count * MemoryLayout<Element>.stride
+    guard budget.permits(byteCount), let memory = unsafe zeroedMemory(byteCount: byteCount) else {
+      throw .outOfMemory(neededByteCount: byteCount)
+    }
     unsafe base = memory.bindMemory(to: Element.self, capacity: count)
     self.count = count
   }
 
-  deinit { unsafe freeMemory(base) }
+  deinit { if count > 0 { unsafe freeMemory(base) } }
 
   package var byteCount: Int { count * MemoryLayout<Element>.stride }
 
@@ -40,6 +54,16 @@ package struct FlatBuffer<Element: BitwiseCopyable>: ~Copyable, @unchecked Senda
     guard UInt(bitPattern: index) < UInt(bitPattern: count) else { return }
     unsafe cairn_prefetch(base + index)
     unsafe cairn_prefetch(base + min(index + 64 / MemoryLayout<Element>.stride, count - 1))
+  }
+
+  /// Elements in place.
+  @inline(__always)
+  @_lifetime(borrow self)
+  package func span(from start: Int, count length: Int) -> Span<Element> {
+    precondition(start >= 0 && length >= 0 && start + length <= count)
+    // SAFETY: the elements lie in the allocation, which this value holds for as long as it is borrowed.
+    let span = unsafe Span(_unsafeStart: base + start, count: length)
+    return unsafe _overrideLifetime(span, borrowing: self)
   }
 
   /// Moves `length` elements from `source` to `target`; the ranges may overlap.

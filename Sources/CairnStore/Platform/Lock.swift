@@ -15,16 +15,30 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private let state: UnsafeMutablePointer<State>
   private let condition: UnsafeMutablePointer<pthread_cond_t>?
+  /// What mutex and state lie in, if not in memory of their own.
+  private let block: LockBlock<State>?
+
+  /// One of many locks that lie side by side.
+  package init(_ initial: consuming State, in block: LockBlock<State>, at index: Int) {
+    let memory = unsafe block.memory(at: index)
+    unsafe mutex = memory.bindMemory(to: pthread_mutex_t.self, capacity: 1)
+    unsafe state = unsafe (memory + LockBlock<State>.stateOffset)
+      .bindMemory(to: State.self, capacity: 1)
+    unsafe pthread_mutex_init(mutex, nil)
+    unsafe state.initialize(to: initial)
+    unsafe condition = nil
+    self.block = block
+  }
 
   /// - Parameter waits: whether threads will wait for the state to change.
   package init(_ initial: consuming State, waits: Bool = false) {
     // Mutex and state side by side on cache lines of their own, so that neighbours in an array of
     // locks do not slow each other.
-    let stateOffset = unsafe (MemoryLayout<pthread_mutex_t>.size + 15) & ~15
-    let byteCount = stateOffset + MemoryLayout<State>.size
-    let memory = unsafe alignedMemory(byteCount: byteCount)
+    let memory = unsafe alignedMemory(byteCount: LockBlock<State>.byteCount)
+    block = nil
     unsafe mutex = memory.bindMemory(to: pthread_mutex_t.self, capacity: 1)
-    unsafe state = unsafe (memory + stateOffset).bindMemory(to: State.self, capacity: 1)
+    unsafe state = unsafe (memory + LockBlock<State>.stateOffset)
+      .bindMemory(to: State.self, capacity: 1)
     unsafe pthread_mutex_init(mutex, nil)
     unsafe state.initialize(to: initial)
     if waits {
@@ -48,7 +62,7 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
     }
     unsafe state.deinitialize(count: 1)
     unsafe pthread_mutex_destroy(mutex)
-    unsafe freeMemory(mutex)
+    if block == nil { unsafe freeMemory(mutex) }
   }
 
   /// Runs `body` alone with the state.
@@ -116,5 +130,35 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
   package func wakeAll() {
     guard let condition = unsafe condition else { preconditionFailure("made without waits") }
     unsafe pthread_cond_broadcast(condition)
+  }
+}
+
+/// Memory for many locks side by side, each on cache lines of its own: it goes with the last of them, and back to
+/// the system. By themselves small locks take three times as much.
+@safe
+package final class LockBlock<State: ~Copyable>: @unchecked Sendable {
+  // SAFETY: the address never changes, and each lock uses its own part only.
+  private let base: UnsafeMutableRawPointer
+  private let count: Int
+
+  /// Where the state lies behind the mutex.
+  fileprivate static var stateOffset: Int {
+    let alignment = MemoryLayout<State>.alignment
+    return unsafe (MemoryLayout<pthread_mutex_t>.size + alignment - 1) / alignment * alignment
+  }
+  fileprivate static var byteCount: Int { stateOffset + MemoryLayout<State>.size }
+  package static var stride: Int { (byteCount + 63) & ~63 }
+
+  package init(count: Int) {
+    precondition(MemoryLayout<State>.alignment <= 64)
+    self.count = count
+    unsafe base = pageMemory(byteCount: count * Self.stride)
+  }
+
+  deinit { unsafe freePages(base, byteCount: count * Self.stride) }
+
+  fileprivate func memory(at index: Int) -> UnsafeMutableRawPointer {
+    precondition(index >= 0 && index < count)
+    return unsafe base + index * Self.stride
   }
 }

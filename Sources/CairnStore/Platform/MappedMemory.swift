@@ -1,7 +1,7 @@
 internal import CCairn
 
 /// A mapped file. Owns the mapping; the last reference unmaps it, so a reader that holds one can
-/// go on reading after the file was unlinked.
+/// go on reading after the file was closed or unlinked.
 ///
 /// All access is checked against the bounds of the mapping. It is the caller's part to stay
 /// inside the file, since memory beyond its end raises SIGBUS.
@@ -11,7 +11,8 @@ package final class MappedMemory: @unchecked Sendable {
   // written again: the one appender writes only beyond what readers were told of.
   fileprivate let base: UnsafeMutableRawPointer
   package let byteCount: Int
-  private let file: File
+  private let fileSystem: any FileSystem
+  private let path: String
   private let observer: (any MappedWriteObserver)?
 
   /// Maps `byteCount` bytes of the file from its beginning.
@@ -23,11 +24,12 @@ package final class MappedMemory: @unchecked Sendable {
       throw error.storeError(path: file.path)
     }
     self.byteCount = byteCount
-    self.file = file
+    fileSystem = file.fileSystem
+    path = file.path
     observer = file.fileSystem.mappedWriteObserver
   }
 
-  deinit { unsafe file.fileSystem.unmap(base, byteCount: byteCount) }
+  deinit { unsafe fileSystem.unmap(base, byteCount: byteCount) }
 
   /// The bytes of the range, for as long as this mapping is held.
   @_lifetime(borrow self)
@@ -54,25 +56,26 @@ package final class MappedMemory: @unchecked Sendable {
     var span = unsafe MutableRawSpan(_unsafeStart: base + offset, byteCount: count)
     encode(&span)
     if let observer {
-      observer.didWrite(descriptor: file.descriptor, offset: offset, byteCount: count)
+      unsafe observer.didWrite(
+        mapping: UInt(bitPattern: base), offset: offset, byteCount: count)
     }
   }
 
   /// Makes stray writes into the mapping fault.
   package func makeReadOnly() throws(StoreError) {
-    do { unsafe try file.fileSystem.protect(base, byteCount: byteCount) } catch {
-      throw error.storeError(path: file.path)
+    do { unsafe try fileSystem.protect(base, byteCount: byteCount) } catch {
+      throw error.storeError(path: path)
     }
   }
 
   /// Takes the pages out of the mapping, all at once; they stay in the system's cache, and the next look
   /// at one puts it back.
-  package func unmapPages() { unsafe file.fileSystem.unmapPages(base, byteCount: byteCount) }
+  package func unmapPages() { unsafe fileSystem.unmapPages(base, byteCount: byteCount) }
 
   /// Asks for the pages of the range to be made ready for writing.
   package func prefault(at offset: Int, count: Int) {
     precondition(offset >= 0 && count >= 0 && offset + count <= byteCount)
-    unsafe file.fileSystem.prefault(base + offset, byteCount: count)
+    unsafe fileSystem.prefault(base + offset, byteCount: count)
   }
 }
 /// Bytes at a fixed address, kept valid by an owner for as long as this value lives: part of a

@@ -6,10 +6,20 @@
 
 // Raw memory and its unaligned little-endian integers.
 
-/// Memory of zeros, to be freed with `freeMemory`.
-func zeroedMemory(byteCount: Int) -> UnsafeMutableRawPointer {
-  guard let memory = unsafe calloc(1, byteCount) else { fatalError("out of memory") }
-  return unsafe memory
+/// Memory of zeros, to be freed with `freeMemory`; `nil` where there is none.
+func zeroedMemory(byteCount: Int) -> UnsafeMutableRawPointer? {
+  unsafe calloc(1, byteCount)
+}
+
+/// What the index asks before it takes memory: injected, so that a test can have none left.
+package final class MemoryBudget: Sendable {
+  /// Whether so many bytes may be taken.
+  package let permits: @Sendable (_ byteCount: Int) -> Bool
+
+  package init(permits: @escaping @Sendable (_ byteCount: Int) -> Bool) { self.permits = permits }
+
+  /// As much as the system gives.
+  package static let unlimited = MemoryBudget { _ in true }
 }
 
 /// Memory on cache lines of its own, to be freed with `freeMemory`.
@@ -18,6 +28,20 @@ func alignedMemory(byteCount: Int) -> UnsafeMutableRawPointer {
     fatalError("out of memory")
   }
   return unsafe memory
+}
+
+/// Zeroed pages of their own, to be given back with `freePages`.
+func pageMemory(byteCount: Int) -> UnsafeMutableRawPointer {
+  let address = unsafe mmap(
+    nil, byteCount, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+  guard let address = unsafe address, unsafe address != MAP_FAILED else {
+    fatalError("out of memory")
+  }
+  return unsafe address
+}
+
+func freePages(_ memory: UnsafeMutableRawPointer, byteCount: Int) {
+  unsafe munmap(memory, byteCount)
 }
 
 func freeMemory(_ memory: UnsafeMutableRawPointer) {

@@ -16,9 +16,9 @@ package final class ReferenceTable<Object: AnyObject>: @unchecked Sendable {
 
   package init(slotCount: Int) {
     self.slotCount = slotCount
-    // Zero pages that are never touched take no memory.
-    let memory = unsafe zeroedMemory(byteCount: slotCount * MemoryLayout<Atomic<UInt>>.stride)
-    unsafe slots = memory.bindMemory(to: Atomic<UInt>.self, capacity: slotCount)
+    // Pages that are never touched take no memory. `calloc` touches those that the process has freed before.
+    unsafe slots = pageMemory(byteCount: slotCount * MemoryLayout<Atomic<UInt>>.stride)
+      .bindMemory(to: Atomic<UInt>.self, capacity: slotCount)
   }
 
   deinit {
@@ -26,7 +26,7 @@ package final class ReferenceTable<Object: AnyObject>: @unchecked Sendable {
     where unsafe slots[slot].load(ordering: .relaxed) != 0 {
       set(slot, to: nil)
     }
-    unsafe freeMemory(slots)
+    unsafe freePages(slots, byteCount: slotCount * MemoryLayout<Atomic<UInt>>.stride)
   }
 
   @inline(__always)
@@ -35,6 +35,13 @@ package final class ReferenceTable<Object: AnyObject>: @unchecked Sendable {
     let word = unsafe slots[slot].load(ordering: .acquiring)
     guard let pointer = unsafe UnsafeRawPointer(bitPattern: word) else { return nil }
     return unsafe Unmanaged<Object>.fromOpaque(pointer).takeUnretainedValue()
+  }
+
+  /// Whether a slot has no object, without taking a reference to it.
+  @inline(__always)
+  package func isEmpty(_ slot: Int) -> Bool {
+    guard slot >= 0 && slot < slotCount else { return true }
+    return unsafe slots[slot].load(ordering: .acquiring) == 0
   }
 
   /// Calls `body` with the object in a slot, without taking a reference; not where the slot is empty. The

@@ -12,9 +12,19 @@ public struct SystemClock: WallClock {
 
   /// The time of day, by the system's real-time clock.
   public func now() -> Timestamp {
+    Timestamp(millisecondsSinceEpoch: Self.milliseconds(CLOCK_REALTIME_COARSE))
+  }
+
+  /// The time since the machine started, in which it slept included.
+  public func elapsed() -> Duration? { .milliseconds(Self.milliseconds(CLOCK_BOOTTIME)) }
+
+  /// A number that changes with the kernel's tick, every few milliseconds, and takes a fifth of the time of
+  /// `elapsed()` to read.
+  static func tick() -> Int64 { milliseconds(CLOCK_MONOTONIC_COARSE) }
+
+  private static func milliseconds(_ clock: clockid_t) -> Int64 {
     var time = timespec()
-    unsafe clock_gettime(CLOCK_REALTIME_COARSE, &time)
-    return Timestamp(
-      millisecondsSinceEpoch: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
+    unsafe clock_gettime(clock, &time)
+    return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
   }
 }

@@ -40,6 +40,12 @@ package struct SystemError: Error, Sendable, Hashable {
     [EIO, EBADMSG, EUCLEAN, ENXIO, ENODATA].contains(errorNumber)
   }
 
+  /// Whether an error number says that the process or the machine lacks something for the moment, whatever
+  /// file the call was for.
+  package static func isOfProcess(_ errorNumber: Int32) -> Bool {
+    [EMFILE, ENFILE, ENOMEM].contains(errorNumber)
+  }
+
   package func failure(path: String) -> SystemFailure {
     // SAFETY: strerror returns a terminated string; glibc keeps it per thread.
     let reason = unsafe strerror(errorNumber).map { unsafe String(cString: $0) } ?? "unknown"

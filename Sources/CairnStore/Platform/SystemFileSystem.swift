@@ -85,12 +85,11 @@ package final class SystemFileSystem: FileSystem {
     let magic = try systemCall("fstatfs") { cairn_filesystem_magic(directory) }
     // The magic numbers are in statfs(2).
     return switch magic {
-    case 0x6969: VolumeStatus(unsupportedName: "NFS", reservesBlocks: false)
-    case 0x517B, 0xFE53_4D42, 0xFF53_4D42:
-      VolumeStatus(unsupportedName: "SMB", reservesBlocks: false)
+    case 0x6969: VolumeStatus(unsupportedName: "NFS", mapsFiles: false)
+    case 0x517B, 0xFE53_4D42, 0xFF53_4D42: VolumeStatus(unsupportedName: "SMB", mapsFiles: false)
     case 0x9123_683E, 0x2FC1_2FC1, 0xCA45_1A4E, 0x6573_5546:  // btrfs, ZFS, bcachefs, FUSE
-      VolumeStatus(unsupportedName: nil, reservesBlocks: false)
-    default: VolumeStatus(unsupportedName: nil, reservesBlocks: true)
+      VolumeStatus(unsupportedName: nil, mapsFiles: false)
+    default: VolumeStatus(unsupportedName: nil, mapsFiles: true)
     }
   }
 
@@ -152,6 +151,12 @@ package final class SystemFileSystem: FileSystem {
       identity: FileIdentity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino)))
   }
 
+  package func linkCount(of descriptor: Int32) throws(SystemError) -> Int {
+    var status = stat()
+    _ = try systemCall("fstat") { unsafe fstat(descriptor, &status) }
+    return Int(status.st_nlink)
+  }
+
   package func lock(_ descriptor: Int32, exclusively: Bool) throws(SystemError) -> Bool {
     do {
       _ = try systemCall("flock") { flock(descriptor, (exclusively ? LOCK_EX : LOCK_SH) | LOCK_NB) }
@@ -163,6 +168,16 @@ package final class SystemFileSystem: FileSystem {
 
   package func unlock(_ descriptor: Int32) {
     _ = flock(descriptor, LOCK_UN)
+  }
+
+  package func lockBytes(_ descriptor: Int32, exclusively: Bool?) throws(SystemError) -> Bool {
+    let kind = exclusively.map { $0 ? F_WRLCK : F_RDLCK } ?? F_UNLCK
+    do {
+      _ = try systemCall("fcntl") { cairn_lock_bytes(descriptor, Int32(kind)) }
+      return true
+    } catch  where error.errorNumber == EAGAIN || error.errorNumber == EACCES {
+      return false
+    }
   }
 
   package func read(
@@ -194,6 +209,43 @@ package final class SystemFileSystem: FileSystem {
     _ = try systemCall("fallocate", retrying: false) {
       cairn_fallocate(descriptor, Int64(offset), Int64(byteCount))
     }
+  }
+
+  package func reservesBlocks(_ descriptor: Int32) throws(SystemError) -> Bool {
+    // The magic number names the filesystem, but for overlayfs, which has its own whatever lies below. What is
+    // below cannot be looked at by its path in a container, so the file is asked for what overlayfs hands on. An
+    // open for writing has put it into the upper layer.
+    let isLayered: Bool
+    switch try systemCall("fstatfs", { cairn_filesystem_magic(descriptor) }) {
+    case 0xEF53, 0x5846_5342, 0x0102_1994: isLayered = false  // ext4, XFS, tmpfs
+    case 0x794C_7630: isLayered = true
+    default: return false
+    }
+    do {
+      // An empty file that has blocks got them so before; one that is only opened again is not changed.
+      if try status(of: descriptor).allocatedByteCount == 0 {
+        _ = try systemCall("fallocate") { cairn_probe_fallocate(descriptor) }
+      }
+    } catch  where error.errorNumber == EOPNOTSUPP {
+      if isLayered { return false }
+      throw error
+    } catch {
+      // A full disk, say: XFS then shows nothing.
+    }
+    return !isLayered || showsExt4OrXFS(descriptor)
+  }
+
+  /// Whether a file in which a block was allocated shows what only those of ext4 or XFS do: ext4 the flag that it has
+  /// extents, XFS that blocks were preallocated, and in how many extents.
+  private func showsExt4OrXFS(_ descriptor: Int32) -> Bool {
+    // FS_IOC_GETFLAGS is declared for a long, and stores an int. FS_EXTENT_FL is bit 19.
+    var flags = 0
+    let getFlags = UInt(0x8000_6601 | MemoryLayout<Int>.size << 16)
+    if unsafe ioctl(descriptor, getFlags, &flags) == 0, flags & 1 << 19 != 0 { return true }
+    // FS_IOC_FSGETXATTR: flags, the size and the number of extents, and four fields more. FS_XFLAG_PREALLOC is bit 1.
+    var attributes = [UInt32](repeating: 0, count: 7)
+    return unsafe ioctl(descriptor, 0x801C_581F as UInt, &attributes) == 0
+      && attributes[0] & 2 != 0 && attributes[2] > 0
   }
 
   package func truncate(_ descriptor: Int32, to byteCount: Int) throws(SystemError) {

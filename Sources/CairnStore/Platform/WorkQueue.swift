@@ -10,22 +10,25 @@ package final class WorkQueue: Sendable {
     var idle: [ThreadBackgroundQueue] = []
     /// How many more may be made.
     var unmadeCount: Int
+    let threads: ThreadStarter
 
     /// One that has nothing to do; where there is none, a new one, unless there are as many as there may be.
     mutating func takeIdle() -> ThreadBackgroundQueue? {
       if let queue = idle.popLast() { return queue }
       if unmadeCount == 0 { return nil }
       unmadeCount -= 1
-      return ThreadBackgroundQueue()
+      return ThreadBackgroundQueue(threads: threads)
     }
   }
 
   private let state: Lock<State>
 
-  /// - Parameter width: how many jobs run at once. Less than 1 is as 1.
-  package init(width: Int) {
+  /// - Parameters:
+  ///   - width: how many jobs run at once. Less than 1 is as 1.
+  ///   - threads: starts them. Where none can be started, whoever asks for a job runs it.
+  package init(width: Int, threads: ThreadStarter = .system) {
     // Made when they are needed, and their threads live only while there is something to do.
-    state = Lock(State(unmadeCount: max(1, width)))
+    state = Lock(State(unmadeCount: max(1, width), threads: threads))
   }
 
   /// Runs a job as soon as one of the threads is free.
@@ -35,9 +38,13 @@ package final class WorkQueue: Sendable {
       return state.takeIdle()
     }
     guard let queue else { return }
-    queue.run {
-      while let job = self.next(freeing: queue) { job() }
-    }
+    let isStarted = queue.runIfPossible { self.runJobs(on: queue) }
+    // Only asynchronous methods ask, which hold no lock.
+    if !isStarted { runJobs(on: queue) }
+  }
+
+  private func runJobs(on queue: ThreadBackgroundQueue) {
+    while let job = next(freeing: queue) { job() }
   }
 
   private func next(freeing queue: ThreadBackgroundQueue) -> (@Sendable () -> Void)? {
@@ -60,7 +67,7 @@ package final class WorkQueue: Sendable {
     await withTaskCancellationHandler {
       await work.wait { run($0) }
     } onCancel: {
-      if !planted(.cancelledWaits) { work.end(with: cancelled) }
+      work.end(with: cancelled)
     }
     return try work.result().get()
   }
@@ -79,7 +86,9 @@ package final class WorkQueue: Sendable {
     _ body: @escaping @Sendable () throws(Failure) -> Result
   ) async throws(Failure) -> Result {
     let work = AwaitedWork(body)
-    await work.wait { ThreadBackgroundQueue().run($0) }
+    await work.wait { job in
+      if !ThreadStarter.system.start(job) { job() }
+    }
     return try work.result().get()
   }
 }
@@ -97,7 +106,7 @@ private struct WaitingJobs: Sendable {
     let job = jobs[first].take()
     first += 1
     // Moved only when at least as many have been taken, so each is moved once on average.
-    if first * 2 >= jobs.count || planted(.lineMoved) {
+    if first * 2 >= jobs.count {
       jobs.removeFirst(first)
       first = 0
     }

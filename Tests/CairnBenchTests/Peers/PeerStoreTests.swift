@@ -116,7 +116,9 @@
 
     @Test("say why they cannot be opened", arguments: StoreKind.peers)
     func unopenable(kind: StoreKind) throws {
-      let error = #expect(throws: BenchFailure.self) { try openAndClose(kind, "/nonexistent/a/b") }
+      let directory = try TemporaryDirectory()
+      let path = directory.path + "/absent/a/b"
+      let error = #expect(throws: BenchFailure.self) { try openAndClose(kind, path) }
       #expect(
         error.map { "\($0)".contains("No such file") } == true, "\(String(describing: error))")
     }

@@ -90,7 +90,9 @@ struct SnapshotTests {
 
   @Test("It goes by its own time, and by the accesses until then")
   func expiry() throws {
-    let store = try Store(directory.store, .small(clock: clock))
+    // Nothing runs in the background, which would remove them first.
+    let store = try Store(
+      directory.store, .small(clock: clock), background: ManualBackgroundQueue())
     try store.setValue("a", forKey: "soon", lifetime: .seconds(10))
     try store.setValue("b", forKey: "idle", idleLimit: .seconds(10))
     try store.setValue("c", forKey: "ever")

@@ -141,14 +141,18 @@ final class ExtensionTests: StoreSuite {
     "An entry that was found to have expired and is extended by then stays", arguments: [1, 2])
   func extendedInTheCourseOfARemoval(read: Int) throws {
     let system = HookFileSystem()
+    let rewound = RewoundClock(clock: self.clock, origin: self.clock.now())
     let store = try Store(
-      directory.store, .small(clock: clock) { $0.access = .systemCalls }, fileSystem: system,
-      background: queue)
+      directory.store,
+      .small {
+        $0.clock = rewound
+        $0.access = .systemCalls
+      }, fileSystem: system, background: queue)
     try store.setValue("v", forKey: "key", lifetime: .seconds(10))
     try store.extendLifetime(forKey: "key", to: .seconds(15))
+    let clock = self.clock
     clock.advance(by: .seconds(20))
     let reads = Mutex(0)
-    let clock = clock
     system.setHook { event in
       // When it is chosen, and when its tombstone is made.
       let isNow = reads.withLock {
@@ -268,5 +272,17 @@ final class ExtensionTests: StoreSuite {
     image.files = image.files.filter { !$0.key.hasPrefix("ckpt-") }
     try image.write(to: directory("other"))
     #expect(try Store(directory("other"), .small(clock: clock), background: queue).ends() == ends)
+  }
+}
+
+/// A clock whose time that has passed goes back too, as it does from one thread's look to another's.
+private struct RewoundClock: WallClock {
+  let clock: ManualClock
+  let origin: Timestamp
+
+  func now() -> Timestamp { clock.now() }
+
+  func elapsed() -> Duration? {
+    .milliseconds(clock.now().millisecondsSinceEpoch - origin.millisecondsSinceEpoch)
   }
 }

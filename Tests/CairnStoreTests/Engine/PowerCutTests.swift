@@ -57,7 +57,13 @@ struct PowerCutTests {
         #expect(lastDurable == [0, 0, 0, 0], comment)
         continue
       }
-      let store = try Store(path)
+      // A store recognises a power cut by another run of the kernel, which this one has not had.
+      // No job may hold the disk when it is unmounted.
+      let background = ManualBackgroundQueue()
+      defer { background.discardAll() }
+      let store = try Store(
+        path, StoreConfiguration(), fileSystem: FaultyFileSystem(bootIdentifier: otherBoot),
+        background: background)
       let contents = try store.contents()
       for thread in 0..<Self.threads {
         let found = contents.filter { $0.key.hasPrefix(Workload.prefix(ofThread: thread)) }

@@ -206,11 +206,15 @@ struct RegressionDiskTests {
     let copy = Mutex<Int32>(-1)
     scene.fileSystem.setHook { event in
       guard event.call == .open, event.file == RegressionScene.segment else { return nil }
-      let original = (Int32(3)..<1024).first { number in
+      let numbers = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+      let original = numbers.first { number in
         let link = "/proc/self/fd/\(number)"
         return (try? FileManager.default.destinationOfSymbolicLink(atPath: link)) == path
       }
-      copy.withLock { $0 = original.map { fcntl($0, F_DUPFD_CLOEXEC, 3) } ?? -1 }
+      copy.withLock { copy in
+        guard copy < 0, let original = original.flatMap({ Int32($0) }) else { return }
+        copy = fcntl(original, F_DUPFD_CLOEXEC, 3)
+      }
       return EIO
     }
     #expect(throws: StoreError.self) { try scene.open() }
@@ -258,7 +262,7 @@ struct RegressionDiskTests {
       return nil
     }
     _ = try scene.open()
-    #expect(calls.withLock { $0 } == ["parent", "manifest"])
+    #expect(calls.withLock { $0.prefix(2) } == ["parent", "manifest"])
   }
 
   @Test(

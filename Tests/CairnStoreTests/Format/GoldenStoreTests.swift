@@ -11,10 +11,14 @@ struct GoldenStoreTests {
     "1.0-closed", "1.0-killed", "1.0-resumed", "1.0-compacting", "1.0-compacted", "1.0-cut",
   ]
 
+  static func path(of name: String) -> String {
+    URL(filePath: #filePath).deletingLastPathComponent().appending(path: "GoldenStores/\(name)")
+      .path
+  }
+
   /// A copy, with the rights that a store has.
   private func copy(_ name: String) throws -> TemporaryDirectory {
-    let source = URL(filePath: #filePath).deletingLastPathComponent()
-      .appending(path: "GoldenStores/\(name)")
+    let source = URL(filePath: Self.path(of: name))
     let directory = try TemporaryDirectory()
     try FileManager.default.createDirectory(
       atPath: directory.store, withIntermediateDirectories: false,

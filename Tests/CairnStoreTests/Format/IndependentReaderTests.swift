@@ -105,7 +105,7 @@ struct IndependentReaderTests {
     let original = try makeWornStore(wear)
     var random = FuzzRandom(seed: 5)
     let names = try scratch.files(in: original).filter { $0 != "LOCK" }
-    for round in 0..<16 {
+    for round in 0..<(wear == .checkpointed ? 32 : 16) {
       let name = names[round % names.count]
       var bytes = try scratch.bytes(of: name, in: original)
       // Most of a segment may be unused; the bytes in use come first.
@@ -148,14 +148,19 @@ struct IndependentReaderTests {
 
   // MARK: The document
 
-  /// The store whose bytes the document shows is one.
-  @Test func workedExample() throws {
+  private func writeExample(section: Int, names: [String]) throws -> String {
     let path = scratch.path + "/example"
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    for (name, bytes) in try IndependentReader.filesInDocument() {
-      try scratch.write(bytes, to: name, in: path)
-    }
+    let files = try IndependentReader.filesInDocument(section: section)
+    #expect(files.map(\.name) == names)
+    for (name, bytes) in files { try scratch.write(bytes, to: name, in: path) }
     try scratch.write([], to: "LOCK", in: path)
+    return path
+  }
+
+  /// The store whose bytes the document shows is one.
+  @Test func workedExample() throws {
+    let path = try writeExample(section: 13, names: ["MANIFEST", "seg-0000000000000001"])
     var configuration = configuration
     let clock = FixedClock(time: Timestamp(millisecondsSinceEpoch: 1_767_225_600_500))
     configuration.clock = clock
@@ -169,6 +174,67 @@ struct IndependentReaderTests {
     #expect(try store.entry(forKey: "greeting")?.metadata == Array("text".utf8))
   }
 
+  private static let secondExample = [
+    "MANIFEST", "seg-0000000000000001", "seg-0000000000000002", "ckpt-0000000000000003",
+  ]
+
+  /// Makes the manifest of a store that of the running kernel's boot.
+  private func bringToThisBoot(_ path: String) throws {
+    let bytes = try scratch.bytes(of: "MANIFEST", in: path)
+    var manifest = try bytes.withSpan { (bytes) throws(StoreError) in try Manifest(decoding: bytes)
+    }
+    manifest.bootIdentifier = try SystemFileSystem().bootIdentifier()
+    try scratch.write(manifest.encoded(), to: "MANIFEST", in: path)
+  }
+
+  /// So is the second, with an extension, a sealed segment, a checkpoint and an end that must be found.
+  @Test(arguments: [false, true])
+  func secondWorkedExample(isSameBoot: Bool) throws {
+    let path = try writeExample(section: 16, names: Self.secondExample)
+    if isSameBoot { try bringToThisBoot(path) }
+    var configuration = configuration
+    let clock = FixedClock(time: Timestamp(millisecondsSinceEpoch: 1_767_225_700_000))
+    configuration.clock = clock
+    let result = try IndependentReader.read(path, now: clock.time)
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(result.lines.map(\.key) == ["61", "62", "73657373696f6e"])
+    #expect(result.lines.map(\.value) == ["31", "32", "6f6e"])
+    #expect(result.lines.map(\.sequence) == [3, 4, 1])
+    #expect(result.lines.last?.expiry == 1_767_229_201_500)
+    let report = try Store.verify(path: path)
+    #expect(report.errors == [] && report.tornByteCount == 77)
+    let store = try Store(readingAt: path, configuration: configuration)
+    #expect(try IndependentReader.content(of: store) == Set(result.lines))
+    #expect(try store.statistics().recovery.source == .checkpoint)
+    try store.close()
+    // What the document says of damage to `a` and to `b`.
+    let name = "seg-0000000000000002"
+    let bytes = try scratch.bytes(of: name, in: path)
+    for (offset, corruptAt) in [(130, 120), (170, isSameBoot ? 160 : nil)] {
+      var damaged = bytes
+      damaged[offset] ^= 1
+      try scratch.write(damaged, to: name, in: path)
+      let errors = try Store.verify(path: path).errors
+      #expect(errors.map(\.offset) == (corruptAt.map { [$0] } ?? []))
+      #expect(errors.allSatisfy { $0.cause == .lostRecords && $0.file == name })
+      let result = try IndependentReader.read(path, now: clock.time)
+      #expect(result.status == (corruptAt == nil ? 0 : 3))
+      if corruptAt == nil { #expect(result.lines.map(\.key) == ["61", "73657373696f6e"]) }
+    }
+  }
+
+  /// The hash that the document shows step by step is the library's.
+  @Test func hashInDocument() throws {
+    let path = try writeExample(section: 16, names: Self.secondExample)
+    let bytes = try scratch.bytes(of: "MANIFEST", in: path)
+    let hash = SipHash(secret: Array(bytes[48..<64]))
+    for key in ["session", "a"] {
+      let value = Array(key.utf8).withSpan { hash.hash($0) }
+      let digits = String(value, radix: 16, uppercase: true)
+      #expect(try IndependentReader.document.contains("`\(digits)`"), "\(key): \(digits)")
+    }
+  }
+
   // MARK: Helpers
 
   /// How a store came to be as it is.
@@ -178,6 +244,8 @@ struct IndependentReaderTests {
     case killed
     /// The power failed.
     case powerless
+    /// Its process died; before, it made a checkpoint.
+    case checkpointed
   }
 
   /// A small store with one segment, in which every kind of record comes early.
@@ -192,12 +260,13 @@ struct IndependentReaderTests {
       try batch.removeValue(forKey: "key 2")
       try batch.setValue("", forKey: "empty", lifetime: .seconds(100))
     }
+    if wear == .checkpointed { try store.checkpoint() }
     for index in 2..<6 { try store.setValue("newer \(index)", forKey: "key \(index)", cost: 7) }
     let copy = try scratch.copy(as: "\(wear)")
     try store.close()
     switch wear {
     case .closed: return scratch.store
-    case .killed: return copy
+    case .killed, .checkpointed: return copy
     case .powerless:
       let bytes = try scratch.bytes(of: "MANIFEST", in: copy)
       var manifest = try bytes.withSpan { (bytes) throws(StoreError) in
@@ -358,30 +427,60 @@ enum IndependentReader {
       decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
   }
 
-  /// The files of the worked example: the first dump below the heading with each one's name. Every
-  /// line of a dump says at which offset it lies.
-  static func filesInDocument() throws -> [(name: String, bytes: [UInt8])] {
-    let document = try String(
-      contentsOf: repository.appendingPathComponent("Docs/FileFormat.md"), encoding: .utf8)
+  /// The text of Docs/FileFormat.md.
+  static var document: String {
+    get throws {
+      try String(
+        contentsOf: repository.appendingPathComponent("Docs/FileFormat.md"), encoding: .utf8)
+    }
+  }
+
+  /// The files of a worked example: the first dump below the heading with each one's name. Every line of a dump says
+  /// at which offset it lies. Of a checkpoint, shards without entries are left out.
+  static func filesInDocument(section: Int) throws -> [(name: String, bytes: [UInt8])] {
     var files: [(name: String, bytes: [UInt8])] = []
+    var isInSection = false
     var isInDump = false
     var isDone = true
-    for line in document.split(separator: "\n", omittingEmptySubsequences: false) {
+    for line in try document.split(separator: "\n", omittingEmptySubsequences: false) {
+      if line.hasPrefix("## ") { isInSection = line.hasPrefix("## \(section). ") }
+      guard isInSection else { continue }
       if line.hasPrefix("### ") {
         let name = String(line.dropFirst(4))
-        isDone = name != "MANIFEST" && !name.hasPrefix("seg-")
+        isDone = name != "MANIFEST" && !name.hasPrefix("seg-") && !name.hasPrefix("ckpt-")
         if !isDone { files.append((name, [])) }
       } else if line.hasPrefix("```") {
         if isInDump { isDone = true }
         isInDump.toggle()
       } else if isInDump, !isDone, !line.isEmpty {
         var words = line.prefix { $0 != "|" }.split(separator: " ")[...]
-        #expect(words.popFirst().flatMap { Int($0) } == files[files.count - 1].bytes.count)
-        files[files.count - 1].bytes += try words.map { try #require(UInt8($0, radix: 16)) }
+        let last = files.count - 1
+        let offset = try #require(words.popFirst().flatMap { Int($0) })
+        if files[last].name.hasPrefix("ckpt-") {
+          addEmptyShards(to: &files[last].bytes, to: offset)
+        }
+        #expect(offset == files[last].bytes.count)
+        files[last].bytes += try words.map { try #require(UInt8($0, radix: 16)) }
       }
     }
-    #expect(files.count == 2)
     return files
+  }
+
+  private static func addEmptyShards(to bytes: inout [UInt8], to offset: Int) {
+    while bytes.count + 24 <= offset {
+      let (place, entries, extensions) = bytes.withSpan { bytes in
+        let start = bytes.byteCount - 24
+        return (
+          bytes.load(UInt64.self, at: start), bytes.load(UInt32.self, at: start + 8),
+          bytes.load(UInt32.self, at: start + 20)
+        )
+      }
+      var next = [UInt8](repeating: 0, count: 24)
+      next.withMutableSpan {
+        $0.store(place + UInt64(entries) * 16 + UInt64(extensions) * 24, at: 0)
+      }
+      bytes += next
+    }
   }
 }
 

@@ -18,8 +18,29 @@ struct RecencyClockTests {
     }
     for (tick, time) in known {
       let age = clock.now().millisecondsSinceEpoch - time.millisecondsSinceEpoch
-      let early = time.millisecondsSinceEpoch - recency.time(of: tick).millisecondsSinceEpoch
-      #expect(early >= 0 && early <= max(1000, age / 100), "age \(age); \(Seed.comment)")
+      let late = recency.time(of: tick).millisecondsSinceEpoch - time.millisecondsSinceEpoch
+      #expect(late >= 0 && late <= max(1000, age / 100), "age \(age); \(Seed.comment)")
+    }
+  }
+
+  @Test(
+    "The time of a tick never gets earlier, whatever is thinned out", arguments: [0, 10, -10])
+  func times(swing: Int) {
+    let clock = ManualClock()
+    let recency = RecencyClock(now: clock.now())
+    var known: [(tick: UInt64, time: Timestamp)] = []
+    for step in 0..<30_000 {
+      clock.advance(by: .milliseconds(4))
+      if step % 5 == 0 { clock.advance(by: .seconds(step % 10 == 0 ? swing : -swing)) }
+      recency.note(clock.now())
+      let tick = recency.advance()
+      if step % 100 == 0 { known.append((tick, recency.time(of: tick))) }
+      if step % 1000 != 0 { continue }
+      for index in known.indices {
+        let time = recency.time(of: known[index].tick)
+        #expect(time >= known[index].time, "tick \(known[index].tick) at step \(step)")
+        known[index].time = time
+      }
     }
   }
 

@@ -35,7 +35,9 @@ final class FaultyFileSystem: FileSystem {
     var fault: Fault?
     var hasFired = false
     var open: Set<Int32> = []
+    var mostOpen = 0
     var mappings = 0
+    var writableMappings = 0
     var mistakes: [String] = []
     var lowest = Int32.max
     var hook: (@Sendable (Call) -> Void)?
@@ -46,9 +48,15 @@ final class FaultyFileSystem: FileSystem {
   /// The most bytes that one read or write transfers.
   private let transferLimit: Int
   private let boot: [UInt8]?
+  /// What is said of the reservation of blocks; `nil`: the truth.
+  private let reservesBlocks: Bool?
 
-  init(fault: Fault? = nil, transferLimit: Int = .max, bootIdentifier: [UInt8]? = nil) {
+  init(
+    fault: Fault? = nil, transferLimit: Int = .max, bootIdentifier: [UInt8]? = nil,
+    reservesBlocks: Bool? = nil
+  ) {
     self.transferLimit = transferLimit
+    self.reservesBlocks = reservesBlocks
     boot = bootIdentifier
     var state = State()
     state.fault = fault
@@ -64,8 +72,12 @@ final class FaultyFileSystem: FileSystem {
   var hasFired: Bool { state.withLock { $0.hasFired } }
   /// Descriptors that were opened and not closed.
   var openDescriptorCount: Int { state.withLock { $0.open.count } }
+  /// The most that were open at once.
+  var mostOpenDescriptorCount: Int { state.withLock { $0.mostOpen } }
   /// Mappings that were made and not taken down.
   var mappingCount: Int { state.withLock { $0.mappings } }
+  /// Mappings that were made to be written to.
+  var writableMappingCount: Int { state.withLock { $0.writableMappings } }
   /// Descriptors closed twice, or used after they were closed.
   var mistakes: [String] { state.withLock { $0.mistakes } }
   /// The lowest descriptor that was handed out.
@@ -111,6 +123,7 @@ final class FaultyFileSystem: FileSystem {
   private func opened(_ descriptor: Int32) -> Int32 {
     state.withLock {
       $0.open.insert(descriptor)
+      $0.mostOpen = max($0.mostOpen, $0.open.count)
       $0.lowest = min($0.lowest, descriptor)
     }
     return descriptor
@@ -203,6 +216,10 @@ final class FaultyFileSystem: FileSystem {
     }
   }
 
+  func linkCount(of descriptor: Int32) throws(SystemError) -> Int {
+    try system.linkCount(of: descriptor)
+  }
+
   func lock(_ descriptor: Int32, exclusively: Bool) throws(SystemError) -> Bool {
     try perform(.lock, on: descriptor) { () throws(SystemError) in
       try system.lock(descriptor, exclusively: exclusively)
@@ -210,6 +227,12 @@ final class FaultyFileSystem: FileSystem {
   }
 
   func unlock(_ descriptor: Int32) { system.unlock(descriptor) }
+
+  func lockBytes(_ descriptor: Int32, exclusively: Bool?) throws(SystemError) -> Bool {
+    try perform(.lock, on: descriptor) { () throws(SystemError) in
+      try system.lockBytes(descriptor, exclusively: exclusively)
+    }
+  }
 
   func read(
     _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int
@@ -234,6 +257,13 @@ final class FaultyFileSystem: FileSystem {
   func allocate(_ descriptor: Int32, from offset: Int, byteCount: Int) throws(SystemError) {
     try perform(.allocate, on: descriptor) { () throws(SystemError) in
       try system.allocate(descriptor, from: offset, byteCount: byteCount)
+    }
+  }
+
+  func reservesBlocks(_ descriptor: Int32) throws(SystemError) -> Bool {
+    try perform(.volume, on: descriptor) { () throws(SystemError) in
+      if let reservesBlocks { return reservesBlocks }
+      return try system.reservesBlocks(descriptor)
     }
   }
 
@@ -275,7 +305,10 @@ final class FaultyFileSystem: FileSystem {
     let address = try unsafe perform(.map, on: descriptor) { () throws(SystemError) in
       try unsafe system.map(descriptor, byteCount: byteCount, writable: writable)
     }
-    state.withLock { $0.mappings += 1 }
+    state.withLock {
+      $0.mappings += 1
+      if writable { $0.writableMappings += 1 }
+    }
     return unsafe address
   }
 

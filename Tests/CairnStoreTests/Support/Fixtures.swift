@@ -1,5 +1,6 @@
 import CairnStore
 import Foundation
+import FuzzSupport
 import Synchronization
 import Testing
 
@@ -26,9 +27,11 @@ extension Store {
     fileSystem: any FileSystem = SystemFileSystem(),
     background: any BackgroundQueue = ThreadBackgroundQueue(), readOnly: Bool = false
   ) throws(StoreError) {
+    var environment = Environment(fileSystem: fileSystem, background: background)
+    // Nothing happens while a writer sleeps whose test runs the jobs.
+    if background is ManualBackgroundQueue { environment.pause = { _ in } }
     try self.init(
-      path: path, configuration: configuration,
-      environment: Environment(fileSystem: fileSystem, background: background), readOnly: readOnly)
+      path: path, configuration: configuration, environment: environment, readOnly: readOnly)
   }
 
   /// The value of a key as text.

@@ -7,6 +7,7 @@ import Synchronization
 final class HookFileSystem: FileSystem {
   enum Call: Sendable {
     case openDirectory, rename, exchange, unlink, open, read, write, allocate, truncate
+    case reservesBlocks
     case synchronizeData, synchronize, unmapPages
   }
 
@@ -49,7 +50,8 @@ final class HookFileSystem: FileSystem {
   ) throws(SystemError) {
     guard let hook = state.withLock({ $0.hook }) else { return }
     if let number = hook(Event(call: call, file: file, byteCount: byteCount)) {
-      throw SystemError(call: "\(call)", errorNumber: number)
+      let isAllocation = call == .allocate || call == .reservesBlocks
+      throw SystemError(call: isAllocation ? "fallocate" : "\(call)", errorNumber: number)
     }
   }
 
@@ -138,11 +140,19 @@ final class HookFileSystem: FileSystem {
     try system.status(of: descriptor)
   }
 
+  func linkCount(of descriptor: Int32) throws(SystemError) -> Int {
+    try system.linkCount(of: descriptor)
+  }
+
   func lock(_ descriptor: Int32, exclusively: Bool) throws(SystemError) -> Bool {
     try system.lock(descriptor, exclusively: exclusively)
   }
 
   func unlock(_ descriptor: Int32) { system.unlock(descriptor) }
+
+  func lockBytes(_ descriptor: Int32, exclusively: Bool?) throws(SystemError) -> Bool {
+    try system.lockBytes(descriptor, exclusively: exclusively)
+  }
 
   func read(
     _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int
@@ -173,6 +183,11 @@ final class HookFileSystem: FileSystem {
     }
     if !isPossible { throw SystemError(call: "fallocate", errorNumber: ENOSPC) }
     try system.allocate(descriptor, from: offset, byteCount: byteCount)
+  }
+
+  func reservesBlocks(_ descriptor: Int32) throws(SystemError) -> Bool {
+    try announce(.reservesBlocks, descriptor)
+    return try system.reservesBlocks(descriptor)
   }
 
   func truncate(_ descriptor: Int32, to byteCount: Int) throws(SystemError) {

@@ -32,6 +32,8 @@ struct Image: Sendable, Equatable {
   func withoutReserves() throws -> Image {
     var image = self
     image.files["MANIFEST.new"] = nil
+    image.files["MANIFEST.next"] = nil
+    image.files["MANIFEST.empty"] = nil
     image.files["RESERVE"] = nil
     let manifest = try manifest
     let lengths =

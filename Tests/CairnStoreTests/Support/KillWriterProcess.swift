@@ -6,7 +6,7 @@ import Glibc
 /// It is killed when its time is over, so that a hang is a failure that names the mode.
 final class KillWriterProcess {
   /// More than any mode takes on a busy machine.
-  private static let timeLimit = Duration.seconds(100)
+  private static let timeLimit = Duration.seconds(300)
 
   static let path: String = {
     let running =

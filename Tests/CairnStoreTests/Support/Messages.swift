@@ -1,8 +1,11 @@
 import Synchronization
 
 /// Collects what a store tells its log.
-final class Messages: Sendable {
-  private let texts = Mutex<[String]>([])
-  var all: [String] { texts.withLock { $0 } }
-  func add(_ text: String) { texts.withLock { $0.append(text) } }
+typealias Messages = Collected<String>
+
+/// Collects what a store tells.
+final class Collected<Element: Sendable>: Sendable {
+  private let elements = Mutex<[Element]>([])
+  var all: [Element] { elements.withLock { $0 } }
+  func add(_ element: Element) { elements.withLock { $0.append(element) } }
 }

@@ -18,6 +18,8 @@ struct DiskAncestorBugTests {
     let cache: DiskCache<Int, String> = try scene.cache()
     for number in 0..<50 { try cache.setValue("value", forKey: number, lifetime: .seconds(60)) }
     try cache.sync()
+    // What is made ready for a removal of all is there.
+    scene.background.runAll(dueAfter: .zero)
     let before = try files()
     scene.clock.advance(by: .seconds(30))
     for number in 0..<100 {

@@ -1,5 +1,6 @@
 import Cairn
 import CairnStore
+import Foundation
 import FuzzSupport
 import Testing
 
@@ -253,5 +254,56 @@ struct DiskEventTests {
       #expect(later.deadByteCount == laterStore.deadByteCount)
       try reopened.close()
     }
+  }
+}
+
+@Suite("Damage under a cache on disk")
+struct DiskDamageEventTests {
+  let scene = DiskScene()
+
+  /// Changes a byte of the value that holds the text.
+  private func damage(_ text: String) throws {
+    for (name, var data) in try contents(ofDirectory: scene.path) where name.hasPrefix("seg-") {
+      guard let range = data.firstRange(of: Data(text.utf8)) else { continue }
+      data[range.lowerBound] ^= 1
+      let file = try FileHandle(forUpdating: URL(filePath: "\(scene.path)/\(name)"))
+      try file.write(contentsOf: data)
+      try file.close()
+    }
+  }
+
+  @Test("A scrub tells observers the keys of damaged values, which stay")
+  func damaged() throws {
+    let told = Record<DamageEvent>()
+    let cache: DiskCache<String, String> = try scene.cache {
+      $0.store.damageObserver = { told.add($0) }
+    }
+    let events = Record<CacheEvent<String>>()
+    for name in ["a", "b", "c"] { try cache.setValue("a value of \(name)", forKey: name) }
+    try cache.sync()
+    try damage("a value of b")
+    cache.observe { events.add($0) }
+    let report = try cache.scrub()
+    #expect(report.damage.map(\.keyCount) == [1])
+    #expect(told.all == report.damage)
+    #expect(events.all == [.damaged(key: "b")])
+    #expect(try cache.count() == 3)
+    try cache.setValue("sound", forKey: "b")
+    #expect(try cache.scrub().damage == [])
+  }
+
+  @Test("Maintenance finds it by itself")
+  func byMaintenance() throws {
+    let cache: DiskCache<String, String> = try scene.cache {
+      $0.store.scrubBytesPerSecond = 1 << 20
+    }
+    let events = Record<CacheEvent<String>>()
+    cache.observe { events.add($0) }
+    try cache.setValue("a value of a", forKey: "a")
+    try cache.sync()
+    try damage("a value of a")
+    scene.clock.advance(by: .seconds(1))
+    scene.background.runAll(dueAfter: .seconds(1))
+    #expect(events.all == [.inserted(key: "a"), .damaged(key: "a")])
   }
 }

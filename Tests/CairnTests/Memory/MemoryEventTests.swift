@@ -16,6 +16,7 @@ struct MemoryEventTests {
       case .inserted(let key): told.add("+\(key)=\(value ?? -1)")
       case .removed(let key, let cause): told.add("-\(key)=\(value ?? -1) \(cause)")
       case .removedAll(let count): told.add("all \(count)")
+      case .damaged(let key): told.add("damaged \(key)")
       case .memoryPressure(let pressure): told.add("\(pressure)")
       case .enteredBackground: told.add("background")
       }
@@ -37,7 +38,7 @@ struct MemoryEventTests {
       told.all == [
         "+a=1", "-a=1 replaced", "+a=2", "+b=3", "+c=4",
         "-a=2 evicted(Cairn.CacheEvictionCause.countLimit)",
-        "-b=3 removed", "+d=5", "-d=5 expired", "-c=4 replaced", "-c=6 expired", "+e=7",
+        "-b=3 removed", "+d=5", "-d=5 expired", "-c=4 replaced", "+c=6", "-c=6 expired", "+e=7",
         "-e=7 evicted(Cairn.CacheEvictionCause.trim)", "+f=8", "all 1",
       ])
   }

@@ -183,19 +183,47 @@ struct MemoryExpiryTests {
     #expect(scene.background.delays.isEmpty)
   }
 
-  @Test("A clock that is set back lets entries live longer, and does no harm")
+  @Test("A clock that is set back prolongs no life")
   func setBack() {
-    let cache: MemoryCache<Int, Int> = scene.cache()
-    cache.setValue(1, forKey: 1, lifetime: .seconds(10), idleLimit: .seconds(8))
-    scene.clock.advance(by: .seconds(-3600))
-    #expect(cache.value(forKey: 1) == 1)
-    cache.setValue(2, forKey: 2, lifetime: .seconds(10))
+    let clock = SeparateClock()
+    let cache: MemoryCache<Int, Int> = scene.cache { $0.clock = clock }
+    cache.setValue(1, forKey: 1, lifetime: .seconds(10))
+    cache.setValue(2, forKey: 2, idleLimit: .seconds(8))
+    clock.set(by: .seconds(-3600))
+    cache.setValue(3, forKey: 3, lifetime: .seconds(10))
+    clock.advance(by: .seconds(7))
+    #expect(cache.keys() == [3, 2, 1])
+    #expect(cache.value(forKey: 2) == 2)
+    clock.advance(by: .seconds(3))
+    #expect(cache.keys() == [2])
+    clock.advance(by: .seconds(5))
+    #expect(cache.keys() == [])
     #expect(cache.audit() == [])
-    scene.clock.advance(by: .seconds(10))
-    #expect(cache.contains(1) && !cache.contains(2))
-    scene.clock.set(Timestamp(millisecondsSinceEpoch: .max))
+  }
+
+  @Test("A clock that is set ahead ends lives, and when it is set right again, none early")
+  func setAhead() {
+    let clock = SeparateClock()
+    let cache: MemoryCache<Int, Int> = scene.cache { $0.clock = clock }
+    cache.setValue(1, forKey: 1, lifetime: .seconds(10))
+    clock.set(by: .seconds(3600))
+    #expect(!cache.contains(1))
+    clock.set(by: .seconds(-3600))
+    cache.setValue(2, forKey: 2, lifetime: .seconds(10))
+    clock.advance(by: .seconds(9))
+    #expect(cache.contains(2))
+    clock.advance(by: .seconds(1))
+    #expect(!cache.contains(2))
+  }
+
+  @Test("A clock that jumps to the ends of time does no harm")
+  func jumps() {
+    let clock = SeparateClock()
+    let cache: MemoryCache<Int, Int> = scene.cache { $0.clock = clock }
+    cache.setValue(1, forKey: 1, lifetime: .seconds(10), idleLimit: .seconds(8))
+    clock.set(by: .milliseconds(Int64.max))
     #expect(cache.count() == 0)
-    scene.clock.set(Timestamp(millisecondsSinceEpoch: .min))
+    for _ in 0..<2 { clock.set(by: .milliseconds(Int64.min)) }
     cache.setValue(3, forKey: 3, lifetime: .seconds(1), idleLimit: .seconds(1))
     #expect(cache.contains(3))
     cache.trim(olderThan: .seconds(5))

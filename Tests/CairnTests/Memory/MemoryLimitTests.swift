@@ -48,7 +48,8 @@ struct MemoryLimitTests {
     #expect(cache.totalCost() == 4)
     #expect(
       events.all == [
-        .removed(key: "a", cause: .replaced), .removed(key: "a", cause: .evicted(.costLimit)),
+        .removed(key: "a", cause: .replaced), .inserted(key: "a"),
+        .removed(key: "a", cause: .evicted(.costLimit)),
       ])
   }
 
@@ -121,5 +122,50 @@ struct MemoryLimitTests {
       #expect(cache[number] == number)
     }
     #expect(cache.count() == 1)
+  }
+
+  /// Reads a key, and sets it where it is missing.
+  ///
+  /// - Returns: whether it was there.
+  private func use(_ key: Int, in cache: MemoryCache<Int, Int>) -> Bool {
+    if cache.value(forKey: key) != nil { return true }
+    cache[key] = key
+    return false
+  }
+
+  @Test(
+    "With SIEVE, other keys have hits after as many misses as there are entries",
+    arguments: [60, 200, 1000, 4000])
+  func sieveLockstep(capacity: Int) {
+    let cache: MemoryCache<Int, Int> = scene.cache(count: capacity) { $0.policy = .sieve }
+    // All that the cache holds then was used twice, and never is again.
+    for key in 0..<20_000 {
+      for _ in 0..<2 { _ = use(key, in: cache) }
+    }
+    let keys = -50..<0
+    let missCount = (0..<capacity / 50 + 3).reduce(0) { sum, _ in
+      sum + keys.count { !use($0, in: cache) }
+    }
+    #expect(missCount <= capacity + 1 + keys.count)
+    #expect(keys.allSatisfy { use($0, in: cache) })
+    #expect(cache.audit() == [])
+  }
+
+  @Test("With SIEVE, now and then a key that is used twice does not put that off for long")
+  func sieveLockstepWithSurvivors() {
+    let cache: MemoryCache<Int, Int> = scene.cache(count: 1000) { $0.policy = .sieve }
+    for key in 0..<20_700 {
+      for _ in 0..<2 { _ = use(key, in: cache) }
+    }
+    let keys = -400..<0
+    var requestCount = 0
+    for _ in 0..<4 {
+      for key in keys {
+        requestCount += 1
+        _ = use(key, in: cache)
+        if requestCount % 300 == 0 { _ = use(key, in: cache) }
+      }
+    }
+    #expect(keys.allSatisfy { use($0, in: cache) })
   }
 }

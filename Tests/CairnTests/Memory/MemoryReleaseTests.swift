@@ -1,4 +1,5 @@
 import Cairn
+import CairnStore
 import Foundation
 import FuzzSupport
 import Testing
@@ -104,5 +105,20 @@ struct MemoryReleaseTests {
     for number in 0..<1000 { cache[number] = Witness { ended.add(number) } }
     cache.removeAll()
     #expect(comesTrue { ended.all.count == 1000 })
+  }
+
+  @Test("Without threads a cache destroys values itself, and lifetimes wait for a thread")
+  func withoutThreads() {
+    let threads = ThreadStarter { _ in false }
+    let queue = ThreadBackgroundQueue(threads: threads, timer: SharedTimer(threads: threads))
+    let ended = Record<Int>()
+    var configuration = MemoryCacheConfiguration(countLimit: nil, costLimit: nil)
+    configuration.lifetime = .seconds(3600)
+    let cache = MemoryCache<Int, Witness>(
+      configuration: configuration, costing: nil,
+      environment: MemoryCacheEnvironment(background: queue, pressureMonitor: scene.monitor))
+    for number in 0..<100 { cache[number] = Witness { ended.add(number) } }
+    cache.removeAll()
+    #expect(ended.all.count == 100)
   }
 }

@@ -1,7 +1,12 @@
 /// The file of a checkpoint whose header was read and found right.
 struct CheckpointFile: Sendable {
-  let file: File
+  let name: String
   let header: Checkpoint
+  /// All of it, where that is little: then the file need not stay open until all shards were asked for.
+  private let bytes: [UInt8]?
+  private let file: File?
+
+  private static let smallByteCount = 64 << 10
 
   /// Opens the checkpoint that a manifest lists, or any other file of that kind.
   ///
@@ -34,10 +39,24 @@ struct CheckpointFile: Sendable {
       try Checkpoint(
         decoding: bytes, fileByteCount: fileByteCount, checksum: checksum, file: name)
     }
-    guard header.storeIdentifier == storeIdentifier || planted(.checkpointBindingIgnored),
-      header.id == id || planted(.checkpointBindingIgnored)
-    else { throw corrupt(16, .badHeader) }
-    self.file = file
+    guard header.storeIdentifier == storeIdentifier, header.id == id else {
+      throw corrupt(16, .badHeader)
+    }
+    self.name = name
+    var all = [UInt8](repeating: 0, count: min(fileByteCount, Self.smallByteCount))
+    let isSmall = fileByteCount <= Self.smallByteCount
+    let isRead = isSmall ? try file.read(into: &all, at: 0) == fileByteCount : false
+    self.bytes = isRead ? all : nil
+    self.file = isRead ? nil : file
+  }
+
+  /// The bytes from an offset on; fewer at the end of the file.
+  private func read(_ byteCount: Int, at offset: Int) throws(StoreError) -> [UInt8] {
+    if let bytes { return Array(bytes[min(offset, bytes.count)...].prefix(byteCount)) }
+    var bytes = [UInt8](repeating: 0, count: byteCount)
+    let count = try file?.read(into: &bytes, at: offset) ?? 0
+    bytes.removeLast(byteCount - count)
+    return bytes
   }
 
   /// What a shard holds, checked against all that the header says.
@@ -50,16 +69,14 @@ struct CheckpointFile: Sendable {
     func corrupt(_ entry: Int, _ cause: Corruption.Cause) -> StoreError {
       .corrupt(
         Corruption(
-          file: file.name, offset: shard.offset + entry * Checkpoint.entryByteCount, cause: cause))
+          file: name, offset: shard.offset + entry * Checkpoint.entryByteCount, cause: cause))
     }
-    var bytes = [UInt8](repeating: 0, count: shard.byteCount)
-    guard try file.read(into: &bytes, at: shard.offset) == bytes.count else {
+    let bytes = try read(shard.byteCount, at: shard.offset)
+    guard bytes.count == shard.byteCount else {
       throw corrupt(0, .fileTooShort)
     }
     return try bytes.withSpan { (bytes) throws(StoreError) -> ShardContents in
-      guard
-        CRC32C.checksum(of: bytes) == shard.checksum || planted(.checkpointShardChecksumIgnored)
-      else { throw corrupt(0, .badChecksum) }
+      guard CRC32C.checksum(of: bytes) == shard.checksum else { throw corrupt(0, .badChecksum) }
       var entries: [IndexEntry] = []
       entries.reserveCapacity(shard.count)
       var lastHash: UInt64 = 0
@@ -108,8 +125,7 @@ extension CheckpointFile {
         extensions.updateValue(known, forKey: put) == nil
       else { return nil }
     }
-    return extensions.count == extended.count || planted(.extensionsNotInCheckpoint)
-      ? extensions : nil
+    return extensions.count == extended.count ? extensions : nil
   }
 }
 
@@ -122,12 +138,10 @@ extension CheckpointFile {
     if header.oldestCount == 0 { return [] }
     let start = header.oldestOffset
     func corrupt(_ offset: Int, _ cause: Corruption.Cause) -> StoreError {
-      .corrupt(Corruption(file: file.name, offset: start + offset, cause: cause))
+      .corrupt(Corruption(file: name, offset: start + offset, cause: cause))
     }
-    var bytes = [UInt8](repeating: 0, count: header.oldestSectionByteCount)
-    guard try file.read(into: &bytes, at: start) == bytes.count else {
-      throw corrupt(0, .fileTooShort)
-    }
+    let bytes = try read(header.oldestSectionByteCount, at: start)
+    guard bytes.count == header.oldestSectionByteCount else { throw corrupt(0, .fileTooShort) }
     return try bytes.withSpan { (bytes) throws(StoreError) in
       let end = bytes.byteCount - 4
       guard CRC32C.checksum(of: bytes.extracting(0..<end)) == bytes.load(UInt32.self, at: end)

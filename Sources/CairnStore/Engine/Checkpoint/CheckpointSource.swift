@@ -39,7 +39,7 @@ final class CheckpointSource: ShardSource {
     dropsEntries = zip(file.header.segments, self.segments).contains { covered, segment in
       segment == nil
         && (covered.livePutCount > 0 || covered.tombstoneCount > 0
-          || covered.liveExtensionCount > 0 && !planted(.extensionSegmentsForgotten))
+          || covered.liveExtensionCount > 0)
     }
     self.hash = hash
     self.floor = floor
@@ -55,7 +55,7 @@ final class CheckpointSource: ShardSource {
       log?("\(error); what it held is read from the log")
       return try rebuiltContents(ofShard: number)
     }
-    if !dropsEntries || planted(.lostSegmentsKept) { return contents }
+    if !dropsEntries { return contents }
     let extensions = contents.extensions
     contents.entries.removeAll { entry in
       if isThere(entry.location) { return false }
@@ -80,7 +80,7 @@ final class CheckpointSource: ShardSource {
   /// The entries that were accessed longest ago, in that order; no other entry of the checkpoint has a lower
   /// tick than the last. Some may have been accessed or replaced since.
   func oldest() -> [RemovalCandidate] {
-    if !knowsOldest.load(ordering: .relaxed) || planted(.recencyForgotten) { return [] }
+    if !knowsOldest.load(ordering: .relaxed) { return [] }
     do throws(StoreError) { return try file.oldest(in: places) } catch {
       log?("\(error); what goes first is looked for in the index")
       return []
@@ -156,7 +156,7 @@ final class CheckpointSource: ShardSource {
     var extensions = ExtensionsByTarget()
     for (covered, segment) in zip(file.header.segments, segments) {
       guard let segment else { continue }
-      var scanner = SegmentScanner(file: segment.file, header: segment.header, end: covered.end)
+      var scanner = try SegmentScanner(segment, end: covered.end)
       var offset = SegmentHeader.byteCount
       while offset < covered.end {
         guard let header = try scanner.header(at: offset) else {

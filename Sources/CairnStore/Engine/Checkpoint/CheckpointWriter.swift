@@ -82,7 +82,6 @@ struct CheckpointWriter: ~Copyable {
         if entry.flags.contains(.canExpire) { shard.expirableCount += 1 }
         bytes.store(entry.words.0, at: index * Checkpoint.entryByteCount)
         bytes.store(entry.words.1, at: index * Checkpoint.entryByteCount + 8)
-        if planted(.oldestIncomplete), number % 2 == 0 { continue }
         oldest?.add(RemovalCandidate(entry, inShard: number, rank: entry.tick))
       }
     }
@@ -98,7 +97,6 @@ struct CheckpointWriter: ~Copyable {
   private mutating func add(
     _ extensions: [Location: LifetimeExtension], to shard: inout Checkpoint.Shard
   ) {
-    if planted(.extensionsNotInCheckpoint) { return }
     for (location, known) in extensions.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
       shard.extensionCount += 1
       buffer.append(littleEndian: location.rawValue)
@@ -152,7 +150,7 @@ struct CheckpointWriter: ~Copyable {
     // DURABILITY: the contents are on disk before a manifest lists the file. (One that does not
     // validate would cost no more than a scan; but its checksum says nothing of a page that has yet
     // to be written when the power goes.)
-    if !planted(.checkpointNotSynced) { try file.synchronize() }
+    try file.synchronize()
     return (bytes.withSpan { $0.load(UInt32.self, at: $0.byteCount - 4) }, offset)
   }
 }

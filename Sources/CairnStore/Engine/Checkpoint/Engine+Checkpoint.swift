@@ -12,15 +12,17 @@ final class CheckpointProgress: Sendable {
   let isOvertaken = Atomic(false)
   /// Whether a compaction has taken it away.
   let isGone = Atomic(false)
-  let isQueued = Atomic(false)
+  /// Whether the open replayed so much that the next one should not have to.
+  let isDueSinceOpen: Atomic<Bool>
   /// Accesses up to this tick are in it, the last of them at this time, in milliseconds.
   private let usedTick: Atomic<UInt64>
   private let usedTime: Atomic<Int64>
 
   init(
-    lastSequence: SequenceNumber, byteCount: Int, appendedByteCount: Int, usedTick: UInt64,
-    usedTime: Timestamp
+    lastSequence: SequenceNumber, byteCount: Int, appendedByteCount: Int, isDueSinceOpen: Bool,
+    usedTick: UInt64, usedTime: Timestamp
   ) {
+    self.isDueSinceOpen = Atomic(isDueSinceOpen)
     self.lastSequence = Atomic(lastSequence)
     self.byteCount = Atomic(byteCount)
     self.appendedByteCount = Atomic(appendedByteCount)
@@ -56,33 +58,23 @@ extension Engine {
   /// A segment was left and sealed.
   func noteSealed(_ segment: Segment) {
     checkpoints.appendedByteCount.wrappingAdd(segment.usage.end, ordering: .relaxed)
-    requestCheckpoint()
   }
 
   /// Segments were replaced by others, which an open has to read until there is a new checkpoint.
   func noteCompacted(byteCount: Int) {
     checkpoints.isOvertaken.store(true, ordering: .relaxed)
     checkpoints.appendedByteCount.wrappingAdd(byteCount, ordering: .relaxed)
-    requestCheckpoint()
   }
 
-  private var needsCheckpoint: Bool {
-    checkpoints.appendedByteCount.load(ordering: .relaxed)
-      >= max(
-        configuration.checkpointByteThreshold,
-        4 * checkpoints.byteCount.load(ordering: .relaxed))
-  }
-
-  /// Has a checkpoint made in the background, where enough was appended since the last.
-  func requestCheckpoint() {
-    guard needsCheckpoint, !checkpoints.isQueued.exchange(true, ordering: .relaxed) else { return }
-    maintenanceQueue.run { [self] in
-      checkpoints.isQueued.store(false, ordering: .relaxed)
-      if isClosed { return }
-      do throws(StoreError) { try checkpointIfNeeded() } catch {
-        configuration.log?("a checkpoint: \(error)")
-      }
-    }
+  /// Whether a checkpoint is overdue: so much was appended since the last one, or the open had to
+  /// replay more than a checkpoint takes. Without the latter, lives that are killed before they write
+  /// much would replay the same records again and again.
+  var needsCheckpoint: Bool {
+    checkpoints.isDueSinceOpen.load(ordering: .relaxed)
+      || checkpoints.appendedByteCount.load(ordering: .relaxed)
+        >= max(
+          configuration.checkpointByteThreshold,
+          4 * checkpoints.byteCount.load(ordering: .relaxed))
   }
 
   /// Makes a checkpoint where enough was appended since the last one.
@@ -148,6 +140,7 @@ extension Engine {
   func writeCheckpoint(
     isCancelled: () -> Bool
   ) throws(StoreError) -> WrittenCheckpoint? {
+    updateEarliestExpiries()
     let basis = try takeCheckpointBasis()
     var isWritten = false
     defer {
@@ -156,10 +149,8 @@ extension Engine {
     }
     // DURABILITY: what a checkpoint covers is never looked for in the log again: every record that
     // it speaks of is on disk before any manifest lists it.
-    if !planted(.checkpointOfUnsyncedLog) {
-      try waitForSync { _ in
-        basis.unsynced.allSatisfy { $0.segment.syncedByteCount >= $0.end || $0.segment.isRetired }
-      }
+    try waitForSync { _ in
+      basis.unsynced.allSatisfy { $0.segment.syncedByteCount >= $0.end || $0.segment.isRetired }
     }
     guard let file = writeFile(basis, isCancelled: isCancelled) else { return nil }
     try changingManifest { (state) throws(StoreError) in
@@ -177,10 +168,19 @@ extension Engine {
   }
 
   private func takeCheckpointBasis() throws(StoreError) -> CheckpointBasis {
-    try changingManifest { (state) throws(StoreError) -> CheckpointBasis in
+    while true {
+      if let basis = try tryTakingCheckpointBasis() { return basis }
+      // A batch that is in the log is not all in the index. That takes a moment, and no lock that is held here.
+      appender.waitUntil { $0.unpublished == nil ? () : nil }
+    }
+  }
+
+  private func tryTakingCheckpointBasis() throws(StoreError) -> CheckpointBasis? {
+    try changingManifest { (state) throws(StoreError) -> CheckpointBasis? in
       let floor = state.manifest.floorSequence
-      let basis = try appender.withLock { (appender) throws(StoreError) -> CheckpointBasis in
+      let taken = try appender.withLock { (appender) throws(StoreError) -> CheckpointBasis? in
         if let failure = appender.failure { throw .poisoned(cause: failure) }
+        if appender.unpublished != nil { return nil }
         // Nothing changes the index or the log meanwhile, so the two agree to the record.
         let segments = appender.segments.map { segment in
           // The end of a segment that was left is not synced for its own sake; it is read again.
@@ -198,6 +198,7 @@ extension Engine {
           activeByteCount: appender.active?.usage.end ?? 0,
           appendedByteCount: checkpoints.appendedByteCount.load(ordering: .relaxed))
       }
+      guard let basis = taken else { return nil }
       _ = state.reserveID()
       return basis
     }
@@ -212,7 +213,7 @@ extension Engine {
       let logByteCount = basis.segments.reduce(0) { $0 + $1.end }
       let spare = DiskReserve.byteCount(forLogOf: logByteCount)
       let free = (try? directory.freeByteCount()) ?? .max
-      if directory.reservesBlocks, free < basis.leastByteCount + spare {
+      if files.reservesBlocks, free < basis.leastByteCount + spare {
         throw .noSpace(path: path, neededByteCount: basis.leastByteCount + spare, limit: .disk)
       }
       // Some more may come while this goes on.
@@ -285,6 +286,7 @@ extension Engine {
   private func note(_ written: WrittenCheckpoint) {
     // No compaction has switched meanwhile, since that lock is held.
     checkpoints.isOvertaken.store(false, ordering: .relaxed)
+    checkpoints.isDueSinceOpen.store(false, ordering: .relaxed)
     checkpoints.lastSequence.store(written.basis.lastSequence, ordering: .relaxed)
     checkpoints.byteCount.store(written.byteCount, ordering: .relaxed)
     checkpoints.noteUse(tick: index.recency.now, time: clock.now())

@@ -83,7 +83,7 @@ struct CompactionCopier: ~Copyable {
   mutating func copy(_ index: Int) throws(StoreError) {
     let segment = inputs[index]
     let end = segment.usage.end
-    var scanner = SegmentScanner(file: segment.file, header: segment.header, end: end)
+    var scanner = try SegmentScanner(segment, end: end)
     var offset = cut?.offset ?? SegmentHeader.byteCount
     while offset < end {
       guard let header = try scanner.header(at: offset) else {
@@ -130,7 +130,7 @@ struct CompactionCopier: ~Copyable {
     _ outline: inout SegmentOutline, to end: Int
   ) throws(StoreError) {
     let segment = inputs[0]
-    var scanner = SegmentScanner(file: segment.file, header: segment.header, end: end)
+    var scanner = try SegmentScanner(segment, end: end)
     var offset = outline.end.offset
     while offset < end {
       guard let header = try scanner.header(at: offset) else {
@@ -158,8 +158,8 @@ struct CompactionCopier: ~Copyable {
   ) throws(StoreError) {
     var header = header
     if let end {
-      if !planted(.extensionNotFolded) { header = header.extended(to: end) }
-      ends[moves.count] = planted(.extensionNotFolded) ? end : header.expires
+      header = header.extended(to: end)
+      ends[moves.count] = header.expires
     }
     moves.append(try append(header, at: offset, from: index, hash: hash, scanner: &scanner))
   }
@@ -169,7 +169,6 @@ struct CompactionCopier: ~Copyable {
   /// a later one or another record of the key, is on disk before this one goes: the sync before the
   /// switch is for that too.
   private func isNeeded(extensionAt location: Location, _ hash: UInt64) -> Bool {
-    if planted(.extensionsNotCopied) { return false }
     var owner: Segment?
     let put = engine.index.location(hash, extendedBy: location) {
       owner = engine.table.segment(at: $0)
@@ -177,15 +176,12 @@ struct CompactionCopier: ~Copyable {
     guard let put else { return false }
     guard let input = inputs.first(where: { $0 === owner }) else { return true }
     // What lies before the cut stays.
-    guard let cut, !planted(.cutLosesExtensions) else { return false }
+    guard let cut else { return false }
     return input.offset(of: put) < cut.offset
   }
 
   /// Whether the index names this very record. A record that is not live now never is again.
   private func isLive(_ hash: UInt64, at location: Location, in segment: Segment) -> Bool {
-    if planted(.livenessByHash) {
-      return (try? engine.index.find(hash, touch: .no) { _ in }) == true
-    }
     var isSame = false
     _ = engine.index.find(hash, at: location) { _ in
       isSame = engine.table.segment(at: location) === segment
@@ -198,7 +194,6 @@ struct CompactionCopier: ~Copyable {
   private func isNeeded(
     _ header: RecordHeader, at offset: Int, in segment: Segment, scanner: inout SegmentScanner
   ) throws(StoreError) -> Bool {
-    if planted(.tombstonesDropped) { return false }
     if segment.sequence(of: header) < barrier { return false }
     // A live put of the key is newer than its tombstone, since that took away all that was there
     // before, and keeps the older puts dead in its stead. When the put goes, another record of the
@@ -218,8 +213,7 @@ struct CompactionCopier: ~Copyable {
     guard let head = try scanner.head(of: header, at: offset) else {
       throw segment.corruption(at: offset, .fileTooShort)
     }
-    let sequence =
-      planted(.sequenceRenewed) ? began + 1 + UInt64(moves.count) : segment.sequence(of: header)
+    let sequence = segment.sequence(of: header)
     let second = segment.header.baseTime + Int64(header.writtenDelta)
     let output = try outputWithRoom(
       for: header.byteCount, of: segment, sequence: sequence, writtenAt: second)

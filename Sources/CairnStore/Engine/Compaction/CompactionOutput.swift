@@ -40,10 +40,8 @@ final class CompactionOutput {
     var copy = header
     // The record is on disk before anything names it, and by itself: neither a batch nor a mark
     // means anything here.
-    if !planted(.batchFieldsKept) {
-      copy.flags.remove(.batch)
-      copy.flags.remove(.syncMark)
-    }
+    copy.flags.remove(.batch)
+    copy.flags.remove(.syncMark)
     copy.sequenceDelta = UInt32(sequence - self.header.baseSequence)
     copy.writtenDelta = UInt32(second - self.header.baseTime)
     let start = buffer.count
@@ -92,6 +90,6 @@ final class CompactionOutput {
     try flush()
     // DURABILITY: all that the segment holds is on disk before the manifest lists it, and takes the
     // records that it was copied from off the list.
-    if !planted(.compactedNotSynced) { try file.synchronize() }
+    try file.synchronize()
   }
 }

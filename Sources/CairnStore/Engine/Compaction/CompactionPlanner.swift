@@ -9,6 +9,8 @@ package struct CompactionPlanner: Sendable {
   package let segmentByteLimit: Int
   /// How many bytes a round may write, but for a segment that has more by itself.
   package let budget: Int
+  /// How many bytes of records a round may read for each byte that it may write.
+  package static let readFactor = 4
   /// Those that keep tombstones from being dropped, the lowest barrier first.
   private let blocking: [SegmentFacts]
 
@@ -29,6 +31,16 @@ package struct CompactionPlanner: Sendable {
     blocking.first { !inputs.contains($0.id) }?.barrier ?? .max
   }
 
+  /// Bytes that compaction could give back of some segments, where what is copied for it is not too much.
+  package func gain(of isCounted: (SegmentID) -> Bool) -> Int {
+    let barrier = barrier(without: [])
+    return segments.reduce(0) { sum, facts in
+      let gain = facts.gain(barrier)
+      return isCounted(facts.id) && facts.cost(barrier) / Self.highestCost <= gain
+        ? sum + gain : sum
+    }
+  }
+
   /// Segments that hold nothing that is needed: they go without being read.
   package func wholeDeadSegments() -> Set<SegmentID> {
     var dead = segments.filter { $0.isCandidate && !$0.hasLiveRecords }
@@ -44,11 +56,14 @@ package struct CompactionPlanner: Sendable {
 
   /// The segments that the next round compacts together, or none where that would not be worth it.
   ///
-  /// - Parameter isOverBound: whether space has to be given back; if not, small segments are merged
-  ///   at most.
-  package func nextRound(isOverBound: Bool) -> [SegmentID] {
+  /// - Parameters:
+  ///   - isOverBound: whether space has to be given back; if not, only small segments are merged.
+  ///   - highestCost: how many bytes may be written for each byte given back.
+  package func nextRound(
+    isOverBound: Bool, highestCost: Int = Self.highestCost
+  ) -> [SegmentID] {
     if isOverBound {
-      let inputs = bestGain()
+      let inputs = bestGain(highestCost: highestCost)
       if !inputs.isEmpty { return inputs }
     }
     return smallSegments()
@@ -56,7 +71,7 @@ package struct CompactionPlanner: Sendable {
 
   /// The victims with the most gain for what is copied, or those that keep so many tombstones from
   /// being dropped that it is better to rewrite these.
-  private func bestGain() -> [SegmentID] {
+  private func bestGain(highestCost: Int) -> [SegmentID] {
     let first = blocking.first?.id
     let barrier = self.barrier(without: [])
     let secondBarrier = self.barrier(without: Set([first].compactMap { $0 }))
@@ -65,7 +80,8 @@ package struct CompactionPlanner: Sendable {
       let own = facts.id == first ? secondBarrier : barrier
       let gain = facts.gain(own)
       let cost = facts.cost(own)
-      return gain > 0 && gain * Self.highestCost >= cost ? (facts, gain, cost) : nil
+      guard gain > 0, Double(cost) <= Double(gain) * Double(highestCost) else { return nil }
+      return (facts, gain, cost)
     }.sorted { Double($0.gain) / Double($0.cost + 1) > Double($1.gain) / Double($1.cost + 1) }
     if let blockers = worthwhileBlockers(
       barrier, betterThan: victims.first.map { Double($0.gain) / Double($0.cost + 1) } ?? 0)
@@ -73,12 +89,13 @@ package struct CompactionPlanner: Sendable {
       return blockers
     }
     var inputs: [SegmentID] = []
-    var cost = 0
+    var (cost, read) = (0, 0)
     for victim in victims {
       if !inputs.isEmpty && cost + victim.cost > budget { continue }
       inputs.append(victim.0.id)
       cost += victim.cost
-      if cost >= budget { break }
+      read += victim.0.byteCount
+      if cost >= budget || read >= Self.readFactor * budget { break }
     }
     return inputs
   }
@@ -108,6 +125,7 @@ package struct CompactionPlanner: Sendable {
       if !inputs.isEmpty && taken + blocker.cost(0) > budget { break }
       inputs.append(blocker.id)
       taken += blocker.cost(0)
+      if inputs.count >= Self.readFactor { break }
     }
     return inputs.isEmpty ? nil : inputs
   }

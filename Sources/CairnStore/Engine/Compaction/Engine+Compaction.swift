@@ -3,85 +3,137 @@ internal import Synchronization
 /// Compaction: what is live in segments with dead records is copied into new segments, which take
 /// their place in the log, so that the space of the dead is given back.
 ///
-/// It goes by rounds. A round copies some segments' worth, replaces the manifest once, and moves the
-/// entries of the index; whatever ends it early leaves the log as it was. Nobody waits for it but
-/// for the moments in which it moves entries, a few at a time.
+/// A round copies at most a few segments, replaces the manifest once, and moves the entries of the
+/// index. A round that ends early leaves the log as it was. Readers and writers wait only while it
+/// moves entries, a few at a time.
 extension Engine {
-  /// Gives back space until what the segments take is within the bound again, or nothing is gained.
-  /// Slowly, so that others get on.
-  func compactIfNeeded() throws(StoreError) {
-    try checkWritable()
-    giveBackLeft()
-    var report = CompactionReport()
-    let failure = maintenance.withLock { state -> StoreError? in
-      do throws(StoreError) {
-        try compactToBound(&state.compaction, &report)
-        return nil
-      } catch { return error }
-    }
-    if let failure { throw failure }
-  }
+  /// The most bytes that a round copies, but for a segment that holds more by itself.
+  ///
+  /// A kill throws a round away, so a round must not grow with the store or with its backlog.
+  var roundByteLimit: Int { 2 * configuration.segmentByteLimit }
 
-  private func compactToBound(
-    _ state: inout CompactionState, _ report: inout CompactionReport
-  ) throws(StoreError) {
-    // More rounds than this cannot all have gained something.
-    var roundsLeft = 64 + 2 * appender.withLock { $0.sealed.count }
-    while roundsLeft > 0 {
-      roundsLeft -= 1
-      let (planner, allocated, live) = plan(state)
-      let dead = planner.wholeDeadSegments()
-      if !dead.isEmpty {
-        try run(Array(dead), pace: nil, &state, &report)
-        continue
-      }
+  /// Runs one round if the segments take more than the space bound allows, if a whole segment is
+  /// dead, or if small segments have piled up.
+  ///
+  /// - Returns: whether there may be more to do.
+  func compactIfNeeded() throws(StoreError) -> Bool {
+    giveBackLeft()
+    // Its records count as dead until they are in the index. Its writer wakes housekeeping then.
+    if appender.withLock({ $0.unpublished != nil }) { return false }
+    return try maintenance.withLock { (state) throws(StoreError) -> Bool in
+      let (planner, allocated, live) = plan(state.compaction)
       let allowed = allowedGarbage(live: live)
       let garbage = allocated - live
       let isOverBound = garbage > allowed - allowed / 4
-      let inputs = planner.nextRound(isOverBound: isOverBound)
-      if inputs.isEmpty { return }
-      do throws(StoreError) {
-        // Once the bound is passed there is no time to lose.
-        let pace = CompactionPace { [self] duration in
-          if roomSeekers.load(ordering: .relaxed) == 0 { pause(duration) }
+      updateAllowance(planner, allowed: allowed, state.compaction)
+      let reclaimed = state.compaction.reclaimedByteCount
+      defer {
+        if state.compaction.reclaimedByteCount == reclaimed,
+          appender.withLock({ $0.allowance.excess > 0 })
+        {
+          liftAllowance()
         }
-        try run(inputs, pace: garbage > allowed ? nil : pace, &state, &report)
-        // What a round has written is read by the next open until there is a checkpoint, and there may
-        // be many more rounds.
-        try checkpointIfNeeded()
-      } catch {
-        guard case .noSpace = error, isOverBound else { throw error }
-        let excess = garbage - allowed + allowed / 4
-        let gained = try compactInLittleRoom(
-          goal: excess, highestCost: CompactionPlanner.highestCost, &state, &report)
-        if gained <= 0 { throw error }
       }
+      // Beyond the bound there is no time to lose.
+      return try runRound(
+        of: planner, isOverBound: isOverBound, highestCost: CompactionPlanner.highestCost,
+        goal: garbage - allowed + allowed / 4,
+        pace: garbage > allowed ? nil : CompactionPace(pause),
+        &state.compaction)
     }
+  }
+
+  /// Whether a round would be run now.
+  var needsCompaction: Bool {
+    maintenance.withLock { state in
+      let (planner, allocated, live) = plan(state.compaction)
+      let allowed = allowedGarbage(live: live)
+      return !planner.wholeDeadSegments().isEmpty
+        || !planner.nextRound(isOverBound: allocated - live > allowed - allowed / 4).isEmpty
+    }
+  }
+
+  /// Runs one round that gives back dead space, however much has to be copied for it.
+  ///
+  /// - Returns: whether it gave back anything.
+  func reclaimDeadSpace() throws(StoreError) -> Bool {
+    giveBackLeft()
+    return try maintenance.withLock { (state) throws(StoreError) -> Bool in
+      let planner = plan(state.compaction).planner
+      if try runRound(
+        of: planner, isOverBound: true, highestCost: .max, goal: roundByteLimit,
+        pace: CompactionPace(pause), &state.compaction)
+      {
+        return true
+      }
+      // What the active segment holds can be compacted once it is left for the next.
+      let least = 2 * Appender.slack
+      guard planner.hasGainWhereWritten(atLeast: least, highestCost: .max) else { return false }
+      do throws(StoreError) {
+        try leaveActiveSegment { $0.deadByteCount >= least }
+        try sealRolledSegments()
+      } catch {
+        guard case .noSpace = error else { throw error }
+        return false
+      }
+      return true
+    }
+  }
+
+  /// Runs the round that a planner proposes. On a full disk it gives back up to `goal` bytes by
+  /// pieces instead.
+  private func runRound(
+    of planner: CompactionPlanner, isOverBound: Bool, highestCost: Int, goal: Int,
+    pace: CompactionPace?, _ state: inout CompactionState
+  ) throws(StoreError) -> Bool {
+    var report = CompactionReport()
+    let dead = planner.wholeDeadSegments()
+    if !dead.isEmpty {
+      try run(Array(dead), pace: nil, &state, &report)
+      return report.removedSegmentCount > 0
+    }
+    let inputs = planner.nextRound(isOverBound: isOverBound, highestCost: highestCost)
+    if inputs.isEmpty { return false }
+    do throws(StoreError) { try run(inputs, pace: pace, &state, &report) } catch {
+      guard case .noSpace = error, isOverBound else { throw error }
+      let gained = try compactInLittleRoom(
+        goal: min(goal, roundByteLimit), highestCost: highestCost, &state, &report)
+      if gained <= 0 { throw error }
+      return true
+    }
+    return report.removedSegmentCount > 0
   }
 
   /// Compacts every segment with a dead byte.
   package func compact() throws(StoreError) -> CompactionReport {
     try checkWritable()
-    var report = CompactionReport()
-    let failure = maintenance.withLock { state -> StoreError? in
-      do throws(StoreError) {
-        try compactAll(&state.compaction, &report)
-        return nil
-      } catch { return error }
+    // What it does is in its report, and not done beside it.
+    let isHeldBack = !housekeeping.isQueued.exchange(true, ordering: .relaxed)
+    defer {
+      if isHeldBack { housekeeping.isQueued.store(false, ordering: .relaxed) }
+      wakeHousekeeping()
     }
-    if let failure { throw failure.located(in: path) }
+    var report = CompactionReport()
+    do throws(StoreError) { try compactAll(&report) } catch { throw error.located(in: path) }
     report.pinnedByteCount = table.total.pinnedByteCount
     return report
   }
 
-  private func compactAll(
-    _ state: inout CompactionState, _ report: inout CompactionReport
-  ) throws(StoreError) {
+  /// Runs one step of a compaction by hand. Between steps others get the lock.
+  func byHand<Value>(
+    _ step: (inout CompactionState) throws(StoreError) -> Value
+  ) throws(StoreError) -> Value {
+    try maintenance.withLock { (state) throws(StoreError) -> Value in
+      state.compaction.isByHand = true
+      defer { state.compaction.isByHand = false }
+      return try step(&state.compaction)
+    }
+  }
+
+  private func compactAll(_ report: inout CompactionReport) throws(StoreError) {
     report.byteCountBefore = allocatedByteCount
-    // Asked for by a person: what could not be read before is tried again.
-    state.unreadable = []
-    state.isByHand = true
-    defer { state.isByHand = false }
+    // The caller asked for it: what could not be read before is tried again.
+    maintenance.withLock { $0.compaction.unreadable = [] }
     var isActiveLeft = true
     do throws(StoreError) { try leaveActiveSegment { $0.deadByteCount > 0 } } catch {
       // On a full disk it stays at first, and others may go.
@@ -97,11 +149,13 @@ extension Engine {
     var gainedInAll = 0
     while true {
       do throws(StoreError) {
-        try compactInRounds(&state, &report)
+        try compactInRounds(&report)
         if !isActiveLeft {
           isActiveLeft = true
           // It is left with what the reserve lends, if that gives something back.
-          let gained = try compactInLittleRoom(goal: .max, highestCost: .max, &state, &report)
+          let gained = try byHand { (state) throws(StoreError) in
+            try compactInLittleRoom(goal: .max, highestCost: .max, &state, &report)
+          }
           gainedInAll += max(0, gained)
           if gained >= 4096 { continue }
         }
@@ -110,7 +164,9 @@ extension Engine {
         try sealRolledSegments()
       } catch {
         guard case .noSpace = error else { throw error }
-        let gained = try compactInLittleRoom(goal: .max, highestCost: .max, &state, &report)
+        let gained = try byHand { (state) throws(StoreError) in
+          try compactInLittleRoom(goal: .max, highestCost: .max, &state, &report)
+        }
         // With room again, what has to be looked at together is. Where nothing was to be had, who asked is told.
         gainedInAll += max(0, gained)
         if gainedInAll == 0 { throw error }
@@ -119,33 +175,30 @@ extension Engine {
     }
     // A sync may have failed after it had been through all that a round waited for, and what follows a
     // failure does nothing and says nothing.
-    if !planted(.compactionKeepsQuiet) {
-      try appender.withLock { (appender) throws(StoreError) in
-        try appender.checkWritable(path: path)
-      }
+    try appender.withLock { (appender) throws(StoreError) in
+      try appender.checkWritable(path: path)
     }
     report.byteCountAfter = allocatedByteCount
-    report.unreadableSegmentCount = state.unreadable.count
+    report.unreadableSegmentCount = maintenance.withLock { $0.compaction.unreadable.count }
   }
 
-  private func compactInRounds(
-    _ state: inout CompactionState, _ report: inout CompactionReport
-  ) throws(StoreError) {
-    let planner = plan(state).planner
-    let dead = planner.wholeDeadSegments()
-    if !dead.isEmpty { try run(Array(dead), pace: nil, &state, &report) }
-    for inputs in planner.allRounds() {
-      try run(inputs.filter { !dead.contains($0) }, pace: nil, &state, &report)
+  private func compactInRounds(_ report: inout CompactionReport) throws(StoreError) {
+    func run(_ inputs: [SegmentID]) throws(StoreError) {
+      try byHand { (state) throws(StoreError) in
+        try self.run(inputs, pace: nil, &state, &report)
+      }
     }
-    try compactRemainders(&state, &report)
+    let planner = try byHand { (state) throws(StoreError) in plan(state).planner }
+    let dead = planner.wholeDeadSegments()
+    if !dead.isEmpty { try run(Array(dead)) }
+    for inputs in planner.allRounds() { try run(inputs.filter { !dead.contains($0) }) }
+    try compactRemainders(&report)
   }
 
   /// Compacts what the rounds before have made worth it: tombstones that waited for a segment of a later
   /// round, and extensions whose puts were copied and took the end along. These may lie anywhere, also
   /// in the segment that is written to.
-  private func compactRemainders(
-    _ state: inout CompactionState, _ report: inout CompactionReport
-  ) throws(StoreError) {
+  private func compactRemainders(_ report: inout CompactionReport) throws(StoreError) {
     // What is copied here may have its extensions in yet other segments. Each pass leaves fewer in
     // force, but for those of writers: what these leave is for another compaction.
     var passesLeft = appender.withLock { $0.segments.count } + 1
@@ -154,9 +207,15 @@ extension Engine {
       passesLeft -= 1
       try leaveActiveSegment { $0.deadExtensionCount > 0 }
       try sealRolledSegments()
-      let rounds = plan(state).planner.remainingRounds()
+      let rounds = try byHand { (state) throws(StoreError) in
+        plan(state).planner.remainingRounds()
+      }
       if rounds.isEmpty { return }
-      for inputs in rounds { try run(inputs, pace: nil, &state, &report) }
+      for inputs in rounds {
+        try byHand { (state) throws(StoreError) in
+          try run(inputs, pace: nil, &state, &report)
+        }
+      }
     } while passesLeft > 0 && appender.withLock { $0.nextSequence } == next
   }
 
@@ -166,7 +225,7 @@ extension Engine {
   ///
   /// Below the size of two segments nothing is done: the active segment cannot be compacted, and one
   /// is being written while others are still there.
-  private func allowedGarbage(live: Int) -> Int {
+  func allowedGarbage(live: Int) -> Int {
     let share = Double(live) * (configuration.spaceBound - 1)
     return max(
       configuration.deadByteFloor ?? 2 * configuration.segmentByteLimit, Int(min(share, 1e18)))
@@ -195,15 +254,10 @@ extension Engine {
             && $0.usage.end <= Int(UInt32.max) << 3)
       }
     }
-    let limit = configuration.segmentByteLimit
-    let allocated = allocatedByteCount
-    // What a round costs beside its bytes, the syncs above all, weighs less where it is large; it is
-    // so where writers are faster than compaction.
-    let excess = allocated - live - allowedGarbage(live: live)
     return (
       CompactionPlanner(
-        facts, segmentByteLimit: limit, budget: max(limit, live / 16, excess / 2)),
-      allocated, live
+        facts, segmentByteLimit: configuration.segmentByteLimit, budget: roundByteLimit),
+      allocatedByteCount, live
     )
   }
 
@@ -217,7 +271,7 @@ extension Engine {
     }
     guard isNeeded else { return }
     // Begins a session where there is none, and with it seals what a close left open and full.
-    try withRoom(byteCount: 0, isRemoval: true, isPart: true, mayCompact: false) { _ in }
+    try withRoom(byteCount: 0, isRemoval: true, mayCompact: false) { _ in }
     var hasLeft = false
     while !hasLeft {
       try prepareNextSegment()
@@ -250,6 +304,8 @@ extension Engine {
 struct CompactionState: Sendable {
   /// Segments that are damaged or could not be read: they are left as they are.
   var unreadable: Set<SegmentID> = []
+  /// Bytes that the rounds of the session have given back.
+  var reclaimedByteCount = 0
   /// Whether somebody waits who is to be told of a disk that does not give its bytes.
   var isByHand = false
 }

@@ -9,6 +9,22 @@ extension Engine {
     _ ids: [SegmentID], behind cut: SegmentOutline.Mark? = nil, pace: CompactionPace?,
     _ state: inout CompactionState, _ report: inout CompactionReport
   ) throws(StoreError) {
+    let began = ContinuousClock.now
+    let reclaimed = state.reclaimedByteCount
+    defer { files.closeReadFiles() }
+    unlinkFiles(of: try runRound(ids, behind: cut, pace: pace, &state, &report))
+    let gain = state.reclaimedByteCount - reclaimed
+    if gain == 0 { return }
+    let (planner, _, live) = plan(state)
+    updateAllowance(
+      planner, allowed: allowedGarbage(live: live), state, gain: (gain, .now - began))
+  }
+
+  /// - Returns: the segments that are out of the log, held by nobody but who reads from them.
+  private func runRound(
+    _ ids: [SegmentID], behind cut: SegmentOutline.Mark?, pace: CompactionPace?,
+    _ state: inout CompactionState, _ report: inout CompactionReport
+  ) throws(StoreError) -> [Segment] {
     // What is live is told by entries, also by those that nobody has asked for yet.
     try index.loadAll()
     // Numbers of segments are kept in 16 bits. What is left out is for another round.
@@ -16,15 +32,18 @@ extension Engine {
     let (inputs, began, barrier) = try appender.withLock {
       (appender) throws(StoreError) -> ([Segment], SequenceNumber, SequenceNumber) in
       try appender.checkWritable(path: path)
+      // What a batch on its way into the index removes is still live, though its numbers are used up.
+      if appender.unpublished != nil { return ([], 0, 0) }
       let inputs = appender.sealed.filter { wanted.contains($0.id) }
       // A segment that is cut stays, with all that may lie before the cut.
-      let leaving = cut == nil || planted(.cutSegmentLeaves) ? wanted : []
+      let leaving = cut == nil ? wanted : []
       return (inputs, appender.nextSequence - 1, Self.barrier(of: appender, without: leaving))
     }
-    if inputs.isEmpty { return }
+    if inputs.isEmpty { return [] }
     var copier = CompactionCopier(
       engine: self, inputs: inputs, cut: cut, began: began, barrier: barrier, pace: pace)
     var current = 0
+    var removed: [Segment] = []
     do throws(StoreError) {
       for index in inputs.indices {
         current = index
@@ -40,22 +59,24 @@ extension Engine {
       }
       current = -1
       try copier.finishOutput()
-      let isWhollyDead = copier.ids.isEmpty
-      if !planted(.headSyncedAfterSwitch), !(isWhollyDead && planted(.whollyDeadNotSynced)) {
-        try synchronizeThroughHead(planted(.headTakenFirst) ? began : nil)
-      }
+      try synchronizeThroughHead()
       let outputs = try switching.withLock { (_) throws(StoreError) -> [Segment]? in
         if let cut { return try switchOver(inputs[0], behind: cut, copier) }
         guard let outputs = try switchOver(inputs, copier) else { return nil }
         move(copier, from: inputs, to: outputs)
-        remove(takeOut(inputs))
-        noteCompacted(byteCount: outputs.reduce(0) { $0 + $1.usage.end })
+        removed = takeOut(inputs)
+        for segment in removed {
+          segment.retire()
+          table.remove(segment)
+        }
+        let written = outputs.reduce(0) { $0 + $1.usage.end }
+        noteCompacted(byteCount: written)
+        state.reclaimedByteCount += removed.reduce(-written) { $0 + $1.usage.end }
         return outputs
       }
-      if planted(.headSyncedAfterSwitch) { try synchronizeThroughHead() }
       guard let outputs else {
         abandon(copier.ids)
-        return
+        return []
       }
       report.removedSegmentCount += cut == nil ? inputs.count : 0
       report.writtenSegmentCount += outputs.count
@@ -65,10 +86,12 @@ extension Engine {
       // Where it is not known which manifest is on disk, it may be one that lists them.
       if case .poisoned = error { throw error }
       abandon(copier.ids)
-      if copier.isOvertaken { return }
+      // The file of one that a removal of all took has lost its name.
+      if copier.isOvertaken || inputs.contains(where: \.isRetired) { return [] }
       guard current >= 0 else { throw error }
       try noteUnreadable(inputs[current], error, &state)
     }
+    return removed
   }
 
   /// Notes that a segment stays as it is, if an error says that it is damaged or that its bytes do not come
@@ -104,7 +127,8 @@ extension Engine {
   private func isUnreadable(_ error: StoreError, _ input: Segment) -> Bool {
     switch error {
     case .corrupt: true
-    case .system(let failure): failure.path == input.file.path
+    case .system(let failure):
+      failure.path == input.file.path && !SystemError.isOfProcess(failure.errorNumber)
     default: false
     }
   }
@@ -128,7 +152,6 @@ extension Engine {
         throw error.storeError(path: path)
       }
       let id = SegmentID(rawValue: state.reserveID())
-      if planted(.pendingForgotten) { state.manifest.pendingIDs.removeAll { $0 == id.rawValue } }
       let name = FileName.segment(id)
       let file: File
       do throws(StoreError) {
@@ -147,7 +170,7 @@ extension Engine {
   }
 
   /// Removes the files of a round that came to no end.
-  private func abandon(_ ids: [SegmentID]) {
+  func abandon(_ ids: [SegmentID]) {
     if ids.isEmpty { return }
     // Where the store was closed meanwhile, the close has removed them.
     let messages = try? changingManifest { (state) throws(StoreError) in
@@ -169,11 +192,11 @@ extension Engine {
   // MARK: Switch
 
   /// Brings everything to disk that took the place of a record that was not copied.
-  private func synchronizeThroughHead(_ early: SequenceNumber? = nil) throws(StoreError) {
-    let head = early ?? appender.withLock { $0.nextSequence - 1 }
+  private func synchronizeThroughHead() throws(StoreError) {
+    let head = appender.withLock { $0.nextSequence - 1 }
     // DURABILITY: what took the place of a record that was not copied may be as new as this moment,
     // and must be on disk before the record goes: else a crash would take both.
-    if !planted(.headNotSynced) { try waitForSync { $0.durableSequence >= head } }
+    try waitForSync { $0.durableSequence >= head }
   }
 
   /// Puts the new segments into the log in the place of the old ones; `nil` where a removal of all has
@@ -181,9 +204,6 @@ extension Engine {
   private func switchOver(
     _ inputs: [Segment], _ copier: borrowing CompactionCopier
   ) throws(StoreError) -> [Segment]? {
-    if planted(.inputsUnlinkedFirst) {
-      for input in inputs { try directory.unlink(input.name) }
-    }
     let replaced = Set(inputs.map(\.id))
     return try switchOver(inputs, copier) { manifest in
       manifest.sealedSegments.removeAll { replaced.contains($0.id) }
@@ -197,8 +217,7 @@ extension Engine {
     takingOut: (inout Manifest) -> Void
   ) throws(StoreError) -> [Segment]? {
     let finished = copier.finished
-    let compactedAt =
-      planted(.compactedAtEnd) ? appender.withLock { $0.nextSequence - 1 } : copier.began
+    let compactedAt = copier.began
     return try changingManifest { (state) throws(StoreError) -> [Segment]? in
       let isThere = try appender.withLock { (appender) throws(StoreError) in
         try appender.checkWritable(path: path)
@@ -206,7 +225,7 @@ extension Engine {
         return inputs.allSatisfy { sealed.contains(ObjectIdentifier($0)) }
       }
       if !isThere { return nil }
-      if !finished.isEmpty, !planted(.compactedNotNamed) {
+      if !finished.isEmpty {
         // DURABILITY: the names of the new segments are on disk before a manifest that needs them.
         do throws(StoreError) { try directory.synchronize() } catch {
           state.failure = error.asFailure
@@ -252,7 +271,7 @@ extension Engine {
     var checkpoint: UInt64 = 0
     let outputs = try switchOver([input], copier) { manifest in
       for index in manifest.sealedSegments.indices
-      where manifest.sealedSegments[index].id == input.id && !planted(.cutNotListed) {
+      where manifest.sealedSegments[index].id == input.id {
         manifest.sealedSegments[index].byteCount = cut.offset
         manifest.sealedSegments[index].lowestSequence = cut.lowestSequence
         manifest.sealedSegments[index].highestSequence = cut.highestSequence
@@ -317,7 +336,6 @@ extension Engine {
       let old = input.location(at: Int(move.oldOffset) << 3)
       let new = output.location(at: Int(move.newOffset) << 3)
       // An entry that names another record by now is newer.
-      if planted(.movedBlindly) { moveBlindly(move, old: old, new: new, output) }
       // An extension that came after the copy ends later than the copy says, and stays in force.
       guard index.relocate(move.hash, from: old, to: new, end: ends[number] ?? .min) else { return }
       output.usage.revive(byteCount: move.newByteCount)
@@ -354,32 +372,22 @@ extension Engine {
     }
   }
 
-  private func moveBlindly(
-    _ move: CompactionCopier.Move, old: Location, new: Location, _ output: Segment
-  ) {
-    if index.find(move.hash, at: old, { _ in }) { return }
-    var entry = IndexEntry.empty
-    if (try? index.find(move.hash, touch: .no, { entry = $0 })) == true {
-      _ = index.relocate(move.hash, from: entry.location, to: new)
-    } else {
-      index.insert(move.hash, location: new, flags: [])
-    }
-    output.usage.revive(byteCount: move.newByteCount)
-  }
-
   /// Entries that are moved under one hold of the appender's lock.
   private static let moveLimit = 64
 
-  /// Takes segments that no entry names any more out of memory, and removes their files. Readers that
-  /// hold one go on.
-  private func remove(_ inputs: [Segment]) {
-    for input in inputs {
-      input.retire()
-      table.remove(input)
-    }
+  /// Removes the files of segments that are out of the log. Readers that hold one go on.
+  private func unlinkFiles(of segments: consuming [Segment]) {
+    if segments.isEmpty { return }
+    // One by one, so that a file that had to be kept open for this is closed before the next is.
+    var remaining = segments
+    remaining.reverse()
     // Where the store was closed meanwhile, the next open removes them.
     let messages = try? changingManifest { (state) throws(StoreError) in
-      inputs.compactMap { unlink($0.id, in: &state) }
+      var messages: [String] = []
+      while let segment = remaining.popLast() {
+        if let message = unlink(consume segment, in: &state) { messages.append(message) }
+      }
+      return messages
     }
     for message in messages ?? [] { tell(message) }
   }

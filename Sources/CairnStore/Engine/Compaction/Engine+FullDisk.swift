@@ -16,8 +16,16 @@ extension Engine {
   ///
   /// - Parameter failureCount: how often the same write found none before.
   func findRoom(isRemoval: Bool, failureCount: Int) throws(StoreError) -> Bool {
+    if try removeLeftFiles() { return true }
     if isRemoval, giveHalfOfReserve() { return true }
     if getsPinnedBytesBack() { return true }
+    // What is under way in the background may give back room: the inputs of a round, the checkpoint
+    // before the one that is written.
+    if failureCount < 4, maintenance.isHeld || switching.isHeld {
+      maintenance.withLock { _ in }
+      switching.withLock { _ in }
+      return true
+    }
     let (dead, live) = appender.withLock { appender in
       appender.segments.reduce(into: (0, 0)) { sum, segment in
         sum.0 += segment.usage.deadByteCount
@@ -30,46 +38,20 @@ extension Engine {
     {
       return true
     }
-    return awaitMaintenance(failureCount: failureCount)
+    // At first what was under way may just have ended.
+    return failureCount == 0
   }
 
   /// Compacts for a writer that found no room; `false` where that gave nothing back.
   private func compactForRoom(isRemoval: Bool, dead: Int) throws(StoreError) -> Bool {
-    let gains = roomGains.load(ordering: .relaxed)
-    roomSeekers.wrappingAdd(1, ordering: .relaxed)
-    defer { roomSeekers.wrappingSubtract(1, ordering: .relaxed) }
-    var isFound = false
-    let failure = maintenance.withLock { state -> StoreError? in
-      // Somebody else has made some meanwhile.
-      if roomGains.load(ordering: .relaxed) != gains {
-        isFound = true
-        return nil
-      }
+    try maintenance.withLock { (state) throws(StoreError) -> Bool in
       var report = CompactionReport()
-      do throws(StoreError) {
-        let gained = try compactInLittleRoom(
-          goal: max(isRemoval ? 256 << 10 : 1 << 20, dead / 2),
-          highestCost: isRemoval ? .max : CompactionPlanner.highestCost, &state.compaction, &report)
-        isFound = gained > 0
-        return nil
-      } catch { return error }
+      let goal = max(isRemoval ? 256 << 10 : 1 << 20, dead / 2)
+      return try compactInLittleRoom(
+        goal: min(goal, max(roundByteLimit, 1 << 20)),
+        highestCost: isRemoval ? .max : CompactionPlanner.highestCost, &state.compaction, &report)
+        > 0
     }
-    if let failure { throw failure }
-    return isFound
-  }
-
-  /// Waits for the end of what is under way in the background and takes room that it gives back: the output
-  /// of a compaction beside its inputs, a checkpoint beside the one before. `false` where there was nothing, or
-  /// the same write has waited often enough.
-  private func awaitMaintenance(failureCount: Int) -> Bool {
-    // At first it may just have ended.
-    let isUnderWay = maintenance.isHeld || switching.isHeld
-    guard failureCount == 0 || isUnderWay && failureCount < 4 else { return false }
-    roomSeekers.wrappingAdd(1, ordering: .relaxed)
-    defer { roomSeekers.wrappingSubtract(1, ordering: .relaxed) }
-    maintenance.withLock { _ in }
-    switching.withLock { _ in }
-    return true
   }
 
   /// Compacts on a disk that has no room for a usual round, what gives back most first.
@@ -89,7 +71,7 @@ extension Engine {
       }
     }
     giveBackAhead()
-    let before = allocatedByteCount
+    var before = allocatedByteCount
     var (hasLeftActive, isTooFullForBlockers) = (false, false)
     var tooLarge: Set<SegmentID> = []
     let pinnedBefore = table.total.pinnedByteCount
@@ -97,7 +79,6 @@ extension Engine {
     var gained: Int {
       before - allocatedByteCount - max(0, table.total.pinnedByteCount - pinnedBefore)
     }
-    defer { if gained > 0 { roomGains.wrappingAdd(1, ordering: .relaxed) } }
     while gained < goal {
       try lendReserveIfNeeded()
       if try !hasRoomAgain(since: pinnedBefore) { break }
@@ -126,6 +107,9 @@ extension Engine {
         }
       } else if !hasLeftActive {
         hasLeftActive = true
+        let allocated = allocatedByteCount
+        // What sealing cuts off was never dead, and does not count as a gain.
+        defer { before -= allocated - allocatedByteCount }
         do throws(StoreError) {
           // Twice what the next one takes.
           let least = 2 * Appender.slack
@@ -306,20 +290,14 @@ extension Engine {
     of byteCount: Int, until isEnough: () -> Bool
   ) throws(StoreError) {
     try checkWritable()
-    let failure = maintenance.withLock { state -> StoreError? in
-      state.compaction.isByHand = true
-      defer { state.compaction.isByHand = false }
-      do throws(StoreError) {
-        try leaveActiveSegment { $0.recordCount > 0 }
-        try sealRolledSegments()
-        var report = CompactionReport()
-        for id in appender.withLock({ $0.sealed.map(\.id) }) {
-          try compactByPieces(id, of: byteCount, &state.compaction, &report, until: isEnough)
-        }
-        return nil
-      } catch { return error }
+    try byHand { (state) throws(StoreError) in
+      try leaveActiveSegment { $0.recordCount > 0 }
+      try sealRolledSegments()
+      var report = CompactionReport()
+      for id in appender.withLock({ $0.sealed.map(\.id) }) {
+        try compactByPieces(id, of: byteCount, &state, &report, until: isEnough)
+      }
     }
-    if let failure { throw failure }
   }
 
   /// Gives back what is allocated ahead of the writers, on a disk that has no room.

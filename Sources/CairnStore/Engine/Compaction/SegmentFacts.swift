@@ -92,8 +92,7 @@ package enum TombstoneRule {
   package static func barrier(
     lowestSequence: SequenceNumber, compactedAt: SequenceNumber, deadPutCount: Int
   ) -> SequenceNumber {
-    if deadPutCount == 0 || planted(.deadPutsIgnored) { return .max }
-    if planted(.lowestSequenceIgnored), compactedAt == 0 { return .max }
+    if deadPutCount == 0 { return .max }
     return max(lowestSequence, compactedAt + 1)
   }
 }

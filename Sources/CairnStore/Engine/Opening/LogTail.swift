@@ -24,6 +24,10 @@ package struct LogTail: ~Copyable {
     package var highestSequence: SequenceNumber = 0
     /// The highest in a complete record or batch before the end, here or in an earlier segment.
     package var highestSequenceBeforeEnd: SequenceNumber = 0
+    /// Whether there is no file: a place that was reserved, or what a power loss took.
+    package var isAbsent = false
+    /// What is wrong with it if something shows that it was there.
+    package var flaw: StoreError?
     /// Where reading began.
     package var start = SegmentHeader.byteCount
     package var isEmpty: Bool {
@@ -37,9 +41,79 @@ package struct LogTail: ~Copyable {
   /// Values that are damaged although their records were stored: reading one of them throws.
   package private(set) var damagedValues: [Corruption] = []
   package private(set) var tornByteCount = 0
+  /// Where the log was cut: in which segment, at which offset, and where valid records end there; `nil`: nowhere.
+  package private(set) var cut: (index: Int, offset: Int, hole: Int)?
 
   /// The highest sequence number in any valid record, discarded ones included.
   package var highestSequence: SequenceNumber { extents.map(\.highestSequence).max() ?? 0 }
+
+  /// Adds an open segment that has no file.
+  ///
+  /// - Throws: `corrupt` if some of it was durable.
+  package mutating func addAbsent(
+    _ entry: Manifest.OpenSegment, durable: Int
+  ) throws(StoreError) {
+    let name = FileName.segment(entry.id)
+    guard durable == 0 else {
+      throw .corrupt(Corruption(file: name, offset: 0, cause: .missingFile))
+    }
+    let start = SegmentHeader.byteCount
+    var extent = Extent(name: name, end: start, dataEnd: start)
+    extent.highestSequenceBeforeEnd = extents.last?.highestSequenceBeforeEnd ?? 0
+    extent.isAbsent = true
+    extent.flaw = .corrupt(Corruption(file: name, offset: 0, cause: .missingFile))
+    extents.append(extent)
+  }
+
+  /// Reads one more open segment, in the order of the log, whose header may not have got to the disk.
+  ///
+  /// - Throws: `corrupt` if it is damaged in a way that no crash explains.
+  package mutating func scan(
+    _ file: File, of entry: Manifest.OpenSegment, storeIdentifier: [UInt8], byteCount: Int,
+    durable: Int, sameBoot: Bool, from start: Int? = nil, highestSequence: SequenceNumber = 0
+  ) throws(StoreError) {
+    guard byteCount <= FormatVersion.highestOffset else {
+      throw .corrupt(Corruption(file: file.name, offset: 0, cause: .badLength))
+    }
+    var bytes = [UInt8](repeating: 0, count: SegmentHeader.byteCount)
+    let readCount = try file.read(into: &bytes, at: 0)
+    let flaw: StoreError
+    do throws(StoreError) {
+      guard readCount == bytes.count else {
+        throw .corrupt(Corruption(file: file.name, offset: readCount, cause: .fileTooShort))
+      }
+      let header = try bytes.withSpan { (bytes) throws(StoreError) in
+        try SegmentHeader(decoding: bytes, file: file.name)
+      }
+      guard header.id == entry.id, header.salt == entry.salt,
+        header.storeIdentifier == storeIdentifier
+      else { throw .corrupt(Corruption(file: file.name, offset: 16, cause: .badHeader)) }
+      return try scan(
+        file: file, header: header, byteCount: byteCount, durable: durable, from: start,
+        highestSequence: highestSequence)
+    } catch {
+      guard case .corrupt = error else { throw error }
+      flaw = error
+    }
+    // A process writes the header at once. A kill leaves it or nothing of it.
+    let isUnwritten = readCount < bytes.count || bytes.allSatisfy { $0 == 0 }
+    guard durable == 0, isUnwritten || !sameBoot else { throw flaw }
+    // A sync of the log would have brought the header to the disk too, so a record that tells of one
+    // shows that the header is damaged.
+    var records = LogTail()
+    try records.scan(
+      file: file,
+      header: SegmentHeader(
+        storeIdentifier: storeIdentifier, id: entry.id, salt: entry.salt, baseSequence: 0,
+        baseTime: 0),
+      byteCount: max(byteCount, SegmentHeader.byteCount), durable: 0)
+    let found = records.extents[0]
+    if found.syncMark > 0 || sameBoot && !(found.isEmpty && !found.hasLaterRecords) { throw flaw }
+    var extent = Extent(name: file.name, end: found.start, dataEnd: found.dataEnd)
+    extent.flaw = flaw
+    extent.highestSequenceBeforeEnd = extents.last?.highestSequenceBeforeEnd ?? 0
+    extents.append(extent)
+  }
 
   /// Reads one more open segment, in the order of the log.
   ///
@@ -76,7 +150,7 @@ package struct LogTail: ~Copyable {
       }
       if try !scanner.hasValidValue(record, at: offset) { pendingDamage.append(offset) }
       offset += record.byteCount
-      if batch.start != nil && !planted(.batchEndIgnored) { continue }
+      if batch.start != nil { continue }
       // The last record of a batch knows its place in it; the first one's is where the last unit
       // ended.
       let unit = extent.end
@@ -85,6 +159,10 @@ package struct LogTail: ~Copyable {
       pendingDamage = []
       extent.end = offset
       extent.confirmHighestSequence()
+    }
+    // Nothing follows a roll, so what was durable behind it is gone.
+    guard !extent.hasRolled || extent.end >= durable else {
+      throw .corrupt(Corruption(file: file.name, offset: extent.end, cause: .badLength))
     }
     if !extent.hasRolled {
       try searchBeyond(&extent, scanner: &scanner, header: header, byteCount: byteCount)
@@ -134,6 +212,10 @@ package struct LogTail: ~Copyable {
   package mutating func resolve(sameBoot: Bool) throws(StoreError) {
     let frontier = durableFrontier()
     for index in extents.indices {
+      // A segment is left only when the next one has its header.
+      if sameBoot, index > 0, extents[index - 1].hasRolled, let flaw = extents[index].flaw {
+        throw flaw
+      }
       let later = extents[(index + 1)...]
       let isFollowed =
         extents[index].hasLaterRecords || later.contains { !$0.isEmpty || $0.hasLaterRecords }
@@ -152,8 +234,9 @@ package struct LogTail: ~Copyable {
       if extents[index].hasRolled { continue }
       let hole = extents[index].end
       if (index, hole) < frontier || (sameBoot && isFollowed) {
-        throw .corrupt(
-          Corruption(file: extents[index].name, offset: hole, cause: .lostRecords))
+        throw extents[index].flaw
+          ?? .corrupt(
+            Corruption(file: extents[index].name, offset: hole, cause: .lostRecords))
       }
       cut(at: hole, in: index)
       return
@@ -169,11 +252,12 @@ package struct LogTail: ~Copyable {
   }
 
   private mutating func cut(at offset: Int, in index: Int) {
+    cut = (index, offset, extents[index].end)
     tornByteCount += max(0, max(extents[index].dataEnd, extents[index].end) - offset)
     extents[index].end = offset
     for later in extents.indices where later > index {
       tornByteCount += max(extents[later].dataEnd, extents[later].end) - SegmentHeader.byteCount
-      if !planted(.laterSegmentsKept) { extents[later].end = SegmentHeader.byteCount }
+      extents[later].end = SegmentHeader.byteCount
     }
   }
 }

@@ -9,30 +9,13 @@ extension OpenedStore {
       let file = try CheckpointFile(
         in: directory, id: manifest.checkpointID, storeIdentifier: manifest.storeIdentifier,
         checksum: manifest.checkpointChecksum)
-      guard agrees(file.header) else {
-        throw StoreError.corrupt(Corruption(file: file.file.name, offset: 40, cause: .badHeader))
+      guard file.header.agrees(with: manifest) else {
+        throw StoreError.corrupt(Corruption(file: file.name, offset: 40, cause: .badHeader))
       }
       return file
     } catch {
       log?("the log is read as a whole, since the checkpoint cannot be used: \(error)")
       return nil
-    }
-  }
-
-  /// Whether what a checkpoint says can be true of the store that the manifest describes.
-  private func agrees(_ checkpoint: Checkpoint) -> Bool {
-    guard checkpoint.floorSequence == manifest.floorSequence else { return false }
-    var ends: [SegmentID: (salt: UInt64, end: Int)] = [:]
-    for entry in manifest.sealedSegments { ends[entry.id] = (entry.salt, entry.byteCount) }
-    for entry in manifest.openSegments {
-      // How long the file is of one that was not closed is seen when it is read.
-      ends[entry.id] = (entry.salt, manifest.isClean ? entry.byteCount : .max)
-    }
-    return checkpoint.segments.allSatisfy { covered in
-      guard covered.id.rawValue < manifest.nextID else { return false }
-      guard let listed = ends[covered.id] else { return true }
-      return listed.salt == covered.salt && covered.end <= listed.end
-        && (listed.end == .max || listed.end <= covered.capacity)
     }
   }
 
@@ -51,9 +34,7 @@ extension OpenedStore {
       file, segments: byID, hash: hash, floor: manifest.floorSequence, recency: index.recency,
       log: laterLog)
     let header = file.header
-    if !planted(.recencyForgotten) {
-      index.recency.restore(tick: header.tick, samples: header.samples, now: clock.now())
-    }
+    index.recency.restore(tick: header.tick, samples: header.samples, now: clock.now())
     index.attach(source, counts: header.shards.map { ($0.count, $0.expirableCount) })
     if source.dropsEntries {
       do throws(StoreError) { try index.loadAll() } catch {

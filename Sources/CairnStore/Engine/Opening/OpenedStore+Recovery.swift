@@ -1,7 +1,7 @@
 extension OpenedStore {
   /// Opens the segments that the manifest lists and builds the index.
   mutating func recover(
-    segmentByteLimit: Int, log: (@Sendable (String) -> Void)?
+    segmentByteLimit: Int, precedingVersion: SequenceNumber, log: (@Sendable (String) -> Void)?
   ) throws(StoreError) {
     let found = usableCheckpoint(log: log)
     let covered = found?.header.segments ?? []
@@ -30,13 +30,16 @@ extension OpenedStore {
       1
       + max(
         manifest.highestSequence,
-        planted(.sequenceStartsAtManifest) ? 0 : max(replayedSequence, discardedSequence),
-        checkpoint?.lastSequence ?? 0)
-    // Half of the numbers are kept for this session: what it writes the next open must accept.
-    guard nextSequence <= FormatVersion.highestSequence / 2,
-      manifest.nextID <= FormatVersion.highestSequence / 2
-    else {
-      throw .corrupt(Corruption(file: FileName.manifest, offset: 72, cause: .badHeader))
+        max(replayedSequence, discardedSequence),
+        checkpoint?.lastSequence ?? 0, precedingVersion)
+    // Half of the numbers are kept for a session that writes: the next open must accept what it wrote.
+    if !isReadOnly {
+      let limit = FormatVersion.highestSequence / 2
+      guard nextSequence <= limit, manifest.nextID <= limit else {
+        throw .corrupt(
+          Corruption(
+            file: FileName.manifest, offset: nextSequence > limit ? 72 : 40, cause: .badHeader))
+      }
     }
     for segment in segments where segment.header.baseSequence > nextSequence {
       throw segment.corruption(at: 48, .badHeader)
@@ -48,6 +51,7 @@ extension OpenedStore {
     if isReadOnly { return }
     // Only here, since nothing is changed in a store that is refused.
     try sweep()
+    if let resumable { try clear(resumable, behind: ends[resumable.id] ?? resumable.usage.end) }
     if !manifest.isClean { try sealRecovered() }
     // What was cut off or allocated ahead, in a process that came to no close. Not beside a poisoned
     // store whose readers may still look at it.
@@ -65,12 +69,13 @@ extension OpenedStore {
       let end = ends[segment.id] ?? SegmentHeader.byteCount
       var start = SegmentHeader.byteCount
       if checkpoint != nil, let covered = places[segment.id] {
-        start = planted(.replayFromWrongOffset) ? end : covered.end
+        start = covered.end
       }
       replayedByteCount += end - start
       try replay.replay(segment, from: start, to: end)
     }
     try replay.finish()
+    files.closeReadFiles()
     replacedDamage = replay.replacedDamage
     recovery.replayedRecordCount = replay.recordCount
     replayedSequence = replay.highestSequence
@@ -113,47 +118,66 @@ extension OpenedStore {
     }
   }
 
+  /// Takes away what lies behind the end of a segment that is appended to next: records of a session
+  /// that a power loss undid would pass for later ones.
+  private func clear(_ segment: Segment, behind end: Int) throws(StoreError) {
+    let file = try segment.file.open()
+    let byteCount = try file.status().byteCount
+    if byteCount == end { return }
+    // All that a close leaves is room for removals, which holds zeros.
+    var room = [UInt8](repeating: 0, count: min(byteCount - end, Appender.slack))
+    _ = try file.read(into: &room, at: end)
+    if byteCount - end <= Appender.slack, room.allSatisfy({ $0 == 0 }) { return }
+    try file.truncate(to: end)
+    // DURABILITY: gone for good before anything is appended, or another power loss could show it
+    // behind what will be written.
+    try file.synchronize()
+  }
+
   /// After a crash the end of the log is found by reading it.
   private mutating func openUncleanSegments() throws(StoreError) {
     let failureMark = SyncFailureMark(lockFile: lockFile)
     hasLostPages = try failureMark.isSet()
+    let sameBoot = manifest.bootIdentifier == bootIdentifier && !hasLostPages
     var tail = LogTail()
     for entry in manifest.openSegments {
-      let (file, header, byteCount) = try files.check(
-        id: entry.id, salt: entry.salt, readOnly: isReadOnly)
+      // DURABILITY: a checkpoint is listed only when all that it covers is on disk.
+      let covered = places[entry.id]
+      let durable = max(entry.byteCount, covered?.end ?? 0)
+      guard
+        let file = try directory.openFile(
+          FileName.segment(entry.id), mode: isReadOnly ? .readOnly : .readWrite)
+      else {
+        try tail.addAbsent(entry, durable: durable)
+        continue
+      }
+      let byteCount = try file.status().byteCount
       if !isReadOnly {
         // DURABILITY: what a dead process left in the page cache is not yet on disk, and after a
         // failed sync it never gets there by itself although the cache shows it. Written out and
         // dropped first, what is read next is what the disk holds. Dropping does not help where a
         // mapping holds the pages, as that of a poisoned store in this process may.
         do throws(StoreError) {
-          if hasLostPages && !planted(.noRewriteAtRecovery) {
-            try file.rewrite(byteCount: byteCount)
-          }
-          if !planted(.noSyncAtRecovery), !planted(.recoverySyncAfterSwitch) {
-            try file.synchronizeData()
-          }
+          if hasLostPages { try file.rewrite(byteCount: byteCount) }
+          try file.synchronizeData()
         } catch {
           failureMark.set()
           throw error
         }
         try file.dropCache()
       }
-      // DURABILITY: a checkpoint is listed only when all that it covers is on disk.
-      let covered = places[entry.id]
       try tail.scan(
-        file: file, header: header, byteCount: byteCount,
-        durable: max(entry.byteCount, covered?.end ?? 0), from: covered?.end,
+        file, of: entry, storeIdentifier: manifest.storeIdentifier, byteCount: byteCount,
+        durable: durable, sameBoot: sameBoot, from: covered?.end,
         highestSequence: covered?.highestSequence ?? 0)
     }
-    try tail.resolve(
-      sameBoot: manifest.bootIdentifier == bootIdentifier && !hasLostPages)
+    try tail.resolve(sameBoot: sameBoot)
     recovery.tornByteCount = tail.tornByteCount
     recovery.damagedValues = tail.damagedValues
     discardedSequence = tail.highestSequence
     for (entry, extent) in zip(manifest.openSegments, tail.extents) {
       if extent.end == SegmentHeader.byteCount {
-        emptySegments.append(entry.id)
+        if !extent.isAbsent { emptySegments.append(entry.id) }
       } else {
         try open(id: entry.id, salt: entry.salt, end: extent.end, capacity: nil)
       }
@@ -168,22 +192,18 @@ extension OpenedStore {
     var next = manifest
     next.sealedSegments += recovered.map(\.sealedEntry)
     next.openSegments = []
-    next.retiredIDs = planted(.emptyNotRetired) ? [] : emptySegments.map(\.rawValue)
+    next.retiredIDs = emptySegments.map(\.rawValue)
     next.isClean = true
     next.generation &+= 1
     next.lastSequence = nextSequence - 1
     next.lastTime = clock.now()
     next.bootIdentifier = bootIdentifier
-    if planted(.markClearedFirst) { SyncFailureMark(lockFile: lockFile).clear() }
     // DURABILITY: before the switch, the next open finds the same tail and decides the same;
     // after it, the discarded bytes are beyond the end of a sealed segment and never read.
     let file = ManifestFile(directory: directory)
     try file.write(try file.prepare(next))
     try file.install()
     manifest = next
-    for segment in recovered where planted(.recoverySyncAfterSwitch) {
-      try segment.file.synchronizeData()
-    }
     // The order matters on a full disk: what is cut off makes room for the next manifest.
     // Not beside a poisoned store whose readers may still look at what is cut off.
     if !hasLostPages { for segment in recovered { try? segment.trim(to: segment.usage.end) } }

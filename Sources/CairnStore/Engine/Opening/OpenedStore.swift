@@ -1,6 +1,8 @@
 /// A store that has been locked, checked and replayed: what an engine is made of.
 struct OpenedStore {
   let isReadOnly: Bool
+  /// Whether blocks that are allocated can be written to without running out of space.
+  let reservesBlocks: Bool
   let directory: Directory
   let lockFile: File
   let files: SegmentFiles
@@ -15,6 +17,8 @@ struct OpenedStore {
   var segments: [Segment] = []
   /// The one of them that can be appended to, after a clean close.
   var resumable: Segment?
+  /// The manifest that a session begins with, if it is ready.
+  var next: Manifest?
   var nextSequence: SequenceNumber = 1
   var recovery = RecoveryReport()
   /// Where the records of each segment end.
@@ -65,6 +69,8 @@ struct OpenedStore {
     var isOpen = false
     defer { if !isOpen { lock.unlock() } }
     try Self.check(try directory.names(), of: directory, mayCreate: mayCreate)
+    reservesBlocks =
+      readOnly ? false : try Self.reservesBlocks(lock, access: configuration.access)
 
     do {
       let identifier = try fileSystem.bootIdentifier()
@@ -92,23 +98,34 @@ struct OpenedStore {
     }
     clock = StoreClock(configuration.clock, lastRecorded: manifest.lastTime)
     recovery.clockWentBack = clock.wentBack
+    recovery.clockLag = clock.lag < .seconds(1) ? .zero : clock.lag
     recovery.wasClean = manifest.isClean
     hash = SipHash(secret: manifest.hashSecret)
     let table = SegmentTable()
-    index = HashIndex(recency: RecencyClock(now: clock.now())) { known in
+    index = HashIndex(recency: RecencyClock(now: clock.now()), memory: environment.memory) {
+      known in
       table.segment(at: known.location)?.usage.killExtension(byteCount: known.byteCount)
     }
     files = SegmentFiles(
-      directory: directory, storeIdentifier: manifest.storeIdentifier,
-      usesMappings: configuration.access == .mapped && directory.reservesBlocks,
-      table: table)
-    try recover(segmentByteLimit: configuration.segmentByteLimit, log: configuration.log)
+      directory: directory, lockFile: lock, storeIdentifier: manifest.storeIdentifier,
+      usesMappings: configuration.access == .mapped && directory.mapsFiles,
+      reservesBlocks: reservesBlocks, table: table)
+    try recover(
+      segmentByteLimit: configuration.segmentByteLimit,
+      precedingVersion: configuration.precedingVersion, log: configuration.log)
     let limits = WriteLimits(configuration)
     if !readOnly, EvictionStart(limits).isReached(by: index, table.total) {
       oldest = checkpointSource?.oldest() ?? []
     }
     // Once the shards are loaded, nobody holds the source any more.
     checkpointSource = nil
+    if !readOnly {
+      // Where there is no room for it, the first write waits for a sync.
+      next =
+        file.readNext(after: manifest, in: bootIdentifier)
+        ?? (try? file.makeReady(after: &manifest, in: bootIdentifier, at: clock.now()))
+      manifest.nextID = max(manifest.nextID, next?.nextID ?? 0)
+    }
     report(to: configuration.log)
     isOpen = true
   }
@@ -122,7 +139,8 @@ struct OpenedStore {
       // Never made anew over data.
       throw .corrupt(.ofMissingManifest(among: names))
     }
-    if let other = names.first(where: { $0 != FileName.lock && $0 != FileName.newManifest }) {
+    let spare = FileName.beforeManifest + [FileName.lostAndFound]
+    if let other = names.first(where: { !spare.contains($0) }) {
       throw .notAStore(path: directory.path, reason: "it holds \(other) and no MANIFEST")
     }
     if !mayCreate { throw .noStore(path: directory.path) }
@@ -150,6 +168,19 @@ struct OpenedStore {
     return file
   }
 
+  /// Whether blocks that are allocated beside this file can be written to without running out of space.
+  ///
+  /// - Throws: `unsupportedFileSystem` where none can be allocated, unless nothing is mapped.
+  private static func reservesBlocks(
+    _ lock: File, access: StoreConfiguration.Access
+  ) throws(StoreError) -> Bool {
+    do { return try lock.reservesBlocks() } catch {
+      guard case .unsupportedFileSystem(_, let name) = error else { throw error }
+      if access == .systemCalls { return false }
+      throw .unsupportedFileSystem(path: lock.directoryPath, name: name)
+    }
+  }
+
   private static func newManifest(
     of directory: Directory, bootIdentifier: [UInt8], now: Timestamp
   ) throws(StoreError) -> Manifest {
@@ -169,10 +200,8 @@ struct OpenedStore {
   mutating func sweep() throws(StoreError) {
     // DURABILITY: the process before may have died between the exchange of the manifests and the
     // sync of the directory. What the manifest allows is done only once it is there for good.
-    if !planted(.noSettleAtOpen) { try ManifestFile(directory: directory).settle() }
-    let segments = manifest.openSegments.map(\.id) + manifest.sealedSegments.map(\.id)
-    let listed = Set(
-      segments.map { FileName.segment($0) } + [FileName.checkpoint(manifest.checkpointID)])
+    try ManifestFile(directory: directory).settle()
+    let listed = manifest.listedFiles
     let deletable = Set(manifest.pendingIDs + manifest.retiredIDs)
     var hasChanged = false
     for name in try directory.names() {
@@ -208,6 +237,12 @@ struct OpenedStore {
     }
     for value in recovery.damagedValues { log("\(value)") }
     for record in replacedDamage { log("\(record); a later record took its place") }
-    if recovery.clockWentBack { log("the clock is more than a day behind the store's last use") }
+    if recovery.clockWentBack {
+      log("the clock is more than a day behind the store's last use")
+    } else if recovery.clockLag > .zero {
+      log(
+        "the clock is \(recovery.clockLag.milliseconds / 1000) s behind the store's last use; lifetimes "
+          + "go by the store's time")
+    }
   }
 }

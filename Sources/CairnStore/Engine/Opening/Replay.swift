@@ -39,13 +39,16 @@ struct Replay: ~Copyable {
   }
 
   /// All records have been read: what is accessed from now on is later.
-  mutating func finish() throws(StoreError) {
+  ///
+  /// - Parameter keepsTombstones: whether the index still has an entry for each key that was removed.
+  mutating func finish(keepsTombstones: Bool = false) throws(StoreError) {
     try enterStretch()
     for (version, known) in extensions.known { try extend(version, known) }
     let tick = Self.tick(of: highestSequence, first: firstTick, after: lastKnownSequence)
     if let tick { index.recency.skip(past: tick) }
-    for (shard, hasTombstones) in hasTombstones.enumerated() where hasTombstones {
-      index.removeTombstones(inShard: shard)
+    for (shard, hasTombstones) in hasTombstones.enumerated()
+    where hasTombstones && !keepsTombstones {
+      try index.removeTombstones(inShard: shard)
     }
   }
 
@@ -55,7 +58,7 @@ struct Replay: ~Copyable {
     _ segment: Segment, from start: Int = SegmentHeader.byteCount, to end: Int
   ) throws(StoreError) {
     if start >= end { return }
-    var scanner = SegmentScanner(file: segment.file, header: segment.header, end: end)
+    var scanner = try SegmentScanner(segment, end: end)
     var batch = BatchProgress()
     var offset = start
     while offset < end {
@@ -75,29 +78,26 @@ struct Replay: ~Copyable {
       recordCount += 1
       offset = next
     }
-    if let start = batch.start, !planted(.batchEndIgnored) {
+    if let start = batch.start {
       throw segment.corruption(at: start, .incompleteBatch)
     }
   }
 
-  private mutating func apply(
+  /// Takes in a record that is not a roll.
+  mutating func apply(
     _ header: RecordHeader, at offset: Int, in segment: Segment, scanner: inout SegmentScanner
   ) throws(StoreError) {
     let sequence = segment.sequence(of: header)
     highestSequence = max(highestSequence, sequence)
-    let isIgnored =
-      header.kind == .tombstone
-      && (planted(.tombstonesIgnored)
-        || checkpoint != nil && planted(.tombstonesAfterCheckpointIgnored))
     let location = segment.location(at: offset)
     if header.kind == .extension {
-      if sequence > floor, !planted(.extensionsIgnored) {
+      if sequence > floor {
         try scanner.withKey(of: header, at: offset) {
           extensions.add(
             header, sequence: sequence, hash: hash.hash($0), at: location, floor: floor)
         }
       }
-    } else if sequence > floor && !isIgnored {
+    } else if sequence > floor {
       try scanner.withKey(of: header, at: offset) {
         stretch.add(header, key: $0, hash: hash.hash($0), sequence: sequence, at: location)
       }
@@ -127,7 +127,7 @@ struct Replay: ~Copyable {
     var hasTombstones = hasTombstones
     var copies: [ReplayStretch.Member] = []
     var live = LiveRecords(table: table)
-    stretch.enter { member, replacesEntry in
+    try stretch.enter { member, replacesEntry in
       let isTombstone = member.flags.contains(.tombstone)
       var known: UInt64?
       // What was there when the checkpoint was made has been compacted since. Of what is in none of its
@@ -135,7 +135,7 @@ struct Replay: ~Copyable {
       // tombstone that it covers, though the copy may have been made before that.
       if !replacesEntry, let source, member.sequence <= lastKnownSequence {
         known = source.droppedTick(of: member.hash)
-        if known == nil, !planted(.copiesRevive) { return nil }
+        if known == nil { return nil }
         if !isTombstone, source.droppedExtension(of: member.hash) != nil { copies.append(member) }
       }
       if isTombstone {
@@ -194,7 +194,7 @@ struct Replay: ~Copyable {
     {
       guard let segment, !entry.flags.contains(.tombstone) else { continue }
       guard let record = try soundRecord(in: segment, at: entry.location) else { continue }
-      guard record.sequence == version || planted(.extensionOfAnyVersion),
+      guard record.sequence == version,
         record.header.flags.contains(.expiry), known.lifetime.expires > record.header.expires
       else { continue }
       if let other = index.lifetimeExtension(known.hash, at: entry.location),

@@ -147,7 +147,7 @@ struct ReplayStretch: ~Copyable {
         }
         let known = newest[other].member
         if known.hash == member.hash, hasSameKey(known, member) {
-          if known.sequence < member.sequence, !planted(.oldestWins) {
+          if known.sequence < member.sequence {
             newest[other].member = member
           }
           break
@@ -165,7 +165,7 @@ struct ReplayStretch: ~Copyable {
     _ comparisons: [Comparison],
     replacesDamaged: (Member, Location, Corruption) -> DamagedRecord
   ) throws(StoreError) {
-    var reader = HeadReader(table: table)
+    var reader = HeadReader()
     var damage: [(newest: Int, segment: Segment, isTombstone: Bool, location: Location)] = []
     // Moved out, so that they are changed where they are.
     var newest: [Newest] = []
@@ -175,6 +175,8 @@ struct ReplayStretch: ~Copyable {
     var stagedStart = 0
     try reader.read(count: comparisons.count) {
       comparisons[$0].location
+    } segment: { [table] in
+      table.segment(at: comparisons[$0].location)
     } group: { range in
       // Each lies somewhere else in memory: first all are asked for, so that the waits for them overlap,
       // which takes a third of the time.
@@ -194,13 +196,15 @@ struct ReplayStretch: ~Copyable {
       guard key.load(UInt8.self, at: 0) == own.firstByte,
         keys.withSpan({ $0.key(of: member).equals(key) })
       else { return }
-      if segment.sequence(of: header) >= member.sequence || planted(.oldestWins) {
+      if segment.sequence(of: header) >= member.sequence {
         newest[comparison.newest].isOld = true
       } else {
         newest[comparison.newest].known = comparison.location
         if !comparison.isTombstone { segment.usage.kill(byteCount: header.byteCount) }
       }
-    } damaged: { (number, segment, corruption) throws(StoreError) in
+    } damaged: { (number, segment, error) throws(StoreError) in
+      guard case .corrupt(var corruption) = error else { throw error }
+      corruption = corruption.withoutDirectory
       let comparison = comparisons[number]
       let member = staged[number - stagedStart].member
       switch replacesDamaged(member, comparison.location, corruption) {
@@ -223,12 +227,13 @@ struct ReplayStretch: ~Copyable {
   ///
   /// - Parameter tick: when the entry of a record was last accessed, `nil` where the record does not count
   ///   after all; of each, and whether it replaces an entry.
-  mutating func enter(_ tick: (Member, Bool) -> UInt64?) {
+  /// - Throws: `outOfMemory`.
+  mutating func enter(_ tick: (Member, Bool) -> UInt64?) throws(StoreError) {
     for shard in 0..<HashIndex.shardCount where starts[shard] < starts[shard + 1] {
       let newest = newest[starts[shard]..<starts[shard + 1]]
       let start = newest.startIndex
       let newCount = newest.reduce(0) { $0 + ($1.known == .none && !$1.isOld ? 1 : 0) }
-      index.enter(newest.count, inShard: shard, newCount: newCount) { number in
+      try index.enter(newest.count, inShard: shard, newCount: newCount) { number in
         let own = newest[start + number]
         guard !own.isOld, let tick = tick(own.member, own.known != .none) else { return nil }
         return HashIndex.Change(

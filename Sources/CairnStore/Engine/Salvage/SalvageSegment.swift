@@ -212,6 +212,8 @@ struct SalvageUnits {
     var lastDelta: Int64
     var isBatch: Bool
     var isComplete: Bool
+    /// Where its last record is, if it has been found.
+    var lastRecord: Int?
   }
 
   private(set) var last: Unit?
@@ -225,7 +227,7 @@ struct SalvageUnits {
       batch = nil
       last = Unit(
         start: offset, end: offset + record.byteCount, lastDelta: delta, isBatch: false,
-        isComplete: true)
+        isComplete: true, lastRecord: offset)
       return true
     }
     let first = delta - Int64(record.batchIndex)
@@ -238,7 +240,8 @@ struct SalvageUnits {
     last = Unit(
       start: isNew ? offset : last?.start ?? offset, end: offset + record.byteCount,
       lastDelta: first + Int64(record.batchCount) - 1, isBatch: true,
-      isComplete: memberCount == record.batchCount)
+      isComplete: memberCount == record.batchCount,
+      lastRecord: record.batchIndex == record.batchCount - 1 ? offset : nil)
     return isNew
   }
 }

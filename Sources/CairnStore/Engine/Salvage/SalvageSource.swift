@@ -65,11 +65,16 @@ struct SalvageSource {
       }
     }
     var open: [SalvageSegment?] = []
-    for entry in manifest.openSegments {
+    let covered = coveredEnds(manifest)
+    // Places that a session reserved and did not come to use have no files, or one that was just made.
+    let used = manifest.openSegments.lastIndex {
+      manifest.isClean || $0.byteCount > 0 || !isUnwritten($0.id, storeOf: manifest)
+    }
+    for entry in manifest.openSegments.prefix((used ?? -1) + 1) {
       open.append(
         try openListed(
           entry.id, entry.salt, recordedEnd: manifest.isClean ? entry.byteCount : nil,
-          durableByteCount: entry.byteCount))
+          durableByteCount: max(entry.byteCount, covered[entry.id] ?? 0)))
     }
     try orderBases(of: open, after: manifest.highestInLog)
     if !manifest.isClean {
@@ -88,6 +93,17 @@ struct SalvageSource {
   }
 
   // MARK: By the manifest
+
+  /// How much of each segment the checkpoint covers: that was durable. Nothing where it cannot be used.
+  private func coveredEnds(_ manifest: Manifest) -> [SegmentID: Int] {
+    guard !manifest.isClean, manifest.checkpointID != 0,
+      let file = try? CheckpointFile(
+        in: directory, id: manifest.checkpointID, storeIdentifier: manifest.storeIdentifier,
+        checksum: manifest.checkpointChecksum),
+      file.header.agrees(with: manifest)
+    else { return [:] }
+    return Dictionary(file.header.segments.map { ($0.id, $0.end) }) { first, _ in first }
+  }
 
   /// Opens a segment that the manifest lists, also where its header is damaged.
   private mutating func openListed(
@@ -114,6 +130,19 @@ struct SalvageSource {
       name: name, id: id, salt: salt, directory: directory, fileByteCount: byteCount,
       header: header,
       recordedEnd: recordedEnd, durableByteCount: durableByteCount)
+  }
+
+  /// Whether a segment has no file, or one that holds nothing but zeros.
+  private func isUnwritten(_ id: SegmentID, storeOf manifest: Manifest) -> Bool {
+    let name = FileName.segment(id)
+    guard names.contains(name) else { return true }
+    guard let file = try? directory.openFile(name, mode: .readOnly),
+      let byteCount = try? file.status().byteCount
+    else { return false }
+    let header = SegmentHeader(
+      storeIdentifier: manifest.storeIdentifier, id: id, salt: 0, baseSequence: 0, baseTime: 0)
+    var scanner = SegmentScanner(file: file, header: header, end: byteCount)
+    return (try? scanner.endOfData(from: 0, to: byteCount)) == 0
   }
 
   /// The file of a segment, or `nil` where there is none that can be read.
@@ -240,7 +269,7 @@ struct SalvageSource {
   ) throws(StoreError) {
     if try recover(open, sameBoot: sameBoot) { return }
     try SalvageTail.markFollowed(open)
-    if sameBoot && !planted(.salvageCutAtHole) {
+    if sameBoot {
       highestSequence = try SalvageTail.markUnproven(in: open.compactMap { $0 })
     } else {
       let (highest, torn) = try SalvageTail.cut(open)
@@ -265,6 +294,17 @@ struct SalvageSource {
       for (segment, extent) in zip(open, tail.extents) { segment?.cut = extent.end }
       highestSequence = Int64(clamping: tail.highestSequence)
       report.tornByteCount = tail.tornByteCount
+      if let (index, offset, hole) = tail.cut, let segment = open[index] {
+        var end = try SalvageTail.endOfWrittenBatch(at: offset, in: segment)
+        // In the same boot all before a written batch was written too, though a value before it is damaged.
+        if end == nil, sameBoot, hole > offset {
+          end = try SalvageTail.endOfWrittenBatch(at: hole, in: segment)
+        }
+        if let end {
+          segment.cut = end
+          report.tornByteCount = max(0, report.tornByteCount - (end - offset))
+        }
+      }
       return true
     } catch {
       if case .corrupt = error { return false }

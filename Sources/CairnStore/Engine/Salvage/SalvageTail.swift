@@ -36,8 +36,8 @@ enum SalvageTail {
     return summary
   }
 
-  /// Finds the batch at the very end of the log that is not complete, or holds a damaged value, and
-  /// that nothing written later vouches for. Whether it was applied cannot be known.
+  /// Finds the batch at the very end of the log whose last record is not sound, and that nothing written later
+  /// vouches for. Whether it was applied cannot be known.
   ///
   /// Returns the highest sequence number in use.
   static func markUnproven(in segments: [SalvageSegment]) throws(StoreError) -> Int64 {
@@ -51,9 +51,10 @@ enum SalvageTail {
       guard let unit = summary.lastUnit, unit.isBatch, unit.end > summary.syncMark,
         segment.base.upperBound + unit.lastDelta >= highest
       else { continue }
-      var isWhole = unit.isComplete
-      if isWhole { isWhole = try !hasDamagedValue(unit, in: segment) }
-      if !isWhole { segment.unprovenStart = unit.start }
+      let cameToItsEnd = try unit.lastRecord.map { (offset) throws(StoreError) in
+        try isSound(at: offset, in: segment)
+      }
+      if cameToItsEnd != true { segment.unprovenStart = unit.start }
     }
     return highest
   }
@@ -72,14 +73,47 @@ enum SalvageTail {
     }
   }
 
-  private static func hasDamagedValue(
-    _ unit: SalvageUnits.Unit, in segment: SalvageSegment
+  private static func isSound(
+    at offset: Int, in segment: SalvageSegment
   ) throws(StoreError) -> Bool {
-    var walk = try SalvageWalk(segment, from: unit.start)
-    while case .record(let record, let offset) = try walk.next(), offset < unit.end {
-      if try !walk.hasValidValue(record, at: offset) { return true }
+    var walk = try SalvageWalk(segment, from: offset)
+    guard case .record(let record, offset) = try walk.next() else { return false }
+    return try walk.hasValidValue(record, at: offset)
+  }
+
+  /// Where the batch ends that the log was cut at, if its last record is sound.
+  ///
+  /// A batch is one write, from front to back. Its last record shows that the write came to its end, so its writer
+  /// may have been told so. What is missing was damaged later, and the rest counts.
+  ///
+  /// - Parameter offset: where the log was cut.
+  static func endOfWrittenBatch(
+    at offset: Int, in segment: SalvageSegment
+  ) throws(StoreError) -> Int? {
+    var walk = try SalvageWalk(segment)
+    var highest: Int64?
+    var batch: (first: Int64, count: UInt32)?
+    while true {
+      switch try walk.next() {
+      case .end: return nil
+      case .hole: continue
+      case .record(let record, let place):
+        let delta = Int64(record.sequenceDelta)
+        if place < offset {
+          highest = max(highest ?? delta, delta)
+          continue
+        }
+        let own = (first: delta - Int64(record.batchIndex), count: record.batchCount)
+        // It must be the batch that comes next, and begin where the log was cut.
+        guard record.flags.contains(.batch), place == offset || record.batchIndex > 0,
+          batch.map({ $0 == own }) ?? (highest.map { own.first == $0 + 1 } ?? true)
+        else { return nil }
+        batch = own
+        if record.batchIndex == record.batchCount - 1 {
+          return try walk.hasValidValue(record, at: place) ? place + record.byteCount : nil
+        }
+      }
     }
-    return false
   }
 
   /// After the machine died, only a prefix of what was not known to be durable counts: cuts the log
@@ -112,7 +146,7 @@ enum SalvageTail {
       } else {
         let durable = index == frontier.index ? frontier.offset : 0
         if let offset = try endOfPrefix(in: segment, durable: durable) {
-          segment.cut = offset
+          segment.cut = try endOfWrittenBatch(at: offset, in: segment) ?? offset
           isCut = true
         }
       }

@@ -39,7 +39,6 @@ struct SalvageWriter: ~Copyable {
     // Both speak of the place where the record was.
     header.flags.subtract([.batch, .syncMark])
     if header.metadataByteCount == 0 { header.flags.remove(.metadata) }
-    if planted(.salvageExpiryDropped) { header.flags.remove(.expiry) }
     try makeRoom(for: header, sequence: sequence)
     guard let (file, segmentHeader) = segment else { preconditionFailure("room was made") }
     header.sequenceDelta = UInt32(sequence - segmentHeader.baseSequence)
@@ -132,7 +131,7 @@ struct SalvageWriter: ~Copyable {
     // A value that turned out to be damaged may have left something behind the last record.
     try file.truncate(to: offset)
     // DURABILITY: before the manifest that lists it as sealed.
-    if !planted(.salvageNotSynced) { try file.synchronize() }
+    try file.synchronize()
     if offset > SegmentHeader.byteCount {
       sealed.append(
         Manifest.SealedSegment(

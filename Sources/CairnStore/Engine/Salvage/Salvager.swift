@@ -34,7 +34,7 @@ struct Salvager: ~Copyable {
       let names = try directory.names()
       guard names.contains(FileName.manifest) || names.contains(where: { FileName.isSegment($0) })
       else {
-        if let other = names.first(where: { $0 != FileName.lock && $0 != FileName.newManifest }) {
+        if let other = names.first(where: { !FileName.beforeManifest.contains($0) }) {
           throw .notAStore(path: path, reason: "it holds \(other) and no MANIFEST")
         }
         throw .noStore(path: path)
@@ -83,7 +83,6 @@ struct Salvager: ~Copyable {
   }
 
   private mutating func warn(_ warning: SalvageReport.Warning) {
-    if planted(.salvageNoWarning) && warning == .olderValuesMayBeBack { return }
     if !report.warnings.contains(warning) { report.warnings.append(warning) }
   }
 
@@ -226,8 +225,7 @@ struct Salvager: ~Copyable {
         if isCopied { last = sequence }
       }
       try writer.finish(
-        lastSequence: keepsVersions && !planted(.salvageReusesVersions)
-          ? max(last, UInt64(max(0, highest))) : last,
+        lastSequence: keepsVersions ? max(last, UInt64(max(0, highest))) : last,
         lastTime: now, bootIdentifier: bootIdentifier)
     } catch {
       writer.discard()

@@ -107,7 +107,6 @@ extension Engine {
 
   @inline(never)
   private func comeCloseToLimits() {
-    if planted(.limitsForgotten) { return }
     if isOverLimit {
       do throws(StoreError) { try evict() } catch {
         evictionStart.hasFailed.store(true, ordering: .relaxed)

@@ -37,8 +37,7 @@ extension Engine {
   private func commit(
     removalThrough sequence: SequenceNumber, _ durability: Durability?
   ) throws(StoreError) {
-    let durability =
-      durability ?? (planted(.defaultDurabilityIgnored) ? .process : configuration.durability)
+    let durability = durability ?? configuration.durability
     if sequence == 0 { try commitAbsence(durability) } else { try commit(sequence, durability) }
   }
 
@@ -53,8 +52,7 @@ extension Engine {
 
   /// Gives what was removed the durability it was promised, and says what it was.
   func finish(_ removal: Removal, _ durability: Durability?) throws(StoreError) -> RemovalSummary {
-    requestFirstRound()
-    if removal.summary.count > 0 { requestCompaction() }
+    if removal.summary.count > 0 { wakeHousekeeping() }
     try commit(removalThrough: removal.lastSequence, durability)
     return removal.summary
   }
@@ -181,9 +179,12 @@ extension Engine {
   ) throws(StoreError) {
     defer { if !removal.holdsEvents { tell(&removal) } }
     let byteCount = victims.reduce(0) { $0 + $1.header.byteCount + Appender.syncMarkByteCount }
-    try withRoom(byteCount: byteCount, isRemoval: true, isPart: true) {
+    try withRoom(byteCount: byteCount, isRemoval: true) {
       (appender: inout Appender) throws(StoreError) in
       for victim in victims {
+        if appender.unpublished != nil {
+          try publishPending(victim.candidate.hash, &appender)
+        }
         guard let place = unchanged(victim, in: removal) else { continue }
         var header = victim.header
         let sequence = try keys.withSpan { (keys) throws(StoreError) in
@@ -251,17 +252,17 @@ extension Engine {
 
   // MARK: Looking for victims
 
-  /// Calls `body` with each entry of a shard that has these flags and that `mayMatter` lets
-  /// through, and the head of its record; under no lock.
+  /// Calls `body` with each entry of a shard whose segment `mayMatter` lets through, and the head of its
+  /// record; under no lock.
   func forEachHead(
-    inShard shard: Int, with flags: IndexEntry.Flags = [], in removal: inout Removal,
-    where mayMatter: (IndexEntry, Segment) -> Bool = { _, _ in true },
+    inShard shard: Int, in removal: inout Removal,
+    where mayMatter: (Segment) -> Bool = { _ in true },
     _ body: (IndexEntry, borrowing FoundRecord) -> Void
   ) throws(StoreError) {
     try checkUsable()
-    let entries = try index.entries(inShard: shard, with: flags) { table.segment(at: $0) }
+    let entries = try index.entries(inShard: shard) { table.segment(at: $0) }
     for (entry, segment, end) in entries {
-      guard let segment, mayMatter(entry, segment) else { continue }
+      guard let segment, mayMatter(segment) else { continue }
       guard let record = try head(in: segment, at: entry.location, in: &removal) else { continue }
       body(entry, FoundRecord(record: record, tick: entry.tick, end: end))
     }

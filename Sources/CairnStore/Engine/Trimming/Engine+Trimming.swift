@@ -109,26 +109,33 @@ extension Engine {
     toFreeDiskSpace floor: Int, durability: Durability?
   ) throws(StoreError) -> RemovalSummary {
     var removal = try beginRemoval(.evicted(.freeDiskSpace), sparesRead: true)
-    // Removals and compactions by turns: on a full disk each makes room for the other. Every round
-    // removes something, so there is an end.
-    while try missingByteCount(floor) > 0 {
-      // What is dead already costs nobody anything.
-      do throws(StoreError) { _ = try compact() } catch {
-        guard case .noSpace = error else { throw error }
-      }
-      let missing = try missingByteCount(floor)
-      if missing <= 0 || index.count == 0 { break }
-      let count = removal.summary.count
-      do throws(StoreError) {
-        let limit = max(0, table.total.liveByteCount - missing)
-        try trim(in: &removal, toBytes: limit, .leastRecentlyUsed)
-      } catch {
-        guard case .noSpace = error, removal.summary.count > count else { throw error }
-      }
-      // What is left cannot be removed, being damaged.
-      if removal.summary.count == count { break }
-    }
+    while try makeFreeSpace(floor, in: &removal) {}
     return try finish(removal, durability)
+  }
+
+  /// Takes one step towards so much free space on the disk: a round of compaction, since dead space
+  /// costs nobody anything, or else a removal of the least recently used. On a full disk each makes
+  /// room for the other.
+  ///
+  /// - Returns: whether there may be more to do.
+  func makeFreeSpace(_ floor: Int, in removal: inout Removal) throws(StoreError) -> Bool {
+    if try missingByteCount(floor) <= 0 { return false }
+    do throws(StoreError) {
+      if try reclaimDeadSpace() { return true }
+    } catch {
+      guard case .noSpace = error else { throw error }
+    }
+    let missing = try missingByteCount(floor)
+    if missing <= 0 || index.count == 0 { return false }
+    let count = removal.summary.count
+    do throws(StoreError) {
+      let limit = max(0, table.total.liveByteCount - missing)
+      try trim(in: &removal, toBytes: limit, .leastRecentlyUsed)
+    } catch {
+      guard case .noSpace = error, removal.summary.count > count else { throw error }
+    }
+    // What is left cannot be removed, being damaged.
+    return removal.summary.count > count
   }
 
   /// How many bytes more are to be free than are, or will be when readers let go of what they hold.
@@ -158,7 +165,7 @@ extension Engine {
       try removeShardByShard(in: &removal) { (shard, removal) throws(StoreError) in
         var victims: [RemovalCandidate] = []
         // No record is older than its segment.
-        try forEachHead(inShard: shard, in: &removal, where: { $1.created < oldest }) {
+        try forEachHead(inShard: shard, in: &removal, where: { $0.created < oldest }) {
           entry, found in
           if found.record.segment.written(found.record.header) < oldest {
             let sequence = found.record.sequence
@@ -186,31 +193,14 @@ extension Engine {
     if index.expirableCount == 0 || !isNeeded() { return }
     // A read in between that found an entry alive by an earlier time keeps it alive.
     var expired = Removal(.expired, now: removal.now, sparesRead: true)
-    let now = removal.now
-    let times = index.recency.times
-    // Entries that a compaction moves just now come into the segments that it wrote.
-    let known = appender.withLock {
-      $0.holdsCopies ? [] : $0.segments
-    }
-    var look = ExpiryLook(at: known, now: now)
-    try removeShardByShard(in: &expired) { (shard, expired) throws(StoreError) in
+    let look = look(at: removal.now)
+    _ = try settleDeadlines(look)
+    try removeShardByShard(in: &expired) { (shard, _) throws(StoreError) in
       var victims: [RemovalCandidate] = []
-      try forEachHead(
-        inShard: shard, with: .canExpire, in: &expired,
-        where: { $1.usage.mayHaveExpired(accessed: times.time(of: $0.tick), now: now) }
-      ) { entry, found in
-        let hasExpired = hasExpired(found.header, tick: entry.tick, now: now)
-        look.note(found, hasExpired: hasExpired)
-        if hasExpired {
-          victims.append(
-            RemovalCandidate(
-              entry, inShard: shard, rank: entry.tick, sequence: found.record.sequence))
-        }
+      _ = try forEachDue(inShard: shard, look, visitsPassed: true) { entry, _, _ in
+        victims.append(RemovalCandidate(entry, inShard: shard, rank: entry.tick))
       }
       return victims
-    }
-    if expired.summary.count == look.expiredCount, expired.summary.damagedCount == 0 {
-      appender.withLock { _ in look.finish() }
     }
     removal.add(expired)
   }

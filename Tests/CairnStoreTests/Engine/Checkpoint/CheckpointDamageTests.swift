@@ -113,7 +113,8 @@ struct CheckpointDamageTests {
     for value in ["a", "b"] {
       let directory = try TemporaryDirectory()
       try fixture.image.write(to: directory.store)
-      let store = try Store(directory.store, .small())
+      // What happens in the background takes ids too.
+      let store = try Store(directory.store, .small(), background: ManualBackgroundQueue())
       for number in 0..<20 { try store.setValue(value, forKey: "\(value)\(number)") }
       try store.close()
       images.append(try Image(of: directory.store))
@@ -278,7 +279,8 @@ struct CheckpointDamageTests {
 
   @Test("A shard that is damaged after the open, or that the medium does not give, is rebuilt")
   func whileOpen() throws {
-    let fixture = try CheckpointFixture()
+    // More than is read at once when the store is opened.
+    let fixture = try CheckpointFixture(keys: 5000)
     let bytes = try #require(fixture.image.files[fixture.name])
     let start = try fixture.header.headerByteCount
     let directory = try TemporaryDirectory()

@@ -137,7 +137,7 @@ struct CheckpointTests {
     let fixture = try CheckpointFixture()
     let directory = try TemporaryDirectory()
     try fixture.image.write(to: directory.store)
-    let store = try Store(directory.store, .small())
+    let store = try Store(directory.store, .small(), background: ManualBackgroundQueue())
     try store.removeAll()
     try store.setValue("1", forKey: "one")
     try store.close()

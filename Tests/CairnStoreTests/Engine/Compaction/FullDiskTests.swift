@@ -143,6 +143,41 @@ struct FullDiskTests {
   }
 
   @Test(
+    "A batch that only removes finds the room that single removals do, however many it removes",
+    .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"),
+    arguments: [1, 50, 800], [Durability.process, .durable])
+  func batchOfRemovals(size: Int, durability: Durability) throws {
+    let disk = try TinyDisk(byteCount: 4 << 20)
+    let store = try Store(disk.path + "/store", background: ManualBackgroundQueue())
+    let count = try fill(store, .process)
+    try disk.fill()
+    let removed = min(count, 800)
+    for start in stride(from: 0, to: removed, by: size) {
+      try store.write(durability: durability) { batch in
+        for number in start..<min(start + size, removed) {
+          try batch.removeValue(forKey: "key\(number)")
+        }
+      }
+    }
+    #expect(try store.count() == count - removed)
+    // A batch that also adds something is refused like any write that does.
+    guard
+      case .noSpace = storeError({
+        try store.write { batch in
+          try batch.removeValue(forKey: "key\(count - 1)")
+          try batch.setValue([UInt8](repeating: 1, count: 4 << 20), forKey: "new")
+        }
+      })
+    else {
+      Issue.record("there is room")
+      return
+    }
+    #expect(try store.value(forKey: "key\(count - 1)") == value)
+    try store.close()
+    #expect(try Store(disk.path + "/store").count() == count - removed)
+  }
+
+  @Test(
     "On a full disk a write waits for what was removed and is still being read from, for a moment",
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"),
     arguments: [true, false])

@@ -254,7 +254,9 @@ struct BitFlipTests {
     let report = try Store.verify(path: directory.store)
     let records = try closed.image.segmentNames.flatMap { try closed.image.records(in: $0) }
     #expect(report.recordCount == records.count { $0.header.kind != .roll })
-    #expect(report.byteCount == closed.image.files.values.reduce(0) { $0 + $1.count })
+    // The next session's manifest is no part of the store yet.
+    let files = closed.image.files.filter { $0.key != "MANIFEST.next" }
+    #expect(report.byteCount == files.values.reduce(0) { $0 + $1.count })
     #expect(report.tornByteCount == 0)
   }
 

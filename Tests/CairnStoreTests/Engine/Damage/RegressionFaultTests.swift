@@ -171,7 +171,10 @@ struct RegressionFaultTests {
     }
     let error = storeError { try store.compact() }
     scene.fileSystem.setHook(nil)
-    guard case .poisoned(let cause) = error else {
+    let cause: SystemFailure
+    switch error {
+    case .poisoned(let failure), .durabilityUnknown(let failure): cause = failure
+    default:
       Issue.record("\(String(describing: error)) after \(count.load(ordering: .relaxed)) syncs")
       return
     }

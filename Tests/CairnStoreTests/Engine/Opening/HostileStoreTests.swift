@@ -21,6 +21,8 @@ struct HostileStoreTests {
     for record in records {
       let start = bytes.count
       var encoded = [UInt8](repeating: 0x61, count: max(record.byteCount, record.headByteCount))
+      let padding = min(record.headByteCount + record.valueByteCount, encoded.count)
+      for index in padding..<encoded.count { encoded[index] = 0 }
       encoded.withMutableSpan { span in
         record.encodeFields(into: &span)
         record.seal(&span, at: start, seed: header.recordSeed)

@@ -102,7 +102,7 @@ struct SalvageDamageTests {
   static func damage(_ image: Image, _ generator: inout FuzzRandom) -> Image {
     var image = image
     let name =
-      image.files.keys.sorted().filter { $0 != "LOCK" && $0 != "MANIFEST.new" }
+      image.files.keys.sorted().filter { $0 != "LOCK" && !$0.hasPrefix("MANIFEST.") }
       .randomElement(using: &generator) ?? "MANIFEST"
     guard let bytes = image.files[name], !bytes.isEmpty else { return image }
     let place = Int.random(in: 0..<bytes.count, using: &generator)
@@ -217,7 +217,15 @@ struct SalvageDamageTests {
     // are lost, of which a salvage knows nothing.
     guard let opened = try damaged.opened(boot: boot) else { return }
     if salvaged.report.warnings.contains(.olderValuesMayBeBack) { return }
-    #expect(salvaged.versions == opened.compactMapValues { $0?.info.version }, Seed.comment)
-    #expect(salvaged.values == opened.compactMapValues { $0?.value }, Seed.comment)
+    let versions = opened.compactMapValues { $0?.info.version }
+    let values = opened.compactMapValues { $0?.value }
+    let highest = versions.values.max() ?? 0
+    for key in Set(salvaged.versions.keys).union(versions.keys)
+    where salvaged.versions[key] != versions[key] || salvaged.values[key] != values[key] {
+      // What is sound of a damaged batch at the end of the log is newer than all that an open gives.
+      // After a power cut the rest of the batch counts as torn, not as lost.
+      #expect(!salvaged.report.isComplete, Seed.comment)
+      #expect(salvaged.versions[key] ?? .max > highest, Seed.comment)
+    }
   }
 }

@@ -42,7 +42,9 @@ struct RemoveAllTests {
   func toldOfNothing() throws {
     let directory = try TemporaryDirectory()
     let told = Messages()
-    let store = try Store(directory.store, .small { $0.removalObserver = { told.add("\($0)") } })
+    let store = try Store(
+      directory.store, .small { $0.removalObserver = { told.add("\($0)") } },
+      background: ManualBackgroundQueue())
     try store.setValue("v", forKey: "a")
     let version = try #require(try store.info(forKey: "a")).version
     try store.removeAll()
@@ -106,9 +108,10 @@ struct RemoveAllTests {
   @Test("A store that was opened and not written to is emptied too")
   func afterReopening() throws {
     try store.close()
-    let again = try Store(directory.store)
+    let again = try Store(directory.store, background: queue)
     try again.removeAll()
     #expect(try again.count() == 0)
+    queue.runAll()
     #expect(try Image(of: directory.store).segmentNames == [])
     try again.close()
     #expect(try Store(directory.store).count() == 0)
@@ -147,13 +150,161 @@ struct RemoveAllTests {
     for number in 0..<100 {
       try store.setValue([UInt8](repeating: 1, count: 1000), forKey: "key\(number)")
     }
-    let sealer = Background { queue.runAll() }
-    try waitUntil { queue.delays.isEmpty }
+    let sealer = Background { queue.runAll(dueAfter: .zero) }
+    try waitUntil { queue.delays.allSatisfy { $0 > .zero } }
     // … and everything is removed.
     try store.removeAll()
     gate.open()
     #expect(syncer.finishes())
     #expect(sealer.finishes())
     #expect(syncer.error == nil)
+  }
+
+  /// A store whose next removal of all finds an empty manifest ready, on a file system that notes its calls.
+  private func readyStore(
+    _ durability: Durability = .process
+  ) throws -> (Store, TemporaryDirectory, HookFileSystem, ManualBackgroundQueue, Messages) {
+    let directory = try TemporaryDirectory()
+    let files = HookFileSystem()
+    let queue = ManualBackgroundQueue()
+    let store = try Store(
+      directory.store, .small(durability: durability), fileSystem: files, background: queue)
+    for number in 0..<150 {
+      try store.setValue(
+        [UInt8](repeating: 1, count: 1000), forKey: "key\(number)", durability: .process)
+    }
+    queue.runAll()
+    let calls = Messages()
+    let listed = Set(try Image(of: directory.store).segmentNames)
+    files.setHook { event in
+      switch event.call {
+      case .synchronize, .synchronizeData: calls.add("sync")
+      case .exchange: calls.add("exchange")
+      case .unlink where listed.contains(event.file): calls.add("unlink")
+      default: break
+      }
+      return nil
+    }
+    return (store, directory, files, queue, calls)
+  }
+
+  @Test("In a store of class .process it waits for no sync; the files go once it is on disk")
+  func withoutSync() throws {
+    let (store, directory, _, queue, calls) = try readyStore()
+    let last = try store.statistics().lastVersion
+    var told = 0
+    try store.removeAll { told = $0.totalFileCount }
+    #expect(calls.all == ["exchange"])
+    #expect(told >= 3)
+    #expect(try store.contents() == [:])
+    #expect(try Image(of: directory.store).segmentNames.count == told)
+    // Killed now, everything is gone as well.
+    try Image(of: directory.store).write(to: directory("killed"))
+    let killed = try Store(directory("killed"))
+    #expect(try killed.contents() == [:])
+    #expect(try Image(of: directory("killed")).segmentNames == [])
+    #expect(try killed.setValue("new", forKey: "key1", durability: .process) > last)
+    #expect(try killed.statistics().recovery.quarantinedFiles == [])
+    try killed.close()
+    queue.runAll()
+    #expect(calls.all.prefix(3) == ["exchange", "sync", "unlink"])
+    #expect(try Image(of: directory.store).segmentNames == [])
+    #expect(try store.setValue("new", forKey: "key1") > last)
+    try store.close()
+    #expect(try Store(directory.store).contents() == ["key1": Array("new".utf8)])
+  }
+
+  @Test("What promises to be on disk brings the removal there first", arguments: 0..<4)
+  func settled(by choice: Int) throws {
+    let (store, directory, _, queue, calls) = try readyStore()
+    try store.removeAll()
+    switch choice {
+    case 0: try store.sync()
+    case 1: #expect(try !store.removeValue(forKey: "key1", durability: .durable))
+    case 2: try store.setValue("new", forKey: "new", durability: .durable)
+    default: try store.close()
+    }
+    // Before a file goes.
+    #expect(calls.all.prefix(2) == ["exchange", "sync"])
+    if choice == 3 { #expect(try Image(of: directory.store).segmentNames == []) }
+    queue.runAll()
+  }
+
+  @Test("The first write after it waits for no sync either; a power loss undoes both")
+  func writeAfter() throws {
+    let (store, directory, _, queue, calls) = try readyStore()
+    try store.removeAll()
+    try store.setValue("new", forKey: "new")
+    #expect(calls.all == ["exchange"])
+    var undone = try Image(of: directory.store)
+    undone.files["MANIFEST"] = undone.files["MANIFEST.empty"]
+    try undone.write(to: directory("undone"))
+    let again = try Store(directory("undone"))
+    #expect(try again.count() == 150)
+    #expect(try again.statistics().recovery.quarantinedFiles == [])
+    try again.close()
+    queue.runAll()
+    #expect(try store.contents() == ["new": Array("new".utf8)])
+  }
+
+  @Test("Nor does it wait for one in a session that has written nothing, nor once more after that")
+  func beforeTheFirstWrite() throws {
+    let directory = try TemporaryDirectory()
+    let queue = ManualBackgroundQueue()
+    do {
+      let store = try Store(directory.store, .small(durability: .process), background: queue)
+      try store.setValue("old", forKey: "key")
+      try store.close()
+    }
+    let files = HookFileSystem()
+    let store = try Store(
+      directory.store, .small(durability: .process), fileSystem: files, background: queue)
+    for round in 0..<3 {
+      queue.runAll(dueAfter: .zero)
+      let calls = Messages()
+      files.setHook { event in
+        if [.synchronize, .synchronizeData].contains(event.call) { calls.add("sync") }
+        return nil
+      }
+      try store.removeAll()
+      #expect(try store.count() == 0)
+      try store.setValue("new", forKey: "key\(round)")
+      #expect(calls.all == [])
+    }
+    try Image(of: directory.store).write(to: directory("killed"))
+    let killed = try Store(directory("killed"))
+    #expect(try killed.contents() == ["key2": Array("new".utf8)])
+    #expect(try killed.statistics().recovery.quarantinedFiles == [])
+    try store.close()
+    #expect(try Store(directory.store).contents() == ["key2": Array("new".utf8)])
+  }
+
+  @Test("In a durable store it is on disk when it returns")
+  func durable() throws {
+    let (store, directory, _, _, calls) = try readyStore(.durable)
+    try store.removeAll()
+    #expect(calls.all.firstIndex(of: "sync") != nil)
+    #expect(calls.all.lastIndex(of: "sync")! < calls.all.firstIndex(of: "unlink")!)
+    #expect(try Image(of: directory.store).segmentNames == [])
+  }
+
+  @Test("Whatever the manifest lists by then is gone", arguments: [0, 200])
+  func afterMoreSegments(count: Int) throws {
+    let (store, directory, _, queue, calls) = try readyStore()
+    for number in 0..<count {
+      try store.setValue([UInt8](repeating: 2, count: 9000), forKey: "more\(number)")
+    }
+    if count > 0 { queue.runAll() }
+    let exchanges = calls.all.filter { $0 == "exchange" }.count
+    try store.removeAll()
+    #expect(calls.all.filter { $0 == "exchange" }.count == exchanges + 1)
+    #expect(calls.all.last == "exchange")
+    try Image(of: directory.store).write(to: directory("killed"))
+    #expect(try Store(directory("killed")).contents() == [:])
+    #expect(try Image(of: directory("killed")).segmentNames == [])
+    queue.runAll()
+    try store.setValue("new", forKey: "key1")
+    try store.close()
+    #expect(try Store(directory.store).contents() == ["key1": Array("new".utf8)])
   }
 }

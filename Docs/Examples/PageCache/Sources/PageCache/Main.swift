@@ -84,6 +84,7 @@ enum Main {
     case .removed(_, .evicted(let cause)): "evicted from \(tier), \(cause)"
     case .removed(_, let cause): "removed from \(tier), \(cause)"
     case .removedAll: "removed all from \(tier)"
+    case .damaged: "damaged on \(tier)"
     case .memoryPressure, .enteredBackground: "other"
     }
   }

@@ -1,0 +1,23 @@
+/// The executor preference of the tasks that a load waits for: its own, and their child tasks.
+///
+/// Child tasks inherit it. Tasks that the load does not wait for by itself, made with `Task` or `Task.detached`, do
+/// not. Nothing else that the standard library shows tells them apart: `Task` inherits task-local values too. Jobs
+/// run where they would without a preference.
+final class LoadExecutor: TaskExecutor {
+  static let shared = LoadExecutor()
+
+  private init() {}
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    globalConcurrentExecutor.enqueue(UnownedJob(job))
+  }
+
+  /// Whether the current task is one of these.
+  static var isPreferred: Bool {
+    // SAFETY: the task is used only within the closure, in which it runs; the shared executor is never freed.
+    unsafe withUnsafeCurrentTask { task in
+      guard let executor = unsafe task?.unownedTaskExecutor else { return false }
+      return unsafe executor == shared.asUnownedTaskExecutor()
+    }
+  }
+}

@@ -1,0 +1,147 @@
+/// Large batches: others get on while one is written, and while it comes into the index.
+extension Engine {
+  /// Whether others would have to wait too long for a batch.
+  func isLarge(_ batch: borrowing Batch) -> Bool {
+    batch.operations.count >= configuration.asideOperationCount
+      || batch.byteCount >= limits.asideByteCount
+  }
+
+  /// Appends a batch that is written beside the log first, and brings it into the index a few operations at a
+  /// time.
+  ///
+  /// - Returns: the number of its first operation.
+  func appendAside(
+    _ batch: UnpublishedBatch, forSync: Bool
+  ) throws(StoreError) -> SequenceNumber {
+    let first = try asides.withLock { (_) throws(StoreError) in
+      let first: SequenceNumber
+      do throws(StoreError) { first = try write(batch, forSync: forSync) } catch {
+        let end = SegmentHeader.byteCount + batch.batch.byteCount + RecordHeader.rollByteCount
+        guard case .noSpace = error, batch.batch.isRemoval, end <= configuration.segmentByteLimit
+        else { throw error }
+        // On a full disk a removal has its room in the segment that is written to.
+        first = try withRoom(byteCount: batch.batch.byteCount, isRemoval: true) {
+          (appender: inout Appender) throws(StoreError) in
+          let (segment, start, first) = try appender.append(
+            &batch.batch, written: batch.now, forSync: forSync)
+          place(batch, in: segment, at: start, &appender)
+          return first
+        }
+      }
+      try publish(batch)
+      return first
+    }
+    // The segment may have been left meanwhile, and was not sealed for this.
+    wakeHousekeeping()
+    for event in batch.takeEvents() { removalObserver?(event) }
+    return first
+  }
+
+  private func write(
+    _ batch: UnpublishedBatch, forSync: Bool
+  ) throws(StoreError) -> SequenceNumber {
+    let start = SegmentHeader.byteCount
+    let byteCount = batch.batch.byteCount
+    return try appendAside(
+      byteCount: byteCount, isRemoval: batch.batch.isRemoval, forSync: forSync, isBatch: true
+    ) { (segment, first) throws(StoreError) in
+      try batch.forEachShard { (hashes) throws(StoreError) in try index.makeRoom(for: hashes) }
+      batch.batch.seal(
+        at: start, in: segment.header, firstSequence: first, written: batch.now, syncMark: 0)
+      batch.batch.count(in: segment.usage, at: start, firstSequence: first, isLive: false)
+      try batch.batch.bytes.withSpan { (bytes) throws(StoreError) in
+        try segment.write(bytes.extracting(0..<byteCount), at: start, byCalls: true)
+      }
+    } unless: { (_) throws(StoreError) in
+      nil
+    } _: { (appender, first) throws(StoreError) in
+      guard let segment = appender.active else { preconditionFailure("no segment was entered") }
+      appender.nextSequence = first + UInt64(batch.batch.operations.count)
+      appender.start(in: segment, at: start + byteCount)
+      place(batch, in: segment, at: start, &appender)
+      return first
+    }
+  }
+
+  /// Notes that a batch is in the log, and nothing of it in the index.
+  private func place(
+    _ batch: UnpublishedBatch, in segment: Segment, at start: Int, _ appender: inout Appender
+  ) {
+    let firstTick = index.recency.advance(by: batch.batch.operations.count)
+    batch.place(in: segment, at: start, firstTick: firstTick)
+    appender.unpublished = batch
+  }
+
+  // MARK: Into the index
+
+  /// Brings a batch into the index.
+  private func publish(_ batch: UnpublishedBatch) throws(StoreError) {
+    defer { appender.wakeAll() }
+    let count = min(64, max(1, configuration.asideOperationCount / 2))
+    var pieceCount = 0
+    while true {
+      let isDone = try appender.withLock { (appender) throws(StoreError) in
+        // A removal of all has taken it.
+        guard appender.unpublished === batch else { return true }
+        let hashes = batch.nextHashes(count)
+        for hash in hashes { index.prefetch(hash) }
+        for hash in hashes { prefetchRecord(ofHash: hash) }
+        for _ in 0..<count {
+          guard let number = batch.takeNext() else {
+            appender.unpublished = nil
+            appender.allowance.spendAside(batch.deadByteCount)
+            return true
+          }
+          try publish(number, of: batch, &appender)
+        }
+        return false
+      }
+      if isDone { return }
+      pieceCount += 1
+      // Whoever waits for the lock gets it.
+      if pieceCount % 32 == 0 { pause(.microseconds(50)) }
+    }
+  }
+
+  /// Brings what a batch does with a key into the index, where a batch is on its way there: before a write
+  /// looks at the key.
+  func publishPending(_ hash: UInt64, _ appender: inout Appender) throws(StoreError) {
+    guard let batch = appender.unpublished else { return }
+    for number in batch.take(hash) { try publish(number, of: batch, &appender) }
+  }
+
+  private func publish(
+    _ number: Int, of batch: UnpublishedBatch, _ appender: inout Appender
+  ) throws(StoreError) {
+    let operation = batch.batch.operations[number]
+    let isPut = operation.header.kind == .put
+    let keyStart = operation.offset + operation.header.keyRange.lowerBound
+    // Room was made before, but others may have taken it.
+    if isPut {
+      do throws(StoreError) { try index.makeRoom(operation.hash) } catch {
+        // The batch is in the log, and the index cannot follow.
+        appender.failure = error.asFailure
+        appender.unpublished = nil
+        throw StoreError.poisoned(cause: error.asFailure)
+      }
+    }
+    try batch.batch.bytes.withSpan { (bytes) throws(StoreError) in
+      let key = bytes.extracting(keyStart..<(keyStart + operation.header.keyByteCount))
+      // Does not throw: the shard was loaded before.
+      let existing = try locate(operation.hash, key: key, now: batch.now)
+      if isPut {
+        publish(
+          operation.hash, at: batch.location(of: operation),
+          deadline: operation.header.deadline { batch.now }, replacing: existing,
+          tick: batch.tick(of: number))
+        batch.deadByteCount += existing?.byteCount ?? 0
+        batch.segment?.usage.revive(byteCount: operation.header.byteCount)
+      } else if let existing {
+        unpublish(existing)
+      }
+      if let event = removalEvent(existing, key: key, cause: isPut ? .replaced : .removed) {
+        batch.note(event, of: number)
+      }
+    }
+  }
+}

@@ -1,0 +1,229 @@
+internal import Synchronization
+
+/// Writing so much that others must not wait for it: a large value, or a batch of many records.
+///
+/// It is written into a segment that no manifest lists, under no lock that another write needs. Then a manifest
+/// that lists the segment behind the active one is made ready, as the next session's is, and under the
+/// appender's lock the log rolls into the segment and the names of the two manifests are exchanged. All
+/// that comes before is in the page cache by then, as the log demands. Nothing waits for a sync under that lock.
+///
+///     listed before:  active   prepared   reserved …
+///     listed after:   active   aside      reserved …
+///
+/// A crash before the exchange leaves a file with a pending id, which the next open removes. A power loss that
+/// undoes the exchange leaves the same; then the log ends before the prepared segment, which nobody writes
+/// to any more. So nothing in the segment is called durable before the directory was synced.
+extension Engine {
+  /// How far the numbers of records that are written beside the log lie ahead: other writes have those in
+  /// between meanwhile.
+  private static let numbersAhead: SequenceNumber = 1 << 24
+
+  /// Appends records that are written beside the log first.
+  ///
+  /// - Parameters:
+  ///   - byteCount: how many bytes they take.
+  ///   - forSync: whether somebody will wait for a sync of them.
+  ///   - isBatch: whether they are a batch. The numbers of its records are in what is written, and lie ahead
+  ///     of those of other writes.
+  ///   - write: writes them, from the end of the header on, under no lock that others need. Where their
+  ///     numbers have to be known, they begin at the number given. It may be called more than once.
+  ///   - check: asked under the appender's lock before; where it returns a value, they are not appended.
+  ///   - body: run under the appender's lock when the log goes on behind the header of the new segment.
+  func appendAside<Value>(
+    byteCount: Int, isRemoval: Bool, forSync: Bool, isBatch: Bool,
+    writing write: (Segment, SequenceNumber) throws(StoreError) -> Void,
+    unless check: (inout Appender) throws(StoreError) -> Value?,
+    _ body: (inout Appender, SequenceNumber) throws(StoreError) -> Value
+  ) throws(StoreError) -> Value {
+    if !isRemoval { waitForDebt() }
+    var failureCount = 0
+    while true {
+      do throws(StoreError) {
+        let value = try tryAppendingAside(
+          byteCount: byteCount, isRemoval: isRemoval, forSync: forSync, isBatch: isBatch,
+          writing: write, unless: check, body)
+        if let value { return value }
+      } catch {
+        // A removal has its room on a full disk in the segment that is written to.
+        guard case .noSpace(_, _, let limit) = error, limit != .fileSize, !isRemoval,
+          try findRoom(isRemoval: false, failureCount: failureCount)
+        else { throw error }
+        failureCount += 1
+      }
+    }
+  }
+
+  /// The same once; `nil` where a removal of all came in between, or so many other writes that their
+  /// numbers reach those of the records.
+  private func tryAppendingAside<Value>(
+    byteCount: Int, isRemoval: Bool, forSync: Bool, isBatch: Bool,
+    writing write: (Segment, SequenceNumber) throws(StoreError) -> Void,
+    unless check: (inout Appender) throws(StoreError) -> Value?,
+    _ body: (inout Appender, SequenceNumber) throws(StoreError) -> Value
+  ) throws(StoreError) -> Value? {
+    // Begins a session where there is none.
+    try withRoom(byteCount: 0, isRemoval: isRemoval, mayCompact: false) { _ in }
+    let segment = try createAside(byteCount: byteCount, isRemoval: isRemoval)
+    var isEntered = false
+    defer {
+      if !isEntered {
+        table.remove(segment)
+        abandon([segment.id])
+      }
+    }
+    let first = segment.header.baseSequence + Self.numbersAhead
+    try write(segment, first)
+    // Nothing relies on this sync. It leaves little to do for the one of the log, for which others wait too.
+    if forSync { try segment.file.open().synchronize() }
+    while true {
+      try prepareNextSegment()
+      let entry = try changingLog { (state) throws(StoreError) -> AsideEntry<Value> in
+        let (active, prepared) = try appender.withLock {
+          (appender) throws(StoreError) -> (Segment?, Segment?) in
+          try appender.checkWritable(path: path)
+          return (appender.active, appender.prepared)
+        }
+        guard let active else { return .tooLate }
+        // The log may have gone on meanwhile. No other is made while this goes on.
+        guard let prepared else { return .again }
+        let next = try successor(&state) { manifest in
+          manifest.pendingIDs.removeAll { $0 == segment.id.rawValue }
+          manifest.openSegments.removeAll { $0.id == prepared.id }
+          manifest.retiredIDs.append(prepared.id.rawValue)
+          let place = manifest.openSegments.firstIndex { $0.id == active.id } ?? 0
+          manifest.openSegments.insert(
+            Manifest.OpenSegment(id: segment.id, salt: segment.header.salt, byteCount: 0),
+            at: place + 1)
+        }
+        let file = ManifestFile(directory: directory)
+        try file.makeReady(next)
+        return try appender.withLock { (appender) throws(StoreError) -> AsideEntry<Value> in
+          try appender.checkWritable(path: path)
+          guard appender.nextSequence <= first else { return .tooLate }
+          guard appender.active === active, appender.prepared === prepared else { return .again }
+          if let value = try check(&appender) { return .refused(value) }
+          let last = appender.nextSequence
+          if isBatch { appender.nextSequence = first }
+          do throws(StoreError) { try appender.roll(to: segment) } catch {
+            if appender.failure == nil { appender.nextSequence = last }
+            throw error
+          }
+          isEntered = true
+          appender.prepared = nil
+          // DURABILITY: a kill before the exchange leaves a segment that has rolled, and an empty one behind it.
+          // A power loss may undo it: a sync of the log syncs the directory first.
+          do throws(StoreError) { try file.installNext() } catch {
+            state.failure = error.asFailure
+            appender.failure = error.asFailure
+            throw StoreError.poisoned(cause: error.asFailure)
+          }
+          // A sync of the directory may have begun before the exchange.
+          hasUnsyncedNames.store(true, ordering: .relaxed)
+          state.manifest = next
+          state.unlinkedIDs = []
+          state.isSettled = false
+          state.leftFiles.append(.segment(prepared))
+          prepared.retire()
+          table.remove(prepared)
+          return .entered(try body(&appender, first))
+        }
+      }
+      switch entry {
+      case .entered(let value):
+        // What is left behind is sealed, and what follows made ready.
+        wakeHousekeeping()
+        if let chores = appender.withLock({ $0.takeChores(prefaulting: false) }) { run(chores) }
+        return value
+      case .refused(let value): return value
+      case .again: continue
+      case .tooLate: return nil
+      }
+    }
+  }
+
+  /// What came of a try to go on in a segment that was written beside the log.
+  private enum AsideEntry<Value> {
+    case entered(Value)
+    case refused(Value)
+    case again
+    case tooLate
+  }
+
+  /// Makes a segment that no manifest lists, with room for the records.
+  private func createAside(byteCount: Int, isRemoval: Bool) throws(StoreError) -> Segment {
+    let next = try appender.withLock { (appender) throws(StoreError) in
+      if !isRemoval { try appender.ensure(reserve, adding: byteCount) }
+      return appender.nextSequence
+    }
+    let need = SegmentHeader.byteCount + byteCount + RecordHeader.rollByteCount
+    let allocated = (need + 4095) & ~4095
+    let salt = try directory.randomNumbers(count: 1)[0]
+    // Under the manifest's lock, and only while the store is open: a close removes the files of all ids that
+    // are pending, and nobody makes another after it.
+    return try changingManifest { (state) throws(StoreError) in
+      try appender.withLock { (appender) throws(StoreError) in
+        try appender.checkWritable(path: path)
+      }
+      let id = SegmentID(rawValue: state.reserveID())
+      do throws(StoreError) {
+        // An id that was used for a file that did not come to be listed is used again.
+        try directory.unlink(FileName.segment(id))
+        return try files.create(
+          id: id, salt: salt, baseSequence: next,
+          baseTime: SegmentHeader.baseTime(for: clock.now()),
+          capacity: max(configuration.segmentByteLimit, allocated), allocating: allocated,
+          durably: false)
+      } catch {
+        state.manifest.pendingIDs.removeAll { $0 == id.rawValue }
+        throw error
+      }
+    }
+  }
+
+  /// What came of a large record.
+  struct AsidePut {
+    var result: CompareAndSetResult
+    var event: RemovalEvent?
+  }
+
+  /// Writes one large record beside the log, head last.
+  @inline(never)
+  func putAside(
+    _ value: RawSpan, forKey key: RawSpan, metadata: RawSpan, header template: RecordHeader,
+    hash: UInt64, written now: Timestamp, keepsEnd: Bool, expecting expectation: Expectation,
+    forSync: Bool
+  ) throws(StoreError) -> AsidePut {
+    try asides.withLock { (_) throws(StoreError) -> AsidePut in
+      try appendAside(
+        byteCount: template.byteCount, isRemoval: false, forSync: forSync, isBatch: false
+      ) { (segment, _) throws(StoreError) in
+        let start = SegmentHeader.byteCount + template.headByteCount
+        try segment.write(value, at: start, byCalls: true)
+        let padding = [UInt8](
+          repeating: 0, count: template.byteCount - template.headByteCount - value.byteCount)
+        try padding.withSpan { (padding) throws(StoreError) in
+          try segment.write(padding, at: start + value.byteCount, byCalls: true)
+        }
+      } unless: { (appender) throws(StoreError) in
+        if appender.unpublished != nil { try publishPending(hash, &appender) }
+        try index.makeRoom(hash)
+        return try locate(hash, key: key, now: now).mismatch(expectation).map {
+          AsidePut(result: $0)
+        }
+      } _: { (appender, _) throws(StoreError) in
+        var header = template
+        let existing = try locate(hash, key: key, now: now)
+        if keepsEnd, let end = existing?.expires, header.flags.contains(.expiry) {
+          header.expires = max(header.expires, end)
+        }
+        let (location, version) = try appender.appendHead(
+          &header, key: key, metadata: metadata, written: now)
+        publish(hash, at: location, deadline: header.deadline { now }, replacing: existing)
+        appender.allowance.spendAside(existing?.byteCount ?? 0)
+        return AsidePut(
+          result: .stored(version: version),
+          event: removalEvent(existing, key: key, cause: .replaced))
+      }
+    }
+  }
+}

@@ -1,0 +1,357 @@
+/// Scrubbing: the log is read again, slowly, so that damage to what nobody reads is found while there still is a
+/// backup without it.
+///
+/// Every head is checked, and every value that a read would find: by system calls, against its checksum, always. What
+/// the page cache holds comes from there; damage below such a page is found once it has left the cache. Nothing is
+/// changed, and no lock is held while the log is read, so nobody waits for a step.
+extension Engine {
+  /// Reads the whole log once.
+  ///
+  /// - Parameter progress: called after each step; `.stop` ends it there.
+  package func scrub(
+    bytesPerSecond: Int?, progress: (ScrubProgress) -> Visit
+  ) throws(StoreError) -> ScrubReport {
+    try checkUsable()
+    if let bytesPerSecond, bytesPerSecond < 1 {
+      throw .invalidConfiguration(
+        option: "bytesPerSecond", reason: "\(bytesPerSecond) is not 1 or more")
+    }
+    var report = ScrubReport()
+    var pass = beginPass()
+    let total = byteCounts(of: pass).total
+    var due = scrubTime
+    while let damage = try takeStep(&pass) {
+      tell(damage)
+      report.damage += damage
+      let byteCount = pass.readByteCount - report.byteCount
+      report.byteCount = pass.readByteCount
+      report.recordCount = pass.recordCount
+      func step() -> Visit {
+        let done = min(total, byteCounts(of: pass).done)
+        return progress(ScrubProgress(byteCount: done, totalByteCount: total))
+      }
+      if step() == .stop { return report }
+      guard let bytesPerSecond else { continue }
+      due = ScrubPace(bytesPerSecond: bytesPerSecond).next(
+        after: due, byteCount: byteCount, now: scrubTime)
+      // In pieces, so that the caller can stop it and close the store. It counts what it has rested, so it comes to an
+      // end even if the clock stands still.
+      var rest = due - scrubTime
+      while rest > .zero {
+        pause(min(rest, .milliseconds(100)))
+        rest -= .milliseconds(100)
+        if rest > .zero, step() == .stop { return report }
+        try checkUsable()
+      }
+    }
+    report.isComplete = true
+    let now = clock.now()
+    scrubbing.withLock { $0.complete(pass, at: now) }
+    saveScrub()
+    return report
+  }
+
+  // MARK: In maintenance
+
+  /// Has steps taken from now on, if the configuration wants it.
+  func startScrubbing() {
+    guard configuration.scrubBytesPerSecond != nil, configuration.maintenanceInterval != nil,
+      !isReadOnly
+    else { return }
+    handle.hold(self)
+    scheduleScrub()
+  }
+
+  /// Steps have a timer of their own: with a pass of housekeeping for each, every segment would be looked at many times
+  /// a second.
+  private func scheduleScrub() {
+    let now = scrubTime
+    let delay = scrubbing.withLock { $0.due - now }
+    maintenanceQueue.run(after: min(max(delay, .milliseconds(1)), Self.longestScrubDelay)) {
+      [handle] in
+      guard let engine = handle.engine, !engine.isClosed, !engine.hasVanished else { return }
+      engine.attempt("scrubbing") { () throws(StoreError) in try engine.scrubIfDue() }
+      engine.scheduleScrub()
+    }
+  }
+
+  /// Takes the steps that are due, a few at most: whatever else waits comes next.
+  func scrubIfDue() throws(StoreError) {
+    guard let bytesPerSecond = configuration.scrubBytesPerSecond else { return }
+    for _ in 0..<Self.stepsAtOnce {
+      guard let damage = try takeDueStep(ScrubPace(bytesPerSecond: bytesPerSecond)) else { return }
+      tell(damage)
+      // What was told of is not read again. A kill in between has it told twice.
+      saveScrub()
+    }
+  }
+
+  /// - Returns: what it has found; `nil` where no step was due.
+  private func takeDueStep(_ pace: ScrubPace) throws(StoreError) -> [DamageEvent]? {
+    let (now, time) = (scrubTime, clock.now())
+    guard var pass = passIfDue(now: now, time: time) else { return nil }
+    let before = pass.readByteCount
+    do throws(StoreError) {
+      let damage = try takeStep(&pass)
+      scrubbing.withLock { state in
+        state.isAtWork = false
+        state.pass = damage == nil ? nil : pass
+        state.due = pace.next(
+          after: state.due, byteCount: pass.readByteCount - before, now: now)
+        if damage == nil { state.complete(pass, at: time) }
+      }
+      return damage ?? []
+    } catch {
+      scrubbing.withLock { state in
+        state.isAtWork = false
+        state.due = now + Self.pauseAfterScrubFailure
+      }
+      throw error
+    }
+  }
+
+  /// The cycle under way, or a new one, if a step of it is due and nobody else takes it.
+  private func passIfDue(now: Duration, time: Timestamp) -> ScrubPass? {
+    let isDue = scrubbing.withLock { state in
+      if state.isAtWork || state.due > now { return false }
+      let rest = state.pass == nil ? state.rest(at: time) : .zero
+      if rest > .zero {
+        state.due = now + min(rest, Self.longestScrubDelay)
+        return false
+      }
+      state.isAtWork = true
+      return true
+    }
+    if !isDue { return nil }
+    return scrubbing.withLock { $0.pass } ?? beginPass()
+  }
+
+  private static let stepsAtOnce = 4
+  private static let longestScrubDelay = Duration.seconds(3600)
+  private static let pauseAfterScrubFailure = Duration.seconds(60)
+
+  /// The time that paces scrubs. It never goes back, since the store's time does not.
+  var scrubTime: Duration {
+    clock.elapsed() ?? .milliseconds(clock.now().millisecondsSinceEpoch)
+  }
+
+  // MARK: Steps
+
+  private func beginPass() -> ScrubPass {
+    let highest = appender.withLock { $0.segments.map(\.id.rawValue).max() ?? 0 }
+    return ScrubPass(began: clock.now(), lastID: highest)
+  }
+
+  /// Reads on by one window of a segment.
+  ///
+  /// - Returns: what is damaged there; `nil` where there was nothing left to read.
+  private func takeStep(_ pass: inout ScrubPass) throws(StoreError) -> [DamageEvent]? {
+    try checkUsable()
+    // What is live is told by entries, also by those that nobody has asked for yet.
+    try index.loadAll()
+    let next = appender.withLock { appender in
+      appender.segments.filter { pass.isBefore($0.id.rawValue, end: $0.usage.end) }
+        .min { $0.id.rawValue < $1.id.rawValue }.map { (segment: $0, end: $0.usage.end) }
+    }
+    guard let (segment, end) = next else { return nil }
+    guard let file = try segment.file.openIfNamed() else {
+      pass.leaveOut(segment)
+      guard let event = try eventOfMissingFile(segment, end: end) else { return [] }
+      pass.noteDamage()
+      return [event]
+    }
+    let before = pass.readByteCount
+    let findings = try pass.read(segment, in: file, to: end) { key, offset in
+      isLive(hash.hash(key), at: offset, in: segment)
+    }
+    let count = pass.readByteCount - before
+    scrubbing.withLock { $0.readByteCount += count }
+    var damage: [DamageEvent] = []
+    for finding in findings {
+      guard let event = try event(of: finding, in: segment) else { continue }
+      damage.append(event)
+      pass.noteDamage()
+    }
+    return damage
+  }
+
+  private func hash(of key: [UInt8]) -> UInt64 { key.withSpan { hash.hash($0) } }
+
+  private func isLive(_ hash: UInt64, at offset: Int, in segment: Segment) -> Bool {
+    let location = segment.location(at: offset)
+    var isSame = false
+    _ = index.find(hash, at: location) { _ in
+      isSame = table.segment(at: location) === segment
+    }
+    return isSame
+  }
+
+  /// What is to be told; `nil` where it is of no concern any more.
+  private func event(
+    of finding: ScrubPass.Finding, in segment: Segment
+  ) throws(StoreError) -> DamageEvent? {
+    func event(_ offset: Int, _ cause: Corruption.Cause, _ keys: [[UInt8]], _ count: Int)
+      -> DamageEvent
+    {
+      DamageEvent(
+        place: Corruption(file: segment.name, offset: offset, cause: cause), keys: keys,
+        keyCount: count)
+    }
+    switch finding {
+    case .value(let key, let record, let value, let isUnreadable):
+      guard isLive(hash(of: key), at: record, in: segment) else { return nil }
+      return event(value, isUnreadable ? .unreadable : .badValue, [key], 1)
+    case .hole(let range, let isUnreadable):
+      let (keys, count) = try keys(in: range, of: segment)
+      // A compaction or a removal of all may have taken the segment meanwhile.
+      if segment.isRetired { return nil }
+      return event(
+        range.lowerBound, isUnreadable ? .unreadable : .badRecordHeader, keys, count)
+    }
+  }
+
+  /// Of a segment whose file has lost its name; `nil` where that is as it should be. As long as the store is open, it may
+  /// still be read from the mapping.
+  private func eventOfMissingFile(
+    _ segment: Segment, end: Int
+  ) throws(StoreError) -> DamageEvent? {
+    // Of a store that was closed or lost its directory, names say nothing.
+    try checkUsable()
+    if lookForPlace() { throw .vanished(path: path) }
+    if segment.isRetired { return nil }
+    let (keys, count) = try keys(in: 0..<end, of: segment)
+    return DamageEvent(
+      place: Corruption(file: segment.name, offset: 0, cause: .missingFile), keys: keys,
+      keyCount: count)
+  }
+
+  /// The keys that the index has in a part of a segment, and how many there are. Of a damaged head the key may be
+  /// sound: then its hash is that of the entry.
+  private func keys(
+    in range: Range<Int>, of segment: Segment
+  ) throws(StoreError) -> (keys: [[UInt8]], count: Int) {
+    var keys: [[UInt8]] = []
+    var count = 0
+    var entries: [IndexEntry] = []
+    for shard in 0..<HashIndex.shardCount {
+      try index.copyEntries(ofShard: shard, into: &entries)
+      for entry in entries where segment.granules.contains(entry.location.granule) {
+        let offset = segment.offset(of: entry.location)
+        guard range.contains(offset) else { continue }
+        count += 1
+        if let key = try key(at: offset, in: segment),
+          isLive(hash(of: key), at: offset, in: segment)
+        {
+          keys.append(key)
+        }
+      }
+    }
+    return (keys, count)
+  }
+
+  /// The key of a record, whatever its checksum; `nil` where its head cannot be one, or cannot be read.
+  private func key(at offset: Int, in segment: Segment) throws(StoreError) -> [UInt8]? {
+    let limit = segment.usage.end - offset
+    do throws(StoreError) {
+      let source = try segment.bytes()
+      func read(_ count: Int) throws(StoreError) -> [UInt8] {
+        let count = max(0, min(limit, count))
+        var bytes = [UInt8](repeating: 0, count: count)
+        let found = try source.read(into: &bytes, bufferOffset: 0, byteCount: count, at: offset)
+        return Array(bytes[..<found])
+      }
+      let fields = try read(RecordHeader.maximumFieldByteCount)
+      let header = fields.withSpan { RecordHeader(decoding: $0, limit: limit) }
+      guard let header, header.kind == .put else { return nil }
+      let head = try read(header.headByteCount)
+      return head.count == header.headByteCount ? Array(head[header.keyRange]) : nil
+    } catch {
+      if error.isLoss { return nil }
+      throw error
+    }
+  }
+
+  /// Tells the log and the observer, under no lock.
+  private func tell(_ damage: [DamageEvent]) {
+    for event in damage {
+      configuration.log?(
+        "damage: \(event.place); keys whose newest values lie there: \(event.keyCount)")
+      configuration.damageObserver?(event)
+    }
+  }
+
+  // MARK: What is known
+
+  func scrubStatistics() -> ScrubStatistics {
+    let state = scrubbing.withLock { $0 }
+    var statistics = ScrubStatistics()
+    statistics.lastCompleted = state.completed
+    statistics.lastDamageCount = state.completedDamageCount
+    statistics.readByteCount = state.readByteCount
+    if let pass = state.pass {
+      statistics.began = pass.began
+      statistics.damageCount = pass.damageCount
+      let (done, total) = byteCounts(of: pass)
+      statistics.progress = ScrubProgress(byteCount: done, totalByteCount: total)
+    }
+    return statistics
+  }
+
+  private func byteCounts(of pass: ScrubPass) -> (done: Int, total: Int) {
+    appender.withLock { appender in
+      appender.segments.reduce((0, 0)) { sum, segment in
+        let (id, end) = (segment.id.rawValue, segment.usage.end)
+        if id > pass.lastID { return sum }
+        let done = id < pass.id ? end : id == pass.id ? min(pass.offset, end) : 0
+        return (sum.0 + done, sum.1 + end)
+      }
+    }
+  }
+
+  // MARK: The file
+
+  /// What a session begins with: where the one before has stopped, if it scrubs by itself.
+  static func scrubState(
+    _ parts: borrowing OpenedStore, _ configuration: StoreConfiguration
+  ) -> ScrubState {
+    let now = parts.clock.now()
+    let time = parts.clock.elapsed() ?? .milliseconds(now.millisecondsSinceEpoch)
+    guard let bytesPerSecond = configuration.scrubBytesPerSecond else {
+      return ScrubState(due: time)
+    }
+    let due =
+      time + ScrubPace(bytesPerSecond: bytesPerSecond).cost(of: ScrubPass.windowByteCount)
+    return ScrubState(
+      due: due, readScrubMark(in: parts.directory, of: parts.manifest.storeIdentifier), now: now,
+      highestID: parts.segments.map(\.id.rawValue).max() ?? 0)
+  }
+
+  private static func readScrubMark(
+    in directory: Directory, of storeIdentifier: [UInt8]
+  ) -> ScrubMark? {
+    // Whatever is wrong with it, the scrub begins anew.
+    guard let file = try? directory.openFile(FileName.scrub, mode: .readOnly) else { return nil }
+    var bytes = [UInt8](repeating: 0, count: ScrubMark.byteCount)
+    guard (try? file.read(into: &bytes, at: 0)) == bytes.count else { return nil }
+    return bytes.withSpan { ScrubMark(decoding: $0, storeIdentifier: storeIdentifier) }
+  }
+
+  /// Keeps how far it has come for the next session.
+  private func saveScrub() {
+    if isReadOnly || configuration.scrubBytesPerSecond == nil || hasVanished || writeFailure != nil
+    {
+      return
+    }
+    scrubbing.withLock { state in
+      // A close waits for this, and nothing is written after it.
+      if isClosed { return }
+      let bytes = state.mark.encoded(storeIdentifier: files.storeIdentifier)
+      // In place and without a sync: what a crash leaves has the right checksum or is left aside, and what is lost is
+      // read once more.
+      guard let file = try? directory.openFile(FileName.scrub, mode: .createIfMissing) else {
+        return
+      }
+      bytes.withSpan { bytes in try? file.write(bytes, at: 0) }
+    }
+  }
+}

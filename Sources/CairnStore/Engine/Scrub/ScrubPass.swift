@@ -1,0 +1,200 @@
+/// One reading of the log from its first segment to its last, step by step.
+///
+/// Segments are read in the order of their ids, up to the highest that there was at the begin. So a pass comes to
+/// an end however much is written: what a compaction moves to later ones, it has checked.
+struct ScrubPass: Sendable {
+  /// Bytes that are read at a time; the longest head fits. A step reads one window, and a second where a long head
+  /// passes the end of the first.
+  static let windowByteCount = 256 << 10
+
+  let began: Timestamp
+  let lastID: UInt64
+  /// The segment that is read, or the next one that there is.
+  private(set) var id: UInt64
+  /// Where it goes on after a restart: a record, or a hole.
+  private(set) var offset: Int
+  /// What is under way there.
+  private var part = Part.none
+  /// Whether nothing vouches yet for a record at the offset: it comes from the file.
+  private var isResumed = false
+  private(set) var readByteCount = 0
+  private(set) var recordCount = 0
+  private(set) var damageCount = 0
+
+  /// What a step leaves to the next one.
+  private enum Part {
+    case none
+    /// A value of which a part was checked.
+    case value(RecordHeader, CRC32C, position: Int, isUnreadable: Bool)
+    /// No record was found since `offset`.
+    case hole(position: Int, isUnreadable: Bool)
+  }
+
+  init(began: Timestamp, lastID: UInt64) {
+    self.began = began
+    self.lastID = lastID
+    id = 1
+    offset = SegmentHeader.byteCount
+  }
+
+  /// Goes on where an earlier session has stopped; `nil` where it had come to the end.
+  init?(_ mark: ScrubMark, highestID: UInt64) {
+    if mark.id == 0 { return nil }
+    began = mark.began
+    lastID = min(mark.lastID, highestID)
+    id = mark.id
+    offset = max(mark.offset & ~7, SegmentHeader.byteCount)
+    isResumed = offset > SegmentHeader.byteCount
+    readByteCount = mark.readByteCount
+    damageCount = mark.damageCount
+  }
+
+  func save(to mark: inout ScrubMark) {
+    mark.lastID = lastID
+    mark.id = id
+    mark.offset = offset
+    mark.began = began
+    mark.damageCount = damageCount
+    mark.readByteCount = readByteCount
+  }
+
+  /// What a step has found.
+  enum Finding {
+    /// A value that a read of its key would find.
+    case value(key: [UInt8], record: Int, value: Int, isUnreadable: Bool)
+    /// No record begins in these bytes where one must.
+    case hole(Range<Int>, isUnreadable: Bool)
+  }
+
+  /// Whether a segment is next: the one that is read, if there is more of it, or a later one.
+  func isBefore(_ id: UInt64, end: Int) -> Bool {
+    id == self.id ? offset < end : id > self.id && id <= lastID
+  }
+
+  /// Reads on in a segment, from its first record on if it is another one than before.
+  ///
+  /// - Parameters:
+  ///   - file: its file.
+  ///   - end: where its records end.
+  ///   - isLive: whether a read would find the record with this key at this offset.
+  mutating func read(
+    _ segment: Segment, in file: File, to end: Int,
+    isLive: (_ key: RawSpan, _ offset: Int) -> Bool
+  ) throws(StoreError) -> [Finding] {
+    if segment.id.rawValue != id { begin(segment.id.rawValue) }
+    var scanner = SegmentScanner(
+      salvaging: file, seed: segment.seed, fileByteCount: end, end: end,
+      windowByteCount: Self.windowByteCount)
+    var findings: [Finding] = []
+    defer { readByteCount += scanner.readByteCount }
+    var position = offset
+    if case .hole(let next, _) = part { position = next }
+    while position < end {
+      if case .value = part {
+        guard try readValue(&scanner, &findings) else { return findings }
+        position = offset
+        continue
+      }
+      guard Self.mayGoOn(scanner, at: position, end: end) else { break }
+      let isInHole = if case .hole = part { true } else { false }
+      guard
+        let header = try isInHole ? scanner.candidate(at: position) : scanner.header(at: position)
+      else {
+        if isResumed {
+          // The file says what the segment does not: it is read from its begin.
+          isResumed = false
+          offset = SegmentHeader.byteCount
+          return findings
+        }
+        if !isInHole { offset = position }
+        position += 8
+        notePart(of: scanner, hole: position)
+        continue
+      }
+      endHole(at: position, &findings)
+      isResumed = false
+      offset = position
+      recordCount += 1
+      if header.kind == .put,
+        try scanner.withKey(of: header, at: position, { isLive($0, position) })
+      {
+        part = .value(
+          header, CRC32C(), position: position + header.headByteCount, isUnreadable: false)
+      } else {
+        position += header.byteCount
+        offset = position
+      }
+    }
+    if position >= end, offset < end {
+      endHole(at: position, &findings)
+      offset = end
+    }
+    return findings
+  }
+
+  private mutating func begin(_ id: UInt64) {
+    self.id = id
+    offset = SegmentHeader.byteCount
+    part = .none
+    isResumed = false
+  }
+
+  /// Leaves out what there still is of a segment.
+  mutating func leaveOut(_ segment: Segment) { begin(segment.id.rawValue + 1) }
+
+  /// Whether the next head lies in what was read, as most do, or nothing was read yet.
+  private static func mayGoOn(
+    _ scanner: borrowing SegmentScanner, at position: Int, end: Int
+  ) -> Bool {
+    scanner.readByteCount == 0
+      || scanner.readByteCount <= windowByteCount
+        && scanner.holds(position..<min(end, position + 4096))
+  }
+
+  /// Checks a value as far as it lies in what was read.
+  ///
+  /// - Returns: whether that was all of it, and the record is left.
+  private mutating func readValue(
+    _ scanner: inout SegmentScanner, _ findings: inout [Finding]
+  ) throws(StoreError) -> Bool {
+    guard case .value(let header, var checksum, var position, var isUnreadable) = part else {
+      return true
+    }
+    let end = offset + header.valueRange.upperBound
+    if position < end {
+      if scanner.readByteCount > 0, !scanner.holds(position..<position + 1) { return false }
+      let next = try scanner.update(&checksum, from: position, to: end)
+      isUnreadable = isUnreadable || scanner.unreadable.contains { $0.overlaps(position..<next) }
+      // Where the file ends before, the checksum cannot be right.
+      position = next > position ? next : end
+    }
+    if position < end {
+      part = .value(header, checksum, position: position, isUnreadable: isUnreadable)
+      return false
+    }
+    if checksum.value != header.valueChecksum {
+      let key = try scanner.withKey(of: header, at: offset) { $0.copied() }
+      findings.append(
+        .value(
+          key: key, record: offset, value: offset + header.headByteCount,
+          isUnreadable: isUnreadable))
+    }
+    part = .none
+    offset += header.byteCount
+    return true
+  }
+
+  private mutating func notePart(of scanner: borrowing SegmentScanner, hole position: Int) {
+    var isUnreadable = scanner.unreadable.contains { $0.overlaps(offset..<position) }
+    if case .hole(_, true) = part { isUnreadable = true }
+    part = .hole(position: position, isUnreadable: isUnreadable)
+  }
+
+  private mutating func endHole(at position: Int, _ findings: inout [Finding]) {
+    guard case .hole(_, let isUnreadable) = part else { return }
+    findings.append(.hole(offset..<position, isUnreadable: isUnreadable))
+    part = .none
+  }
+
+  mutating func noteDamage() { damageCount += 1 }
+}

@@ -1,0 +1,32 @@
+/// Room for entries that are about to come, made before their records are appended: once a record is in the log, entering it
+/// must not fail for want of memory.
+extension HashIndex {
+  /// Makes room for an entry with this hash, and calls `body` under the shard's lock with the first that there is, if it
+  /// is loaded. This is no access.
+  ///
+  /// - Throws: `outOfMemory`.
+  @inline(__always)
+  package func makeRoom(
+    _ hash: UInt64, _ body: (IndexEntry) -> Void = { _ in }
+  ) throws(StoreError) {
+    try shards[Self.shard(of: hash)].withLock { (shard) throws(StoreError) in
+      if !shard.hasRoom(for: 1) { try shard.makeRoom(for: [Self.stored(hash)]) }
+      if let slot = shard.slot(of: Self.stored(hash)) { body(shard[slot]) }
+    }
+  }
+
+  /// Makes room for entries with these hashes.
+  ///
+  /// - Throws: `outOfMemory`; there may be room for some then.
+  package func makeRoom(for hashes: some Collection<UInt64>) throws(StoreError) {
+    var counts = [Int](repeating: 0, count: Self.shardCount)
+    for hash in hashes { counts[Self.shard(of: hash)] += 1 }
+    for (number, count) in counts.enumerated() where count > 0 {
+      try shards[number].withLock { (shard) throws(StoreError) in
+        if shard.hasRoom(for: count) { return }
+        let own = hashes.filter { Self.shard(of: $0) == number }
+        try shard.makeRoom(for: own.map(Self.stored))
+      }
+    }
+  }
+}

@@ -1,0 +1,7 @@
+extension IndexShard {
+  /// Appends all entries, in the order of their hashes.
+  func appendEntries(to result: inout [IndexEntry]) {
+    result.reserveCapacity(result.count + count)
+    for slot in 0..<entries.count where !entries[slot].isEmpty { result.append(entries[slot]) }
+  }
+}

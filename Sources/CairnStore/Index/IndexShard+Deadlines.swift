@@ -1,0 +1,120 @@
+/// Extended lifetimes, and when entries expire.
+extension IndexShard {
+  /// The extension of the entry in a slot.
+  @inline(__always)
+  func extensionOfEntry(at slot: Int) -> LifetimeExtension? {
+    let entry = entries[slot]
+    return entry.flags.contains(.extended) ? extensions[entry.location] : nil
+  }
+
+  /// Gives the entry in a slot an extension or takes it away, and returns the one it had.
+  @discardableResult
+  mutating func setExtension(_ new: LifetimeExtension?, at slot: Int) -> LifetimeExtension? {
+    let entry = entries[slot]
+    var flags = entry.flags
+    if new == nil { flags.remove(.extended) } else { flags.insert(.extended) }
+    entries[slot] = IndexEntry(
+      hash: entry.hash, location: entry.location, tick: entry.tick, flags: flags)
+    let old = extensions[entry.location]
+    extensions[entry.location] = new
+    if new != nil { deadlines?.table.makeInexact(at: slot) }
+    return old
+  }
+
+  // MARK: Deadlines
+
+  @inline(__always)
+  mutating func noteDeadline(_ deadline: Deadline?, at slot: Int) {
+    if let deadline {
+      setDeadline(deadline, at: slot)
+    } else {
+      deadlines?.table.remove(at: slot)
+      if entries[slot].flags.contains(.canExpire) { lacksDeadlines = true }
+    }
+  }
+
+  /// Notes what a look at the record and the last access of an entry has told.
+  mutating func settleDeadline(_ deadline: Deadline, at slot: Int, by now: Int64) {
+    setDeadline(deadline, at: slot)
+    if deadline.isExact, let deadlines {
+      deadlines.table.settledTime = max(deadlines.table.settledTime, now)
+    }
+  }
+
+  private mutating func setDeadline(_ deadline: Deadline, at slot: Int) {
+    makeDeadlines().table.set(deadline, at: slot, slotCount: entries.count)
+  }
+
+  private mutating func makeDeadlines() -> DeadlineBox {
+    if let deadlines { return deadlines }
+    let made = DeadlineBox(DeadlineTable(origin: origin, budget: budget))
+    deadlines = made
+    return made
+  }
+
+  /// The entry in a slot was accessed.
+  mutating func noteAccess(at slot: Int) {
+    deadlines?.table.noteAccess(at: slot)
+  }
+
+  /// No earlier than this does the entry in a slot expire, as far as that is known.
+  func deadline(at slot: Int) -> Int64? { deadlines?.table.time(at: slot) }
+
+  /// Gives deadlines to the entries that can expire and have none.
+  ///
+  /// - Throws: `outOfMemory`; the next call tries again.
+  mutating func addDeadlines(_ earliest: (IndexEntry) -> Int64) throws(StoreError) {
+    if !lacksDeadlines && deadlines?.table.isIncomplete != true { return }
+    lacksDeadlines = false
+    let deadlines = makeDeadlines()
+    deadlines.table.beginCompletion()
+    for slot in 0..<entries.count {
+      let entry = entries[slot]
+      if entry.isEmpty || !entry.flags.contains(.canExpire)
+        || deadlines.table.hasDeadline(at: slot)
+      {
+        continue
+      }
+      let deadline = Deadline(time: earliest(entry), isExact: false)
+      deadlines.table.set(deadline, at: slot, slotCount: entries.count)
+    }
+    if deadlines.table.isIncomplete {
+      throw .outOfMemory(neededByteCount: entries.count * MemoryLayout<UInt32>.stride)
+    }
+  }
+
+  /// Calls `body` with the slot of each entry that can expire.
+  func forEachExpirable(_ body: (Int) -> Void) {
+    for slot in 0..<entries.count where !entries[slot].isEmpty {
+      if entries[slot].flags.contains(.canExpire) { body(slot) }
+    }
+  }
+
+  /// Calls `body` with each entry whose deadline has come, what that says, and to when the entry's lifetime was
+  /// extended (`Int64.min`: it was not).
+  ///
+  /// - Parameter visitsPassed: whether also with those that have expired for certain.
+  /// - Returns: how many have.
+  @inline(__always)
+  mutating func forEachDue(
+    by time: Int64, visitsPassed: Bool, _ body: (IndexEntry, Deadline.State, Int64) -> Void
+  ) -> Int {
+    guard let deadlines else { return 0 }
+    deadlines.table.prepare(for: time)
+    let found = deadlines.table.forEachDue(by: time, visitsPassed: visitsPassed) { slot, state in
+      body(entries[slot], state, extensionOfEntry(at: slot)?.expires ?? .min)
+    }
+    deadlines.table.noteLowest(found.lowest)
+    return found.passedCount
+  }
+
+  /// The slot of the entry with this hash that the record at a location extends.
+  func slot(of hash: UInt64, extendedBy location: Location) -> Int? {
+    var slot = slot(of: hash)
+    while let found = slot {
+      if extensionOfEntry(at: found)?.location == location { return found }
+      slot = self.slot(of: hash, after: found)
+    }
+    return nil
+  }
+}

@@ -1,0 +1,96 @@
+/// Waits for the times at which jobs of the queues of a process are due: one thread for all of them, whatever
+/// the number of stores and caches.
+///
+/// The thread lives while something waits. It runs no job itself but where the job's queue can start no thread.
+package final class SharedTimer: Sendable {
+  /// That of the process.
+  package static let shared = SharedTimer()
+
+  private struct Entry {
+    var due: ContinuousClock.Instant
+    var owner: ObjectIdentifier
+    var fire: @Sendable () -> Void
+  }
+
+  private struct State: ~Copyable {
+    var entries: [Entry] = []
+    var hasThread = false
+    /// A child that was forked has the state and not the thread.
+    var processMark = ForkGuard.arm()
+  }
+
+  private let state = Lock(State(), waits: true)
+  private let threads: ThreadStarter
+
+  package init(threads: ThreadStarter = .system) { self.threads = threads }
+
+  /// Has `fire` called after at least this long.
+  ///
+  /// - Parameters:
+  ///   - owner: what `removeAll` takes it back by.
+  ///   - isKept: whether it waits for the next call where no thread can be started now.
+  /// - Returns: whether a thread waits for it.
+  @discardableResult
+  func add(
+    after delay: Duration, owner: ObjectIdentifier, isKept: Bool,
+    _ fire: @escaping @Sendable () -> Void
+  ) -> Bool {
+    // The longest durations cannot be added to a time.
+    let due = ContinuousClock.now.advanced(by: min(delay, .seconds(1 << 32)))
+    let (needsThread, isFirst) = state.withLock { state in
+      if state.processMark.isForeign {
+        state.entries = []
+        state.hasThread = false
+        state.processMark = ForkGuard.arm()
+      }
+      let isFirst = state.entries.allSatisfy { due < $0.due }
+      state.entries.append(Entry(due: due, owner: owner, fire: fire))
+      defer { state.hasThread = true }
+      return (!state.hasThread, isFirst)
+    }
+    if !needsThread {
+      if isFirst { state.wakeAll() }
+      return true
+    }
+    if threads.start({ self.run() }) { return true }
+    let given = state.withLock { state -> [Entry] in
+      state.hasThread = false
+      if isKept { return [] }
+      let index = state.entries.lastIndex { $0.owner == owner && $0.due == due }
+      return index.map { [state.entries.remove(at: $0)] } ?? []
+    }
+    withExtendedLifetime(given) {}
+    return false
+  }
+
+  /// Takes back what waits for an owner.
+  func removeAll(of owner: ObjectIdentifier) {
+    let removed = state.withLock { state -> [Entry] in
+      let removed = state.entries.filter { $0.owner == owner }
+      if !removed.isEmpty { state.entries.removeAll { $0.owner == owner } }
+      return removed
+    }
+    // Out of the lock, since what a job holds goes with it.
+    if removed.isEmpty { return }
+    state.wakeAll()
+  }
+
+  private func run() {
+    while let fire = next() { fire() }
+  }
+
+  private func next() -> (@Sendable () -> Void)? {
+    state.waitUntil(step: { state -> Lock<State>.Step<(@Sendable () -> Void)?> in
+      guard
+        let first = state.entries.indices.min(by: { state.entries[$0].due < state.entries[$1].due })
+      else {
+        state.hasThread = false
+        return .done(nil)
+      }
+      let now = ContinuousClock.now
+      if state.entries[first].due <= now { return .done(state.entries.remove(at: first).fire) }
+      // A millisecond more, since the wait is cut to whole ones.
+      return .wait(now.duration(to: state.entries[first].due) + .milliseconds(1))
+    })
+  }
+}

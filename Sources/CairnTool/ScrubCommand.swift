@@ -1,0 +1,70 @@
+import Cairn
+import CommandText
+
+/// `scrub`: checks what is live in a store, at a pace.
+enum ScrubCommand {
+  static func run(_ invocation: Invocation, on console: Console) throws {
+    let location = try invocation.store(at: 0)
+    var rate: Int?
+    if invocation.has(.rate) {
+      rate = try invocation.value(
+        of: .rate, { Quantity.byteCount($0).flatMap { $0 > 0 ? $0 : nil } },
+        "a number of bytes above 0, as 500K or 10M")
+    }
+    let progress = Progress(on: console)
+    let report = try location.read { store in
+      try store.scrub(bytesPerSecond: rate) {
+        progress.show("checked", byteCount: $0.byteCount, of: $0.totalByteCount)
+        return .next
+      }
+    }
+    console.clearProgress()
+    if invocation.has(.json) {
+      try console.print(
+        JSON.object([
+          ("records", .integer(report.recordCount)),
+          ("bytes", .integer(report.byteCount)),
+          (
+            "damage",
+            .array(
+              report.damage.map { event in
+                .object(
+                  event.place.members + [
+                    ("keyCount", .integer(event.keyCount)),
+                    ("keys", .array(event.keys.map { .object([JSON.member(key: $0)]) })),
+                  ])
+              })
+          ),
+        ]).text)
+    } else {
+      for event in report.damage.prefix(lineLimit) { try console.print(line(event)) }
+      let unlisted = report.damage.count - lineLimit
+      if unlisted > 0 {
+        try console.print("and \(DisplayText.count(unlisted, "more place")); --json lists all")
+      }
+      try console.print(summary(report))
+    }
+    if let first = report.damage.first {
+      throw CommandFailure(
+        .corrupt,
+        "the store is damaged: \(DisplayText.count(report.damage.count, "place")), the first in "
+          + "\(first.place); put back what a backup has of the keys, or see cairn help salvage")
+    }
+  }
+
+  private static let lineLimit = 20
+
+  private static func line(_ event: DamageEvent) -> String {
+    var line = event.place.description
+    for key in event.keys { line += VerifyCommand.ofKey(key) }
+    let unknown = event.keyCount - event.keys.count
+    if unknown > 0 { line += "; \(DisplayText.count(unknown, "key")) that it does not tell" }
+    return line
+  }
+
+  private static func summary(_ report: ScrubReport) -> String {
+    "\(DisplayText.count(report.recordCount, "record")), \(DisplayText.exactSize(report.byteCount)) read, "
+      + (report.damage.isEmpty
+        ? "no damage" : DisplayText.count(report.damage.count, "damaged place"))
+  }
+}

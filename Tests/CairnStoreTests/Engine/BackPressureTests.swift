@@ -1,0 +1,172 @@
+import CairnStore
+import FuzzSupport
+import Synchronization
+import Testing
+
+@Suite("Back-pressure: who overwrites waits for compaction, and nobody else")
+struct BackPressureTests {
+  let directory: TemporaryDirectory
+  let queue = ManualBackgroundQueue()
+  let writer = Writer()
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  /// What is seen of a writer.
+  final class Writer: Sendable {
+    let sleepCount = Atomic(0)
+    let isAsleep = Atomic(false)
+    /// What happens while it sleeps.
+    let whileAsleep = Mutex<(@Sendable () -> Void)?>(nil)
+    let messages = Mutex<[String]>([])
+  }
+
+  private var sleepCount: Int { writer.sleepCount.load(ordering: .relaxed) }
+
+  /// Runs the passes that are due. A round that rests is no writer that waits.
+  private func runPasses() {
+    writer.isAsleep.store(true, ordering: .relaxed)
+    queue.runAll()
+    writer.isAsleep.store(false, ordering: .relaxed)
+  }
+
+  private func count(_ prefix: String) -> Int {
+    runPasses()
+    return writer.messages.withLock { $0.count { $0.hasPrefix(prefix) } }
+  }
+
+  private static let byteCount = 1000
+  private static let keyCount = 200
+
+  private func open(asideOperationCount: Int? = nil) throws -> Store {
+    try Store(
+      path: directory.store,
+      configuration: .small {
+        if let asideOperationCount { $0.asideOperationCount = asideOperationCount }
+        $0.log = { [writer] message in writer.messages.withLock { $0.append(message) } }
+      },
+      environment: Environment(
+        fileSystem: SystemFileSystem(), background: queue,
+        pause: { [writer] _ in
+          if writer.isAsleep.exchange(true, ordering: .relaxed) { return }
+          defer { writer.isAsleep.store(false, ordering: .relaxed) }
+          writer.sleepCount.add(1, ordering: .relaxed)
+          writer.whileAsleep.withLock { $0 }?()
+        }), readOnly: false)
+  }
+
+  private func write(_ store: Store, _ keys: Range<Int>, round: Int = 0) throws {
+    for number in keys {
+      try store.setValue(
+        [UInt8](repeating: UInt8((number + round) & 255), count: Self.byteCount),
+        forKey: "key \(number)")
+    }
+  }
+
+  /// A store whose last pass found little that is dead.
+  private func filled() throws -> Store {
+    let store = try open()
+    try write(store, 0..<Self.keyCount)
+    runPasses()
+    #expect(sleepCount == 0)
+    return store
+  }
+
+  @Test("Overwriting waits once the log is half as much beyond its bound as the bound allows")
+  func waits() throws {
+    let store = try filled()
+    let allocated = Mutex(0)
+    writer.whileAsleep.withLock {
+      $0 = { [queue] in
+        // Compaction comes only while the writer sleeps.
+        allocated.withLock { $0 = max($0, (try? store.usage().allocatedByteCount) ?? .max) }
+        queue.runAll()
+      }
+    }
+    for round in 1...20 { try write(store, 0..<Self.keyCount, round: round) }
+    #expect(sleepCount > 10)
+    let live = try store.usage().liveByteCount
+    #expect(allocated.withLock { $0 } <= live * 2 + 4 * 64 << 10)
+    let statistics = try store.statistics()
+    #expect(statistics.delayedWriteCount > 0 && statistics.writeDelay > .zero)
+    #expect(count("overwriting waits for compaction") > 0)
+    for number in 0..<Self.keyCount {
+      #expect(
+        try store.value(forKey: "key \(number)")?.first == UInt8((number + 20) & 255))
+    }
+    writer.whileAsleep.withLock { $0 = nil }
+    try store.close()
+  }
+
+  @Test("New keys and removals do not wait")
+  func neverWait() throws {
+    let store = try filled()
+    // More is dead than is allowed, and no pass gives it back.
+    try write(store, 0..<Self.keyCount, round: 1)
+    try write(store, 0..<Self.keyCount, round: 2)
+    #expect(sleepCount > 0)
+    let before = sleepCount
+    try write(store, 1000..<1200)
+    try store.write { batch in
+      for number in 2000..<2200 { try batch.setValue("new", forKey: "key \(number)") }
+    }
+    for number in 0..<100 { try store.removeValue(forKey: "key \(number)") }
+    #expect(sleepCount == before)
+    try store.close()
+  }
+
+  @Test("Where compaction gives nothing back, writers go on, and it is said once")
+  func noProgress() throws {
+    let store = try filled()
+    // No sleep brings a pass: compaction hangs.
+    for round in 1...10 { try write(store, 0..<Self.keyCount, round: round) }
+    #expect(sleepCount == 1000)
+    #expect(count("overwriting no longer waits") == 1)
+    try store.close()
+  }
+
+  @Test("Nobody waits for what a large batch has replaced, but the next large batch")
+  func largeBatches() throws {
+    let store = try open(asideOperationCount: 50)
+    try write(store, 0..<Self.keyCount)
+    runPasses()
+    writer.whileAsleep.withLock { $0 = { [queue] in queue.runAll() } }
+    for round in 1...6 {
+      try store.write { batch in
+        for number in 0..<Self.keyCount {
+          try batch.setValue(
+            [UInt8](repeating: UInt8(round), count: Self.byteCount), forKey: "key \(number)")
+        }
+      }
+      let before = sleepCount
+      try write(store, 0..<5, round: round)
+      #expect(sleepCount == before)
+    }
+    #expect(sleepCount > 0)
+    #expect(try store.value(forKey: "key 100")?.first == 6)
+    writer.whileAsleep.withLock { $0 = nil }
+    try store.close()
+  }
+
+  @Test("A mass removal does not stop writers: what was given back may be made dead")
+  func massRemoval() throws {
+    let store = try open()
+    try write(store, 0..<2000)
+    runPasses()
+    for number in 0..<2000 where number % 3 != 0 { try store.removeValue(forKey: "key \(number)") }
+    while try store.statistics().excessByteCount == 0 { try #require(queue.runFirst()) }
+    writer.whileAsleep.withLock { $0 = { [queue] in _ = queue.runFirst() } }
+    var number = 0
+    while sleepCount == 0 {
+      try #require(number < 2000)
+      try write(store, number..<(number + 1), round: 1)
+      number += 3
+    }
+    // It went on after a round or two of many.
+    #expect(try store.statistics().excessByteCount > 0)
+    for number in stride(from: 0, to: 2000, by: 3) {
+      try write(store, number..<(number + 1), round: 1)
+    }
+    writer.whileAsleep.withLock { $0 = nil }
+    try store.close()
+  }
+}

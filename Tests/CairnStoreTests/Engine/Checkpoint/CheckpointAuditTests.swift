@@ -1,0 +1,161 @@
+import CairnStore
+import FuzzSupport
+import Testing
+
+@Suite("A check compares the checkpoint with the log")
+struct CheckpointAuditTests {
+  private func errors(_ image: Image) throws -> [Corruption] {
+    let directory = try TemporaryDirectory()
+    try image.write(to: directory.store)
+    return try Store.verify(path: directory.store).errors
+  }
+
+  /// Nothing but differences, each in an entry of the checkpoint or where its shard begins.
+  private func expectDifferences(
+    _ image: Image, _ fixture: CheckpointFixture, count: ClosedRange<Int>,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) throws {
+    let errors = try errors(image)
+    #expect(count.contains(errors.count), "\(errors)", sourceLocation: sourceLocation)
+    let header = try fixture.header
+    for error in errors {
+      #expect(error.file == fixture.name, sourceLocation: sourceLocation)
+      #expect(error.cause == .differsFromLog, sourceLocation: sourceLocation)
+      #expect(
+        (header.headerByteCount...header.oldestOffset).contains(error.offset),
+        sourceLocation: sourceLocation)
+    }
+  }
+
+  @Test("A sound one differs in nothing, whatever came after it", arguments: [0, 1, 2])
+  func sound(later: Int) throws {
+    let fixture = try CheckpointFixture { store in
+      if later == 0 { return }
+      for number in 11..<20 { try store.setValue("later", forKey: "key\(number)") }
+      for number in 20..<30 { try store.removeValue(forKey: "key\(number)") }
+      for number in [35, 42] {
+        try store.extendLifetime(forKey: "key\(number)", to: .seconds(1 << 33))
+      }
+      if later == 2 { try store.compact() }
+      try store.setValue("last", forKey: "key40")
+    }
+    if later == 2 {
+      let listed = try fixture.image.manifest.sealedSegments.map(\.id)
+      #expect(try !fixture.header.segments.allSatisfy { listed.contains($0.id) })
+    }
+    #expect(try errors(fixture.image) == [])
+  }
+
+  /// Opening such a store finds none of the keys, and says nothing.
+  @Test("A manifest with another secret makes every entry wrong", arguments: [false, true])
+  func renewedSecret(isCompacted: Bool) throws {
+    let fixture = try CheckpointFixture { store in
+      if isCompacted { try store.compact() }
+    }
+    let renewed = try fixture.image.changingManifest { $0.hashSecret[3] ^= 1 }
+    try expectDifferences(renewed, fixture, count: 30...512)
+    let opened = try TemporaryDirectory()
+    try renewed.write(to: opened.store)
+    #expect(try Store(opened.store, readOnly: true).value(forKey: "key50") == nil)
+    // Records do not depend on the secret.
+    let without = try renewed.changingManifest { manifest in
+      manifest.retiredIDs.append(manifest.checkpointID)
+      manifest.checkpointID = 0
+      manifest.checkpointChecksum = 0
+    }
+    #expect(try errors(without) == [])
+    let directory = try TemporaryDirectory()
+    try without.write(to: directory.store)
+    #expect(try Store(directory.store).contents() == fixture.contents)
+  }
+
+  /// The entries of a checkpoint with their places in its file.
+  private func entries(_ fixture: CheckpointFixture) throws -> [(offset: Int, entry: IndexEntry)] {
+    let bytes = try #require(fixture.image.files[fixture.name])
+    return try fixture.header.shards.flatMap { shard in
+      (0..<shard.count).map { number in
+        let offset = shard.offset + number * Checkpoint.entryByteCount
+        return (offset, bytes.withSpan { IndexEntry(decoding: $0, at: offset) })
+      }
+    }
+  }
+
+  /// The checkpoint with the second word of an entry changed, and all checksums right.
+  private func changing(
+    _ fixture: CheckpointFixture, _ words: [(offset: Int, word: UInt64)]
+  ) throws -> Image {
+    var bytes = try #require(fixture.image.files[fixture.name])
+    for (offset, word) in words { bytes.withMutableSpan { $0.store(word, at: offset) } }
+    ChecksumRepair.checkpoint(&bytes, shape: true)
+    return try fixture.binding(bytes)
+  }
+
+  @Test("Entries that name each other's records are wrong")
+  func exchanged() throws {
+    let fixture = try CheckpointFixture()
+    let entries = try entries(fixture)
+    let pair = entries.filter { $0.entry.flags.isEmpty }.prefix(2)
+    let (one, other) = (pair[pair.startIndex], pair[pair.startIndex + 1])
+    let image = try changing(
+      fixture,
+      [(one.offset + 8, other.entry.words.1), (other.offset + 8, one.entry.words.1)])
+    try expectDifferences(image, fixture, count: 2...4)
+  }
+
+  @Test("An entry that names an older record of its key is wrong")
+  func older() throws {
+    let fixture = try CheckpointFixture()
+    let header = try fixture.header
+    var places: [Location] = []
+    for segment in header.segments {
+      for record in try fixture.image.records(in: FileName.segment(segment.id))
+      where record.key == Array("key50".utf8) {
+        places.append(Location(granule: segment.granule, offset: record.offset))
+      }
+    }
+    #expect(places.count == 2)
+    let newest = try #require(try entries(fixture).first { places.contains($0.entry.location) })
+    let old = try #require(places.first { $0 != newest.entry.location })
+    let word = old.rawValue << 24 | newest.entry.words.1 & 0xFF_FFFF
+    let image = try changing(fixture, [(newest.offset + 8, word)])
+    try expectDifferences(image, fixture, count: 1...2)
+    #expect(try errors(image).contains { $0.offset == newest.offset })
+  }
+
+  @Test("An end that no extension has is wrong")
+  func end() throws {
+    let fixture = try CheckpointFixture()
+    let bytes = try #require(fixture.image.files[fixture.name])
+    let shard = try #require(try fixture.header.shards.first { $0.extensionCount > 0 })
+    let offset = shard.offset + shard.count * Checkpoint.entryByteCount + 8
+    for change in [-1000, 1000] as [Int64] {
+      let end = bytes.withSpan { $0.load(Int64.self, at: offset) } + change
+      let image = try changing(fixture, [(offset, UInt64(bitPattern: end))])
+      try expectDifferences(image, fixture, count: 1...1)
+    }
+  }
+
+  /// With a higher one, an open takes the records behind the checkpoint for old copies, and leaves them out.
+  @Test("A last sequence number that is not that of its records is wrong", arguments: [-1, 1])
+  func lastSequence(change: Int) throws {
+    let fixture = try CheckpointFixture { store in try store.setValue("later", forKey: "later") }
+    var bytes = try #require(fixture.image.files[fixture.name])
+    let last = Int(bytes.withSpan { $0.load(UInt64.self, at: 48) }) + change
+    bytes.withMutableSpan { $0.store(UInt64(last), at: 48) }
+    let found = try errors(try fixture.binding(bytes))
+    // A lower one contradicts the table of segments too.
+    #expect(found.first?.file == fixture.name)
+    if change > 0 {
+      #expect(
+        found == [Corruption(file: fixture.name, offset: 48, cause: .differsFromLog)])
+    }
+  }
+
+  @Test("One that does not fit the manifest is reported; an open does without it")
+  func floor() throws {
+    let fixture = try CheckpointFixture()
+    let image = try fixture.image.changingManifest { $0.floorSequence = 1 }
+    #expect(
+      try errors(image) == [Corruption(file: fixture.name, offset: 40, cause: .badHeader)])
+  }
+}

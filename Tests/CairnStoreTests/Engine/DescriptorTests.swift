@@ -1,0 +1,186 @@
+import CairnStore
+import FuzzSupport
+import Glibc
+import Testing
+
+@Suite("Descriptors: a few, whatever the number of segments")
+struct DescriptorTests {
+  let directory: TemporaryDirectory
+  let system = FaultyFileSystem()
+  let queue = ManualBackgroundQueue()
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  private func open(_ access: StoreConfiguration.Access = .mapped) throws -> Store {
+    try Store(
+      directory.store, .small { $0.access = access }, fileSystem: system, background: queue)
+  }
+
+  private static func value(_ number: Int, _ byteCount: Int = 5000) -> [UInt8] {
+    [UInt8](repeating: UInt8(number & 255), count: byteCount)
+  }
+
+  /// Fills about twenty segments.
+  private func fill(_ store: Store, _ range: Range<Int> = 0..<250) throws {
+    for number in range {
+      try store.setValue(Self.value(number), forKey: "key \(number)")
+      queue.runAll()
+    }
+  }
+
+  @Test("A small store has three descriptors at rest, and at most six while it works")
+  func small() throws {
+    var store = try open()
+    #expect(system.openDescriptorCount == 2)
+    try fill(store)
+    #expect(system.openDescriptorCount == 3)
+    for number in 0..<200 { try store.removeValue(forKey: "key \(number)") }
+    queue.runAll()
+    try store.compact()
+    try store.maintain()
+    _ = try store.statistics()
+    #expect(system.openDescriptorCount == 3)
+    try store.close()
+    // The jobs that wait hold the closed store.
+    queue.discardAll()
+    store = try open()
+    #expect(system.openDescriptorCount <= 4)
+    queue.discardAll()
+    #expect(try store.value(forKey: "key 240") == Self.value(240))
+    try fill(store, 300..<310)
+    // The next segment is open where the last 16 KiB of one are written.
+    #expect((3...4).contains(system.openDescriptorCount))
+    #expect(system.mostOpenDescriptorCount <= 6)
+    try store.close()
+  }
+
+  @Test("A recovery opens one segment after the other")
+  func recovery() throws {
+    let store = try open()
+    try fill(store)
+    try Image(of: directory.store).write(to: directory("killed"))
+    try store.close()
+    let system = FaultyFileSystem()
+    let recovered = try Store(directory("killed"), fileSystem: system)
+    #expect(system.mostOpenDescriptorCount <= 5)
+    #expect(try recovered.value(forKey: "key 0") == Self.value(0))
+    #expect(try recovered.value(forKey: "key 249") == Self.value(249))
+    try recovered.close()
+  }
+
+  @Test("Files that are read by calls share a few descriptors")
+  func systemCalls() throws {
+    let store = try open(.systemCalls)
+    try fill(store, 0..<600)
+    for number in 0..<600 {
+      #expect(try store.value(forKey: "key \(number)") == Self.value(number))
+    }
+    #expect(try store.statistics().segments.count > 40)
+    #expect(system.openDescriptorCount == 3 + 16)
+    #expect(system.mostOpenDescriptorCount <= 6 + 16)
+    try store.close()
+  }
+
+  @Test(
+    "A snapshot shows files that have lost their names, and can be backed up",
+    arguments: [StoreConfiguration.Access.mapped, .systemCalls])
+  func retired(access: StoreConfiguration.Access) throws {
+    let store = try open(access)
+    try fill(store)
+    let snapshot = try store.snapshot()
+    for number in 0..<250 { try store.removeValue(forKey: "key \(number)") }
+    queue.runAll()
+    try store.compact()
+    #expect(try store.statistics().segments.count < 5)
+    for number in 0..<250 {
+      #expect(try snapshot.value(forKey: "key \(number)") == Self.value(number))
+    }
+    try snapshot.backup(to: directory("backup"))
+    let copy = try Store(directory("backup"), readOnly: true)
+    #expect(try copy.count() == 250)
+    #expect(try copy.value(forKey: "key 0") == Self.value(0))
+    try copy.close()
+    if access == .mapped { #expect(system.mostOpenDescriptorCount <= 6) }
+    snapshot.close()
+    queue.runAll()
+    #expect(system.openDescriptorCount <= (access == .mapped ? 3 : 3 + 16))
+    try store.close()
+  }
+
+  @Test("A removal of all opens one file after the other, where all are read by calls")
+  func removeAllByCalls() throws {
+    let store = try open(.systemCalls)
+    try fill(store, 0..<600)
+    try store.removeAll()
+    // The files go once the removal is on disk.
+    queue.runAll(dueAfter: .zero)
+    #expect(system.mostOpenDescriptorCount <= 7 + 16)
+    #expect(system.openDescriptorCount == 2)
+    try store.close()
+  }
+
+  @Test(
+    "A snapshot can be read after its store was closed, opened anew and compacted",
+    arguments: [StoreConfiguration.Access.mapped, .systemCalls])
+  func afterClose(access: StoreConfiguration.Access) throws {
+    let store = try open(access)
+    try fill(store)
+    let snapshot = try store.snapshot()
+    try store.close()
+    // The directory and LOCK, for which no reader is cut short; and what is read by calls.
+    if access == .mapped { #expect(system.openDescriptorCount == 2) }
+    let next = try Store(directory.store, .small { $0.access = access })
+    try next.removeAll()
+    for number in 0..<250 {
+      #expect(try snapshot.value(forKey: "key \(number)") == Self.value(number))
+    }
+    snapshot.close()
+    try next.close()
+  }
+
+  @Test("Where no descriptor is left, a write fails with it, and a removal is done")
+  func noneLeft() throws {
+    let store = try open()
+    for number in 0..<12 { try store.setValue(Self.value(number), forKey: "key \(number)") }
+    queue.runAll()
+    system.arm(
+      FaultyFileSystem.Fault(call: .open, index: 0, errorNumber: EMFILE, isLasting: true))
+    let error = storeError {
+      for number in 100..<200 { try store.setValue(Self.value(number), forKey: "key \(number)") }
+    }
+    guard case .system(let failure) = error, failure.errorNumber == EMFILE else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    let count = try store.count()
+    for number in 0..<12 { #expect(try store.removeValue(forKey: "key \(number)")) }
+    #expect(try store.count() == count - 12)
+    system.arm(nil)
+    queue.runAll()
+    try store.setValue("value", forKey: "after")
+    #expect(try store.count() == count - 11)
+    #expect(store.writeFailure == nil)
+    try store.close()
+    #expect(try Store.verify(path: directory.store).errors == [])
+  }
+
+  /// Statistics open files by their names while compactions remove them.
+  @Test("A file that is removed while it is opened is not there, and not unsafe")
+  func removedWhileOpened() throws {
+    let files = try Directory(readingOnly: directory.path, fileSystem: system)
+    _ = try files.createFile("file")
+    let path = directory("file")
+    system.setHook { call in if call == .status { _ = unsafe unlink(path) } }
+    #expect(try files.openFile("file", mode: .readOnly) == nil)
+    system.setHook(nil)
+  }
+
+  @Test(
+    "A store of more segments than a process may have descriptors works",
+    arguments: [(1210, false), (200, true)])
+  func manySegments(count: Int, byCalls: Bool) throws {
+    let result = try KillWriterProcess.run(
+      "many-segments", directory.store, count, byCalls ? 1 : 0)
+    #expect(result.status == 0, "\(result.output)")
+  }
+}

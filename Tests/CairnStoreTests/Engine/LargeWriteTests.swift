@@ -1,0 +1,299 @@
+import CairnStore
+import Foundation
+import FuzzSupport
+import Glibc
+import Synchronization
+import Testing
+
+/// What is so large that others must not wait for it: it is written beside the log.
+@Suite("Large values and batches")
+struct LargeWriteTests {
+  let scene: RegressionScene
+  let store: Store
+
+  init() throws {
+    scene = try RegressionScene()
+    store = try scene.open { configuration in
+      configuration.asideOperationCount = 100
+    }
+    try store.setValue("old", forKey: "large")
+  }
+
+  /// Holds up the write of what comes behind the header of a file that is written beside the log.
+  func holdUp() -> Gate {
+    let gate = Gate()
+    let begun = Mutex<Set<String>>([])
+    let main = pthread_self()
+    scene.fileSystem.setHook { event in
+      guard event.file.hasPrefix("seg-"), pthread_equal(pthread_self(), main) == 0 else {
+        return nil
+      }
+      if event.call == .write, !begun.withLock({ $0.insert(event.file).inserted }) {
+        gate.passOnce()
+      }
+      return nil
+    }
+    return gate
+  }
+
+  enum Kind: CaseIterable { case value, batch }
+
+  func write(_ kind: Kind, _ durability: Durability? = nil) throws {
+    switch kind {
+    case .value:
+      try store.setValue(
+        [UInt8](repeating: 7, count: 100_000), forKey: "large", durability: durability)
+    case .batch:
+      try store.write(durability: durability) { batch in
+        for number in 0..<200 { try batch.setValue("new", forKey: "member \(number)") }
+        try batch.setValue([UInt8](repeating: 7, count: 100_000), forKey: "large")
+      }
+    }
+  }
+
+  func isWritten(_ store: Store, _ kind: Kind) throws -> Bool {
+    let isThere = try store.value(forKey: "large") == [UInt8](repeating: 7, count: 100_000)
+    let count = try (0..<200).count { try store.text("member \($0)") == "new" }
+    #expect(count == (isThere && kind == .batch ? 200 : 0))
+    if !isThere { #expect(try store.text("large") == "old") }
+    return isThere
+  }
+
+  @Test(
+    "Others write, read, roll and compact while one is written; a kill then finds all but it",
+    arguments: Kind.allCases, [Durability.process, .durable])
+  func others(kind: Kind, durability: Durability) throws {
+    let gate = holdUp()
+    let writer = Background { [self] in try write(kind, durability) }
+    try gate.waitForArrival()
+    // Enough to fill some segments.
+    for number in 0..<200 {
+      try store.setValue([UInt8](repeating: 1, count: 1000), forKey: "small \(number)")
+    }
+    try store.removeValue(forKey: "small 7")
+    try store.setValue("durable", forKey: "small 8", durability: .durable)
+    #expect(try store.snapshot().value(forKey: "large") == Array("old".utf8))
+    _ = try store.compact()
+    #expect(try !isWritten(store, kind))
+    let killed = try scene.killed()
+    defer { withExtendedLifetime(killed) {} }
+    let found = try killed.open()
+    #expect(try !isWritten(found, kind))
+    #expect(try found.count() == 200)
+    #expect(try found.statistics().recovery.quarantinedFiles == [])
+    #expect(try found.statistics().recovery.tornByteCount == 0)
+    try found.close()
+    gate.open()
+    #expect(writer.finishes())
+    #expect(writer.error == nil)
+    #expect(try isWritten(store, kind))
+    #expect(try store.text("small 8") == "durable")
+    #expect(try store.auditUsage() == [])
+    // Killed after it.
+    let killedAfter = try scene.killed()
+    defer { withExtendedLifetime(killedAfter) {} }
+    let again = try killedAfter.open()
+    #expect(try isWritten(again, kind))
+    try again.close()
+    try store.setValue("after", forKey: "small 9")
+    scene.queue.runAll()
+    try store.close()
+    #expect(try Store.verify(path: scene.path).errors == [])
+    let last = try scene.open()
+    #expect(try isWritten(last, kind))
+    #expect(try last.text("small 9") == "after")
+    #expect(try last.value(forKey: "small 7") == nil)
+    #expect(try last.statistics().recovery.wasClean)
+    try last.close()
+  }
+
+  @Test("A removal of all before the end of one takes nothing of it", arguments: Kind.allCases)
+  func removalOfAll(kind: Kind) throws {
+    let gate = holdUp()
+    let writer = Background { [self] in try write(kind) }
+    try gate.waitForArrival()
+    try store.removeAll()
+    gate.open()
+    #expect(writer.finishes())
+    #expect(writer.error == nil)
+    #expect(try isWritten(store, kind))
+    #expect(try store.count() == (kind == .batch ? 201 : 1))
+    try store.close()
+    let again = try scene.open()
+    #expect(try isWritten(again, kind))
+    try again.close()
+  }
+
+  @Test("A close before the end of one leaves nothing of it", arguments: Kind.allCases)
+  func closed(kind: Kind) throws {
+    let gate = holdUp()
+    let writer = Background { [self] in try write(kind) }
+    try gate.waitForArrival()
+    try store.close()
+    gate.open()
+    #expect(writer.finishes())
+    guard case .closed? = writer.error as? StoreError else {
+      Issue.record("\(String(describing: writer.error))")
+      return
+    }
+    #expect(try scene.names().filter { $0.hasPrefix("seg-") }.count == 1)
+    let again = try scene.open()
+    #expect(try !isWritten(again, kind))
+    #expect(try again.statistics().recovery.wasClean)
+    try again.close()
+  }
+
+  @Test("A condition that does not hold any more when one is written leaves nothing of it")
+  func condition() throws {
+    let version = try #require(try store.info(forKey: "large")).version
+    let gate = holdUp()
+    let writer = Background { [store] in
+      let result = try store.compareAndSet(
+        [UInt8](repeating: 7, count: 100_000), forKey: "large", expecting: version)
+      guard case .mismatch = result else { throw SupportError(call: "it was stored", number: 0) }
+    }
+    try gate.waitForArrival()
+    try store.setValue("newer", forKey: "large")
+    gate.open()
+    #expect(writer.finishes())
+    #expect(writer.error == nil)
+    #expect(try store.text("large") == "newer")
+    // What was claimed for it is of use again.
+    for number in 0..<200 {
+      try store.setValue([UInt8](repeating: 1, count: 1000), forKey: "small \(number)")
+    }
+    scene.queue.runAll()
+    let killed = try scene.killed()
+    defer { withExtendedLifetime(killed) {} }
+    let found = try killed.open()
+    #expect(try found.count() == 201)
+    try found.close()
+    try store.close()
+    #expect(try Store.verify(path: scene.path).errors == [])
+  }
+
+  @Test("Without room one is noSpace, and leaves no file", arguments: Kind.allCases)
+  func noSpace(kind: Kind) throws {
+    scene.queue.runAll()
+    scene.fileSystem.fillDisk()
+    guard case .noSpace? = storeError({ try write(kind) }) else {
+      Issue.record("there is room")
+      return
+    }
+    #expect(try !isWritten(store, kind))
+    let listed = try scene.manifest()
+    let ids = listed.openSegments.map(\.id) + listed.sealedSegments.map(\.id)
+    let names = Set(ids.map { FileName.segment($0) })
+    #expect(names.isSuperset(of: try scene.names().filter { $0.hasPrefix("seg-") }))
+  }
+}
+
+/// A batch that comes into the index while others get on.
+@Suite("A batch on its way into the index")
+struct UnpublishedBatchTests {
+  static let count = 5000
+
+  @Test("Who writes meanwhile finds the batch's values, and wins; a snapshot waits for all of it")
+  func meanwhile() throws {
+    let directory = try TemporaryDirectory()
+    let held = Mutex<Store?>(nil)
+    let isFirst = Mutex(true)
+    let problems = Messages()
+    let snapshot = Mutex<Background?>(nil)
+    let queue = ManualBackgroundQueue()
+    @Sendable func others(_ store: Store) throws {
+      for number in stride(from: 0, to: Self.count, by: 50) {
+        let version = try store.info(forKey: "key\(number)")?.version
+        try store.setValue("put", forKey: "key\(number)")
+        if try !store.removeValue(forKey: "key\(number + 1)") { problems.add("not there") }
+        // The version from before the batch, if it is that which is seen, does not fit.
+        if let version,
+          case .stored = try store.compareAndSet(
+            "never", forKey: "key\(number + 2)", expecting: version)
+        {
+          problems.add("stored")
+        }
+        if try !store.extendLifetime(forKey: "key\(number + 3)", to: .seconds(1 << 30)) {
+          problems.add("not extended")
+        }
+      }
+      snapshot.withLock {
+        $0 = Background {
+          let snapshot = try store.snapshot()
+          for number in 0..<Self.count where number % 50 > 1 {
+            if try snapshot.value(forKey: "key\(number)") != Array("new".utf8) {
+              problems.add("a part is missing: \(number)")
+            }
+          }
+        }
+      }
+      snapshot.withLock { $0 }?.waitUntilBlocked()
+    }
+    let store = try Store(
+      path: directory.store,
+      configuration: .small {
+        $0.segmentByteLimit = 4 << 20
+        $0.asideOperationCount = 4000
+      },
+      environment: Environment(
+        fileSystem: SystemFileSystem(), background: queue,
+        pause: { _ in
+          guard let store = held.withLock({ $0 }),
+            isFirst.withLock({ isFirst in
+              defer { isFirst = false }
+              return isFirst
+            })
+          else { return }
+          do { try others(store) } catch { problems.add("\(error)") }
+        }), readOnly: false)
+    for number in 0..<Self.count {
+      try store.setValue("old", forKey: "key\(number)", lifetime: .seconds(1 << 20))
+    }
+    held.withLock { $0 = store }
+    try store.write { batch in
+      for number in 0..<Self.count {
+        try batch.setValue("first", forKey: "key\(number)")
+        try batch.setValue("new", forKey: "key\(number)", lifetime: .seconds(1 << 20))
+      }
+    }
+    #expect(!isFirst.withLock { $0 })
+    let background = try #require(snapshot.withLock { $0 })
+    #expect(background.finishes())
+    #expect(background.error == nil)
+    #expect(problems.all == [])
+    let contents = try store.contents()
+    for number in 0..<Self.count {
+      let expected: String? = number % 50 == 0 ? "put" : number % 50 == 1 ? nil : "new"
+      #expect(contents["key\(number)"] == expected.map { Array($0.utf8) }, "\(number)")
+    }
+    #expect(try store.auditUsage() == [])
+    held.withLock { $0 = nil }
+    try Image(of: directory.store).write(to: directory("killed"))
+    let killed = try Store(directory("killed"))
+    #expect(try killed.contents() == contents)
+    try killed.close()
+    queue.runAll()
+    try store.close()
+    #expect(try Store(directory.store).contents() == contents)
+  }
+
+  @Test("The keys of a batch count as written in its order, whatever the order in the index")
+  func order() throws {
+    let directory = try TemporaryDirectory()
+    let store = try Store(
+      directory.store,
+      .small {
+        $0.segmentByteLimit = 4 << 20
+        $0.asideOperationCount = 1000
+      })
+    try store.write { batch in
+      for number in 0..<2000 { try batch.setValue("v", forKey: "key\(number)") }
+    }
+    try store.trim(toCount: 500)
+    #expect(try store.count() == 500)
+    for number in 0..<2000 {
+      #expect(try store.contains("key\(number)") == (number >= 1500), "\(number)")
+    }
+    try store.close()
+  }
+}

@@ -1,0 +1,70 @@
+import CairnStore
+import FuzzSupport
+import Synchronization
+import Testing
+
+/// Each test would hang where a write waited for a sync, since none returns before the writes did.
+@Suite("Slow syncs keep nobody who did not ask for one", .timeLimit(.minutes(2)))
+struct SlowSyncTests {
+  let directory: TemporaryDirectory
+  let system = SlowSyncFileSystem()
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  private func open(_ durability: Durability = .process) throws -> Store {
+    try Store(
+      path: directory.store, configuration: .small(durability: durability),
+      environment: Environment(
+        fileSystem: system, background: ThreadBackgroundQueue(),
+        maintenance: ThreadBackgroundQueue(), syncing: ThreadBackgroundQueue()), readOnly: false)
+  }
+
+  private static let value = [UInt8](repeating: 7, count: 5000)
+
+  private func write(_ store: Store, _ keys: Range<Int>) throws {
+    for number in keys { try store.setValue(Self.value, forKey: "key \(number)") }
+  }
+
+  @Test("The first write of a session waits for none, nor do those of the next ten segments")
+  func firstWrites() throws {
+    try open().close()
+    let store = try open()
+    system.holdSyncs()
+    defer { system.releaseSyncs() }
+    try write(store, 0..<150)
+    #expect(try store.usage().segmentCount > 10)
+    for number in 0..<150 { try store.removeValue(forKey: "key \(number)") }
+    // Housekeeping waits in a sync all the while.
+    #expect(system.awaitHeldSync())
+    system.releaseSyncs()
+    try store.close()
+  }
+
+  @Test("A session that goes on in the last segment of the one before waits for none")
+  func resumed() throws {
+    let first = try open()
+    try write(first, 0..<5)
+    try first.close()
+    let store = try open()
+    system.holdSyncs()
+    defer { system.releaseSyncs() }
+    try write(store, 5..<10)
+    system.releaseSyncs()
+    try store.close()
+    #expect(try open().count() == 10)
+  }
+
+  @Test("The sync of an interval does not wait for the manifest's, under which segments are sealed")
+  func interval() throws {
+    let store = try open()
+    try write(store, 0..<5)
+    system.holdSyncs(of: "MANIFEST.new")
+    defer { system.releaseSyncs() }
+    // Three segments are left, and housekeeping goes to seal them.
+    try write(store, 5..<40)
+    #expect(system.awaitHeldSync())
+    try store.setValue("value", forKey: "last", durability: .durable)
+    system.releaseSyncs()
+    try store.close()
+  }
+}

@@ -1,0 +1,267 @@
+import CairnStore
+import FuzzSupport
+import Testing
+
+@Suite("What finding the expired reads")
+final class ExpiryCostTests: StoreSuite {
+  let system = FaultyFileSystem()
+
+  func open(_ path: String? = nil) throws -> Store {
+    try Store(
+      path ?? directory.store, .small(clock: clock) { $0.access = .systemCalls },
+      fileSystem: system, background: queue)
+  }
+
+  /// Expects what a body gives, and at most so many reads.
+  func expect(
+    _ expected: Int, reads limit: Int, sourceLocation: SourceLocation = #_sourceLocation,
+    _ body: () throws -> Int
+  ) throws {
+    system.arm(nil)
+    #expect(try body() == expected, sourceLocation: sourceLocation)
+    #expect(system.count(of: .read) <= limit, sourceLocation: sourceLocation)
+  }
+
+  @Test("A round reads what it removes, and a count nothing, however many keys can expire")
+  func round() throws {
+    let store = try open()
+    let keyCount = 20_000
+    for number in 0..<keyCount {
+      let isShort = number % (keyCount / 25) == 0
+      try store.setValue(
+        "value \(number)", forKey: "\(number)",
+        lifetime: .seconds(isShort ? 10 : 100 + number % 1000))
+    }
+    try expect(0, reads: 0) { try store.removeExpired().count }
+    clock.advance(by: .seconds(11))
+    try expect(keyCount - 25, reads: 0) { try store.count() }
+    // Once for its key, once more when it goes.
+    try expect(25, reads: 75) { try store.removeExpired().count }
+    try expect(0, reads: 0) { try store.removeExpired().count }
+    try expect(keyCount - 25, reads: 0) { try store.count() }
+    clock.advance(by: .seconds(2000))
+    try expect(0, reads: 0) { try store.count() }
+    #expect(try store.removeExpired().count == keyCount - 25)
+  }
+
+  @Test("Only what expires in the very moment is read for a count")
+  func border() throws {
+    let store = try open()
+    for number in 0..<2000 {
+      try store.setValue("v", forKey: "\(number)", lifetime: .milliseconds(100 * (number + 1)))
+    }
+    clock.advance(by: .milliseconds(50_000))
+    try expect(1500, reads: 2) { try store.count() }
+    clock.advance(by: .milliseconds(99))
+    try expect(1500, reads: 2) { try store.count() }
+    clock.advance(by: .milliseconds(1))
+    try expect(1499, reads: 2) { try store.count() }
+  }
+
+  @Test("What has an idle limit and is read is looked at once in the time that it may be idle")
+  func idle() throws {
+    let store = try open()
+    for number in 0..<100 {
+      try store.setValue("v", forKey: "\(number)", idleLimit: .seconds(100))
+    }
+    var lookCount = 0
+    for _ in 0..<40 {
+      clock.advance(by: .seconds(10))
+      for number in 0..<100 { #expect(try store.value(forKey: "\(number)") != nil) }
+      system.arm(nil)
+      #expect(try store.removeExpired().count == 0)
+      if system.count(of: .read) > 0 { lookCount += 1 }
+    }
+    #expect(lookCount <= 4)
+    clock.advance(by: .seconds(101))
+    #expect(try store.count() == 0)
+    // They are known to have expired by now.
+    try expect(0, reads: 0) { try store.count() }
+    #expect(try store.removeExpired().count == 100)
+  }
+
+  @Test("What was extended is looked at when its first end has come, and then when it ends")
+  func extended() throws {
+    let store = try open()
+    for number in 0..<500 {
+      try store.setValue("v", forKey: "\(number)", lifetime: .seconds(100))
+    }
+    for _ in 0..<9 {
+      clock.advance(by: .seconds(10))
+      for number in 0..<250 {
+        #expect(try store.extendLifetime(forKey: "\(number)", to: .seconds(100)))
+      }
+      try expect(0, reads: 0) { try store.removeExpired().count }
+    }
+    clock.advance(by: .seconds(11))
+    #expect(try store.count() == 250)
+    try expect(250, reads: 0) { try store.count() }
+    #expect(try store.removeExpired().count == 250)
+    clock.advance(by: .seconds(70))
+    try expect(0, reads: 0) { try store.removeExpired().count }
+    clock.advance(by: .seconds(20))
+    try expect(0, reads: 0) { try store.count() }
+    #expect(try store.removeExpired().count == 250)
+  }
+
+  @Test(
+    "After an open, heads are read of those segments in which something may have expired",
+    arguments: [false, true])
+  func opened(isKilled: Bool) throws {
+    let shortCount = 100
+    do {
+      let store = try open()
+      for number in 0..<5000 {
+        try store.setValue(
+          [UInt8](repeating: 1, count: 200), forKey: "\(number)", lifetime: .seconds(1_000_000))
+      }
+      for number in 0..<shortCount {
+        try store.setValue("v", forKey: "short \(number)", lifetime: .seconds(10 + number))
+      }
+      if isKilled {
+        try Image(of: directory.store).write(to: directory("killed"))
+        queue.discardAll()
+      }
+      try store.close()
+    }
+    let store = try open(isKilled ? directory("killed") : nil)
+    #expect(try store.statistics().segments.count > 10)
+    // Nothing is due: no shard of the index is needed.
+    try expect(0, reads: 0) { try store.removeExpired().count }
+    try expect(5000 + shortCount, reads: 0) { try store.count() }
+    clock.advance(by: .milliseconds(10_500))
+    // The shards of a checkpoint, one segment or two, and the one that goes.
+    try expect(4999 + shortCount, reads: 256 + 4) { try store.count() }
+    try expect(1, reads: 3) { try store.removeExpired().count }
+    clock.advance(by: .seconds(25))
+    try expect(4974 + shortCount, reads: 0) { try store.count() }
+    try expect(25, reads: 75) { try store.removeExpired().count }
+    clock.advance(by: .seconds(1000))
+    #expect(try store.removeExpired().count == shortCount - 26)
+    #expect(try store.count() == 5000)
+    clock.advance(by: .seconds(1_000_000))
+    #expect(try store.count() == 0)
+    #expect(try store.removeExpired().count == 5000)
+    #expect(try store.auditUsage() == [])
+  }
+
+  @Test("A session that removed what had expired leaves nothing to be looked at to the next")
+  func nextSession() throws {
+    do {
+      let store = try open()
+      for number in 0..<2000 {
+        try store.setValue(
+          "v", forKey: "\(number)", lifetime: .seconds(number % 100 == 0 ? 10 : 100_000))
+      }
+      clock.advance(by: .seconds(11))
+      #expect(try store.removeExpired().count == 20)
+      try store.close()
+    }
+    let store = try open()
+    try expect(1980, reads: 0) { try store.count() }
+    try expect(0, reads: 0) { try store.removeExpired().count }
+    clock.advance(by: .seconds(100_000))
+    #expect(try store.count() == 0)
+  }
+
+  @Test("An open reads no more where keys can expire", arguments: [false, true])
+  func opening(isDue: Bool) throws {
+    func counts(_ name: String, _ lifetime: Lifetime) throws -> [FaultyFileSystem.Call: Int] {
+      do {
+        let store = try open(directory(name))
+        for number in 0..<3000 {
+          try store.setValue("v", forKey: "\(number)", lifetime: lifetime)
+        }
+        try store.close()
+      }
+      if isDue { clock.advance(by: .seconds(1000)) }
+      system.arm(nil)
+      let store = try open(directory(name))
+      defer { try? store.close() }
+      return system.counts
+    }
+    #expect(try counts("expiring", .seconds(100)) == counts("staying", .unlimited))
+  }
+
+  /// When an entry was accessed is known less well the longer ago that is. Where that put the time back, a read
+  /// missed an entry that the count had as being there.
+  @Test("The count agrees with reads where the times of accesses were thinned out")
+  func thinned() throws {
+    let store = try makeStore()
+    for number in 0..<200 {
+      try store.setValue("v", forKey: "\(number)", idleLimit: .seconds(600))
+      clock.advance(by: .milliseconds(50))
+    }
+    try store.setValue("v", forKey: "other")
+    #expect(try store.count() == 201)
+    for step in 0..<24_000 {
+      clock.advance(by: .milliseconds(25))
+      _ = try store.value(forKey: "other")
+      if step < 22_000 || step % 50 != 0 { continue }
+      let found = try (0..<200).count { try store.contains("\($0)") } + 1
+      #expect(try store.count() == found, "step \(step)")
+    }
+    clock.advance(by: .seconds(30))
+    #expect(try store.count() == 1)
+    #expect(try store.removeExpired().count == 200)
+  }
+
+  @Test("The count is what reads find, and a removal leaves nothing that has expired")
+  func exact() throws {
+    var generator = Seed.generator()
+    let keys = (0..<150).map { "key \($0)" }
+    var path = directory.store
+    var store = try makeStore()
+    for step in 0..<3000 {
+      let key = keys[Int.random(in: 0..<keys.count, using: &generator)]
+      func duration() -> Duration {
+        .milliseconds(Int.random(in: 1..<100_000, using: &generator))
+      }
+      func attributes() -> (Lifetime, Duration?) {
+        (
+          Bool.random(using: &generator) ? .after(duration()) : .standard,
+          Int.random(in: 0..<3, using: &generator) == 0 ? duration() : nil
+        )
+      }
+      switch Int.random(in: 0..<100, using: &generator) {
+      case 0..<40:
+        let (lifetime, idleLimit) = attributes()
+        try store.setValue("v", forKey: key, lifetime: lifetime, idleLimit: idleLimit)
+      case 40..<48: try store.removeValue(forKey: key)
+      case 48..<60: try store.extendLifetime(forKey: key, to: duration())
+      case 60..<75: _ = try store.value(forKey: key)
+      case 75..<80:
+        let entries = (0..<10).map { (keys[$0 * 7], attributes()) }
+        try store.write { batch in
+          for (key, (lifetime, idleLimit)) in entries {
+            try batch.setValue("b", forKey: key, lifetime: lifetime, idleLimit: idleLimit)
+          }
+        }
+      case 80..<84: try store.compact()
+      case 84: try store.checkpoint()
+      case 85:
+        try store.close()
+        store = try Store(path, .small(clock: clock), background: queue)
+      case 86:
+        let killed = directory("killed \(step)")
+        try Image(of: path).write(to: killed)
+        path = killed
+        store = try Store(path, .small(clock: clock), background: queue)
+      case 87: try store.trim(toCount: 100)
+      case 88 where step % 5 == 0: try store.removeAll()
+      case 89..<92: try store.removeExpired()
+      default:
+        clock.advance(by: .milliseconds(Int.random(in: 0..<20_000, using: &generator)))
+      }
+      if step % 5 != 0 { continue }
+      let found = try keys.count { try store.contains($0) }
+      #expect(try store.count() == found, "step \(step); \(Seed.comment)")
+      if step % 50 == 0 {
+        try store.removeExpired()
+        #expect(
+          try store.statistics().indexedKeyCount == found, "step \(step); \(Seed.comment)")
+      }
+    }
+    #expect(try store.auditUsage() == [], Seed.comment)
+  }
+}

@@ -1,0 +1,117 @@
+import CairnStore
+import Foundation
+import FuzzSupport
+import Testing
+
+@Suite("A store whose directory is removed while it is open says so")
+final class VanishingTests: StoreSuite {
+  private let messages = Messages()
+
+  private func openStore(_ durability: Durability = .process) throws -> Store {
+    let store = try makeStore {
+      $0.durability = durability
+      $0.log = messages.add
+    }
+    try store.setValue("v", forKey: "key")
+    return store
+  }
+
+  private func removeDirectory() throws {
+    try FileManager.default.removeItem(atPath: directory.store)
+  }
+
+  private var vanished: StoreError { .vanished(path: directory.store) }
+
+  @Test("No durable write is acknowledged after it")
+  func durableWrite() throws {
+    let store = try openStore(.durable)
+    try removeDirectory()
+    #expect(storeError { try store.setValue("w", forKey: "key") } == vanished)
+    #expect(storeError { _ = try store.removeValue(forKey: "key") } == vanished)
+    #expect(storeError { try store.sync() } == vanished)
+    #expect(storeError { try store.removeAll() } == vanished)
+  }
+
+  @Test("A write a second later is refused, and the log is told once")
+  func writeLater() throws {
+    let store = try openStore()
+    try removeDirectory()
+    clock.advance(by: .seconds(1))
+    for _ in 0..<3 { #expect(storeError { try store.setValue("w", forKey: "a") } == vanished) }
+    #expect(
+      storeError { try store.write { batch in try batch.setValue("w", forKey: "a") } } == vanished)
+    queue.runAll()
+    #expect(messages.all.count { $0.contains("the directory was removed") } == 1)
+    #expect(messages.all.count == 1)
+  }
+
+  @Test("What begins another segment is refused")
+  func nextSegment() throws {
+    let store = try openStore()
+    try removeDirectory()
+    let error = storeError {
+      for number in 0..<1000 {
+        try store.setValue([UInt8](repeating: 1, count: 1000), forKey: "\(number)")
+      }
+    }
+    #expect(error == vanished)
+  }
+
+  @Test("A round of maintenance finds it")
+  func maintenance() throws {
+    let store = try openStore()
+    try removeDirectory()
+    #expect(storeError { try store.maintain() } == vanished)
+    #expect(storeError { try store.setValue("w", forKey: "a") } == vanished)
+  }
+
+  @Test("Reads go on")
+  func reads() throws {
+    let store = try openStore()
+    try removeDirectory()
+    #expect(storeError { try store.maintain() } == vanished)
+    #expect(try store.text("key") == "v")
+  }
+
+  @Test("Closing throws it, and gives everything up")
+  func closing() throws {
+    let store = try openStore()
+    try removeDirectory()
+    #expect(storeError { try store.close() } == vanished)
+    #expect(storeError { _ = try store.text("key") } == .closed(path: directory.store))
+    let second = try makeStore()
+    try second.setValue("w", forKey: "key")
+    try second.close()
+  }
+
+  @Test("A store that another opener has made in the same directory is left alone")
+  func otherStore() throws {
+    let store = try openStore()
+    for name in try FileManager.default.contentsOfDirectory(atPath: directory.store) {
+      try FileManager.default.removeItem(atPath: "\(directory.store)/\(name)")
+    }
+    let second = try Store(directory.store, .small(clock: clock))
+    try second.setValue("other", forKey: "key")
+    try second.sync()
+    #expect(storeError { try store.removeAll() } == vanished)
+    #expect(storeError { try store.close() } == vanished)
+    queue.runAll()
+    try second.close()
+    let third = try Store(directory.store, .small(clock: clock))
+    #expect(try third.text("key") == "other")
+    #expect(try third.statistics().recovery.quarantinedFiles.isEmpty)
+    try third.close()
+  }
+
+  @Test("A directory that is renamed is still there")
+  func renamed() throws {
+    let store = try openStore(.durable)
+    try FileManager.default.moveItem(atPath: directory.store, toPath: directory("moved"))
+    clock.advance(by: .seconds(1))
+    try store.setValue("w", forKey: "key")
+    try store.close()
+    let moved = try Store(directory("moved"), .small(clock: clock))
+    #expect(try moved.text("key") == "w")
+    try moved.close()
+  }
+}

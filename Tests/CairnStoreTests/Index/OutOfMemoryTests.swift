@@ -1,0 +1,167 @@
+import CairnStore
+import FuzzSupport
+import Synchronization
+import Testing
+
+@Suite("Without memory for the index a call throws, and nothing is lost or half done")
+final class OutOfMemoryTests: StoreSuite {
+  /// How many bytes may still be taken; tables that are given back do not count.
+  private final class Memory: Sendable {
+    private let left = Mutex(Int.max)
+
+    func leave(_ byteCount: Int) { left.withLock { $0 = byteCount } }
+
+    var budget: MemoryBudget {
+      MemoryBudget { [self] byteCount in
+        left.withLock { left in
+          guard byteCount <= left else { return false }
+          left -= byteCount
+          return true
+        }
+      }
+    }
+  }
+
+  private let memory = Memory()
+
+  private func open(_ path: String? = nil) throws -> Store {
+    var environment = Environment(fileSystem: SystemFileSystem(), background: queue)
+    environment.memory = memory.budget
+    return try Store(
+      path: path ?? directory.store, configuration: .small(clock: clock), environment: environment,
+      readOnly: false)
+  }
+
+  private func isOutOfMemory(_ error: StoreError?) -> Bool {
+    if case .outOfMemory = error { true } else { false }
+  }
+
+  /// Writes until there is no memory, and returns the number of the write that failed.
+  private func fill(_ store: Store, from start: Int = 0) throws -> Int {
+    var number = start
+    let error = storeError {
+      while number < start + 100_000 {
+        try store.setValue("\(number)", forKey: "key \(number)")
+        number += 1
+      }
+    }
+    try #require(isOutOfMemory(error))
+    return number
+  }
+
+  @Test("A deadline that finds no memory is found again, and until then a count throws")
+  func deadlines() throws {
+    let store = try open()
+    for number in 0..<1000 { try store.setValue("\(number)", forKey: "key \(number)") }
+    memory.leave(0)
+    // There is room for these entries, and none for when they expire.
+    for number in 0..<1000 {
+      try store.setValue("\(number)", forKey: "key \(number)", lifetime: .seconds(60))
+    }
+    clock.advance(by: .seconds(61))
+    #expect(try store.value(forKey: "key 1") == nil)
+    #expect(isOutOfMemory(storeError { _ = try store.count() }))
+    #expect(isOutOfMemory(storeError { _ = try store.removeExpired() }))
+    memory.leave(.max)
+    #expect(try store.count() == 0)
+    #expect(try store.removeExpired().count == 1000)
+    try store.close()
+  }
+
+  @Test("A write that needs memory has not happened, also for the next open")
+  func write() throws {
+    let store = try open()
+    memory.leave(100_000)
+    let count = try fill(store)
+    #expect(try store.count() == count)
+    let version = try store.statistics().lastVersion
+    #expect(isOutOfMemory(storeError { try store.setValue("v", forKey: "key \(count)") }))
+    #expect(
+      isOutOfMemory(
+        storeError {
+          _ = try store.compareAndSet("v", forKey: "key \(count)", expecting: nil)
+        }))
+    #expect(try store.statistics().lastVersion == version)
+    for number in 0..<count { #expect(try store.text("key \(number)") == "\(number)") }
+    #expect(try store.value(forKey: "key \(count)") == nil)
+    let second = try reopenedAfterKill("killed")
+    #expect(try second.count() == count)
+    // Where there is memory again, it works again.
+    memory.leave(.max)
+    try store.setValue("v", forKey: "key \(count)")
+    #expect(try store.text("key \(count)") == "v")
+    try store.close()
+  }
+
+  @Test("Removals and overwriting go on; a batch is written whole or not at all")
+  func batch() throws {
+    let store = try open()
+    memory.leave(100_000)
+    let count = try fill(store)
+    memory.leave(0)
+    let error = storeError {
+      try store.write { batch in
+        for number in 0..<2000 { try batch.setValue("batch", forKey: "batch \(number)") }
+      }
+    }
+    #expect(isOutOfMemory(error))
+    #expect(try store.count() == count)
+    for number in 0..<2000 { #expect(try !store.contains("batch \(number)")) }
+    for number in 0..<(count / 2) { #expect(try store.removeValue(forKey: "key \(number)")) }
+    #expect(try store.count() == count - count / 2)
+    try store.setValue("new", forKey: "key 0")
+    #expect(try store.text("key 0") == "new")
+    let second = try reopenedAfterKill("killed")
+    #expect(try second.count() == count - count / 2 + 1)
+    try store.close()
+  }
+
+  @Test("An open that has no memory throws, and the next one works", arguments: [true, false])
+  func opening(isClosed: Bool) throws {
+    let store = try open()
+    for number in 0..<5000 { try store.setValue("v", forKey: "key \(number)") }
+    if isClosed { try store.close() } else { try store.sync() }
+    let path = directory("copy")
+    try Image(of: directory.store).write(to: path)
+    memory.leave(20_000)
+    // After a close the index comes as keys are asked for.
+    let error = storeError {
+      let second = try open(path)
+      for number in 0..<5000 { _ = try second.value(forKey: "key \(number)") }
+    }
+    #expect(isOutOfMemory(error))
+    memory.leave(.max)
+    let third = try open(path)
+    for number in 0..<5000 { #expect(try third.text("key \(number)") == "v") }
+    try third.close()
+    try store.close()
+  }
+
+  @Test("Without memory for what a snapshot sees a write goes on, and the snapshot throws")
+  func snapshot() throws {
+    let store = try open()
+    for number in 0..<2000 { try store.setValue("old", forKey: "key \(number)") }
+    let snapshot = try store.snapshot()
+    memory.leave(0)
+    for number in 0..<2000 { try store.setValue("new", forKey: "key \(number)") }
+    #expect(isOutOfMemory(storeError { _ = try snapshot.value(forKey: "key 0") }))
+    #expect(try store.text("key 0") == "new")
+    memory.leave(.max)
+    let second = try store.snapshot()
+    try store.setValue("newest", forKey: "key 0")
+    #expect(try second.value(forKey: "key 0") == Array("new".utf8))
+    try store.close()
+  }
+
+  @Test("A checkpoint that finds no memory is made later")
+  func checkpoint() throws {
+    let store = try open()
+    for number in 0..<2000 { try store.setValue("v", forKey: "key \(number)") }
+    memory.leave(0)
+    try store.close()
+    memory.leave(.max)
+    let second = try open()
+    #expect(try second.count() == 2000)
+    try second.close()
+  }
+}

@@ -1,0 +1,124 @@
+import CairnStore
+import Dispatch
+import Synchronization
+import Testing
+
+/// Counts the threads that are started and those that have ended, and starts none while it must not.
+private final class CountedThreads: Sendable {
+  let startedCount = Atomic(0)
+  let isAllowed = Atomic(true)
+  private let ended = DispatchSemaphore(value: 0)
+
+  var starter: ThreadStarter {
+    ThreadStarter { [self] body in
+      guard isAllowed.load(ordering: .relaxed) else { return false }
+      startedCount.add(1, ordering: .relaxed)
+      return ThreadStarter.system.start { [self] in
+        body()
+        ended.signal()
+      }
+    }
+  }
+
+  /// Waits until one has ended, but not for ever.
+  func waitForEnd() -> Bool { ended.wait(timeout: .now() + .seconds(100)) == .success }
+}
+
+@Suite("Background queues")
+struct BackgroundQueueTests {
+  private let threads = CountedThreads()
+  private let done = DispatchSemaphore(value: 0)
+
+  private func isDone() -> Bool { done.wait(timeout: .now() + .seconds(100)) == .success }
+
+  @Test("One thread waits for the delayed jobs of all queues, and ends when they have gone")
+  func sharedTimer() {
+    let timer = SharedTimer(threads: threads.starter)
+    var queues = (0..<50).map { _ in ThreadBackgroundQueue(timer: timer) }
+    for queue in queues { queue.run(after: .seconds(3600)) { Issue.record("run too early") } }
+    queues[7].run(after: .milliseconds(1)) { [done] in done.signal() }
+    #expect(isDone())
+    #expect(threads.startedCount.load(ordering: .relaxed) == 1)
+    queues = []
+    #expect(threads.waitForEnd())
+  }
+
+  @Test("A job that no thread can be started for is not run under the lock that it takes")
+  func lockHeld() {
+    threads.isAllowed.store(false, ordering: .relaxed)
+    let queue = ThreadBackgroundQueue(
+      threads: threads.starter, timer: SharedTimer(threads: threads.starter))
+    let lock = Lock(0)
+    let isRun = lock.withLock { _ in
+      // With the lock held, a job that ran at once would wait for itself.
+      queue.run { Issue.record("run without a thread") }
+      queue.run(after: .zero) { Issue.record("run without a thread") }
+      return queue.runIfPossible { Issue.record("run although it was refused") }
+        || queue.runIfPossible(after: .zero) { Issue.record("run although it was refused") }
+    }
+    #expect(!isRun)
+  }
+
+  @Test("Jobs that were kept run in their order as soon as a thread can be started")
+  func kept() {
+    threads.isAllowed.store(false, ordering: .relaxed)
+    let queue = ThreadBackgroundQueue(
+      threads: threads.starter, timer: SharedTimer(threads: threads.starter))
+    let order = Mutex<[Int]>([])
+    for number in 0..<3 { queue.run { order.withLock { $0.append(number) } } }
+    #expect(!queue.runIfPossible { order.withLock { $0.append(9) } })
+    threads.isAllowed.store(true, ordering: .relaxed)
+    queue.run { [done] in
+      order.withLock { $0.append(3) }
+      done.signal()
+    }
+    #expect(isDone())
+    #expect(order.withLock { $0 } == [0, 1, 2, 3])
+  }
+
+  @Test("The timer's thread runs what a queue can start no thread for")
+  func timerHelps() {
+    threads.isAllowed.store(false, ordering: .relaxed)
+    let queue = ThreadBackgroundQueue(threads: threads.starter, timer: SharedTimer())
+    queue.run { [done] in done.signal() }
+    #expect(isDone())
+    queue.run(after: .milliseconds(1)) { [done] in done.signal() }
+    #expect(isDone())
+  }
+
+  @Test("Work that somebody waits for is done without threads")
+  func awaited() async {
+    threads.isAllowed.store(false, ordering: .relaxed)
+    let queue = WorkQueue(width: 2, threads: threads.starter)
+    let results = await withTaskGroup(of: Int.self) { group in
+      for number in 0..<20 { group.addTask { await queue.performUncancelled { number } } }
+      return await group.reduce(0, +)
+    }
+    #expect(results == 190)
+  }
+
+  @Test("A store works without threads, whatever its log does with a lock held")
+  func store() throws {
+    let directory = try TemporaryDirectory()
+    threads.isAllowed.store(false, ordering: .relaxed)
+    let timer = SharedTimer(threads: threads.starter)
+    let environment = Environment(
+      fileSystem: SystemFileSystem(),
+      background: ThreadBackgroundQueue(threads: threads.starter, timer: timer),
+      maintenance: ThreadBackgroundQueue(threads: threads.starter, timer: timer))
+    let store = try Store(
+      path: directory.store, configuration: .small(durability: .interval(.seconds(1))),
+      environment: environment, readOnly: false)
+    for number in 0..<200 {
+      try store.setValue([UInt8](repeating: 1, count: 5000), forKey: "key \(number % 50)")
+      try store.setValue("short", forKey: "short \(number)", lifetime: .milliseconds(1))
+    }
+    try store.trim(toCount: 20)
+    try store.compact()
+    // All but the last are sealed, although nothing runs in the background.
+    let statistics = try store.statistics()
+    #expect(statistics.segments.filter { !$0.isSealed }.count <= 1)
+    try store.close()
+    #expect(try Store.verify(path: directory.store).errors == [])
+  }
+}

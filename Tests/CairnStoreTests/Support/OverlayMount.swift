@@ -1,0 +1,78 @@
+import Foundation
+import Glibc
+
+/// An overlayfs whose upper layer lies on a filesystem of a kind, as a container's root does. Only root may mount one,
+/// and not everywhere.
+final class OverlayMount: Sendable {
+  /// What the upper layer lies on.
+  enum Below: String, Sendable, CaseIterable {
+    case ext4, xfs, btrfs, tmpfs
+
+    /// Whether there can be one here. mkfs may be missing, or the kernel may not know the filesystem.
+    var isMissing: Bool { geteuid() != 0 || (try? OverlayMount(over: self)) == nil }
+  }
+
+  private let parent: TemporaryDirectory
+  /// What lies below.
+  private var below: String { parent("below") }
+  /// The overlay.
+  var path: String { parent("overlay") }
+
+  /// The upper layer.
+  var upper: String { "\(below)/upper" }
+
+  /// - Parameter lower: the lower layer; `nil`: an empty one.
+  init(over kind: Below, lower: String? = nil) throws {
+    parent = try TemporaryDirectory(on: .disk)
+    try check("mkdir", unsafe mkdir(below, 0o700))
+    try check("mkdir", unsafe mkdir(path, 0o700))
+    if kind == .tmpfs {
+      try Self.run("mount", "-t", "tmpfs", "-o", "size=64m", "cairn", below)
+    } else {
+      let file = parent("image")
+      let image = try check("open", unsafe open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o600))
+      defer { close(image) }
+      // XFS takes no less than 300 MiB.
+      try check("ftruncate", ftruncate(image, 320 << 20))
+      try Self.run("mkfs.\(kind.rawValue)", "-q", file)
+      try Self.run("mount", "-o", "loop", file, below)
+    }
+    for layer in ["lower", "upper", "work"] {
+      try check("mkdir", unsafe mkdir("\(below)/\(layer)", 0o700))
+    }
+    let layers =
+      "lowerdir=\(lower ?? "\(below)/lower"),upperdir=\(below)/upper,workdir=\(below)/work"
+    try Self.run("mount", "-t", "overlay", "cairn", "-o", layers, path)
+  }
+
+  deinit {
+    try? Self.run("umount", "-l", path)
+    try? Self.run("umount", "-l", below)
+  }
+
+  /// Leaves no block free, as others do who write to the same disk.
+  func fill() throws {
+    for (number, byteCount) in [1 << 20, 4096].enumerated() {
+      let file = try check(
+        "open", unsafe open("\(below)/filler\(number)", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600))
+      defer { close(file) }
+      let bytes = [UInt8](repeating: 7, count: byteCount)
+      while unsafe write(file, bytes, byteCount) > 0 {}
+      fsync(file)
+    }
+  }
+
+  private static func run(_ words: String...) throws {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = words
+    process.environment = ["PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"]
+    process.standardOutput = FileHandle.nullDevice
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+    process.waitUntilExit()
+    if process.terminationStatus != 0 {
+      throw SupportError(call: words.joined(separator: " "), number: process.terminationStatus)
+    }
+  }
+}

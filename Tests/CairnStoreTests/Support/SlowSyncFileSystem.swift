@@ -1,0 +1,69 @@
+import CairnStore
+import Foundation
+import FuzzSupport
+import Synchronization
+
+/// The real file system with syncs that take as long as a test says.
+final class SlowSyncFileSystem: FileSystemDecorator {
+  let base: any FileSystem = SystemFileSystem()
+  private let condition = NSCondition()
+  private struct State {
+    var isHeld = false
+    var waitingCount = 0
+    var names: [Int32: String] = [:]
+    var only: String?
+  }
+  private let state = Mutex(State())
+
+  /// Lets no sync return from now on; those of one file only where a name is given.
+  func holdSyncs(of name: String? = nil) {
+    state.withLock { ($0.isHeld, $0.only) = (true, name) }
+  }
+
+  func releaseSyncs() {
+    condition.withLock {
+      state.withLock { $0.isHeld = false }
+      condition.broadcast()
+    }
+  }
+
+  /// Waits until a sync is held; `false` where none was within a minute.
+  func awaitHeldSync() -> Bool {
+    let deadline = Date(timeIntervalSinceNow: 60)
+    return condition.withLock {
+      while state.withLock({ $0.waitingCount }) == 0 {
+        if !condition.wait(until: deadline) { return false }
+      }
+      return true
+    }
+  }
+
+  private func hold(_ descriptor: Int32) {
+    condition.withLock {
+      while state.withLock({ $0.isHeld && ($0.only == nil || $0.only == $0.names[descriptor]) }) {
+        state.withLock { $0.waitingCount += 1 }
+        condition.broadcast()
+        condition.wait()
+        state.withLock { $0.waitingCount -= 1 }
+      }
+    }
+  }
+
+  func open(
+    _ name: String, in directory: Int32, mode: OpenMode
+  ) throws(SystemError) -> Int32 {
+    let descriptor = try base.open(name, in: directory, mode: mode)
+    state.withLock { $0.names[descriptor] = name }
+    return descriptor
+  }
+
+  func synchronize(_ descriptor: Int32) throws(SystemError) {
+    hold(descriptor)
+    try base.synchronize(descriptor)
+  }
+
+  func synchronizeData(_ descriptor: Int32) throws(SystemError) {
+    hold(descriptor)
+    try base.synchronizeData(descriptor)
+  }
+}

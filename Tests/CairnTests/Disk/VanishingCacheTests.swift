@@ -1,0 +1,172 @@
+import CairnStore
+import Foundation
+import FuzzSupport
+import Synchronization
+import Testing
+
+@testable import Cairn
+
+@Suite("A cache whose directory is removed while it is open makes it anew")
+struct VanishingCacheTests {
+  private let scene = TieredScene()
+  private var path: String { scene.disk.path }
+
+  /// Removes the directory, as a cleaner of `~/.cache` does, and lets the second pass after which it is noticed.
+  private func removeDirectory() throws {
+    try FileManager.default.removeItem(atPath: path)
+    scene.clock.advance(by: .seconds(1))
+  }
+
+  @Test("A write goes to a new directory, and what was there is gone")
+  func write() throws {
+    let messages = Mutex<[String]>([])
+    let cache: DiskCache<String, String> = try scene.disk.cache {
+      $0.store.log = { message in messages.withLock { $0.append(message) } }
+    }
+    for number in 0..<10 { try cache.setValue("old", forKey: "\(number)") }
+    try removeDirectory()
+    try cache.setValue("new", forKey: "a")
+    #expect(try cache.value(forKey: "a") == "new")
+    #expect(try cache.value(forKey: "0") == nil)
+    #expect(try cache.count() == 1)
+    scene.disk.background.runAll()
+    #expect(messages.withLock { $0.count { $0.contains("it was made anew") } } == 1)
+    try cache.close()
+    let second: DiskCache<String, String> = try scene.disk.cache()
+    #expect(try second.value(forKey: "a") == "new")
+    try second.close()
+  }
+
+  @Test("It does so again and again")
+  func again() throws {
+    let cache: DiskCache<String, Int> = try scene.disk.cache()
+    var last: UInt64 = 0
+    for number in 0..<5 {
+      let version = try cache.setValue(number, forKey: "key")
+      #expect(version > last)
+      last = version
+      #expect(try cache.value(forKey: "key") == number)
+      #expect(try cache.count() == 1)
+      try removeDirectory()
+    }
+    try cache.setValue(5, forKey: "key")
+    try cache.close()
+  }
+
+  @Test("A batch goes to it whole")
+  func batch() throws {
+    let cache: DiskCache<String, Int> = try scene.disk.cache()
+    try cache.setValue(0, forKey: "old")
+    try removeDirectory()
+    try cache.write { batch in
+      for number in 0..<100 { try batch.setValue(number, forKey: "\(number)") }
+    }
+    for number in 0..<100 { #expect(try cache.value(forKey: "\(number)") == number) }
+    #expect(try cache.count() == 100)
+    try cache.close()
+  }
+
+  @Test("Observers are told as of a removal of all")
+  func observers() throws {
+    let cache: DiskCache<String, Int> = try scene.disk.cache()
+    for number in 0..<3 { try cache.setValue(number, forKey: "\(number)") }
+    let events = Mutex<[String]>([])
+    let observation = cache.observe { event in events.withLock { $0.append("\(event)") } }
+    try removeDirectory()
+    try cache.setValue(9, forKey: "a")
+    #expect(events.withLock { $0.first }?.contains("removedAll(count: 3)") == true)
+    #expect(events.withLock { $0.count } == 2)
+    observation.cancel()
+    try cache.close()
+  }
+
+  @Test("Memory in front of it holds nothing that was lost, and agrees with the new disk")
+  func tiers() throws {
+    let cache: TieredCache<String, String> = try scene.cache(held: 100)
+    for number in 0..<10 { try cache.setValue("old", forKey: "\(number)") }
+    #expect(try cache.value(forKey: "0") == "old")
+    try removeDirectory()
+    try cache.setValue("new", forKey: "a")
+    #expect(try cache.value(forKey: "0") == nil)
+    for _ in 0..<2 { #expect(try cache.value(forKey: "a") == "new") }
+    try cache.setValue("newer", forKey: "a")
+    #expect(try cache.value(forKey: "a") == "newer")
+    #expect(cache.memory.count() == 1)
+    #expect(try cache.audit().isEmpty)
+    scene.advance(by: .seconds(2))
+    try cache.close()
+  }
+
+  @Test("The time goes on in it, also where the clock was set back")
+  func time() throws {
+    let cache: DiskCache<String, Int> = try scene.disk.cache()
+    try cache.setValue(0, forKey: "old")
+    scene.clock.advance(by: .seconds(-3600))
+    #expect(try cache.value(forKey: "old") == 0)
+    try removeDirectory()
+    try cache.setValue(1, forKey: "a", lifetime: .after(.seconds(60)))
+    #expect(
+      try cache.info(forKey: "a")?.expires == ManualClock.start.advanced(by: .seconds(61)))
+    try cache.close()
+  }
+
+  @Test("Where it cannot be made anew the write says why, and a later one works")
+  func parentMissing() throws {
+    let cache: DiskCache<String, Int> = try scene.disk.cache()
+    try cache.setValue(0, forKey: "old")
+    try removeDirectory()
+    try FileManager.default.removeItem(atPath: scene.disk.directory)
+    #expect(throws: CacheError.self) { try cache.setValue(1, forKey: "a") }
+    try FileManager.default.createDirectory(
+      atPath: scene.disk.directory, withIntermediateDirectories: false)
+    try cache.setValue(2, forKey: "a")
+    #expect(try cache.value(forKey: "a") == 2)
+    try cache.close()
+  }
+
+  @Test("A cache of a name makes the directories on the way anew too")
+  func named() throws {
+    let variables = ["XDG_CACHE_HOME": scene.disk("home")]
+    var configuration = DiskCacheConfiguration.unlimited
+    configuration.namespace = "app"
+    configuration.store.clock = scene.clock
+    let cache = try DiskCache<String, Int>(
+      name: "pages", configuration: configuration, keyCoder: .standard, valueCoder: .standard,
+      variables: variables)
+    try cache.setValue(0, forKey: "old")
+    try FileManager.default.removeItem(atPath: scene.disk("home"))
+    scene.clock.advance(by: .seconds(1))
+    try cache.setValue(1, forKey: "a")
+    #expect(try cache.value(forKey: "a") == 1)
+    #expect(FileManager.default.fileExists(atPath: scene.disk("home/app/pages/LOCK")))
+    try cache.close()
+  }
+
+  @Test("Closing one that was not made anew makes nothing")
+  func closing() throws {
+    let cache: DiskCache<String, Int> = try scene.disk.cache()
+    try cache.setValue(0, forKey: "old")
+    try removeDirectory()
+    #expect(throws: CacheError.store(.vanished(path: path))) { try cache.close() }
+    #expect(!FileManager.default.fileExists(atPath: path))
+  }
+
+  @Test("Threads that write while it goes find one new directory")
+  func threads() throws {
+    let cache: DiskCache<Int, Int> = try scene.disk.cache()
+    try cache.setValue(0, forKey: -1)
+    try removeDirectory()
+    let failures = Mutex<[String]>([])
+    DispatchQueue.concurrentPerform(iterations: 8) { thread in
+      for number in 0..<100 {
+        do {
+          try cache.setValue(number, forKey: thread * 100 + number)
+          _ = try cache.value(forKey: number)
+        } catch { failures.withLock { $0.append("\(error)") } }
+      }
+    }
+    #expect(failures.withLock { $0 } == [])
+    #expect(try cache.count() == 800)
+    try cache.close()
+  }
+}
