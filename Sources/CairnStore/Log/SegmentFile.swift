@@ -34,9 +34,10 @@ package final class SegmentFile: Sendable {
   /// - Parameter isShared: whether to leave it among `OpenFiles`.
   /// - Throws: `unsafeFile`; `system`, also where the process has no descriptor left.
   func openIfNamed(isShared: Bool = false) throws(StoreError) -> File? {
-    if let file = kept.withLock({ $0 }) { return file }
-    if isShared { return try home.openFiles.file(of: self) }
-    return try openByName()
+    if let file = syncable { return file }
+    let file = isShared ? try home.openFiles.file(of: self) : try openByName()
+    // It may have lost its name since, and been kept open before it did.
+    return file ?? syncable
   }
 
   /// The file, open for as long as the result is held.
@@ -75,7 +76,7 @@ package final class SegmentFile: Sendable {
     set(file)
   }
 
-  /// The descriptor that may sync the file; `nil` after `release`.
+  /// The descriptor that stays open, which alone may sync the file; `nil` after `release`.
   var syncable: File? { kept.withLock { $0 } }
 
   /// Ends the time in which the file stays open by itself: its last sync is over, or it is out of the log.

@@ -1,6 +1,7 @@
 import CairnStore
 import FuzzSupport
 import Glibc
+import Synchronization
 import Testing
 
 @Suite("Descriptors: a few, whatever the number of segments")
@@ -104,6 +105,28 @@ struct DescriptorTests {
     snapshot.close()
     queue.runAll()
     #expect(system.openDescriptorCount <= (access == .mapped ? 3 : 3 + 16))
+    try store.close()
+  }
+
+  /// The file goes between a look at whether it is open and the opening by its name.
+  @Test("A read by calls finds the value of a segment that a compaction removes while its file is opened")
+  func compactedWhileOpened() throws {
+    let store = try open(.systemCalls)
+    try fill(store, 0..<600)
+    for number in 0..<600 where number % 10 != 0 {
+      try store.removeValue(forKey: "key \(number)")
+    }
+    let segmentCount = try store.statistics().segments.count
+    let isFirst = Atomic(true)
+    system.setHook { call in
+      guard call == .open, isFirst.exchange(false, ordering: .relaxed) else { return }
+      _ = try? store.compact()
+    }
+    #expect(try store.value(forKey: "key 100") == Self.value(100))
+    system.setHook(nil)
+    let hasCompacted = !isFirst.load(ordering: .relaxed)
+    #expect(hasCompacted)
+    #expect(try store.statistics().segments.count < segmentCount)
     try store.close()
   }
 
