@@ -28,7 +28,10 @@ extension Engine {
           return first
         }
       }
-      try publish(batch)
+      do throws(StoreError) { try publish(batch) } catch {
+        if case .poisoned(let cause) = error { poison(cause) }
+        throw error
+      }
       return first
     }
     // The segment may have been left meanwhile, and was not sealed for this.
@@ -81,8 +84,11 @@ extension Engine {
     var pieceCount = 0
     while true {
       let isDone = try appender.withLock { (appender) throws(StoreError) in
-        // A removal of all has taken it.
-        guard appender.unpublished === batch else { return true }
+        guard appender.unpublished === batch else {
+          // A removal of all has taken it, unless another write met with what stands in its way.
+          if let failure = appender.failure { throw StoreError.poisoned(cause: failure) }
+          return true
+        }
         let hashes = batch.nextHashes(count)
         for hash in hashes { index.prefetch(hash) }
         for hash in hashes { prefetchRecord(ofHash: hash) }

@@ -56,6 +56,8 @@ extension Engine {
       // Who still reads, by a snapshot say, is seen by the next who opens the store and would cut the files
       // short.
       files.endSession()
+      // One that has nothing left to sync may still be at it.
+      commits.waitUntil { $0.isSyncing ? nil : () }
       // The next session may take the names of files that a snapshot shows.
       for segment in appender.withLock({ $0.segments }) {
         segment.closeFile()

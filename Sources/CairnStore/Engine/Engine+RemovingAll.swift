@@ -177,7 +177,7 @@ extension Engine {
     if files.isEmpty { return false }
     // DURABILITY: no file goes before the manifest that lists it is out of place for good. Under no lock: a
     // write does not wait for it.
-    do { try ManifestFile(directory: directory).settle() } catch {
+    do { try directory.synchronize() } catch {
       poison(error.asFailure)
       throw .poisoned(cause: error.asFailure)
     }

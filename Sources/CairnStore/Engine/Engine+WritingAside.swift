@@ -18,6 +18,9 @@ extension Engine {
   /// between meanwhile.
   private static let numbersAhead: SequenceNumber = 1 << 24
 
+  /// How often others may leave a segment while a manifest is made ready.
+  private static let tryLimit = 5
+
   /// Appends records that are written beside the log first.
   ///
   /// - Parameters:
@@ -75,16 +78,20 @@ extension Engine {
     try write(segment, first)
     // Nothing relies on this sync. It leaves little to do for the one of the log, for which others wait too.
     if forSync { try segment.file.open().synchronize() }
+    var tryCount = 0
     while true {
       try prepareNextSegment()
-      let entry = try changingLog { (state) throws(StoreError) -> AsideEntry<Value> in
+      tryCount += 1
+      // Where others have left a segment during each try, they wait for the sync of this one.
+      let isHoldingOthers = tryCount > Self.tryLimit
+      let entry = try changingManifest { (state) throws(StoreError) -> AsideEntry<Value> in
         let (active, prepared) = try appender.withLock {
           (appender) throws(StoreError) -> (Segment?, Segment?) in
           try appender.checkWritable(path: path)
           return (appender.active, appender.prepared)
         }
         guard let active else { return .tooLate }
-        // The log may have gone on meanwhile. No other is made while this goes on.
+        // The log may have gone on meanwhile.
         guard let prepared else { return .again }
         let next = try successor(&state) { manifest in
           manifest.pendingIDs.removeAll { $0 == segment.id.rawValue }
@@ -96,11 +103,13 @@ extension Engine {
             at: place + 1)
         }
         let file = ManifestFile(directory: directory)
-        try file.makeReady(next)
+        if !isHoldingOthers { try file.makeReady(next) }
         return try appender.withLock { (appender) throws(StoreError) -> AsideEntry<Value> in
           try appender.checkWritable(path: path)
           guard appender.nextSequence <= first else { return .tooLate }
+          // No other was made, since this one is not taken.
           guard appender.active === active, appender.prepared === prepared else { return .again }
+          if isHoldingOthers { try file.makeReady(next) }
           if let value = try check(&appender) { return .refused(value) }
           let last = appender.nextSequence
           if isBatch { appender.nextSequence = first }
@@ -174,7 +183,7 @@ extension Engine {
           capacity: max(configuration.segmentByteLimit, allocated), allocating: allocated,
           durably: false)
       } catch {
-        state.manifest.pendingIDs.removeAll { $0 == id.rawValue }
+        if let message = discard(id, in: &state) { tell(message) }
         throw error
       }
     }

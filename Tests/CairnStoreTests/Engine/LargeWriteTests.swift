@@ -172,6 +172,34 @@ struct LargeWriteTests {
     #expect(try Store.verify(path: scene.path).errors == [])
   }
 
+  @Test("One comes to an end however fast others fill segments", arguments: Kind.allCases)
+  func busy(kind: Kind) throws {
+    let syncCount = Atomic(0)
+    let others = Mutex<[Background]>([])
+    scene.fileSystem.setHook { [store] event in
+      guard event.call == .synchronize, event.file == FileName.newNextManifest else { return nil }
+      if syncCount.add(1, ordering: .relaxed).newValue > 20 { return EIO }
+      let other = Background {
+        for number in 0..<80 {
+          try store.setValue([UInt8](repeating: 1, count: 1000), forKey: "small \(number)")
+        }
+      }
+      // In the end it has to wait.
+      _ = other.finishes(within: 1)
+      others.withLock { $0.append(other) }
+      return nil
+    }
+    try write(kind)
+    scene.fileSystem.setHook(nil)
+    #expect(others.withLock { $0 }.allSatisfy { $0.finishes() && $0.error == nil })
+    #expect((2...10).contains(syncCount.load(ordering: .relaxed)))
+    #expect(try isWritten(store, kind))
+    try store.close()
+    let again = try scene.open()
+    #expect(try isWritten(again, kind))
+    try again.close()
+  }
+
   @Test("Without room one is noSpace, and leaves no file", arguments: Kind.allCases)
   func noSpace(kind: Kind) throws {
     scene.queue.runAll()
@@ -275,6 +303,62 @@ struct UnpublishedBatchTests {
     queue.runAll()
     try store.close()
     #expect(try Store(directory.store).contents() == contents)
+  }
+
+  /// A store whose batches of 100 operations come into the index in pieces, and what is run after the first of
+  /// these.
+  private func withBatch(
+    in directory: TemporaryDirectory, meanwhile body: @escaping @Sendable (Store) throws -> Void,
+    _ write: (Store) throws -> Void
+  ) throws -> Store {
+    let next = Mutex<Store?>(nil)
+    let problems = Messages()
+    let store = try Store(
+      path: directory.store, configuration: .small { $0.asideOperationCount = 100 },
+      environment: Environment(
+        fileSystem: SystemFileSystem(), background: ManualBackgroundQueue(),
+        pause: { _ in
+          guard let store = next.withLock({ $0.take() }) else { return }
+          do { try body(store) } catch { problems.add("\(error)") }
+        }), readOnly: false)
+    for number in 0..<20 { try store.setValue("old", forKey: "old\(number)") }
+    try store.setValue([UInt8](repeating: 1, count: 15_000), forKey: "filler")
+    next.withLock { $0 = store }
+    try write(store)
+    #expect(next.withLock { $0 == nil })
+    #expect(problems.all == [])
+    return store
+  }
+
+  private func removeAndFill(_ store: Store) throws {
+    try store.write { batch in
+      for number in 0..<4000 { try batch.setValue("new", forKey: "new\(number)") }
+      for number in 0..<20 { try batch.removeValue(forKey: "old\(number)") }
+    }
+  }
+
+  @Test("No compaction begins meanwhile: what the batch removes would come back after a kill")
+  func compaction() throws {
+    let directory = try TemporaryDirectory()
+    let store = try withBatch(in: directory, meanwhile: { _ = try $0.compact() }, removeAndFill)
+    _ = try store.compact()
+    for number in 0..<4000 { try store.removeValue(forKey: "new\(number)") }
+    _ = try store.compact()
+    let contents = try store.contents()
+    #expect(Set(contents.keys) == ["filler"])
+    try Image(of: directory.store).write(to: directory("killed"))
+    let killed = try Store(directory("killed"))
+    #expect(try killed.contents() == contents)
+    try killed.close()
+    try store.close()
+  }
+
+  @Test("A store that is emptied since its directory is gone stays empty")
+  func abandoned() throws {
+    let directory = try TemporaryDirectory()
+    let store = try withBatch(in: directory, meanwhile: { $0.abandon() }, removeAndFill)
+    #expect(try store.count() == 0)
+    #expect(try store.value(forKey: "new1") == nil)
   }
 
   @Test("The keys of a batch count as written in its order, whatever the order in the index")

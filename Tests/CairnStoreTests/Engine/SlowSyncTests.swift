@@ -40,6 +40,25 @@ struct SlowSyncTests {
     try store.close()
   }
 
+  @Test("While a manifest is made ready for a large value, others write into the segments that follow")
+  func largeValue() throws {
+    let store = try open()
+    try write(store, 0..<5)
+    system.holdSyncs(of: "MANIFEST.next.new")
+    defer { system.releaseSyncs() }
+    let writer = Background {
+      try store.setValue([UInt8](repeating: 7, count: 100_000), forKey: "large")
+    }
+    #expect(system.awaitHeldSync())
+    try write(store, 5..<50)
+    #expect(try store.value(forKey: "large") == nil)
+    system.releaseSyncs()
+    #expect(writer.finishes())
+    #expect(writer.error == nil)
+    try store.close()
+    #expect(try open().count() == 51)
+  }
+
   @Test("A session that goes on in the last segment of the one before waits for none")
   func resumed() throws {
     let first = try open()

@@ -24,12 +24,15 @@ final class OutOfMemoryTests: StoreSuite {
 
   private let memory = Memory()
 
-  private func open(_ path: String? = nil) throws -> Store {
-    var environment = Environment(fileSystem: SystemFileSystem(), background: queue)
+  private func open(
+    _ path: String? = nil, pause: @escaping @Sendable (Duration) -> Void = { _ in }
+  ) throws -> Store {
+    var environment = Environment(
+      fileSystem: SystemFileSystem(), background: queue, pause: pause)
     environment.memory = memory.budget
     return try Store(
-      path: path ?? directory.store, configuration: .small(clock: clock), environment: environment,
-      readOnly: false)
+      path: path ?? directory.store, configuration: .small(clock: clock) { $0.asideOperationCount = 100 },
+      environment: environment, readOnly: false)
   }
 
   private func isOutOfMemory(_ error: StoreError?) -> Bool {
@@ -114,6 +117,38 @@ final class OutOfMemoryTests: StoreSuite {
     let second = try reopenedAfterKill("killed")
     #expect(try second.count() == count - count / 2 + 1)
     try store.close()
+  }
+
+  @Test(
+    "Where others take the room of a batch on its way into the index, nobody is told that it is written",
+    arguments: [true, false])
+  func batchOnItsWay(another: Bool) throws {
+    let held = Mutex<Store?>(nil)
+    let problems = Messages()
+    let memory = memory
+    let store = try open(pause: { _ in
+      guard let store = held.withLock({ $0.take() }) else { return }
+      memory.leave(0)
+      for number in 0..<100_000 { _ = try? store.setValue("other", forKey: "other \(number)") }
+      if !another { return }
+      // Its operations on this key come first.
+      let error = storeError { try store.setValue("other", forKey: "key 7999") }
+      if case .poisoned = error {} else { problems.add("\(String(describing: error))") }
+    })
+    held.withLock { $0 = store }
+    let error = storeError {
+      try store.write { batch in
+        for number in 0..<8000 { try batch.setValue("batch", forKey: "key \(number)") }
+      }
+    }
+    if case .poisoned = error {} else { Issue.record("\(String(describing: error))") }
+    #expect(problems.all == [])
+    #expect(store.writeFailure != nil)
+    #expect(storeError { try store.sync() } != nil)
+    memory.leave(.max)
+    let second = try reopenedAfterKill("killed")
+    #expect(try second.text("key 7999") == "batch")
+    try second.close()
   }
 
   @Test("An open that has no memory throws, and the next one works", arguments: [true, false])

@@ -182,7 +182,7 @@ extension Engine {
   /// Removes the file of an id that was taken for nothing.
   ///
   /// - Returns: what is to be logged once the manifest's lock is given up.
-  private func discard(_ id: SegmentID, in state: inout ManifestState) -> String? {
+  func discard(_ id: SegmentID, in state: inout ManifestState) -> String? {
     state.manifest.pendingIDs.removeAll { $0 == id.rawValue }
     // DURABILITY: until its name is gone for good, manifests list the id as one to be removed.
     state.manifest.retiredIDs.append(id.rawValue)
