@@ -109,7 +109,7 @@ struct DescriptorTests {
   }
 
   /// The file goes between a look at whether it is open and the opening by its name.
-  @Test("A read by calls finds the value of a segment that a compaction removes while its file is opened")
+  @Test("A read by calls finds the value whose segment is removed while its file is opened")
   func compactedWhileOpened() throws {
     let store = try open(.systemCalls)
     try fill(store, 0..<600)

@@ -40,7 +40,7 @@ struct SlowSyncTests {
     try store.close()
   }
 
-  @Test("While a manifest is made ready for a large value, others write into the segments that follow")
+  @Test("Others go on into the next segments while a manifest is made ready for a large value")
   func largeValue() throws {
     let store = try open()
     try write(store, 0..<5)

@@ -31,7 +31,8 @@ final class OutOfMemoryTests: StoreSuite {
       fileSystem: SystemFileSystem(), background: queue, pause: pause)
     environment.memory = memory.budget
     return try Store(
-      path: path ?? directory.store, configuration: .small(clock: clock) { $0.asideOperationCount = 100 },
+      path: path ?? directory.store,
+      configuration: .small(clock: clock) { $0.asideOperationCount = 100 },
       environment: environment, readOnly: false)
   }
 
