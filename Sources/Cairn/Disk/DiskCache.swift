@@ -42,6 +42,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
 
     /// The thread that does.
     var thread: ThreadID?
+    /// Whether the cache was closed. Then no other store takes the place of the one there is.
+    var isClosed = false
     /// Those whose places were taken. They hold nothing, and are kept, since a call may be about to use one.
     var abandoned: [Store] = []
   }
@@ -199,7 +201,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   func recreate() throws(CacheError) {
     let thread = ThreadID.current
     let answer = reopening.waitUntil { state -> Reopening.Answer? in
-      if !store.hasVanished { return .done }
+      if state.isClosed || !store.hasVanished { return .done }
       // The log of the configuration, which opening calls, may use the cache.
       if state.thread == thread { return .isCircle }
       if state.thread != nil { return nil }
@@ -217,6 +219,11 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     }
     let old = store
     let new = try reopen(old)
+    // By the log of the configuration, which opening calls.
+    if reopening.withLock({ $0.isClosed }) {
+      _ = try? new.closeOnce()
+      throw .store(.closed(path: path))
+    }
     events.front?.didReopen(new)
     reopening.withLock { $0.abandoned.append(old) }
     replacement.set(0, to: new)
@@ -314,6 +321,12 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
         streams.end()
         SharedCaches.endClosing(self)
       }
+    }
+    let thread = ThreadID.current
+    reopening.waitUntil { state -> Void? in
+      if state.thread != nil, state.thread != thread { return nil }
+      state.isClosed = true
+      return ()
     }
     do throws(StoreError) { hasEnded = try store.closeOnce() } catch { throw .store(error) }
   }

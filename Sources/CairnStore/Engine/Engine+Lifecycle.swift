@@ -1,3 +1,5 @@
+internal import Synchronization
+
 extension Engine {
   /// Opens a store, or makes one.
   package convenience init(
@@ -63,8 +65,9 @@ extension Engine {
         segment.closeFile()
         if segment.isInSnapshot { try? segment.keepFileUnlessMapped() }
       }
-      // A scrub that is writing down how far it has come is done by then.
+      // A scrub that is writing down how far it has come is done by then, and so is a manifest that removes all.
       scrubbing.withLock { _ in }
+      switching.withLock { _ in }
       manifest.withLock { state in
         // A forked child may hold the descriptor too: the lock is given up, not just closed.
         state.lockFile?.unlock()
@@ -122,6 +125,8 @@ extension Engine {
         try active.synchronizeData()
         active.didSync(through: active.usage.end)
       }
+      // DURABILITY: the name of a segment that no record was written into may not be on disk.
+      if hasUnsyncedNames.load(ordering: .relaxed) { state.isSettled = false }
       // DURABILITY: all records were synced above; a crash before the switch leaves an unclean
       // store that is scanned.
       try replaceManifest(&state) { manifest in

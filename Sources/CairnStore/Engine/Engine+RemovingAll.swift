@@ -136,10 +136,11 @@ extension Engine {
       }
       guard let made else { return }
       // A removal that finds none is synced.
-      guard (try? ManifestFile(directory: directory).makeReady(emptied: made)) != nil else {
-        return
+      let isReady = (try? ManifestFile(directory: directory).makeReady(emptied: made)) != nil
+      try changingManifest { (state) throws(StoreError) in
+        state.emptied = made
+        if !isReady { state.dropEmptied() }
       }
-      try changingManifest { (state) throws(StoreError) in state.emptied = made }
     }
   }
 
@@ -183,7 +184,7 @@ extension Engine {
     }
     var messages: [String] = []
     manifest.withLock { state in
-      if state.lockFile == nil { return }
+      if state.lockFile == nil || lookForPlace() { return }
       if state.manifest.generation == generation { state.isSettled = true }
       while let file = files.popLast() {
         switch consume file {

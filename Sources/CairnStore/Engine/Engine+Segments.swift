@@ -169,6 +169,8 @@ extension Engine {
   /// Makes the file of a segment in a place that the manifest lists. Under the lock of preparation.
   private func createSegment(at place: Manifest.OpenSegment) throws(StoreError) -> Segment {
     do throws(StoreError) {
+      // Another store's, if the directory is no longer this one's.
+      if lookForPlace() { throw .vanished(path: path) }
       // What a creation left that failed.
       try directory.unlink(FileName.segment(place.id))
       let next = appender.withLock { $0.nextSequence }

@@ -161,6 +161,7 @@ extension Engine {
   /// Makes a segment that no manifest lists, with room for the records.
   private func createAside(byteCount: Int, isRemoval: Bool) throws(StoreError) -> Segment {
     let next = try appender.withLock { (appender) throws(StoreError) in
+      try appender.checkWritable(path: path)
       if !isRemoval { try appender.ensure(reserve, adding: byteCount) }
       return appender.nextSequence
     }

@@ -7,6 +7,8 @@ package final class Directory: Sendable {
   /// Who must own every file in it.
   private let owner: UInt32
   private let volume: VolumeStatus
+  /// The sync that failed. Held through each.
+  private let syncFailure = Lock<StoreError?>(nil)
 
   /// Why a path can be none: a system call would take what stands before a byte of 0.
   package static func flaw(of path: String) -> String? {
@@ -179,9 +181,16 @@ package final class Directory: Sendable {
     }
   }
 
-  /// Makes the names in the directory durable.
+  /// Makes the names in the directory durable. Once that has failed it fails for good: of several syncs the
+  /// kernel tells only one of an error.
   package func synchronize() throws(StoreError) {
-    do { try fileSystem.synchronize(descriptor) } catch { throw error.storeError(path: path) }
+    try syncFailure.withLock { (failure) throws(StoreError) in
+      if let failure { throw failure }
+      do throws(SystemError) { try fileSystem.synchronize(descriptor) } catch {
+        failure = error.storeError(path: path)
+        throw error.storeError(path: path)
+      }
+    }
   }
 
   /// Moves a file into the folder `folder` of this directory, which is made where it is missing.

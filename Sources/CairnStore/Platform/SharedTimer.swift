@@ -37,30 +37,21 @@ package final class SharedTimer: Sendable {
   ) -> Bool {
     // The longest durations cannot be added to a time.
     let due = ContinuousClock.now.advanced(by: min(delay, .seconds(1 << 32)))
-    let (needsThread, isFirst) = state.withLock { state in
+    let entry = Entry(due: due, owner: owner, fire: fire)
+    let (isAdded, isFirst) = state.withLock { state in
       if state.processMark.isForeign {
         state.entries = []
         state.hasThread = false
         state.processMark = ForkGuard.arm()
       }
       let isFirst = state.entries.allSatisfy { due < $0.due }
-      state.entries.append(Entry(due: due, owner: owner, fire: fire))
-      defer { state.hasThread = true }
-      return (!state.hasThread, isFirst)
+      // Under the lock, so that nobody relies on a thread that does not come.
+      if !state.hasThread { state.hasThread = threads.start { self.run() } }
+      if state.hasThread || isKept { state.entries.append(entry) }
+      return (state.hasThread, isFirst)
     }
-    if !needsThread {
-      if isFirst { state.wakeAll() }
-      return true
-    }
-    if threads.start({ self.run() }) { return true }
-    let given = state.withLock { state -> [Entry] in
-      state.hasThread = false
-      if isKept { return [] }
-      let index = state.entries.lastIndex { $0.owner == owner && $0.due == due }
-      return index.map { [state.entries.remove(at: $0)] } ?? []
-    }
-    withExtendedLifetime(given) {}
-    return false
+    if isAdded && isFirst { state.wakeAll() }
+    return isAdded
   }
 
   /// Takes back what waits for an owner.
