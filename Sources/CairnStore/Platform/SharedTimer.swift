@@ -31,7 +31,7 @@ package final class SharedTimer: Sendable {
   ///   - isKept: whether it waits for the next call where no thread can be started now.
   /// - Returns: whether a thread waits for it.
   @discardableResult
-  func add(
+  package func add(
     after delay: Duration, owner: ObjectIdentifier, isKept: Bool,
     _ fire: @escaping @Sendable () -> Void
   ) -> Bool {

@@ -103,6 +103,26 @@ final class VanishingTests: StoreSuite {
     try third.close()
   }
 
+  @Test("The next segment of one takes no file of the other, within the second too")
+  func otherStoresSegment() throws {
+    let value = [UInt8](repeating: 1, count: 1000)
+    let store = try openStore()
+    for name in try FileManager.default.contentsOfDirectory(atPath: directory.store) {
+      try FileManager.default.removeItem(atPath: "\(directory.store)/\(name)")
+    }
+    let second = try Store(
+      directory.store, .small(clock: clock), background: ManualBackgroundQueue())
+    for number in 0..<200 { try second.setValue(value, forKey: "\(number)") }
+    let error = storeError {
+      for number in 0..<200 { try store.setValue(value, forKey: "\(number)") }
+    }
+    #expect(error == vanished)
+    try second.close()
+    let third = try Store(directory.store, .small(clock: clock))
+    for number in 0..<200 { #expect(try third.value(forKey: "\(number)") == value) }
+    try third.close()
+  }
+
   @Test("A directory that is renamed is still there")
   func renamed() throws {
     let store = try openStore(.durable)

@@ -59,6 +59,29 @@ struct BackgroundQueueTests {
     #expect(!isRun)
   }
 
+  /// A write with an interval syncs by itself where no thread waits for it.
+  @Test("A timer takes no job while the start of its thread is failing")
+  func failingStart() {
+    let second = Lock<SharedTimer?>(nil)
+    let job = Lock<Background?>(nil)
+    let isTaken = Lock<Bool?>(nil)
+    let starter = ThreadStarter { [threads] _ in
+      guard let timer = second.withLock({ $0.take() }) else { return false }
+      let adding = Background {
+        let isAdded = timer.add(after: .zero, owner: ObjectIdentifier(threads), isKept: false) {}
+        isTaken.withLock { $0 = isAdded }
+      }
+      job.withLock { $0 = adding }
+      _ = adding.finishes(within: 1)
+      return false
+    }
+    let timer = SharedTimer(threads: starter)
+    second.withLock { $0 = timer }
+    #expect(!timer.add(after: .zero, owner: ObjectIdentifier(timer), isKept: false) {})
+    #expect(job.withLock { $0 }?.finishes() == true)
+    #expect(isTaken.withLock { $0 } == false)
+  }
+
   @Test("Jobs that were kept run in their order as soon as a thread can be started")
   func kept() {
     threads.isAllowed.store(false, ordering: .relaxed)

@@ -1,5 +1,6 @@
 import CairnStore
 import FuzzSupport
+import Glibc
 import Testing
 
 @Suite("Directories above a store")
@@ -16,5 +17,23 @@ struct ParentDirectoryTests {
     #expect(after.names(at: "/").contains("a"))
     #expect(after.names(at: "/a") == ["b"])
     #expect(after.names(at: "/a/b") == ["c"])
+  }
+}
+
+@Suite("Syncs of a directory")
+struct DirectorySyncTests {
+  @Test("All that come after one that failed fail: the kernel tells of an error once")
+  func failure() throws {
+    let directory = try TemporaryDirectory()
+    let system = FaultyFileSystem()
+    let files = try Directory(readingOnly: directory.path, fileSystem: system)
+    try files.synchronize()
+    system.arm(FaultyFileSystem.Fault(call: .synchronize, index: 0, errorNumber: EIO))
+    let error = storeError { try files.synchronize() }
+    guard case .system(let failure)? = error, failure.errorNumber == EIO else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    #expect(storeError { try files.synchronize() } == error)
   }
 }

@@ -6,6 +6,22 @@ import Testing
 
 @testable import Cairn
 
+/// Holds up whoever makes a directory, once.
+private final class HeldFileSystem: FileSystemDecorator {
+  let base: any FileSystem = SystemFileSystem()
+  let isHeld = Atomic(false)
+  let arrived = DispatchSemaphore(value: 0)
+  let released = DispatchSemaphore(value: 0)
+
+  func makeDirectory(path: String) throws(SystemError) {
+    if isHeld.exchange(false, ordering: .relaxed) {
+      arrived.signal()
+      _ = released.wait(timeout: .now() + .seconds(100))
+    }
+    try base.makeDirectory(path: path)
+  }
+}
+
 @Suite("A cache whose directory is removed while it is open makes it anew")
 struct VanishingCacheTests {
   private let scene = TieredScene()
@@ -134,7 +150,10 @@ struct VanishingCacheTests {
       name: "pages", configuration: configuration, keyCoder: .standard, valueCoder: .standard,
       variables: variables)
     try cache.setValue(0, forKey: "old")
-    try FileManager.default.removeItem(atPath: scene.disk("home"))
+    // Housekeeping may make a file while it goes.
+    while FileManager.default.fileExists(atPath: scene.disk("home")) {
+      try? FileManager.default.removeItem(atPath: scene.disk("home"))
+    }
     scene.clock.advance(by: .seconds(1))
     try cache.setValue(1, forKey: "a")
     #expect(try cache.value(forKey: "a") == 1)
@@ -149,6 +168,34 @@ struct VanishingCacheTests {
     try removeDirectory()
     #expect(throws: CacheError.store(.vanished(path: path))) { try cache.close() }
     #expect(!FileManager.default.fileExists(atPath: path))
+  }
+
+  @Test("Closed while it is made anew, it stays closed and gives the directory up")
+  func closedMeanwhile() throws {
+    let files = HeldFileSystem()
+    var configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: nil)
+    configuration.store.clock = scene.clock
+    let cache = try DiskCache<String, Int>(
+      path: path, configuration: configuration,
+      keyCoder: .standard, valueCoder: .standard,
+      environment: Environment(fileSystem: files, background: scene.disk.background))
+    try cache.setValue(0, forKey: "old")
+    try removeDirectory()
+    files.isHeld.store(true, ordering: .relaxed)
+    let group = DispatchGroup()
+    DispatchQueue.global().async(group: group) { _ = try? cache.setValue(1, forKey: "new") }
+    #expect(files.arrived.wait(timeout: .now() + .seconds(100)) == .success)
+    let closer = DispatchGroup()
+    DispatchQueue.global().async(group: closer) { try? cache.close() }
+    // It has to wait for the other.
+    #expect(closer.wait(timeout: .now() + .milliseconds(300)) == .timedOut)
+    files.released.signal()
+    group.wait()
+    closer.wait()
+    #expect(throws: CacheError.store(.closed(path: path))) { try cache.setValue(2, forKey: "new") }
+    scene.disk.background.discardAll()
+    let second: DiskCache<String, Int> = try scene.disk.cache()
+    try second.close()
   }
 
   @Test("Threads that write while it goes find one new directory")

@@ -1,6 +1,7 @@
 import CairnStore
 import Foundation
 import FuzzSupport
+import Glibc
 import Testing
 
 @Suite("Removing everything")
@@ -306,5 +307,49 @@ struct RemoveAllTests {
     try store.setValue("new", forKey: "key1")
     try store.close()
     #expect(try Store(directory.store).contents() == ["key1": Array("new".utf8)])
+  }
+
+  @Test("What cannot be made ready for it takes no places for good")
+  func notReady() throws {
+    let scene = try RegressionScene()
+    let store = try scene.open()
+    scene.fileSystem.setHook { event in
+      event.file == FileName.emptiedManifest && event.call == .allocate ? ENOSPC : nil
+    }
+    for number in 0..<20 {
+      try store.setValue("v", forKey: "\(number)")
+      try store.maintain()
+    }
+    try store.checkpoint()
+    #expect(try scene.manifest().pendingIDs == [])
+    scene.fileSystem.setHook(nil)
+    try store.maintain()
+    try store.removeAll()
+    #expect(try store.count() == 0)
+    try store.close()
+  }
+
+  @Test("A close that fails waits for what is being made ready for it")
+  func closedMeanwhile() throws {
+    let scene = try RegressionScene()
+    let store = try scene.open()
+    try store.setValue("v", forKey: "key")
+    let gate = Gate()
+    scene.fileSystem.setHook { event in
+      if event.file == FileName.emptiedManifest, event.call == .write { gate.passOnce() }
+      return event.call == .synchronizeData ? EIO : nil
+    }
+    let housekeeping = Background { try? store.maintain() }
+    try gate.waitForArrival()
+    let closing = Background { try store.close() }
+    #expect(!closing.finishes(within: 1))
+    guard case .locked = storeError({ _ = try scene.open() }) else {
+      Issue.record("the lock was given up")
+      return
+    }
+    gate.open()
+    #expect(closing.finishes())
+    #expect(closing.error != nil)
+    #expect(housekeeping.finishes())
   }
 }
