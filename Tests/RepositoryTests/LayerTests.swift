@@ -16,7 +16,10 @@ struct LayerTests {
   static let modules = [
     Module(
       name: "CairnStore",
-      layers: [["Base"], ["Platform"], ["Format"], ["Log", "Index"], ["Engine"], ["API"]]),
+      layers: [
+        ["Base"], ["Platform"], ["Format"], ["Log", "Index"], ["Files"], ["Opening"],
+        ["Salvage", "Verification"], ["Engine"], ["API"],
+      ]),
     // What lies beside its folders bridges to Foundation and knows none of them.
     Module(
       name: "Cairn",

@@ -8,8 +8,6 @@ struct Appender: ~Copyable {
   static let firstAllocation = 64 << 10
   /// The most that a segment grows by at a time.
   static let largestGrowth = 8 << 20
-  /// Allocated space that only removals may use, so that they still work on a full disk.
-  static let slack = 16 << 10
 
   /// The segment that is appended to; `nil` until the first write after an open.
   var active: Segment?
@@ -96,11 +94,11 @@ struct Appender: ~Copyable {
         // The last stretch of a segment is written only when the next one is there, so that a
         // removal has room on a disk that is full.
         // Open, too: where no descriptor is left, it is this write that fails.
-        if !isRemoval && end + Self.slack > active.capacity {
+        if !isRemoval && end + Segment.slack > active.capacity {
           guard let next = prepared else { return .needsNext }
           try next.openFile()
         }
-        let wanted = min(active.capacity, isRemoval ? end : end + Self.slack)
+        let wanted = min(active.capacity, isRemoval ? end : end + Segment.slack)
         let grows = wanted > active.allocatedByteCount
         if !isRemoval, grows || reserve.isShort {
           try ensure(reserve, adding: grows ? max(active.allocatedByteCount, wanted) : 0)
@@ -193,9 +191,6 @@ struct Appender: ~Copyable {
   /// mapping costs a fault, and when it goes to disk a message to every processor. So are those that
   /// are synced at once, since syncing such a page takes three times as long.
   static let smallestCall = 4096
-
-  /// The most bytes by which `append` may lengthen a record.
-  static let syncMarkByteCount = 8
 
   /// Appends one record, for which there is room, and returns its place and sequence number.
   mutating func append(

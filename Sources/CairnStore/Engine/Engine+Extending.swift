@@ -62,7 +62,7 @@ extension Engine {
     if index.recency.needs(now) { noteTime(now) }
     var isSlowed = false
     let result = try withRoom(
-      byteCount: template.byteCount + Appender.syncMarkByteCount, isRemoval: false
+      byteCount: template.byteCount + RecordHeader.syncMarkByteCount, isRemoval: false
     ) {
       (appender: inout Appender) throws(StoreError) -> (isThere: Bool, sequence: SequenceNumber?) in
       if appender.unpublished != nil { try publishPending(hash, &appender) }

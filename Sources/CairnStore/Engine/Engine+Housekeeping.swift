@@ -175,8 +175,9 @@ extension Engine {
   private func approach(_ floor: Int) throws(StoreError) -> Bool {
     let free = try directory.freeByteCount()
     if free >= floor, !housekeeping.isWinningSpace.load(ordering: .relaxed) { return false }
-    // Some more than the floor, so that not every pass has to: the log allocates ahead.
-    let more = max(floor / 64, 2 * Appender.firstAllocation)
+    // As much more than the floor as the log allocates ahead. Not more: the less is dead, the more has to be
+    // copied for each byte that is given back.
+    let more = min(max(floor / 64, 2 * Appender.firstAllocation), Appender.largestGrowth)
     let (target, isTooLarge) = floor.addingReportingOverflow(more)
     var removal = try beginRemoval(.evicted(.freeDiskSpace), sparesRead: true)
     let hasMore = try makeFreeSpace(isTooLarge ? floor : target, in: &removal)

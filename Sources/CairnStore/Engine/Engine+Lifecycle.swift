@@ -147,8 +147,8 @@ extension Engine {
       unlinkCheckpoint(oldCheckpoint, in: &state)
       let message = prepared.flatMap { unlink($0.id, in: &state) }
       // What is left allocated lets the next session remove something on a full disk.
-      if let active, active.allocatedByteCount > active.usage.end + Appender.slack {
-        try? active.trim(to: active.usage.end + Appender.slack)
+      if let active, active.allocatedByteCount > active.usage.end + Segment.slack {
+        try? active.trim(to: active.usage.end + Segment.slack)
       }
       return message
     }

@@ -78,7 +78,7 @@ extension Engine {
         state.resumable = nil
         // What the close left for removals is counted in, or a write that finds no room would
         // give it up.
-        try? segment.allocate(to: min(segment.capacity, segment.usage.end + Appender.slack))
+        try? segment.allocate(to: min(segment.capacity, segment.usage.end + Segment.slack))
         appender.withLock { appender in
           appender.sealed.removeAll { $0 === segment }
           appender.start(in: segment, at: segment.usage.end)
@@ -194,7 +194,7 @@ extension Engine {
   private func createSegment(
     allocating byteCount: Int, _ create: (Int) throws(StoreError) -> Segment
   ) throws(StoreError) -> Segment {
-    let least = SegmentHeader.byteCount + Appender.slack
+    let least = SegmentHeader.byteCount + Segment.slack
     let first = reserve.isLent && byteCount == Appender.firstAllocation ? least : byteCount
     do throws(StoreError) { return try create(first) } catch {
       guard case .noSpace = error, first == Appender.firstAllocation else { throw error }

@@ -100,7 +100,7 @@ extension Engine {
         return put.result
       }
       return try withRoom(
-        byteCount: template.byteCount + Appender.syncMarkByteCount, isRemoval: false
+        byteCount: template.byteCount + RecordHeader.syncMarkByteCount, isRemoval: false
       ) { (appender: inout Appender) throws(StoreError) -> CompareAndSetResult in
         if appender.unpublished != nil { try publishPending(hash, &appender) }
         var header = template
@@ -195,7 +195,7 @@ extension Engine {
     }
     var event: RemovalEvent?
     let removed = try withRoom(
-      byteCount: template.byteCount + Appender.syncMarkByteCount, isRemoval: true
+      byteCount: template.byteCount + RecordHeader.syncMarkByteCount, isRemoval: true
     ) { (appender: inout Appender) throws(StoreError) -> SequenceNumber? in
       if appender.unpublished != nil { try publishPending(hash, &appender) }
       guard let existing = try locate(hash, key: key, now: now), try isThere(existing) else {

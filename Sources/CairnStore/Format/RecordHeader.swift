@@ -50,6 +50,8 @@ package struct RecordHeader: Sendable, Hashable {
   package static let fixedByteCount = 24
   /// The fixed part and every optional field.
   package static let maximumFieldByteCount = 24 + 8 + 8 + 8 + 2 + 8 + 8
+  /// What a sync mark adds to a record when it is appended.
+  package static let syncMarkByteCount = 8
   /// The most bytes before a value: fields, key and metadata.
   package static let maximumHeadByteCount = maximumFieldByteCount + 65_535 + 65_535
   /// The size of a roll record.

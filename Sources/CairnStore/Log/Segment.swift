@@ -6,6 +6,10 @@ internal import Synchronization
 /// The appender writes only behind the last record; a record's location reaches readers through
 /// the index's locks, after its bytes.
 package final class Segment: Sendable {
+  /// Allocated space of the one that is appended to, which only removals may use, so that they still work on a
+  /// full disk.
+  package static let slack = 16 << 10
+
   package let header: SegmentHeader
   package let file: SegmentFile
   /// The mapping, or `nil` where reads and writes are system calls.

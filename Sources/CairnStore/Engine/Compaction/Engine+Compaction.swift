@@ -67,7 +67,7 @@ extension Engine {
         return true
       }
       // What the active segment holds can be compacted once it is left for the next.
-      let least = 2 * Appender.slack
+      let least = 2 * Segment.slack
       guard planner.hasGainWhereWritten(atLeast: least, highestCost: .max) else { return false }
       do throws(StoreError) {
         try leaveActiveSegment { $0.deadByteCount >= least }

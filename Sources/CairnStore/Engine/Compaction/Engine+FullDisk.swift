@@ -112,7 +112,7 @@ extension Engine {
         defer { before -= allocated - allocatedByteCount }
         do throws(StoreError) {
           // Twice what the next one takes.
-          let least = 2 * Appender.slack
+          let least = 2 * Segment.slack
           if planner.hasGainWhereWritten(atLeast: least, highestCost: highestCost) {
             try leaveActiveSegment { $0.deadByteCount > 0 }
           }
@@ -306,7 +306,7 @@ extension Engine {
       guard let active = appender.active, appender.failure == nil, !appender.isClosed else {
         return
       }
-      let needed = appender.offset + Appender.slack
+      let needed = appender.offset + Segment.slack
       if active.allocatedByteCount > needed { try? active.trim(to: needed) }
     }
   }

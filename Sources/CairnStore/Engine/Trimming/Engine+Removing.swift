@@ -178,7 +178,7 @@ extension Engine {
     _ victims: ArraySlice<VictimGroup.Victim>, keys: [UInt8], in removal: inout Removal
   ) throws(StoreError) {
     defer { if !removal.holdsEvents { tell(&removal) } }
-    let byteCount = victims.reduce(0) { $0 + $1.header.byteCount + Appender.syncMarkByteCount }
+    let byteCount = victims.reduce(0) { $0 + $1.header.byteCount + RecordHeader.syncMarkByteCount }
     try withRoom(byteCount: byteCount, isRemoval: true) {
       (appender: inout Appender) throws(StoreError) in
       for victim in victims {

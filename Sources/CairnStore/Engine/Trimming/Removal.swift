@@ -125,7 +125,7 @@ struct VictimGroup {
         key: start..<keys.count,
         recordByteCount: record.header.byteCount, sequence: record.sequence,
         end: end, hasExpired: hasExpired))
-    byteCount += header.byteCount + Appender.syncMarkByteCount
+    byteCount += header.byteCount + RecordHeader.syncMarkByteCount
     recordByteCount += record.header.byteCount + extensionByteCount
   }
 }

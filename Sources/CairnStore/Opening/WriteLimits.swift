@@ -19,7 +19,7 @@ struct WriteLimits: Sendable {
     batchByteLimit = configuration.batchByteLimit
     let room =
       configuration.segmentByteLimit - SegmentHeader.byteCount - RecordHeader.rollByteCount
-    asideByteCount = min(16 << 20, room - Appender.syncMarkByteCount + 1)
+    asideByteCount = min(16 << 20, room - RecordHeader.syncMarkByteCount + 1)
     countLimit = configuration.countLimit ?? .max
     liveByteLimit = configuration.liveByteLimit ?? .max
     lifetime = configuration.lifetime
@@ -92,7 +92,7 @@ struct WriteLimits: Sendable {
   /// Throws where nothing could go to make room for a record.
   @inline(__always)
   func checkSize(of header: RecordHeader) throws(StoreError) {
-    let markByteCount = header.flags.contains(.syncMark) ? 0 : Appender.syncMarkByteCount
+    let markByteCount = header.flags.contains(.syncMark) ? 0 : RecordHeader.syncMarkByteCount
     guard header.byteCount + markByteCount > liveByteLimit else { return }
     let rest = header.headByteCount + markByteCount
     throw .valueTooLarge(

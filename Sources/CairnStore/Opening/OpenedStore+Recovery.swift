@@ -125,9 +125,9 @@ extension OpenedStore {
     let byteCount = try file.status().byteCount
     if byteCount == end { return }
     // All that a close leaves is room for removals, which holds zeros.
-    var room = [UInt8](repeating: 0, count: min(byteCount - end, Appender.slack))
+    var room = [UInt8](repeating: 0, count: min(byteCount - end, Segment.slack))
     _ = try file.read(into: &room, at: end)
-    if byteCount - end <= Appender.slack, room.allSatisfy({ $0 == 0 }) { return }
+    if byteCount - end <= Segment.slack, room.allSatisfy({ $0 == 0 }) { return }
     try file.truncate(to: end)
     // DURABILITY: gone for good before anything is appended, or another power loss could show it
     // behind what will be written.

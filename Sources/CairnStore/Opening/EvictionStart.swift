@@ -1,0 +1,31 @@
+internal import Synchronization
+
+/// From how much on writes look for what might have to go.
+final class EvictionStart: Sendable {
+  let count = Atomic(Int.max)
+  let byteCount = Atomic(Int.max)
+  /// Whether the limits could not be kept after a write.
+  let hasFailed = Atomic(false)
+
+  init(_ limits: WriteLimits) { restart(for: limits) }
+
+  /// Some writes before the limits are reached.
+  func restart(for limits: WriteLimits) {
+    let (countLimit, byteLimit) = (limits.countLimit, limits.liveByteLimit)
+    let firstCount = countLimit == .max ? .max : countLimit - min(countLimit / 2, 2048)
+    count.store(firstCount, ordering: .relaxed)
+    byteCount.store(byteLimit == .max ? .max : byteLimit - byteLimit / 64, ordering: .relaxed)
+  }
+
+  /// Whether a store holds so much that something may soon have to go.
+  func isReached(by index: HashIndex, _ total: UsageTotal) -> Bool {
+    index.count > count.load(ordering: .relaxed)
+      || total.liveByteCount > byteCount.load(ordering: .relaxed)
+  }
+
+  /// The list is there, so nothing is left to do below the limits.
+  func wait(for limits: WriteLimits) {
+    count.store(limits.countLimit, ordering: .relaxed)
+    byteCount.store(limits.liveByteLimit, ordering: .relaxed)
+  }
+}
