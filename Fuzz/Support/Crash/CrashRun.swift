@@ -5,6 +5,7 @@ private final class FoundDamage: Sendable {
   private let event = Lock<DamageEvent?>(nil)
 
   var first: DamageEvent? { event.withLock { $0 } }
+  func forget() { event.withLock { $0 = nil } }
   func note(_ new: DamageEvent) { event.withLock { $0 = $0 ?? new } }
 }
 
@@ -315,6 +316,8 @@ package final class CrashRun<Choices: ChoiceSource> {
   private func crash(afterFailedSync: Bool = false) throws {
     process.fileSystem.intervene = nil
     if !process.fileSystem.isDead { try checkSnapshot() }
+    // What a process found that died in a read, nobody was told.
+    if process.fileSystem.isDead { damage.forget() }
     held = nil
     if afterFailedSync { tally["failed syncs"] += 1 }
     if afterFailedSync, !process.fileSystem.isDead, choices.once(in: 3) {
