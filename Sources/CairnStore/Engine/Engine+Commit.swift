@@ -1,17 +1,3 @@
-internal import Synchronization
-
-/// What threads that wait for durability share.
-struct CommitState {
-  /// Every write up to this one is durable.
-  var durableSequence: SequenceNumber
-  /// Whether a thread is syncing; there is only ever one, since of two syncs of the same file
-  /// only one would be told of an error.
-  var isSyncing = false
-  /// The sync that failed. None is tried again: after a failure the kernel forgets what it could
-  /// not write, and the next sync would report success.
-  var failure: SystemFailure?
-}
-
 /// What a sync is of.
 enum SyncedPart {
   /// All that has been appended.
@@ -28,7 +14,7 @@ extension Engine {
     switch durability {
     case .process: break
     case .interval(let interval): requestSync(within: interval)
-    case .durable: try waitForSync { $0.durableSequence >= sequence }
+    case .durable: try waitForSync { $0 >= sequence }
     }
   }
 
@@ -46,39 +32,25 @@ extension Engine {
   package func sync() throws(StoreError) {
     try checkWritable()
     let last = lastSequence
-    try waitForSync { $0.durableSequence >= last }
+    try waitForSync { $0 >= last }
   }
 
-  /// Group commit: the first thread that comes syncs the log for all that have appended by then;
-  /// those that come meanwhile wait, and one of them syncs next.
+  /// Waits until a sync has brought about what is asked for: the number up to which everything is durable, say.
   ///
-  /// - Parameter part: what the first thread syncs.
+  /// - Parameter part: what this thread syncs, if it is its turn.
   func waitForSync(
-    of part: SyncedPart = .log, until isDone: (CommitState) -> Bool
+    of part: SyncedPart = .log, until isDone: (SequenceNumber) -> Bool
   ) throws(StoreError) {
-    enum Role {
-      case done
-      case leader
-      case failed(SystemFailure)
-    }
-    while true {
-      let role = commits.waitUntil { state -> Role? in
-        if isDone(state) { return .done }
-        if let failure = state.failure { return .failed(failure) }
-        if state.isSyncing { return nil }
-        state.isSyncing = true
-        return .leader
-      }
-      switch role {
-      case .done: return try checkPlace()
-      case .failed(let failure): throw .durabilityUnknown(cause: failure)
-      case .leader: syncLog(part)
-      }
-    }
+    try commits.wait(
+      until: isDone, syncing: { () throws(StoreError) in try syncLog(part) },
+      poison: { poison($0) })
+    try checkPlace()
   }
 
-  /// Syncs what has been appended, as the only thread that does, and wakes the others.
-  private func syncLog(_ part: SyncedPart) {
+  /// Syncs what has been appended, as the only thread that does.
+  ///
+  /// - Returns: the number up to which everything is durable; 0 where only the segments that were left were synced.
+  private func syncLog(_ part: SyncedPart) throws(StoreError) -> SequenceNumber {
     let (head, active, targets) = appender.withLock { appender in
       let active = part == .log ? appender.active : nil
       let segments = appender.rolled + (active.map { [$0] } ?? [])
@@ -88,9 +60,10 @@ extension Engine {
           .filter { $0.segment.syncedByteCount < $0.end }
       )
     }
-    var failure: StoreError?
+    // What lies in files without a name is not durable.
+    defer { if part == .log { lookForPlace() } }
     do {
-      if hasUnsyncedNames.exchange(false, ordering: .relaxed) {
+      if commits.takeUnsyncedNames() {
         // DURABILITY: the names of the manifest and of new segments are on disk before anything in
         // them counts as durable.
         try directory.synchronize()
@@ -104,24 +77,13 @@ extension Engine {
         try segment.synchronizeData()
         segment.didSync(through: end)
       }
+      return head
     } catch {
-      failure = error
       // Before anybody is told: the process may end itself then.
       manifest.withLock { state in
         if let lockFile = state.lockFile { SyncFailureMark(lockFile: lockFile).set() }
       }
+      throw error
     }
-    // What lies in files without a name is not durable.
-    if part == .log { lookForPlace() }
-    commits.withLock { state in
-      state.isSyncing = false
-      if let failure {
-        if state.failure == nil { state.failure = failure.asFailure }
-      } else {
-        state.durableSequence = max(state.durableSequence, head)
-      }
-    }
-    commits.wakeAll()
-    if let failure { poison(failure.asFailure) }
   }
 }

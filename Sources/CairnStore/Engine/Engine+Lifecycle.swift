@@ -1,5 +1,3 @@
-internal import Synchronization
-
 extension Engine {
   /// Opens a store, or makes one.
   package convenience init(
@@ -59,7 +57,7 @@ extension Engine {
       // short.
       files.endSession()
       // One that has nothing left to sync may still be at it.
-      commits.waitUntil { $0.isSyncing ? nil : () }
+      commits.waitForEnd()
       // The next session may take the names of files that a snapshot shows.
       for segment in appender.withLock({ $0.segments }) {
         segment.closeFile()
@@ -83,7 +81,7 @@ extension Engine {
     if let failure { throw .poisoned(cause: failure) }
     // Whoever is just making the next segment has made it after this, and nobody makes another.
     preparation.withLock { _ in }
-    try waitForSync { $0.durableSequence >= last }
+    try waitForSync { $0 >= last }
     // A segment is not sealed while a batch in it comes into the index.
     appender.waitUntil { $0.unpublished == nil ? () : nil }
     try sealRolledSegments()
@@ -126,7 +124,7 @@ extension Engine {
         active.didSync(through: active.usage.end)
       }
       // DURABILITY: the name of a segment that no record was written into may not be on disk.
-      if hasUnsyncedNames.load(ordering: .relaxed) { state.isSettled = false }
+      if commits.hasUnsyncedNames { state.isSettled = false }
       // DURABILITY: all records were synced above; a crash before the switch leaves an unclean
       // store that is scanned.
       try replaceManifest(&state) { manifest in

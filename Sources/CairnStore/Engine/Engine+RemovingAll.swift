@@ -1,5 +1,3 @@
-internal import Synchronization
-
 /// A file that a removal of all has left.
 enum LeftFile {
   case segment(Segment)
@@ -44,7 +42,7 @@ extension Engine {
           appender.note(error)
           throw error
         }
-        for segment in segments { segment.retire() }
+        for segment in segments { segment.retire(isOnDisk: emptied == nil) }
         let count = index.count
         index.removeAll()
         appender.nextSequence = (emptied?.floorSequence ?? last) + 1
@@ -154,7 +152,7 @@ extension Engine {
       throw .poisoned(cause: error.asFailure)
     }
     // A sync of the directory may have begun before the exchange.
-    hasUnsyncedNames.store(true, ordering: .relaxed)
+    commits.noteName()
     state.dropEmptied()
     state.next = nil
     state.isSettled = false

@@ -1,5 +1,3 @@
-internal import Synchronization
-
 extension Engine {
   // MARK: Room for records
 
@@ -99,7 +97,7 @@ extension Engine {
         throw StoreError.poisoned(cause: error.asFailure)
       }
       // A sync of the directory may have begun before the exchange.
-      hasUnsyncedNames.store(true, ordering: .relaxed)
+      commits.noteName()
       state.isSettled = false
       state.manifest.isClean = false
       state.manifest.generation = next.generation
@@ -175,7 +173,7 @@ extension Engine {
       try directory.unlink(FileName.segment(place.id))
       let next = appender.withLock { $0.nextSequence }
       // A sync of the directory may have begun before the file had its name.
-      defer { hasUnsyncedNames.store(true, ordering: .relaxed) }
+      defer { commits.noteName() }
       return try createSegment(allocating: Appender.firstAllocation) {
         (byteCount) throws(StoreError) in
         try files.create(

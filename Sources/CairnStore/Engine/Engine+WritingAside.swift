@@ -1,5 +1,3 @@
-internal import Synchronization
-
 /// Writing so much that others must not wait for it: a large value, or a batch of many records.
 ///
 /// It is written into a segment that no manifest lists, under no lock that another write needs. Then a manifest
@@ -127,7 +125,7 @@ extension Engine {
             throw StoreError.poisoned(cause: error.asFailure)
           }
           // A sync of the directory may have begun before the exchange.
-          hasUnsyncedNames.store(true, ordering: .relaxed)
+          commits.noteName()
           state.manifest = next
           state.unlinkedIDs = []
           state.isSettled = false

@@ -45,13 +45,10 @@ package final class Engine: Sendable {
   let preparation = Lock(())
   let manifest: Lock<ManifestState>
   let appender: Lock<Appender>
-  let commits: Lock<CommitState>
+  let commits: GroupCommit
   let backgroundFlags: BackgroundFlags
   let housekeeping = Housekeeping()
   let scrubbing: Lock<ScrubState>
-  /// Whether names were given in the directory that no sync has reached. Cleared by syncs of the log
-  /// alone, which follow one another.
-  let hasUnsyncedNames = Atomic(false)
   let checkpoints: CheckpointProgress
   /// How many segments had been given up when a write last waited for their space in vain, on a full disk.
   let retirementsInVain = Atomic(-1)
@@ -124,7 +121,7 @@ package final class Engine: Sendable {
         lockFile: parts.lockFile))
     appender = Lock(
       Appender(sealed: parts.segments, nextSequence: parts.nextSequence), waits: true)
-    commits = Lock(CommitState(durableSequence: parts.nextSequence - 1), waits: true)
+    commits = GroupCommit(durableSequence: parts.nextSequence - 1)
     // Of use in the future, when the clock was wrong, nothing is known: the next close makes a checkpoint.
     let now = clock.now()
     let usedTime = parts.checkpoint?.samples.last?.time ?? now
@@ -169,10 +166,7 @@ package final class Engine: Sendable {
     appender.withLock { appender in
       if appender.failure == nil { appender.failure = failure }
     }
-    commits.withLock { state in
-      if state.failure == nil { state.failure = failure }
-    }
-    commits.wakeAll()
+    commits.fail(failure)
     tell("the store takes no more writes: \(failure)")
   }
 

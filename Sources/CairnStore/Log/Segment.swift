@@ -204,7 +204,7 @@ package final class Segment: Sendable {
   /// To be called before the file loses its name. Keeps it open for those who still read, where they have no
   /// mapping to read.
   package func keepFileUnlessMapped() throws(StoreError) {
-    if mapping == nil { try file.keep() }
+    if mapping == nil { try file.keep() } else { file.release() }
   }
 
   /// A snapshot shows it, or no longer does.
@@ -233,9 +233,12 @@ package final class Segment: Sendable {
   }
 
   /// It is out of the log, and nothing in it is live any more.
-  package func retire() {
+  ///
+  /// - Parameter isOnDisk: whether that is on disk. Else the file stays open until it loses its name, and a sync
+  ///   that is under way reaches it: a power loss may bring the segment back.
+  package func retire(isOnDisk: Bool = true) {
     retired.store(true, ordering: .releasing)
-    if mapping != nil { file.release() }
+    if mapping != nil, isOnDisk { file.release() }
     usage.killAll()
     usage.total.retirements.wrappingAdd(1, ordering: .relaxed)
     if readEnd.load(ordering: .relaxed) > 0 {

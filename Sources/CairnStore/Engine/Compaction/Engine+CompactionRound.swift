@@ -196,7 +196,7 @@ extension Engine {
     let head = appender.withLock { $0.nextSequence - 1 }
     // DURABILITY: what took the place of a record that was not copied may be as new as this moment,
     // and must be on disk before the record goes: else a crash would take both.
-    try waitForSync { $0.durableSequence >= head }
+    try waitForSync { $0 >= head }
   }
 
   /// Puts the new segments into the log in the place of the old ones; `nil` where a removal of all has

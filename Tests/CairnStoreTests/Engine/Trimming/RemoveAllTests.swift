@@ -352,4 +352,40 @@ struct RemoveAllTests {
     #expect(closing.error != nil)
     #expect(housekeeping.finishes())
   }
+
+  /// Found by CrashFuzzer: the sync left out what the removal had taken, and called it durable.
+  @Test("A sync in whose course all is removed makes durable what was there before, or the removal")
+  func inSync() throws {
+    var emptyCount = 0
+    for seed in 0..<30 as Range<UInt64> {
+      let disk = SimulatedDisk()
+      let process = SimulatedProcess.start(on: disk, seed: seed)
+      let store = try process.open(.simulated(ManualClock()))
+      // What removes without a sync is made ready.
+      try store.setValue([0], forKey: "key 0", durability: .process)
+      try store.maintain()
+      // Some segments wait for their sync.
+      for number in 0..<100 {
+        try store.setValue(
+          [UInt8](repeating: 1, count: 2000), forKey: "key \(number)", durability: .process)
+      }
+      var isFirst = true
+      process.fileSystem.intervene = { call in
+        guard call == .synchronizeData, isFirst else { return nil }
+        isFirst = false
+        do { try store.removeAll() } catch { Issue.record("\(error)") }
+        return nil
+      }
+      try store.sync()
+      #expect(!isFirst)
+      process.kill()
+      var cut = RandomCut(FuzzRandom(seed: seed))
+      let after = SimulatedProcess.start(on: disk.afterPowerCut(&cut), seed: seed)
+      let count = try after.open(.simulated(ManualClock())).count()
+      #expect(count == 0 || count == 100, "seed \(seed)")
+      if count == 0 { emptyCount += 1 }
+      after.kill()
+    }
+    #expect((1..<30).contains(emptyCount))
+  }
 }

@@ -1,0 +1,93 @@
+internal import Synchronization
+
+/// Group commit: threads that wait for durability share syncs. The first that comes syncs for all that have appended
+/// by then; those that come meanwhile wait, and one of them syncs next.
+///
+/// 1. One thread syncs at a time: of two syncs of a file the kernel tells only one of an error.
+/// 2. `durableSequence` never goes back. It rises only after a sync of all records up to it, and of the names that
+///    they rely on.
+/// 3. After a sync that failed none is tried: the kernel forgets what it could not write, and the next sync would
+///    report success.
+/// 4. A name counts as unsynced from the moment that it is given. A sync of the directory takes note of that before
+///    it begins, so a name that is given in its course is left for the next.
+final class GroupCommit: Sendable {
+  private struct State {
+    var durableSequence: SequenceNumber
+    var isSyncing = false
+    var failure: SystemFailure?
+  }
+
+  private let state: Lock<State>
+  private let unsyncedNames = Atomic(false)
+
+  init(durableSequence: SequenceNumber) {
+    state = Lock(State(durableSequence: durableSequence), waits: true)
+  }
+
+  /// Waits until a sync has brought about what is asked for. Under no lock.
+  ///
+  /// - Parameters:
+  ///   - isDone: asked with the number up to which everything is durable.
+  ///   - sync: syncs, if it is this thread's turn, and returns up to which number.
+  ///   - poison: called after a sync that failed.
+  /// - Throws: `durabilityUnknown` where one has failed.
+  func wait(
+    until isDone: (SequenceNumber) -> Bool,
+    syncing sync: () throws(StoreError) -> SequenceNumber, poison: (SystemFailure) -> Void
+  ) throws(StoreError) {
+    enum Role {
+      case done
+      case leader
+      case failed(SystemFailure)
+    }
+    while true {
+      let role = state.waitUntil { state -> Role? in
+        if isDone(state.durableSequence) { return .done }
+        if let failure = state.failure { return .failed(failure) }
+        if state.isSyncing { return nil }
+        state.isSyncing = true
+        return .leader
+      }
+      switch role {
+      case .done: return
+      case .failed(let failure): throw .durabilityUnknown(cause: failure)
+      case .leader:
+        do throws(StoreError) { finish(through: try sync(), failure: nil) } catch {
+          finish(through: 0, failure: error.asFailure)
+          poison(error.asFailure)
+        }
+      }
+    }
+  }
+
+  private func finish(through sequence: SequenceNumber, failure: SystemFailure?) {
+    state.withLock { state in
+      state.isSyncing = false
+      if state.failure == nil { state.failure = failure }
+      state.durableSequence = max(state.durableSequence, sequence)
+    }
+    state.wakeAll()
+  }
+
+  /// Has all who wait fail, and all who come.
+  func fail(_ failure: SystemFailure) {
+    state.withLock { state in
+      if state.failure == nil { state.failure = failure }
+    }
+    state.wakeAll()
+  }
+
+  /// Waits until no thread is syncing.
+  func waitForEnd() { state.waitUntil { $0.isSyncing ? nil : () } }
+
+  // MARK: Names
+
+  /// Whether names were given in the directory that no sync has reached.
+  var hasUnsyncedNames: Bool { unsyncedNames.load(ordering: .relaxed) }
+
+  /// To be called after a name was given.
+  func noteName() { unsyncedNames.store(true, ordering: .relaxed) }
+
+  /// Whether the directory has to be synced; from here on it counts as synced. By the thread that syncs only.
+  func takeUnsyncedNames() -> Bool { unsyncedNames.exchange(false, ordering: .relaxed) }
+}
