@@ -246,7 +246,7 @@ package final class FaultRun {
   /// Whether a record could not be read at any time: what is counted of the log outlives an opening.
   private var hasFailedRead: Bool {
     injector.failures.contains {
-      [.open, .read].contains($0.call) && FileName.isSegment(String($0.name))
+      [.open, .status, .read].contains($0.call) && FileName.isSegment(String($0.name))
     }
   }
 

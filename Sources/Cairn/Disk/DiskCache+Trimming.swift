@@ -2,6 +2,9 @@ public import CairnStore
 
 /// Removing many entries at once; as the same methods of ``Store`` have it. A trim to a count, a cost, a
 /// number of bytes or an age of zero leaves nothing.
+///
+/// Compaction gives the space back in the background. To have it at once, on a full disk say, call
+/// `trim(toFreeDiskSpace:)`, or `compact()` after the trim.
 extension DiskCache: Trimming {
   /// Removes entries until at most so many are left. What has expired goes first.
   ///

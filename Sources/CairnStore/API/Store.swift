@@ -135,7 +135,7 @@ public final class Store: Sendable {
   /// Nothing acknowledged is lost without it, but the next open must then find the end of the log.
   /// Zero-copy reads that are under way go on undisturbed.
   ///
-  /// - Throws: as `sync()`, and where the mark cannot be written. It is closed all the same and its lock is given up, so
+  /// - Throws: as `sync()`; `vanished`; and where the mark cannot be written. It is closed all the same and its lock is given up, so
   ///   there is nothing to be tried again: what was durable is safe, and the next open finds what there is of the
   ///   rest.
   public func close() throws(StoreError) { try engine.close() }

@@ -30,7 +30,7 @@ extension Engine {
     if hasVanished { return true }
     guard lockFile.isRemoved else { return false }
     if !backgroundFlags.vanished.exchange(true, ordering: .relaxed) {
-      tell("\(StoreError.vanished(path: path)); nothing is written any more")
+      tell("\(StoreError.vanished(path: path)); nothing more is written into it")
     }
     return true
   }
