@@ -11,11 +11,13 @@ internal import Synchronization
 extension Engine {
   /// Has a pass run soon.
   func wakeHousekeeping() {
-    if isReadOnly || isClosed { return }
+    if isReadOnly || isClosed || housekeeping.isResting.load(ordering: .relaxed) { return }
     guard !housekeeping.isQueued.exchange(true, ordering: .relaxed) else { return }
     maintenanceQueue.run { [self] in
       if isClosed || hasVanished { return }
       housekeeping.isQueued.store(false, ordering: .relaxed)
+      // Queued by the pass that has failed.
+      if housekeeping.isResting.load(ordering: .relaxed) { return }
       noteClock()
       if lookForPlace() { return }
       let isTimeUp = housekeeping.isTimeUp.exchange(false, ordering: .relaxed)
@@ -41,10 +43,10 @@ extension Engine {
 
   /// After a failure, lets a pass be asked for again only after a while.
   private func restHousekeeping() {
-    housekeeping.isQueued.store(true, ordering: .relaxed)
+    housekeeping.isResting.store(true, ordering: .relaxed)
     // The files of a store that was closed are not held until then.
     maintenanceQueue.run(after: Self.pauseAfterFailure) { [housekeeping] in
-      housekeeping.isQueued.store(false, ordering: .relaxed)
+      housekeeping.isResting.store(false, ordering: .relaxed)
     }
   }
 

@@ -2,9 +2,11 @@ internal import Synchronization
 
 /// When the next pass of housekeeping runs.
 final class Housekeeping: Sendable {
-  /// Whether a pass is queued. After a failure it stays set for a while: what failed, on a full disk
-  /// say, is not tried again with every write.
+  /// Whether a pass is queued.
   let isQueued = Atomic(false)
+  /// Whether a pass has failed a moment ago: what failed, on a full disk say, is not tried again with every write,
+  /// nor because the pass itself has asked for another.
+  let isResting = Atomic(false)
   /// Whether passes also run by time.
   let isTimed = Atomic(false)
   /// Whether the next pass also looks for what has expired.

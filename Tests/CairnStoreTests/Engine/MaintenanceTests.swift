@@ -1,5 +1,7 @@
 import CairnStore
 import FuzzSupport
+import Glibc
+import Synchronization
 import Testing
 
 @Suite("Maintenance")
@@ -258,5 +260,36 @@ struct MaintenanceTests {
     try store.close()
     let reader = try process.open(.small(clock: clock), readOnly: true)
     #expect(throws: StoreError.readOnly(path: SimulatedProcess.path)) { try reader.maintain() }
+  }
+
+  /// Found by FaultFuzzer: leaving a segment asked for the next pass, which failed in the same way, for ever.
+  @Test("A pass that fails on a full disk is not tried again at once")
+  func failingPass() throws {
+    let scene = try RegressionScene()
+    let store = try scene.open { $0.spaceBound = 1.1; $0.deadByteFloor = 0 }
+    let passCount = Atomic(0)
+    let value = [UInt8](repeating: 1, count: 1000)
+    for number in 0..<80 { try store.setValue(value, forKey: "key \(number)") }
+    scene.queue.runAll()
+    // Much is dead in the segment that was sealed, and in those that were left since.
+    for number in 0..<160 { try store.setValue(value, forKey: "key \(number % 40)") }
+    // No segment can be sealed, and none is compacted.
+    scene.fileSystem.setHook { event in
+      if event.call == .open, event.file == FileName.newManifest {
+        passCount.add(1, ordering: .relaxed)
+      }
+      return event.call == .allocate ? ENOSPC : nil
+    }
+    var jobCount = 0
+    while jobCount < 200, scene.queue.runFirst() { jobCount += 1 }
+    #expect(jobCount < 20)
+    let count = passCount.load(ordering: .relaxed)
+    #expect((1..<20).contains(count))
+    scene.fileSystem.setHook(nil)
+    scene.queue.runAll(dueAfter: .seconds(1))
+    try store.setValue("v", forKey: "another")
+    try store.maintain()
+    #expect(try store.statistics().segmentCount < 6)
+    try store.close()
   }
 }
