@@ -266,7 +266,9 @@ struct MaintenanceTests {
   @Test("A pass that fails on a full disk is not tried again at once")
   func failingPass() throws {
     let scene = try RegressionScene()
-    let store = try scene.open { $0.spaceBound = 1.1; $0.deadByteFloor = 0 }
+    let store = try scene.open {
+      $0.spaceBound = 1.1; $0.deadByteFloor = 0
+    }
     let passCount = Atomic(0)
     let value = [UInt8](repeating: 1, count: 1000)
     for number in 0..<80 { try store.setValue(value, forKey: "key \(number)") }
