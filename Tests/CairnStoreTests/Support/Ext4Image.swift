@@ -49,7 +49,8 @@ final class Ext4Image: Sendable {
     try Self.run("mount", "-o", "loop", file, path)
   }
 
-  private static func run(_ words: String...) throws {
+  /// Runs a command of the system, and throws where it fails.
+  static func run(_ words: String...) throws {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
     process.arguments = words

@@ -27,27 +27,27 @@ final class OverlayMount: Sendable {
     try check("mkdir", unsafe mkdir(below, 0o700))
     try check("mkdir", unsafe mkdir(path, 0o700))
     if kind == .tmpfs {
-      try Self.run("mount", "-t", "tmpfs", "-o", "size=64m", "cairn", below)
+      try Ext4Image.run("mount", "-t", "tmpfs", "-o", "size=64m", "cairn", below)
     } else {
       let file = parent("image")
       let image = try check("open", unsafe open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o600))
       defer { close(image) }
       // XFS takes no less than 300 MiB.
       try check("ftruncate", ftruncate(image, 320 << 20))
-      try Self.run("mkfs.\(kind.rawValue)", "-q", file)
-      try Self.run("mount", "-o", "loop", file, below)
+      try Ext4Image.run("mkfs.\(kind.rawValue)", "-q", file)
+      try Ext4Image.run("mount", "-o", "loop", file, below)
     }
     for layer in ["lower", "upper", "work"] {
       try check("mkdir", unsafe mkdir("\(below)/\(layer)", 0o700))
     }
     let layers =
       "lowerdir=\(lower ?? "\(below)/lower"),upperdir=\(below)/upper,workdir=\(below)/work"
-    try Self.run("mount", "-t", "overlay", "cairn", "-o", layers, path)
+    try Ext4Image.run("mount", "-t", "overlay", "cairn", "-o", layers, path)
   }
 
   deinit {
-    try? Self.run("umount", "-l", path)
-    try? Self.run("umount", "-l", below)
+    try? Ext4Image.run("umount", "-l", path)
+    try? Ext4Image.run("umount", "-l", below)
   }
 
   /// Leaves no block free, as others do who write to the same disk.
@@ -59,20 +59,6 @@ final class OverlayMount: Sendable {
       let bytes = [UInt8](repeating: 7, count: byteCount)
       while unsafe write(file, bytes, byteCount) > 0 {}
       fsync(file)
-    }
-  }
-
-  private static func run(_ words: String...) throws {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = words
-    process.environment = ["PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"]
-    process.standardOutput = FileHandle.nullDevice
-    process.standardError = FileHandle.nullDevice
-    try process.run()
-    process.waitUntilExit()
-    if process.terminationStatus != 0 {
-      throw SupportError(call: words.joined(separator: " "), number: process.terminationStatus)
     }
   }
 }
