@@ -177,6 +177,14 @@ struct Appender: ~Copyable {
     start(in: next, at: SegmentHeader.byteCount)
   }
 
+  /// Takes the active segment out of the log again, where it may not have come to be listed. Nothing may be
+  /// appended any more.
+  mutating func withdrawRoll() {
+    precondition(failure != nil)
+    guard let last = rolled.popLast() else { preconditionFailure("nothing was rolled") }
+    start(in: last, at: last.usage.end)
+  }
+
   /// Makes a segment the active one.
   mutating func start(in segment: Segment, at offset: Int) {
     active = segment

@@ -122,6 +122,8 @@ extension Engine {
           do throws(StoreError) { try file.installNext() } catch {
             state.failure = error.asFailure
             appender.failure = error.asFailure
+            // What a snapshot copies ends where reads do.
+            appender.withdrawRoll()
             throw StoreError.poisoned(cause: error.asFailure)
           }
           // A sync of the directory may have begun before the exchange.

@@ -200,6 +200,25 @@ struct LargeWriteTests {
     try again.close()
   }
 
+  @Test(
+    "Where it stays open whether one is in the log, a backup has what reads find",
+    arguments: Kind.allCases)
+  func failedExchange(kind: Kind) throws {
+    scene.queue.runAll()
+    scene.fileSystem.setHook { $0.call == .exchange ? EIO : nil }
+    guard case .poisoned? = storeError({ try write(kind) }) else {
+      Issue.record("the names were exchanged")
+      return
+    }
+    scene.fileSystem.setHook(nil)
+    let backup = scene.directory("backup")
+    try store.backup(to: backup)
+    let copy = try Store(backup)
+    #expect(try !isWritten(store, kind))
+    #expect(try copy.contents() == store.contents())
+    try copy.close()
+  }
+
   @Test("Without room one is noSpace, and leaves no file", arguments: Kind.allCases)
   func noSpace(kind: Kind) throws {
     scene.queue.runAll()

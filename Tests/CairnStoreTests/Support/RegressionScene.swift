@@ -8,7 +8,7 @@ import Testing
 final class RegressionScene: Sendable {
   static let segment = "seg-0000000000000001"
 
-  private let directory: TemporaryDirectory
+  let directory: TemporaryDirectory
   let fileSystem = HookFileSystem()
   let queue = ManualBackgroundQueue()
   var path: String { directory.store }
