@@ -21,13 +21,13 @@ public final class Snapshot: Sendable {
 
   init(of engine: Engine) throws(StoreError) {
     self.engine = engine
-    let state = try engine.takeSnapshot()
+    let state = try engine.reader.takeSnapshot()
     held = Lock(state)
     version = state.lastSequence
   }
 
   private func state() throws(StoreError) -> SnapshotState {
-    guard let state = held.withLock({ $0 }) else { throw .closed(path: engine.path) }
+    guard let state = held.withLock({ $0 }) else { throw .closed(path: engine.session.path) }
     return state
   }
 
@@ -64,14 +64,14 @@ public final class Snapshot: Sendable {
   public func backup(
     to destination: String, progress: (BackupProgress) -> Void = { _ in }
   ) throws(StoreError) -> BackupReport {
-    try engine.backup(try state(), to: destination, progress: progress)
+    try Backup(engine).copy(try state(), to: destination, progress: progress)
   }
 
   /// How many keys it shows.
   ///
   /// - Throws: `closed`, `usedAfterFork`, `system`. What is damaged is counted, as it is not known to have expired.
   /// - Complexity: O(1) where no entry can expire, else O(keys).
-  public func count() throws(StoreError) -> Int { try engine.count(in: try state()) }
+  public func count() throws(StoreError) -> Int { try engine.reader.count(in: try state()) }
 
   /// The value of a key, copied out, or `nil` where there was none or it had expired.
   ///
@@ -98,10 +98,10 @@ public final class Snapshot: Sendable {
   ) throws(StoreError) -> PinnedValue? {
     let state = try state()
     let found = try key.withBytes { (key) throws(StoreError) in
-      try engine.find(key, in: state, part: .all)
+      try engine.reader.find(key, in: state, part: .all)
     }
     guard let found else { return nil }
-    if engine.verifiesValues { try found.record.checkValue() }
+    if engine.reader.verifiesValues { try found.record.checkValue() }
     return PinnedValue(found)
   }
 
@@ -113,10 +113,10 @@ public final class Snapshot: Sendable {
   ) throws(StoreError) -> Entry? {
     let state = try state()
     let found = try key.withBytes { (key) throws(StoreError) in
-      try engine.find(key, in: state, part: .all)
+      try engine.reader.find(key, in: state, part: .all)
     }
     guard let found else { return nil }
-    return try engine.entry(of: found)
+    return try engine.reader.entry(of: found)
   }
 
   /// What the store knew of a key. The value is not read.
@@ -127,10 +127,10 @@ public final class Snapshot: Sendable {
   ) throws(StoreError) -> EntryInfo? {
     let state = try state()
     let found = try key.withBytes { (key) throws(StoreError) in
-      try engine.find(key, in: state, part: .head)
+      try engine.reader.find(key, in: state, part: .head)
     }
     guard let found else { return nil }
-    return engine.info(of: found)
+    return engine.reader.info(of: found)
   }
 
   /// Whether it shows a value of the key. The value is not read.
@@ -152,7 +152,7 @@ public final class Snapshot: Sendable {
     prefix: borrowing some ByteSource & ~Copyable & ~Escapable, _ body: (RawSpan) throws -> Visit
   ) throws {
     let state = try state()
-    try prefix.withBytes { prefix in try engine.forEachKey(in: state, prefix: prefix, body) }
+    try prefix.withBytes { prefix in try engine.reader.forEachKey(in: state, prefix: prefix, body) }
   }
 
   /// Calls `body` with each entry whose key begins with `prefix`; otherwise as `forEachKey`.
@@ -160,7 +160,7 @@ public final class Snapshot: Sendable {
     prefix: borrowing some ByteSource & ~Copyable & ~Escapable, _ body: (Entry) throws -> Visit
   ) throws {
     let state = try state()
-    try prefix.withBytes { prefix in try engine.forEachEntry(in: state, prefix: prefix, body) }
+    try prefix.withBytes { prefix in try engine.reader.forEachEntry(in: state, prefix: prefix, body) }
   }
 
   /// Calls `body` with each key; otherwise as `forEachKey(prefix:_:)`.

@@ -4,10 +4,10 @@ extension Store {
   package func pinnedEntry(
     forKey key: RawSpan, part: Record.Part = .all
   ) throws(StoreError) -> PinnedEntry? {
-    try engine.pinnedEntry(forKey: key, part: part)
+    try engine.reader.pinnedEntry(forKey: key, part: part)
   }
 
-  package func info(of entry: borrowing PinnedEntry) -> EntryInfo { engine.info(of: entry) }
+  package func info(of entry: borrowing PinnedEntry) -> EntryInfo { engine.reader.info(of: entry) }
 
   /// Counts a key as just read, without reading its value. Never writes to disk.
   ///
@@ -17,7 +17,7 @@ extension Store {
   package func touch(
     _ key: RawSpan, unlessIdleLimited sparesIdle: Bool = false
   ) throws(StoreError) -> Bool {
-    do throws(StoreError) { return try engine.touch(key, sparesIdle ? .unlessIdle : .yes) } catch {
+    do throws(StoreError) { return try engine.reader.touch(key, sparesIdle ? .unlessIdle : .yes) } catch {
       guard case .corrupt = error else { throw error }
       return false
     }
@@ -59,7 +59,7 @@ extension Store {
 
   /// Whether a write of so many entries and bytes may make others go, to keep the limits.
   package func isNearLimit(adding count: Int, byteCount: Int) -> Bool {
-    engine.isNearLimit(adding: count, byteCount: byteCount)
+    engine.evictor.isNearLimit(adding: count, byteCount: byteCount)
   }
 
   /// What the store holds.
@@ -68,7 +68,7 @@ extension Store {
   package func usage() throws(StoreError) -> StoreUsage { try engine.usage() }
 
   /// The clock that expiry goes by, for a tier in front that is to agree.
-  package var clock: StoreClock { engine.clock }
+  package var clock: StoreClock { engine.session.clock }
 }
 
 extension Batch {

@@ -14,5 +14,5 @@ extension Store {
   }
 
   /// Waits until the writes can be found that have found that they may go on.
-  package func passWriters() { engine.passWriters() }
+  package func passWriters() { engine.log.passWriters() }
 }

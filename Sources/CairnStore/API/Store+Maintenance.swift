@@ -19,7 +19,7 @@ extension Store {
   /// - Complexity: O(bytes in segments with dead records). Takes memory for 32 bytes a record of a round.
   @discardableResult
   public func compact() throws(StoreError) -> CompactionReport {
-    try engine.compact()
+    try engine.compactor.compact()
   }
 
   /// Copies the store as it is now into a new one, while it goes on; as `Snapshot.backup`.
@@ -54,7 +54,7 @@ extension Store {
     bytesPerSecond: Int? = nil, progress: (ScrubProgress) -> Visit = { _ in .next }
   ) throws(StoreError) -> ScrubReport {
     do throws(StoreError) {
-      return try engine.scrub(bytesPerSecond: bytesPerSecond, progress: progress)
+      return try engine.scrubber.scrub(bytesPerSecond: bytesPerSecond, progress: progress)
     } catch { throw error.located(in: path) }
   }
 
@@ -67,5 +67,5 @@ extension Store {
   /// - Throws: `noSpace`, `poisoned`, `readOnly`, `closed`, `usedAfterFork`, `system`: the first
   ///   error, after all was tried.
   /// - Complexity: O(1) where nothing is due.
-  public func maintain() throws(StoreError) { try engine.maintain() }
+  public func maintain() throws(StoreError) { try engine.housekeeper.maintain() }
 }

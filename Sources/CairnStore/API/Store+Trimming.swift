@@ -37,7 +37,7 @@ extension Store {
   public func trim(
     toCount count: Int, order: TrimOrder = .leastRecentlyUsed, durability: Durability? = nil
   ) throws(StoreError) -> RemovalSummary {
-    try engine.trim(toCount: count, order: order, durability: durability)
+    try engine.trimmer.trim(toCount: count, order: order, durability: durability)
   }
 
   /// Removes entries until the live bytes, as `statistics().liveByteCount` has them, are at most so
@@ -58,7 +58,7 @@ extension Store {
   public func trim(
     toBytes byteCount: Int, order: TrimOrder = .leastRecentlyUsed, durability: Durability? = nil
   ) throws(StoreError) -> RemovalSummary {
-    try engine.trim(toBytes: byteCount, order: order, durability: durability)
+    try engine.trimmer.trim(toBytes: byteCount, order: order, durability: durability)
   }
 
   /// Gives space back, and removes the least recently used entries, until so many bytes are free on
@@ -79,7 +79,7 @@ extension Store {
   public func trim(
     toFreeDiskSpace byteCount: Int, durability: Durability? = nil
   ) throws(StoreError) -> RemovalSummary {
-    try engine.trim(toFreeDiskSpace: byteCount, durability: durability)
+    try engine.trimmer.trim(toFreeDiskSpace: byteCount, durability: durability)
   }
 
   /// Removes the entries that were last accessed, or written, longer ago than `age`.
@@ -98,7 +98,7 @@ extension Store {
   public func trim(
     olderThan age: Duration, by basis: AgeBasis = .access, durability: Durability? = nil
   ) throws(StoreError) -> RemovalSummary {
-    try engine.trim(olderThan: age, by: basis, durability: durability)
+    try engine.trimmer.trim(olderThan: age, by: basis, durability: durability)
   }
 
   /// Removes the entries whose lifetime has ended or that were idle for too long. No read finds them
@@ -110,7 +110,7 @@ extension Store {
   @inlinable
   @discardableResult
   public func removeExpired(durability: Durability? = nil) throws(StoreError) -> RemovalSummary {
-    try engine.removeExpired(durability: durability)
+    try engine.trimmer.removeExpired(durability: durability)
   }
 
   /// Removes the values of many keys, each as a write of its own, in the order given, with one sync for all of
@@ -155,6 +155,6 @@ extension Store {
     durability: Durability? = nil,
     where isRemoved: (_ key: RawSpan, _ info: EntryInfo) throws -> Bool
   ) throws -> RemovalSummary {
-    try engine.remove(where: isRemoved, durability: durability)
+    try engine.trimmer.remove(where: isRemoved, durability: durability)
   }
 }

@@ -44,7 +44,7 @@ extension Store {
     durability: Durability?, _ change: (_ value: [UInt8]?) throws -> [UInt8]?
   ) throws -> (value: [UInt8], version: UInt64)? {
     while true {
-      let entry = try engine.entry(forKey: key)
+      let entry = try engine.reader.entry(forKey: key)
       guard let value = try change(entry?.value) else {
         guard let version = entry?.info.version else { return nil }
         if try engine.removeValue(forKey: key, expecting: version, durability: durability) {

@@ -185,6 +185,6 @@ extension Store {
   public func removeAll(
     progress: (RemoveAllProgress) -> Void = { _ in }
   ) throws(StoreError) {
-    try engine.removeAll(progress: progress)
+    try engine.totalRemoval.run(progress: progress)
   }
 }

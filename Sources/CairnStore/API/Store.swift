@@ -84,7 +84,7 @@ public final class Store: Sendable {
   ///   each 64 keys of those parts of the index that have any. Reads the records of entries that expire in this
   ///   very moment, and once those of entries with an idle limit that may have expired, and of segments in which
   ///   something has expired since they were written in an earlier session.
-  public func count() throws(StoreError) -> Int { try engine.count() }
+  public func count() throws(StoreError) -> Int { try engine.trimmer.expiry.count() }
 
   /// The state of the store.
   ///
@@ -96,10 +96,10 @@ public final class Store: Sendable {
   ///
   /// - Throws: `durabilityUnknown` where the sync fails; the store is poisoned then: it takes no
   ///   more writes, reads go on, and opening it anew recovers what is on disk.
-  public func sync() throws(StoreError) { try engine.sync() }
+  public func sync() throws(StoreError) { try engine.log.sync() }
 
   /// Makes a checkpoint now. The store does so by itself.
-  package func checkpoint() throws(StoreError) { try engine.checkpoint() }
+  package func checkpoint() throws(StoreError) { try engine.checkpointer.checkpoint() }
 
   /// Compacts everything as on a full disk: for tests.
   ///
@@ -107,22 +107,22 @@ public final class Store: Sendable {
   package func compactByPieces(
     of byteCount: Int, until isEnough: () -> Bool = { false }
   ) throws(StoreError) {
-    try engine.compactByPieces(of: byteCount, until: isEnough)
+    try engine.compactor.compactByPieces(of: byteCount, until: isEnough)
   }
 
   /// For tests: the keys, the least recently accessed first.
-  package func keysByRecency() throws -> [[UInt8]] { try engine.keysByRecency() }
+  package func keysByRecency() throws -> [[UInt8]] { try engine.reader.keysByRecency() }
 
   /// The version of the newest write.
-  package var lastVersion: UInt64 { engine.lastSequence }
+  package var lastVersion: UInt64 { engine.log.lastSequence }
 
   /// Whether it was noticed that the directory was removed.
-  package var hasVanished: Bool { engine.hasVanished }
+  package var hasVanished: Bool { engine.session.hasVanished }
 
   /// Empties a store whose directory was removed, in memory; the observer is told.
-  package func abandon() { engine.abandon() }
+  package func abandon() { engine.totalRemoval.abandon() }
 
-  package var writeFailure: SystemFailure? { engine.writeFailure }
+  package var writeFailure: SystemFailure? { engine.log.failure }
 
   /// For tests: what is counted wrongly of the segments.
   package func auditUsage(mayCountMore: Bool = false) throws(StoreError) -> [String] {

@@ -7,10 +7,10 @@ extension Engine {
   package func extendLifetime(
     forKey key: RawSpan, to lifetime: Duration, durability: Durability?
   ) throws(StoreError) -> Bool {
-    let durability = durability ?? configuration.durability
+    let durability = session.durability(durability)
     let extended = try extend(key, to: lifetime, forSync: durability == .durable)
     // Where nothing had to be written, what gave it the end that it has is made as durable.
-    if extended.isThere { try commit(extended.sequence ?? lastSequence, durability) }
+    if extended.isThere { try committer.commit(extended.sequence ?? log.lastSequence, durability) }
     return extended.isThere
   }
 
@@ -21,7 +21,7 @@ extension Engine {
   }
 
   func makeExtending(to lifetime: Duration) throws(StoreError) -> Extending {
-    try checkWritable()
+    try session.checkWritable()
     return Extending(lifetime: lifetime)
   }
 
@@ -34,7 +34,7 @@ extension Engine {
   /// - Returns: how many of the keys are there.
   func finish(_ extending: Extending, durability: Durability?) throws(StoreError) -> Int {
     if extending.count > 0 {
-      try commit(lastSequence, durability ?? configuration.durability)
+      try committer.commit(log.lastSequence, session.durability(durability))
     }
     return extending.count
   }
@@ -43,13 +43,13 @@ extension Engine {
   private func extend(
     _ key: RawSpan, to lifetime: Duration, forSync: Bool
   ) throws(StoreError) -> (isThere: Bool, sequence: SequenceNumber?) {
-    try checkWritable()
-    let now = clock.now()
-    let template = try limits.extensionHeader(key: key, expires: now.advanced(by: lifetime))
-    let hash = hash.hash(key)
+    try session.checkWritable()
+    let now = session.clock.now()
+    let template = try session.limits.extensionHeader(key: key, expires: now.advanced(by: lifetime))
+    let hash = lookup.hash.hash(key)
     /// What would change, or whether the key is there.
     func look() throws(StoreError) -> (shorter: Existing?, isThere: Bool) {
-      guard let existing = try locate(hash, key: key, now: now) else { return (nil, false) }
+      guard let existing = try lookup.locate(hash, key: key, now: now) else { return (nil, false) }
       if let damage = existing.damage { throw damage }
       if existing.hasExpired { return (nil, false) }
       guard let expires = existing.expires, expires < template.expires else { return (nil, true) }
@@ -58,21 +58,21 @@ extension Engine {
     // What lives as long anyway needs no record.
     let first = try look()
     if first.shorter == nil { return (first.isThere, nil) }
-    try checkLimits()
-    if index.recency.needs(now) { noteTime(now) }
+    try evictor.checkLimits()
+    lookup.noteTimeIfNeeded(now)
     var isSlowed = false
-    let result = try withRoom(
+    let result = try writer.withRoom(
       byteCount: template.byteCount + RecordHeader.syncMarkByteCount, isRemoval: false
     ) {
       (appender: inout Appender) throws(StoreError) -> (isThere: Bool, sequence: SequenceNumber?) in
-      if appender.unpublished != nil { try publishPending(hash, &appender) }
+      if appender.unpublished != nil { try writer.publishPending(hash, &appender) }
       let (shorter, isThere) = try look()
       guard let shorter else { return (isThere, nil) }
       var header = template
       header.target = shorter.sequence
       let (location, sequence) = try appender.append(
         &header, key: key, metadata: RawSpan(), value: RawSpan(), written: now, forSync: forSync)
-      _ = index.extend(
+      _ = lookup.index.extend(
         hash, at: shorter.location,
         LifetimeExtension(
           expires: header.expires, location: location,
@@ -81,8 +81,8 @@ extension Engine {
       isSlowed = appender.allowance.spend(header.byteCount)
       return (true, sequence)
     }
-    keepLimits()
-    if isSlowed { waitForCompaction(afterMakingDead: template.byteCount) }
+    evictor.keepLimits()
+    if isSlowed { writer.pressure.waitForCompaction(afterMakingDead: template.byteCount) }
     return result
   }
 }

@@ -15,32 +15,6 @@ extension Engine {
     self.init(parts, configuration: configuration, environment: environment)
   }
 
-  /// Removes the file of a segment that is out of the log. Where it cannot be kept open for those who read it by
-  /// calls, it stays, and the next open removes it.
-  ///
-  /// - Returns: what is to be logged once the manifest's lock is given up.
-  func unlink(_ segment: consuming Segment, in state: inout ManifestState) -> String? {
-    do throws(StoreError) { try segment.keepFileUnlessMapped() } catch {
-      return "removing \(segment.name): \(error)"
-    }
-    return unlink(segment.id, in: &state)
-  }
-
-  /// Removes the file of a retired segment. Where that fails, the manifest goes on listing it, and
-  /// the next open tries again.
-  ///
-  /// - Returns: what is to be logged once the manifest's lock is given up.
-  func unlink(_ id: SegmentID, in state: inout ManifestState) -> String? {
-    let name = FileName.segment(id)
-    do {
-      try directory.unlink(name)
-      state.unlinkedIDs.insert(id.rawValue)
-      return nil
-    } catch {
-      return "removing \(name): \(error)"
-    }
-  }
-
   /// Makes everything durable, marks the store clean and gives the lock up. A second call does
   /// nothing.
   ///
@@ -49,49 +23,45 @@ extension Engine {
   /// - Returns: whether this call closed it. One that did not may return while another is still at it.
   @discardableResult
   package func close() throws(StoreError) -> Bool {
-    if processMark.isForeign { throw .usedAfterFork(path: path) }
-    guard markClosed() else { return false }
+    try session.checkProcess()
+    guard session.markClosed() else { return false }
     defer {
-      handle.drop()
       // Who still reads, by a snapshot say, is seen by the next who opens the store and would cut the files
       // short.
-      files.endSession()
+      log.files.endSession()
       // One that has nothing left to sync may still be at it.
-      commits.waitForEnd()
+      log.commits.waitForEnd()
       // The next session may take the names of files that a snapshot shows.
-      for segment in appender.withLock({ $0.segments }) {
+      for segment in log.segments {
         segment.closeFile()
         if segment.isInSnapshot { try? segment.keepFileUnlessMapped() }
       }
       // A scrub that is writing down how far it has come is done by then, and so is a manifest that removes all.
-      scrubbing.withLock { _ in }
-      switching.withLock { _ in }
-      manifest.withLock { state in
-        // A forked child may hold the descriptor too: the lock is given up, not just closed.
-        state.lockFile?.unlock()
-        state.lockFile = nil
-      }
+      scrubber.waitForEnd()
+      checkpointer.waitUntilIdle()
+      // Nor is the manifest just being replaced.
+      catalog.withLock { _ in session.storeLock.giveUp() }
     }
-    if isReadOnly { return true }
+    if session.isReadOnly { return true }
     // From here on nothing is appended.
-    let (failure, last) = appender.withLock { appender in
+    let (failure, last) = log.withLock { appender in
       appender.isClosed = true
       return (appender.failure, appender.nextSequence - 1)
     }
     if let failure { throw .poisoned(cause: failure) }
     // Whoever is just making the next segment has made it after this, and nobody makes another.
-    preparation.withLock { _ in }
-    try waitForSync { $0 >= last }
+    writer.supply.waitForPreparation()
+    try log.waitForSync { $0 >= last }
     // A segment is not sealed while a batch in it comes into the index.
-    appender.waitUntil { $0.unpublished == nil ? () : nil }
-    try sealRolledSegments()
-    try removeLeftFiles()
+    log.waitUntil { $0.unpublished == nil ? () : nil }
+    try writer.supply.sealRolledSegments()
+    try catalog.removeLeftFiles()
     var message: String?
-    defer { if let message { configuration.log?(message) } }
+    defer { if let message { session.configuration.log?(message) } }
     // A compaction that copies ends by itself, since the store is closed; one that has switched
     // brings the index up to date first.
-    try switching.withLock { (_) throws(StoreError) in
-      message = try markClean(try writeClosingCheckpoint())
+    try checkpointer.keepingOut { () throws(StoreError) in
+      message = try markClean(try checkpointer.writeClosingCheckpoint())
     }
     return true
   }
@@ -101,18 +71,18 @@ extension Engine {
   /// - Returns: what is to be logged.
   private func markClean(_ written: WrittenCheckpoint?) throws(StoreError) -> String? {
     var isListed = false
-    defer { if let written, !isListed { discard(written.basis) } }
-    return try changingManifest { (state) throws(StoreError) -> String? in
-      let (active, prepared, failure) = appender.withLock { ($0.active, $0.prepared, $0.failure) }
+    defer { if let written, !isListed { catalog.discard(written.basis) } }
+    return try catalog.change { (state) throws(StoreError) -> String? in
+      let (active, prepared, failure) = log.withLock { ($0.active, $0.prepared, $0.failure) }
       // After a failure that came meanwhile nothing was sealed, and what was left is not listed.
       if let failure { throw .poisoned(cause: failure) }
       state.dropEmptied()
       // DURABILITY: the sync above has reached the last removal of all, so this is not the manifest on disk.
-      try? directory.unlink(FileName.emptiedManifest)
+      try? session.directory.unlink(FileName.emptiedManifest)
       // What a compaction has begun, which comes to no end any more. The ids stay pending, so that the
       // next open does the same where a crash undoes it.
       for id in state.manifest.pendingIDs where id != written?.basis.id {
-        try? directory.unlink(FileName.segment(SegmentID(rawValue: id)))
+        try? session.directory.unlink(FileName.segment(SegmentID(rawValue: id)))
       }
       let written = written?.basis.floor == state.manifest.floorSequence ? written : nil
       if active == nil, written == nil, state.manifest.isClean { return nil }
@@ -124,10 +94,10 @@ extension Engine {
         active.didSync(through: active.usage.end)
       }
       // DURABILITY: the name of a segment that no record was written into may not be on disk.
-      if commits.hasUnsyncedNames { state.isSettled = false }
+      if log.commits.hasUnsyncedNames { state.isSettled = false }
       // DURABILITY: all records were synced above; a crash before the switch leaves an unclean
       // store that is scanned.
-      try replaceManifest(&state) { manifest in
+      try catalog.replace(&state) { manifest in
         if let active {
           manifest.openSegments = [
             Manifest.OpenSegment(
@@ -138,12 +108,12 @@ extension Engine {
           manifest.openSegments = []
         }
         if let prepared { manifest.retiredIDs.append(prepared.id.rawValue) }
-        if let written { list(written, in: &manifest) }
+        if let written { catalog.list(written, in: &manifest) }
         manifest.isClean = true
       }
       isListed = written != nil
-      unlinkCheckpoint(oldCheckpoint, in: &state)
-      let message = prepared.flatMap { unlink($0.id, in: &state) }
+      catalog.unlinkCheckpoint(oldCheckpoint, in: &state)
+      let message = prepared.flatMap { catalog.unlink($0.id, in: &state) }
       // What is left allocated lets the next session remove something on a full disk.
       if let active, active.allocatedByteCount > active.usage.end + Segment.slack {
         try? active.trim(to: active.usage.end + Segment.slack)

@@ -7,7 +7,7 @@ struct CompactionCopier: ~Copyable {
   let began: SequenceNumber
   /// Tombstones below this number may go.
   let barrier: SequenceNumber
-  private let engine: Engine
+  private let compactor: Compactor
   private let inputs: [Segment]
   /// Where the only input is cut in two, what lies before stays where it is; `nil`: nothing stays.
   private let cut: SegmentOutline.Mark?
@@ -52,10 +52,10 @@ struct CompactionCopier: ~Copyable {
   }
 
   init(
-    engine: Engine, inputs: [Segment], cut: SegmentOutline.Mark? = nil, began: SequenceNumber,
+    compactor: Compactor, inputs: [Segment], cut: SegmentOutline.Mark? = nil, began: SequenceNumber,
     barrier: SequenceNumber, pace: CompactionPace?
   ) {
-    self.engine = engine
+    self.compactor = compactor
     self.inputs = inputs
     self.cut = cut
     self.began = began
@@ -71,11 +71,11 @@ struct CompactionCopier: ~Copyable {
 
   /// Between pieces: ends the round where the store was closed or emptied, and lets others get on.
   private mutating func breathe() throws(StoreError) {
-    try engine.checkWritable()
+    try compactor.session.checkWritable()
     if inputs.contains(where: \.isRetired) {
       // What it reads and writes takes space that others count on.
       isOvertaken = true
-      throw .closed(path: engine.path)
+      throw .closed(path: compactor.session.path)
     }
     pace?.rest()
   }
@@ -98,15 +98,15 @@ struct CompactionCopier: ~Copyable {
           droppedTombstoneCount += 1
         }
       case .put:
-        let hash = try scanner.withKey(of: header, at: offset) { engine.hash.hash($0) }
+        let hash = try scanner.withKey(of: header, at: offset) { compactor.lookup.hash.hash($0) }
         let location = segment.location(at: offset)
         if isLive(hash, at: location, in: segment) {
           try copyPut(
             header, at: offset, from: index, hash: hash, scanner: &scanner,
-            end: engine.index.lifetimeExtension(hash, at: location)?.expires)
+            end: compactor.lookup.index.lifetimeExtension(hash, at: location)?.expires)
         }
       case .extension:
-        let hash = try scanner.withKey(of: header, at: offset) { engine.hash.hash($0) }
+        let hash = try scanner.withKey(of: header, at: offset) { compactor.lookup.hash.hash($0) }
         if isNeeded(extensionAt: segment.location(at: offset), hash) {
           extensionMoves.append(
             try append(header, at: offset, from: index, hash: hash, scanner: &scanner))
@@ -138,7 +138,7 @@ struct CompactionCopier: ~Copyable {
       }
       var isNeeded = header.kind != .roll
       if header.kind == .put {
-        let hash = try scanner.withKey(of: header, at: offset) { engine.hash.hash($0) }
+        let hash = try scanner.withKey(of: header, at: offset) { compactor.lookup.hash.hash($0) }
         isNeeded = isLive(hash, at: segment.location(at: offset), in: segment)
       }
       let sequence = segment.sequence(of: header)
@@ -170,8 +170,8 @@ struct CompactionCopier: ~Copyable {
   /// switch is for that too.
   private func isNeeded(extensionAt location: Location, _ hash: UInt64) -> Bool {
     var owner: Segment?
-    let put = engine.index.location(hash, extendedBy: location) {
-      owner = engine.table.segment(at: $0)
+    let put = compactor.lookup.index.location(hash, extendedBy: location) {
+      owner = compactor.lookup.table.segment(at: $0)
     }
     guard let put else { return false }
     guard let input = inputs.first(where: { $0 === owner }) else { return true }
@@ -183,8 +183,8 @@ struct CompactionCopier: ~Copyable {
   /// Whether the index names this very record. A record that is not live now never is again.
   private func isLive(_ hash: UInt64, at location: Location, in segment: Segment) -> Bool {
     var isSame = false
-    _ = engine.index.find(hash, at: location) { _ in
-      isSame = engine.table.segment(at: location) === segment
+    _ = compactor.lookup.index.find(hash, at: location) { _ in
+      isSame = compactor.lookup.table.segment(at: location) === segment
     }
     return isSame
   }
@@ -200,7 +200,7 @@ struct CompactionCopier: ~Copyable {
     // key, newer still, has taken its place. That the put is on disk before the tombstone goes is what
     // the sync before the switch is for.
     return try scanner.withKey(of: header, at: offset) { (key) throws(StoreError) in
-      try !engine.hasLivePut(of: key)
+      try !compactor.lookup.hasLivePut(of: key)
     }
   }
 
@@ -239,7 +239,8 @@ struct CompactionCopier: ~Copyable {
   ) throws(StoreError) -> CompactionOutput {
     if let output {
       let fits =
-        output.isEmpty || output.offset + byteCount <= engine.configuration.segmentByteLimit
+        output.isEmpty
+        || output.offset + byteCount <= compactor.session.configuration.segmentByteLimit
       let isInReach = output.reaches(sequence, writtenAt: second)
       if fits && isInReach { return output }
       // In a log the numbers and times of neighbours are near each other. Made-up ones could have it write a
@@ -257,9 +258,9 @@ struct CompactionCopier: ~Copyable {
     base = min(base, sequence)
     var baseTime = inputs.map(\.header.baseTime).min() ?? second
     if second - baseTime > Int64(UInt32.max) { baseTime = second - Int64(reach) }
-    let (header, file) = try engine.createOutput(baseSequence: base, baseTime: baseTime)
+    let (header, file) = try compactor.catalog.createOutput(baseSequence: base, baseTime: baseTime)
     ids.append(header.id)
-    let output = CompactionOutput(header: header, file: file, total: engine.table.total)
+    let output = CompactionOutput(header: header, file: file, total: compactor.lookup.table.total)
     self.output = output
     return output
   }

@@ -3,56 +3,42 @@
 /// Victims are chosen with no lock but that of one shard at a time, and looked at once more when
 /// their turn comes. Each gets a tombstone of its own, so what a crash leaves has lost the first
 /// some of them.
-extension Engine {
-  // MARK: By name
+final class Remover: Sendable {
+  let session: Session
+  let lookup: Lookup
+  let writer: Writer
+  let committer: Committer
 
-  @usableFromInline
-  package func makeKeyRemoval() throws(StoreError) -> KeyRemoval {
-    try checkWritable()
-    return KeyRemoval()
-  }
-
-  /// Removes a key, as one write; `finish` waits for all of them.
-  @usableFromInline
-  package func remove(_ key: RawSpan, in removal: inout KeyRemoval) throws(StoreError) {
-    if let sequence = try remove(key, expecting: .anything, forSync: false) {
-      removal.noteRemoved(sequence: sequence)
-    } else {
-      removal.noteAbsent()
-    }
-  }
-
-  @usableFromInline
-  package func finish(
-    _ removal: KeyRemoval, durability: Durability?
-  ) throws(StoreError) -> Int {
-    // What was absent may have been removed after the last of these: all there is vouches for it.
-    let last = removal.foundAbsent ? 0 : removal.lastSequence
-    // A store may have been opened with a lower limit than it had.
-    if removal.count > 0 { keepLimits() }
-    try commit(removalThrough: last, durability)
-    return removal.count
-  }
-
-  private func commit(
-    removalThrough sequence: SequenceNumber, _ durability: Durability?
-  ) throws(StoreError) {
-    let durability = durability ?? configuration.durability
-    if sequence == 0 { try commitAbsence(durability) } else { try commit(sequence, durability) }
+  init(_ writer: Writer, _ committer: Committer) {
+    session = writer.session
+    lookup = writer.lookup
+    self.writer = writer
+    self.committer = committer
   }
 
   // MARK: By choice
 
-  func beginRemoval(_ cause: RemovalCause, sparesRead: Bool) throws(StoreError) -> Removal {
-    try checkWritable()
-    let now = clock.now()
-    if index.recency.needs(now) { noteTime(now) }
+  func begin(_ cause: RemovalCause, sparesRead: Bool) throws(StoreError) -> Removal {
+    try session.checkWritable()
+    let now = session.clock.now()
+    lookup.noteTimeIfNeeded(now)
     return Removal(cause, now: now, sparesRead: sparesRead)
+  }
+
+  func commit(
+    removalThrough sequence: SequenceNumber, _ durability: Durability?
+  ) throws(StoreError) {
+    let durability = session.durability(durability)
+    if sequence == 0 {
+      try committer.commitAbsence(durability)
+    } else {
+      try committer.commit(sequence, durability)
+    }
   }
 
   /// Gives what was removed the durability it was promised, and says what it was.
   func finish(_ removal: Removal, _ durability: Durability?) throws(StoreError) -> RemovalSummary {
-    if removal.summary.count > 0 { wakeHousekeeping() }
+    if removal.summary.count > 0 { session.wakeHousekeeping() }
     try commit(removalThrough: removal.lastSequence, durability)
     return removal.summary
   }
@@ -93,15 +79,17 @@ extension Engine {
   private func prepare(
     _ candidate: RemovalCandidate, for group: inout VictimGroup, in removal: inout Removal
   ) throws(StoreError) {
-    var found: Place?
+    var found: Lookup.Place?
     var end = Int64.min
-    _ = index.find(candidate.hash, at: candidate.entry.location, extendedTo: &end) {
-      if let segment = table.segment(at: $0.location) { found = Place(entry: $0, segment: segment) }
+    _ = lookup.index.find(candidate.hash, at: candidate.entry.location, extendedTo: &end) {
+      if let segment = lookup.table.segment(at: $0.location) {
+        found = Lookup.Place(entry: $0, segment: segment)
+      }
     }
     found?.end = end
     if found == nil {
       // It may have been moved by a compaction, which keeps tick and version.
-      found = try firstPlace(of: candidate.hash) { (place) throws(StoreError) in
+      found = try lookup.firstPlace(of: candidate.hash) { (place) throws(StoreError) in
         if candidate.sequence == 0 { return place.entry.tick == candidate.entry.tick }
         return try head(in: place.segment, at: place.entry.location, in: &removal)?.sequence
           == candidate.sequence
@@ -115,9 +103,9 @@ extension Engine {
     let header = record.header.extended(to: found.end)
     let hasExpired =
       candidate.entry.flags.contains(.canExpire)
-      && hasExpired(header, tick: tick, now: removal.now)
-    if removal.asksForUse, let isInUse = configuration.isInUse, isInUse(record.key) {
-      index.touch(candidate.hash, found.entry)
+      && lookup.hasExpired(header, tick: tick, now: removal.now)
+    if removal.asksForUse, let isInUse = session.configuration.isInUse, isInUse(record.key) {
+      lookup.index.touch(candidate.hash, found.entry)
       return
     }
     // Extended since it was chosen.
@@ -128,36 +116,9 @@ extension Engine {
   }
 
   /// The bytes of the record that extends an entry's lifetime, which die with it.
-  private func extensionByteCount(of place: Place, _ hash: UInt64) -> Int {
+  private func extensionByteCount(of place: Lookup.Place, _ hash: UInt64) -> Int {
     if place.end == .min { return 0 }
-    return index.lifetimeExtension(hash, at: place.entry.location)?.byteCount ?? 0
-  }
-
-  /// An entry of the index, the segment that its record lies in, and to when its lifetime was extended,
-  /// all of one moment: a compaction that moves the record may put the end into the copy.
-  struct Place {
-    var entry: IndexEntry
-    var segment: Segment
-    var end = Int64.min
-  }
-
-  /// The first of the entries with this hash that `isSought` accepts, wherever it is by now.
-  func firstPlace(
-    of hash: UInt64, where isSought: (Place) throws(StoreError) -> Bool
-  ) throws(StoreError) -> Place? {
-    var entry = IndexEntry.empty
-    while true {
-      var segment: Segment?
-      var end = Int64.min
-      let isFound = try index.find(hash, after: entry.location, touch: .no, extendedTo: &end) {
-        entry = $0
-        segment = table.segment(at: $0.location)
-      }
-      guard isFound else { return nil }
-      guard let segment else { continue }
-      let place = Place(entry: entry, segment: segment, end: end)
-      if try isSought(place) { return place }
-    }
+    return lookup.index.lifetimeExtension(hash, at: place.entry.location)?.byteCount ?? 0
   }
 
   /// The head of a record, or `nil` where it is damaged or the medium does not give it, which is noted.
@@ -179,11 +140,11 @@ extension Engine {
   ) throws(StoreError) {
     defer { if !removal.holdsEvents { tell(&removal) } }
     let byteCount = victims.reduce(0) { $0 + $1.header.byteCount + RecordHeader.syncMarkByteCount }
-    try withRoom(byteCount: byteCount, isRemoval: true) {
+    try writer.withRoom(byteCount: byteCount, isRemoval: true) {
       (appender: inout Appender) throws(StoreError) in
       for victim in victims {
         if appender.unpublished != nil {
-          try publishPending(victim.candidate.hash, &appender)
+          try writer.publishPending(victim.candidate.hash, &appender)
         }
         guard let place = unchanged(victim, in: removal) else { continue }
         var header = victim.header
@@ -194,11 +155,11 @@ extension Engine {
             written: removal.now, forSync: false
           ).sequence
         }
-        _ = index.remove(victim.candidate.hash, location: place.location)
+        _ = lookup.index.remove(victim.candidate.hash, location: place.location)
         place.segment.usage.kill(byteCount: place.byteCount)
         removal.noteRemoved(
           byteCount: place.byteCount + place.extensionByteCount, sequence: sequence)
-        if removalObserver != nil {
+        if session.configuration.removalObserver != nil {
           removal.note(
             .entry(
               key: Array(keys[victim.key]), version: victim.sequence,
@@ -210,7 +171,7 @@ extension Engine {
 
   /// Tells the observer what went; under no lock.
   func tell(_ removal: inout Removal) {
-    for event in removal.takeEvents() { removalObserver?(event) }
+    for event in removal.takeEvents() { session.configuration.removalObserver?(event) }
   }
 
   /// Where the record lies that a victim's entry names, if it is still the same record; only writers
@@ -218,19 +179,19 @@ extension Engine {
   private func unchanged(
     _ victim: VictimGroup.Victim, in removal: borrowing Removal
   ) -> (location: Location, segment: Segment, byteCount: Int, extensionByteCount: Int)? {
-    var found: Place?
+    var found: Lookup.Place?
     var end = Int64.min
-    _ = index.find(victim.candidate.hash, at: victim.location, extendedTo: &end) { entry in
+    _ = lookup.index.find(victim.candidate.hash, at: victim.location, extendedTo: &end) { entry in
       // After a removal of all, another segment may lie at the same place.
-      if let segment = table.segment(at: victim.location), segment.id == victim.segmentID {
-        found = Place(entry: entry, segment: segment)
+      if let segment = lookup.table.segment(at: victim.location), segment.id == victim.segmentID {
+        found = Lookup.Place(entry: entry, segment: segment)
       }
     }
     found?.end = end
     var byteCount = victim.recordByteCount
     if found == nil {
       // A compaction may have moved it since, and made it shorter.
-      found = try? firstPlace(of: victim.candidate.hash) { (place) throws(StoreError) in
+      found = try? lookup.firstPlace(of: victim.candidate.hash) { (place) throws(StoreError) in
         let record = try Record(
           in: place.segment, at: place.segment.offset(of: place.entry.location), part: .head)
         byteCount = record.header.byteCount
@@ -259,8 +220,8 @@ extension Engine {
     where mayMatter: (Segment) -> Bool = { _ in true },
     _ body: (IndexEntry, borrowing FoundRecord) -> Void
   ) throws(StoreError) {
-    try checkUsable()
-    let entries = try index.entries(inShard: shard) { table.segment(at: $0) }
+    try session.checkUsable()
+    let entries = try lookup.index.entries(inShard: shard) { lookup.table.segment(at: $0) }
     for (entry, segment, end) in entries {
       guard let segment, mayMatter(segment) else { continue }
       guard let record = try head(in: segment, at: entry.location, in: &removal) else { continue }
@@ -275,7 +236,7 @@ extension Engine {
     _ choose: (_ shard: Int, inout Removal) throws(StoreError) -> [RemovalCandidate]
   ) throws(StoreError) {
     for shard in 0..<HashIndex.shardCount {
-      try checkUsable()
+      try session.checkUsable()
       let candidates = try choose(shard, &removal)
       try remove(candidates.sorted { $0.goesBefore($1) }, in: &removal)
     }

@@ -11,7 +11,7 @@
 /// A crash before the exchange leaves a file with a pending id, which the next open removes. A power loss that
 /// undoes the exchange leaves the same; then the log ends before the prepared segment, which nobody writes
 /// to any more. So nothing in the segment is called durable before the directory was synced.
-extension Engine {
+extension SegmentSupply {
   /// How far the numbers of records that are written beside the log lie ahead: other writes have those in
   /// between meanwhile.
   private static let numbersAhead: SequenceNumber = 1 << 24
@@ -19,57 +19,22 @@ extension Engine {
   /// How often others may leave a segment while a manifest is made ready.
   private static let tryLimit = 5
 
-  /// Appends records that are written beside the log first.
-  ///
-  /// - Parameters:
-  ///   - byteCount: how many bytes they take.
-  ///   - forSync: whether somebody will wait for a sync of them.
-  ///   - isBatch: whether they are a batch. The numbers of its records are in what is written, and lie ahead
-  ///     of those of other writes.
-  ///   - write: writes them, from the end of the header on, under no lock that others need. Where their
-  ///     numbers have to be known, they begin at the number given. It may be called more than once.
-  ///   - check: asked under the appender's lock before; where it returns a value, they are not appended.
-  ///   - body: run under the appender's lock when the log goes on behind the header of the new segment.
-  func appendAside<Value>(
-    byteCount: Int, isRemoval: Bool, forSync: Bool, isBatch: Bool,
-    writing write: (Segment, SequenceNumber) throws(StoreError) -> Void,
-    unless check: (inout Appender) throws(StoreError) -> Value?,
-    _ body: (inout Appender, SequenceNumber) throws(StoreError) -> Value
-  ) throws(StoreError) -> Value {
-    if !isRemoval { waitForDebt() }
-    var failureCount = 0
-    while true {
-      do throws(StoreError) {
-        let value = try tryAppendingAside(
-          byteCount: byteCount, isRemoval: isRemoval, forSync: forSync, isBatch: isBatch,
-          writing: write, unless: check, body)
-        if let value { return value }
-      } catch {
-        // A removal has its room on a full disk in the segment that is written to.
-        guard case .noSpace(_, _, let limit) = error, limit != .fileSize, !isRemoval,
-          try findRoom(isRemoval: false, failureCount: failureCount)
-        else { throw error }
-        failureCount += 1
-      }
-    }
-  }
-
   /// The same once; `nil` where a removal of all came in between, or so many other writes that their
   /// numbers reach those of the records.
-  private func tryAppendingAside<Value>(
+  func tryAppendingAside<Value>(
     byteCount: Int, isRemoval: Bool, forSync: Bool, isBatch: Bool,
     writing write: (Segment, SequenceNumber) throws(StoreError) -> Void,
     unless check: (inout Appender) throws(StoreError) -> Value?,
     _ body: (inout Appender, SequenceNumber) throws(StoreError) -> Value
   ) throws(StoreError) -> Value? {
     // Begins a session where there is none.
-    try withRoom(byteCount: 0, isRemoval: isRemoval, mayCompact: false) { _ in }
+    try beginSessionIfNeeded(isRemoval: isRemoval)
     let segment = try createAside(byteCount: byteCount, isRemoval: isRemoval)
     var isEntered = false
     defer {
       if !isEntered {
-        table.remove(segment)
-        abandon([segment.id])
+        log.files.table.remove(segment)
+        catalog.abandon([segment.id])
       }
     }
     let first = segment.header.baseSequence + Self.numbersAhead
@@ -82,16 +47,16 @@ extension Engine {
       tryCount += 1
       // Where others have left a segment during each try, they wait for the sync of this one.
       let isHoldingOthers = tryCount > Self.tryLimit
-      let entry = try changingManifest { (state) throws(StoreError) -> AsideEntry<Value> in
-        let (active, prepared) = try appender.withLock {
+      let entry = try catalog.change { (state) throws(StoreError) -> AsideEntry<Value> in
+        let (active, prepared) = try log.withLock {
           (appender) throws(StoreError) -> (Segment?, Segment?) in
-          try appender.checkWritable(path: path)
+          try appender.checkWritable(path: session.path)
           return (appender.active, appender.prepared)
         }
         guard let active else { return .tooLate }
         // The log may have gone on meanwhile.
         guard let prepared else { return .again }
-        let next = try successor(&state) { manifest in
+        let next = try catalog.successor(&state) { manifest in
           manifest.pendingIDs.removeAll { $0 == segment.id.rawValue }
           manifest.openSegments.removeAll { $0.id == prepared.id }
           manifest.retiredIDs.append(prepared.id.rawValue)
@@ -100,10 +65,10 @@ extension Engine {
             Manifest.OpenSegment(id: segment.id, salt: segment.header.salt, byteCount: 0),
             at: place + 1)
         }
-        let file = ManifestFile(directory: directory)
+        let file = ManifestFile(directory: session.directory)
         if !isHoldingOthers { try file.makeReady(next) }
-        return try appender.withLock { (appender) throws(StoreError) -> AsideEntry<Value> in
-          try appender.checkWritable(path: path)
+        return try log.withLock { (appender) throws(StoreError) -> AsideEntry<Value> in
+          try appender.checkWritable(path: session.path)
           guard appender.nextSequence <= first else { return .tooLate }
           // No other was made, since this one is not taken.
           guard appender.active === active, appender.prepared === prepared else { return .again }
@@ -127,21 +92,21 @@ extension Engine {
             throw StoreError.poisoned(cause: error.asFailure)
           }
           // A sync of the directory may have begun before the exchange.
-          commits.noteName()
+          log.commits.noteName()
           state.manifest = next
           state.unlinkedIDs = []
           state.isSettled = false
           state.leftFiles.append(.segment(prepared))
           prepared.retire()
-          table.remove(prepared)
+          log.files.table.remove(prepared)
           return .entered(try body(&appender, first))
         }
       }
       switch entry {
       case .entered(let value):
         // What is left behind is sealed, and what follows made ready.
-        wakeHousekeeping()
-        if let chores = appender.withLock({ $0.takeChores(prefaulting: false) }) { run(chores) }
+        session.wakeHousekeeping()
+        if let chores = log.withLock({ $0.takeChores(prefaulting: false) }) { run(chores) }
         return value
       case .refused(let value): return value
       case .again: continue
@@ -160,79 +125,30 @@ extension Engine {
 
   /// Makes a segment that no manifest lists, with room for the records.
   private func createAside(byteCount: Int, isRemoval: Bool) throws(StoreError) -> Segment {
-    let next = try appender.withLock { (appender) throws(StoreError) in
-      try appender.checkWritable(path: path)
-      if !isRemoval { try appender.ensure(reserve, adding: byteCount) }
+    let next = try log.withLock { (appender) throws(StoreError) in
+      try appender.checkWritable(path: session.path)
+      if !isRemoval { try appender.ensure(log.reserve, adding: byteCount) }
       return appender.nextSequence
     }
     let need = SegmentHeader.byteCount + byteCount + RecordHeader.rollByteCount
     let allocated = (need + 4095) & ~4095
-    let salt = try directory.randomNumbers(count: 1)[0]
+    let salt = try session.directory.randomNumbers(count: 1)[0]
     // Under the manifest's lock, and only while the store is open: a close removes the files of all ids that
     // are pending, and nobody makes another after it.
-    return try changingManifest { (state) throws(StoreError) in
-      try appender.withLock { (appender) throws(StoreError) in
-        try appender.checkWritable(path: path)
-      }
+    return try catalog.change { (state) throws(StoreError) in
+      try log.checkWritable()
       let id = SegmentID(rawValue: state.reserveID())
       do throws(StoreError) {
         // An id that was used for a file that did not come to be listed is used again.
-        try directory.unlink(FileName.segment(id))
-        return try files.create(
+        try session.directory.unlink(FileName.segment(id))
+        return try log.files.create(
           id: id, salt: salt, baseSequence: next,
-          baseTime: SegmentHeader.baseTime(for: clock.now()),
-          capacity: max(configuration.segmentByteLimit, allocated), allocating: allocated,
+          baseTime: SegmentHeader.baseTime(for: session.clock.now()),
+          capacity: max(session.configuration.segmentByteLimit, allocated), allocating: allocated,
           durably: false)
       } catch {
-        if let message = discard(id, in: &state) { tell(message) }
+        if let message = catalog.discard(id, in: &state) { session.tell(message) }
         throw error
-      }
-    }
-  }
-
-  /// What came of a large record.
-  struct AsidePut {
-    var result: CompareAndSetResult
-    var event: RemovalEvent?
-  }
-
-  /// Writes one large record beside the log, head last.
-  @inline(never)
-  func putAside(
-    _ value: RawSpan, forKey key: RawSpan, metadata: RawSpan, header template: RecordHeader,
-    hash: UInt64, written now: Timestamp, keepsEnd: Bool, expecting expectation: Expectation,
-    forSync: Bool
-  ) throws(StoreError) -> AsidePut {
-    try asides.withLock { (_) throws(StoreError) -> AsidePut in
-      try appendAside(
-        byteCount: template.byteCount, isRemoval: false, forSync: forSync, isBatch: false
-      ) { (segment, _) throws(StoreError) in
-        let start = SegmentHeader.byteCount + template.headByteCount
-        try segment.write(value, at: start, byCalls: true)
-        let padding = [UInt8](
-          repeating: 0, count: template.byteCount - template.headByteCount - value.byteCount)
-        try padding.withSpan { (padding) throws(StoreError) in
-          try segment.write(padding, at: start + value.byteCount, byCalls: true)
-        }
-      } unless: { (appender) throws(StoreError) in
-        if appender.unpublished != nil { try publishPending(hash, &appender) }
-        try index.makeRoom(hash)
-        return try locate(hash, key: key, now: now).mismatch(expectation).map {
-          AsidePut(result: $0)
-        }
-      } _: { (appender, _) throws(StoreError) in
-        var header = template
-        let existing = try locate(hash, key: key, now: now)
-        if keepsEnd, let end = existing?.expires, header.flags.contains(.expiry) {
-          header.expires = max(header.expires, end)
-        }
-        let (location, version) = try appender.appendHead(
-          &header, key: key, metadata: metadata, written: now)
-        publish(hash, at: location, deadline: header.deadline { now }, replacing: existing)
-        appender.allowance.spendAside(existing?.byteCount ?? 0)
-        return AsidePut(
-          result: .stored(version: version),
-          event: removalEvent(existing, key: key, cause: .replaced))
       }
     }
   }

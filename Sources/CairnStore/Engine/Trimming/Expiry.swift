@@ -14,12 +14,24 @@ private struct UnsettledEntry {
 /// A record is read once its entry's deadline has come, if that is not exact: since its lifetime was
 /// extended, it has an idle limit, or the store was opened and no more is known than when the first
 /// lifetime of its segment ends. Then the deadline is exact, or later.
-extension Engine {
+final class Expiry: Sendable {
+  private let session: Session
+  private let lookup: Lookup
+  private let log: LogWriter
+  private var index: HashIndex { lookup.index }
+  private var table: SegmentTable { lookup.table }
+
+  init(_ lookup: Lookup, _ log: LogWriter) {
+    session = lookup.session
+    self.lookup = lookup
+    self.log = log
+  }
+
   /// So many records are looked at together, in the order in which they lie on disk.
   private static let unsettledLimit = 1 << 18
 
   func look(at now: Timestamp) -> ExpiryLook {
-    let segments = index.isLoaded ? [] : appender.withLock { $0.segments }
+    let segments = index.isLoaded ? [] : log.segments
     return ExpiryLook(now: now, times: index.recency.times, segments: segments)
   }
 
@@ -76,7 +88,7 @@ extension Engine {
     var count = 0
     var isKnown = true
     for shard in 0..<HashIndex.shardCount {
-      try checkUsable()
+      try session.checkUsable()
       count += try forEachDue(inShard: shard, look) { [table] entry, state, end in
         isKnown = false
         guard state == .inexact, let segment = table.segment(at: entry.location) else { return }
@@ -88,7 +100,7 @@ extension Engine {
 
   /// The places of the segments, in groups that have about as many entries as are looked at together.
   private var granulesOfSegmentGroups: [Range<Int>] {
-    let segments = appender.withLock { $0.segments }.sorted { $0.granule < $1.granule }
+    let segments = log.segments.sorted { $0.granule < $1.granule }
     var groups: [Range<Int>] = []
     var count = 0
     for segment in segments {
@@ -127,10 +139,10 @@ extension Engine {
   }
 
   /// How many keys a read would find, those with it whose record cannot be read.
-  package func count() throws(StoreError) -> Int {
-    try checkUsable()
+  func count() throws(StoreError) -> Int {
+    try session.checkUsable()
     if index.expirableCount == 0 { return index.count }
-    let look = look(at: clock.now())
+    let look = look(at: session.clock.now())
     if let count = try settleDeadlines(look) { return count }
     var passedOver = PassedOver()
     var count = 0
@@ -147,7 +159,7 @@ extension Engine {
         do throws(StoreError) {
           let record = try Record(in: unsettled.segment, at: offset, part: .head)
           let header = record.header.extended(to: unsettled.end)
-          if hasExpired(header, tick: unsettled.entry.tick, now: look.now) { count -= 1 }
+          if lookup.hasExpired(header, tick: unsettled.entry.tick, now: look.now) { count -= 1 }
         } catch { try passedOver.note(error) }
       }
       unsettled.removeAll(keepingCapacity: true)
@@ -160,10 +172,10 @@ extension Engine {
   ///
   /// - Complexity: O(keys), without a read.
   func updateEarliestExpiries() {
-    let now = clock.now().millisecondsSinceEpoch
+    let now = session.clock.now().millisecondsSinceEpoch
     // Entries that a compaction moves just now come into segments that have others already, those of a
     // batch into the one that it lies in.
-    let segments = appender.withLock { appender in
+    let segments = log.withLock { appender in
       (appender.isConsistent ? appender.segments : [])
         .filter { $0.usage.earliestExpiry <= now }.map { (segment: $0, end: $0.usage.end) }
     }
@@ -181,7 +193,7 @@ extension Engine {
       }
       if !isLoaded { return }
     }
-    appender.withLock { _ in
+    log.withLock { _ in
       // Nothing else comes into a segment but what is appended.
       for (segment, end) in segments where segment.usage.end == end {
         let first = segment.granules.reduce(Int64.max) { min($0, earliest[$1]) }

@@ -3,26 +3,37 @@
 /// A segment never changes before its end at the moment of the snapshot, so files are copied as they
 /// are: by sharing blocks where the filesystem can, and while writers go on. Then all of the copy is
 /// read again by system calls, and only then a manifest makes it a store.
-extension Engine {
-  func backup(
+struct Backup {
+  let session: Session
+  let catalog: Catalog
+  let recency: RecencyClock
+
+  init(_ engine: Engine) {
+    session = engine.session
+    catalog = engine.catalog
+    recency = engine.lookup.index.recency
+  }
+
+  /// - Parameter progress: called now and then, under no lock.
+  func copy(
     _ snapshot: SnapshotState, to destination: String, progress: (BackupProgress) -> Void
   ) throws(StoreError) -> BackupReport {
-    if processMark.isForeign { throw .usedAfterFork(path: path) }
-    try StoreCopy.checkDestination(destination, outside: directory)
-    var copy = try StoreCopy.begin(at: destination, outside: directory)
+    try session.checkProcess()
+    try StoreCopy.checkDestination(destination, outside: session.directory)
+    var copy = try StoreCopy.begin(at: destination, outside: session.directory)
     do throws(StoreError) {
       var report = BackupReport()
       report.version = snapshot.lastSequence
       report.entryCount = snapshot.index.count
       let files = try copySegments(of: snapshot, to: &copy, &report, progress)
       try verify(files, in: copy.directory, &report, progress)
-      var manifest = self.manifest.withLock { state in
+      var manifest = catalog.withLock { state in
         Manifest(
           storeIdentifier: state.manifest.storeIdentifier, hashSecret: state.manifest.hashSecret,
-          bootIdentifier: bootIdentifier)
+          bootIdentifier: catalog.bootIdentifier)
       }
       manifest.lastSequence = snapshot.lastSequence
-      manifest.lastTime = clock.now()
+      manifest.lastTime = session.clock.now()
       manifest.sealedSegments = files.map(\.entry)
       let highestID = files.reduce(0) { max($0, $1.entry.id.rawValue) }
       manifest.nextID = highestID + 2
@@ -34,7 +45,7 @@ extension Engine {
       return report
     } catch {
       copy.discard()
-      throw error.located(in: path)
+      throw error.located(in: session.path)
     }
   }
 
@@ -124,13 +135,13 @@ extension Engine {
       id: id, floor: 0, lastSequence: snapshot.lastSequence, snapshot: snapshot.index,
       segments: files.map(\.covered), unsynced: [], activeByteCount: 0)
     let file = try copy.createFile(FileName.checkpoint(id))
-    let sampleCount = index.recency.state(now: clock.now()).samples.count + 8
+    let sampleCount = recency.state(now: session.clock.now()).samples.count + 8
     var writer = try CheckpointWriter(
       basis, samples: sampleCount, file: file, storeIdentifier: files[0].source.storeIdentifier)
     for shard in 0..<HashIndex.shardCount {
       try writer.add(try snapshot.index.peekContents(ofShard: shard), shard: shard)
     }
-    let (tick, samples) = index.recency.state(now: clock.now())
+    let (tick, samples) = recency.state(now: session.clock.now())
     return try writer.finish(tick: tick, samples: samples).checksum
   }
 }

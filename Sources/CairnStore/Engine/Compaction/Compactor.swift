@@ -6,11 +6,44 @@ internal import Synchronization
 /// A round copies at most a few segments, replaces the manifest once, and moves the entries of the
 /// index. A round that ends early leaves the log as it was. Readers and writers wait only while it
 /// moves entries, a few at a time.
-extension Engine {
+///
+/// 1. An input stays in the log until no entry of the index names a record in it. Until then both hold the records
+///    that were copied, and no snapshot is taken.
+/// 2. What took the place of a record that is not copied is on disk before the record goes.
+/// 3. A tombstone is dropped only where no older put of its key can be left (`TombstoneRule`).
+/// 4. The copies are on disk before the manifest that lists them, and the inputs' files go after it.
+/// 5. There is one round at a time. None begins while a batch is on its way into the index.
+///
+/// The lock is taken before those of checkpoints, preparation, the catalog and the log.
+final class Compactor: Sendable {
+  let session: Session
+  let lookup: Lookup
+  let supply: SegmentSupply
+  let checkpointer: Checkpointer
+  let pressure: BackPressure
+  /// Held through a round.
+  let state = Lock(CompactionState())
+  /// How many segments had been given up when a write last waited for their space in vain, on a full disk.
+  let retirementsInVain = Atomic(-1)
+
+  init(
+    _ lookup: Lookup, _ supply: SegmentSupply, _ checkpointer: Checkpointer,
+    _ pressure: BackPressure
+  ) {
+    session = lookup.session
+    self.lookup = lookup
+    self.supply = supply
+    self.checkpointer = checkpointer
+    self.pressure = pressure
+  }
+
+  var catalog: Catalog { supply.catalog }
+  var log: LogWriter { supply.log }
+
   /// The most bytes that a round copies, but for a segment that holds more by itself.
   ///
   /// A kill throws a round away, so a round must not grow with the store or with its backlog.
-  var roundByteLimit: Int { 2 * configuration.segmentByteLimit }
+  var roundByteLimit: Int { 2 * session.configuration.segmentByteLimit }
 
   /// Runs one round if the segments take more than the space bound allows, if a whole segment is
   /// dead, or if small segments have piled up.
@@ -18,35 +51,35 @@ extension Engine {
   /// - Returns: whether there may be more to do.
   func compactIfNeeded() throws(StoreError) -> Bool {
     giveBackLeft()
-    // Its records count as dead until they are in the index. Its writer wakes housekeeping then.
-    if appender.withLock({ $0.unpublished != nil }) { return false }
-    return try maintenance.withLock { (state) throws(StoreError) -> Bool in
-      let (planner, allocated, live) = plan(state.compaction)
+    // Its records count as dead until they are in the lookup.index. Its writer wakes housekeeping then.
+    if log.withLock({ $0.unpublished != nil }) { return false }
+    return try state.withLock { (state) throws(StoreError) -> Bool in
+      let (planner, allocated, live) = plan(state)
       let allowed = allowedGarbage(live: live)
       let garbage = allocated - live
       let isOverBound = garbage > allowed - allowed / 4
-      updateAllowance(planner, allowed: allowed, state.compaction)
-      let reclaimed = state.compaction.reclaimedByteCount
+      updateAllowance(planner, allowed: allowed, state)
+      let reclaimed = state.reclaimedByteCount
       defer {
-        if state.compaction.reclaimedByteCount == reclaimed,
-          appender.withLock({ $0.allowance.excess > 0 })
+        if state.reclaimedByteCount == reclaimed,
+          log.withLock({ $0.allowance.excess > 0 })
         {
-          liftAllowance()
+          pressure.liftAllowance()
         }
       }
       // Beyond the bound there is no time to lose.
       return try runRound(
         of: planner, isOverBound: isOverBound, highestCost: CompactionPlanner.highestCost,
         goal: garbage - allowed + allowed / 4,
-        pace: garbage > allowed ? nil : CompactionPace(pause),
-        &state.compaction)
+        pace: garbage > allowed ? nil : CompactionPace(session.environment.pause),
+        &state)
     }
   }
 
   /// Whether a round would be run now.
-  var needsCompaction: Bool {
-    maintenance.withLock { state in
-      let (planner, allocated, live) = plan(state.compaction)
+  var isNeeded: Bool {
+    state.withLock { state in
+      let (planner, allocated, live) = plan(state)
       let allowed = allowedGarbage(live: live)
       return !planner.wholeDeadSegments().isEmpty
         || !planner.nextRound(isOverBound: allocated - live > allowed - allowed / 4).isEmpty
@@ -58,11 +91,11 @@ extension Engine {
   /// - Returns: whether it gave back anything.
   func reclaimDeadSpace() throws(StoreError) -> Bool {
     giveBackLeft()
-    return try maintenance.withLock { (state) throws(StoreError) -> Bool in
-      let planner = plan(state.compaction).planner
+    return try state.withLock { (state) throws(StoreError) -> Bool in
+      let planner = plan(state).planner
       if try runRound(
         of: planner, isOverBound: true, highestCost: .max, goal: roundByteLimit,
-        pace: CompactionPace(pause), &state.compaction)
+        pace: CompactionPace(session.environment.pause), &state)
       {
         return true
       }
@@ -70,8 +103,8 @@ extension Engine {
       let least = 2 * Segment.slack
       guard planner.hasGainWhereWritten(atLeast: least, highestCost: .max) else { return false }
       do throws(StoreError) {
-        try leaveActiveSegment { $0.deadByteCount >= least }
-        try sealRolledSegments()
+        try supply.leaveActiveSegment { $0.deadByteCount >= least }
+        try supply.sealRolledSegments()
       } catch {
         guard case .noSpace = error else { throw error }
         return false
@@ -105,17 +138,17 @@ extension Engine {
   }
 
   /// Compacts every segment with a dead byte.
-  package func compact() throws(StoreError) -> CompactionReport {
-    try checkWritable()
-    // What it does is in its report, and not done beside it.
-    let isHeldBack = !housekeeping.isQueued.exchange(true, ordering: .relaxed)
-    defer {
-      if isHeldBack { housekeeping.isQueued.store(false, ordering: .relaxed) }
-      wakeHousekeeping()
-    }
+  func compact() throws(StoreError) -> CompactionReport {
+    try session.checkWritable()
+    defer { session.wakeHousekeeping() }
     var report = CompactionReport()
-    do throws(StoreError) { try compactAll(&report) } catch { throw error.located(in: path) }
-    report.pinnedByteCount = table.total.pinnedByteCount
+    // What it does is in its report, and not done beside it.
+    try session.alarm.holdingBack { () throws(StoreError) in
+      do throws(StoreError) { try compactAll(&report) } catch {
+        throw error.located(in: session.path)
+      }
+    }
+    report.pinnedByteCount = lookup.table.total.pinnedByteCount
     return report
   }
 
@@ -123,25 +156,25 @@ extension Engine {
   func byHand<Value>(
     _ step: (inout CompactionState) throws(StoreError) -> Value
   ) throws(StoreError) -> Value {
-    try maintenance.withLock { (state) throws(StoreError) -> Value in
-      state.compaction.isByHand = true
-      defer { state.compaction.isByHand = false }
-      return try step(&state.compaction)
+    try state.withLock { (state) throws(StoreError) -> Value in
+      state.isByHand = true
+      defer { state.isByHand = false }
+      return try step(&state)
     }
   }
 
   private func compactAll(_ report: inout CompactionReport) throws(StoreError) {
-    report.byteCountBefore = allocatedByteCount
+    report.byteCountBefore = log.allocatedByteCount
     // The caller asked for it: what could not be read before is tried again.
-    maintenance.withLock { $0.compaction.unreadable = [] }
+    state.withLock { $0.unreadable = [] }
     var isActiveLeft = true
-    do throws(StoreError) { try leaveActiveSegment { $0.deadByteCount > 0 } } catch {
+    do throws(StoreError) { try supply.leaveActiveSegment { $0.deadByteCount > 0 } } catch {
       // On a full disk it stays at first, and others may go.
       guard case .noSpace = error else { throw error }
       isActiveLeft = false
     }
     var isSealed = true
-    do throws(StoreError) { try sealRolledSegments() } catch {
+    do throws(StoreError) { try supply.sealRolledSegments() } catch {
       // It makes the manifest longer, and what is dead as a whole makes it shorter.
       guard case .noSpace = error else { throw error }
       isSealed = false
@@ -161,7 +194,7 @@ extension Engine {
         }
         if isSealed { break }
         isSealed = true
-        try sealRolledSegments()
+        try supply.sealRolledSegments()
       } catch {
         guard case .noSpace = error else { throw error }
         let gained = try byHand { (state) throws(StoreError) in
@@ -175,11 +208,9 @@ extension Engine {
     }
     // A sync may have failed after it had been through all that a round waited for, and what follows a
     // failure does nothing and says nothing.
-    try appender.withLock { (appender) throws(StoreError) in
-      try appender.checkWritable(path: path)
-    }
-    report.byteCountAfter = allocatedByteCount
-    report.unreadableSegmentCount = maintenance.withLock { $0.compaction.unreadable.count }
+    try log.checkWritable()
+    report.byteCountAfter = log.allocatedByteCount
+    report.unreadableSegmentCount = state.withLock { $0.unreadable.count }
   }
 
   private func compactInRounds(_ report: inout CompactionReport) throws(StoreError) {
@@ -201,12 +232,12 @@ extension Engine {
   private func compactRemainders(_ report: inout CompactionReport) throws(StoreError) {
     // What is copied here may have its extensions in yet other segments. Each pass leaves fewer in
     // force, but for those of writers: what these leave is for another compaction.
-    var passesLeft = appender.withLock { $0.segments.count } + 1
-    let next = appender.withLock { $0.nextSequence }
+    var passesLeft = log.withLock { $0.segments.count } + 1
+    let next = log.withLock { $0.nextSequence }
     repeat {
       passesLeft -= 1
-      try leaveActiveSegment { $0.deadExtensionCount > 0 }
-      try sealRolledSegments()
+      try supply.leaveActiveSegment { $0.deadExtensionCount > 0 }
+      try supply.sealRolledSegments()
       let rounds = try byHand { (state) throws(StoreError) in
         plan(state).planner.remainingRounds()
       }
@@ -216,7 +247,7 @@ extension Engine {
           try run(inputs, pace: nil, &state, &report)
         }
       }
-    } while passesLeft > 0 && appender.withLock { $0.nextSequence } == next
+    } while passesLeft > 0 && log.withLock { $0.nextSequence } == next
   }
 
   // MARK: What is there
@@ -226,26 +257,19 @@ extension Engine {
   /// Below the size of two segments nothing is done: the active segment cannot be compacted, and one
   /// is being written while others are still there.
   func allowedGarbage(live: Int) -> Int {
-    let share = Double(live) * (configuration.spaceBound - 1)
+    let share = Double(live) * (session.configuration.spaceBound - 1)
     return max(
-      configuration.deadByteFloor ?? 2 * configuration.segmentByteLimit, Int(min(share, 1e18)))
-  }
-
-  var allocatedByteCount: Int {
-    appender.withLock { appender in
-      appender.segments.reduce(appender.prepared?.allocatedByteCount ?? 0) {
-        $0 + $1.allocatedByteCount
-      }
-    }
+      session.configuration.deadByteFloor ?? 2 * session.configuration.segmentByteLimit,
+      Int(min(share, 1e18)))
   }
 
   func plan(
     _ state: CompactionState
   ) -> (planner: CompactionPlanner, allocated: Int, live: Int) {
-    let sealed = manifest.withLock { Set($0.manifest.sealedSegments.map(\.id)) }
-    let live = table.total.liveByteCount
+    let sealed = catalog.sealedIDs
+    let live = lookup.table.total.liveByteCount
     // Under the lock: a segment that is held for longer would keep its space in a removal of all.
-    let facts = appender.withLock { appender in
+    let facts = log.withLock { appender in
       appender.segments.map {
         SegmentFacts(
           $0,
@@ -256,47 +280,25 @@ extension Engine {
     }
     return (
       CompactionPlanner(
-        facts, segmentByteLimit: configuration.segmentByteLimit, budget: roundByteLimit),
-      allocatedByteCount, live
+        facts, segmentByteLimit: session.configuration.segmentByteLimit, budget: roundByteLimit),
+      log.allocatedByteCount, live
     )
   }
 
-  /// Leaves the active segment for the next where it holds dead records, so that it can be sealed.
-  func leaveActiveSegment(
-    where hasDead: (SegmentUsage) -> Bool
-  ) throws(StoreError) {
-    let sealed = manifest.withLock { Set($0.manifest.sealedSegments.map(\.id)) }
-    let isNeeded = appender.withLock { appender in
-      appender.segments.contains { !sealed.contains($0.id) && hasDead($0.usage) }
+  /// Sets what writers may make dead, after a look at the log.
+  ///
+  /// - Parameter gain: what a round has given back, and how long it took.
+  func updateAllowance(
+    _ planner: CompactionPlanner, allowed: Int, _ state: CompactionState,
+    gain: (byteCount: Int, duration: Duration)? = nil
+  ) {
+    log.withLock { appender in
+      // Nothing gives back what is written to, nor what cannot be read.
+      let reclaimable = planner.gain(of: {
+        $0 != appender.active?.id && !state.unreadable.contains($0)
+      })
+      appender.allowance.update(reclaimable: reclaimable, allowed: allowed, gain: gain)
     }
-    guard isNeeded else { return }
-    // Begins a session where there is none, and with it seals what a close left open and full.
-    try withRoom(byteCount: 0, isRemoval: true, mayCompact: false) { _ in }
-    var hasLeft = false
-    while !hasLeft {
-      try prepareNextSegment()
-      hasLeft = try appender.withLock { (appender) throws(StoreError) in
-        try appender.checkWritable(path: path)
-        guard let active = appender.active, hasDead(active.usage) else { return true }
-        // A writer may have taken it meanwhile.
-        guard let next = appender.prepared else { return false }
-        try appender.roll(to: next)
-        appender.prepared = nil
-        return true
-      }
-    }
-  }
-
-  /// Whether the index has an entry of the key.
-  func hasLivePut(of key: RawSpan) throws(StoreError) -> Bool {
-    let found = try firstPlace(of: hash.hash(key)) { (place) throws(StoreError) in
-      // What cannot be read is no reason to drop anything.
-      let record = try? Record(
-        in: place.segment, at: place.segment.offset(of: place.entry.location), part: .head,
-        byCalls: true)
-      return record?.hasKey(key) ?? false
-    }
-    return found != nil
   }
 }
 

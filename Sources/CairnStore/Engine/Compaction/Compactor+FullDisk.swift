@@ -5,7 +5,7 @@ internal import Synchronization
 /// A usual round of a compaction writes before it removes. On a full disk it has what the reserve lends,
 /// and goes by pieces: what is live at the end of a segment is copied, then the segment is cut off
 /// there, which makes room for the next piece. So no segment is too large for it.
-extension Engine {
+extension Compactor {
   /// What is left for a manifest and the header of a segment while pieces are copied.
   private static let spareByteCount = 8 << 10
   /// A smaller piece is not worth its segment.
@@ -16,17 +16,17 @@ extension Engine {
   ///
   /// - Parameter failureCount: how often the same write found none before.
   func findRoom(isRemoval: Bool, failureCount: Int) throws(StoreError) -> Bool {
-    if try removeLeftFiles() { return true }
+    if try catalog.removeLeftFiles() { return true }
     if isRemoval, giveHalfOfReserve() { return true }
     if getsPinnedBytesBack() { return true }
     // What is under way in the background may give back room: the inputs of a round, the checkpoint
     // before the one that is written.
-    if failureCount < 4, maintenance.isHeld || switching.isHeld {
-      maintenance.withLock { _ in }
-      switching.withLock { _ in }
+    if failureCount < 4, state.isHeld || checkpointer.isBusy {
+      state.withLock { _ in }
+      checkpointer.waitUntilIdle()
       return true
     }
-    let (dead, live) = appender.withLock { appender in
+    let (dead, live) = log.withLock { appender in
       appender.segments.reduce(into: (0, 0)) { sum, segment in
         sum.0 += segment.usage.deadByteCount
         sum.1 += segment.usage.liveByteCount
@@ -44,12 +44,12 @@ extension Engine {
 
   /// Compacts for a writer that found no room; `false` where that gave nothing back.
   private func compactForRoom(isRemoval: Bool, dead: Int) throws(StoreError) -> Bool {
-    try maintenance.withLock { (state) throws(StoreError) -> Bool in
+    try state.withLock { (state) throws(StoreError) -> Bool in
       var report = CompactionReport()
       let goal = max(isRemoval ? 256 << 10 : 1 << 20, dead / 2)
       return try compactInLittleRoom(
         goal: min(goal, max(roundByteLimit, 1 << 20)),
-        highestCost: isRemoval ? .max : CompactionPlanner.highestCost, &state.compaction, &report)
+        highestCost: isRemoval ? .max : CompactionPlanner.highestCost, &state, &report)
         > 0
     }
   }
@@ -66,18 +66,18 @@ extension Engine {
     defer {
       takeReserveBack()
       // Cutting a segment takes the checkpoint away.
-      if checkpoints.isGone.exchange(false, ordering: .relaxed) {
-        noteCompacted(byteCount: allocatedByteCount)
+      if checkpointer.progress.isGone.exchange(false, ordering: .relaxed) {
+        checkpointer.progress.noteCompacted(byteCount: log.allocatedByteCount)
       }
     }
     giveBackAhead()
-    var before = allocatedByteCount
+    var before = log.allocatedByteCount
     var (hasLeftActive, isTooFullForBlockers) = (false, false)
     var tooLarge: Set<SegmentID> = []
-    let pinnedBefore = table.total.pinnedByteCount
+    let pinnedBefore = lookup.table.total.pinnedByteCount
     /// What the disk has got back: not what somebody still reads from.
     var gained: Int {
-      before - allocatedByteCount - max(0, table.total.pinnedByteCount - pinnedBefore)
+      before - log.allocatedByteCount - max(0, lookup.table.total.pinnedByteCount - pinnedBefore)
     }
     while gained < goal {
       try lendReserveIfNeeded()
@@ -107,16 +107,16 @@ extension Engine {
         }
       } else if !hasLeftActive {
         hasLeftActive = true
-        let allocated = allocatedByteCount
+        let allocated = log.allocatedByteCount
         // What sealing cuts off was never dead, and does not count as a gain.
-        defer { before -= allocated - allocatedByteCount }
+        defer { before -= allocated - log.allocatedByteCount }
         do throws(StoreError) {
           // Twice what the next one takes.
           let least = 2 * Segment.slack
           if planner.hasGainWhereWritten(atLeast: least, highestCost: highestCost) {
-            try leaveActiveSegment { $0.deadByteCount > 0 }
+            try supply.leaveActiveSegment { $0.deadByteCount > 0 }
           }
-          try sealRolledSegments()
+          try supply.sealRolledSegments()
         } catch {
           guard case .noSpace = error else { throw error }
         }
@@ -144,14 +144,14 @@ extension Engine {
       }
     } else if victim.gain(barrier) < (cost / room + 1) * pieceOverhead {
       // The pieces would take more than they give back.
-      throw .noSpace(path: path, neededByteCount: cost, limit: .disk)
+      throw .noSpace(path: session.path, neededByteCount: cost, limit: .disk)
     }
     try compactByPieces(victim.id, of: nil, &state, &report, until: isEnough)
   }
 
   /// How much a piece may copy now.
   private func pieceByteCount() throws(StoreError) -> Int {
-    max(Self.smallestPiece, try directory.freeByteCount() - Self.spareByteCount)
+    max(Self.smallestPiece, try session.directory.freeByteCount() - Self.spareByteCount)
   }
 
   /// Compacts a segment from its end on, cutting off each piece that was copied.
@@ -164,7 +164,7 @@ extension Engine {
     var outline = SegmentOutline(distance: min(16 << 10, byteCount ?? .max))
     guard let end = self.end(of: id), try add(id, to: end, &outline, &state) else { return }
     var limit = Int.max
-    let pinned = table.total.pinnedByteCount
+    let pinned = lookup.table.total.pinnedByteCount
     while true {
       var room = limit
       if let byteCount {
@@ -202,19 +202,19 @@ extension Engine {
   /// nobody reads from it any more. Reads end soon, but a snapshot may last: then copies would only take what
   /// is kept.
   private func hasRoomAgain(since pinned: Int) throws(StoreError) -> Bool {
-    let least = DiskReserve.byteCount(forLogOf: allocatedByteCount) / 4
-    if try directory.freeByteCount() >= least { return true }
+    let least = DiskReserve.byteCount(forLogOf: log.allocatedByteCount) / 4
+    if try session.directory.freeByteCount() >= least { return true }
     awaitPinnedBytes { $0 <= pinned }
-    return table.total.pinnedByteCount <= pinned + Self.spareByteCount
+    return lookup.table.total.pinnedByteCount <= pinned + Self.spareByteCount
   }
 
   /// Whether something comes back to the disk of what was given up and is still read from, as after a removal
   /// of all: what reads it may be the store's own work in the background, which ends soon.
   private func getsPinnedBytesBack() -> Bool {
-    let before = table.total.pinnedByteCount
+    let before = lookup.table.total.pinnedByteCount
     if before == 0 { return false }
     awaitPinnedBytes { $0 < before }
-    return table.total.pinnedByteCount < before
+    return lookup.table.total.pinnedByteCount < before
   }
 
   /// Waits until the number of pinned bytes is as wanted, a fifth of a second at most: who holds
@@ -223,47 +223,47 @@ extension Engine {
     var pauses = 200
     while true {
       giveBackLeft()
-      let pinned = table.total.pinnedByteCount
-      let retirements = table.total.retirements.load(ordering: .relaxed)
+      let pinned = lookup.table.total.pinnedByteCount
+      let retirements = lookup.table.total.retirements.load(ordering: .relaxed)
       if isReached(pinned) || retirements == retirementsInVain.load(ordering: .relaxed) { return }
       if pauses == 0 { return retirementsInVain.store(retirements, ordering: .relaxed) }
       pauses -= 1
-      pause(.milliseconds(1))
+      session.environment.pause(.milliseconds(1))
     }
   }
 
   /// Tries again to give back what was cut off while another session read it.
   func giveBackLeft() {
-    if table.total.pinnedByteCount == 0 { return }
-    for segment in appender.withLock({ $0.sealed }) { segment.giveBackLeft() }
+    if lookup.table.total.pinnedByteCount == 0 { return }
+    for segment in log.withLock({ $0.sealed }) { segment.giveBackLeft() }
   }
 
   // MARK: The reserve
 
-  // Whoever has given the store's lock up must not write to it, so the manifest's lock is held.
+  // Whoever has given the store's lock up must not write to it.
 
   private func giveHalfOfReserve() -> Bool {
-    let log = allocatedByteCount
-    return manifest.withLock { $0.lockFile != nil && reserve.giveHalf(forLogOf: log) }
+    let byteCount = log.allocatedByteCount
+    return session.storeLock.whileHeld { _ in log.reserve.giveHalf(forLogOf: byteCount) } ?? false
   }
 
   /// Lends the reserve to the compaction where there is little room without it; else writers go on.
   private func lendReserveIfNeeded() throws(StoreError) {
-    if reserve.isLent { return }
-    let least = 2 * DiskReserve.byteCount(forLogOf: allocatedByteCount)
-    if try directory.freeByteCount() >= least { return }
-    manifest.withLock { if $0.lockFile != nil { reserve.lend() } }
+    if log.reserve.isLent { return }
+    let least = 2 * DiskReserve.byteCount(forLogOf: log.allocatedByteCount)
+    if try session.directory.freeByteCount() >= least { return }
+    _ = session.storeLock.whileHeld { _ in log.reserve.lend() }
   }
 
   private func takeReserveBack() {
-    if !reserve.isLent { return }
-    let log = allocatedByteCount
-    manifest.withLock { if $0.lockFile != nil { reserve.takeBack(forLogOf: log) } }
+    if !log.reserve.isLent { return }
+    let byteCount = log.allocatedByteCount
+    _ = session.storeLock.whileHeld { _ in log.reserve.takeBack(forLogOf: byteCount) }
   }
 
   /// Where the records of a segment end that is sealed.
   private func end(of id: SegmentID) -> Int? {
-    appender.withLock { $0.sealed.first { $0.id == id }?.usage.end }
+    log.withLock { $0.sealed.first { $0.id == id }?.usage.end }
   }
 
   /// Adds the records of a segment up to `end` to an outline; `false` where it cannot be read, which is
@@ -271,10 +271,10 @@ extension Engine {
   private func add(
     _ id: SegmentID, to end: Int, _ outline: inout SegmentOutline, _ state: inout CompactionState
   ) throws(StoreError) -> Bool {
-    try index.loadAll()
-    guard let segment = appender.withLock({ $0.sealed.first { $0.id == id } }) else { return false }
+    try lookup.index.loadAll()
+    guard let segment = log.withLock({ $0.sealed.first { $0.id == id } }) else { return false }
     var copier = CompactionCopier(
-      engine: self, inputs: [segment], began: 0, barrier: 0, pace: nil)
+      compactor: self, inputs: [segment], began: 0, barrier: 0, pace: nil)
     do throws(StoreError) {
       try copier.outline(&outline, to: end)
       return true
@@ -286,15 +286,15 @@ extension Engine {
 
   /// Compacts every sealed segment by pieces, whatever room there is: for tests, which have no full disk
   /// for each thing that may happen in between.
-  package func compactByPieces(
+  func compactByPieces(
     of byteCount: Int, until isEnough: () -> Bool
   ) throws(StoreError) {
-    try checkWritable()
+    try session.checkWritable()
     try byHand { (state) throws(StoreError) in
-      try leaveActiveSegment { $0.recordCount > 0 }
-      try sealRolledSegments()
+      try supply.leaveActiveSegment { $0.recordCount > 0 }
+      try supply.sealRolledSegments()
       var report = CompactionReport()
-      for id in appender.withLock({ $0.sealed.map(\.id) }) {
+      for id in log.withLock({ $0.sealed.map(\.id) }) {
         try compactByPieces(id, of: byteCount, &state, &report, until: isEnough)
       }
     }
@@ -302,7 +302,7 @@ extension Engine {
 
   /// Gives back what is allocated ahead of the writers, on a disk that has no room.
   private func giveBackAhead() {
-    appender.withLock { appender in
+    log.withLock { appender in
       guard let active = appender.active, appender.failure == nil, !appender.isClosed else {
         return
       }

@@ -4,14 +4,34 @@
 /// Every head is checked, and every value that a read would find: by system calls, against its checksum, always. What
 /// the page cache holds comes from there; damage below such a page is found once it has left the cache. Nothing is
 /// changed, and no lock is held while the log is read, so nobody waits for a step.
-extension Engine {
+///
+/// 1. The state is touched for moments only. A thread that takes a step takes the pass out and puts it back.
+/// 2. Nothing is written to SCRUB after the close.
+///
+/// The lock is taken under none.
+final class Scrubber: Sendable {
+  private let session: Session
+  private let lookup: Lookup
+  private let log: LogWriter
+  private let state: Lock<ScrubState>
+
+  init(_ lookup: Lookup, _ log: LogWriter, _ parts: borrowing OpenedStore) {
+    session = lookup.session
+    self.lookup = lookup
+    self.log = log
+    state = Lock(Self.scrubState(parts, lookup.session.configuration))
+  }
+
+  /// Waits until nobody writes down how far it has come. Nobody does after that in a store that was closed.
+  func waitForEnd() { state.withLock { _ in } }
+
   /// Reads the whole log once.
   ///
   /// - Parameter progress: called after each step; `.stop` ends it there.
-  package func scrub(
+  func scrub(
     bytesPerSecond: Int?, progress: (ScrubProgress) -> Visit
   ) throws(StoreError) -> ScrubReport {
-    try checkUsable()
+    try session.checkUsable()
     if let bytesPerSecond, bytesPerSecond < 1 {
       throw .invalidConfiguration(
         option: "bytesPerSecond", reason: "\(bytesPerSecond) is not 1 or more")
@@ -38,15 +58,15 @@ extension Engine {
       // end even if the clock stands still.
       var rest = due - scrubTime
       while rest > .zero {
-        pause(min(rest, .milliseconds(100)))
+        session.environment.pause(min(rest, .milliseconds(100)))
         rest -= .milliseconds(100)
         if rest > .zero, step() == .stop { return report }
-        try checkUsable()
+        try session.checkUsable()
       }
     }
     report.isComplete = true
-    let now = clock.now()
-    scrubbing.withLock { $0.complete(pass, at: now) }
+    let now = session.clock.now()
+    state.withLock { $0.complete(pass, at: now) }
     saveScrub()
     return report
   }
@@ -54,11 +74,11 @@ extension Engine {
   // MARK: In maintenance
 
   /// Has steps taken from now on, if the configuration wants it.
-  func startScrubbing() {
-    guard configuration.scrubBytesPerSecond != nil, configuration.maintenanceInterval != nil,
-      !isReadOnly
+  func start() {
+    guard session.configuration.scrubBytesPerSecond != nil,
+      session.configuration.maintenanceInterval != nil,
+      !session.isReadOnly
     else { return }
-    handle.hold(self)
     scheduleScrub()
   }
 
@@ -66,18 +86,20 @@ extension Engine {
   /// a second.
   private func scheduleScrub() {
     let now = scrubTime
-    let delay = scrubbing.withLock { $0.due - now }
-    maintenanceQueue.run(after: min(max(delay, .milliseconds(1)), Self.longestScrubDelay)) {
-      [handle] in
-      guard let engine = handle.engine, !engine.isClosed, !engine.hasVanished else { return }
-      engine.attempt("scrubbing") { () throws(StoreError) in try engine.scrubIfDue() }
-      engine.scheduleScrub()
+    let delay = state.withLock { $0.due - now }
+    session.environment.maintenance.run(
+      after: min(max(delay, .milliseconds(1)), Self.longestScrubDelay)
+    ) {
+      [weak self] in
+      guard let self, !session.isClosed, !session.hasVanished else { return }
+      session.attempt("scrubbing") { () throws(StoreError) in try scrubIfDue() }
+      scheduleScrub()
     }
   }
 
   /// Takes the steps that are due, a few at most: whatever else waits comes next.
   func scrubIfDue() throws(StoreError) {
-    guard let bytesPerSecond = configuration.scrubBytesPerSecond else { return }
+    guard let bytesPerSecond = session.configuration.scrubBytesPerSecond else { return }
     for _ in 0..<Self.stepsAtOnce {
       guard let damage = try takeDueStep(ScrubPace(bytesPerSecond: bytesPerSecond)) else { return }
       tell(damage)
@@ -88,12 +110,12 @@ extension Engine {
 
   /// - Returns: what it has found; `nil` where no step was due.
   private func takeDueStep(_ pace: ScrubPace) throws(StoreError) -> [DamageEvent]? {
-    let (now, time) = (scrubTime, clock.now())
+    let (now, time) = (scrubTime, session.clock.now())
     guard var pass = passIfDue(now: now, time: time) else { return nil }
     let before = pass.readByteCount
     do throws(StoreError) {
       let damage = try takeStep(&pass)
-      scrubbing.withLock { state in
+      state.withLock { state in
         state.isAtWork = false
         state.pass = damage == nil ? nil : pass
         state.due = pace.next(
@@ -102,7 +124,7 @@ extension Engine {
       }
       return damage ?? []
     } catch {
-      scrubbing.withLock { state in
+      state.withLock { state in
         state.isAtWork = false
         state.due = now + Self.pauseAfterScrubFailure
       }
@@ -112,7 +134,7 @@ extension Engine {
 
   /// The cycle under way, or a new one, if a step of it is due and nobody else takes it.
   private func passIfDue(now: Duration, time: Timestamp) -> ScrubPass? {
-    let isDue = scrubbing.withLock { state in
+    let isDue = state.withLock { state in
       if state.isAtWork || state.due > now { return false }
       let rest = state.pass == nil ? state.rest(at: time) : .zero
       if rest > .zero {
@@ -123,7 +145,7 @@ extension Engine {
       return true
     }
     if !isDue { return nil }
-    return scrubbing.withLock { $0.pass } ?? beginPass()
+    return state.withLock { $0.pass } ?? beginPass()
   }
 
   private static let stepsAtOnce = 4
@@ -132,24 +154,24 @@ extension Engine {
 
   /// The time that paces scrubs. It never goes back, since the store's time does not.
   var scrubTime: Duration {
-    clock.elapsed() ?? .milliseconds(clock.now().millisecondsSinceEpoch)
+    session.clock.elapsed() ?? .milliseconds(session.clock.now().millisecondsSinceEpoch)
   }
 
   // MARK: Steps
 
   private func beginPass() -> ScrubPass {
-    let highest = appender.withLock { $0.segments.map(\.id.rawValue).max() ?? 0 }
-    return ScrubPass(began: clock.now(), lastID: highest)
+    let highest = log.withLock { $0.segments.map(\.id.rawValue).max() ?? 0 }
+    return ScrubPass(began: session.clock.now(), lastID: highest)
   }
 
   /// Reads on by one window of a segment.
   ///
   /// - Returns: what is damaged there; `nil` where there was nothing left to read.
   private func takeStep(_ pass: inout ScrubPass) throws(StoreError) -> [DamageEvent]? {
-    try checkUsable()
+    try session.checkUsable()
     // What is live is told by entries, also by those that nobody has asked for yet.
-    try index.loadAll()
-    let next = appender.withLock { appender in
+    try lookup.index.loadAll()
+    let next = log.withLock { appender in
       appender.segments.filter { pass.isBefore($0.id.rawValue, end: $0.usage.end) }
         .min { $0.id.rawValue < $1.id.rawValue }.map { (segment: $0, end: $0.usage.end) }
     }
@@ -162,10 +184,10 @@ extension Engine {
     }
     let before = pass.readByteCount
     let findings = try pass.read(segment, in: file, to: end) { key, offset in
-      isLive(hash.hash(key), at: offset, in: segment)
+      isLive(lookup.hash.hash(key), at: offset, in: segment)
     }
     let count = pass.readByteCount - before
-    scrubbing.withLock { $0.readByteCount += count }
+    state.withLock { $0.readByteCount += count }
     var damage: [DamageEvent] = []
     for finding in findings {
       guard let event = try event(of: finding, in: segment) else { continue }
@@ -175,13 +197,13 @@ extension Engine {
     return damage
   }
 
-  private func hash(of key: [UInt8]) -> UInt64 { key.withSpan { hash.hash($0) } }
+  private func hash(of key: [UInt8]) -> UInt64 { key.withSpan { lookup.hash.hash($0) } }
 
   private func isLive(_ hash: UInt64, at offset: Int, in segment: Segment) -> Bool {
     let location = segment.location(at: offset)
     var isSame = false
-    _ = index.find(hash, at: location) { _ in
-      isSame = table.segment(at: location) === segment
+    _ = lookup.index.find(hash, at: location) { _ in
+      isSame = lookup.table.segment(at: location) === segment
     }
     return isSame
   }
@@ -216,8 +238,8 @@ extension Engine {
     _ segment: Segment, end: Int
   ) throws(StoreError) -> DamageEvent? {
     // Of a store that was closed or lost its directory, names say nothing.
-    try checkUsable()
-    if lookForPlace() { throw .vanished(path: path) }
+    try session.checkUsable()
+    if session.lookForPlace() { throw .vanished(path: session.path) }
     if segment.isRetired { return nil }
     let (keys, count) = try keys(in: 0..<end, of: segment)
     return DamageEvent(
@@ -234,7 +256,7 @@ extension Engine {
     var count = 0
     var entries: [IndexEntry] = []
     for shard in 0..<HashIndex.shardCount {
-      try index.copyEntries(ofShard: shard, into: &entries)
+      try lookup.index.copyEntries(ofShard: shard, into: &entries)
       for entry in entries where segment.granules.contains(entry.location.granule) {
         let offset = segment.offset(of: entry.location)
         guard range.contains(offset) else { continue }
@@ -274,16 +296,16 @@ extension Engine {
   /// Tells the log and the observer, under no lock.
   private func tell(_ damage: [DamageEvent]) {
     for event in damage {
-      configuration.log?(
+      session.configuration.log?(
         "damage: \(event.place); keys whose newest values lie there: \(event.keyCount)")
-      configuration.damageObserver?(event)
+      session.configuration.damageObserver?(event)
     }
   }
 
   // MARK: What is known
 
-  func scrubStatistics() -> ScrubStatistics {
-    let state = scrubbing.withLock { $0 }
+  var statistics: ScrubStatistics {
+    let state = state.withLock { $0 }
     var statistics = ScrubStatistics()
     statistics.lastCompleted = state.completed
     statistics.lastDamageCount = state.completedDamageCount
@@ -298,7 +320,7 @@ extension Engine {
   }
 
   private func byteCounts(of pass: ScrubPass) -> (done: Int, total: Int) {
-    appender.withLock { appender in
+    log.withLock { appender in
       appender.segments.reduce((0, 0)) { sum, segment in
         let (id, end) = (segment.id.rawValue, segment.usage.end)
         if id > pass.lastID { return sum }
@@ -311,7 +333,7 @@ extension Engine {
   // MARK: The file
 
   /// What a session begins with: where the one before has stopped, if it scrubs by itself.
-  static func scrubState(
+  private static func scrubState(
     _ parts: borrowing OpenedStore, _ configuration: StoreConfiguration
   ) -> ScrubState {
     let now = parts.clock.now()
@@ -338,17 +360,19 @@ extension Engine {
 
   /// Keeps how far it has come for the next session.
   private func saveScrub() {
-    if isReadOnly || configuration.scrubBytesPerSecond == nil || hasVanished || writeFailure != nil
+    if session.isReadOnly || session.configuration.scrubBytesPerSecond == nil || session.hasVanished
+      || log.failure != nil
     {
       return
     }
-    scrubbing.withLock { state in
+    state.withLock { state in
       // A close waits for this, and nothing is written after it.
-      if isClosed { return }
-      let bytes = state.mark.encoded(storeIdentifier: files.storeIdentifier)
+      if session.isClosed { return }
+      let bytes = state.mark.encoded(storeIdentifier: log.files.storeIdentifier)
       // In place and without a sync: what a crash leaves has the right checksum or is left aside, and what is lost is
       // read once more.
-      guard let file = try? directory.openFile(FileName.scrub, mode: .createIfMissing) else {
+      guard let file = try? session.directory.openFile(FileName.scrub, mode: .createIfMissing)
+      else {
         return
       }
       bytes.withSpan { bytes in try? file.write(bytes, at: 0) }

@@ -1,45 +1,68 @@
-extension Engine {
+internal import Synchronization
+
+/// Trims: removals of many entries by count, size, age, deadline, free space or choice.
+@usableFromInline
+final class Trimmer: Sendable {
+  private let session: Session
+  private let lookup: Lookup
+  private let reader: Reader
+  let expiry: Expiry
+  let remover: Remover
+  /// Whether free space is being won back: it goes on until there is some more than the floor.
+  private let isWinningSpace = Atomic(false)
+  /// How many entries that took.
+  private let evictedCount = Atomic(0)
+  private var compactor: Compactor { remover.writer.compactor }
+
+  init(_ remover: Remover, _ reader: Reader, _ expiry: Expiry) {
+    session = remover.session
+    lookup = remover.lookup
+    self.remover = remover
+    self.reader = reader
+    self.expiry = expiry
+  }
+
   // MARK: To a limit
 
   @usableFromInline
-  package func trim(
+  func trim(
     toCount limit: Int, order: TrimOrder, durability: Durability?
   ) throws(StoreError) -> RemovalSummary {
     // To zero means to zero, whoever reads meanwhile.
-    var removal = try beginRemoval(
+    var removal = try remover.begin(
       .evicted(.trim), sparesRead: order == .leastRecentlyUsed && limit > 0)
     let limit = max(0, limit)
-    try removeExpired(in: &removal) { index.count > limit }
-    var wanted = index.count - limit
+    try removeExpired(in: &removal) { lookup.index.count > limit }
+    var wanted = lookup.index.count - limit
     try trim(in: &removal, order) { done in
       wanted -= done.count
       // What others remove meanwhile need not go; what they add is not this call's.
-      return (min(wanted, index.count - limit), .max)
+      return (min(wanted, lookup.index.count - limit), .max)
     }
-    return try finish(removal, durability)
+    return try remover.finish(removal, durability)
   }
 
   @usableFromInline
-  package func trim(
+  func trim(
     toBytes limit: Int, order: TrimOrder, durability: Durability?
   ) throws(StoreError) -> RemovalSummary {
-    var removal = try beginRemoval(
+    var removal = try remover.begin(
       .evicted(.trim), sparesRead: order == .leastRecentlyUsed && limit > 0)
     try trim(in: &removal, toBytes: max(0, limit), order)
-    return try finish(removal, durability)
+    return try remover.finish(removal, durability)
   }
 
   private func trim(
     in removal: inout Removal, toBytes limit: Int, _ order: TrimOrder
   ) throws(StoreError) {
-    try removeExpired(in: &removal) { table.total.liveByteCount > limit }
-    var wanted = table.total.liveByteCount - limit
+    try removeExpired(in: &removal) { lookup.table.total.liveByteCount > limit }
+    var wanted = lookup.table.total.liveByteCount - limit
     var guess = 0
     try trim(in: &removal, order) { done in
       wanted -= done.byteCount
-      let live = table.total.liveByteCount
+      let live = lookup.table.total.liveByteCount
       let bytes = min(wanted, live - limit)
-      let count = index.count
+      let count = lookup.index.count
       if bytes <= 0 || count == 0 { return (0, 0) }
       // Sizes are not in the index: as many as it takes in the mean, and more if these were small.
       guess = min(count, max(bytes / max(1, live / count) + 1, guess * 2))
@@ -62,11 +85,11 @@ extension Engine {
       let (count, byteCount) = remaining(done)
       if count <= 0 { return }
       // Not all at once, so that little memory is taken.
-      let bound = max(1 << 16, index.count / 8)
+      let bound = max(1 << 16, lookup.index.count / 8)
       let victims = try select(min(count, bound), order, in: &removal)
       if victims.isEmpty { return }
       let before = removal.summary
-      try remove(victims, byteTarget: byteCount, in: &removal)
+      try remover.remove(victims, byteTarget: byteCount, in: &removal)
       done.count = removal.summary.count - before.count
       done.byteCount = removal.summary.byteCount - before.byteCount
       idleRounds = done.count == 0 ? idleRounds + 1 : 0
@@ -83,15 +106,15 @@ extension Engine {
     case .leastRecentlyUsed:
       var entries: [IndexEntry] = []
       for shard in 0..<HashIndex.shardCount {
-        try checkUsable()
-        try index.copyEntries(ofShard: shard, into: &entries)
+        try session.checkUsable()
+        try lookup.index.copyEntries(ofShard: shard, into: &entries)
         for entry in entries where damaged.isEmpty || !damaged.contains(entry.location) {
           selection.add(RemovalCandidate(entry, inShard: shard, rank: entry.tick))
         }
       }
     case .largestFirst:
       for shard in 0..<HashIndex.shardCount {
-        try forEachHead(inShard: shard, in: &removal) { entry, found in
+        try remover.forEachHead(inShard: shard, in: &removal) { entry, found in
           selection.add(
             RemovalCandidate(
               entry, inShard: shard, rank: .max - UInt64(found.record.header.byteCount),
@@ -105,12 +128,12 @@ extension Engine {
   // MARK: To free space on the disk
 
   @usableFromInline
-  package func trim(
+  func trim(
     toFreeDiskSpace floor: Int, durability: Durability?
   ) throws(StoreError) -> RemovalSummary {
-    var removal = try beginRemoval(.evicted(.freeDiskSpace), sparesRead: true)
+    var removal = try remover.begin(.evicted(.freeDiskSpace), sparesRead: true)
     while try makeFreeSpace(floor, in: &removal) {}
-    return try finish(removal, durability)
+    return try remover.finish(removal, durability)
   }
 
   /// Takes one step towards so much free space on the disk: a round of compaction, since dead space
@@ -121,15 +144,15 @@ extension Engine {
   func makeFreeSpace(_ floor: Int, in removal: inout Removal) throws(StoreError) -> Bool {
     if try missingByteCount(floor) <= 0 { return false }
     do throws(StoreError) {
-      if try reclaimDeadSpace() { return true }
+      if try compactor.reclaimDeadSpace() { return true }
     } catch {
       guard case .noSpace = error else { throw error }
     }
     let missing = try missingByteCount(floor)
-    if missing <= 0 || index.count == 0 { return false }
+    if missing <= 0 || lookup.index.count == 0 { return false }
     let count = removal.summary.count
     do throws(StoreError) {
-      let limit = max(0, table.total.liveByteCount - missing)
+      let limit = max(0, lookup.table.total.liveByteCount - missing)
       try trim(in: &removal, toBytes: limit, .leastRecentlyUsed)
     } catch {
       guard case .noSpace = error, removal.summary.count > count else { throw error }
@@ -140,32 +163,54 @@ extension Engine {
 
   /// How many bytes more are to be free than are, or will be when readers let go of what they hold.
   func missingByteCount(_ floor: Int) throws(StoreError) -> Int {
-    let free = try directory.freeByteCount()
-    return max(0, floor) - free - min(table.total.pinnedByteCount, .max - free)
+    let free = try session.directory.freeByteCount()
+    return max(0, floor) - free - min(lookup.table.total.pinnedByteCount, .max - free)
+  }
+
+  /// Takes one step towards the floor of free space, if there is less.
+  func approach(_ floor: Int) throws(StoreError) -> Bool {
+    let free = try session.directory.freeByteCount()
+    if free >= floor, !isWinningSpace.load(ordering: .relaxed) { return false }
+    // As much more than the floor as the log allocates ahead. Not more: the less is dead, the more has to be
+    // copied for each byte that is given back.
+    let more = min(max(floor / 64, 2 * Appender.firstAllocation), Appender.largestGrowth)
+    let (target, isTooLarge) = floor.addingReportingOverflow(more)
+    var removal = try remover.begin(.evicted(.freeDiskSpace), sparesRead: true)
+    let hasMore = try makeFreeSpace(isTooLarge ? floor : target, in: &removal)
+    isWinningSpace.store(hasMore, ordering: .relaxed)
+    let summary = try remover.finish(removal, .process)
+    evictedCount.wrappingAdd(summary.count, ordering: .relaxed)
+    if hasMore { return true }
+    let count = evictedCount.exchange(0, ordering: .relaxed)
+    if count > 0, try missingByteCount(floor) > 0 {
+      session.tell(
+        "freeDiskSpaceFloor: \(count) entries went, and the disk has less free all the same")
+    }
+    return false
   }
 
   // MARK: By age
 
   @usableFromInline
-  package func trim(
+  func trim(
     olderThan age: Duration, by basis: AgeBasis, durability: Durability?
   ) throws(StoreError) -> RemovalSummary {
-    var removal = try beginRemoval(.evicted(.trim), sparesRead: basis == .access)
+    var removal = try remover.begin(.evicted(.trim), sparesRead: basis == .access)
     let oldest = removal.now.advanced(by: .zero - max(.zero, age))
     switch basis {
     case .access:
-      let times = index.recency.times
+      let times = lookup.index.recency.times
       var entries: [IndexEntry] = []
-      try removeShardByShard(in: &removal) { (shard, _) throws(StoreError) in
-        try index.copyEntries(ofShard: shard, into: &entries)
+      try remover.removeShardByShard(in: &removal) { (shard, _) throws(StoreError) in
+        try lookup.index.copyEntries(ofShard: shard, into: &entries)
         return entries.filter { times.time(of: $0.tick) < oldest }
           .map { RemovalCandidate($0, inShard: shard, rank: $0.tick) }
       }
     case .write:
-      try removeShardByShard(in: &removal) { (shard, removal) throws(StoreError) in
+      try remover.removeShardByShard(in: &removal) { (shard, removal) throws(StoreError) in
         var victims: [RemovalCandidate] = []
         // No record is older than its segment.
-        try forEachHead(inShard: shard, in: &removal, where: { $0.created < oldest }) {
+        try remover.forEachHead(inShard: shard, in: &removal, where: { $0.created < oldest }) {
           entry, found in
           if found.record.segment.written(found.record.header) < oldest {
             let sequence = found.record.sequence
@@ -176,28 +221,28 @@ extension Engine {
         return victims
       }
     }
-    return try finish(removal, durability)
+    return try remover.finish(removal, durability)
   }
 
   @usableFromInline
-  package func removeExpired(durability: Durability?) throws(StoreError) -> RemovalSummary {
-    var removal = try beginRemoval(.expired, sparesRead: true)
+  func removeExpired(durability: Durability?) throws(StoreError) -> RemovalSummary {
+    var removal = try remover.begin(.expired, sparesRead: true)
     try removeExpired(in: &removal)
-    return try finish(removal, durability)
+    return try remover.finish(removal, durability)
   }
 
   /// Removes what has expired, as long as that is needed.
   private func removeExpired(
     in removal: inout Removal, while isNeeded: () -> Bool = { true }
   ) throws(StoreError) {
-    if index.expirableCount == 0 || !isNeeded() { return }
+    if lookup.index.expirableCount == 0 || !isNeeded() { return }
     // A read in between that found an entry alive by an earlier time keeps it alive.
     var expired = Removal(.expired, now: removal.now, sparesRead: true)
-    let look = look(at: removal.now)
-    _ = try settleDeadlines(look)
-    try removeShardByShard(in: &expired) { (shard, _) throws(StoreError) in
+    let look = expiry.look(at: removal.now)
+    _ = try expiry.settleDeadlines(look)
+    try remover.removeShardByShard(in: &expired) { (shard, _) throws(StoreError) in
       var victims: [RemovalCandidate] = []
-      _ = try forEachDue(inShard: shard, look, visitsPassed: true) { entry, _, _ in
+      _ = try expiry.forEachDue(inShard: shard, look, visitsPassed: true) { entry, _, _ in
         victims.append(RemovalCandidate(entry, inShard: shard, rank: entry.tick))
       }
       return victims
@@ -209,23 +254,23 @@ extension Engine {
 
   /// Removes the entries that `isVictim` wants removed; it is called under no lock.
   @usableFromInline
-  package func remove(
+  func remove(
     where isVictim: (RawSpan, EntryInfo) throws -> Bool, durability: Durability?
   ) throws -> RemovalSummary {
-    var removal = try beginRemoval(.removed, sparesRead: false)
+    var removal = try remover.begin(.removed, sparesRead: false)
     var victims: [RemovalCandidate] = []
     var failure: (any Error)?
     let now = removal.now
     for shard in 0..<HashIndex.shardCount where failure == nil {
-      try forEachHead(inShard: shard, in: &removal) { entry, found in
+      try remover.forEachHead(inShard: shard, in: &removal) { entry, found in
         if failure != nil { return }
         if entry.flags.contains(.canExpire),
-          hasExpired(found.header, tick: entry.tick, now: now)
+          lookup.hasExpired(found.header, tick: entry.tick, now: now)
         {
           return
         }
         do {
-          if try isVictim(found.record.key, info(of: found)) {
+          if try isVictim(found.record.key, reader.info(of: found)) {
             victims.append(
               RemovalCandidate(
                 entry, inShard: shard, rank: entry.tick, sequence: found.record.sequence))
@@ -237,7 +282,7 @@ extension Engine {
     }
     if let failure { throw failure }
     victims.sort { $0.goesBefore($1) }
-    try remove(victims, in: &removal)
-    return try finish(removal, durability)
+    try remover.remove(victims, in: &removal)
+    return try remover.finish(removal, durability)
   }
 }

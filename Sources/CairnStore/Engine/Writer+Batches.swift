@@ -1,9 +1,9 @@
-/// Large batches: others get on while one is written, and while it comes into the index.
-extension Engine {
+/// Large batches: others get on while one is written, and while it comes into the lookup.index.
+extension Writer {
   /// Whether others would have to wait too long for a batch.
   func isLarge(_ batch: borrowing Batch) -> Bool {
-    batch.operations.count >= configuration.asideOperationCount
-      || batch.byteCount >= limits.asideByteCount
+    batch.operations.count >= session.configuration.asideOperationCount
+      || batch.byteCount >= session.limits.asideByteCount
   }
 
   /// Appends a batch that is written beside the log first, and brings it into the index a few operations at a
@@ -13,11 +13,12 @@ extension Engine {
   func appendAside(
     _ batch: UnpublishedBatch, forSync: Bool
   ) throws(StoreError) -> SequenceNumber {
-    let first = try asides.withLock { (_) throws(StoreError) in
+    let first = try supply.asides.withLock { (_) throws(StoreError) in
       let first: SequenceNumber
       do throws(StoreError) { first = try write(batch, forSync: forSync) } catch {
         let end = SegmentHeader.byteCount + batch.batch.byteCount + RecordHeader.rollByteCount
-        guard case .noSpace = error, batch.batch.isRemoval, end <= configuration.segmentByteLimit
+        guard case .noSpace = error, batch.batch.isRemoval,
+          end <= session.configuration.segmentByteLimit
         else { throw error }
         // On a full disk a removal has its room in the segment that is written to.
         first = try withRoom(byteCount: batch.batch.byteCount, isRemoval: true) {
@@ -29,14 +30,14 @@ extension Engine {
         }
       }
       do throws(StoreError) { try publish(batch) } catch {
-        if case .poisoned(let cause) = error { poison(cause) }
+        if case .poisoned(let cause) = error { log.poison(cause) }
         throw error
       }
       return first
     }
     // The segment may have been left meanwhile, and was not sealed for this.
-    wakeHousekeeping()
-    for event in batch.takeEvents() { removalObserver?(event) }
+    session.wakeHousekeeping()
+    for event in batch.takeEvents() { session.configuration.removalObserver?(event) }
     return first
   }
 
@@ -48,7 +49,8 @@ extension Engine {
     return try appendAside(
       byteCount: byteCount, isRemoval: batch.batch.isRemoval, forSync: forSync, isBatch: true
     ) { (segment, first) throws(StoreError) in
-      try batch.forEachShard { (hashes) throws(StoreError) in try index.makeRoom(for: hashes) }
+      try batch.forEachShard { (hashes) throws(StoreError) in try lookup.index.makeRoom(for: hashes)
+      }
       batch.batch.seal(
         at: start, in: segment.header, firstSequence: first, written: batch.now, syncMark: 0)
       batch.batch.count(in: segment.usage, at: start, firstSequence: first, isLive: false)
@@ -66,32 +68,32 @@ extension Engine {
     }
   }
 
-  /// Notes that a batch is in the log, and nothing of it in the index.
+  /// Notes that a batch is in the log, and nothing of it in the lookup.index.
   private func place(
     _ batch: UnpublishedBatch, in segment: Segment, at start: Int, _ appender: inout Appender
   ) {
-    let firstTick = index.recency.advance(by: batch.batch.operations.count)
+    let firstTick = lookup.index.recency.advance(by: batch.batch.operations.count)
     batch.place(in: segment, at: start, firstTick: firstTick)
     appender.unpublished = batch
   }
 
   // MARK: Into the index
 
-  /// Brings a batch into the index.
+  /// Brings a batch into the lookup.index.
   private func publish(_ batch: UnpublishedBatch) throws(StoreError) {
-    defer { appender.wakeAll() }
-    let count = min(64, max(1, configuration.asideOperationCount / 2))
+    defer { log.wakeAll() }
+    let count = min(64, max(1, session.configuration.asideOperationCount / 2))
     var pieceCount = 0
     while true {
-      let isDone = try appender.withLock { (appender) throws(StoreError) in
+      let isDone = try log.withLock { (appender) throws(StoreError) in
         guard appender.unpublished === batch else {
           // A removal of all has taken it, unless another write met with what stands in its way.
           if let failure = appender.failure { throw StoreError.poisoned(cause: failure) }
           return true
         }
         let hashes = batch.nextHashes(count)
-        for hash in hashes { index.prefetch(hash) }
-        for hash in hashes { prefetchRecord(ofHash: hash) }
+        for hash in hashes { lookup.index.prefetch(hash) }
+        for hash in hashes { lookup.prefetchRecord(ofHash: hash) }
         for _ in 0..<count {
           guard let number = batch.takeNext() else {
             appender.unpublished = nil
@@ -105,7 +107,7 @@ extension Engine {
       if isDone { return }
       pieceCount += 1
       // Whoever waits for the lock gets it.
-      if pieceCount % 32 == 0 { pause(.microseconds(50)) }
+      if pieceCount % 32 == 0 { session.environment.pause(.microseconds(50)) }
     }
   }
 
@@ -124,7 +126,7 @@ extension Engine {
     let keyStart = operation.offset + operation.header.keyRange.lowerBound
     // Room was made before, but others may have taken it.
     if isPut {
-      do throws(StoreError) { try index.makeRoom(operation.hash) } catch {
+      do throws(StoreError) { try lookup.index.makeRoom(operation.hash) } catch {
         // The batch is in the log, and the index cannot follow.
         appender.failure = error.asFailure
         appender.unpublished = nil
@@ -134,7 +136,7 @@ extension Engine {
     try batch.batch.bytes.withSpan { (bytes) throws(StoreError) in
       let key = bytes.extracting(keyStart..<(keyStart + operation.header.keyByteCount))
       // Does not throw: the shard was loaded before.
-      let existing = try locate(operation.hash, key: key, now: batch.now)
+      let existing = try lookup.locate(operation.hash, key: key, now: batch.now)
       if isPut {
         publish(
           operation.hash, at: batch.location(of: operation),

@@ -1,5 +1,5 @@
 /// One round of a compaction: copy, switch, move.
-extension Engine {
+extension Compactor {
   /// Compacts these segments, as far as they are still in the log. Where one cannot be read, that is
   /// noted and nothing has changed.
   ///
@@ -11,7 +11,7 @@ extension Engine {
   ) throws(StoreError) {
     let began = ContinuousClock.now
     let reclaimed = state.reclaimedByteCount
-    defer { files.closeReadFiles() }
+    defer { log.files.closeReadFiles() }
     unlinkFiles(of: try runRound(ids, behind: cut, pace: pace, &state, &report))
     let gain = state.reclaimedByteCount - reclaimed
     if gain == 0 { return }
@@ -26,12 +26,12 @@ extension Engine {
     _ state: inout CompactionState, _ report: inout CompactionReport
   ) throws(StoreError) -> [Segment] {
     // What is live is told by entries, also by those that nobody has asked for yet.
-    try index.loadAll()
+    try lookup.index.loadAll()
     // Numbers of segments are kept in 16 bits. What is left out is for another round.
     let wanted = Set(ids.prefix(1 << 14))
-    let (inputs, began, barrier) = try appender.withLock {
+    let (inputs, began, barrier) = try log.withLock {
       (appender) throws(StoreError) -> ([Segment], SequenceNumber, SequenceNumber) in
-      try appender.checkWritable(path: path)
+      try appender.checkWritable(path: session.path)
       // What a batch on its way into the index removes is still live, though its numbers are used up.
       if appender.unpublished != nil { return ([], 0, 0) }
       let inputs = appender.sealed.filter { wanted.contains($0.id) }
@@ -41,7 +41,7 @@ extension Engine {
     }
     if inputs.isEmpty { return [] }
     var copier = CompactionCopier(
-      engine: self, inputs: inputs, cut: cut, began: began, barrier: barrier, pace: pace)
+      compactor: self, inputs: inputs, cut: cut, began: began, barrier: barrier, pace: pace)
     var current = 0
     var removed: [Segment] = []
     do throws(StoreError) {
@@ -60,22 +60,22 @@ extension Engine {
       current = -1
       try copier.finishOutput()
       try synchronizeThroughHead()
-      let outputs = try switching.withLock { (_) throws(StoreError) -> [Segment]? in
+      let outputs = try checkpointer.keepingOut { () throws(StoreError) -> [Segment]? in
         if let cut { return try switchOver(inputs[0], behind: cut, copier) }
         guard let outputs = try switchOver(inputs, copier) else { return nil }
         move(copier, from: inputs, to: outputs)
         removed = takeOut(inputs)
         for segment in removed {
           segment.retire()
-          table.remove(segment)
+          lookup.table.remove(segment)
         }
         let written = outputs.reduce(0) { $0 + $1.usage.end }
-        noteCompacted(byteCount: written)
+        checkpointer.progress.noteCompacted(byteCount: written)
         state.reclaimedByteCount += removed.reduce(-written) { $0 + $1.usage.end }
         return outputs
       }
       guard let outputs else {
-        abandon(copier.ids)
+        catalog.abandon(copier.ids)
         return []
       }
       report.removedSegmentCount += cut == nil ? inputs.count : 0
@@ -85,7 +85,7 @@ extension Engine {
     } catch {
       // Where it is not known which manifest is on disk, it may be one that lists them.
       if case .poisoned = error { throw error }
-      abandon(copier.ids)
+      catalog.abandon(copier.ids)
       // The file of one that a removal of all took has lost its name.
       if copier.isOvertaken || inputs.contains(where: \.isRetired) { return [] }
       guard current >= 0 else { throw error }
@@ -101,7 +101,7 @@ extension Engine {
   ) throws(StoreError) {
     guard isUnreadable(error, segment) else { throw error }
     state.unreadable.insert(segment.id)
-    tell("\(segment.name) is not compacted: \(error)")
+    session.tell("\(segment.name) is not compacted: \(error)")
     if case .system = error, state.isByHand { throw error }
   }
 
@@ -133,70 +133,14 @@ extension Engine {
     }
   }
 
-  /// Makes a file for a segment to come.
-  ///
-  /// Under the manifest's lock, and only while the store is open: a close removes the files of all ids
-  /// that are pending, and nobody makes another after it.
-  func createOutput(
-    baseSequence: SequenceNumber, baseTime: Int64
-  ) throws(StoreError) -> (SegmentHeader, File) {
-    try changingManifest { (state) throws(StoreError) in
-      try appender.withLock { (appender) throws(StoreError) in
-        try appender.checkWritable(path: path)
-      }
-      let salt: UInt64
-      do throws(SystemError) {
-        let random = try directory.fileSystem.randomBytes(count: 8)
-        salt = random.withSpan { $0.load(UInt64.self, at: 0) }
-      } catch {
-        throw error.storeError(path: path)
-      }
-      let id = SegmentID(rawValue: state.reserveID())
-      let name = FileName.segment(id)
-      let file: File
-      do throws(StoreError) {
-        // Of an earlier file that did not come to be listed.
-        try directory.unlink(name)
-        file = try directory.createFile(name)
-      } catch {
-        _ = discard(id, in: &state)
-        throw error
-      }
-      let header = SegmentHeader(
-        storeIdentifier: files.storeIdentifier, id: id, salt: salt, baseSequence: baseSequence,
-        baseTime: baseTime)
-      return (header, file)
-    }
-  }
-
-  /// Removes the files of a round that came to no end.
-  func abandon(_ ids: [SegmentID]) {
-    if ids.isEmpty { return }
-    // Where the store was closed meanwhile, the close has removed them.
-    let messages = try? changingManifest { (state) throws(StoreError) in
-      ids.compactMap { discard($0, in: &state) }
-    }
-    for message in messages ?? [] { tell(message) }
-  }
-
-  /// Removes the file of an id that was taken for nothing.
-  ///
-  /// - Returns: what is to be logged once the manifest's lock is given up.
-  func discard(_ id: SegmentID, in state: inout ManifestState) -> String? {
-    state.manifest.pendingIDs.removeAll { $0 == id.rawValue }
-    // DURABILITY: until its name is gone for good, manifests list the id as one to be removed.
-    state.manifest.retiredIDs.append(id.rawValue)
-    return unlink(id, in: &state)
-  }
-
   // MARK: Switch
 
   /// Brings everything to disk that took the place of a record that was not copied.
   private func synchronizeThroughHead() throws(StoreError) {
-    let head = appender.withLock { $0.nextSequence - 1 }
+    let head = log.lastSequence
     // DURABILITY: what took the place of a record that was not copied may be as new as this moment,
     // and must be on disk before the record goes: else a crash would take both.
-    try waitForSync { $0 >= head }
+    try log.waitForSync { $0 >= head }
   }
 
   /// Puts the new segments into the log in the place of the old ones; `nil` where a removal of all has
@@ -218,16 +162,16 @@ extension Engine {
   ) throws(StoreError) -> [Segment]? {
     let finished = copier.finished
     let compactedAt = copier.began
-    return try changingManifest { (state) throws(StoreError) -> [Segment]? in
-      let isThere = try appender.withLock { (appender) throws(StoreError) in
-        try appender.checkWritable(path: path)
+    return try catalog.change { (state) throws(StoreError) -> [Segment]? in
+      let isThere = try log.withLock { (appender) throws(StoreError) in
+        try appender.checkWritable(path: session.path)
         let sealed = Set(appender.sealed.map(ObjectIdentifier.init))
         return inputs.allSatisfy { sealed.contains(ObjectIdentifier($0)) }
       }
       if !isThere { return nil }
       if !finished.isEmpty {
         // DURABILITY: the names of the new segments are on disk before a manifest that needs them.
-        do throws(StoreError) { try directory.synchronize() } catch {
+        do throws(StoreError) { try session.directory.synchronize() } catch {
           state.failure = error.asFailure
           throw StoreError.poisoned(cause: error.asFailure)
         }
@@ -236,25 +180,25 @@ extension Engine {
       do throws(StoreError) {
         for part in finished {
           outputs.append(
-            try files.open(
+            try log.files.open(
               id: part.header.id, salt: part.header.salt, byteCount: part.usage.end,
               capacity: nil, readOnly: false, compactedAt: compactedAt, usage: part.usage))
         }
         let written = Set(outputs.map(\.id.rawValue))
         // DURABILITY: before the switch the old segments are the log, after it the new ones; the old
         // files go only when the manifest without them is on disk.
-        try replaceManifest(&state) { manifest in
+        try catalog.replace(&state) { manifest in
           takingOut(&manifest)
           manifest.sealedSegments += outputs.map(\.sealedEntry)
           manifest.pendingIDs.removeAll { written.contains($0) }
         }
       } catch {
         // No entry of the index names them.
-        for output in outputs { table.remove(output) }
+        for output in outputs { lookup.table.remove(output) }
         throw error
       }
       // The inputs stay until no entry names them: writers find the records there that they replace.
-      appender.withLock { appender in
+      log.withLock { appender in
         appender.sealed += outputs
         appender.holdsCopies = true
       }
@@ -267,7 +211,7 @@ extension Engine {
   private func switchOver(
     _ input: Segment, behind cut: SegmentOutline.Mark, _ copier: borrowing CompactionCopier
   ) throws(StoreError) -> [Segment]? {
-    let shorter = try files.shortened(input, to: cut.offset)
+    let shorter = try log.files.shortened(input, to: cut.offset)
     var checkpoint: UInt64 = 0
     let outputs = try switchOver([input], copier) { manifest in
       for index in manifest.sealedSegments.indices
@@ -286,23 +230,25 @@ extension Engine {
     move(copier, from: [input], to: outputs)
     // Under the appender's lock, so that nobody sees one without the other; a removal of all may have
     // taken the segment meanwhile.
-    let isThere = appender.withLock { appender in
+    let isThere = log.withLock { appender in
       appender.holdsCopies = false
       guard let index = appender.sealed.firstIndex(where: { $0 === input }) else { return false }
       appender.sealed[index] = shorter
       input.usage.shorten(to: cut)
-      table.replace(input, with: shorter)
+      lookup.table.replace(input, with: shorter)
       return true
     }
     // Snapshots wait for this.
-    appender.wakeAll()
+    log.wakeAll()
     if isThere {
       // Who found it in the table but does not hold it yet.
-      index.waitForReaders()
+      lookup.index.waitForReaders()
     }
-    checkpoints.noteGone()
+    checkpointer.progress.noteGone()
     // Where the store was closed meanwhile, the next open removes it.
-    manifest.withLock { if $0.lockFile != nil { unlinkCheckpoint(checkpoint, in: &$0) } }
+    catalog.withLock {
+      if session.storeLock.isHeld { catalog.unlinkCheckpoint(checkpoint, in: &$0) }
+    }
     return outputs
   }
 
@@ -311,8 +257,8 @@ extension Engine {
   /// - Returns: those that a removal of all has not taken meanwhile.
   private func takeOut(_ inputs: [Segment]) -> [Segment] {
     // Snapshots wait for this.
-    defer { appender.wakeAll() }
-    return appender.withLock { appender in
+    defer { log.wakeAll() }
+    return log.withLock { appender in
       let replaced = Set(inputs.map(ObjectIdentifier.init))
       defer {
         appender.sealed.removeAll { replaced.contains(ObjectIdentifier($0)) }
@@ -337,14 +283,16 @@ extension Engine {
       let new = output.location(at: Int(move.newOffset) << 3)
       // An entry that names another record by now is newer.
       // An extension that came after the copy ends later than the copy says, and stays in force.
-      guard index.relocate(move.hash, from: old, to: new, end: ends[number] ?? .min) else { return }
+      guard lookup.index.relocate(move.hash, from: old, to: new, end: ends[number] ?? .min) else {
+        return
+      }
       output.usage.revive(byteCount: move.newByteCount)
       input.usage.kill(byteCount: move.oldByteCount)
     }
     move(copier.extensionMoves) { _, move in
       let (input, output) = (inputs[Int(move.input)], outputs[Int(move.output)])
       if output.isRetired { return }
-      let isInForce = index.relocateExtension(
+      let isInForce = lookup.index.relocateExtension(
         move.hash, from: input.location(at: Int(move.oldOffset) << 3),
         to: output.location(at: Int(move.newOffset) << 3), byteCount: move.newByteCount)
       guard isInForce else { return }
@@ -362,13 +310,13 @@ extension Engine {
     while next < moves.count {
       let end = min(next + Self.moveLimit, moves.count)
       // Under the appender's lock, so that writers find an entry's record where they saw it.
-      appender.withLock { _ in
+      log.withLock { _ in
         for number in next..<end { body(number, moves[number]) }
       }
       next = end
       groups += 1
       // Whoever waits for the lock gets it.
-      if groups % 8 == 0 { pause(.microseconds(50)) }
+      if groups % 8 == 0 { session.environment.pause(.microseconds(50)) }
     }
   }
 
@@ -382,13 +330,13 @@ extension Engine {
     var remaining = segments
     remaining.reverse()
     // Where the store was closed meanwhile, the next open removes them.
-    let messages = try? changingManifest { (state) throws(StoreError) in
+    let messages = try? catalog.change { (state) throws(StoreError) in
       var messages: [String] = []
       while let segment = remaining.popLast() {
-        if let message = unlink(consume segment, in: &state) { messages.append(message) }
+        if let message = catalog.unlink(consume segment, in: &state) { messages.append(message) }
       }
       return messages
     }
-    for message in messages ?? [] { tell(message) }
+    for message in messages ?? [] { session.tell(message) }
   }
 }

@@ -1,8 +1,34 @@
-extension Optional<Engine.Existing> {
+/// What a write found in the place it wrote to.
+struct Existing {
+  var hash: UInt64
+  var location: Location
+  var segment: Segment
+  /// The record's size, or `nil` where it cannot be read and its size is unknown.
+  var byteCount: Int?
+  /// Why it cannot be read.
+  var damage: StoreError?
+  var sequence: SequenceNumber
+  var hasExpired: Bool
+  /// When its lifetime ends, in milliseconds; `nil` where it has no end.
+  var expires: Int64?
+}
+
+/// The version that a write may depend on.
+enum Expectation: Sendable {
+  case anything
+  case absent
+  case version(SequenceNumber)
+  /// Absent, and still wanted, which is asked under the appender's lock.
+  case absentAndWanted(@Sendable () -> Bool)
+  /// A record whose head is damaged, where it was found.
+  case damaged(at: Location)
+}
+
+extension Optional<Existing> {
   /// The failure of a compare-and-set that finds this, or `nil` where it may go on.
   ///
   /// - Throws: where the version cannot be read and matters.
-  func mismatch(_ expectation: Engine.Expectation) throws(StoreError) -> CompareAndSetResult? {
+  func mismatch(_ expectation: Expectation) throws(StoreError) -> CompareAndSetResult? {
     if case .anything = expectation { return nil }
     if let damage = self?.damage {
       if case .damaged(let location) = expectation {

@@ -1,0 +1,154 @@
+/// Removing files, and ids that are given back.
+extension Catalog {
+  // MARK: Segments
+
+  /// Removes the file of a segment that is out of the log. Where it cannot be kept open for those who read it by
+  /// calls, it stays, and the next open removes it.
+  ///
+  /// - Returns: what is to be logged once the manifest's lock is given up.
+  func unlink(_ segment: consuming Segment, in state: inout State) -> String? {
+    do throws(StoreError) { try segment.keepFileUnlessMapped() } catch {
+      return "removing \(segment.name): \(error)"
+    }
+    return unlink(segment.id, in: &state)
+  }
+
+  /// Removes the file of a retired segment. Where that fails, the manifest goes on listing it, and
+  /// the next open tries again.
+  ///
+  /// - Returns: what is to be logged once the manifest's lock is given up.
+  func unlink(_ id: SegmentID, in state: inout State) -> String? {
+    let name = FileName.segment(id)
+    do {
+      try session.directory.unlink(name)
+      state.unlinkedIDs.insert(id.rawValue)
+      return nil
+    } catch {
+      return "removing \(name): \(error)"
+    }
+  }
+
+  /// Removes the file of an id that was taken for nothing.
+  ///
+  /// - Returns: what is to be logged once the manifest's lock is given up.
+  func discard(_ id: SegmentID, in state: inout State) -> String? {
+    state.manifest.pendingIDs.removeAll { $0 == id.rawValue }
+    // DURABILITY: until its name is gone for good, manifests list the id as one to be removed.
+    state.manifest.retiredIDs.append(id.rawValue)
+    return unlink(id, in: &state)
+  }
+
+  /// Removes the files of a round that came to no end.
+  func abandon(_ ids: [SegmentID]) {
+    if ids.isEmpty { return }
+    // Where the store was closed meanwhile, the close has removed them.
+    let messages = try? change { (state) throws(StoreError) in
+      ids.compactMap { discard($0, in: &state) }
+    }
+    for message in messages ?? [] { session.tell(message) }
+  }
+
+  /// Makes a file for a segment to come.
+  ///
+  /// Under the manifest's lock, and only while the store is open: a close removes the files of all ids
+  /// that are pending, and nobody makes another after it.
+  func createOutput(
+    baseSequence: SequenceNumber, baseTime: Int64
+  ) throws(StoreError) -> (SegmentHeader, File) {
+    try change { (state) throws(StoreError) in
+      try log.checkWritable()
+      let salt: UInt64
+      do throws(SystemError) {
+        let random = try session.directory.fileSystem.randomBytes(count: 8)
+        salt = random.withSpan { $0.load(UInt64.self, at: 0) }
+      } catch {
+        throw error.storeError(path: session.path)
+      }
+      let id = SegmentID(rawValue: state.reserveID())
+      let name = FileName.segment(id)
+      let file: File
+      do throws(StoreError) {
+        // Of an earlier file that did not come to be listed.
+        try session.directory.unlink(name)
+        file = try session.directory.createFile(name)
+      } catch {
+        _ = discard(id, in: &state)
+        throw error
+      }
+      let header = SegmentHeader(
+        storeIdentifier: log.files.storeIdentifier, id: id, salt: salt, baseSequence: baseSequence,
+        baseTime: baseTime)
+      return (header, file)
+    }
+  }
+
+  // MARK: Checkpoints
+
+  /// Removes the file of a checkpoint that came to nothing.
+  func discard(_ basis: CheckpointBasis) {
+    withLock { state in
+      // Where that fails the id goes on being pending, and the next open removes the file.
+      guard session.storeLock.isHeld, state.failure == nil,
+        (try? session.directory.unlink(FileName.checkpoint(basis.id))) != nil
+      else { return }
+      state.manifest.pendingIDs.removeAll { $0 == basis.id }
+      // DURABILITY: until its name is gone for good, manifests list the id as one to be removed.
+      state.manifest.retiredIDs.append(basis.id)
+      state.unlinkedIDs.insert(basis.id)
+    }
+  }
+
+  /// Makes a manifest list a checkpoint in place of the one before.
+  func list(_ written: WrittenCheckpoint, in manifest: inout Manifest) {
+    if manifest.checkpointID != 0 { manifest.retiredIDs.append(manifest.checkpointID) }
+    manifest.pendingIDs.removeAll { $0 == written.basis.id }
+    manifest.checkpointID = written.basis.id
+    manifest.checkpointChecksum = written.checksum
+  }
+
+  /// Removes the file of a checkpoint that the manifest lists as retired.
+  func unlinkCheckpoint(_ id: UInt64, in state: inout State) {
+    if id == 0 { return }
+    do {
+      try session.directory.unlink(FileName.checkpoint(id))
+      state.unlinkedIDs.insert(id)
+    } catch {
+      session.tell("removing \(FileName.checkpoint(id)): \(error)")
+    }
+  }
+
+  // MARK: What removals of all leave
+
+  /// Removes the files that removals of all have left.
+  ///
+  /// - Returns: whether there were any.
+  @discardableResult
+  func removeLeftFiles() throws(StoreError) -> Bool {
+    var (files, generation) = withLock { state in
+      defer { state.leftFiles = [] }
+      return (Array(state.leftFiles.reversed()), state.manifest.generation)
+    }
+    if files.isEmpty { return false }
+    // DURABILITY: no file goes before the manifest that lists it is out of place for good. Under no lock: a
+    // write does not wait for it.
+    do { try session.directory.synchronize() } catch {
+      log.poison(error.asFailure)
+      throw .poisoned(cause: error.asFailure)
+    }
+    var messages: [String] = []
+    withLock { state in
+      if !session.storeLock.isHeld || session.lookForPlace() { return }
+      if state.manifest.generation == generation { state.isSettled = true }
+      while let file = files.popLast() {
+        switch consume file {
+        case .segment(let segment):
+          if let message = unlink(segment, in: &state) { messages.append(message) }
+        case .checkpoint(let id): unlinkCheckpoint(id, in: &state)
+        }
+      }
+    }
+    // A write that waits for room may hold a lock here.
+    for message in messages { session.tell(message) }
+    return true
+  }
+}

@@ -1,0 +1,253 @@
+internal import Synchronization
+
+/// Why no checkpoint can be made, as far as the log is told of it anew.
+enum CheckpointHindrance: UInt8, AtomicRepresentable {
+  case none, noSpace, other
+}
+
+/// Checkpoints: files with the state of the index, so that an open need not read the log from its begin.
+///
+/// 1. A checkpoint covers all records up to a number, and no manifest lists it before all of these are on disk.
+/// 2. While one is made nothing switches segments: what it names stays where it is until it is listed.
+/// 3. One that comes to nothing leaves the store as it was.
+///
+/// The lock is taken before those of preparation, the catalog and the log.
+final class Checkpointer: Sendable {
+  private let session: Session
+  private let catalog: Catalog
+  private let expiry: Expiry
+  private let index: HashIndex
+  let progress: CheckpointProgress
+  /// What the session found when it was opened.
+  private let recovery: RecoveryReport
+  /// Held through a checkpoint, while a removal of all is prepared, and by a compaction from the switch on
+  /// until the index names the copies: never while it copies, since a close needs the lock and waits for no compaction.
+  private let switching = Lock(())
+  /// Why the log was told that no checkpoint can be made, since the last that was.
+  private let toldHindrance = Atomic(CheckpointHindrance.none)
+
+  init(
+    _ catalog: Catalog, _ expiry: Expiry, _ index: HashIndex, _ progress: CheckpointProgress,
+    _ recovery: RecoveryReport
+  ) {
+    session = catalog.session
+    self.catalog = catalog
+    self.expiry = expiry
+    self.index = index
+    self.progress = progress
+    self.recovery = recovery
+  }
+
+  private var log: LogWriter { catalog.log }
+
+  // MARK: Keeping them out
+
+  /// Runs `body` while no checkpoint is made, and nothing else that must not be in its way.
+  func keepingOut<Value>(_ body: () throws(StoreError) -> Value) throws(StoreError) -> Value {
+    try switching.withLock { (_) throws(StoreError) in try body() }
+  }
+
+  var isBusy: Bool { switching.isHeld }
+
+  /// Waits until nobody holds checkpoints off, or makes one.
+  func waitUntilIdle() { switching.withLock { _ in } }
+
+  // MARK: When
+
+  /// Whether a checkpoint is overdue: so much was appended since the last one, or the open had to
+  /// replay more than a checkpoint takes. Without the latter, lives that are killed before they write
+  /// much would replay the same records again and again.
+  var isNeeded: Bool {
+    progress.isDueSinceOpen.load(ordering: .relaxed)
+      || progress.appendedByteCount.load(ordering: .relaxed)
+        >= max(
+          session.configuration.checkpointByteThreshold,
+          4 * progress.byteCount.load(ordering: .relaxed))
+  }
+
+  /// Makes a checkpoint where enough was appended since the last one.
+  func checkpointIfNeeded() throws(StoreError) {
+    if isNeeded { try checkpoint() }
+  }
+
+  /// Makes a checkpoint.
+  ///
+  /// - Throws: `durabilityUnknown`, `poisoned`; any other error has changed nothing.
+  func checkpoint() throws(StoreError) {
+    try session.checkWritable()
+    try switching.withLock { (_) throws(StoreError) in
+      guard let written = try writeCheckpoint(isCancelled: { session.isClosed }) else { return }
+      var isListed = false
+      defer { if !isListed { catalog.discard(written.basis) } }
+      try catalog.change { (state) throws(StoreError) in
+        guard written.basis.floor == state.manifest.floorSequence else { return }
+        let old = state.manifest.checkpointID
+        try catalog.replace(&state) { catalog.list(written, in: &$0) }
+        isListed = true
+        catalog.unlinkCheckpoint(old, in: &state)
+      }
+      if isListed { note(written) }
+    }
+  }
+
+  /// Writes a checkpoint for a close, which lists it; `nil` where none is needed or it fails: the next
+  /// open does without.
+  func writeClosingCheckpoint() throws(StoreError) -> WrittenCheckpoint? {
+    let (last, isAppended) = log.withLock { ($0.nextSequence - 1, $0.active != nil) }
+    let covered = progress.lastSequence.load(ordering: .relaxed)
+    // A session that wrote nothing leaves the files as they are, unless the next open would have to
+    // read as much as this one.
+    let isWorthwhile = isAppended || !recovery.wasClean || recovery.source == .scan
+    let isBehind = last > covered + UInt64(session.configuration.checkpointRecordThreshold)
+    guard
+      isWorthwhile && isBehind || progress.isOvertaken.load(ordering: .relaxed) || forgetsUse
+    else { return nil }
+    return try writeCheckpoint(isCancelled: { false })
+  }
+
+  /// Whether sessions too short for a checkpoint would forget too much of what was used when: more than an hour
+  /// of it, or a hundredth of the shortest idle limit, but a second at least. A large checkpoint comes more seldom, so
+  /// that they write no more than 16 MiB an hour, or 16 MiB a minute where there are short idle limits.
+  private var forgetsUse: Bool {
+    let limits = log.withLock { appender in
+      appender.segments.map { $0.usage.livePutCount > 0 ? $0.usage.lowestIdleLimit : .max }
+    }
+    let interval = max(1000, min(3_600_000, (limits.min() ?? .max) / 100))
+    let share = max(1, progress.byteCount.load(ordering: .relaxed) >> 24)
+    return progress.lacksUse(
+      in: index.recency, for: max(Int64(interval) * Int64(share), Int64(share - 1) * 60_000),
+      now: session.clock.now())
+  }
+
+  // MARK: How
+
+  /// Writes the file of a checkpoint of the store as it is now, while no compaction switches. `nil`
+  /// where it was cancelled, or there is no room, or the file cannot be written: then there is none.
+  ///
+  /// - Throws: where the log or the directory cannot be synced: then the store is poisoned.
+  func writeCheckpoint(
+    isCancelled: () -> Bool
+  ) throws(StoreError) -> WrittenCheckpoint? {
+    expiry.updateEarliestExpiries()
+    let basis = try takeCheckpointBasis()
+    var isWritten = false
+    defer {
+      basis.snapshot.end()
+      if !isWritten { catalog.discard(basis) }
+    }
+    // DURABILITY: what a checkpoint covers is never looked for in the log again: every record that
+    // it speaks of is on disk before any manifest lists it.
+    try log.waitForSync { _ in
+      basis.unsynced.allSatisfy { $0.segment.syncedByteCount >= $0.end || $0.segment.isRetired }
+    }
+    guard let file = writeFile(basis, isCancelled: isCancelled) else { return nil }
+    try catalog.change { (state) throws(StoreError) in
+      do throws(StoreError) {
+        // DURABILITY: the file's name is on disk before a manifest that lists it.
+        try session.directory.synchronize()
+      } catch {
+        // Other names may wait for this sync too, and it would succeed if it were tried again.
+        state.failure = error.asFailure
+        throw .poisoned(cause: error.asFailure)
+      }
+    }
+    isWritten = true
+    return WrittenCheckpoint(basis: basis, checksum: file.checksum, byteCount: file.byteCount)
+  }
+
+  private func takeCheckpointBasis() throws(StoreError) -> CheckpointBasis {
+    while true {
+      if let basis = try tryTakingCheckpointBasis() { return basis }
+      // A batch that is in the log is not all in the index. That takes a moment, and no lock that is held here.
+      log.waitUntil { $0.unpublished == nil ? () : nil }
+    }
+  }
+
+  private func tryTakingCheckpointBasis() throws(StoreError) -> CheckpointBasis? {
+    try catalog.change { (state) throws(StoreError) -> CheckpointBasis? in
+      let floor = state.manifest.floorSequence
+      let taken = try log.withLock { (appender) throws(StoreError) -> CheckpointBasis? in
+        if let failure = appender.failure { throw .poisoned(cause: failure) }
+        if appender.unpublished != nil { return nil }
+        // Nothing changes the index or the log meanwhile, so the two agree to the record.
+        let segments = appender.segments.map { segment in
+          // The end of a segment that was left is not synced for its own sake; it is read again.
+          let isRolled = appender.rolled.contains { $0 === segment }
+          var covered = segment.covered
+          if isRolled { covered.end -= RecordHeader.rollByteCount }
+          return covered
+        }
+        return CheckpointBasis(
+          id: state.manifest.nextID, floor: floor, lastSequence: appender.nextSequence - 1,
+          snapshot: index.snapshot(), segments: segments,
+          unsynced: (appender.rolled + (appender.active.map { [$0] } ?? [])).map {
+            ($0, $0.usage.end)
+          },
+          activeByteCount: appender.active?.usage.end ?? 0,
+          appendedByteCount: progress.appendedByteCount.load(ordering: .relaxed))
+      }
+      guard let basis = taken else { return nil }
+      _ = state.reserveID()
+      return basis
+    }
+  }
+
+  /// Writes the file; `nil` where it does not work out, which is logged.
+  private func writeFile(
+    _ basis: CheckpointBasis, isCancelled: () -> Bool
+  ) -> (checksum: UInt32, byteCount: Int)? {
+    do throws(StoreError) {
+      // The last room on a disk is for the log.
+      let logByteCount = basis.segments.reduce(0) { $0 + $1.end }
+      let spare = DiskReserve.byteCount(forLogOf: logByteCount)
+      let free = (try? session.directory.freeByteCount()) ?? .max
+      if log.files.reservesBlocks, free < basis.leastByteCount + spare {
+        throw .noSpace(
+          path: session.path, neededByteCount: basis.leastByteCount + spare, limit: .disk)
+      }
+      // Some more may come while this goes on.
+      let sampleCount = index.recency.state(now: session.clock.now()).samples.count + 8
+      // Under the manifest's lock, and only while the store's own lock is held: a close that fails
+      // waits for nobody, and the name may be another session's then.
+      let file = try catalog.change { (_) throws(StoreError) -> File in
+        // An id that came to nothing before a crash is given out again.
+        let name = FileName.checkpoint(basis.id)
+        try session.directory.unlink(name)
+        return try session.directory.createFile(name)
+      }
+      var writer = try CheckpointWriter(
+        basis, samples: sampleCount, file: file, storeIdentifier: log.files.storeIdentifier)
+      for shard in 0..<HashIndex.shardCount {
+        if isCancelled() { return nil }
+        let contents = try basis.snapshot.peekContents(ofShard: shard)
+        basis.snapshot.release(shard: shard)
+        try writer.add(contents, shard: shard)
+      }
+      let (tick, samples) = index.recency.state(now: session.clock.now())
+      let written = try writer.finish(tick: tick, samples: samples)
+      toldHindrance.store(.none, ordering: .relaxed)
+      return written
+    } catch {
+      // Of a close that did not wait, whoever closed it was told why.
+      if case .closed = error { return nil }
+      // Once: it is tried again with each segment, and what is the matter may stay so for hours.
+      let hindrance: CheckpointHindrance = if case .noSpace = error { .noSpace } else { .other }
+      if toldHindrance.exchange(hindrance, ordering: .relaxed) != hindrance {
+        session.tell("no checkpoint is made: \(error)")
+      }
+      return nil
+    }
+  }
+
+  private func note(_ written: WrittenCheckpoint) {
+    // No compaction has switched meanwhile, since that lock is held.
+    progress.isOvertaken.store(false, ordering: .relaxed)
+    progress.isDueSinceOpen.store(false, ordering: .relaxed)
+    progress.lastSequence.store(written.basis.lastSequence, ordering: .relaxed)
+    progress.byteCount.store(written.byteCount, ordering: .relaxed)
+    progress.noteUse(tick: index.recency.now, time: session.clock.now())
+    // The active segment counts as a whole when it is sealed.
+    progress.appendedByteCount.wrappingSubtract(
+      written.basis.appendedByteCount + written.basis.activeByteCount, ordering: .relaxed)
+  }
+}

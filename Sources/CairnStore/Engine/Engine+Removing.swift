@@ -1,0 +1,30 @@
+/// Removing many keys by name.
+extension Engine {
+  @usableFromInline
+  package func makeKeyRemoval() throws(StoreError) -> KeyRemoval {
+    try session.checkWritable()
+    return KeyRemoval()
+  }
+
+  /// Removes a key, as one write; `finish` waits for all of them.
+  @usableFromInline
+  package func remove(_ key: RawSpan, in removal: inout KeyRemoval) throws(StoreError) {
+    if let sequence = try remove(key, expecting: .anything, forSync: false) {
+      removal.noteRemoved(sequence: sequence)
+    } else {
+      removal.noteAbsent()
+    }
+  }
+
+  @usableFromInline
+  package func finish(
+    _ removal: KeyRemoval, durability: Durability?
+  ) throws(StoreError) -> Int {
+    // What was absent may have been removed after the last of these: all there is vouches for it.
+    let last = removal.foundAbsent ? 0 : removal.lastSequence
+    // A store may have been opened with a lower limit than it had.
+    if removal.count > 0 { evictor.keepLimits() }
+    try trimmer.remover.commit(removalThrough: last, durability)
+    return removal.count
+  }
+}

@@ -1,0 +1,96 @@
+internal import Synchronization
+
+extension Engine {
+  /// What the store holds, without a system call and without waiting for one.
+  package func usage() throws(StoreError) -> StoreUsage {
+    try session.checkUsable()
+    var usage = StoreUsage()
+    log.withLock { appender in
+      for segment in appender.segments {
+        usage.deadByteCount += segment.usage.deadByteCount
+        usage.allocatedByteCount += segment.allocatedByteCount
+        usage.segmentCount += 1
+      }
+      usage.allocatedByteCount += appender.prepared?.allocatedByteCount ?? 0
+    }
+    usage.indexedKeyCount = lookup.index.count
+    usage.liveByteCount = lookup.table.total.liveByteCount
+    usage.pinnedByteCount = lookup.table.total.pinnedByteCount
+    return usage
+  }
+
+  package func statistics() throws(StoreError) -> StoreStatistics {
+    try session.checkUsable()
+    let (resumable, sealed) = catalog.withLock { state in
+      (state.resumable, Set(state.manifest.sealedSegments.map(\.id)))
+    }
+    let (segments, prepared, lastSequence) = log.withLock {
+      ($0.segments, $0.prepared, $0.nextSequence - 1)
+    }
+    let known = Set(segments.map(\.id))
+    let all = segments + [resumable].compactMap { $0 }.filter { !known.contains($0.id) }
+    var allocated = try prepared?.file.openIfNamed()?.status().allocatedByteCount ?? 0
+    var shares: [SegmentStatistics] = []
+    for segment in all {
+      let usage = segment.usage
+      // One that was retired since has given its space back.
+      let onDisk = try segment.file.openIfNamed()?.status().allocatedByteCount ?? 0
+      allocated += onDisk
+      shares.append(
+        SegmentStatistics(
+          id: segment.id.rawValue, liveByteCount: usage.liveByteCount,
+          deadByteCount: usage.deadByteCount, tombstoneCount: usage.tombstoneCount,
+          byteCount: usage.end, allocatedByteCount: onDisk, isSealed: sealed.contains(segment.id)))
+    }
+    var statistics = StoreStatistics(
+      indexedKeyCount: lookup.index.count,
+      liveByteCount: shares.reduce(0) { $0 + $1.liveByteCount },
+      deadByteCount: shares.reduce(0) { $0 + $1.deadByteCount }, allocatedByteCount: allocated,
+      segments: shares, tombstoneCount: shares.reduce(0) { $0 + $1.tombstoneCount },
+      pinnedByteCount: lookup.table.total.pinnedByteCount,
+      indexByteCount: lookup.index.byteCount, lastVersion: lastSequence,
+      formatVersion: FormatVersion.text, recovery: recovery)
+    statistics.clockOffset = session.clock.offset
+    statistics.scrub = scrubber.statistics
+    (statistics.reclaimableByteCount, statistics.excessByteCount) = log.withLock {
+      ($0.allowance.reclaimableByteCount, $0.allowance.excess)
+    }
+    statistics.delayedWriteCount = writer.pressure.writeCount.load(ordering: .relaxed)
+    statistics.writeDelay = .milliseconds(writer.pressure.delay.load(ordering: .relaxed))
+    return statistics
+  }
+
+  // MARK: For tests
+
+  /// Compares what is counted of each segment with what its records and the index say, and returns the
+  /// differences.
+  ///
+  /// - Parameter mayCountMore: whether more bytes may be counted as live than are.
+  package func auditUsage(mayCountMore: Bool = false) throws(StoreError) -> [String] {
+    var differences: [String] = []
+    for segment in log.segments {
+      let counted = segment.usage
+      let actual = SegmentUsage(total: UsageTotal())
+      var scanner = try SegmentScanner(segment, end: counted.end)
+      var offset = SegmentHeader.byteCount
+      while offset < counted.end, let header = try scanner.header(at: offset) {
+        let location = segment.location(at: offset)
+        let isLive = try scanner.withKey(of: header, at: offset) { (key) throws(StoreError) in
+          try lookup.index.load(shardOf: lookup.hash.hash(key))
+          if header.kind == .extension {
+            return lookup.index.location(lookup.hash.hash(key), extendedBy: location) != nil
+          }
+          return lookup.index.find(lookup.hash.hash(key), at: location) { _ in }
+        }
+        offset += header.byteCount
+        actual.add(
+          header, sequence: segment.sequence(of: header), end: offset,
+          isLive: isLive && header.kind != .tombstone)
+      }
+      if !counted.hasSameCounts(as: actual, mayCountMore: mayCountMore) {
+        differences.append("\(segment.name): \(counted) is counted instead of \(actual)")
+      }
+    }
+    return differences
+  }
+}

@@ -1,0 +1,193 @@
+internal import Synchronization
+
+/// What a store does for itself, in one loop on a thread of its own, so that it can go on for years.
+///
+/// A pass does each chore that is due once, the most urgent first: segments that were left are
+/// sealed, the files that a removal of all has left are removed, an overdue checkpoint is made, the next removal of
+/// all is prepared, one round of compaction is run, what has expired is removed, a step is
+/// taken towards the floor of free space, and the log is scrubbed a little further. Each chore is bounded, so none starves
+/// another, and a kill loses no more than one of them. While a chore has more to do, the next pass
+/// follows at once; the loop runs by what the log needs, not by what this session has written.
+final class Housekeeper: Sendable {
+  private let session: Session
+  private let compactor: Compactor
+  private let totalRemoval: TotalRemoval
+  private let trimmer: Trimmer
+  private let scrubber: Scrubber
+  /// Whether the next pass also looks for what has expired.
+  private let isTimeUp = Atomic(true)
+  /// Whether the pass before has failed.
+  private let hasFailed = Atomic(false)
+  /// The offset of the clock that the log was told, in milliseconds.
+  private let toldClockOffset: Atomic<Int64>
+
+  init(
+    _ compactor: Compactor, _ totalRemoval: TotalRemoval, _ trimmer: Trimmer, _ scrubber: Scrubber
+  ) {
+    session = compactor.session
+    self.compactor = compactor
+    self.totalRemoval = totalRemoval
+    self.trimmer = trimmer
+    self.scrubber = scrubber
+    toldClockOffset = Atomic(session.clock.offset.milliseconds)
+  }
+
+  private var index: HashIndex { compactor.lookup.index }
+  private var supply: SegmentSupply { compactor.supply }
+  private var checkpointer: Checkpointer { compactor.checkpointer }
+
+  /// Answers the alarm from now on, and begins if the log needs a pass already.
+  func start() {
+    if session.isReadOnly { return }
+    session.alarm.answer(
+      with: HousekeepingAlarm.Answers(
+        pass: { [weak self] in self?.runPass() },
+        beginTiming: { [weak self] in self?.beginTiming() }))
+    wakeIfNeeded()
+    scrubber.start()
+  }
+
+  /// Runs the pass that was asked for.
+  private func runPass() {
+    if session.isClosed || session.hasVanished { return }
+    session.alarm.beginPass()
+    // Queued by the pass that has failed.
+    if session.alarm.isResting { return }
+    noteClock()
+    if session.lookForPlace() { return }
+    let isTimeUp = isTimeUp.exchange(false, ordering: .relaxed)
+    let outcome = doChores(byTime: isTimeUp && session.configuration.maintenanceInterval != nil) {
+      session.configuration.log?("\($0): \($1)")
+    }
+    hasFailed.store(outcome.hasFailed, ordering: .relaxed)
+    if outcome.hasFailed { return session.alarm.rest() }
+    if outcome.hasMore { session.wakeHousekeeping() }
+  }
+
+  /// Has the session's first pass run soon if the log needs one already: a session that only reads
+  /// gives back what those before it left.
+  private func wakeIfNeeded() {
+    if session.isReadOnly || session.configuration.maintenanceInterval == nil { return }
+    let needsTime = index.expirableCount > 0 || session.configuration.freeDiskSpaceFloor != nil
+    if needsTime { session.alarm.startTiming() }
+    if needsTime || checkpointer.isNeeded || compactor.isNeeded
+      || session.removesWithoutSync && index.count > 0
+    {
+      session.wakeHousekeeping()
+    }
+  }
+
+  private func beginTiming() {
+    // Without passes by time there is one for what the sessions before have left.
+    guard let interval = session.configuration.maintenanceInterval else {
+      return session.wakeHousekeeping()
+    }
+    scheduleTick(after: interval, sequence: supply.log.lastSequence)
+  }
+
+  private func scheduleTick(after interval: Duration, sequence: SequenceNumber) {
+    session.environment.maintenance.run(after: interval) { [weak self] in
+      guard let self, !session.isClosed, !session.hasVanished else { return }
+      isTimeUp.store(true, ordering: .relaxed)
+      session.wakeHousekeeping()
+      let last = supply.log.lastSequence
+      // A store that rests needs no timer; its next write starts one.
+      guard
+        last != sequence || index.expirableCount > 0
+          || session.configuration.freeDiskSpaceFloor != nil || hasFailed.load(ordering: .relaxed)
+      else { return session.alarm.stopTiming() }
+      scheduleTick(after: interval, sequence: last)
+    }
+  }
+
+  /// Does all that is due, until nothing is.
+  ///
+  /// - Throws: the first error, after all was tried.
+  func maintain() throws(StoreError) {
+    try session.checkWritable()
+    noteClock()
+    if session.lookForPlace() { throw .vanished(path: session.path) }
+    var failure: StoreError?
+    var outcome = ChoresOutcome(hasMore: true)
+    while outcome.hasMore, failure == nil {
+      outcome = doChores(byTime: true) { _, error in failure = failure ?? error }
+    }
+    if let failure { throw failure }
+  }
+
+  /// Logs that the clock was set while the store was open, once for each time that a pass finds it.
+  private func noteClock() {
+    let offset = session.clock.offset.milliseconds
+    let told = toldClockOffset.exchange(offset, ordering: .relaxed)
+    guard abs(offset.subtractingReportingOverflow(told).partialValue) >= 1000 else {
+      return toldClockOffset.store(told, ordering: .relaxed)
+    }
+    let side = offset < 0 ? "behind" : "ahead of"
+    session.tell(
+      "the clock was set: it is \(offset.magnitude / 1000) s \(side) the time at the open and what has passed since"
+    )
+  }
+
+  // MARK: Chores
+
+  /// What came of a pass.
+  private struct ChoresOutcome {
+    /// Whether a chore has more to do.
+    var hasMore = false
+    var hasFailed = false
+  }
+
+  /// Does each chore that is due, once.
+  ///
+  /// - Parameters:
+  ///   - byTime: whether what has expired is looked for.
+  ///   - onFailure: called with each chore that failed; the others are done all the same.
+  private func doChores(
+    byTime: Bool, onFailure: (_ chore: String, StoreError) -> Void
+  ) -> ChoresOutcome {
+    var outcome = ChoresOutcome()
+    func attempt(_ name: String, _ chore: () throws(StoreError) -> Bool) {
+      if session.isClosed { return }
+      do throws(StoreError) {
+        if try chore() { outcome.hasMore = true }
+      } catch {
+        if session.isClosed { return }
+        outcome.hasFailed = true
+        onFailure(name, error)
+      }
+    }
+    attempt("sealing a segment") { () throws(StoreError) in
+      try supply.sealRolledSegments()
+      return false
+    }
+    attempt("removing files") { () throws(StoreError) in
+      try supply.catalog.removeLeftFiles()
+      return false
+    }
+    attempt("a checkpoint") { () throws(StoreError) in
+      try checkpointer.checkpointIfNeeded()
+      return false
+    }
+    attempt("preparing a removal of all") { () throws(StoreError) in
+      try totalRemoval.prepare()
+      return false
+    }
+    attempt("compacting") { () throws(StoreError) in try compactor.compactIfNeeded() }
+    if byTime, index.expirableCount > 0 {
+      attempt("removing what has expired") { () throws(StoreError) in
+        _ = try trimmer.removeExpired(durability: .process)
+        return false
+      }
+    }
+    if let floor = session.configuration.freeDiskSpaceFloor,
+      byTime || session.configuration.maintenanceInterval != nil
+    {
+      attempt("freeDiskSpaceFloor") { () throws(StoreError) in try trimmer.approach(floor) }
+    }
+    attempt("scrubbing") { () throws(StoreError) in
+      try scrubber.scrubIfDue()
+      return false
+    }
+    return outcome
+  }
+}

@@ -1,0 +1,220 @@
+/// How the record of a key is found: by the hash in the index, then by the key in the record.
+///
+/// 1. What the index names lies in a segment of the table.
+/// 2. Entries of two keys with one hash are told apart by the keys in their records. A record that cannot be read may
+///    be any of them.
+/// 3. A lookup takes no lock but that of a part of the index.
+final class Lookup: Sendable {
+  let session: Session
+  let index: HashIndex
+  let table: SegmentTable
+  let hash: SipHash
+
+  init(_ session: Session, _ parts: borrowing OpenedStore) {
+    self.session = session
+    index = parts.index
+    table = parts.files.table
+    hash = parts.hash
+  }
+
+  // MARK: Reads
+
+  /// What `body` makes of the record that a read of the key finds; `nil` where it finds none.
+  ///
+  /// - Throws: `corrupt` where a record with the key's hash is damaged: then it cannot be told
+  ///   whether the key is there, and it is not called absent.
+  /// - Complexity: O(key). About two cache misses beside the record itself.
+  @inline(__always)
+  func find<Result: ~Copyable>(
+    _ key: RawSpan, hash known: UInt64? = nil, touch: HashIndex.Touch, part: Record.Part = .all,
+    _ body: (consuming FoundRecord) throws(StoreError) -> Result
+  ) throws(StoreError) -> Result? {
+    try session.checkUsable()
+    try session.limits.checkKey(key)
+    let hash = known ?? hash.hash(key)
+    let now = session.clock.now()
+    if touch != .no { noteTimeIfNeeded(now) }
+    var entry = IndexEntry.empty
+    while true {
+      var segment: Segment?
+      var end = Int64.min
+      let isFound = try index.find(
+        hash, after: entry.location, touch: touch, extendedTo: &end
+      ) { [table] in
+        entry = $0
+        segment = table.segment(at: $0.location)
+      }
+      guard isFound else { return nil }
+      // The table knows every segment that the index names; if it did not, the entry must have
+      // changed meanwhile.
+      guard let segment = segment.take() else { continue }
+      let offset = segment.offset(of: entry.location)
+      let record = try Record(in: consume segment, at: offset, part: part)
+      guard record.hasKey(key), record.header.kind == .put else { continue }
+      if entry.flags.contains(.canExpire) {
+        if hasExpired(record.header.extended(to: end), tick: entry.tick, now: now) { return nil }
+        switch touch {
+        case .yes: index.touch(hash, entry)
+        case .unlessIdle where !record.header.flags.contains(.idleLimit): index.touch(hash, entry)
+        case .unlessIdle, .no: break
+        }
+      }
+      return try body(FoundRecord(record: record, tick: entry.tick, end: end))
+    }
+  }
+
+  /// Has the recency clock know what time it is, and now and then looks whether the directory is still there.
+  @inline(__always)
+  func noteTimeIfNeeded(_ now: Timestamp) {
+    if index.recency.needs(now) { noteTime(now) }
+  }
+
+  /// Out of line, so that the common way has no references to take.
+  @inline(never)
+  private func noteTime(_ now: Timestamp) {
+    index.recency.note(now)
+    session.lookForPlace(at: now)
+  }
+
+  func hasExpired(_ header: RecordHeader, tick: UInt64, now: Timestamp) -> Bool {
+    header.hasExpired(accessed: { index.recency.time(of: tick) }, now: now)
+  }
+
+  // MARK: Ahead
+
+  /// Asks for the first bytes of the record of a key with this hash.
+  func prefetchRecord(ofHash hash: UInt64) {
+    index.peek(hash) { [table] in table.prefetch($0.location, count: Self.prefetchByteCount) }
+  }
+
+  /// A small record; what follows of a large one the processor fetches by itself.
+  static var prefetchByteCount: Int { 256 }
+
+  // MARK: Writes
+
+  /// The index entry of a key. A record with the key's hash that cannot be read counts as the
+  /// key's: a write then heals it. (That it is another key's, the hash being of 48 bits, is a chance
+  /// of one in 10¹⁴ a key.)
+  ///
+  /// Called under the appender's lock, or without it where a stale answer does no harm.
+  @inline(__always)
+  func locate(
+    _ hash: UInt64, key: RawSpan, now: Timestamp
+  ) throws(StoreError) -> Existing? {
+    var entry = IndexEntry.empty
+    while true {
+      var segment: Segment?
+      var end = Int64.min
+      let isFound = try index.find(hash, after: entry.location, touch: .no, extendedTo: &end) {
+        [table] in
+        entry = $0
+        segment = table.segment(at: $0.location)
+      }
+      guard isFound else { return nil }
+      guard let segment else { continue }
+      var damage: StoreError?
+      guard let record = readable(segment, at: segment.offset(of: entry.location), &damage) else {
+        return Existing(
+          hash: hash, location: entry.location, segment: segment, byteCount: nil, damage: damage,
+          sequence: 0, hasExpired: false)
+      }
+      guard record.hasKey(key) else { continue }
+      var existing = Existing(
+        hash: hash, location: entry.location, segment: segment,
+        byteCount: record.header.byteCount, damage: nil, sequence: record.sequence,
+        hasExpired: false)
+      if entry.flags.contains(.canExpire) {
+        let header = record.header.extended(to: end)
+        existing.hasExpired = hasExpired(header, tick: entry.tick, now: now)
+        if header.flags.contains(.expiry) { existing.expires = header.expires }
+      }
+      return existing
+    }
+  }
+
+  /// The record at an offset, or `nil` and the reason where it cannot be read.
+  @inline(__always)
+  private func readable(
+    _ segment: Segment, at offset: Int, _ damage: inout StoreError?
+  ) -> Record? {
+    do { return try Record(in: segment, at: offset, part: .head) } catch {
+      damage = error
+      return nil
+    }
+  }
+
+  // MARK: Compaction and removals
+
+  /// An entry of the index, the segment that its record lies in, and to when its lifetime was extended,
+  /// all of one moment: a compaction that moves the record may put the end into the copy.
+  struct Place {
+    var entry: IndexEntry
+    var segment: Segment
+    var end = Int64.min
+  }
+
+  /// The first of the entries with this hash that `isSought` accepts, wherever it is by now.
+  func firstPlace(
+    of hash: UInt64, where isSought: (Place) throws(StoreError) -> Bool
+  ) throws(StoreError) -> Place? {
+    var entry = IndexEntry.empty
+    while true {
+      var segment: Segment?
+      var end = Int64.min
+      let isFound = try index.find(hash, after: entry.location, touch: .no, extendedTo: &end) {
+        entry = $0
+        segment = table.segment(at: $0.location)
+      }
+      guard isFound else { return nil }
+      guard let segment else { continue }
+      let place = Place(entry: entry, segment: segment, end: end)
+      if try isSought(place) { return place }
+    }
+  }
+
+  /// Whether the index has an entry of the key.
+  func hasLivePut(of key: RawSpan) throws(StoreError) -> Bool {
+    let found = try firstPlace(of: hash.hash(key)) { (place) throws(StoreError) in
+      // What cannot be read is no reason to drop anything.
+      let record = try? Record(
+        in: place.segment, at: place.segment.offset(of: place.entry.location), part: .head,
+        byCalls: true)
+      return record?.hasKey(key) ?? false
+    }
+    return found != nil
+  }
+}
+
+/// A record, when it was last accessed before, and to when its lifetime was extended.
+struct FoundRecord: ~Copyable {
+  let record: Record
+  let tick: UInt64
+  let end: Int64
+
+  /// With the end of the lifetime that counts.
+  var header: RecordHeader { record.header.extended(to: end) }
+}
+
+extension RecordHeader {
+  /// When the record's entry may expire; `nil`: never.
+  @inline(__always)
+  func deadline(accessed: () -> Timestamp) -> Deadline? {
+    if !canExpire { return nil }
+    let end = flags.contains(.expiry) ? expires : .max
+    if !flags.contains(.idleLimit) { return Deadline(time: end, isExact: true) }
+    let idleEnd = accessed().advanced(byMilliseconds: Int64(clamping: idleLimit))
+    return Deadline(time: min(end, idleEnd.millisecondsSinceEpoch), isExact: false)
+  }
+
+  /// Whether the record's lifetime has ended, or it has gone for too long without an access.
+  @inline(__always)
+  func hasExpired(accessed: () -> Timestamp, now: Timestamp) -> Bool {
+    if flags.contains(.expiry), expires <= now.millisecondsSinceEpoch { return true }
+    if flags.contains(.idleLimit) {
+      let idle = now.millisecondsSinceEpoch.subtractingReportingOverflow(
+        accessed().millisecondsSinceEpoch)
+      if idle.overflow || idle.partialValue >= Int64(clamping: idleLimit) { return true }
+    }
+    return false
+  }
+}

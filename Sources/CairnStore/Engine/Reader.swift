@@ -1,0 +1,160 @@
+/// Reads: what is returned of what a lookup finds.
+///
+/// A read waits twice for memory: for its entry of the index and for its record. Of several keys the
+/// entries are asked for first, then the records, so that they are waited for together. (Group prefetching:
+/// Chen, Ailamaki, Gibbons and Mowry, "Improving hash join performance through prefetching", 2004.)
+@usableFromInline
+package final class Reader: Sendable {
+  let session: Session
+  let lookup: Lookup
+  let log: LogWriter
+  @usableFromInline let verifiesValues: Bool
+
+  init(_ lookup: Lookup, _ log: LogWriter) {
+    session = lookup.session
+    self.lookup = lookup
+    self.log = log
+    verifiesValues = session.configuration.verifiesValues
+  }
+
+  // MARK: One
+
+  @usableFromInline
+  package func value(forKey key: RawSpan) throws(StoreError) -> [UInt8]? {
+    try lookup.find(key, touch: .yes) { (found) throws(StoreError) in try value(of: found.record) }
+  }
+
+  // MARK: Many at once
+
+  /// Asks for the entry of a key, and returns the key's hash.
+  @usableFromInline
+  package func prefetchEntry(of key: RawSpan) throws(StoreError) -> UInt64 {
+    try session.checkUsable()
+    let hash = lookup.hash.hash(key)
+    lookup.index.prefetch(hash)
+    return hash
+  }
+
+  /// Asks for the first bytes of the record of a key with this hash.
+  @usableFromInline
+  package func prefetchRecord(ofHash hash: UInt64) { lookup.prefetchRecord(ofHash: hash) }
+
+  /// As `value(forKey:)`, of a key whose hash is known.
+  @usableFromInline
+  package func value(forKey key: RawSpan, hash: UInt64) throws(StoreError) -> [UInt8]? {
+    try lookup.find(key, hash: hash, touch: .yes) { (found) throws(StoreError) in
+      try value(of: found.record)
+    }
+  }
+
+  /// The value's bytes where they lie, held until the result goes.
+  @usableFromInline
+  package func pinnedValue(forKey key: RawSpan) throws(StoreError) -> PinnedValue? {
+    try lookup.find(key, touch: .yes) { (found) throws(StoreError) in
+      if verifiesValues { try found.record.checkValue() }
+      return PinnedValue(found)
+    }
+  }
+
+  /// The record of a key where it lies, held until the result goes.
+  ///
+  /// - Parameter part: with `.head`, the value is not read, and this is no access.
+  package func pinnedEntry(
+    forKey key: RawSpan, part: Record.Part
+  ) throws(StoreError) -> PinnedEntry? {
+    try lookup.find(key, touch: part == .all ? .yes : .no, part: part) {
+      (found) throws(StoreError) in
+      if part == .all && verifiesValues { try found.record.checkValue() }
+      return PinnedEntry(found)
+    }
+  }
+
+  package func info(of entry: borrowing PinnedEntry) -> EntryInfo { info(of: entry.found) }
+
+  /// Makes an entry the most recently read one, as if it had just been read; its value is not.
+  ///
+  /// - Returns: whether it is there.
+  package func touch(_ key: RawSpan, _ touch: HashIndex.Touch) throws(StoreError) -> Bool {
+    try lookup.find(key, touch: touch, part: .head) { _ in true } ?? false
+  }
+
+  @usableFromInline
+  package func contains(_ key: RawSpan) throws(StoreError) -> Bool {
+    try lookup.find(key, touch: .no, part: .head) { _ in true } ?? false
+  }
+
+  @usableFromInline
+  package func info(forKey key: RawSpan) throws(StoreError) -> EntryInfo? {
+    try lookup.find(key, touch: .no, part: .head) { info(of: $0) }
+  }
+
+  @usableFromInline
+  package func entry(forKey key: RawSpan) throws(StoreError) -> Entry? {
+    try lookup.find(key, touch: .yes) { (found) throws(StoreError) in try entry(of: found) }
+  }
+
+  @inline(__always)
+  private func value(of record: borrowing Record) throws(StoreError) -> [UInt8] {
+    verifiesValues ? try record.checkedValue() : record.value.copied()
+  }
+
+  func entry(of found: borrowing FoundRecord) throws(StoreError) -> Entry {
+    Entry(
+      key: found.record.key.copied(), value: try value(of: found.record),
+      metadata: found.record.metadata.copied(), info: info(of: found))
+  }
+
+  func info(of found: borrowing FoundRecord) -> EntryInfo {
+    let header = found.header
+    let written = found.record.segment.written(header)
+    return EntryInfo(
+      version: found.record.sequence, valueByteCount: header.valueByteCount, written: written,
+      accessed: max(written, lookup.index.recency.time(of: found.tick)),
+      expires: header.flags.contains(.expiry)
+        ? Timestamp(millisecondsSinceEpoch: header.expires) : nil,
+      idleLimit: header.flags.contains(.idleLimit)
+        ? .milliseconds(Int64(clamping: header.idleLimit)) : nil,
+      cost: header.flags.contains(.cost) ? Int(clamping: header.cost) : nil,
+      metadataByteCount: header.metadataByteCount)
+  }
+}
+
+/// A value's bytes in place. They stay as they are for as long as this lives, whatever happens to
+/// the key: the segment is held.
+@usableFromInline
+package struct PinnedValue: ~Copyable {
+  private let pinned: PinnedBytes<Segment>
+  private let range: Range<Int>
+
+  init(_ found: consuming FoundRecord) {
+    range = found.record.header.valueRange
+    pinned = found.record.pinned
+  }
+
+  @usableFromInline
+  package var bytes: RawSpan {
+    @_lifetime(borrow self) get { pinned.bytes.extracting(range) }
+  }
+}
+
+/// A record in place, for who wants several of its parts. They stay as they are for as long as this lives.
+package struct PinnedEntry: ~Copyable {
+  fileprivate let found: FoundRecord
+
+  init(_ found: consuming FoundRecord) { self.found = found }
+
+  package var version: SequenceNumber { found.record.sequence }
+
+  package var key: RawSpan {
+    @_lifetime(borrow self) get { found.record.key }
+  }
+
+  package var metadata: RawSpan {
+    @_lifetime(borrow self) get { found.record.metadata }
+  }
+
+  /// Only where all of the record was asked for.
+  package var value: RawSpan {
+    @_lifetime(borrow self) get { found.record.value }
+  }
+}

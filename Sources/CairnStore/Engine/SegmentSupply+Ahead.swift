@@ -1,0 +1,57 @@
+internal import Synchronization
+
+// What is done ahead, so that writers need not wait. A job ends at once where the store was closed. Its failure is
+// logged; what matters of it comes out at the next write. Where no thread can be started, nothing that others may have
+// asked for is run here: it could take a lock that is held.
+extension SegmentSupply {
+  /// Makes the next segment, soon, where the active one is more than half full.
+  func requestNextSegment() {
+    guard !isPreparing.exchange(true, ordering: .relaxed) else { return }
+    let isAsked = session.environment.background.runIfPossible { [self] in
+      let isDone = session.attempt("preparing a segment") { () throws(StoreError) in
+        try prepareNextSegment()
+      }
+      if isDone {
+        isPreparing.store(false, ordering: .relaxed)
+        return
+      }
+      // Asked for again after a while. A store that was closed is not held until then.
+      let queue = session.environment.background
+      let isAsked = queue.runIfPossible(after: Session.pauseAfterFailure) { [weak self] in
+        self?.isPreparing.store(false, ordering: .relaxed)
+      }
+      if !isAsked { isPreparing.store(false, ordering: .relaxed) }
+    }
+    // The write that needs it makes it then.
+    if !isAsked { isPreparing.store(false, ordering: .relaxed) }
+  }
+
+  /// Has the chores done that an append left.
+  @inline(never)
+  func run(_ chores: Appender.Chores) {
+    if chores.needsNextSegment { requestNextSegment() }
+    if chores.needsSealing { session.wakeHousekeeping() }
+    guard let stretch = chores.prefault,
+      !isPrefaulting.exchange(true, ordering: .relaxed)
+    else { return }
+    // The segment is not held: once it was left, a compaction may have to give its space back.
+    let (id, offset, count) = (stretch.segment.id, stretch.offset, stretch.count)
+    let isAsked = session.environment.background.runIfPossible { [self] in
+      let active = log.withLock { $0.active }
+      if !session.isClosed, let active, active.id == id {
+        active.mapping?.prefault(at: offset, count: count)
+      }
+      isPrefaulting.store(false, ordering: .relaxed)
+    }
+    if !isAsked { isPrefaulting.store(false, ordering: .relaxed) }
+  }
+
+  /// Whether pages ahead of the writer are touched in the background, so that it meets no faults.
+  ///
+  /// Not in a durable store: pages made writable ahead are written out by the next sync, which
+  /// took 14 ms instead of 75 µs when measured.
+  var prefaults: Bool {
+    if case .process = session.configuration.durability { return true }
+    return false
+  }
+}

@@ -1,0 +1,73 @@
+/// Segments of their own, for records that fit no other.
+extension SegmentSupply {
+  /// Runs `body` with a new active segment that has just the room it needs; `nil` where the
+  /// session ended meanwhile, by a removal of all.
+  func inOwnSegment<Value>(
+    byteCount: Int, isRemoval: Bool, _ body: (inout Appender) throws(StoreError) -> Value
+  ) throws(StoreError) -> Value? {
+    defer { session.wakeHousekeeping() }
+    return try catalog.change { (state) throws(StoreError) -> Value? in
+      // The appender is held through the change of the manifest, so that nothing else goes into
+      // the segment. Beside the size of such a value the wait is short.
+      try log.withLock { (appender) throws(StoreError) -> Value? in
+        try appender.checkWritable(path: session.path)
+        guard let active = appender.active else { return nil }
+        if !isRemoval { try appender.ensure(log.reserve, adding: byteCount) }
+        try appender.makeRoomForRoll()
+        let need = SegmentHeader.byteCount + byteCount + RecordHeader.rollByteCount
+        let capacity = (need + 4095) & ~4095
+        let last = appender.nextSequence - 1
+        let segment: Segment
+        do throws(StoreError) {
+          segment = try createOwnSegment(
+            &state, capacity: capacity, after: active.id, nextSequence: last + 1)
+        } catch {
+          appender.note(error)
+          throw error
+        }
+        do throws(StoreError) { try appender.roll(to: segment) } catch {
+          // The manifest lists a segment that the log does not go on in.
+          appender.failure = error.asFailure
+          throw StoreError.poisoned(cause: error.asFailure)
+        }
+        return try body(&appender)
+      }
+    }
+  }
+
+  /// Makes a segment of its own for a large record, and lists it in the manifest behind the active one.
+  /// Where it throws, there is no segment.
+  private func createOwnSegment(
+    _ state: inout Catalog.State, capacity: Int, after active: SegmentID,
+    nextSequence next: SequenceNumber
+  ) throws(StoreError) -> Segment {
+    let id = SegmentID(rawValue: state.manifest.nextID)
+    let salt = try session.directory.randomNumbers(count: 1)[0]
+    // A manifest that lists it must not be written before the file and its header are durable.
+    // An id that was used for a file that did not come to be listed is used again.
+    try session.directory.unlink(FileName.segment(id))
+    let segment = try log.files.create(
+      id: id, salt: salt, baseSequence: next,
+      baseTime: SegmentHeader.baseTime(for: session.clock.now()), capacity: capacity,
+      allocating: capacity, durably: true)
+    do throws(StoreError) {
+      // DURABILITY: the file's name is on disk before a manifest that needs it.
+      do { try session.directory.synchronize() } catch {
+        state.failure = error.asFailure
+        throw StoreError.poisoned(cause: error.asFailure)
+      }
+      try catalog.replace(&state, lastSequence: next - 1) { manifest in
+        manifest.nextID += 1
+        let place = manifest.openSegments.firstIndex { $0.id == active } ?? 0
+        manifest.openSegments.insert(
+          Manifest.OpenSegment(id: id, salt: salt, byteCount: 0), at: place + 1)
+      }
+    } catch {
+      log.files.table.remove(segment)
+      // Where it is not known which manifest is on disk, it may be one that lists the file.
+      if case .poisoned = error {} else { try? session.directory.unlink(segment.name) }
+      throw error
+    }
+    return segment
+  }
+}

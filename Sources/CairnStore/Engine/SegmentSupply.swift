@@ -1,0 +1,302 @@
+internal import Synchronization
+
+/// The segments that the log goes on in: begins the session, makes the next segment, leaves the active one and seals
+/// what was left.
+///
+/// 1. A segment is written to only after a manifest that lists its place is in place, though its name need not be on
+///    disk yet; what is written beside the log comes into it by an exchange of two manifests.
+/// 2. The next segment is made by one thread at a time, under `preparation`.
+/// 3. A segment is listed as sealed only after a sync of its name and of all its records.
+///
+/// `asides` is taken before `preparation`, and that before the catalog's lock.
+final class SegmentSupply: Sendable {
+  let session: Session
+  let log: LogWriter
+  let catalog: Catalog
+  private let checkpoints: CheckpointProgress
+  /// Held while records are written beside the log, and until a batch of them is in the index: by one writer
+  /// at a time.
+  let asides = Lock(())
+  /// Held while the next segment is made, never across a sync but where all reserved places
+  /// were taken.
+  private let preparation = Lock(())
+  let isPreparing = Atomic(false)
+  let isPrefaulting = Atomic(false)
+
+  init(_ session: Session, _ catalog: Catalog, _ checkpoints: CheckpointProgress) {
+    self.session = session
+    log = catalog.log
+    self.catalog = catalog
+    self.checkpoints = checkpoints
+  }
+
+  // MARK: Room for records
+
+  /// Runs `body` under the log's lock if there is room for `byteCount` bytes of records.
+  ///
+  /// - Returns: `nil` where something had to be done first: then it is to be tried again.
+  @inline(__always)
+  func tryWithRoom<Value>(
+    byteCount: Int, isRemoval: Bool, _ body: (inout Appender) throws(StoreError) -> Value
+  ) throws(StoreError) -> Value? {
+    try session.checkPlace()
+    var room = Appender.Room.ready
+    var chores: Appender.Chores?
+    let value = try log.withLock { (appender) throws(StoreError) -> Value? in
+      try appender.checkWritable(path: session.path)
+      do throws(StoreError) {
+        room = try appender.makeRoom(
+          byteCount: byteCount, isRemoval: isRemoval,
+          segmentByteLimit: session.configuration.segmentByteLimit, reserve: log.reserve)
+      } catch { room = .none(error) }
+      guard case .ready = room else { return nil }
+      let value = try body(&appender)
+      chores = appender.takeChores(prefaulting: prefaults)
+      return value
+    }
+    if let value {
+      if let chores { run(chores) }
+      session.alarm.startTiming()
+      return value
+    }
+    switch room {
+    case .ready: preconditionFailure("with room there is a value")
+    case .needsSession: try beginSession()
+    case .needsNext: try prepareNextSegment()
+    case .needsOwnSegment:
+      // It will be full at once; what follows it must be there, also for a removal.
+      try prepareNextSegment()
+      return try inOwnSegment(byteCount: byteCount, isRemoval: isRemoval, body)
+    case .none(let error): throw error
+    }
+    return nil
+  }
+
+  /// Begins a session where there is none.
+  func beginSessionIfNeeded(isRemoval: Bool) throws(StoreError) {
+    while try tryWithRoom(byteCount: 0, isRemoval: isRemoval, { _ in true }) == nil {}
+  }
+
+  /// Makes the first write after an open possible: the manifest no longer says that the store is
+  /// clean, and there is an active segment. Waits for no sync if the next manifest was made ready.
+  private func beginSession() throws(StoreError) {
+    try preparation.withLock { (_) throws(StoreError) in
+      try catalog.change { (state) throws(StoreError) in
+        let isBegun = try log.withLock { (appender) throws(StoreError) in
+          try appender.checkWritable(path: session.path)
+          return appender.active != nil
+        }
+        if isBegun { return }
+        try state.resumable?.openFile()
+        if state.manifest.isClean { try continueManifest(&state) }
+        guard let segment = state.resumable else { return try createFirstSegment() }
+        state.resumable = nil
+        // What the close left for removals is counted in, or a write that finds no room would
+        // give it up.
+        try? segment.allocate(to: min(segment.capacity, segment.usage.end + Segment.slack))
+        log.withLock { appender in
+          appender.sealed.removeAll { $0 === segment }
+          appender.start(in: segment, at: segment.usage.end)
+        }
+      }
+    }
+  }
+
+  /// Replaces a clean manifest by one that lists what will be appended to.
+  private func continueManifest(_ state: inout Catalog.State) throws(StoreError) {
+    let resumable = state.resumable
+    let continued = state.manifest.openSegments.count
+    if let next = state.next, continued == (resumable == nil ? 0 : 1),
+      next.generation == state.manifest.generation &+ 1
+    {
+      do { try ManifestFile(directory: session.directory).installNext() } catch {
+        state.failure = error.asFailure
+        throw StoreError.poisoned(cause: error.asFailure)
+      }
+      // A sync of the directory may have begun before the exchange.
+      log.commits.noteName()
+      state.isSettled = false
+      state.manifest.isClean = false
+      state.manifest.generation = next.generation
+      state.manifest.openSegments = next.openSegments
+    } else {
+      let known = log.withLock { $0.sealed }
+      let salts = try session.directory.randomNumbers(count: Manifest.reservedSegmentCount)
+      try catalog.replace(&state) { manifest in
+        manifest.isClean = false
+        if resumable == nil {
+          // What a clean close left open and full is complete, and has been synced.
+          let full = Set(manifest.openSegments.map(\.id))
+          manifest.sealedSegments += known.filter { full.contains($0.id) }.map(\.sealedEntry)
+          manifest.openSegments = []
+        }
+        manifest.reserve(salts: salts)
+      }
+    }
+    state.next = nil
+    let reserved = Array(state.manifest.openSegments.dropFirst(resumable == nil ? 0 : 1))
+    log.withLock { $0.reserved = reserved }
+    if session.removesWithoutSync { session.wakeHousekeeping() }
+  }
+
+  private func createFirstSegment() throws(StoreError) {
+    let place = log.withLock { $0.reserved.first }
+    guard let place else { preconditionFailure("a session begins with reserved places") }
+    let segment = try createSegment(at: place)
+    log.withLock { appender in
+      appender.reserved.removeFirst()
+      appender.start(in: segment, at: SegmentHeader.byteCount)
+    }
+  }
+
+  /// Makes the segment that follows the active one, unless it is there. Waits for no sync, unless all
+  /// reserved places have been taken.
+  func prepareNextSegment() throws(StoreError) {
+    try preparation.withLock { (_) throws(StoreError) in
+      while true {
+        let (isNeeded, place) = log.withLock {
+          (
+            $0.active != nil && $0.prepared == nil && !$0.isClosed && $0.failure == nil,
+            $0.reserved.first
+          )
+        }
+        if !isNeeded { return }
+        guard let place else {
+          // Segments that were left hold descriptors, and space that no compaction gives back, until they are sealed.
+          try sealRolledSegments()
+          try catalog.change { (state) throws(StoreError) in
+            let missing = Manifest.reservedSegmentCount - log.withLock { $0.reserved.count }
+            if missing > 0 { try catalog.replace(&state, reserving: missing) { _ in } }
+          }
+          continue
+        }
+        let segment = try createSegment(at: place)
+        // Nothing is written into it for a while.
+        segment.closeFile()
+        log.withLock { appender in
+          appender.reserved.removeFirst()
+          appender.prepared = segment
+        }
+      }
+    }
+  }
+
+  /// Makes the file of a segment in a place that the manifest lists. Under the lock of preparation.
+  private func createSegment(at place: Manifest.OpenSegment) throws(StoreError) -> Segment {
+    do throws(StoreError) {
+      // Another store's, if the directory is no longer this one's.
+      if session.lookForPlace() { throw .vanished(path: session.path) }
+      // What a creation left that failed.
+      try session.directory.unlink(FileName.segment(place.id))
+      let next = log.withLock { $0.nextSequence }
+      // A sync of the directory may have begun before the file had its name.
+      defer { log.commits.noteName() }
+      return try createSegment(allocating: Appender.firstAllocation) {
+        (byteCount) throws(StoreError) in
+        try log.files.create(
+          id: place.id, salt: place.salt, baseSequence: next,
+          baseTime: SegmentHeader.baseTime(for: session.clock.now()),
+          capacity: session.configuration.segmentByteLimit,
+          allocating: min(byteCount, session.configuration.segmentByteLimit), durably: false)
+      }
+    } catch {
+      if session.lookForPlace() { throw .vanished(path: session.path) }
+      throw error
+    }
+  }
+
+  /// On a disk that is nearly full a segment begins smaller.
+  private func createSegment(
+    allocating byteCount: Int, _ create: (Int) throws(StoreError) -> Segment
+  ) throws(StoreError) -> Segment {
+    let least = SegmentHeader.byteCount + Segment.slack
+    let first = log.reserve.isLent && byteCount == Appender.firstAllocation ? least : byteCount
+    do throws(StoreError) { return try create(first) } catch {
+      guard case .noSpace = error, first == Appender.firstAllocation else { throw error }
+      return try create(least)
+    }
+  }
+
+  // MARK: Sealing
+
+  /// Lists the segments that were left as sealed, once they are durable.
+  func sealRolledSegments() throws(StoreError) {
+    while true {
+      let rolled = log.withLock { appender -> [Segment] in
+        if appender.failure != nil { return [] }
+        // A compaction would take what the index does not name yet for dead.
+        return Array(appender.rolled.prefix { $0 !== appender.unpublished?.segment })
+      }
+      if rolled.isEmpty { return }
+      // A removal of all may take segments away while this waits; then no sync reaches them.
+      try log.waitForSync(of: .rolledSegments) { _ in
+        rolled.allSatisfy { $0.syncedByteCount >= $0.usage.end || $0.isRetired }
+      }
+      try catalog.change { (state) throws(StoreError) in
+        // A removal of all may have taken them meanwhile.
+        let (isThere, missing) = log.withLock { appender in
+          (
+            appender.rolled.starts(with: rolled, by: ===),
+            Manifest.reservedSegmentCount - appender.reserved.count
+          )
+        }
+        guard isThere else { return }
+        let ids = Set(rolled.map(\.id))
+        // DURABILITY: names and bytes are on disk, so that a damaged record in a segment that is
+        // listed as sealed is damage and never a torn write.
+        try catalog.replace(&state, reserving: missing) { manifest in
+          manifest.openSegments.removeAll { ids.contains($0.id) }
+          manifest.sealedSegments += rolled.map(\.sealedEntry)
+        }
+        log.withLock { appender in
+          appender.rolled.removeFirst(rolled.count)
+          appender.sealed += rolled
+        }
+        // Guards against stray writes and gives unused space back; neither is needed. Under the
+        // manifest's lock still, since nothing may be changed once the store was closed.
+        for segment in rolled {
+          try? segment.mapping?.makeReadOnly()
+          try? segment.trim(to: segment.usage.end)
+          segment.closeFile()
+        }
+      }
+      for segment in rolled { checkpoints.noteSealed(segment) }
+    }
+  }
+
+  /// Runs `body` under the manifest's lock while no segment is made.
+  func changeCatalog<Value>(
+    _ body: (inout Catalog.State) throws(StoreError) -> Value
+  ) throws(StoreError) -> Value {
+    try preparation.withLock { (_) throws(StoreError) in try catalog.change(body) }
+  }
+
+  /// Waits until nobody makes a segment.
+  func waitForPreparation() { preparation.withLock { _ in } }
+
+  /// Leaves the active segment for the next where it holds dead records, so that it can be sealed.
+  func leaveActiveSegment(
+    where hasDead: (SegmentUsage) -> Bool
+  ) throws(StoreError) {
+    let sealed = catalog.sealedIDs
+    let isNeeded = log.withLock { appender in
+      appender.segments.contains { !sealed.contains($0.id) && hasDead($0.usage) }
+    }
+    guard isNeeded else { return }
+    // Begins a session where there is none, and with it seals what a close left open and full.
+    try beginSessionIfNeeded(isRemoval: true)
+    var hasLeft = false
+    while !hasLeft {
+      try prepareNextSegment()
+      hasLeft = try log.withLock { (appender) throws(StoreError) in
+        try appender.checkWritable(path: session.path)
+        guard let active = appender.active, hasDead(active.usage) else { return true }
+        // A writer may have taken it meanwhile.
+        guard let next = appender.prepared else { return false }
+        try appender.roll(to: next)
+        appender.prepared = nil
+        return true
+      }
+    }
+  }
+}

@@ -1,0 +1,49 @@
+/// Large values: others get on while one is written.
+extension Writer {
+  /// What came of a large record.
+  struct AsidePut {
+    var result: CompareAndSetResult
+    var event: RemovalEvent?
+  }
+
+  /// Writes one large record beside the log, head last.
+  @inline(never)
+  func putAside(
+    _ value: RawSpan, forKey key: RawSpan, metadata: RawSpan, header template: RecordHeader,
+    hash: UInt64, written now: Timestamp, keepsEnd: Bool, expecting expectation: Expectation,
+    forSync: Bool
+  ) throws(StoreError) -> AsidePut {
+    try supply.asides.withLock { (_) throws(StoreError) -> AsidePut in
+      try appendAside(
+        byteCount: template.byteCount, isRemoval: false, forSync: forSync, isBatch: false
+      ) { (segment, _) throws(StoreError) in
+        let start = SegmentHeader.byteCount + template.headByteCount
+        try segment.write(value, at: start, byCalls: true)
+        let padding = [UInt8](
+          repeating: 0, count: template.byteCount - template.headByteCount - value.byteCount)
+        try padding.withSpan { (padding) throws(StoreError) in
+          try segment.write(padding, at: start + value.byteCount, byCalls: true)
+        }
+      } unless: { (appender) throws(StoreError) in
+        if appender.unpublished != nil { try publishPending(hash, &appender) }
+        try lookup.index.makeRoom(hash)
+        return try lookup.locate(hash, key: key, now: now).mismatch(expectation).map {
+          AsidePut(result: $0)
+        }
+      } _: { (appender, _) throws(StoreError) in
+        var header = template
+        let existing = try lookup.locate(hash, key: key, now: now)
+        if keepsEnd, let end = existing?.expires, header.flags.contains(.expiry) {
+          header.expires = max(header.expires, end)
+        }
+        let (location, version) = try appender.appendHead(
+          &header, key: key, metadata: metadata, written: now)
+        publish(hash, at: location, deadline: header.deadline { now }, replacing: existing)
+        appender.allowance.spendAside(existing?.byteCount ?? 0)
+        return AsidePut(
+          result: .stored(version: version),
+          event: removalEvent(existing, key: key, cause: .replaced))
+      }
+    }
+  }
+}

@@ -1,0 +1,138 @@
+/// Writes: appends records where there is room, makes room where there is none, and brings what was appended into
+/// the index.
+///
+/// 1. A record is published only after it is in the log, and under the same hold of the log's lock.
+/// 2. What a record replaces counts as dead from the moment that it is published.
+/// 3. A write that looks at a key has the operations of a batch on this key entered first, where one is on its way into
+///    the index.
+final class Writer: Sendable {
+  let session: Session
+  let lookup: Lookup
+  let supply: SegmentSupply
+  let compactor: Compactor
+  let pressure: BackPressure
+
+  init(_ compactor: Compactor) {
+    session = compactor.session
+    lookup = compactor.lookup
+    supply = compactor.supply
+    self.compactor = compactor
+    pressure = compactor.pressure
+  }
+
+  var log: LogWriter { supply.log }
+
+  // MARK: Room
+
+  /// Runs `body` under the log's lock with room for `byteCount` bytes of records. Where the disk has none, compacts.
+  @inline(__always)
+  func withRoom<Value>(
+    byteCount: Int, isRemoval: Bool, _ body: (inout Appender) throws(StoreError) -> Value
+  ) throws(StoreError) -> Value {
+    var isInBody = false
+    var failureCount = 0
+    while true {
+      do throws(StoreError) {
+        let value = try supply.tryWithRoom(byteCount: byteCount, isRemoval: isRemoval) {
+          (appender: inout Appender) throws(StoreError) -> Value in
+          isInBody = true
+          return try body(&appender)
+        }
+        if let value { return value }
+      } catch {
+        guard case .noSpace(_, _, let limit) = error, limit != .fileSize, !isInBody,
+          try compactor.findRoom(isRemoval: isRemoval, failureCount: failureCount)
+        else { throw error }
+        failureCount += 1
+      }
+    }
+  }
+
+  /// Appends records that are written beside the log first.
+  ///
+  /// - Parameters:
+  ///   - byteCount: how many bytes they take.
+  ///   - forSync: whether somebody will wait for a sync of them.
+  ///   - isBatch: whether they are a batch. The numbers of its records are in what is written, and lie ahead
+  ///     of those of other writes.
+  ///   - write: writes them, from the end of the header on, under no lock that others need. Where their
+  ///     numbers have to be known, they begin at the number given. It may be called more than once.
+  ///   - check: asked under the appender's lock before; where it returns a value, they are not appended.
+  ///   - body: run under the appender's lock when the log goes on behind the header of the new segment.
+  func appendAside<Value>(
+    byteCount: Int, isRemoval: Bool, forSync: Bool, isBatch: Bool,
+    writing write: (Segment, SequenceNumber) throws(StoreError) -> Void,
+    unless check: (inout Appender) throws(StoreError) -> Value?,
+    _ body: (inout Appender, SequenceNumber) throws(StoreError) -> Value
+  ) throws(StoreError) -> Value {
+    if !isRemoval { pressure.waitForDebt() }
+    var failureCount = 0
+    while true {
+      do throws(StoreError) {
+        let value = try supply.tryAppendingAside(
+          byteCount: byteCount, isRemoval: isRemoval, forSync: forSync, isBatch: isBatch,
+          writing: write, unless: check, body)
+        if let value { return value }
+      } catch {
+        // A removal has its room on a full disk in the segment that is written to.
+        guard case .noSpace(_, _, let limit) = error, limit != .fileSize, !isRemoval,
+          try compactor.findRoom(isRemoval: false, failureCount: failureCount)
+        else { throw error }
+        failureCount += 1
+      }
+    }
+  }
+
+  // MARK: Into the index
+
+  /// Makes room in the index for a key, and asks the processor for the record that a write replaces.
+  @inline(__always)
+  func makeRoom(_ hash: UInt64, key: RawSpan, now: Timestamp) throws(StoreError) {
+    do {
+      try lookup.index.makeRoom(hash) { [table = lookup.table] in
+        table.prefetch($0.location, count: Lookup.prefetchByteCount)
+      }
+    } catch {
+      // A key that is there needs none.
+      if try lookup.locate(hash, key: key, now: now) == nil { throw error }
+    }
+  }
+
+  /// Makes a record the one that reads of its key find.
+  ///
+  /// - Parameters:
+  ///   - deadline: `nil` where it cannot expire.
+  ///   - tick: when it was last accessed; `nil`: now.
+  @inline(__always)
+  func publish(
+    _ hash: UInt64, at location: Location, deadline: Deadline?, replacing existing: Existing?,
+    tick: UInt64? = nil
+  ) {
+    let flags: IndexEntry.Flags = deadline == nil ? [] : .canExpire
+    guard let existing else {
+      lookup.index.insert(hash, location: location, flags: flags, tick: tick, deadline: deadline)
+      return
+    }
+    if !lookup.index.replace(
+      hash, old: existing.location, new: location, flags: flags, tick: tick, deadline: deadline)
+    {
+      lookup.index.insert(hash, location: location, flags: flags, tick: tick, deadline: deadline)
+    }
+    existing.segment.usage.kill(byteCount: existing.byteCount ?? 0)
+  }
+
+  /// Makes reads of a key find nothing.
+  func unpublish(_ existing: Existing) {
+    _ = lookup.index.remove(existing.hash, location: existing.location)
+    existing.segment.usage.kill(byteCount: existing.byteCount ?? 0)
+  }
+
+  func removalEvent(
+    _ existing: Existing?, key: RawSpan, cause: RemovalCause
+  ) -> RemovalEvent? {
+    guard session.configuration.removalObserver != nil, let existing else { return nil }
+    return .entry(
+      key: key.copied(), version: existing.sequence,
+      cause: existing.hasExpired ? .expired : cause)
+  }
+}
