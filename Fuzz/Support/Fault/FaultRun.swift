@@ -171,7 +171,7 @@ package final class FaultRun {
       let taken = try pausing {
         try operation.taken(
           of: steps, from: live, in: store, limits: limits, mayMissLimits: mayMissLimits,
-          now: clock.now())
+          mayCountMore: hasFailedRead, now: clock.now())
       }
       if let next = taken.last {
         if wasPoisoned { throw FuzzFailure("a write is acknowledged after a failed sync") }

@@ -160,7 +160,8 @@ public final class Snapshot: Sendable {
     prefix: borrowing some ByteSource & ~Copyable & ~Escapable, _ body: (Entry) throws -> Visit
   ) throws {
     let state = try state()
-    try prefix.withBytes { prefix in try engine.reader.forEachEntry(in: state, prefix: prefix, body) }
+    try prefix.withBytes { prefix in try engine.reader.forEachEntry(in: state, prefix: prefix, body)
+    }
   }
 
   /// Calls `body` with each key; otherwise as `forEachKey(prefix:_:)`.

@@ -17,7 +17,9 @@ extension Store {
   package func touch(
     _ key: RawSpan, unlessIdleLimited sparesIdle: Bool = false
   ) throws(StoreError) -> Bool {
-    do throws(StoreError) { return try engine.reader.touch(key, sparesIdle ? .unlessIdle : .yes) } catch {
+    do throws(StoreError) {
+      return try engine.reader.touch(key, sparesIdle ? .unlessIdle : .yes)
+    } catch {
       guard case .corrupt = error else { throw error }
       return false
     }

@@ -27,7 +27,8 @@ extension Store {
     _ body: (RawSpan) throws -> Result
   ) throws -> Result? {
     try Self.use(
-      key.withBytes { (key) throws(StoreError) in try engine.reader.pinnedValue(forKey: key) }, body)
+      key.withBytes { (key) throws(StoreError) in try engine.reader.pinnedValue(forKey: key) }, body
+    )
   }
 
   /// A parameter, since the compiler would put a variable of this type on the heap.
@@ -89,7 +90,8 @@ extension Store {
       rest = rest.dropFirst(Store.groupKeyCount)
       for key in group {
         hashes.append(
-          try key.withBytes { (key) throws(StoreError) in try engine.reader.prefetchEntry(of: key) })
+          try key.withBytes { (key) throws(StoreError) in try engine.reader.prefetchEntry(of: key) }
+        )
       }
       for hash in hashes { engine.reader.prefetchRecord(ofHash: hash) }
       for (number, key) in group.enumerated() {

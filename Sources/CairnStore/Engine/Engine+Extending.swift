@@ -44,7 +44,7 @@ extension Engine {
     _ key: RawSpan, to lifetime: Duration, forSync: Bool
   ) throws(StoreError) -> (isThere: Bool, sequence: SequenceNumber?) {
     try session.checkWritable()
-    let now = session.clock.now()
+    let now = lookup.clock.now()
     let template = try session.limits.extensionHeader(key: key, expires: now.advanced(by: lifetime))
     let hash = lookup.hash.hash(key)
     /// What would change, or whether the key is there.

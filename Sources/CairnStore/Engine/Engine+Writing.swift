@@ -47,7 +47,7 @@ extension Engine {
     let durability = session.durability(durability)
     let hash = lookup.hash.hash(key)
     lookup.index.prefetch(hash)
-    let now = session.clock.now()
+    let now = lookup.clock.now()
     lookup.noteTimeIfNeeded(now)
     let template = try session.limits.putHeader(
       key: key, value: value, attributes: attributes, now: now)
@@ -104,13 +104,13 @@ extension Engine {
         }
         writer.publish(hash, at: location, deadline: header.deadline { now }, replacing: existing)
         if let existing { isSlowed = appender.allowance.spend(existing.byteCount ?? 0) }
-        if session.configuration.removalObserver != nil {
+        if writer.removalObserver != nil {
           event = writer.removalEvent(existing, key: key, cause: .replaced)
         }
         return .stored(version: version)
       }
     }
-    if let event { session.configuration.removalObserver?(event) }
+    if let event { writer.removalObserver?(event) }
     if case .stored(let version) = result {
       evictor.keepLimits()
       try committer.commit(version, durability)
@@ -150,7 +150,7 @@ extension Engine {
   ) throws(StoreError) -> SequenceNumber? {
     try session.checkWritable()
     let template = try session.limits.tombstoneHeader(key: key)
-    let now = session.clock.now()
+    let now = lookup.clock.now()
     let hash = lookup.hash.hash(key)
     @inline(__always)
     func isThere(_ existing: Existing?) throws(StoreError) -> Bool {
@@ -185,14 +185,14 @@ extension Engine {
       event = writer.removalEvent(existing, key: key, cause: .removed)
       return sequence
     }
-    if let event { session.configuration.removalObserver?(event) }
+    if let event { writer.removalObserver?(event) }
     return removed
   }
 
   /// Removes the key's value if it is damaged, and returns whether it was. What is written meanwhile stays.
   package func removeDamagedValue(forKey key: RawSpan) throws(StoreError) -> Bool {
     guard
-      let existing = try lookup.locate(lookup.hash.hash(key), key: key, now: session.clock.now())
+      let existing = try lookup.locate(lookup.hash.hash(key), key: key, now: lookup.clock.now())
     else {
       return false
     }
@@ -218,7 +218,7 @@ extension Engine {
   @usableFromInline
   package func makeBatch() throws(StoreError) -> Batch {
     try session.checkWritable()
-    return Batch(limits: session.limits, hash: lookup.hash, now: session.clock.now())
+    return Batch(limits: session.limits, hash: lookup.hash, now: lookup.clock.now())
   }
 
   /// Writes a batch.
@@ -237,7 +237,7 @@ extension Engine {
     }
     let isRemoval = batch.isRemoval
     if !isRemoval { try evictor.checkLimits() }
-    let now = session.clock.now()
+    let now = lookup.clock.now()
     lookup.noteTimeIfNeeded(now)
     var batch = batch
     var events: [RemovalEvent] = []
@@ -284,7 +284,7 @@ extension Engine {
       if deadByteCount > 0 { isSlowed = appender.allowance.spend(deadByteCount) }
       return first
     }
-    for event in events { session.configuration.removalObserver?(event) }
+    for event in events { writer.removalObserver?(event) }
     evictor.keepLimits()
     try committer.commit(first + UInt64(batch.operations.count) - 1, durability)
     if isSlowed { writer.pressure.waitForCompaction(afterMakingDead: deadByteCount) }

@@ -45,6 +45,19 @@ final class LogWriter: Sendable {
 
   func wakeAll() { appender.wakeAll() }
 
+  /// Makes room for records as far as the state under the lock can; says what else has to happen.
+  @inline(__always)
+  func room(
+    forByteCount byteCount: Int, isRemoval: Bool, in appender: inout Appender
+  ) throws(StoreError) -> Appender.Room {
+    try appender.checkWritable(path: session.path)
+    do throws(StoreError) {
+      return try appender.makeRoom(
+        byteCount: byteCount, isRemoval: isRemoval,
+        segmentByteLimit: session.configuration.segmentByteLimit, reserve: reserve)
+    } catch { return .none(error) }
+  }
+
   // MARK: State
 
   /// The number of the last record.

@@ -4,17 +4,19 @@
 /// 2. Entries of two keys with one hash are told apart by the keys in their records. A record that cannot be read may
 ///    be any of them.
 /// 3. A lookup takes no lock but that of a part of the index.
-final class Lookup: Sendable {
+struct Lookup: Sendable {
   let session: Session
   let index: HashIndex
   let table: SegmentTable
   let hash: SipHash
+  let clock: StoreClock
 
   init(_ session: Session, _ parts: borrowing OpenedStore) {
     self.session = session
     index = parts.index
     table = parts.files.table
     hash = parts.hash
+    clock = parts.clock
   }
 
   // MARK: Reads
@@ -32,7 +34,7 @@ final class Lookup: Sendable {
     try session.checkUsable()
     try session.limits.checkKey(key)
     let hash = known ?? hash.hash(key)
-    let now = session.clock.now()
+    let now = clock.now()
     if touch != .no { noteTimeIfNeeded(now) }
     var entry = IndexEntry.empty
     while true {

@@ -32,35 +32,17 @@ final class SegmentSupply: Sendable {
 
   // MARK: Room for records
 
-  /// Runs `body` under the log's lock if there is room for `byteCount` bytes of records.
+  /// Has happen what the log needs before records of this size can be appended.
   ///
-  /// - Returns: `nil` where something had to be done first: then it is to be tried again.
-  @inline(__always)
-  func tryWithRoom<Value>(
-    byteCount: Int, isRemoval: Bool, _ body: (inout Appender) throws(StoreError) -> Value
+  /// - Parameter body: run under the log's lock with a segment of its own, if the records need one.
+  /// - Returns: what `body` returned; `nil` where it was not run. Then there may be room now.
+  @inline(never)
+  func make<Value>(
+    _ room: Appender.Room, byteCount: Int, isRemoval: Bool,
+    _ body: (inout Appender) throws(StoreError) -> Value
   ) throws(StoreError) -> Value? {
-    try session.checkPlace()
-    var room = Appender.Room.ready
-    var chores: Appender.Chores?
-    let value = try log.withLock { (appender) throws(StoreError) -> Value? in
-      try appender.checkWritable(path: session.path)
-      do throws(StoreError) {
-        room = try appender.makeRoom(
-          byteCount: byteCount, isRemoval: isRemoval,
-          segmentByteLimit: session.configuration.segmentByteLimit, reserve: log.reserve)
-      } catch { room = .none(error) }
-      guard case .ready = room else { return nil }
-      let value = try body(&appender)
-      chores = appender.takeChores(prefaulting: prefaults)
-      return value
-    }
-    if let value {
-      if let chores { run(chores) }
-      session.alarm.startTiming()
-      return value
-    }
     switch room {
-    case .ready: preconditionFailure("with room there is a value")
+    case .ready: return nil
     case .needsSession: try beginSession()
     case .needsNext: try prepareNextSegment()
     case .needsOwnSegment:
@@ -74,7 +56,14 @@ final class SegmentSupply: Sendable {
 
   /// Begins a session where there is none.
   func beginSessionIfNeeded(isRemoval: Bool) throws(StoreError) {
-    while try tryWithRoom(byteCount: 0, isRemoval: isRemoval, { _ in true }) == nil {}
+    while true {
+      try session.checkPlace()
+      let room = try log.withLock { (appender) throws(StoreError) in
+        try log.room(forByteCount: 0, isRemoval: isRemoval, in: &appender)
+      }
+      if case .ready = room { return }
+      _ = try make(room, byteCount: 0, isRemoval: isRemoval) { _ in }
+    }
   }
 
   /// Makes the first write after an open possible: the manifest no longer says that the store is

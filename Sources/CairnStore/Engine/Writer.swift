@@ -5,12 +5,15 @@
 /// 2. What a record replaces counts as dead from the moment that it is published.
 /// 3. A write that looks at a key has the operations of a batch on this key entered first, where one is on its way into
 ///    the index.
-final class Writer: Sendable {
+struct Writer: Sendable {
   let session: Session
   let lookup: Lookup
   let supply: SegmentSupply
   let compactor: Compactor
   let pressure: BackPressure
+  let log: LogWriter
+  let alarm: HousekeepingAlarm
+  let removalObserver: (@Sendable (RemovalEvent) -> Void)?
 
   init(_ compactor: Compactor) {
     session = compactor.session
@@ -18,9 +21,10 @@ final class Writer: Sendable {
     supply = compactor.supply
     self.compactor = compactor
     pressure = compactor.pressure
+    log = supply.log
+    alarm = session.alarm
+    removalObserver = session.configuration.removalObserver
   }
-
-  var log: LogWriter { supply.log }
 
   // MARK: Room
 
@@ -29,22 +33,52 @@ final class Writer: Sendable {
   func withRoom<Value>(
     byteCount: Int, isRemoval: Bool, _ body: (inout Appender) throws(StoreError) -> Value
   ) throws(StoreError) -> Value {
-    var isInBody = false
     var failureCount = 0
     while true {
-      do throws(StoreError) {
-        let value = try supply.tryWithRoom(byteCount: byteCount, isRemoval: isRemoval) {
-          (appender: inout Appender) throws(StoreError) -> Value in
-          isInBody = true
-          return try body(&appender)
-        }
-        if let value { return value }
-      } catch {
-        guard case .noSpace(_, _, let limit) = error, limit != .fileSize, !isInBody,
-          try compactor.findRoom(isRemoval: isRemoval, failureCount: failureCount)
-        else { throw error }
-        failureCount += 1
+      try session.checkPlace()
+      var room = Appender.Room.ready
+      var chores: Appender.Chores?
+      let value = try log.withLock { (appender) throws(StoreError) -> Value? in
+        room = try log.room(forByteCount: byteCount, isRemoval: isRemoval, in: &appender)
+        guard case .ready = room else { return nil }
+        let value = try body(&appender)
+        chores = appender.takeChores(prefaulting: supply.prefaults)
+        return value
       }
+      if let value {
+        if let chores { supply.run(chores) }
+        alarm.startTiming()
+        return value
+      }
+      if let value = try make(
+        room, byteCount: byteCount, isRemoval: isRemoval, failureCount: &failureCount, body)
+      {
+        return value
+      }
+    }
+  }
+
+  /// Makes room where the log by itself has none: by the next segment, one for these records, or a compaction.
+  ///
+  /// - Returns: what `body` returned; `nil` where it was not run.
+  @inline(never)
+  private func make<Value>(
+    _ room: Appender.Room, byteCount: Int, isRemoval: Bool, failureCount: inout Int,
+    _ body: (inout Appender) throws(StoreError) -> Value
+  ) throws(StoreError) -> Value? {
+    var isInBody = false
+    do throws(StoreError) {
+      return try supply.make(room, byteCount: byteCount, isRemoval: isRemoval) {
+        (appender: inout Appender) throws(StoreError) -> Value in
+        isInBody = true
+        return try body(&appender)
+      }
+    } catch {
+      guard case .noSpace(_, _, let limit) = error, limit != .fileSize, !isInBody,
+        try compactor.findRoom(isRemoval: isRemoval, failureCount: failureCount)
+      else { throw error }
+      failureCount += 1
+      return nil
     }
   }
 
@@ -130,7 +164,7 @@ final class Writer: Sendable {
   func removalEvent(
     _ existing: Existing?, key: RawSpan, cause: RemovalCause
   ) -> RemovalEvent? {
-    guard session.configuration.removalObserver != nil, let existing else { return nil }
+    guard removalObserver != nil, let existing else { return nil }
     return .entry(
       key: key.copied(), version: existing.sequence,
       cause: existing.hasExpired ? .expired : cause)
