@@ -1,9 +1,7 @@
 /// An open store: its parts, and the writes that go through several of them. `Store` is its public face.
 ///
-/// Locks, in the order in which they may be taken: `SegmentSupply.asides`, those of the evictor, of the compactor, of the
-/// checkpointer, `SegmentSupply.preparation`, those of the catalog and of the log, then those inside the index, the
-/// segment table and the recency clock, and that of the store's lock. The locks of group commit and of the scrubber
-/// are taken under none. The order follows from who holds whom: `Docs/Architecture.md`.
+/// Each part owns a lock and what it guards. `Docs/Architecture.md` has the order in which they are taken: it follows from
+/// who holds whom.
 @usableFromInline
 package final class Engine: Sendable {
   let session: Session
