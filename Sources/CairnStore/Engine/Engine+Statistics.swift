@@ -49,7 +49,7 @@ extension Engine {
       segments: shares, tombstoneCount: shares.reduce(0) { $0 + $1.tombstoneCount },
       pinnedByteCount: lookup.table.total.pinnedByteCount,
       indexByteCount: lookup.index.byteCount, lastVersion: lastSequence,
-      formatVersion: FormatVersion.text, recovery: recovery)
+      formatVersion: FormatVersion.text, recovery: checkpointer.recovery)
     statistics.clockOffset = session.clock.offset
     statistics.scrub = scrubber.statistics
     (statistics.reclaimableByteCount, statistics.excessByteCount) = log.withLock {

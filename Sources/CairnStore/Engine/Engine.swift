@@ -5,8 +5,6 @@
 @usableFromInline
 package final class Engine: Sendable {
   let session: Session
-  let lookup: Lookup
-  let log: LogWriter
   @usableFromInline let reader: Reader
   let writer: Writer
   let committer: Committer
@@ -15,13 +13,11 @@ package final class Engine: Sendable {
   let totalRemoval: TotalRemoval
   let scrubber: Scrubber
   let housekeeper: Housekeeper
-  let recovery: RecoveryReport
 
   init(_ parts: OpenedStore, configuration: StoreConfiguration, environment: Environment) {
     session = Session(parts, configuration, environment)
-    recovery = parts.recovery
-    lookup = Lookup(session, parts)
-    log = LogWriter(session, parts)
+    let lookup = Lookup(session, parts)
+    let log = LogWriter(session, parts)
     let catalog = Catalog(session, log, parts)
     let progress = CheckpointProgress(parts, configuration)
     let expiry = Expiry(lookup, log)
@@ -41,6 +37,8 @@ package final class Engine: Sendable {
     housekeeper.start()
   }
 
+  var lookup: Lookup { writer.lookup }
+  var log: LogWriter { writer.log }
   var catalog: Catalog { writer.supply.catalog }
   var compactor: Compactor { writer.compactor }
   var checkpointer: Checkpointer { writer.compactor.checkpointer }

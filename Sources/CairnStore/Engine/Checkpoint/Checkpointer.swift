@@ -19,7 +19,7 @@ final class Checkpointer: Sendable {
   private let index: HashIndex
   let progress: CheckpointProgress
   /// What the session found when it was opened.
-  private let recovery: RecoveryReport
+  let recovery: RecoveryReport
   /// Held through a checkpoint, while a removal of all is prepared, and by a compaction from the switch on
   /// until the index names the copies: never while it copies, since a close needs the lock and waits for no compaction.
   private let switching = Lock(())
