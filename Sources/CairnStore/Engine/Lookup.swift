@@ -37,19 +37,8 @@ struct Lookup: Sendable {
     let now = clock.now()
     if touch != .no { noteTimeIfNeeded(now) }
     var entry = IndexEntry.empty
-    while true {
-      var segment: Segment?
-      var end = Int64.min
-      let isFound = try index.find(
-        hash, after: entry.location, touch: touch, extendedTo: &end
-      ) { [table] in
-        entry = $0
-        segment = table.segment(at: $0.location)
-      }
-      guard isFound else { return nil }
-      // The table knows every segment that the index names; if it did not, the entry must have
-      // changed meanwhile.
-      guard let segment = segment.take() else { continue }
+    var end = Int64.min
+    while let segment = try next(hash, after: &entry, touch: touch, extendedTo: &end) {
       let offset = segment.offset(of: entry.location)
       let record = try Record(in: consume segment, at: offset, part: part)
       guard record.hasKey(key), record.header.kind == .put else { continue }
@@ -62,6 +51,30 @@ struct Lookup: Sendable {
         }
       }
       return try body(FoundRecord(record: record, tick: entry.tick, end: end))
+    }
+    return nil
+  }
+
+  /// The next of the entries with a hash: the first, or the one after `entry`, which it becomes. Entry, end of lifetime
+  /// and segment are of one moment: a compaction that moves a record may put the end into the copy.
+  ///
+  /// - Returns: the segment that the record lies in; `nil` where there is no further entry.
+  @inline(__always)
+  private func next(
+    _ hash: UInt64, after entry: inout IndexEntry, touch: HashIndex.Touch,
+    extendedTo end: inout Int64
+  ) throws(StoreError) -> Segment? {
+    while true {
+      var segment: Segment?
+      let isFound = try index.find(
+        hash, after: entry.location, touch: touch, extendedTo: &end
+      ) { [table] in
+        entry = $0
+        segment = table.segment(at: $0.location)
+      }
+      if !isFound { return nil }
+      // The table knows every segment that the index names; where it does not, the entry has changed meanwhile.
+      if let segment { return segment }
     }
   }
 
@@ -104,16 +117,8 @@ struct Lookup: Sendable {
     _ hash: UInt64, key: RawSpan, now: Timestamp
   ) throws(StoreError) -> Existing? {
     var entry = IndexEntry.empty
-    while true {
-      var segment: Segment?
-      var end = Int64.min
-      let isFound = try index.find(hash, after: entry.location, touch: .no, extendedTo: &end) {
-        [table] in
-        entry = $0
-        segment = table.segment(at: $0.location)
-      }
-      guard isFound else { return nil }
-      guard let segment else { continue }
+    var end = Int64.min
+    while let segment = try next(hash, after: &entry, touch: .no, extendedTo: &end) {
       var damage: StoreError?
       guard let record = readable(segment, at: segment.offset(of: entry.location), &damage) else {
         return Existing(
@@ -132,6 +137,7 @@ struct Lookup: Sendable {
       }
       return existing
     }
+    return nil
   }
 
   /// The record at an offset, or `nil` and the reason where it cannot be read.
@@ -147,8 +153,7 @@ struct Lookup: Sendable {
 
   // MARK: Compaction and removals
 
-  /// An entry of the index, the segment that its record lies in, and to when its lifetime was extended,
-  /// all of one moment: a compaction that moves the record may put the end into the copy.
+  /// An entry of the index, the segment that its record lies in, and to when its lifetime was extended.
   struct Place {
     var entry: IndexEntry
     var segment: Segment
@@ -160,18 +165,12 @@ struct Lookup: Sendable {
     of hash: UInt64, where isSought: (Place) throws(StoreError) -> Bool
   ) throws(StoreError) -> Place? {
     var entry = IndexEntry.empty
-    while true {
-      var segment: Segment?
-      var end = Int64.min
-      let isFound = try index.find(hash, after: entry.location, touch: .no, extendedTo: &end) {
-        entry = $0
-        segment = table.segment(at: $0.location)
-      }
-      guard isFound else { return nil }
-      guard let segment else { continue }
+    var end = Int64.min
+    while let segment = try next(hash, after: &entry, touch: .no, extendedTo: &end) {
       let place = Place(entry: entry, segment: segment, end: end)
       if try isSought(place) { return place }
     }
+    return nil
   }
 
   /// Whether the index has an entry of the key.
