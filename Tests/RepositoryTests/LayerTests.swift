@@ -49,6 +49,28 @@ struct LayerTests {
     }
   }
 
+  @Test("Files of the store use each other in no circle, but for the index and its snapshots")
+  func circles() throws {
+    let files = try Source.all(in: "Sources/CairnStore")
+    var owners: [String: String] = [:]
+    for file in files {
+      for name in file.declaredTypes { owners[name] = file.name }
+    }
+    var uses: [String: Set<String>] = [:]
+    for file in files {
+      uses[file.name] = Set(file.words.compactMap { owners[$0] }).subtracting([file.name])
+    }
+    // What uses nothing that is left is in no circle, nor is what nothing that is left uses.
+    var count = 0
+    while count != uses.count {
+      count = uses.count
+      let used = uses.values.reduce(into: Set()) { $0.formUnion($1) }
+      uses = uses.filter { !$0.value.isEmpty && used.contains($0.key) }
+      uses = uses.mapValues { $0.filter { uses[$0] != nil } }
+    }
+    #expect(uses.keys.sorted() == ["HashIndex.swift", "IndexSnapshot.swift"])
+  }
+
   @Test("Every folder of a module with layers is one", arguments: modules)
   func folders(module: Module) throws {
     let url = Source.root.appending(path: "Sources/\(module.name)")

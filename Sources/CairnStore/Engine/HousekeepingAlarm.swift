@@ -10,6 +10,9 @@ final class HousekeepingAlarm: Sendable {
     var beginTiming: @Sendable () -> Void
   }
 
+  /// What failed, on a full disk say, is not asked for again with every write.
+  static let pauseAfterFailure = Duration.seconds(1)
+
   private let queue: any BackgroundQueue
   private let answers = Lock<Answers?>(nil)
   /// Whether a pass is queued.
@@ -51,7 +54,7 @@ final class HousekeepingAlarm: Sendable {
   func rest() {
     resting.store(true, ordering: .relaxed)
     // The files of a store that was closed are not held until then.
-    queue.run(after: Session.pauseAfterFailure) { [self] in resting.store(false, ordering: .relaxed)
+    queue.run(after: Self.pauseAfterFailure) { [self] in resting.store(false, ordering: .relaxed)
     }
   }
 

@@ -26,7 +26,7 @@ final class SnapshotState: Sendable {
     var places: [Int: Segment] = [:]
     for (segment, _) in segments {
       segment.beginSnapshot()
-      for slot in 0..<SegmentTable.granuleCount(capacity: segment.capacity) {
+      for slot in 0..<Location.granuleCount(forCapacity: segment.capacity) {
         places[segment.granule + slot] = segment
       }
     }

@@ -17,7 +17,7 @@ extension SegmentSupply {
       }
       // Asked for again after a while. A store that was closed is not held until then.
       let queue = session.environment.background
-      let isAsked = queue.runIfPossible(after: Session.pauseAfterFailure) { [weak self] in
+      let isAsked = queue.runIfPossible(after: HousekeepingAlarm.pauseAfterFailure) { [weak self] in
         self?.isPreparing.store(false, ordering: .relaxed)
       }
       if !isAsked { isPreparing.store(false, ordering: .relaxed) }

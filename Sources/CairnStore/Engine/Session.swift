@@ -122,7 +122,4 @@ final class Session: Sendable {
     }
     return true
   }
-
-  /// What failed, on a full disk say, is not asked for again with every write.
-  static let pauseAfterFailure = Duration.seconds(1)
 }

@@ -8,6 +8,11 @@ package struct Location: Sendable, Hashable, BitwiseCopyable {
   package static let granuleByteCount = 1 << (granuleShift + 3)
   package static let granuleCount = 1 << 17
 
+  /// How many granules a segment of some capacity takes.
+  package static func granuleCount(forCapacity capacity: Int) -> Int {
+    max(1, (capacity + granuleByteCount - 1) / granuleByteCount)
+  }
+
   /// No record's place.
   package static let none = Location(rawValue: 0)
 

@@ -85,7 +85,7 @@ package final class Segment: Sendable {
   }
 
   /// How many granules it takes.
-  package var granuleCount: Int { SegmentTable.granuleCount(capacity: capacity) }
+  package var granuleCount: Int { Location.granuleCount(forCapacity: capacity) }
   package var granules: Range<Int> { granule..<(granule + granuleCount) }
 
   package var storeIdentifier: [UInt8] { header.storeIdentifier }
@@ -350,5 +350,59 @@ private final class FileReaders: Sendable {
     // In a forked child, whose lock on the file is its parent's too, and which does not know who reads there.
     if processMark.isForeign { return }
     state.shorten(file)
+  }
+}
+
+/// The bytes of a segment for as long as they are read.
+package enum SegmentBytes: Sendable {
+  case file(File)
+  /// Of a file that has lost its name.
+  case mapping(of: Segment)
+
+  /// Reads up to `byteCount` bytes at `offset` into the buffer from `bufferOffset` on, and returns how many; fewer
+  /// only at the end.
+  func read(
+    into buffer: inout [UInt8], bufferOffset: Int, byteCount: Int, at offset: Int
+  ) throws(StoreError) -> Int {
+    switch self {
+    case .file(let file):
+      return try file.read(
+        into: &buffer, bufferOffset: bufferOffset, byteCount: byteCount, at: offset)
+    case .mapping(let segment):
+      guard let mapping = segment.mapping else { return 0 }
+      // Memory behind what is allocated must not be touched.
+      let count = max(0, min(byteCount, segment.allocatedByteCount - offset))
+      buffer.withMutableSpan(in: bufferOffset..<(bufferOffset + count)) { target in
+        target.copy(mapping.bytes(at: offset, count: count), to: 0)
+      }
+      return count
+    }
+  }
+
+  /// Copies the first `byteCount` bytes to the same place in a file.
+  package func copy(byteCount: Int, into target: File) throws(StoreError) {
+    switch self {
+    case .file(let file): try target.copy(from: file, byteCount: byteCount)
+    case .mapping(let segment):
+      guard let mapping = segment.mapping else { return }
+      for offset in stride(from: 0, to: byteCount, by: 1 << 20) {
+        let piece = mapping.bytes(at: offset, count: min(1 << 20, byteCount - offset))
+        try target.write(piece, at: offset)
+      }
+    }
+  }
+
+  var name: String {
+    switch self {
+    case .file(let file): file.name
+    case .mapping(let segment): segment.name
+    }
+  }
+
+  var directoryPath: String {
+    switch self {
+    case .file(let file): file.directoryPath
+    case .mapping(let segment): segment.file.directoryPath
+    }
   }
 }

@@ -30,17 +30,12 @@ package final class SegmentTable: Sendable {
 
   package var segmentCount: Int { granules.withLock { $0.segmentCount } }
 
-  /// How many granules a segment of some capacity takes.
-  package static func granuleCount(capacity: Int) -> Int {
-    max(1, (capacity + Location.granuleByteCount - 1) / Location.granuleByteCount)
-  }
-
   /// What stands for a call in the error of a full table.
   package static let callName = "segment table"
 
   /// Takes a run of granules.
   package func reserve(capacity: Int) throws(StoreError) -> Int {
-    let length = Self.granuleCount(capacity: capacity)
+    let length = Location.granuleCount(forCapacity: capacity)
     let granule = granules.withLock { state -> Int? in
       if let start = state.takeFree(length) { return start }
       guard state.next + length <= Location.granuleCount else { return nil }
@@ -71,13 +66,13 @@ package final class SegmentTable: Sendable {
   }
 
   package func release(granule: Int, capacity: Int) {
-    let length = Self.granuleCount(capacity: capacity)
+    let length = Location.granuleCount(forCapacity: capacity)
     granules.withLock { $0.free[length, default: []].append(granule) }
   }
 
   /// Lets readers find the segment.
   package func publish(_ segment: Segment) {
-    for slot in 0..<Self.granuleCount(capacity: segment.capacity) {
+    for slot in 0..<Location.granuleCount(forCapacity: segment.capacity) {
       segments.set(segment.granule + slot, to: segment)
     }
     granules.withLock { $0.segmentCount += 1 }
@@ -85,7 +80,7 @@ package final class SegmentTable: Sendable {
 
   /// Forgets a segment that no index entry names any more; readers that hold it go on.
   package func remove(_ segment: Segment) {
-    for slot in 0..<Self.granuleCount(capacity: segment.capacity) {
+    for slot in 0..<Location.granuleCount(forCapacity: segment.capacity) {
       segments.set(segment.granule + slot, to: nil)
     }
     granules.withLock { $0.segmentCount -= 1 }
@@ -97,9 +92,9 @@ package final class SegmentTable: Sendable {
   /// The caller holds on to the old one until every reader has let go of the index's locks that found
   /// it here.
   package func replace(_ old: Segment, with new: Segment) {
-    let count = Self.granuleCount(capacity: new.capacity)
+    let count = Location.granuleCount(forCapacity: new.capacity)
     for slot in 0..<count { segments.set(new.granule + slot, to: new) }
-    let oldCount = Self.granuleCount(capacity: old.capacity)
+    let oldCount = Location.granuleCount(forCapacity: old.capacity)
     for slot in count..<max(count, oldCount) { segments.set(new.granule + slot, to: nil) }
     if oldCount > count {
       granules.withLock { $0.free[oldCount - count, default: []].append(new.granule + count) }

@@ -22,7 +22,7 @@ extension OpenedStore {
     }
     files.table.endPlacing(
       segments.filter { places[$0.id] != nil }.map {
-        $0.granule..<($0.granule + SegmentTable.granuleCount(capacity: $0.capacity))
+        $0.granule..<($0.granule + Location.granuleCount(forCapacity: $0.capacity))
       }, below: placeEnd)
     if let found, apply(found, log: log) { recovery.source = .checkpoint }
     try replayLog()

@@ -10,8 +10,8 @@ package final class File: Sendable {
   package let path: String
   /// What tells it from all other files, where that is known.
   package let identity: FileIdentity?
-  /// Whether it is one of `HeldLocks`.
-  let isListed = Atomic(false)
+  /// Whether it is one of `HeldLocks`: nearly all files are none of these.
+  private let isListed = Atomic(false)
 
   init(
     fileSystem: any FileSystem, descriptor: Int32, name: String, path: String,
@@ -28,7 +28,7 @@ package final class File: Sendable {
   package var directoryPath: String { String(path.utf8.dropLast(name.utf8.count + 1)) ?? path }
 
   deinit {
-    HeldLocks.remove(self)
+    leaveHeldLocks()
     fileSystem.close(descriptor)
   }
 
@@ -169,9 +169,27 @@ package final class File: Sendable {
     }
   }
 
+  /// Takes the lock of the store that this file LOCK belongs to.
+  ///
+  /// - Throws: `locked` where another opener is in the way; `system`.
+  package func lockStore(at path: String, exclusively: Bool) throws(StoreError) {
+    let identity = try status().identity
+    guard try lock(exclusively: exclusively) else {
+      throw .locked(path: path, inThisProcess: identity.map { HeldLocks.contains($0) } ?? false)
+    }
+    guard let identity else { return }
+    HeldLocks.insert(ObjectIdentifier(self), identity)
+    isListed.store(true, ordering: .relaxed)
+  }
+
+  /// To be called before the file gives its lock up or is closed.
+  private func leaveHeldLocks() {
+    if isListed.load(ordering: .relaxed) { HeldLocks.remove(ObjectIdentifier(self)) }
+  }
+
   /// Gives up a lock that `lock` got.
   package func unlock() {
-    HeldLocks.remove(self)
+    leaveHeldLocks()
     fileSystem.unlock(descriptor)
   }
 

@@ -1,0 +1,54 @@
+/// What fstat(2) tells, as far as the store cares.
+package struct FileStatus: Sendable, Hashable {
+  package enum Kind: String, Sendable {
+    case regular = "a regular file"
+    case directory = "a directory"
+    case other = "neither a file nor a directory"
+  }
+  package var kind: Kind
+  package var byteCount: Int
+  package var allocatedByteCount: Int
+  package var owner: UInt32
+  package var linkCount: Int
+  /// What the owner, the group and others may do with it.
+  package var permissions: UInt32
+  /// What tells the file from all others, or `nil` where that is not known.
+  package var identity: FileIdentity?
+
+  package init(
+    kind: Kind, byteCount: Int, allocatedByteCount: Int, owner: UInt32, linkCount: Int,
+    permissions: UInt32 = 0o600, identity: FileIdentity? = nil
+  ) {
+    self.kind = kind
+    self.byteCount = byteCount
+    self.allocatedByteCount = allocatedByteCount
+    self.owner = owner
+    self.linkCount = linkCount
+    self.permissions = permissions
+    self.identity = identity
+  }
+}
+
+/// The device and the inode of a file.
+package struct FileIdentity: Sendable, Hashable {
+  package var device: UInt64
+  package var inode: UInt64
+
+  package init(device: UInt64, inode: UInt64) {
+    self.device = device
+    self.inode = inode
+  }
+}
+
+/// What statfs(2) tells, as far as the store cares.
+package struct VolumeStatus: Sendable, Hashable {
+  /// The name of a filesystem that cannot hold a store (its locks are not to be trusted).
+  package var unsupportedName: String?
+  /// Whether files are mapped to be read.
+  package var mapsFiles: Bool
+
+  package init(unsupportedName: String?, mapsFiles: Bool) {
+    self.unsupportedName = unsupportedName
+    self.mapsFiles = mapsFiles
+  }
+}
