@@ -159,7 +159,9 @@ package final class FaultRun {
     let steps = operation.steps(from: live, now: clock.now(), limits: limits)
     for (key, entry) in steps.last ?? [:] { writtenValues[key, default: []].insert(entry.value) }
     do {
-      let versions = try operation.perform(on: store, holding: live, now: clock.now()) {
+      let versions = try operation.perform(
+        on: store, holding: live, now: clock.now(), mayEvict: !overdue.isEmpty
+      ) {
         // To be read, a file may have to be opened.
         injector.failures[first...].contains { [.open, .read].contains($0.call) }
       }
@@ -184,6 +186,8 @@ package final class FaultRun {
       if taken.isEmpty, operation.makesAbsenceDurable, !isPoisoned { model.settle() }
     } catch is SparedEntries {
       try settleTrim(store, operation)
+    } catch is EvictedFirst {
+      try settlePart(store, of: overdue)
     } catch let error as StoreError {
       try judge(error, since: first, wasPoisoned: wasPoisoned)
       if case .backup(let path) = operation { try checkNoBackup(path) }

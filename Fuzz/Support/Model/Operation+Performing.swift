@@ -6,12 +6,13 @@ extension Operation {
   ///
   /// - Parameters:
   ///   - storeDurability: that of the store's configuration, which is then left to the store.
+  ///   - mayEvict: whether limits are overdue, which a write keeps before it does anything else.
   ///   - hasMisread: whether a record could not be read.
   /// - Returns: the versions of what was put.
   /// - Throws: what the store throws; `FuzzFailure` where it answers wrongly.
   package func perform(
     on store: Store, holding state: ModelState, now: Timestamp,
-    storeDurability: Durability? = nil, hasMisread: () -> Bool = { false }
+    storeDurability: Durability? = nil, mayEvict: Bool = false, hasMisread: () -> Bool = { false }
   ) throws -> [[UInt8]: UInt64] {
     let given = durability == storeDurability ? nil : durability
     switch self {
@@ -54,11 +55,13 @@ extension Operation {
       switch result {
       case .stored(let version) where isRight: return [key: version]
       case .mismatch(current) where !isRight: break
+      case .mismatch(nil) where mayEvict: throw EvictedFirst()
       default: throw FuzzFailure("a compare-and-set says \(result)")
       }
     case .extend(let key, let lifetime, _):
       let isThere = try store.extendLifetime(forKey: key, to: lifetime, durability: given)
       let entry = state[key].flatMap { $0.hasExpired(now) ? nil : $0 }
+      if !isThere, entry != nil, mayEvict { throw EvictedFirst() }
       if isThere != (entry != nil) { throw FuzzFailure("an extension says \(isThere)") }
     case .compareAndRemove(let key, let isRight, _):
       let current = try store.info(forKey: key)?.version
@@ -150,6 +153,9 @@ extension Operation {
 
 /// A trim passed over entries whose records the medium did not give, and may have taken others for them.
 struct SparedEntries: Error {}
+
+/// An overdue eviction took the key before the operation looked at it.
+struct EvictedFirst: Error {}
 
 extension ModelEntry {
   fileprivate func lifetime(_ now: Timestamp) -> Lifetime {
