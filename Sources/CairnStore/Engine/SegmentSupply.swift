@@ -198,11 +198,15 @@ final class SegmentSupply: Sendable {
   private func createSegment(
     allocating byteCount: Int, _ create: (Int) throws(StoreError) -> Segment
   ) throws(StoreError) -> Segment {
-    let least = SegmentHeader.byteCount + Segment.slack
-    let first = log.reserve.isLent && byteCount == Appender.firstAllocation ? least : byteCount
+    let little = SegmentHeader.byteCount + Segment.slack
+    let first = log.reserve.isLent && byteCount == Appender.firstAllocation ? little : byteCount
     do throws(StoreError) { return try create(first) } catch {
       guard case .noSpace = error, first == Appender.firstAllocation else { throw error }
-      return try create(least)
+    }
+    do throws(StoreError) { return try create(little) } catch {
+      // Enough for the first tombstones, which make room for more.
+      guard case .noSpace = error else { throw error }
+      return try create(4096)
     }
   }
 

@@ -56,6 +56,19 @@ struct RegressionDiskTests {
     #expect(try scene.killed().open().count() == 0)
   }
 
+  @Test(
+    "After a kill that left no reserve, some blocks are room enough to remove everything by name")
+  func removeInLastBlocks() throws {
+    // The first segment of the session took 16 KiB or was not made.
+    let scene = try fullDisk(closed: false)
+    try Data().write(to: scene.url(FileName.reserve))
+    let store = try scene.open()
+    scene.fileSystem.fillDisk(leaving: 8 << 10)
+    for index in 0..<300 { #expect(try store.removeValue(forKey: "key\(index)")) }
+    #expect(try store.count() == 0)
+    #expect(try scene.killed().open().count() == 0)
+  }
+
   @Test("A compaction by hand gives back what is dead though no segment can be sealed at first")
   func compactionBeforeSealing() throws {
     // A manifest that got longer than a block found no second one. It was to seal segments, which comes first;

@@ -42,8 +42,8 @@ final class HookFileSystem: FileSystem {
   func setHook(_ hook: Hook?) { state.withLock { $0.hook = hook } }
 
   /// From now on only blocks that the file has already, or that were given back since, can be
-  /// allocated.
-  func fillDisk() { state.withLock { $0.freeByteCount = 0 } }
+  /// allocated, and so many bytes more.
+  func fillDisk(leaving byteCount: Int = 0) { state.withLock { $0.freeByteCount = byteCount } }
 
   private func announce(
     _ call: Call, _ file: String, byteCount: Int = 0
