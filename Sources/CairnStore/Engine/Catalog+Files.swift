@@ -38,7 +38,7 @@ extension Catalog {
     return unlink(id, in: &state)
   }
 
-  /// Removes the files of a round that came to no end.
+  /// Removes the files of segments that came to nothing.
   func abandon(_ ids: [SegmentID]) {
     if ids.isEmpty { return }
     // Where the store was closed meanwhile, the close has removed them.
@@ -86,9 +86,9 @@ extension Catalog {
 
   /// Removes the file of a checkpoint that came to nothing.
   func discard(_ basis: CheckpointBasis) {
-    withLock { state in
+    _ = whileUsable { state in
       // Where that fails the id goes on being pending, and the next open removes the file.
-      guard session.storeLock.isHeld, state.failure == nil,
+      guard state.failure == nil,
         (try? session.directory.unlink(FileName.checkpoint(basis.id))) != nil
       else { return }
       state.manifest.pendingIDs.removeAll { $0 == basis.id }
@@ -136,8 +136,7 @@ extension Catalog {
       throw .poisoned(cause: error.asFailure)
     }
     var messages: [String] = []
-    withLock { state in
-      if !session.storeLock.isHeld || session.lookForPlace() { return }
+    _ = whileUsable { state in
       if state.manifest.generation == generation { state.isSettled = true }
       while let file = files.popLast() {
         switch consume file {

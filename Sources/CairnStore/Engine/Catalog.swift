@@ -15,7 +15,7 @@ enum LeftFile {
 /// 4. Where it is not known which of two manifests is on disk, nothing is written any more.
 /// 5. Nothing is changed after the store's lock was given up, or once its directory has vanished.
 ///
-/// It is taken before the log's lock.
+/// The lock is taken before that of the log.
 final class Catalog: Sendable {
   let session: Session
   let log: LogWriter
@@ -79,6 +79,14 @@ final class Catalog: Sendable {
     _ body: (inout State) throws(Failure) -> Value
   ) throws(Failure) -> Value {
     try state.withLock(body)
+  }
+
+  /// Runs `body` under the lock where files may still be removed: not after the store's lock was given up, nor where the
+  /// directory may be another store's.
+  func whileUsable<Value>(_ body: (inout State) -> Value) -> Value? {
+    state.withLock { state in
+      session.storeLock.isHeld && !session.lookForPlace() ? body(&state) : nil
+    }
   }
 
   /// Which segments the manifest lists as sealed.

@@ -48,9 +48,9 @@ extension Engine {
       appender.isClosed = true
       return (appender.failure, appender.nextSequence - 1)
     }
-    if let failure { throw .poisoned(cause: failure) }
     // Whoever is just making the next segment has made it after this, and nobody makes another.
     writer.supply.waitForPreparation()
+    if let failure { throw .poisoned(cause: failure) }
     try log.waitForSync { $0 >= last }
     // A segment is not sealed while a batch in it comes into the index.
     log.waitUntil { $0.unpublished == nil ? () : nil }

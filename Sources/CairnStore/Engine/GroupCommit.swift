@@ -24,7 +24,7 @@ final class GroupCommit: Sendable {
     state = Lock(State(durableSequence: durableSequence), waits: true)
   }
 
-  /// Waits until a sync has brought about what is asked for. Under no lock.
+  /// Waits until a sync has brought about what is asked for. Under neither the catalog's lock nor the log's.
   ///
   /// - Parameters:
   ///   - isDone: asked with the number up to which everything is durable.

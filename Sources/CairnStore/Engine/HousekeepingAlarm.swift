@@ -25,6 +25,7 @@ final class HousekeepingAlarm: Sendable {
 
   init(_ queue: any BackgroundQueue) { self.queue = queue }
 
+  /// To be called before anybody rings: a ring that nobody answers leaves a pass queued for ever.
   func answer(with answers: Answers) { self.answers.withLock { $0 = answers } }
 
   // MARK: Passes
@@ -54,7 +55,8 @@ final class HousekeepingAlarm: Sendable {
   func rest() {
     resting.store(true, ordering: .relaxed)
     // The files of a store that was closed are not held until then.
-    queue.run(after: Self.pauseAfterFailure) { [self] in resting.store(false, ordering: .relaxed)
+    queue.run(after: Self.pauseAfterFailure) { [self] in
+      resting.store(false, ordering: .relaxed)
     }
   }
 

@@ -11,8 +11,9 @@ enum SyncedPart {
 
 /// The end of the log: who appends takes turns here, and who waits for durability shares syncs.
 ///
-/// 1. `Appender` is touched under this lock only, and the index is changed only under it.
-/// 2. Under it nothing waits for the disk, except where a record has to have a segment of its own at once.
+/// 1. `Appender` is touched under this lock only. Which record an entry of the index names changes only under it.
+/// 2. Under it nothing waits for the disk, with three exceptions: a record that needs a segment of its own at once, a
+///    removal of all for which no manifest is ready, and the last try of a large write that others have overtaken.
 /// 3. Other locks are taken before it; those inside the index, the segment table and the recency clock after it.
 final class LogWriter: Sendable {
   let session: Session

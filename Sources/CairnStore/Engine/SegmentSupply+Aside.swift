@@ -19,7 +19,7 @@ extension SegmentSupply {
   /// How often others may leave a segment while a manifest is made ready.
   private static let tryLimit = 5
 
-  /// The same once; `nil` where a removal of all came in between, or so many other writes that their
+  /// One try of `Writer.appendAside`; `nil` where a removal of all came in between, or so many other writes that their
   /// numbers reach those of the records.
   func tryAppendingAside<Value>(
     byteCount: Int, isRemoval: Bool, forSync: Bool, isBatch: Bool,

@@ -17,9 +17,10 @@ final class SegmentSupply: Sendable {
   /// Held while records are written beside the log, and until a batch of them is in the index: by one writer
   /// at a time.
   let asides = Lock(())
-  /// Held while the next segment is made, never across a sync but where all reserved places
-  /// were taken.
+  /// Held while the next segment is made: across a sync only where all reserved places were taken, or no manifest was
+  /// ready; and while all is removed.
   private let preparation = Lock(())
+  /// Whether such jobs are queued, so that none is queued twice.
   let isPreparing = Atomic(false)
   let isPrefaulting = Atomic(false)
 
@@ -61,7 +62,10 @@ final class SegmentSupply: Sendable {
       let room = try log.withLock { (appender) throws(StoreError) in
         try log.room(forByteCount: 0, isRemoval: isRemoval, in: &appender)
       }
-      if case .ready = room { return }
+      if case .ready = room {
+        session.alarm.startTiming()
+        return
+      }
       _ = try make(room, byteCount: 0, isRemoval: isRemoval) { _ in }
     }
   }

@@ -92,7 +92,7 @@ final class Session: Sendable {
 
   /// Looks whether the directory is gone, once a second.
   func lookForPlace(at now: Timestamp) {
-    if storeLock.isLookDue(at: now) { lookForPlace() }
+    if storeLock.takeTurnToLook(at: now) { lookForPlace() }
   }
 
   // MARK: Words for others

@@ -10,6 +10,8 @@ internal import Synchronization
 ///
 /// 1. A store writes to files with names only while it holds the lock.
 /// 2. A store whose directory has vanished stays so.
+///
+/// The lock is taken under the catalog's or none; under it, only that of the reserve.
 final class StoreLock: Sendable {
   /// How long a write may go on in a directory that is gone, in milliseconds.
   private static let lookInterval: Int64 = 1000
@@ -65,8 +67,8 @@ final class StoreLock: Sendable {
     return vanished.exchange(true, ordering: .relaxed) ? .isGone : .hasJustGone
   }
 
-  /// Whether nobody has looked for a second. Whoever is told so looks.
-  func isLookDue(at now: Timestamp) -> Bool {
+  /// Whether nobody has looked for a second. Of several threads that ask, one is told so, and looks.
+  func takeTurnToLook(at now: Timestamp) -> Bool {
     let time = now.millisecondsSinceEpoch
     let last = lookTime.load(ordering: .relaxed)
     let (passed, isTooLarge) = time.subtractingReportingOverflow(last)

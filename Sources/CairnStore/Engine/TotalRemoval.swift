@@ -90,9 +90,7 @@ final class TotalRemoval: Sendable {
     segments.reverse()
     while let segment = segments.popLast() {
       if isOnDisk {
-        let message = catalog.withLock {
-          session.storeLock.isHeld ? catalog.unlink(consume segment, in: &$0) : nil
-        }
+        let message = catalog.whileUsable { catalog.unlink(consume segment, in: &$0) } ?? nil
         if let message { session.configuration.log?(message) }
       }
       progress(

@@ -1,4 +1,4 @@
-/// Large batches: others get on while one is written, and while it comes into the lookup.index.
+/// Large batches: others get on while one is written, and while it comes into the index.
 extension Writer {
   /// Whether others would have to wait too long for a batch.
   func isLarge(_ batch: borrowing Batch) -> Bool {
@@ -68,7 +68,7 @@ extension Writer {
     }
   }
 
-  /// Notes that a batch is in the log, and nothing of it in the lookup.index.
+  /// Notes that a batch is in the log, and nothing of it in the index.
   private func place(
     _ batch: UnpublishedBatch, in segment: Segment, at start: Int, _ appender: inout Appender
   ) {
@@ -79,7 +79,7 @@ extension Writer {
 
   // MARK: Into the index
 
-  /// Brings a batch into the lookup.index.
+  /// Brings a batch into the index.
   private func publish(_ batch: UnpublishedBatch) throws(StoreError) {
     defer { log.wakeAll() }
     let count = min(64, max(1, session.configuration.asideOperationCount / 2))

@@ -1,7 +1,8 @@
 /// Writes: appends records where there is room, makes room where there is none, and brings what was appended into
 /// the index.
 ///
-/// 1. A record is published only after it is in the log, and under the same hold of the log's lock.
+/// 1. A record is published only after it is in the log, and under the same hold of the log's lock, but for a batch that
+///    was written aside: that is published in steps.
 /// 2. What a record replaces counts as dead from the moment that it is published.
 /// 3. A write that looks at a key has the operations of a batch on this key entered first, where one is on its way into
 ///    the index.

@@ -111,6 +111,25 @@ struct MaintenanceTests {
     #expect(process.queue.delays == [], "nothing holds a store that was closed")
   }
 
+  @Test("Rounds also remove what large writes alone have brought")
+  func largeWritesAlone() throws {
+    let (process, store) = try open {
+      $0.maintenanceInterval = .seconds(30)
+      $0.asideOperationCount = 10
+    }
+    defer { process.kill() }
+    try store.write { batch in
+      for number in 0..<20 {
+        try batch.setValue("v", forKey: "\(number)", lifetime: .seconds(20))
+      }
+    }
+    process.queue.runAll(dueAfter: .zero)
+    clock.advance(by: .seconds(30))
+    process.queue.runAll(dueAfter: .seconds(30))
+    #expect(try store.statistics().indexedKeyCount == 0)
+    try store.close()
+  }
+
   @Test("Rounds begin with the opening where something can expire or space is to stay free")
   func opening() throws {
     do {

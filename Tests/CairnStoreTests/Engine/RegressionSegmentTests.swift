@@ -269,4 +269,37 @@ struct RegressionSegmentTests {
     #expect(try again.count() == 300)
     #expect(try again.statistics().recovery.quarantinedFiles == [])
   }
+
+  @Test("A close of a poisoned store waits for who is just making the next segment")
+  func poisonedClose() throws {
+    // It gave up the lock, and the segment was made, or removed, in the next session's directory.
+    let scene = try RegressionScene()
+    let store = try scene.open()
+    try store.setValue("begins the session", forKey: "first")
+    scene.queue.runAll()
+    let gate = Gate()
+    scene.fileSystem.setHook { event in
+      if event.call == .synchronizeData { return EIO }
+      if event.call == .unlink, event.file.hasPrefix("seg-") { gate.passOnce() }
+      return nil
+    }
+    let job = Background { [queue = scene.queue] in
+      for number in 0..<40 {
+        try store.setValue([UInt8].filled(1000), forKey: "key\(number)", durability: .process)
+        queue.runAll()
+      }
+    }
+    try gate.waitForArrival()
+    #expect(throws: StoreError.self) { try store.sync() }
+    let closing = Background { try store.close() }
+    closing.waitUntilBlocked()
+    #expect(throws: StoreError.self, "the lock is held") { try Store(scene.path) }
+    gate.open()
+    #expect(closing.finishes())
+    #expect(job.finishes())
+    guard case .poisoned? = closing.error as? StoreError else {
+      Issue.record("\(String(describing: closing.error))")
+      return
+    }
+  }
 }

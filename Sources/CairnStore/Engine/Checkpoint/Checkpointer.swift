@@ -5,10 +5,11 @@ enum CheckpointHindrance: UInt8, AtomicRepresentable {
   case none, noSpace, other
 }
 
-/// Checkpoints: files with the state of the index, so that an open need not read the log from its begin.
+/// Checkpoints: files with the state of the index, so that an open need not read the log from its beginning.
 ///
 /// 1. A checkpoint covers all records up to a number, and no manifest lists it before all of these are on disk.
-/// 2. While one is made nothing switches segments: what it names stays where it is until it is listed.
+/// 2. While one is made nothing switches segments: what it names stays where it is until it is listed. One that a removal
+///    of all has overtaken is not listed.
 /// 3. One that comes to nothing leaves the store as it was.
 ///
 /// The lock is taken before those of preparation, the catalog and the log.
@@ -42,7 +43,7 @@ final class Checkpointer: Sendable {
 
   // MARK: Keeping them out
 
-  /// Runs `body` while no checkpoint is made, and nothing else that must not be in its way.
+  /// Runs `body` while no checkpoint is made, no segments are switched, and no removal of all is prepared.
   func keepingOut<Value>(_ body: () throws(StoreError) -> Value) throws(StoreError) -> Value {
     try switching.withLock { (_) throws(StoreError) in try body() }
   }

@@ -246,9 +246,7 @@ extension Compactor {
     }
     checkpointer.progress.noteGone()
     // Where the store was closed meanwhile, the next open removes it.
-    catalog.withLock {
-      if session.storeLock.isHeld { catalog.unlinkCheckpoint(checkpoint, in: &$0) }
-    }
+    _ = catalog.whileUsable { catalog.unlinkCheckpoint(checkpoint, in: &$0) }
     return outputs
   }
 

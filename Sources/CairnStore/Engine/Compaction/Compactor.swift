@@ -7,8 +7,8 @@ internal import Synchronization
 /// index. A round that ends early leaves the log as it was. Readers and writers wait only while it
 /// moves entries, a few at a time.
 ///
-/// 1. An input stays in the log until no entry of the index names a record in it. Until then both hold the records
-///    that were copied, and no snapshot is taken.
+/// 1. An input stays in the log until no entry of the index names a record in it, or a removal of all takes it. Until
+///    then both hold the records that were copied, and no snapshot is taken.
 /// 2. What took the place of a record that is not copied is on disk before the record goes.
 /// 3. A tombstone is dropped only where no older put of its key can be left (`TombstoneRule`).
 /// 4. The copies are on disk before the manifest that lists them, and the inputs' files go after it.
@@ -51,7 +51,7 @@ final class Compactor: Sendable {
   /// - Returns: whether there may be more to do.
   func compactIfNeeded() throws(StoreError) -> Bool {
     giveBackLeft()
-    // Its records count as dead until they are in the lookup.index. Its writer wakes housekeeping then.
+    // Its records count as dead until they are in the index. Its writer wakes housekeeping then.
     if log.withLock({ $0.unpublished != nil }) { return false }
     return try state.withLock { (state) throws(StoreError) -> Bool in
       let (planner, allocated, live) = plan(state)

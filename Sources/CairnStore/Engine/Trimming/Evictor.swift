@@ -3,7 +3,7 @@ internal import Synchronization
 /// Keeping the limits of the configuration: no write returns before they hold.
 ///
 /// 1. What is in the list was used before all that is not, or was used since it was collected.
-/// 2. The list is touched under its lock only, which is taken before all locks of writes.
+/// 2. The list is touched under its lock only, which is taken before those of compaction, checkpoints, the catalog and the log.
 final class Evictor: Sendable {
   private let session: Session
   private let lookup: Lookup
