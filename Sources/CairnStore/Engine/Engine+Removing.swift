@@ -20,7 +20,7 @@ extension Engine {
   package func finish(
     _ removal: KeyRemoval, durability: Durability?
   ) throws(StoreError) -> Int {
-    // What was absent may have been removed after the last of these: all there is vouches for it.
+    // A key that was absent may have been removed after the last of these. Then all records are committed.
     let last = removal.foundAbsent ? 0 : removal.lastSequence
     // A store may have been opened with a lower limit than it had.
     if removal.count > 0 { evictor.keepLimits() }

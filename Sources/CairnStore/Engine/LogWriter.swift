@@ -9,7 +9,7 @@ enum SyncedPart {
   case rolledSegments
 }
 
-/// The end of the log: who appends takes turns here, and who waits for durability shares syncs.
+/// The end of the log. Writers append here one at a time, and those that wait for durability share syncs.
 ///
 /// 1. `Appender` is touched under this lock only. Which record an entry of the index names changes only under it.
 /// 2. Under it nothing waits for the disk, with three exceptions: a record that needs a segment of its own at once, a

@@ -1,8 +1,8 @@
 internal import Synchronization
 
-// What is done ahead, so that writers need not wait. A job ends at once where the store was closed. Its failure is
-// logged; what matters of it comes out at the next write. Where no thread can be started, nothing that others may have
-// asked for is run here: it could take a lock that is held.
+// These jobs run ahead of the writers, so that writers need not wait. A job ends at once if the store was closed. A
+// failure is logged; the next write that needs the result meets the error itself. If no thread can be started, the job is
+// dropped. It does not run on the caller's thread, which may hold a lock that the job takes.
 extension SegmentSupply {
   /// Makes the next segment, soon, where the active one is more than half full.
   func requestNextSegment() {

@@ -173,8 +173,8 @@ final class TotalRemoval: Sendable {
 
   // MARK: Without a directory
 
-  /// Empties a store whose directory is gone, in memory: another takes its place. What is being read is read to its
-  /// end. The observer is told as of a removal of all.
+  /// Empties the index of a store whose directory is gone. Another store takes its place. Reads under way finish. The
+  /// observer is told of a removal of all.
   func abandon() {
     let (segments, last, count) = catalog.withLock { state in
       state.resumable = nil

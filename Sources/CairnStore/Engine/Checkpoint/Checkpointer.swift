@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Why no checkpoint can be made, as far as the log is told of it anew.
+/// Why no checkpoint can be made. The log is told only when the reason changes.
 enum CheckpointHindrance: UInt8, AtomicRepresentable {
   case none, noSpace, other
 }
