@@ -111,12 +111,14 @@ extension FaultRun {
     }
   }
 
-  /// Whether an operation replaces or removes what it cannot read, or reads less where more than the
-  /// record was asked for and not all of it could be had.
+  /// Whether an operation replaces or removes what it cannot read, reads less where more than the
+  /// record was asked for and not all of it could be had, or keeps a tombstone because it cannot
+  /// read the newer put of the key.
   private static func readsAgain(_ operation: Operation) -> Bool {
     switch operation {
     case .put, .batch, .remove, .compareAndSet, .compareAndRemove, .removeMany, .update, .extend,
-      .get, .trim, .trimBytes, .trimOlder, .removeExpired:
+      .get, .trim, .trimBytes, .trimOlder, .removeExpired,
+      .compact, .compactByPieces:
       true
     default: false
     }

@@ -239,31 +239,24 @@ struct RegressionSegmentTests {
 
   @Test("A close beside a failure lists every segment or throws")
   func closeBesideFailure() throws {
-    // A job that makes the next segment failed while the close was syncing. The close then sealed
-    // nothing, for the failure, and listed the active segment alone as all there is: the next open
-    // moved the others, acknowledged entries and all, into quarantine.
+    // A job that makes the next segment failed beside the close. The close then sealed nothing, for
+    // the failure, and listed the active segment alone as all there is: the next open moved the
+    // others, acknowledged entries and all, into quarantine.
     let scene = try RegressionScene()
     let store = try scene.open()
     for index in 0..<300 { try store.setValue([UInt8].filled(300), forKey: "key\(index)") }
     let gate = Gate()
     let directory = scene.path
-    let job = Mutex<Background?>(nil)
     scene.fileSystem.setHook { event in
-      if event.call == .synchronize, event.file == directory, gate.passOnce() { return EIO }
-      let waiting = job.withLock { job in
-        defer { if event.call == .synchronizeData { job = nil } }
-        return event.call == .synchronizeData ? job : nil
-      }
-      if let job = waiting {
-        gate.open()
-        #expect(job.finishes())
-      }
-      return nil
+      event.call == .synchronize && event.file == directory && gate.passOnce() ? EIO : nil
     }
-    let thread = Background { scene.queue.runAll(dueAfter: .zero) }
+    let job = Background { scene.queue.runAll(dueAfter: .zero) }
     try gate.waitForArrival()
-    job.withLock { $0 = thread }
-    try? store.close()
+    let closing = Background { try store.close() }
+    closing.waitUntilBlocked()
+    gate.open()
+    #expect(closing.finishes())
+    #expect(job.finishes())
     scene.fileSystem.setHook(nil)
     let again = try scene.open()
     #expect(try again.count() == 300)
