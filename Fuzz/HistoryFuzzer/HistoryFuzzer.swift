@@ -103,7 +103,7 @@ enum ThreadRun {
         let key = HistoryPlan.key(number)
         // What memory finds and what the disk finds are the same.
         let value = try cache.value(forKey: key)
-        guard let entry = try cache.disk.entry(forKey: key) else {
+        guard let entry = try cache.entry(forKey: key) else {
           guard value == nil else { throw FuzzFailure("memory has what the disk has not") }
           return (0, 0)
         }

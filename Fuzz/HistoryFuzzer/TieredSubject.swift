@@ -5,11 +5,10 @@ import Synchronization
 
 /// A cache of two tiers, whose memory holds few of the keys, so that they come and go.
 struct TieredSubject: HistorySubject {
-  let cache: TieredCache<[UInt8], [UInt8]>
+  let cache: DiskCache<[UInt8], [UInt8]>
   private let choice = Choice()
 
-  /// Which of the ways to do the same comes next. Every other read asks for the version too, which goes to disk;
-  /// every fourth change goes to the tier on disk, past the front.
+  /// Which of the ways to do the same comes next. Every other read asks for the version too, which goes to disk.
   private final class Choice: Sendable {
     let number = Atomic(0)
     func isDue(each count: Int) -> Bool {
@@ -18,13 +17,12 @@ struct TieredSubject: HistorySubject {
   }
 
   init(path: String, heldCount: Int, clock: ManualClock) throws {
-    var disk = DiskCacheConfiguration.unlimited
-    disk.store = StoreSubject.configuration
-    disk.store.clock = clock
-    cache = try TieredCache(
-      path: path,
-      configuration: TieredCacheConfiguration(
-        memory: MemoryCacheConfiguration(countLimit: heldCount, costLimit: nil), disk: disk))
+    var configuration = DiskCacheConfiguration(
+      countLimit: nil, byteLimit: nil,
+      memory: MemoryTierConfiguration(countLimit: heldCount, costLimit: nil))
+    configuration.store = StoreSubject.configuration
+    configuration.store.clock = clock
+    cache = try DiskCache(path: path, configuration: configuration)
   }
 
   // A batch is one on disk alone.
@@ -35,13 +33,9 @@ struct TieredSubject: HistorySubject {
   func set(
     _ value: [UInt8], forKey key: [UInt8], ending: HistoryOperation.Ending, durability: Durability
   ) throws -> UInt64 {
-    let lifetime = ending.lifetime(value)
-    if choice.isDue(each: 4) {
-      return try cache.disk.setValue(
-        value, forKey: key, lifetime: lifetime, idleLimit: ending.idleLimit, durability: durability)
-    }
-    return try cache.setValue(
-      value, forKey: key, lifetime: lifetime, idleLimit: ending.idleLimit, durability: durability)
+    try cache.setValue(
+      value, forKey: key, lifetime: ending.lifetime(value), idleLimit: ending.idleLimit,
+      durability: durability)
   }
 
   func change(_ changes: [(key: [UInt8], value: [UInt8]?)], durability: Durability) throws {
@@ -60,25 +54,12 @@ struct TieredSubject: HistorySubject {
     try cache.values(forKeys: keys).map { value in value.map { ($0, 0) } }
   }
 
-  // What finds nothing on disk may be ahead of the front, as `TieredCache.disk` says, so that then the cache is
-  // asked too.
+  func remove(_ key: [UInt8]) throws -> Bool { try cache.removeValue(forKey: key) }
 
-  func remove(_ key: [UInt8]) throws -> Bool {
-    if choice.isDue(each: 4), try cache.disk.removeValue(forKey: key) { return true }
-    return try cache.removeValue(forKey: key)
-  }
-
-  func take(_ key: [UInt8]) throws -> [UInt8]? {
-    if choice.isDue(each: 4), let value = try cache.disk.takeValue(forKey: key) { return value }
-    return try cache.takeValue(forKey: key)
-  }
+  func take(_ key: [UInt8]) throws -> [UInt8]? { try cache.takeValue(forKey: key) }
 
   func extend(_ key: [UInt8]) throws -> Bool {
-    let lifetime = HistoryPlan.time * 1000
-    if choice.isDue(each: 4), try cache.disk.extendLifetime(forKey: key, to: lifetime) {
-      return true
-    }
-    return try cache.extendLifetime(forKey: key, to: lifetime)
+    try cache.extendLifetime(forKey: key, to: HistoryPlan.time * 1000)
   }
 
   func removeAll() throws { try cache.removeAll() }
@@ -97,8 +78,8 @@ struct TieredSubject: HistorySubject {
     switch choice % 6 {
     case 0: try cache.compact()
     case 1: try cache.sync()
-    case 2: cache.memory.trim(toCount: 0)
-    case 3: cache.memory.removeAll()
+    case 2: cache.memory?.trim(toCount: 0)
+    case 3: cache.memory?.removeAll()
     case 4: try cache.removeExpired()
     default: cache.enterBackground()
     }

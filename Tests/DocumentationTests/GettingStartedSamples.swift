@@ -65,10 +65,10 @@ struct GettingStartedSamples {
   func cache() async {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
-        let configuration = TieredCacheConfiguration(
-          memory: MemoryCacheConfiguration(countLimit: nil, costLimit: 64 << 20),
-          disk: DiskCacheConfiguration(countLimit: 100_000, byteLimit: 1 << 30))
-        let pages = try TieredCache<String, Page>(name: "pages", configuration: configuration)
+        let configuration = DiskCacheConfiguration(
+          countLimit: 100_000, byteLimit: 1 << 30,
+          memory: MemoryTierConfiguration(countLimit: nil, costLimit: 64 << 20))
+        let pages = try DiskCache<String, Page>(name: "pages", configuration: configuration)
 
         let page = try await pages.value(forKey: "/about", lifetime: .seconds(3600)) {
           try await fetch("/about")
@@ -110,7 +110,8 @@ struct GettingStartedSamples {
   func tag() async {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
-        let configuration = TieredCacheConfiguration(memory: .unlimited, disk: .unlimited)
+        let configuration = DiskCacheConfiguration(
+          countLimit: nil, byteLimit: nil, memory: .unlimited)
         func open(_ coder: ValueCoder<Page>) throws -> DiskCache<String, Page> {
           try DiskCache(
             path: "pages.cairn", configuration: .unlimited, keyCoder: .string, valueCoder: coder)
@@ -120,35 +121,35 @@ struct GettingStartedSamples {
         try old.close()
 
         let coder = ValueCoder<Page>.json().tagged(2)
-        let tagged = try TieredCache<String, Page>.shared(
+        let tagged = try DiskCache<String, Page>.shared(
           name: "tagged pages", configuration: configuration, valueCoder: coder)
 
         // The other ways to open one take a coder for values alone too.
-        let alike = try await TieredCache<String, Page>.openShared(
+        let alike = try await DiskCache<String, Page>.openShared(
           name: "tagged pages", configuration: configuration, valueCoder: coder)
         #expect(alike === tagged)
         try await tagged.performClose()
         let onDisk = try DiskCache<String, Page>.shared(
-          name: "pages on disk", configuration: configuration.disk, valueCoder: coder)
+          name: "pages on disk", configuration: .unlimited, valueCoder: coder)
         let alikeOnDisk = try await DiskCache<String, Page>.openShared(
-          name: "pages on disk", configuration: configuration.disk, valueCoder: coder)
+          name: "pages on disk", configuration: .unlimited, valueCoder: coder)
         #expect(alikeOnDisk === onDisk)
         try await onDisk.performClose()
         do {
           let name = "pages of two"
           let cache = try await DiskCache<String, Page>.open(
-            name: name, configuration: configuration.disk, valueCoder: coder)
+            name: name, configuration: .unlimited, valueCoder: coder)
           try cache.setValue(Page(title: "a", body: "b"), forKey: "/")
           try await cache.performClose()
-          let both = try await TieredCache<String, Page>.open(
+          let both = try await DiskCache<String, Page>.open(
             name: name, configuration: configuration, valueCoder: coder)
           #expect(try both.value(forKey: "/")?.body == "b")
           let path = both.path
           try await both.performClose()
           let again = try await DiskCache<String, Page>.open(
-            path: path, configuration: configuration.disk, valueCoder: coder)
+            path: path, configuration: .unlimited, valueCoder: coder)
           try await again.performClose()
-          try await TieredCache<String, Page>.open(
+          try await DiskCache<String, Page>.open(
             path: path, configuration: configuration, valueCoder: coder
           ).performClose()
         }

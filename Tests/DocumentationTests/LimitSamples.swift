@@ -13,12 +13,12 @@ struct LimitSamples {
   func limits() async {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
-        var disk = DiskCacheConfiguration(countLimit: 100_000, byteLimit: 1 << 30)
-        disk.lifetime = .seconds(7 * 86_400)
-        disk.idleLimit = .seconds(86_400)
-        let memory = MemoryCacheConfiguration(countLimit: nil, costLimit: 64 << 20)
-        let thumbnails = try TieredCache<String, [UInt8]>(
-          name: "thumbnails", configuration: TieredCacheConfiguration(memory: memory, disk: disk))
+        var configuration = DiskCacheConfiguration(countLimit: 100_000, byteLimit: 1 << 30)
+        configuration.lifetime = .seconds(7 * 86_400)
+        configuration.idleLimit = .seconds(86_400)
+        configuration.memory = MemoryTierConfiguration(countLimit: nil, costLimit: 64 << 20)
+        let thumbnails = try DiskCache<String, [UInt8]>(
+          name: "thumbnails", configuration: configuration)
 
         let image = [UInt8](repeating: 7, count: 1_000)
 
@@ -41,13 +41,13 @@ struct LimitSamples {
         try thumbnails.setValue(image, forKey: "hill")
         #expect(try thumbnails.count() == 3)
 
-        let usage = try thumbnails.disk.statistics()
+        let usage = try thumbnails.statistics()
         print(usage.liveByteCount, "bytes are live,", usage.allocatedByteCount, "on disk")
         try await thumbnails.performCompact()
 
         #expect((3_000...4_000).contains(usage.liveByteCount))
         #expect(usage.allocatedByteCount > usage.liveByteCount)
-        let observation = thumbnails.disk.observe { event in
+        let observation = thumbnails.observe { event in
           if case .removed(let key, _) = event { print(key, "is gone") }
         }
 
@@ -63,7 +63,7 @@ struct LimitSamples {
         #expect(expired.count == 0)
         #expect(try thumbnails.count() == 0)
         // Two by their keys, one by the predicate, two with all the others.
-        #expect(try thumbnails.statistics().disk.removalCount == 5)
+        #expect(try thumbnails.statistics().removalCount == 5)
       }
     }
   }

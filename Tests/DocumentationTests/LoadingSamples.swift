@@ -3,11 +3,11 @@ import Testing
 
 @Suite("The samples of Loading and single flight")
 struct LoadingSamples {
-  static func pages() throws -> TieredCache<String, Page> {
-    let configuration = TieredCacheConfiguration(
-      memory: MemoryCacheConfiguration(countLimit: 1_000, costLimit: nil),
-      disk: DiskCacheConfiguration(countLimit: 100_000, byteLimit: 1 << 30))
-    return try TieredCache(path: "pages.cairn", configuration: configuration)
+  static func pages() throws -> DiskCache<String, Page> {
+    let configuration = DiskCacheConfiguration(
+      countLimit: 100_000, byteLimit: 1 << 30,
+      memory: MemoryTierConfiguration(countLimit: 1_000, costLimit: nil))
+    return try DiskCache(path: "pages.cairn", configuration: configuration)
   }
 
   @Test("A missing value is loaded, with its lifetime")
@@ -78,10 +78,11 @@ struct LoadingSamples {
   func absent() async {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
-        let known = try TieredCache<String, Page?>(
+        let known = try DiskCache<String, Page?>(
           path: "known.cairn",
-          configuration: TieredCacheConfiguration(
-            memory: MemoryCacheConfiguration(countLimit: 1_000, costLimit: nil), disk: .unlimited))
+          configuration: DiskCacheConfiguration(
+            countLimit: nil, byteLimit: nil,
+            memory: MemoryTierConfiguration(countLimit: 1_000, costLimit: nil)))
 
         let page = try await known.value(forKey: "/none") {
           let page = try await fetchIfThere("/none")

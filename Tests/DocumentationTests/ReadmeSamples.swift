@@ -37,10 +37,10 @@ struct ReadmeSamples {
         let url = "/contact"
         let about = Page(title: "About", body: "us")
 
-        let configuration = TieredCacheConfiguration(
-          memory: MemoryCacheConfiguration(countLimit: nil, costLimit: 64 << 20),
-          disk: DiskCacheConfiguration(countLimit: 100_000, byteLimit: 1 << 30))
-        let pages = try TieredCache<String, Page>(name: "pages", configuration: configuration)
+        let configuration = DiskCacheConfiguration(
+          countLimit: 100_000, byteLimit: 1 << 30,
+          memory: MemoryTierConfiguration(countLimit: nil, costLimit: 64 << 20))
+        let pages = try DiskCache<String, Page>(name: "pages", configuration: configuration)
         let page = try await pages.value(forKey: url, lifetime: .seconds(3600)) {
           try await fetch(url)
         }

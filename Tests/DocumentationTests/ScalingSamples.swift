@@ -9,7 +9,7 @@ protocol SharedEngine: Sendable {
 
 /// A near cache: memory, then the local disk, then the shared engine, then the origin.
 struct NearCache<Engine: SharedEngine>: Sendable {
-  let near: TieredCache<String, [UInt8]>
+  let near: DiskCache<String, [UInt8]>
   let engine: Engine
   /// For how long at most this machine does not notice what another one has written.
   let nearLifetime: Duration
@@ -63,10 +63,11 @@ struct ScalingSamples {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
         let engine = TestEngine()
-        let configuration = TieredCacheConfiguration(memory: .unlimited, disk: .unlimited)
+        let configuration = DiskCacheConfiguration(
+          countLimit: nil, byteLimit: nil, memory: .unlimited)
         let machines = try ["a.cairn", "b.cairn"].map { path in
           NearCache(
-            near: try TieredCache<String, [UInt8]>(path: path, configuration: configuration),
+            near: try DiskCache<String, [UInt8]>(path: path, configuration: configuration),
             engine: engine, nearLifetime: .seconds(10))
         }
         let made = Origin.shared

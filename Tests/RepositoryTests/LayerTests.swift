@@ -23,7 +23,7 @@ struct LayerTests {
     // What lies beside its folders bridges to Foundation and knows none of them.
     Module(
       name: "Cairn",
-      layers: [["Base"], ["Platform"], ["Loading"], ["Memory", "Disk"], ["Tiered"]]),
+      layers: [["Base"], ["Platform"], ["Loading"], ["Memory"], ["Disk"]]),
   ]
 
   @Test("A file uses only types of its own layer and those below", arguments: modules)

@@ -10,8 +10,6 @@ struct TieredModel {
     var accessed: Int64
     var expires: Int64?
     var idleLimit: Int64?
-    /// Since it was written, its life was extended on disk, past memory, which may drop it earlier.
-    var isExtendedBelow = false
 
     func hasExpired(at now: Int64) -> Bool {
       expires.map { $0 <= now } == true || idleLimit.map { accessed + $0 <= now } == true
@@ -47,11 +45,10 @@ struct TieredModel {
   mutating func removeAll() { entries = [:] }
 
   /// - Returns: whether there is anything.
-  mutating func extend(_ key: Int, by milliseconds: Int64, below: Bool) -> Bool {
+  mutating func extend(_ key: Int, by milliseconds: Int64) -> Bool {
     guard var entry = entry(key) else { return false }
     if let expires = entry.expires, expires < now + milliseconds {
       entry.expires = now + milliseconds
-      entry.isExtendedBelow = entry.isExtendedBelow || below
       entries[key] = entry
     }
     return true

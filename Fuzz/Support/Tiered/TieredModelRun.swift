@@ -2,12 +2,12 @@ import Cairn
 import CairnStore
 
 /// Calls of one thread to a cache of two tiers, each of whose answers the model knows exactly: also at the very
-/// millisecond at which something ends, whichever tier it comes from, and through either of them.
+/// millisecond at which something ends, whichever tier it comes from.
 ///
 /// In one half of the runs time goes by single milliseconds. In the other half there are idle limits, too; there it goes
 /// by seconds, and limits end between those, since the disk knows accesses within 1 %.
 package struct TieredModelRun {
-  typealias Cache = TieredCache<Int, String>
+  typealias Cache = DiskCache<Int, String>
 
   static let keyCount = 12
 
@@ -63,19 +63,17 @@ package struct TieredModelRun {
   }
 
   private mutating func takeStep(_ key: Int) throws {
-    // Every third call goes to the tier on disk, past the front.
-    let below = random.once(in: 3)
     switch random.below(40) {
-    case 0..<7: try set(key, below: below)
-    case 7..<14: try read(key, below: below)
+    case 0..<7: try set(key)
+    case 7..<14: try read(key, below: random.once(in: 3))
     case 14: try readMany()
-    case 15: try setMany(below: below)
-    case 16..<18: try extend(key, below: below)
-    case 18: try take(key, below: below)
-    case 19: try remove(key, below: below)
-    case 20: try compareAndSet(key, below: below)
-    case 21: try compareAndRemove(key, below: below)
-    case 22: try update(key, below: below)
+    case 15: try setMany()
+    case 16..<18: try extend(key)
+    case 18: try take(key)
+    case 19: try remove(key)
+    case 20: try compareAndSet(key)
+    case 21: try compareAndRemove(key)
+    case 22: try update(key)
     case 23..<25: try makeMemorySmaller()
     case 25: try keepHouse()
     case 26: if random.once(in: 8) { try reopen(key) }
@@ -112,31 +110,29 @@ package struct TieredModelRun {
     done.append("\(step) at \(model.now % 1_000_000): \(text)\(below ? " below" : "")")
   }
 
-  mutating func set(_ key: Int, below: Bool) throws {
+  mutating func set(_ key: Int) throws {
     var entry = newEntry(key)
     let lifetime = lifetime(entry)
     let idleLimit = entry.idleLimit.map { Duration.milliseconds($0) }
-    note("set \(key) until \(Self.text(entry))", below: below)
+    note("set \(key) until \(Self.text(entry))")
     entry.version =
-      below
-      ? try cache.disk.setValue(
-        entry.value, forKey: key, cost: entry.cost, lifetime: lifetime, idleLimit: idleLimit)
-      : try cache.setValue(
+      try cache.setValue(
         entry.value, forKey: key, cost: entry.cost, lifetime: lifetime, idleLimit: idleLimit)
     model.set(entry, forKey: key)
     tally["sets"] += 1
   }
 
-  private mutating func setMany(below: Bool) throws {
+  private mutating func setMany() throws {
     var keys = (0..<3).map { _ in random.below(Self.keyCount) }
     // One batch has one lifetime.
     let common = newEntry(keys[0])
     let lifetime = lifetime(common)
     let idleLimit = common.idleLimit.map { Duration.milliseconds($0) }
     let pairs = keys.enumerated().map { (key: $0.element, value: "\(step) \($0.offset)") }
-    note("set \(keys) until \(Self.text(common))", below: below)
-    if below {
-      try cache.disk.write { batch in
+    note("set \(keys) until \(Self.text(common))")
+    let removesFirst = random.once(in: 3)
+    if removesFirst {
+      try cache.write { batch in
         for (key, value) in pairs {
           try batch.setValue(value, forKey: key, lifetime: lifetime, idleLimit: idleLimit)
         }
@@ -149,78 +145,65 @@ package struct TieredModelRun {
       var entry = common
       entry.value = value
       entry.cost = nil
-      entry.version = try cache.disk.info(forKey: key)?.version ?? 0
+      entry.version = try cache.storedInfo(forKey: key)?.version ?? 0
       model.set(entry, forKey: key)
     }
-    if below { _ = model.remove(keys[0]) }
+    if removesFirst { _ = model.remove(keys[0]) }
     keys = Array(Set(keys))
     for key in keys { try compare(key) }
   }
 
-  private mutating func extend(_ key: Int, below: Bool) throws {
+  private mutating func extend(_ key: Int) throws {
     let length =
       hasIdleLimits
       ? 1000 * Int64(random.below(30)) + Int64(random.below(3)) : Int64(random.below(100))
-    note("extend \(key) to \(length)", below: below)
+    note("extend \(key) to \(length)")
     let isThere: Bool
     if random.once(in: 4) {
       let count =
-        below
-        ? try cache.disk.extendLifetimes(forKeys: [key], to: .milliseconds(length))
-        : try cache.extendLifetimes(forKeys: [key], to: .milliseconds(length))
+        try cache.extendLifetimes(forKeys: [key], to: .milliseconds(length))
       isThere = count == 1
     } else {
       isThere =
-        below
-        ? try cache.disk.extendLifetime(forKey: key, to: .milliseconds(length))
-        : try cache.extendLifetime(forKey: key, to: .milliseconds(length))
+        try cache.extendLifetime(forKey: key, to: .milliseconds(length))
     }
-    try expect(isThere, model.extend(key, by: length, below: below), "an extension of \(key)")
+    try expect(isThere, model.extend(key, by: length), "an extension of \(key)")
     if isThere { tally["extensions"] += 1 }
   }
 
-  private mutating func take(_ key: Int, below: Bool) throws {
-    note("take \(key)", below: below)
+  private mutating func take(_ key: Int) throws {
+    note("take \(key)")
     let value =
-      below ? try cache.disk.takeValue(forKey: key) : try cache.takeValue(forKey: key)
+      try cache.takeValue(forKey: key)
     try expect(value, model.remove(key)?.value, "what was taken of \(key)")
   }
 
-  private mutating func remove(_ key: Int, below: Bool) throws {
-    note("remove \(key)", below: below)
+  private mutating func remove(_ key: Int) throws {
+    note("remove \(key)")
     let isThere: Bool
     switch random.below(3) {
     case 0:
       isThere =
-        below ? try cache.disk.removeValue(forKey: key) : try cache.removeValue(forKey: key)
+        try cache.removeValue(forKey: key)
     case 1:
       isThere =
-        try
-        (below
-        ? cache.disk.removeValues(forKeys: [key]) : cache.removeValues(forKeys: [key])) == 1
+        try cache.removeValues(forKeys: [key]) == 1
     default:
       isThere =
-        try
-        (below
-        ? cache.disk.remove { other, _ in other == key }
-        : cache.remove { other, _ in other == key }).count == 1
+        try cache.remove { other, _ in other == key }.count == 1
     }
     try expect(isThere, model.remove(key) != nil, "a removal of \(key)")
   }
 
-  private mutating func compareAndSet(_ key: Int, below: Bool) throws {
+  private mutating func compareAndSet(_ key: Int) throws {
     var entry = newEntry(key)
     let lifetime = lifetime(entry)
     let idleLimit = entry.idleLimit.map { Duration.milliseconds($0) }
     let current = model.entry(key)?.version
     let expected = random.once(in: 3) ? (random.once(in: 2) ? nil : 1) : current
-    note("compare and set \(key) until \(Self.text(entry))", below: below)
+    note("compare and set \(key) until \(Self.text(entry))")
     let result =
-      below
-      ? try cache.disk.compareAndSet(
-        entry.value, forKey: key, expecting: expected, cost: entry.cost, lifetime: lifetime,
-        idleLimit: idleLimit)
-      : try cache.compareAndSet(
+      try cache.compareAndSet(
         entry.value, forKey: key, expecting: expected, cost: entry.cost, lifetime: lifetime,
         idleLimit: idleLimit)
     switch result {
@@ -234,31 +217,29 @@ package struct TieredModelRun {
     }
   }
 
-  private mutating func compareAndRemove(_ key: Int, below: Bool) throws {
+  private mutating func compareAndRemove(_ key: Int) throws {
     let current = model.entry(key)?.version
     let expected = random.once(in: 3) ? 1 : current ?? 1
-    note("compare and remove \(key)", below: below)
+    note("compare and remove \(key)")
     let isRemoved =
-      below
-      ? try cache.disk.compareAndRemove(forKey: key, expecting: expected)
-      : try cache.compareAndRemove(forKey: key, expecting: expected)
+      try cache.compareAndRemove(forKey: key, expecting: expected)
     try expect(isRemoved, expected == current, "a removal of \(key) by its version")
     if isRemoved { _ = model.remove(key) }
   }
 
   /// One that keeps the end that the value has, and its idle limit.
-  private mutating func update(_ key: Int, below: Bool) throws {
+  private mutating func update(_ key: Int) throws {
     let present = model.read(key)
     let removes = random.once(in: 4)
     let value = "\(key) \(step)"
     var seen: String?
-    note("update \(key)\(removes ? " to nothing" : "")", below: below)
+    note("update \(key)\(removes ? " to nothing" : "")")
     let change = { (old: String?) -> String? in
       seen = old
       return removes ? nil : value
     }
     let result =
-      below ? try cache.disk.update(forKey: key, change) : try cache.update(forKey: key, change)
+      try cache.update(forKey: key, change)
     try expect(seen, present?.value, "what an update of \(key) saw")
     try expect(result?.value, removes ? nil : value, "what an update of \(key) gave")
     guard let result else {
@@ -268,7 +249,6 @@ package struct TieredModelRun {
     model.set(
       TieredModel.Entry(
         value: value, version: result.version, cost: present?.cost, written: model.now,
-        accessed: model.now, expires: present?.expires, idleLimit: present?.idleLimit,
-        isExtendedBelow: false), forKey: key)
+        accessed: model.now, expires: present?.expires, idleLimit: present?.idleLimit), forKey: key)
   }
 }

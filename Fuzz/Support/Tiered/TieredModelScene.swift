@@ -1,4 +1,4 @@
-import Cairn
+package import Cairn
 import CairnStore
 
 /// What a run decides itself: the time, and when background work runs.
@@ -14,18 +14,18 @@ struct TieredModelScene {
   private let monitor = PressureMonitor(source: SilentSource(), queue: ManualBackgroundQueue())
 
   func open(_ path: String, _ random: inout FuzzRandom) throws -> TieredModelRun.Cache {
-    var memory = MemoryCacheConfiguration(countLimit: 1 + random.below(8), costLimit: nil)
-    memory.policy = random.once(in: 3) ? .sieve : .leastRecentlyUsed
-    var disk = DiskCacheConfiguration.unlimited
-    disk.store.clock = clock
-    disk.store.segmentByteLimit = 64 << 10
-    disk.store.maintenanceInterval = nil
+    var configuration = DiskCacheConfiguration(
+      countLimit: nil, byteLimit: nil,
+      memory: MemoryTierConfiguration(countLimit: 1 + random.below(8), costLimit: nil))
+    configuration.memory?.policy = random.once(in: 3) ? .sieve : .leastRecentlyUsed
+    configuration.store.clock = clock
+    configuration.store.segmentByteLimit = 64 << 10
+    configuration.store.maintenanceInterval = nil
     // Every close keeps the order of use.
-    disk.store.checkpointRecordThreshold = 0
-    disk.store.durability = .process
-    return try TieredCache(
-      path: path, configuration: TieredCacheConfiguration(memory: memory, disk: disk),
-      keyCoder: .standard, valueCoder: .standard,
+    configuration.store.checkpointRecordThreshold = 0
+    configuration.store.durability = .process
+    return try DiskCache(
+      path: path, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
       environment: Environment(
         fileSystem: SystemFileSystem(), background: diskBackground, maintenance: diskBackground,
         pause: { _ in }),
@@ -36,5 +36,13 @@ struct TieredModelScene {
   func discardAll() {
     diskBackground.discardAll()
     background.discardAll()
+  }
+}
+
+extension DiskCache {
+  /// The tier in memory of a cache that has one.
+  package var tier: MemoryTier<Key, Value> {
+    guard let memory else { preconditionFailure("this cache has no tier in memory") }
+    return memory
   }
 }

@@ -1,6 +1,6 @@
 public import CairnStore
 
-/// Changes of a ``DiskCache`` that will happen together: after a crash, all of them are found or none.
+/// Changes of a ``DiskCache`` that will happen together: after a crash, all of them are found on disk or none.
 ///
 /// Filled by the closure given to `DiskCache.write`. Of several changes of a key the last counts, and the
 /// others are not written at all. Nothing is visible in the cache before the closure has returned.
@@ -97,41 +97,10 @@ extension DiskCache {
     try setValues(pairs, lifetime: .standard, idleLimit: nil)
   }
 
+  /// Writes a batch, then brings memory and observers up to date.
   private func commit(
     _ batch: consuming DiskBatch<Key, Value>, durability: Durability?
   ) throws(CacheError) {
-    let changes = batch.changes.map { (key: $0.key, isRemoval: $0.value == nil) }
-    let written = try commitUntold(batch, durability: durability)
-    for (change, written) in zip(changes, written) {
-      guard let written else { continue }
-      // Of a removal too: it may have found nothing since another's, of which the front is not told yet, came
-      // before it.
-      events.tellFront(
-        change.key, version: written.version, cause: change.isRemoval ? .removed : .replaced)
-    }
-  }
-
-  /// As `setValues`; the front is not told.
-  ///
-  /// - Returns: what was written of each value; `nil` of those whose key comes again later.
-  func writeBatch(
-    _ pairs: some Sequence<(key: Key, value: Value)>, lifetime: Lifetime, idleLimit: Duration?,
-    durability: Durability?
-  ) throws(CacheError) -> [WrittenValue?] {
-    var batch = DiskBatch(for: self)
-    for (key, value) in pairs {
-      try batch.setValue(value, forKey: key, lifetime: lifetime, idleLimit: idleLimit)
-    }
-    return try commitUntold(batch, durability: durability)
-  }
-
-  /// Writes a batch; the front is told of what goes, but not of what comes.
-  ///
-  /// - Returns: what was written of each change; `nil` of those whose key comes again later. A removal has no
-  ///   bytes.
-  private func commitUntold(
-    _ batch: consuming DiskBatch<Key, Value>, durability: Durability?
-  ) throws(CacheError) -> [WrittenValue?] {
     let (changes, last) = (batch.changes, batch.last)
     do throws(CacheError) {
       return try commit(changes, last: last, durability: durability)
@@ -140,56 +109,74 @@ extension DiskCache {
     }
     // The records of a batch are one store's.
     try recreate()
-    return try commit(changes, last: last, durability: durability)
+    try commit(changes, last: last, durability: durability)
   }
 
   private func commit(
     _ changes: [DiskBatch<Key, Value>.Change], last: [[UInt8]: Int], durability: Durability?
-  ) throws(CacheError) -> [WrittenValue?] {
+  ) throws(CacheError) {
     let store = store
     var records: Batch
     do throws(StoreError) { records = try store.makeBatch() } catch { throw .store(error) }
-    var written = [WrittenValue?](repeating: nil, count: changes.count)
-    var count = 0
+    var written: [WrittenChange<Key, Value>] = []
     var byteCount = 0
     // Whoever removes a key while its value is loaded finds it outdated from here on; and the write of a value
     // that was loaded before comes before this one, under the same lock.
     for change in changes { flights.noteWrite(change.bytes) }
     // Of one key the last change alone: else observers would be told that one went before it came.
-    for (index, change) in changes.enumerated()
-    where last[change.bytes] == index {
+    for (index, change) in changes.enumerated() where last[change.bytes] == index {
+      var new = WrittenChange<Key, Value>(change: change)
       if let value = change.value {
+        let attributes = change.attributes
+        new.entry = try published(
+          value, change.key, attributes.cost, attributes.lifetime, attributes.idleLimit)
         try valueCoder.withBytes(value) { (value) throws(CacheError) in
-          written[index] = WrittenValue(byteCount: value.byteCount)
+          new.byteCount = value.byteCount
           byteCount += change.bytes.count + value.byteCount
           try storing { () throws(StoreError) in
-            try records.setValue(value, forKey: change.bytes, attributes: change.attributes)
+            try records.setValue(value, forKey: change.bytes, attributes: attributes)
           }
         }
       } else {
-        written[index] = WrittenValue()
         try storing { () throws(StoreError) in try records.removeValue(forKey: change.bytes) }
       }
-      count += 1
+      written.append(new)
     }
-    events.tellFrontBeforeWrite(of: count, byteCount)
+    recency?.tellBeforeWrite(of: written.count, byteCount)
     var version: UInt64 = 0
-    var unwritten = Optional(records)
-    let removals = try events.holdingRemovals { () throws(CacheError) in
-      guard let records = unwritten.take() else { return }
-      do throws(StoreError) { version = try store.commit(records, durability: durability) } catch {
-        throw .store(error)
-      }
+    var removals: [RemovalEvent] = []
+    do throws(StoreError) {
+      version = try store.commit(records, durability: durability, removals: &removals)
+    } catch {
+      drop(removals)
+      let error = CacheError.store(error)
+      if held != nil { for new in written { noteFailure(error, of: try tierKey(new.change.key)) } }
+      events.settle([], after: removals)
+      throw error
     }
-    var insertions: [DiskEvents<Key>.Insertion] = []
-    for (index, change) in changes.enumerated() where written[index] != nil {
-      written[index]?.version = version
-      if change.value != nil {
-        insertions.append(.init(key: change.key, bytes: change.bytes, version: version))
+    drop(removals)
+    var insertions: [DiskEvents<Key, Value>.Insertion] = []
+    for new in written {
+      if let entry = new.entry, let held {
+        entry.publish(to: held, version: version, byteCount: new.byteCount)
+      } else if let held {
+        // It may have found nothing since another's removal, of which memory is not told yet, came before it.
+        held.invalidate(try tierKey(new.change.key), through: version - 1, .removed)
+      }
+      if new.change.value != nil {
+        insertions.append(.init(key: new.change.key, bytes: new.change.bytes, version: version))
       }
       version += 1
     }
-    events.noteInsertions(insertions, after: removals)
-    return written
+    events.settle(insertions, after: removals)
   }
+}
+
+/// What is written of a batch for one key.
+private struct WrittenChange<Key: Hashable & Sendable, Value: Sendable> {
+  let change: DiskBatch<Key, Value>.Change
+  /// What memory is to hold; `nil` of a removal, and without a tier in memory.
+  var entry: PublishedEntry<Key, Value>?
+  /// The value's.
+  var byteCount = 0
 }

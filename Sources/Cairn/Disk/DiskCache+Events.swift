@@ -4,6 +4,7 @@ extension DiskCache {
   /// Has `body` called with all that happens to the cache from now on.
   ///
   /// It is called after the change, outside all locks, on the thread that caused it; it may use the cache.
+  /// Memory is told first: what goes from the disk is not found any more by then, and what came is found.
   /// What one thread does is told in order: what went from the key, the insertion, then what had to make room
   /// for it; of a batch, so for each key, and at the end what had to make room for all. What several do at
   /// once is told in any order. A value that was set and has expired at once is
@@ -41,6 +42,13 @@ extension DiskCache {
       streams?.remove(id)
     }
     return stream
+  }
+
+  /// For tests: as `observe`, with the version of what came or went; of a removal of all, the last that went.
+  package func observeVersions(
+    _ body: @escaping @Sendable (_ event: CacheEvent<Key>, _ version: UInt64) -> Void
+  ) -> CacheObservation {
+    events.add(body)
   }
 
   /// For tests: how many observers there are.

@@ -1,4 +1,4 @@
-public import CairnStore
+internal import CairnStore
 internal import Synchronization
 
 /// Values that are made when they are asked for and not there.
@@ -24,51 +24,51 @@ extension DiskCache: Loading {
   ///   - load: makes the value.
   /// - Throws: what `load` throws; what `value(forKey:)` throws; `CancellationError`;
   ///   `CacheError.circularLoad`.
+  @inlinable
   public func value(
     forKey key: Key, cost: Int? = nil, lifetime: Lifetime = .standard, idleLimit: Duration? = nil,
     orLoad load: @escaping @Sendable () async throws -> Value
   ) async throws -> Value {
-    try await value(forKey: key) {
+    if let value = try readableValue(forKey: key) { return value }
+    return try await loadValue(forKey: key) {
       Loaded(try await load(), cost: cost, lifetime: lifetime, idleLimit: idleLimit)
     }
   }
 
   /// The value of a key; where there is none, it is loaded, and kept as the load says. Otherwise as
   /// `value(forKey:orLoad:)`.
+  @inlinable
   public func value(
     forKey key: Key, orLoadEntry load: @escaping @Sendable () async throws -> Loaded<Value>
   ) async throws -> Value {
-    let found = try orDropped(key) { () throws(CacheError) in try value(forKey: key) }
-    if let found { return found }
-    return try await loadValue(forKey: key, load) { [self] noteDamage in
-      try orDropped(key, counts: false, noteDamage: noteDamage) { () throws(CacheError) in
-        try fetch(key, counts: false) { (record) throws(CacheError) in try decode(record) }
-      }
-    } keep: { [events] (_, write) throws(CacheError) in
-      guard let written = try write() else { return false }
-      events.tellFront(key, version: written.version)
-      return true
-    }
+    if let value = try readableValue(forKey: key) { return value }
+    return try await loadValue(forKey: key, load)
   }
 
   /// What was loaded by `value(forKey:orLoad:)`.
   public var loadStatistics: LoadStatistics { flights.statistics }
 
+  /// The value of a key; what cannot be made sense of is removed, and what is damaged is none.
+  @inlinable
+  func readableValue(forKey key: Key) throws(CacheError) -> Value? {
+    do throws(CacheError) { return try value(forKey: key) } catch {
+      return try orDropped(key) { () throws(CacheError) in throw error }
+    }
+  }
+
   /// Waits for a value that is loaded.
-  ///
-  /// - Parameters:
-  ///   - found: looks once more, and tells of a value that is damaged.
-  ///   - keep: keeps a value by means of `write`, and tells whether it was to be kept.
+  @usableFromInline
   func loadValue(
-    forKey key: Key, _ load: @escaping @Sendable () async throws -> Loaded<Value>,
-    found: @escaping @Sendable (_ noteDamage: (CacheError) -> Void) throws -> Value?,
-    keep:
-      @escaping @Sendable (_ loaded: Loaded<Value>, _ write: LoadedWrite) throws(CacheError)
-      -> Bool
+    forKey key: Key, _ load: @escaping @Sendable () async throws -> Loaded<Value>
   ) async throws -> Value {
     let damage = Lock<CacheError?>(nil)
-    return try await flights.value(forKey: try bytes(of: key)) {
-      try found { error in damage.withLock { $0 = error } }
+    return try await flights.value(forKey: try bytes(of: key)) { [self] in
+      // Once more, since it may have come meanwhile.
+      try orDropped(key, counts: false) { error in
+        damage.withLock { $0 = error }
+      } _: { () throws(CacheError) in
+        try uncountedValue(forKey: key)
+      }
     } load: { [self] flight in
       let loaded = try await load()
       do throws(CacheError) {
@@ -76,7 +76,7 @@ extension DiskCache: Loading {
           try keyCoder.encode(key) { (key) throws(CacheError) in try dropDamaged(key, damage) }
         }
         let isKept = try flights.keeping { () throws(CacheError) in
-          try keep(loaded) { () throws(CacheError) in try write(loaded, forKey: key, flight) }
+          try write(loaded, forKey: key, flight)
         }
         if isKept { events.hasRoom.store(true, ordering: .relaxed) } else { flights.noteOutdated() }
       } catch {
@@ -95,32 +95,24 @@ extension DiskCache: Loading {
   /// Sets a value that was loaded, unless its key was written or removed since the load began, or has a
   /// value.
   ///
-  /// - Returns: what was written; `nil` where not.
+  /// - Returns: whether it was set.
   private func write(
     _ loaded: Loaded<Value>, forKey key: Key, _ flight: Flight<Value>
-  ) throws(CacheError) -> WrittenValue? {
+  ) throws(CacheError) -> Bool {
     let attributes = attributes(
       loaded.cost, loaded.lifetime, loaded.idleLimit, loaded.metadata)
-    var result = CompareAndSetResult.mismatch(current: nil)
-    var byteCount = 0
+    let entry = try published(loaded.value, key, loaded.cost, loaded.lifetime, loaded.idleLimit)
+    var isWritten = false
     try encode(loaded.value, forKey: key) { (bytes, value) throws(CacheError) in
-      byteCount = value.byteCount
-      events.tellFrontBeforeWrite(of: 1, bytes.byteCount + value.byteCount)
-      let removals = try events.holdingRemovals { () throws(CacheError) in
-        result = try storing { () throws(StoreError) in
-          return try store.setAbsentValue(value, forKey: bytes, attributes: attributes) {
-            !flight.isOutdated
-          }
-        }
+      let result = try write(value, bytes, of: key, entry) {
+        (removals: inout [RemovalEvent]) throws(StoreError) in
+        try store.setAbsentValue(
+          value, forKey: bytes, attributes: attributes, removals: &removals
+        ) { !flight.isOutdated }
       }
-      if case .stored(let version) = result {
-        events.noteInsertion(of: key, bytes: bytes, version: version, after: removals)
-      } else {
-        events.noteInsertions([], after: removals)
-      }
+      if case .stored = result { isWritten = true }
     }
-    guard case .stored(let version) = result else { return nil }
-    return WrittenValue(version: version, byteCount: byteCount)
+    return isWritten
   }
 
   /// To be called before a key is written or removed.
@@ -131,6 +123,3 @@ extension DiskCache: Loading {
     flights.isActive && flights.noteWrite([UInt8](copying: key))
   }
 }
-
-/// Writes what was loaded; `nil` where it is not to be kept.
-typealias LoadedWrite = () throws(CacheError) -> WrittenValue?

@@ -31,6 +31,7 @@ extension DiskCache {
   ///
   /// - Throws: as `removeExpired()` and `compact()`.
   public func maintain() throws(CacheError) {
+    recency?.tell()
     try storing { () throws(StoreError) in try store.maintain() }
   }
 
@@ -40,9 +41,17 @@ extension DiskCache {
   public func backup(
     to destination: String, progress: (BackupProgress) -> Void
   ) throws(CacheError) -> BackupReport {
-    try storing { () throws(StoreError) in
+    recency?.tell()
+    return try storing { () throws(StoreError) in
       try store.backup(to: destination, progress: progress)
     }
+  }
+
+  /// Copies all that it holds into a new store, while writes go on; as `backup(to:progress:)`.
+  @inlinable
+  @discardableResult
+  public func backup(to destination: String) throws(CacheError) -> BackupReport {
+    try backup(to: destination) { _ in }
   }
 
   /// Writes the bytes of a value to a file: what the value coder made, as `withValue` has them. Counts as an
@@ -59,19 +68,15 @@ extension DiskCache {
   ///   what was there stays.
   @discardableResult
   public func exportValue(forKey key: Key, to path: String) throws(CacheError) -> Bool {
-    try exportedVersion(of: key, to: path) != nil
-  }
-
-  /// As `export`.
-  ///
-  /// - Returns: the version of what was written.
-  func exportedVersion(of key: Key, to path: String) throws(CacheError) -> UInt64? {
-    try fetch(key) { (record) throws(CacheError) in
+    let version = try fetch(key) { (record) throws(CacheError) in
       _ = try metadata(of: record, wantsRest: false)
       try storing { () throws(StoreError) in
         try File.replace(at: path, with: record.value, fileSystem: SystemFileSystem())
       }
       return record.version
     }
+    try noteShown(version, of: key)
+    if version != nil { try held?.noteAccess(tierKey(key)) }
+    return version != nil
   }
 }

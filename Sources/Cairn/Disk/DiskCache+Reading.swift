@@ -3,12 +3,29 @@ internal import CairnStore
 extension DiskCache {
   /// The value of a key, or `nil` where there is none or it has expired. Counts as an access.
   ///
-  /// - Throws: `store` with `corrupt` where the record or the value is damaged, `invalidKey`, `closed`,
+  /// A value that is found on disk is kept in memory, as far as the limits there let it.
+  ///
+  /// - Throws: where it is not in memory, `store` with `corrupt` where the record or the value is damaged, `invalidKey`, `closed`,
   ///   `usedAfterFork`, `system`; `changedType` and `undecodableValue`, where the policy is to keep
   ///   such values; `unencodableKey`.
-  /// - Complexity: O(key + value); a page fault where the record is not in memory.
+  /// - Complexity: O(1) where it is in memory, else O(key + value), with a page fault where the record is not in the
+  ///   page cache.
   @inlinable
   public func value(forKey key: Key) throws(CacheError) -> Value? {
+    guard let held else { return try storedValue(forKey: key) }
+    let key = try tierKey(key)
+    var ticket = CacheTicket()
+    var news: BelowNews = []
+    if let value = held.readAbove(key, ticket: &ticket, news: &news) {
+      if !news.isEmpty { tellRecency(of: key, news) }
+      return value
+    }
+    return try fetchValue(key, ticket, in: held, counts: true)
+  }
+
+  /// The value of a key as it is on disk. Counts as an access there.
+  @inlinable
+  package func storedValue(forKey key: Key) throws(CacheError) -> Value? {
     var value: Value?
     try keyCoder.withBytes(key) { (key) throws(CacheError) in
       try readValue(of: key) { (bytes, version) throws(CacheError) in
@@ -37,11 +54,31 @@ extension DiskCache {
   ///
   /// - Throws: as `value(forKey:)`.
   public func entry(forKey key: Key) throws(CacheError) -> CacheEntry<Key, Value>? {
+    guard let held else { return try storedEntry(forKey: key)?.entry }
+    let tierKey = try tierKey(key)
+    let before = held.info(forKey: tierKey)
+    let ticket = held.ticket(forKey: tierKey)
+    guard let found = try storedEntry(forKey: key) else {
+      noteShown(nil, of: tierKey, in: held)
+      return nil
+    }
+    var entry = found.entry
+    promote(entry.value, found.info, forKey: tierKey, ticket, to: held)
+    held.noteAccess(tierKey)
+    entry.info.note(before)
+    return entry
+  }
+
+  private func storedEntry(
+    forKey key: Key
+  ) throws(CacheError) -> (entry: CacheEntry<Key, Value>, info: EntryInfo)? {
     try fetch(key) { (record) throws(CacheError) in
       let metadata = try metadata(of: record, wantsRest: true)
-      return CacheEntry(
+      let info = store.info(of: record)
+      let entry = CacheEntry(
         key: key, value: try decodeValue(record.value, version: record.version),
-        info: info(of: record), metadata: metadata.rest)
+        info: CacheEntryInfo(info), metadata: metadata.rest)
+      return (entry, info)
     }
   }
 
@@ -49,6 +86,15 @@ extension DiskCache {
   ///
   /// - Throws: `unencodableKey`; `store` with `corrupt` where the head of the record is damaged, and as the store has it.
   public func info(forKey key: Key) throws(CacheError) -> CacheEntryInfo? {
+    let before = try held?.info(forKey: tierKey(key))
+    var info = try storedInfo(forKey: key)
+    try noteShown(info?.version, of: key)
+    info?.note(before)
+    return info
+  }
+
+  /// What is known of a key on disk. Is no access.
+  package func storedInfo(forKey key: Key) throws(CacheError) -> CacheEntryInfo? {
     try keyCoder.encode(key) { (key) throws(CacheError) in
       try storing { () throws(StoreError) in try store.info(forKey: key) }
         .map { CacheEntryInfo($0) }
@@ -60,16 +106,53 @@ extension DiskCache {
   ///
   /// - Throws: `unencodableKey`; `store` with `corrupt` where the head of the record is damaged, and as the store has it.
   public func metadata(forKey key: Key) throws(CacheError) -> [UInt8]? {
-    try fetch(key, part: .head) { (record) throws(CacheError) in
-      try metadata(of: record, wantsRest: true).rest
+    let found = try fetch(key, part: .head) { (record) throws(CacheError) in
+      (try metadata(of: record, wantsRest: true).rest, record.version)
     }
+    try noteShown(found?.1, of: key)
+    return found?.0
+  }
+
+  /// The values of many keys with all that the cache knows of them, in the order of the keys; `nil` for each
+  /// that has none. Each is a read of its own, as `entry(forKey:)`.
+  ///
+  /// - Throws: as `entry(forKey:)`, at the first key whose read fails.
+  public func entries(
+    forKeys keys: some Collection<Key>
+  ) throws(CacheError) -> [CacheEntry<Key, Value>?] {
+    var entries: [CacheEntry<Key, Value>?] = []
+    entries.reserveCapacity(keys.count)
+    for key in keys { entries.append(try entry(forKey: key)) }
+    return entries
+  }
+
+  /// What the cache knows of many keys, in the order of the keys; `nil` for each that has no value. No value
+  /// is read, and this is no access.
+  ///
+  /// - Throws: as `info(forKey:)`, at the first key whose look fails.
+  public func infos(forKeys keys: some Collection<Key>) throws(CacheError) -> [CacheEntryInfo?] {
+    var infos: [CacheEntryInfo?] = []
+    infos.reserveCapacity(keys.count)
+    for key in keys { infos.append(try info(forKey: key)) }
+    return infos
   }
 
   /// Whether a read of the key would find a value. The value is not read, let alone decoded, and this is no
   /// access.
   ///
   /// - Throws: `unencodableKey`; `store` with `corrupt` where the head of the record is damaged, and as the store has it.
+  @inlinable
   public func contains(_ key: Key) throws(CacheError) -> Bool {
+    guard let held else { return try containsStored(key) }
+    let key = try tierKey(key)
+    if held.contains(key) { return true }
+    if try containsStored(key.key) { return true }
+    return held.noteAbsent(key) != nil
+  }
+
+  /// Whether a key has a value on disk. Is no access.
+  @usableFromInline
+  package func containsStored(_ key: Key) throws(CacheError) -> Bool {
     try keyCoder.encode(key) { (key) throws(CacheError) in
       try storing { () throws(StoreError) in try store.contains(key) }
     }
@@ -85,16 +168,25 @@ extension DiskCache {
   public func withValue<Result>(
     forKey key: Key, _ body: (RawSpan) throws -> Result
   ) throws -> Result? {
+    let tierKey = held == nil ? nil : try tierKey(key)
     var failure: (any Error)?
     let result = try fetch(key) { (record) throws(CacheError) -> Result? in
       _ = try metadata(of: record, wantsRest: false)
+      if let held, let tierKey {
+        noteShown(record.version, of: tierKey, in: held)
+        held.noteAccess(tierKey)
+      }
       do { return try body(record.value) } catch {
         failure = error
         return nil
       }
     }
     if let failure { throw failure }
-    return result ?? nil
+    guard let result else {
+      if let held, let tierKey { noteShown(nil, of: tierKey, in: held) }
+      return nil
+    }
+    return result
   }
 
   /// The value of a key; set to `nil`, the value is removed.
@@ -102,6 +194,7 @@ extension DiskCache {
   /// A subscript that is set cannot throw. A get that fails gives `nil`, and a set that fails leaves what
   /// was there; each such failure is told to the configuration's log and counted in
   /// `statistics().subscriptFailureCount`. Use the methods where that is not enough.
+  @inlinable
   public subscript(key: Key) -> Value? {
     get {
       do throws(CacheError) { return try value(forKey: key) } catch {
@@ -123,6 +216,7 @@ extension DiskCache {
   }
 
   /// The value of a key, which is set with a cost; as the subscript without one.
+  @inlinable
   public subscript(key: Key, cost cost: Int) -> Value? {
     get { self[key] }
     set {
@@ -136,6 +230,7 @@ extension DiskCache {
     }
   }
 
+  @usableFromInline
   func noteSubscriptFailure(_ error: CacheError, _ operation: String) {
     events.counters.subscriptFailures.add()
     events.tellLog("\(operation) by subscript: \(error)")
@@ -222,10 +317,6 @@ extension DiskCache {
     do { return try valueCoder.decode(bytes) } catch {
       throw .undecodable(error, version: version)
     }
-  }
-
-  func info(of record: borrowing PinnedEntry) -> CacheEntryInfo {
-    CacheEntryInfo(store.info(of: record))
   }
 
   /// Does what the configuration wants with a value that could not be read.

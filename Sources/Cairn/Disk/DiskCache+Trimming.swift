@@ -1,6 +1,7 @@
 public import CairnStore
 
-/// Removing many entries at once; as the same methods of ``Store`` have it. A trim to a count, a cost, a
+/// Removing many entries at once, from both tiers; as the same methods of ``Store`` have it. They go by the order of use
+/// of both tiers together, and sizes are those on disk. To make memory alone smaller, trim `memory`. A trim to a count, a cost, a
 /// number of bytes or an age of zero leaves nothing.
 ///
 /// Compaction gives the space back in the background. To have it at once, on a full disk say, call
@@ -18,7 +19,9 @@ extension DiskCache: Trimming {
     let summary = try trimming { () throws(StoreError) in
       try store.trim(toCount: count, order: order)
     }
-    if count <= 0 { events.front?.didTrimToZero() }
+    // Somebody else may have removed some of it, and memory not know of that yet. Also where nothing is held: what was
+    // read on disk before must not be put in.
+    if count <= 0 { held?.removeAll(cause: .removed, isToldOfNothing: false) }
     return summary
   }
 
@@ -44,6 +47,13 @@ extension DiskCache: Trimming {
     return try trimming { () throws(StoreError) in
       try store.trim(toBytes: byteCount, order: order)
     }
+  }
+
+  /// Removes entries until the live bytes on disk are at most so many, the least recently used first.
+  @inlinable
+  @discardableResult
+  public func trim(toBytes byteCount: Int) throws(CacheError) -> CacheRemovalSummary {
+    try trim(toBytes: byteCount, order: .leastRecentlyUsed)
   }
 
   /// Gives space back, and removes the least recently used entries, until so many bytes are free on the
@@ -77,7 +87,9 @@ extension DiskCache: Trimming {
   /// - Throws: as the store's: what was removed by then stays so.
   @discardableResult
   public func removeExpired() throws(CacheError) -> CacheRemovalSummary {
-    try trimming { () throws(StoreError) in try store.removeExpired() }
+    held?.removeExpired()
+    return CacheRemovalSummary(
+      try storing { () throws(StoreError) in try store.removeExpired() })
   }
 
   /// Removes the entries that `isRemoved` says so of: by key, size, cost, age.
@@ -94,11 +106,13 @@ extension DiskCache: Trimming {
   public func remove(
     where isRemoved: (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
   ) throws -> CacheRemovalSummary {
+    recency?.tell()
     var failure: (any Error)?
     do {
       return CacheRemovalSummary(
         try store.remove { key, info in
           guard let key = decodableKey(key) else { return false }
+          try noteShown(info.version, of: key)
           do { return try isRemoved(key, CacheEntryInfo(info)) } catch {
             failure = error
             throw error
@@ -127,7 +141,9 @@ extension DiskCache: Trimming {
   private func trimming(
     _ body: () throws(StoreError) -> RemovalSummary
   ) throws(CacheError) -> CacheRemovalSummary {
-    CacheRemovalSummary(try storing(body))
+    // What goes, goes by the order of use of both tiers.
+    recency?.tell()
+    return CacheRemovalSummary(try storing(body))
   }
 }
 

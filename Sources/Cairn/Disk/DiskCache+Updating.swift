@@ -5,14 +5,14 @@ extension DiskCache {
   ///
   ///     try visits.update(forKey: page) { ($0 ?? 0) + 1 }
   ///
-  /// The new value is written only if nobody has written the key since the old one was read; else all of it
+  /// The old value is read from disk. The new value is written only if nobody has written the key since the old one was read; else all of it
   /// begins again. So `change` may be called more than once, and must have no side effects. It is called under
   /// no lock, and may use the cache.
   ///
   /// - Parameters:
   ///   - key: the key.
   ///   - cost: as with `setValue`; `nil`: the one that the entry has.
-  ///   - lifetime: how long the entry lives from now on; `nil`: until the end that it has. One that is not
+  ///   - lifetime: how long the entry lives from now on, in both tiers; `nil`: until the end that it has. One that is not
   ///     there gets what the configuration says.
   ///   - idleLimit: as with `setValue`; `nil`: the one that the entry has, else as the configuration says.
   ///   - metadata: bytes kept beside the value; `nil`: those that the entry has.
@@ -31,6 +31,7 @@ extension DiskCache {
   ) throws -> (value: Value, version: UInt64)? {
     while true {
       let present = try present(key)
+      try noteShown(present?.info.version, of: key)
       guard let value = try change(present?.value) else {
         guard let version = present?.info.version else { return nil }
         if try compareAndRemove(forKey: key, expecting: version, durability: durability) {
@@ -41,12 +42,9 @@ extension DiskCache {
       let attributes = EntryAttributes(
         cost: cost, lifetime: lifetime, idleLimit: idleLimit,
         metadata: encoded(metadata ?? present?.metadata ?? []), keeping: present?.info)
-      let (result, _) = try compareAndWrite(
+      let result = try compareAndWrite(
         value, forKey: key, expecting: present?.info.version, attributes, durability: durability)
-      if case .stored(let version) = result {
-        events.tellFront(key, version: version)
-        return (value, version)
-      }
+      if case .stored(let version) = result { return (value, version) }
     }
   }
 

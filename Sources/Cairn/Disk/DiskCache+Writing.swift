@@ -4,12 +4,14 @@ extension DiskCache {
   /// Sets the value of a key, and removes what is too much then.
   ///
   /// When it returns, the limits hold, every later read finds the value, and it survives what `durability`
-  /// says. Where it throws, nothing was written, but for `durabilityUnknown`.
+  /// says. Where it throws, nothing was written, but for `durabilityUnknown`. A value that memory has no room for is on
+  /// disk alone. Of several that write a key at once, the one that came last to the disk stays, in both tiers.
   ///
   /// - Parameters:
   ///   - value: the value.
   ///   - key: the key.
-  ///   - cost: kept beside the value, for a cache in memory; the limit of this one counts bytes. Below 0 is as 0.
+  ///   - cost: what it costs in memory, kept beside the value; `nil`: what the cache's `costing` says, or else its
+  ///     bytes on disk. The limit on disk counts bytes. Below 0 is as 0.
   ///   - lifetime: how long it lives; without it as the configuration says.
   ///   - idleLimit: how long it may go without being read or written; `nil`: as the configuration says.
   ///   - metadata: bytes kept beside the value: up to 65,527.
@@ -25,50 +27,73 @@ extension DiskCache {
     _ value: Value, forKey key: Key, cost: Int? = nil, lifetime: Lifetime = .standard,
     idleLimit: Duration? = nil, metadata: [UInt8] = [], durability: Durability? = nil
   ) throws(CacheError) -> UInt64 {
-    let written = try write(
-      value, forKey: key, cost: cost, lifetime: lifetime, idleLimit: idleLimit,
-      metadata: metadata, durability: durability)
-    tellFront(key, version: written.version)
-    return written.version
-  }
-
-  /// As `setValue`; the front is not told.
-  @inlinable
-  func write(
-    _ value: Value, forKey key: Key, cost: Int?, lifetime: Lifetime, idleLimit: Duration?,
-    metadata: [UInt8], durability: Durability?
-  ) throws(CacheError) -> WrittenValue {
-    var written = WrittenValue()
+    let entry = held == nil ? nil : try published(value, key, cost, lifetime, idleLimit)
+    var version: UInt64 = 0
     try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
-      written.version = try write(
+      version = try write(
         value, bytes, of: key, cost: cost, lifetime: lifetime, idleLimit: idleLimit,
-        metadata: metadata, durability: durability)
-      written.byteCount = value.byteCount
+        metadata: metadata, durability: durability, entry)
     }
-    return written
+    return version
   }
 
   @usableFromInline
   func write(
     _ value: RawSpan, _ bytes: RawSpan, of key: Key, cost: Int?, lifetime: Lifetime,
-    idleLimit: Duration?, metadata: [UInt8], durability: Durability?
+    idleLimit: Duration?, metadata: [UInt8], durability: Durability?,
+    _ entry: PublishedEntry<Key, Value>?
   ) throws(CacheError) -> UInt64 {
     noteWrite(bytes)
     let attributes = attributes(cost, lifetime, idleLimit, metadata)
-    events.tellFrontBeforeWrite(of: 1, bytes.byteCount + value.byteCount)
-    var version: UInt64 = 0
-    let removals = try events.holdingRemovals { () throws(CacheError) in
-      version = try storing { () throws(StoreError) in
-        try store.setValue(
-          value, forKey: bytes, attributes: attributes, durability: durability)
-      }
+    let result = try write(value, bytes, of: key, entry) {
+      (removals: inout [RemovalEvent]) throws(StoreError) in
+      .stored(
+        version: try store.setValue(
+          value, forKey: bytes, attributes: attributes, durability: durability,
+          removals: &removals))
     }
-    events.noteInsertion(of: key, bytes: bytes, version: version, after: removals)
+    guard case .stored(let version) = result else {
+      preconditionFailure("nothing was expected, so nothing can differ")
+    }
     return version
   }
 
-  @usableFromInline
-  func tellFront(_ key: Key, version: UInt64) { events.tellFront(key, version: version) }
+  /// Does a write of one value by `body`, then brings memory and observers up to date, in this order.
+  ///
+  /// - Parameters:
+  ///   - entry: what memory is to hold of it; `nil` without a tier in memory.
+  ///   - body: writes to the store, and adds what that removed.
+  func write(
+    _ value: RawSpan, _ bytes: RawSpan, of key: Key, _ entry: PublishedEntry<Key, Value>?,
+    by body: (inout [RemovalEvent]) throws(StoreError) -> CompareAndSetResult
+  ) throws(CacheError) -> CompareAndSetResult {
+    recency?.tellBeforeWrite(of: 1, bytes.byteCount + value.byteCount)
+    var removals: [RemovalEvent] = []
+    let result: CompareAndSetResult
+    do throws(CacheError) {
+      result = try storing { () throws(StoreError) in try body(&removals) }
+    } catch {
+      drop(removals)
+      if let entry { noteFailure(error, of: entry.key) }
+      events.settle([], after: removals)
+      throw error
+    }
+    switch result {
+    case .stored(let version):
+      // What the key had goes with what takes its place.
+      drop(removals, but: bytes, before: version)
+      if let entry, let held {
+        entry.publish(to: held, version: version, byteCount: value.byteCount)
+      }
+      events.settle(key, bytes, version: version, after: removals)
+    case .mismatch(let current):
+      drop(removals)
+      if let entry, let held { noteShown(current, of: entry.key, in: held) }
+      // The limits may have been kept first.
+      events.settle([], after: removals)
+    }
+    return result
+  }
 
   /// Sets the value of a key if its version is the expected one.
   ///
@@ -88,47 +113,43 @@ extension DiskCache {
     lifetime: Lifetime = .standard, idleLimit: Duration? = nil, metadata: [UInt8] = [],
     durability: Durability? = nil
   ) throws(CacheError) -> CompareAndSetResult {
-    let (result, _) = try compareAndWrite(
+    try compareAndWrite(
       value, forKey: key, expecting: version, attributes(cost, lifetime, idleLimit, metadata),
       durability: durability)
-    if case .stored(let version) = result { events.tellFront(key, version: version) }
-    return result
   }
 
-  /// As `compareAndSet`; the front is not told.
   func compareAndWrite(
     _ value: Value, forKey key: Key, expecting version: UInt64?, _ attributes: EntryAttributes,
     durability: Durability?
-  ) throws(CacheError) -> (result: CompareAndSetResult, byteCount: Int) {
+  ) throws(CacheError) -> CompareAndSetResult {
+    let entry = try published(
+      value, key, attributes.cost, attributes.lifetime, attributes.idleLimit)
     var result = CompareAndSetResult.mismatch(current: nil)
-    var byteCount = 0
     try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
-      byteCount = value.byteCount
       noteWrite(bytes)
-      events.tellFrontBeforeWrite(of: 1, bytes.byteCount + value.byteCount)
-      let removals = try events.holdingRemovals { () throws(CacheError) in
-        result = try storing { () throws(StoreError) in
-          try store.compareAndSet(
-            value, forKey: bytes, expecting: version, attributes: attributes,
-            durability: durability)
-        }
-      }
-      if case .stored(let version) = result {
-        events.noteInsertion(of: key, bytes: bytes, version: version, after: removals)
-      } else {
-        // The limits may have been kept first.
-        events.noteInsertions([], after: removals)
+      result = try write(value, bytes, of: key, entry) {
+        (removals: inout [RemovalEvent]) throws(StoreError) in
+        try store.compareAndSet(
+          value, forKey: bytes, expecting: version, attributes: attributes,
+          durability: durability, removals: &removals)
       }
     }
-    return (result, byteCount)
+    return result
   }
 
-  /// Removes the value of a key. It is not read, so one that could not be decoded goes too.
+  /// Removes the value of a key, from both tiers. It is not read, so one that could not be decoded goes too.
   ///
   /// - Returns: whether there was one. Where not, nothing is written.
   /// - Throws: as `setValue`.
   @discardableResult
   public func removeValue(forKey key: Key, durability: Durability?) throws(CacheError) -> Bool {
+    let removed: Bool? = try removing(key) { () throws(CacheError) in
+      try removeStored(key, durability: durability) ? true : nil
+    }
+    return removed ?? false
+  }
+
+  private func removeStored(_ key: Key, durability: Durability?) throws(CacheError) -> Bool {
     try keyCoder.encode(key) { (key) throws(CacheError) in
       let isLoading = noteWrite(key)
       return try storing { () throws(StoreError) in
@@ -154,20 +175,33 @@ extension DiskCache {
   public func compareAndRemove(
     forKey key: Key, expecting version: UInt64, durability: Durability? = nil
   ) throws(CacheError) -> Bool {
-    try keyCoder.encode(key) { (key) throws(CacheError) in
-      noteWrite(key)
-      return try storing { () throws(StoreError) in
-        try store.compareAndRemove(forKey: key, expecting: version, durability: durability)
+    let tierKey = held == nil ? nil : try tierKey(key)
+    do throws(CacheError) {
+      let isRemoved = try keyCoder.encode(key) { (key) throws(CacheError) in
+        noteWrite(key)
+        return try storing { () throws(StoreError) in
+          try store.compareAndRemove(forKey: key, expecting: version, durability: durability)
+        }
       }
+      // Who is told that it was another one must not find it.
+      if !isRemoved, let tierKey { held?.invalidate(tierKey, through: version, .replaced) }
+      return isRemoved
+    } catch {
+      if let tierKey { noteFailure(error, of: tierKey) }
+      throw error
     }
   }
 
   /// Removes the value of a key and hands it out. Of several that take it at once, one gets it.
   ///
-  /// - Returns: the value, or `nil` where there was none or it had expired.
+  /// - Returns: the value, as it is on disk, or `nil` where there was none or it had expired.
   /// - Throws: as `value(forKey:)` and `removeValue(forKey:)`; nothing was removed then, but for
   ///   `durabilityUnknown`, where nobody has the value.
   public func takeValue(forKey key: Key) throws(CacheError) -> Value? {
+    try removing(key) { () throws(CacheError) in try takeStored(key) }
+  }
+
+  private func takeStored(_ key: Key) throws(CacheError) -> Value? {
     var isLoading = try keyCoder.encode(key) { (key) in noteWrite(key) }
     while true {
       let found = try fetch(key) { (record) throws(CacheError) in
@@ -196,7 +230,13 @@ extension DiskCache {
     forKeys keys: some Sequence<Key>, durability: Durability?
   ) throws(CacheError) -> Int {
     var encoded: [[UInt8]] = []
-    for key in keys { encoded.append(try bytes(of: key)) }
+    var tierKeys: [TierKey<Key>] = []
+    for key in keys {
+      encoded.append(try bytes(of: key))
+      if held != nil { tierKeys.append(try tierKey(key)) }
+    }
+    // Those that were not there have nothing to be told of; but see `removing`.
+    defer { for key in tierKeys { held?.invalidate(key, through: nil, .removed) } }
     let loading = encoded.filter { flights.noteWrite($0) }
     return try storing { () throws(StoreError) in
       let count = try store.removeValues(forKeys: encoded, durability: durability)
@@ -222,11 +262,15 @@ extension DiskCache {
   public func extendLifetime(
     forKey key: Key, to lifetime: Duration, durability: Durability? = nil
   ) throws(CacheError) -> Bool {
-    try keyCoder.encode(key) { (key) throws(CacheError) in
+    var inMemory: TierExtension<Key, Value>?
+    if let held { inMemory = TierExtension(of: try tierKey(key), to: lifetime, in: held) }
+    let isFound = try keyCoder.encode(key) { (key) throws(CacheError) in
       try storing { () throws(StoreError) in
         try store.extendLifetime(forKey: key, to: lifetime, durability: durability)
       }
     }
+    if isFound { inMemory?.apply() } else { try noteShown(nil, of: key) }
+    return isFound
   }
 
   /// Has the values of many keys live longer, each as `extendLifetime(forKey:to:)` has it, with one sync for
@@ -238,13 +282,22 @@ extension DiskCache {
     forKeys keys: some Sequence<Key>, to lifetime: Duration, durability: Durability? = nil
   ) throws(CacheError) -> Int {
     var encoded: [[UInt8]] = []
+    var extensions: [(key: Key, TierExtension<Key, Value>)] = []
     for key in keys {
-      encoded.append(
-        try keyCoder.encode(key) { (key) throws(CacheError) in [UInt8](copying: key) })
+      encoded.append(try bytes(of: key))
+      if let held {
+        extensions.append((key, TierExtension(of: try tierKey(key), to: lifetime, in: held)))
+      }
     }
-    return try storing { () throws(StoreError) in
+    let count = try storing { () throws(StoreError) in
       try store.extendLifetimes(forKeys: encoded, to: lifetime, durability: durability)
     }
+    for (_, inMemory) in extensions { inMemory.apply() }
+    if count < encoded.count {
+      // Which of them have no value was not told, so that each is as if its caller was shown it.
+      for (key, _) in extensions { try noteShown(info(forKey: key)?.version, of: key) }
+    }
+    return count
   }
 
   // MARK: Bytes
@@ -259,6 +312,11 @@ extension DiskCache {
   /// Metadata as it stands on disk, with the tag.
   func encoded(_ metadata: [UInt8]) -> [UInt8] {
     metadata.isEmpty ? bareMetadata : CacheMetadata(tag: valueCoder.tag, rest: metadata).encoded
+  }
+
+  /// The bytes that tell a key from others.
+  package func bytes(of key: Key) throws(CacheError) -> [UInt8] {
+    try keyCoder.encode(key) { (key) throws(CacheError) in [UInt8](copying: key) }
   }
 
   @inlinable

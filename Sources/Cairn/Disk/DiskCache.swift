@@ -1,8 +1,10 @@
 public import CairnStore
+internal import Synchronization
 
-/// A cache on disk: typed keys and values over a `Store`.
+/// A cache on disk, with or without a tier in memory: typed keys and values over a `Store`.
 ///
 ///     var configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: 1 << 30)
+///     configuration.memory = MemoryTierConfiguration(countLimit: nil, costLimit: 64 << 20)
 ///     configuration.lifetime = .seconds(86_400)
 ///     let cache = try DiskCache<String, Page>(name: "pages", configuration: configuration)
 ///     try cache.setValue(page, forKey: url)
@@ -12,6 +14,17 @@ public import CairnStore
 /// and what is least recently used goes. Expiry is looked at with every read. A read never writes to disk.
 /// A value that fails its checksum is an error for its key, never a wrong value and never a miss.
 ///
+/// With a tier in memory, the disk holds everything, and memory a part of it. A write goes to disk first and then to
+/// memory. A read that finds nothing in memory looks on disk and keeps what it finds in memory, with its cost, its
+/// lifetime and its version; a value that comes from disk is decoded once. What goes from the disk goes from memory; what
+/// memory drops to keep its own limits stays on disk. Keys are told apart by their bytes, as on disk: two strings that
+/// are canonically equal and differ in their UTF-8 are two keys.
+///
+/// No read finds what is older than what a read before it has found, or than a write that has returned. With memory,
+/// `count`, `keys`, `forEachKey`, `remove(where:)` and `trim(toCount:)` are no such reads: while a removal is under way,
+/// a key that they do not show or count any more may still be found. A write that throws has not happened, and the old
+/// value stays; but after `durabilityUnknown` the new one is on disk as far as anybody can tell, and memory holds neither.
+///
 /// All methods may be called from any thread; each takes effect at one moment. A get or a set that stays in
 /// the page cache takes less than a thread hop, so they are synchronous and fit async code as they are, but for a
 /// set of class `durable`, which waits for a sync of the disk; what takes long has an asynchronous form under a name
@@ -19,7 +32,7 @@ public import CairnStore
 /// and may use the cache.
 ///
 /// The unit of cost is the byte, as `StoreStatistics.liveByteCount` has it. The `cost` that a value is
-/// given is kept beside it, for a cache in memory before this one.
+/// given counts in memory, and is kept on disk for when the value comes back from there.
 public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   // What is inlinable is specialised where it is called, for its types: keys and values are handed from one
   // closure to the next there, and everything else is done here, where only bytes are seen.
@@ -34,7 +47,12 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   @usableFromInline let valueCoder: ValueCoder<Value>
   /// The metadata of a value that was given none.
   let bareMetadata: [UInt8]
-  let events: DiskEvents<Key>
+  let events: DiskEvents<Key, Value>
+  /// The tier in memory; `nil`: none.
+  @usableFromInline let held: MemoryCache<TierKey<Key>, Value>?
+  let recency: TierRecency<Key, Value>?
+  /// Whether `==` of keys may not agree with their bytes.
+  @usableFromInline let comparesBytes: Bool
 
   private struct Reopening {
     /// Whether the thread that asks is to open another store.
@@ -68,17 +86,20 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   ///   - configuration: the limits, and the other options.
   ///   - keyCoder: how keys become bytes.
   ///   - valueCoder: how values do.
+  ///   - costing: what a value costs in memory that is set without a cost; as with `MemoryCache.init`. `nil`:
+  ///     its bytes on disk, so that a cost limit is one of bytes. Without a tier in memory it is not called.
   /// - Throws: `store` with what `Store.init` throws: `locked` where it is open already, here or in another
   ///   process; `corrupt` where it is damaged, and it is left as it is, unless the configuration's
   ///   `corruptStorePolicy` wants it salvaged. `insideStore` where the path leads into another cache.
   /// - Complexity: as `Store.init`.
   public convenience init(
     path: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
-    valueCoder: ValueCoder<Value>
+    valueCoder: ValueCoder<Value>,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
   ) throws(CacheError) {
     try self.init(
       path: path, name: nil, configuration: configuration, keyCoder: keyCoder,
-      valueCoder: valueCoder, environment: .system())
+      valueCoder: valueCoder, costing: costing, environment: .system())
   }
 
   /// Opens the cache of a name, or makes it: in `$XDG_CACHE_HOME/namespace/name`, or below `~/.cache` where
@@ -89,21 +110,24 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   ///   - configuration: the limits, and the other options.
   ///   - keyCoder: how keys become bytes.
   ///   - valueCoder: how values do.
+  ///   - costing: as with `init(path:configuration:keyCoder:valueCoder:costing:)`.
   /// - Throws: `invalidName`, `noCacheDirectory`, `insideStore` where the namespace is the name of a cache;
-  ///   else as `init(path:configuration:keyCoder:valueCoder:)`.
+  ///   else as `init(path:configuration:keyCoder:valueCoder:costing:)`.
   public convenience init(
     name: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
-    valueCoder: ValueCoder<Value>
+    valueCoder: ValueCoder<Value>,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
   ) throws(CacheError) {
     try self.init(
       name: name, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
-      variables: CacheLocation.variables)
+      costing: costing, variables: CacheLocation.variables)
   }
 
   /// Opens the cache of a name where these variables of the environment say: for tests.
   package convenience init(
     name: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
-    valueCoder: ValueCoder<Value>, variables: [String: String]
+    valueCoder: ValueCoder<Value>,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil, variables: [String: String]
   ) throws(CacheError) {
     let path = try CacheLocation.path(
       name: name, namespace: configuration.namespace, variables: variables)
@@ -112,31 +136,23 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     }
     try self.init(
       path: path, name: name, configuration: configuration, keyCoder: keyCoder,
-      valueCoder: valueCoder, environment: .system())
+      valueCoder: valueCoder, costing: costing, environment: .system())
   }
 
-  /// Opens one in an environment of the caller's: for tests.
-  package convenience init(
+  /// Opens one in environments of the caller's: for tests.
+  package init(
     path: String, name: String? = nil, configuration: DiskCacheConfiguration,
-    keyCoder: KeyCoder<Key>, valueCoder: ValueCoder<Value>, environment: Environment
+    keyCoder: KeyCoder<Key>, valueCoder: ValueCoder<Value>,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil,
+    environment: Environment, memory: MemoryCacheEnvironment = .shared
   ) throws(CacheError) {
-    try self.init(
-      path: path, name: name, configuration: configuration, keyCoder: keyCoder,
-      valueCoder: valueCoder, environment: environment, front: nil)
-  }
-
-  /// Opens one that may have a tier in front.
-  init(
-    path: String, name: String?, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
-    valueCoder: ValueCoder<Value>, environment: Environment, front: DiskFront<Key>?
-  ) throws(CacheError) {
-    let events = DiskEvents(
-      path: path, keyCoder: keyCoder, log: configuration.store.log, front: front)
     var storeConfiguration = configuration.store
-    let observer = storeConfiguration.removalObserver
-    storeConfiguration.removalObserver = { event in
-      events.noteRemoval(event)
-      observer?(event)
+    let events = DiskEvents<Key, Value>(
+      path: path, keyCoder: keyCoder, log: configuration.store.log,
+      storeObserver: storeConfiguration.removalObserver)
+    storeConfiguration.removalObserver = { event in events.noteRemoval(event) }
+    if configuration.memory != nil, TierRecency<Key, Value>.knowsKeysByBytes(keyCoder) {
+      storeConfiguration.isInUse = { events.recency.load()?.isInUse($0) ?? false }
     }
     let damageObserver = storeConfiguration.damageObserver
     storeConfiguration.damageObserver = { event in
@@ -154,6 +170,22 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     self.name = name ?? path.split(separator: "/").last.map(String.init) ?? path
     let policy = configuration.corruptStorePolicy
     (original, salvageReport) = try Self.openStore(path, storeConfiguration, policy, environment)
+    comparesBytes = keyCoder.identity == .bytes
+    if let tier = configuration.memory {
+      var ofTier: (@Sendable (TierKey<Key>, Value) -> Int)?
+      if let costing { ofTier = { key, value in costing(key.key, value) } }
+      // Memory goes by the clock of the store, so it is made once that is open. What went from the store before that is
+      // nothing to an empty tier.
+      let held = MemoryCache<TierKey<Key>, Value>(
+        configuration: tier.held(configuration), costing: ofTier, environment: memory,
+        clockBelow: original.clock)
+      self.held = held
+      recency = events.recency.storeIfNil(
+        TierRecency(memory: held, keyCoder: keyCoder, background: memory.background))
+    } else {
+      held = nil
+      recency = nil
+    }
     let isNamed = name != nil
     reopen = { [storeConfiguration] old throws(CacheError) in
       if isNamed {
@@ -166,6 +198,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
       configuration.clock = old.clock
       return try Self.openStore(path, configuration, policy, environment).0
     }
+    recency?.begin(original)
+    if configuration.memory?.respondsToMemoryPressure == true { memory.pressureMonitor.add(self) }
   }
 
   /// The store under the cache.
@@ -196,8 +230,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     } catch { throw .store(error) }
   }
 
-  /// Opens another store where the one there was has noticed that its directory is gone. To observers and to a tier in
-  /// front that is a removal of all.
+  /// Opens another store where the one there was has noticed that its directory is gone. To observers and to memory
+  /// that is a removal of all.
   func recreate() throws(CacheError) {
     let thread = ThreadID.current
     let answer = reopening.waitUntil { state -> Reopening.Answer? in
@@ -224,7 +258,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
       _ = try? new.closeOnce()
       throw .store(.closed(path: path))
     }
-    events.front?.didReopen(new)
+    recency?.begin(new)
     reopening.withLock { $0.abandoned.append(old) }
     replacement.set(0, to: new)
     events.tellLog(
@@ -292,6 +326,9 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     statistics.deadByteCount = usage.deadByteCount
     statistics.allocatedByteCount = usage.allocatedByteCount
     statistics.pinnedByteCount = usage.pinnedByteCount
+    statistics.memory = held?.statistics()
+    statistics.hitCount += statistics.memory?.hitCount ?? 0
+    statistics.loads = loadStatistics
     return statistics
   }
 
@@ -312,11 +349,12 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// - Throws: as `Store.close()`. It is closed all the same.
   public func close() throws(CacheError) {
     SharedCaches.beginClosing(self)
-    events.front?.willClose()
+    recency?.tell()
     // Of several that close it at once, one closes the store, and may still be doing that when others return.
     var hasEnded = true
     defer {
-      events.front?.didClose()
+      // What is under way cannot put anything in any more: its tickets are void.
+      held?.removeAll(cause: .evicted(.trim), isToldOfNothing: false)
       if hasEnded {
         streams.end()
         SharedCaches.endClosing(self)
@@ -333,6 +371,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
 
   /// Closes the store, if `close` was not called. Errors are lost: call `close` to see them.
   deinit {
+    recency?.tell()
     try? store.close()
     streams.end()
     SharedCaches.endClosing(self)
@@ -347,32 +386,44 @@ extension DiskCache: CustomStringConvertible {
 extension DiskCache where Key: Codable, Value: Codable {
   /// Opens the cache at a path with the standard coders: the bytes of `String`, `[UInt8]`, `Data`, and of
   /// integers and `UUID` as keys; JSON for everything else.
-  public convenience init(path: String, configuration: DiskCacheConfiguration) throws(CacheError) {
+  public convenience init(
+    path: String, configuration: DiskCacheConfiguration,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
+  ) throws(CacheError) {
     try self.init(
-      path: path, configuration: configuration, keyCoder: .standard, valueCoder: .standard)
+      path: path, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
+      costing: costing)
   }
 
   /// Opens the cache of a name with the standard coders.
-  public convenience init(name: String, configuration: DiskCacheConfiguration) throws(CacheError) {
+  public convenience init(
+    name: String, configuration: DiskCacheConfiguration,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
+  ) throws(CacheError) {
     try self.init(
-      name: name, configuration: configuration, keyCoder: .standard, valueCoder: .standard)
+      name: name, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
+      costing: costing)
   }
 }
 
 extension DiskCache where Key: Codable {
   /// Opens the cache at a path with the standard coder for keys.
   public convenience init(
-    path: String, configuration: DiskCacheConfiguration, valueCoder: ValueCoder<Value>
+    path: String, configuration: DiskCacheConfiguration, valueCoder: ValueCoder<Value>,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
   ) throws(CacheError) {
     try self.init(
-      path: path, configuration: configuration, keyCoder: .standard, valueCoder: valueCoder)
+      path: path, configuration: configuration, keyCoder: .standard, valueCoder: valueCoder,
+      costing: costing)
   }
 
   /// Opens the cache of a name with the standard coder for keys.
   public convenience init(
-    name: String, configuration: DiskCacheConfiguration, valueCoder: ValueCoder<Value>
+    name: String, configuration: DiskCacheConfiguration, valueCoder: ValueCoder<Value>,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
   ) throws(CacheError) {
     try self.init(
-      name: name, configuration: configuration, keyCoder: .standard, valueCoder: valueCoder)
+      name: name, configuration: configuration, keyCoder: .standard, valueCoder: valueCoder,
+      costing: costing)
   }
 }

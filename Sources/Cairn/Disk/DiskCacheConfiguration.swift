@@ -15,6 +15,10 @@ public struct DiskCacheConfiguration: Sendable {
   /// written faster.
   public var store: StoreConfiguration
 
+  /// A tier in memory, in front of the disk; `nil`, the default: none. The limits here are those of the whole: memory
+  /// holds a part of what is on disk.
+  public var memory: MemoryTierConfiguration?
+
   /// A directory between that of all caches and this one, for caches that are known by name; `nil`, the
   /// default: none. Otherwise as a name.
   public var namespace: String?
@@ -72,7 +76,9 @@ public struct DiskCacheConfiguration: Sendable {
   ///   - byteLimit: how many bytes they may take, keys and metadata included; `nil`: any number. The files
   ///     take up to the store's `spaceBound` times as much, and four segments, each an eighth of it, from 4 to 64 MiB,
   ///     as long as writers do not outrun the compaction.
-  public init(countLimit: Int?, byteLimit: Int?) {
+  ///   - memory: a tier in memory, in front of the disk; `nil`: none.
+  public init(countLimit: Int?, byteLimit: Int?, memory: MemoryTierConfiguration? = nil) {
+    self.memory = memory
     store = StoreConfiguration()
     store.durability = .process
     store.countLimit = countLimit

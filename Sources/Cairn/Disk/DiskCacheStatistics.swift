@@ -5,7 +5,7 @@ internal import Synchronization
 /// A value as of one moment; getting it makes no system call, so a metrics library can poll it. The counts
 /// only grow.
 public struct DiskCacheStatistics: Sendable, Hashable {
-  /// Reads that found a value. `contains` and `info` do not count.
+  /// Reads that found a value, in memory or on disk. `contains` and `info` do not count.
   public var hitCount: UInt64 = 0
   /// Reads that found none, those of an expired one included.
   public var missCount: UInt64 = 0
@@ -44,10 +44,23 @@ public struct DiskCacheStatistics: Sendable, Hashable {
   /// Bytes whose space is given back when the last read of them ends.
   public var pinnedByteCount: Int = 0
 
+  /// What the tier in memory has done, and what it holds; `nil` without one. A value that came there while the disk was
+  /// looked at is a miss first and then a hit.
+  public var memory: MemoryCacheStatistics?
+  /// What was loaded by `value(forKey:orLoad:)`.
+  public var loads = LoadStatistics()
+
   init() {}
 
-  /// All counts with their names, for a metrics library; those that only grow first.
-  public var metrics: [(name: String, value: UInt64)] { counters + gauges }
+  /// All counts with their names, for a metrics library; those that only grow first. Those of the tier in memory
+  /// have `memory.` before their names, those of loads `loads.`.
+  public var metrics: [(name: String, value: UInt64)] {
+    func named(_ prefix: String, _ metrics: [Metric]?) -> [Metric] {
+      (metrics ?? []).map { (prefix + $0.name, $0.value) }
+    }
+    return counters + named("memory.", memory?.counters) + named("loads.", loads.counters)
+      + gauges + named("memory.", memory?.gauges)
+  }
 
   var counters: [Metric] {
     [

@@ -1,18 +1,17 @@
 internal import CairnStore
 internal import Synchronization
 
-/// Who is told what happens to a cache on disk, and the counts of it. The store tells it what goes.
+/// Who is told what happens to a cache on disk, and the counts of it.
 ///
-/// An object beside the cache, since the store is made with it.
-final class DiskEvents<Key: Hashable & Sendable>: Sendable {
+/// What a write of a value removes is given back to the cache, which settles it here; what goes otherwise is told by
+/// the store. An object beside the cache, since the store is made with it.
+final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// - Parameter version: of the value that came or went; of a removal of all, the last that went; of damage, 0.
   typealias Body = @Sendable (_ event: CacheEvent<Key>, _ version: UInt64) -> Void
 
   private struct State: Sendable {
     var observers: [(id: UInt64, body: Body)] = []
     var lastID: UInt64 = 0
-    /// What observers are told only when a write is done, by the threads that write.
-    var held: [(thread: ThreadID, removals: [RemovalEvent])] = []
   }
 
   /// A value that a write brought.
@@ -28,8 +27,10 @@ final class DiskEvents<Key: Hashable & Sendable>: Sendable {
   private let log: (@Sendable (String) -> Void)?
   /// Where the cache is, for the log.
   private let path: String
-  /// A tier in front, which is told before everybody else.
-  let front: DiskFront<Key>?
+  /// The observer of the store's configuration, which is told after those of the cache.
+  private let storeObserver: (@Sendable (RemovalEvent) -> Void)?
+  /// The tier in memory, which is told before everybody else. Not before it is made, which is after the store is open.
+  let recency = AtomicLazyReference<TierRecency<Key, Value>>()
   private let state = Lock(State())
   /// So that nothing is decoded, and no lock taken, where nobody listens.
   private let isObserved = Atomic(false)
@@ -38,12 +39,12 @@ final class DiskEvents<Key: Hashable & Sendable>: Sendable {
 
   init(
     path: String, keyCoder: KeyCoder<Key>, log: (@Sendable (String) -> Void)?,
-    front: DiskFront<Key>?
+    storeObserver: (@Sendable (RemovalEvent) -> Void)?
   ) {
     self.path = path
     self.keyCoder = keyCoder
-    self.front = front
     self.log = log
+    self.storeObserver = storeObserver
   }
 
   func tellLog(_ message: @autoclosure () -> String) {
@@ -78,68 +79,28 @@ final class DiskEvents<Key: Hashable & Sendable>: Sendable {
     for observer in state.withLock({ $0.observers }) { observer.body(event, version) }
   }
 
-  /// To be told before a write.
-  func tellFrontBeforeWrite(of count: Int, _ byteCount: Int) { front?.willWrite(count, byteCount) }
-
-  /// To be told of a write that did not come from the front.
-  ///
-  /// - Parameter cause: what became by it of a value from before: it was replaced or removed.
-  func tellFront(_ key: Key, version: UInt64, cause: CacheRemovalCause = .replaced) {
-    front?.didWrite(key, version, cause)
-  }
-
-  /// Does a write to the store. What that removes on this thread is told to observers only by the
-  /// `noteInsertions` that is to follow; where the write throws, at once.
-  ///
-  /// The store tells what had to make room before anybody knows the version of what it made room for.
-  ///
-  /// - Returns: what is still to be told.
-  func holdingRemovals(
-    _ write: () throws(CacheError) -> Void
-  ) throws(CacheError) -> [RemovalEvent] {
-    guard isObserved.load(ordering: .relaxed) else {
-      try write()
-      return []
-    }
-    let thread = ThreadID.current
-    state.withLock { $0.held.append((thread, [])) }
-    func takeHeld() -> [RemovalEvent] {
-      state.withLock { state in
-        // An observer of the store may write too, on the same thread, in the middle of a write.
-        guard let index = state.held.lastIndex(where: { $0.thread == thread }) else { return [] }
-        return state.held.remove(at: index).removals
-      }
-    }
-    do throws(CacheError) { try write() } catch {
-      for removal in takeHeld() { tellRemoval(removal) }
-      throw error
-    }
-    return takeHeld()
-  }
-
-  func noteInsertion(
-    of key: Key, bytes: RawSpan, version: UInt64, after removals: [RemovalEvent]
-  ) {
-    counters.insertions.add()
-    if isObserved.load(ordering: .relaxed) { tell(of: key, bytes, version, after: removals) }
-  }
-
-  /// Out of line, so that nothing is made for generic types where nobody listens.
-  @inline(never)
-  private func tell(
-    of key: Key, _ bytes: RawSpan, _ version: UInt64, after removals: [RemovalEvent]
-  ) {
-    let insertion = Insertion(key: key, bytes: [UInt8](copying: bytes), version: version)
-    tell([insertion], after: removals)
-  }
-
-  /// - Parameter removals: what `holdingRemovals` has given.
-  func noteInsertions(_ insertions: [Insertion], after removals: [RemovalEvent]) {
+  /// To be told of a write, after memory was: tells of each key what went from it and that it came, and then what had
+  /// to make room. The store tells what had to make room before anybody knows the version of what it made room for.
+  func settle(_ insertions: [Insertion], after removals: [RemovalEvent]) {
     counters.insertions.add(insertions.count)
+    for removal in removals { count(removal) }
     if isObserved.load(ordering: .relaxed) { tell(insertions, after: removals) }
+    if let storeObserver { for removal in removals { storeObserver(removal) } }
   }
 
-  /// Tells of each key what went from it and that it came, and then what had to make room.
+  /// The same of one value. The bytes of its key are copied only where somebody listens.
+  func settle(
+    _ key: Key, _ bytes: RawSpan, version: UInt64, after removals: [RemovalEvent]
+  ) {
+    if isObserved.load(ordering: .relaxed) {
+      let insertion = Insertion(key: key, bytes: [UInt8](copying: bytes), version: version)
+      return settle([insertion], after: removals)
+    }
+    counters.insertions.add()
+    for removal in removals { count(removal) }
+    if let storeObserver { for removal in removals { storeObserver(removal) } }
+  }
+
   private func tell(_ insertions: [Insertion], after removals: [RemovalEvent]) {
     var versions: [[UInt8]: UInt64] = [:]
     if !removals.isEmpty {
@@ -155,33 +116,25 @@ final class DiskEvents<Key: Hashable & Sendable>: Sendable {
       }
     }
     for insertion in insertions {
-      for removal in replaced[insertion.bytes] ?? [] { tellRemoval(removal) }
+      for removal in replaced[insertion.bytes] ?? [] { tell(removal) }
       tell(.inserted(key: insertion.key), insertion.version)
     }
-    for removal in others { tellRemoval(removal) }
+    for removal in others { tell(removal) }
   }
 
-  /// To be told by the store of all that goes.
+  /// To be told by the store of what goes, but for what the writes of values give back.
   func noteRemoval(_ event: RemovalEvent) {
-    front?.didRemove(event)
+    recency.load()?.drop(event)
+    count(event)
+    if isObserved.load(ordering: .relaxed) { tell(event) }
+    storeObserver?(event)
+  }
+
+  private func count(_ event: RemovalEvent) {
     switch event {
-    case .all(_, let count):
-      // Where nothing was left, it is the front alone that has to know.
-      if count == 0 { return }
-      counters.note(.removed, count: count)
-      // Told at once, also in the middle of a write, which then comes after it.
-      if isObserved.load(ordering: .relaxed) { tellRemoval(event) }
-      return
+    case .all(_, let count): counters.note(.removed, count: count)
     case .entry(_, _, let cause): counters.note(CacheRemovalCause(cause))
     }
-    guard isObserved.load(ordering: .relaxed) else { return }
-    let thread = ThreadID.current
-    let isHeld = state.withLock { state in
-      guard let index = state.held.lastIndex(where: { $0.thread == thread }) else { return false }
-      state.held[index].removals.append(event)
-      return true
-    }
-    if !isHeld { tellRemoval(event) }
   }
 
   /// To be told by the store of what a scrub has found.
@@ -197,9 +150,10 @@ final class DiskEvents<Key: Hashable & Sendable>: Sendable {
     }
   }
 
-  private func tellRemoval(_ event: RemovalEvent) {
+  private func tell(_ event: RemovalEvent) {
     switch event {
-    case .all(let version, let count): tell(.removedAll(count: count), version)
+    // Where nothing was left, it is memory alone that has to know.
+    case .all(let version, let count): if count > 0 { tell(.removedAll(count: count), version) }
     case .entry(let bytes, let version, let cause):
       do throws(CacheError) {
         let key = try bytes.withBytes { (bytes) throws(CacheError) in try keyCoder.decode(bytes) }
@@ -224,25 +178,4 @@ extension CacheRemovalCause {
       case .evicted(.trim): .evicted(.trim)
       }
   }
-}
-
-/// What a tier in front of a cache on disk is told, whether anybody else listens or not.
-struct DiskFront<Key: Sendable>: Sendable {
-  /// What went, whoever caused it.
-  var didRemove: @Sendable (RemovalEvent) -> Void
-  /// A write that did not come from the front, or a removal in a batch, with its version, and why what was there
-  /// before is gone. That may have been removed before, and the front not told of it yet.
-  var didWrite: @Sendable (_ key: Key, _ version: UInt64, _ cause: CacheRemovalCause) -> Void
-  /// That a trim is about to return after which nothing is there from before it. Somebody else may have removed
-  /// some of it, and the front not told of that yet. A removal of all is told by `didRemove` always.
-  var didTrimToZero: @Sendable () -> Void
-  /// That so many entries are about to be written, which have so many bytes. Runs under no lock, and not before the
-  /// bytes are known.
-  var willWrite: @Sendable (_ count: Int, _ byteCount: Int) -> Void
-  /// That another store takes the place of one whose directory was removed; before anything is written to it.
-  var didReopen: @Sendable (Store) -> Void
-  /// That the store is about to be closed; by `close`, not by the end of the cache.
-  var willClose: @Sendable () -> Void
-  /// That it is closed.
-  var didClose: @Sendable () -> Void
 }

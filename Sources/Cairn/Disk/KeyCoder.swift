@@ -28,7 +28,7 @@ public struct KeyCoder<Key: Sendable>: Sendable {
   }
 
   /// The same coder, of which is known that keys are equal exactly where their bytes are. A
-  /// ``TieredCache`` then finds a key in memory without encoding it.
+  /// The memory tier then finds a key without encoding it.
   ///
   /// The ready-made coders know it of themselves, but for JSON: two texts in a key that are canonically equal
   /// and differ in their UTF-8 make equal keys with different bytes. Where it is promised and does not hold,
@@ -43,7 +43,7 @@ public struct KeyCoder<Key: Sendable>: Sendable {
   }
 
   /// A coder of one's own. Decoding is needed by events and by iterating alone; with `comparingByEquality`, a
-  /// ``TieredCache`` needs it too.
+  /// The memory tier needs it too.
   ///
   ///     let coder = KeyCoder<Page.ID>.custom { Array($0.text.utf8) } decode: { bytes in
   ///       guard let text = String(copying: bytes) else { throw CodingFailure("it is not UTF-8") }

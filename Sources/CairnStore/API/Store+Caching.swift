@@ -32,29 +32,34 @@ extension Store {
     try engine.removeDamagedValue(forKey: key)
   }
 
+  // The writes of a cache give back what they removed, also where they throw; the observer is not told of that.
+
   /// Sets the value of a key; as the public form.
   package func setValue(
-    _ value: RawSpan, forKey key: RawSpan, attributes: EntryAttributes, durability: Durability?
+    _ value: RawSpan, forKey key: RawSpan, attributes: EntryAttributes, durability: Durability?,
+    removals: inout [RemovalEvent]
   ) throws(StoreError) -> UInt64 {
-    try engine.setValue(value, forKey: key, attributes: attributes, durability: durability)
+    try engine.setValue(
+      value, forKey: key, attributes: attributes, durability: durability, removals: &removals)
   }
 
   /// Sets the value of a key if its version is the expected one; as the public form.
   package func compareAndSet(
     _ value: RawSpan, forKey key: RawSpan, expecting version: UInt64?,
-    attributes: EntryAttributes, durability: Durability?
+    attributes: EntryAttributes, durability: Durability?, removals: inout [RemovalEvent]
   ) throws(StoreError) -> CompareAndSetResult {
     try engine.compareAndSet(
-      value, forKey: key, expecting: version, attributes: attributes, durability: durability)
+      value, forKey: key, expecting: version, attributes: attributes, durability: durability,
+      removals: &removals)
   }
 
   /// Sets the values of a batch.
   ///
   /// - Returns: the version of the first operation; those of the others follow in order.
   package func commit(
-    _ batch: consuming Batch, durability: Durability?
+    _ batch: consuming Batch, durability: Durability?, removals: inout [RemovalEvent]
   ) throws(StoreError) -> UInt64 {
-    try engine.commit(batch, durability: durability)
+    try engine.commit(batch, durability: durability, removals: &removals)
   }
 
   package func makeBatch() throws(StoreError) -> Batch { try engine.makeBatch() }

@@ -5,8 +5,22 @@ extension Engine {
   package func setValue(
     _ value: RawSpan, forKey key: RawSpan, attributes: EntryAttributes, durability: Durability?
   ) throws(StoreError) -> SequenceNumber {
+    var removals: [RemovalEvent] = []
+    defer { trimmer.remover.tell(removals) }
+    return try setValue(
+      value, forKey: key, attributes: attributes, durability: durability, removals: &removals)
+  }
+
+  /// As the form without `removals`, which are for the caller to tell.
+  ///
+  /// - Parameter removals: what the write removed is added, also where it throws.
+  package func setValue(
+    _ value: RawSpan, forKey key: RawSpan, attributes: EntryAttributes, durability: Durability?,
+    removals: inout [RemovalEvent]
+  ) throws(StoreError) -> SequenceNumber {
     let result = try put(
-      value, forKey: key, attributes: attributes, durability: durability, expecting: .anything)
+      value, forKey: key, attributes: attributes, durability: durability, expecting: .anything,
+      &removals)
     guard case .stored(let version) = result else {
       preconditionFailure("nothing was expected, so nothing can differ")
     }
@@ -18,20 +32,32 @@ extension Engine {
     _ value: RawSpan, forKey key: RawSpan, expecting version: SequenceNumber?,
     attributes: EntryAttributes, durability: Durability?
   ) throws(StoreError) -> CompareAndSetResult {
-    try put(
-      value, forKey: key, attributes: attributes, durability: durability,
-      expecting: version.map { .version($0) } ?? .absent)
+    var removals: [RemovalEvent] = []
+    defer { trimmer.remover.tell(removals) }
+    return try compareAndSet(
+      value, forKey: key, expecting: version, attributes: attributes, durability: durability,
+      removals: &removals)
   }
 
-  /// Sets the value of a key that has none, unless it is not wanted any more: `isWanted` is asked under the
-  /// appender's lock, and must do no more than look.
-  package func setAbsentValue(
-    _ value: RawSpan, forKey key: RawSpan, attributes: EntryAttributes, durability: Durability?,
-    ifWanted isWanted: @escaping @Sendable () -> Bool
+  /// As the form without `removals`, which are for the caller to tell.
+  package func compareAndSet(
+    _ value: RawSpan, forKey key: RawSpan, expecting version: SequenceNumber?,
+    attributes: EntryAttributes, durability: Durability?, removals: inout [RemovalEvent]
   ) throws(StoreError) -> CompareAndSetResult {
     try put(
       value, forKey: key, attributes: attributes, durability: durability,
-      expecting: .absentAndWanted(isWanted))
+      expecting: version.map { .version($0) } ?? .absent, &removals)
+  }
+
+  /// Sets the value of a key that has none, unless it is not wanted any more: `isWanted` is asked under the
+  /// log's lock, and must do no more than look. The removals are for the caller to tell.
+  package func setAbsentValue(
+    _ value: RawSpan, forKey key: RawSpan, attributes: EntryAttributes, durability: Durability?,
+    removals: inout [RemovalEvent], ifWanted isWanted: @escaping @Sendable () -> Bool
+  ) throws(StoreError) -> CompareAndSetResult {
+    try put(
+      value, forKey: key, attributes: attributes, durability: durability,
+      expecting: .absentAndWanted(isWanted), &removals)
   }
 
   /// Waits until the writes are in the log and in the index that are just being entered.
@@ -40,10 +66,10 @@ extension Engine {
   @inline(__always)
   private func put(
     _ value: RawSpan, forKey key: RawSpan, attributes: EntryAttributes, durability: Durability?,
-    expecting expectation: Expectation
+    expecting expectation: Expectation, _ removals: inout [RemovalEvent]
   ) throws(StoreError) -> CompareAndSetResult {
     try session.checkWritable()
-    try evictor.checkLimits()
+    try evictor.checkLimits(&removals)
     let durability = session.durability(durability)
     let hash = lookup.hash.hash(key)
     lookup.index.prefetch(hash)
@@ -110,9 +136,9 @@ extension Engine {
         return .stored(version: version)
       }
     }
-    if let event { writer.removalObserver?(event) }
+    if let event { removals.append(event) }
     if case .stored(let version) = result {
-      evictor.keepLimits()
+      evictor.keepLimits(&removals)
       try committer.commit(version, durability)
       // In proportion to what it has replaced, which is about as long as what it has written.
       if isSlowed { writer.pressure.waitForCompaction(afterMakingDead: template.byteCount) }
@@ -229,6 +255,15 @@ extension Engine {
   package func commit(
     _ batch: consuming Batch, durability: Durability?
   ) throws(StoreError) -> SequenceNumber {
+    var removals: [RemovalEvent] = []
+    defer { trimmer.remover.tell(removals) }
+    return try commit(batch, durability: durability, removals: &removals)
+  }
+
+  /// As the form without `removals`, which are for the caller to tell.
+  package func commit(
+    _ batch: consuming Batch, durability: Durability?, removals: inout [RemovalEvent]
+  ) throws(StoreError) -> SequenceNumber {
     try session.checkWritable()
     let durability = session.durability(durability)
     if batch.operations.isEmpty {
@@ -236,7 +271,7 @@ extension Engine {
       return 0
     }
     let isRemoval = batch.isRemoval
-    if !isRemoval { try evictor.checkLimits() }
+    if !isRemoval { try evictor.checkLimits(&removals) }
     let now = lookup.clock.now()
     lookup.noteTimeIfNeeded(now)
     var batch = batch
@@ -247,7 +282,8 @@ extension Engine {
     if writer.isLarge(batch) {
       let large = UnpublishedBatch(batch, now: now)
       let first = try writer.appendAside(large, forSync: durability == .durable)
-      evictor.keepLimits()
+      removals += large.takeEvents()
+      evictor.keepLimits(&removals)
       try committer.commit(first + UInt64(large.batch.operations.count) - 1, durability)
       return first
     }
@@ -284,8 +320,8 @@ extension Engine {
       if deadByteCount > 0 { isSlowed = appender.allowance.spend(deadByteCount) }
       return first
     }
-    for event in events { writer.removalObserver?(event) }
-    evictor.keepLimits()
+    removals += events
+    evictor.keepLimits(&removals)
     try committer.commit(first + UInt64(batch.operations.count) - 1, durability)
     if isSlowed { writer.pressure.waitForCompaction(afterMakingDead: deadByteCount) }
     return first

@@ -37,7 +37,6 @@ extension Writer {
     }
     // The segment may have been left meanwhile, and was not sealed for this.
     session.wakeHousekeeping()
-    for event in batch.takeEvents() { session.configuration.removalObserver?(event) }
     return first
   }
 

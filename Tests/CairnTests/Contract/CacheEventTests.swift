@@ -59,8 +59,8 @@ struct CacheEventTests {
       cache.observe { [events = subject.events] in events.add($0) }
       return subject
     case .memoryTier, .diskTier:
-      let cache: TieredCache<String, Int> = try scene.cache()
-      let tier: CacheTier = kind == .memoryTier ? .memory : .disk
+      let cache: DiskCache<String, Int> = try scene.cache()
+      let tier: TierEvent<String>.Tier = kind == .memoryTier ? .memory : .disk
       let subject = Subject(
         set: { try cache.setValue(1, forKey: $0, lifetime: $1, idleLimit: $2) },
         setMany: { try cache.setValues([(key: $0, value: 1)], lifetime: $1) },
@@ -69,7 +69,7 @@ struct CacheEventTests {
         load: { _ = try await cache.value(forKey: $0, lifetime: $1) { 3 } },
         take: { try cache.takeValue(forKey: $0) },
         removeExpired: { try cache.removeExpired() }, removeAll: { try cache.removeAll() })
-      cache.observe { [events = subject.events] event in
+      cache.observeTiers { [events = subject.events] event in
         if event.tier == tier { events.add(event.event) }
       }
       return subject
@@ -132,8 +132,8 @@ struct CacheEventTests {
       set = { cache.setValue(1, forKey: $0, cost: $1) }
       load = { _ = try await cache.value(forKey: $0, cost: 11) { 1 } }
     } else {
-      let cache: TieredCache<String, Int> = try scene.cache(cost: 10)
-      cache.memory.observe { event, _ in events.add(event) }
+      let cache: DiskCache<String, Int> = try scene.cache(cost: 10)
+      cache.tier.observe { event, _ in events.add(event) }
       set = { try cache.setValue(1, forKey: $0, cost: $1) }
       load = { _ = try await cache.value(forKey: $0, cost: 11) { 1 } }
     }
@@ -162,13 +162,13 @@ struct CacheEventTests {
     cache.observe { event, _ in events.add(event) }
     cache[1] = 1
     #expect(events.all == told)
-    let tiered: TieredCache<Int, Int> = try scene.cache(held: 0)
+    let tiered: DiskCache<Int, Int> = try scene.cache(held: 0)
     let ofTiers = Record<TierEvent<Int>>()
-    tiered.observe { ofTiers.add($0) }
+    tiered.observeTiers { ofTiers.add($0) }
     try tiered.setValue(1, forKey: 1)
     #expect(
-      ofTiers.all == [TierEvent(.inserted(key: 1), in: .disk)]
-        + told.map { TierEvent($0, in: .memory) })
+      ofTiers.all == told.map { TierEvent($0, in: .memory) }
+        + [TierEvent(.inserted(key: 1), in: .disk)])
     // A read brings it up again, where it does not stay either.
     ofTiers.removeAll()
     #expect(try tiered.value(forKey: 1) == 1)

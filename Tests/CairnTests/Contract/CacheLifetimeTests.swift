@@ -36,8 +36,10 @@ struct CacheLifetimeTests {
 
   @Test("On disk", arguments: ends)
   func disk(lifetime: Lifetime, end: Timestamp?) async throws {
-    let cache: DiskCache<String, Int> =
-      try tiered().disk
+    let cache: DiskCache<String, Int> = try scene.cache {
+      $0.memory = nil
+      $0.store.lifetime = .seconds(100)
+    }
     try cache.setValue(1, forKey: "set", lifetime: lifetime)
     _ = try cache.compareAndSet(1, forKey: "compared", expecting: nil, lifetime: lifetime)
     try cache.setValues([(key: "of many", value: 1)], lifetime: lifetime)
@@ -57,13 +59,13 @@ struct CacheLifetimeTests {
     try cache.setValues([(key: "of many", value: 1)], lifetime: lifetime)
     _ = try await cache.value(forKey: "loaded", lifetime: lifetime) { 1 }
     for isPromoted in [false, true] {
-      if isPromoted { cache.memory.removeAll() }
+      if isPromoted { cache.tier.removeAll() }
       for key in try cache.keys() {
         #expect(try cache.value(forKey: key) == 1)
-        #expect(try #require(try cache.memory.info(forKey: key)).expires == end)
-        #expect(try #require(try cache.disk.info(forKey: key)).expires == end)
+        #expect(try #require(try cache.tier.info(forKey: key)).expires == end)
+        #expect(try #require(try cache.storedInfo(forKey: key)).expires == end)
       }
-      #expect(cache.memory.count() == 4)
+      #expect(cache.tier.count() == 4)
       #expect(try cache.audit() == [])
       scene.advance(by: .seconds(5))
     }
@@ -84,14 +86,14 @@ struct CacheLifetimeTests {
     try cache.setValue(1, forKey: "a")
     try cache.setValue(2, forKey: "a", lifetime: .until(ManualClock.start))
     #expect(try cache.value(forKey: "a") == nil)
-    #expect(try !cache.memory.contains("a"))
+    #expect(try !cache.tier.contains("a"))
     let memory: MemoryCache<String, Int> = MemoryScene().cache()
     memory.setValue(1, forKey: "a")
     memory.setValue(2, forKey: "a", lifetime: .until(ManualClock.start))
     #expect(memory.value(forKey: "a") == nil)
   }
 
-  private func tiered() throws -> TieredCache<String, Int> {
-    try scene.cache { $0.disk.store.lifetime = .seconds(100) }
+  private func tiered() throws -> DiskCache<String, Int> {
+    try scene.cache { $0.store.lifetime = .seconds(100) }
   }
 }

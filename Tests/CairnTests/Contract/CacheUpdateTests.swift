@@ -47,7 +47,7 @@ struct CacheUpdateTests {
         value: { try cache.value(forKey: $0) }, info: { try cache.info(forKey: $0) },
         remove: { try cache.removeValue(forKey: $0) })
     case .tiered:
-      let cache: TieredCache<String, Int> = try scene.cache()
+      let cache: DiskCache<String, Int> = try scene.cache()
       return Subject(
         update: { key, lifetime, change in
           try cache.update(forKey: key, lifetime: lifetime) { try change($0) }?.value
@@ -201,18 +201,18 @@ struct CacheUpdateTests {
 
   @Test("On disk, metadata stays unless others are given; what was given no cost has none")
   func metadata() throws {
-    let cache: TieredCache<String, String> = try scene.cache()
+    let cache: DiskCache<String, String> = try scene.cache()
     try cache.setValue("v", forKey: "a", metadata: [1, 2])
     try cache.update(forKey: "a") { ($0 ?? "") + "w" }
     #expect(try cache.entry(forKey: "a")?.metadata == [1, 2])
-    #expect(try cache.memory.info(forKey: "a")?.cost == 2)
-    cache.memory.removeAll()
+    #expect(try cache.tier.info(forKey: "a")?.cost == 2)
+    cache.tier.removeAll()
     #expect(try cache.value(forKey: "a") == "vw")
-    #expect(try cache.memory.info(forKey: "a")?.cost == 2)
+    #expect(try cache.tier.info(forKey: "a")?.cost == 2)
     let updated = try cache.update(forKey: "a", cost: 9, metadata: [3]) { $0 }
     #expect(try cache.entry(forKey: "a")?.metadata == [3])
-    #expect(try cache.memory.info(forKey: "a")?.version == updated?.version)
-    #expect(try cache.disk.update(forKey: "a", metadata: []) { $0 } != nil)
+    #expect(try cache.tier.info(forKey: "a")?.version == updated?.version)
+    #expect(try cache.update(forKey: "a", metadata: []) { $0 } != nil)
     #expect(try cache.metadata(forKey: "a") == [])
     #expect(try cache.value(forKey: "a") == "vw")
     #expect(try cache.audit() == [])

@@ -97,9 +97,9 @@ struct DiskBatchTests {
   @Test("A batch on the disk of two tiers is seen in both")
   func tiers() throws {
     let scene = TieredScene()
-    let cache: TieredCache<String, Int> = try scene.cache()
+    let cache: DiskCache<String, Int> = try scene.cache()
     for key in ["a", "b"] { try cache.setValue(1, forKey: key) }
-    try cache.disk.write { batch in
+    try cache.write { batch in
       try batch.setValue(2, forKey: "a")
       try batch.removeValue(forKey: "b")
     }

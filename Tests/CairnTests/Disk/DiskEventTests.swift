@@ -106,7 +106,7 @@ struct DiskEventTests {
       events.all == [.inserted(key: 2), .removed(key: 1, cause: .evicted(.countLimit))])
   }
 
-  @Test("What an observer of the store does in the middle of a write is told, and to none twice")
+  @Test("What an observer of the store does is told after the write, and to none twice")
   func nested() throws {
     let box = Record<DiskCache<Int, Int>>()
     let cache: DiskCache<Int, Int> = try scene.cache {
@@ -123,11 +123,10 @@ struct DiskEventTests {
     try cache.setValue(10, forKey: 1)
     #expect(
       events.all == [
-        .inserted(key: 2), .removed(key: 1, cause: .replaced), .inserted(key: 1),
+        .removed(key: 1, cause: .replaced), .inserted(key: 1), .inserted(key: 2),
         .removed(key: 3, cause: .removed),
       ])
     box.removeAll()
-    // Nothing is held back any more.
     events.removeAll()
     try cache.trim(toCount: 0)
     #expect(events.all.count == 2)

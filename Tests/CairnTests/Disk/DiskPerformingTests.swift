@@ -21,8 +21,8 @@ private final class Meter: Sendable {
   func end() { counts.withLock { $0.now -= 1 } }
 }
 
-/// Tries the forms that are the same for all caches on disk.
-func useForms<Cache: DiskCaching<Int, Int>>(of cache: Cache, backup: String) async throws {
+/// Tries the asynchronous forms.
+func useForms(of cache: DiskCache<Int, Int>, backup: String) async throws {
   for number in 0..<20 { try cache.setValue(number, forKey: number) }
   #expect(try await cache.performTrim(toCount: 15).count == 5)
   #expect(try await cache.performTrim(toCount: 14, order: .largestFirst).count == 1)

@@ -97,13 +97,14 @@ struct UnreadableValueTests {
     struct LoadFailure: Error {}
     let tag: UInt32 = hasOtherTag ? 2 : 1
     if inMemoryToo {
-      let new = try TieredCache(
+      let new = try DiskCache(
         path: scene.path,
-        configuration: TieredCacheConfiguration(
-          memory: MemoryCacheConfiguration(countLimit: 10, costLimit: nil), disk: .unlimited),
+        configuration: DiskCacheConfiguration(
+          countLimit: nil, byteLimit: nil,
+          memory: MemoryTierConfiguration(countLimit: 10, costLimit: nil)),
         keyCoder: .string, valueCoder: coder(tag: tag, decodes: hasOtherTag))
       try await checkLoads(new)
-      #expect(try new.statistics().disk.dropCount == 2)
+      #expect(try new.statistics().dropCount == 2)
     } else {
       let new = try cache(tag: tag, decodes: hasOtherTag)
       try await checkLoads(new)
@@ -241,14 +242,13 @@ struct UnreadableValueTests {
     var configuration = DiskCacheConfiguration.unlimited
     configuration.store.log = { log.add($0) }
     if inMemoryToo {
-      let cache = try TieredCache(
-        path: scene.path,
-        configuration: TieredCacheConfiguration(
-          memory: MemoryCacheConfiguration(countLimit: 10, costLimit: nil), disk: configuration),
+      configuration.memory = MemoryTierConfiguration(countLimit: 10, costLimit: nil)
+      let cache = try DiskCache(
+        path: scene.path, configuration: configuration,
         keyCoder: .string, valueCoder: coder(tag: 0))
       try await checkHealing(cache)
-      #expect(try cache.statistics().disk.dropCount == 1)
-      cache.memory.removeAll()
+      #expect(try cache.statistics().dropCount == 1)
+      cache.tier.removeAll()
       #expect(try cache.value(forKey: "key") == "anew")
       try cache.close()
     } else {

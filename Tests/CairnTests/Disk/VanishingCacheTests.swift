@@ -98,7 +98,7 @@ struct VanishingCacheTests {
 
   @Test("Memory in front of it holds nothing that was lost, and agrees with the new disk")
   func tiers() throws {
-    let cache: TieredCache<String, String> = try scene.cache(held: 100)
+    let cache: DiskCache<String, String> = try scene.cache(held: 100)
     for number in 0..<10 { try cache.setValue("old", forKey: "\(number)") }
     #expect(try cache.value(forKey: "0") == "old")
     try removeDirectory()
@@ -107,7 +107,7 @@ struct VanishingCacheTests {
     for _ in 0..<2 { #expect(try cache.value(forKey: "a") == "new") }
     try cache.setValue("newer", forKey: "a")
     #expect(try cache.value(forKey: "a") == "newer")
-    #expect(cache.memory.count() == 1)
+    #expect(cache.tier.count() == 1)
     #expect(try cache.audit().isEmpty)
     scene.advance(by: .seconds(2))
     try cache.close()

@@ -18,16 +18,16 @@ final class TieredScene: Sendable {
     keys: KeyCoder<Key>, values: ValueCoder<Value>, held: Int? = nil, cost: Int? = nil,
     count: Int? = nil, bytes: Int? = nil,
     files: (any FileSystem)? = nil, path: String? = nil,
-    _ change: (inout TieredCacheConfiguration) -> Void = { _ in },
+    _ change: (inout DiskCacheConfiguration) -> Void = { _ in },
     costing: (@Sendable (Key, Value) -> Int)? = nil
-  ) throws(CacheError) -> TieredCache<Key, Value> {
-    var configuration = TieredCacheConfiguration(
-      memory: MemoryCacheConfiguration(countLimit: held, costLimit: cost),
-      disk: DiskCacheConfiguration(countLimit: count, byteLimit: bytes))
-    configuration.disk.store.clock = clock
-    configuration.disk.store.segmentByteLimit = 256 << 10
+  ) throws(CacheError) -> DiskCache<Key, Value> {
+    var configuration = DiskCacheConfiguration(
+      countLimit: count, byteLimit: bytes,
+      memory: MemoryTierConfiguration(countLimit: held, costLimit: cost))
+    configuration.store.clock = clock
+    configuration.store.segmentByteLimit = 256 << 10
     change(&configuration)
-    return try TieredCache(
+    return try DiskCache(
       path: path ?? disk.path, configuration: configuration, keyCoder: keys, valueCoder: values,
       costing: costing,
       environment: Environment(
@@ -39,9 +39,9 @@ final class TieredScene: Sendable {
   /// The same with the standard coders.
   func cache<Key: Hashable & Sendable & Codable, Value: Sendable & Codable>(
     held: Int? = nil, cost: Int? = nil, count: Int? = nil, bytes: Int? = nil,
-    _ change: (inout TieredCacheConfiguration) -> Void = { _ in },
+    _ change: (inout DiskCacheConfiguration) -> Void = { _ in },
     costing: (@Sendable (Key, Value) -> Int)? = nil
-  ) throws(CacheError) -> TieredCache<Key, Value> {
+  ) throws(CacheError) -> DiskCache<Key, Value> {
     try cache(
       keys: .standard, values: .standard, held: held, cost: cost, count: count, bytes: bytes,
       files: nil, path: nil, change, costing: costing)
@@ -54,12 +54,62 @@ final class TieredScene: Sendable {
   }
 }
 
-extension TieredCache {
+/// Something that happened to a cache or to its tier in memory.
+struct TierEvent<Key: Hashable & Sendable>: Sendable, Hashable {
+  enum Tier { case memory, disk }
+
+  var event: CacheEvent<Key>
+  var tier: Tier
+
+  init(_ event: CacheEvent<Key>, in tier: Tier) {
+    self.event = event
+    self.tier = tier
+  }
+}
+
+extension DiskCache {
+  /// Tells of the cache and of its tier in memory.
+  @discardableResult
+  func observeTiers(
+    _ body: @escaping @Sendable (TierEvent<Key>) -> Void
+  ) -> [CacheObservation] {
+    [
+      tier.observe { event, _ in body(TierEvent(event, in: .memory)) },
+      observe { event in body(TierEvent(event, in: .disk)) },
+    ]
+  }
+
+  /// A write as far as another thread may have come with it: it is on disk, and not in memory.
+  @discardableResult
+  func setStored(
+    _ value: Value, forKey key: Key, lifetime: Lifetime = .standard, idleLimit: Duration? = nil
+  ) throws -> UInt64 {
+    let attributes = attributes(nil, lifetime, idleLimit, [])
+    var removals: [RemovalEvent] = []
+    defer { for removal in removals { events.noteRemoval(removal) } }
+    var version: UInt64 = 0
+    try encode(value, forKey: key) { (key, value) throws(CacheError) in
+      version = try storing { () throws(StoreError) in
+        try store.setValue(
+          value, forKey: key, attributes: attributes, durability: nil, removals: &removals)
+      }
+    }
+    return version
+  }
+
+  /// A value and its version, as a read that misses in memory finds them on disk.
+  func fetchedValue(forKey key: Key) throws -> (value: Value, version: UInt64)? {
+    guard let value = try storedValue(forKey: key), let info = try storedInfo(forKey: key) else {
+      return nil
+    }
+    return (value, info.version)
+  }
+
   /// What does not agree: in memory itself, and between it and the disk.
   func audit() throws -> [String] {
-    var faults = held.audit()
-    for entry in held.entries() {
-      let stored = try disk.info(forKey: entry.key.key)
+    var faults = tier.held.audit()
+    for entry in tier.held.entries() {
+      let stored = try storedInfo(forKey: entry.key.key)
       if stored?.version != entry.info.version {
         faults.append("\(entry.key.key): \(entry.info.version) instead of \(stored?.version ?? 0)")
         continue

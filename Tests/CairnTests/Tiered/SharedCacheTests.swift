@@ -9,11 +9,12 @@ import Testing
 @Suite("The one live cache of a name")
 struct SharedCacheTests {
   let scene = DiskScene()
-  let configuration = TieredCacheConfiguration(memory: .unlimited, disk: .unlimited)
+  let configuration = DiskCacheConfiguration(
+    countLimit: nil, byteLimit: nil, memory: .unlimited)
 
   private func shared<Value: Codable & Sendable>(
-    _ name: String, _ change: (inout TieredCacheConfiguration) -> Void = { _ in }
-  ) throws(CacheError) -> TieredCache<String, Value> {
+    _ name: String, _ change: (inout DiskCacheConfiguration) -> Void = { _ in }
+  ) throws(CacheError) -> DiskCache<String, Value> {
     var configuration = configuration
     change(&configuration)
     return try .shared(
@@ -23,38 +24,38 @@ struct SharedCacheTests {
 
   @Test("All who ask get the same one, as the first configured it")
   func same() throws {
-    let first: TieredCache<String, Int> = try shared("a") { $0.memory.countLimit = 5 }
-    let second: TieredCache<String, Int> = try shared("a") { $0.memory.countLimit = 9 }
-    #expect(first === second && second.memory.countLimit == 5)
+    let first: DiskCache<String, Int> = try shared("a") { $0.memory?.countLimit = 5 }
+    let second: DiskCache<String, Int> = try shared("a") { $0.memory?.countLimit = 9 }
+    #expect(first === second && second.tier.countLimit == 5)
     #expect(first.name == "a" && first.path == scene("a"))
-    let other: TieredCache<String, Int> = try shared("b")
-    let elsewhere: TieredCache<String, Int> = try shared("a") { $0.disk.namespace = "space" }
+    let other: DiskCache<String, Int> = try shared("b")
+    let elsewhere: DiskCache<String, Int> = try shared("a") { $0.namespace = "space" }
     #expect(other !== first && elsewhere !== first)
   }
 
   @Test("One of another type is an error, and names no values")
   func otherType() throws {
-    let first: TieredCache<String, Int> = try shared("a")
+    let first: DiskCache<String, Int> = try shared("a")
     let error = #expect(throws: CacheError.self) {
-      let _: TieredCache<String, String> = try shared("a")
+      let _: DiskCache<String, String> = try shared("a")
     }
     #expect(
       error
         == .otherType(
-          found: "TieredCache<String, Int>", expected: "TieredCache<String, String>"))
+          found: "DiskCache<String, Int>", expected: "DiskCache<String, String>"))
     withExtendedLifetime(first) {}
   }
 
   @Test("It goes with the last reference, and is opened anew; so it is after a close")
   func ends() throws {
     do {
-      let cache: TieredCache<String, Int> = try shared("a")
+      let cache: DiskCache<String, Int> = try shared("a")
       try cache.setValue(1, forKey: "k")
     }
-    let cache: TieredCache<String, Int> = try shared("a")
+    let cache: DiskCache<String, Int> = try shared("a")
     #expect(try cache.value(forKey: "k") == 1)
     try cache.close()
-    let next: TieredCache<String, Int> = try shared("a")
+    let next: DiskCache<String, Int> = try shared("a")
     #expect(next !== cache)
     #expect(try next.value(forKey: "k") == 1)
   }
@@ -63,12 +64,12 @@ struct SharedCacheTests {
   func failure() throws {
     let holder = try Store(path: scene("a"))
     #expect(throws: CacheError.store(.locked(path: scene("a"), inThisProcess: true))) {
-      let _: TieredCache<String, Int> = try shared("a")
+      let _: DiskCache<String, Int> = try shared("a")
     }
     try holder.close()
-    let cache: TieredCache<String, Int> = try shared("a")
+    let cache: DiskCache<String, Int> = try shared("a")
     #expect(try cache.count() == 0)
-    #expect(throws: CacheError.self) { let _: TieredCache<String, Int> = try shared("x/y") }
+    #expect(throws: CacheError.self) { let _: DiskCache<String, Int> = try shared("x/y") }
   }
 
   @Test("Many that ask at once, while others let go, never find it locked")
@@ -77,7 +78,7 @@ struct SharedCacheTests {
     onThreads(6) { thread in
       for round in 0..<60 {
         do {
-          let cache: TieredCache<String, Int> = try shared("a")
+          let cache: DiskCache<String, Int> = try shared("a")
           try cache.setValue(round, forKey: "\(thread)")
           #expect(try cache.value(forKey: "\(thread)") == round)
         } catch { faults.add("\(error)") }
@@ -86,35 +87,34 @@ struct SharedCacheTests {
     #expect(faults.all == [])
   }
 
-  @Test(
-    "One that closes is handed out to nobody, whichever tier is closed", arguments: [false, true])
-  func closing(closesDisk: Bool) throws {
-    let cache: TieredCache<String, Int> = try shared("a")
+  @Test("One that closes is handed out to nobody")
+  func closing() throws {
+    let cache: DiskCache<String, Int> = try shared("a")
     try cache.setValue(1, forKey: "k")
-    let found = Record<TieredCache<String, Int>?>()
+    let found = Record<DiskCache<String, Int>?>()
     // Told when the store is closed already, and the call has not returned.
-    cache.memory.observe { event, _ in
+    cache.tier.observe { event, _ in
       if case .removedAll = event { found.add(try? shared("a")) }
     }
-    if closesDisk { try cache.disk.close() } else { try cache.close() }
+    try cache.close()
     let next = try #require(found.all.first ?? nil)
     #expect(next !== cache && found.all.count == 1)
     #expect(try next.value(forKey: "k") == 1)
     // The end of the close does not forget the new one, nor does another close of the old one.
     try cache.close()
-    try cache.disk.close()
-    let last: TieredCache<String, Int> = try shared("a")
+    try cache.close()
+    let last: DiskCache<String, Int> = try shared("a")
     #expect(last === next)
   }
 
-  @Test("A close of the tier on disk closes all of it")
-  func diskClosed() throws {
-    let cache: TieredCache<String, Int> = try shared("a")
+  @Test("After a close, the name is free, and memory is empty")
+  func closed() throws {
+    let cache: DiskCache<String, Int> = try shared("a")
     try cache.setValue(1, forKey: "k")
-    try cache.disk.close()
-    #expect(cache.memory.count() == 0)
+    try cache.close()
+    #expect(cache.tier.count() == 0)
     #expect(throws: CacheError.store(.closed(path: scene("a")))) { try cache.value(forKey: "k") }
-    let next: TieredCache<String, Int> = try shared("a")
+    let next: DiskCache<String, Int> = try shared("a")
     #expect(try next.value(forKey: "k") == 1)
   }
 
@@ -125,12 +125,12 @@ struct SharedCacheTests {
     onThreads(6) { thread in
       for round in 0..<80 {
         do {
-          let cache: TieredCache<String, Int> = try shared("a")
+          let cache: DiskCache<String, Int> = try shared("a")
           do {
             try cache.setValue(round, forKey: "\(thread)")
             #expect(try cache.value(forKey: "\(thread)") == round)
             if round % 3 == 0 {
-              if thread % 2 == 0 { try cache.close() } else { try cache.disk.close() }
+              try cache.close()
               closed.add(thread)
             }
           } catch CacheError.store(.closed) {
@@ -141,33 +141,33 @@ struct SharedCacheTests {
     }
     #expect(faults.all == [])
     #expect(!closed.all.isEmpty)
-    let cache: TieredCache<String, Int> = try shared("a")
+    let cache: DiskCache<String, Int> = try shared("a")
     #expect(try cache.count() == 6)
   }
 
   @Test("A second close does not end the wait for the first, whichever began to")
   func secondClose() throws {
-    let cache: TieredCache<String, Int> = try shared("a")
+    let cache: DiskCache<String, Int> = try shared("a")
     try cache.setValue(1, forKey: "k")
     // What another thread does that has come first, and closes the store last.
-    SharedCaches.beginClosing(cache.disk)
+    SharedCaches.beginClosing(cache)
     #expect(SharedCaches.count(below: scene.directory) == 1)
     try cache.close()
     #expect(SharedCaches.count(below: scene.directory) == 0)
-    let next: TieredCache<String, Int> = try shared("a")
+    let next: DiskCache<String, Int> = try shared("a")
     // Its own second close, which comes when the place is another's.
     try cache.close()
     #expect(SharedCaches.count(below: scene.directory) == 1)
-    let last: TieredCache<String, Int> = try shared("a")
+    let last: DiskCache<String, Int> = try shared("a")
     #expect(last === next)
   }
 
   @Test("A close that has not closed the store leaves its place to who does")
   func closeUnderWay() throws {
-    let cache: TieredCache<String, Int> = try shared("a")
+    let cache: DiskCache<String, Int> = try shared("a")
     try cache.setValue(1, forKey: "k")
     // As long as a first close is at it.
-    try #require(try cache.disk.store.closeOnce())
+    try #require(try cache.store.closeOnce())
     try cache.close()
     #expect(SharedCaches.count(below: scene.directory) == 1)
   }
@@ -175,7 +175,7 @@ struct SharedCacheTests {
   @Test("Names of caches that are gone are not kept")
   func places() throws {
     for number in 0..<20 {
-      let cache: TieredCache<String, Int> = try shared("\(number)")
+      let cache: DiskCache<String, Int> = try shared("\(number)")
       let onDisk: DiskCache<String, Int> = try sharedOnDisk("disk \(number)")
       #expect(SharedCaches.count(below: scene.directory) == 2)
       if number % 2 == 0 {
@@ -204,55 +204,32 @@ struct SharedCacheTests {
       let second: DiskCache<String, Int> = try sharedOnDisk("a")
       #expect(first === second)
       #expect(throws: CacheError.self) { let _: DiskCache<String, String> = try sharedOnDisk("a") }
-      #expect(throws: CacheError.self) { let _: TieredCache<String, Int> = try shared("a") }
       try first.setValue(1, forKey: "k")
       try first.close()
       let third: DiskCache<String, Int> = try sharedOnDisk("a")
       #expect(third !== first)
     }
-    let both: TieredCache<String, Int> = try shared("a")
+    let both: DiskCache<String, Int> = try shared("a")
     #expect(try both.value(forKey: "k") == 1)
-    #expect(throws: CacheError.self) { let _: DiskCache<String, Int> = try sharedOnDisk("a") }
   }
 
   @Test("The asynchronous forms give the same ones")
   func asynchronous() async throws {
     let variables = ["XDG_CACHE_HOME": scene.directory]
-    let tiered = try await TieredCache<String, Int>.openShared(
+    let tiered = try await DiskCache<String, Int>.openShared(
       name: "a", configuration: configuration, keyCoder: .string, valueCoder: .json(),
       variables: variables)
-    let again: TieredCache<String, Int> = try shared("a")
+    let again: DiskCache<String, Int> = try shared("a")
     #expect(tiered === again)
     let onDisk = try await DiskCache<String, Int>.openShared(
       name: "b", configuration: .unlimited, keyCoder: .string, valueCoder: .json(),
       variables: variables)
     let sameOnDisk: DiskCache<String, Int> = try sharedOnDisk("b")
     #expect(onDisk === sameOnDisk)
-    let opened = try await TieredCache<String, Int>.open(
+    let opened = try await DiskCache<String, Int>.open(
       path: scene("c"), configuration: configuration)
     try opened.setValue(1, forKey: "k")
     #expect(try opened.value(forKey: "k") == 1)
-  }
-
-  @Test("Where its tier on disk alone was kept, it is locked, which nobody waits for")
-  func tierKept() throws {
-    var disk: DiskCache<String, Int>? = try (shared("a") as TieredCache<String, Int>).disk
-    let start = ContinuousClock.now
-    for _ in 0..<2 {
-      #expect(throws: CacheError.store(.locked(path: scene("a"), inThisProcess: true))) {
-        let _: TieredCache<String, Int> = try shared("a")
-      }
-      // The place is there as long as the store is open.
-      #expect(SharedCaches.count(below: scene.directory) == 1)
-    }
-    #expect(start.duration(to: .now) < .seconds(8))
-    try disk?.setValue(1, forKey: "k")
-    disk = nil
-    let cache: TieredCache<String, Int> = try shared("a")
-    #expect(try cache.value(forKey: "k") == 1)
-    try cache.disk.close()
-    let next: TieredCache<String, Int> = try shared("a")
-    #expect(next !== cache)
   }
 
   @Test("Who opens it and asks for it meanwhile is told that it is locked")
@@ -260,10 +237,10 @@ struct SharedCacheTests {
     let found = Record<CacheError?>()
     let ended = DispatchSemaphore(value: 0)
     Thread.detachNewThread { [self] in
-      _ = try? SharedCaches.cache(at: scene("a"), tier: \.disk) {
-        () throws(CacheError) -> TieredCache<String, Int> in
+      _ = try? SharedCaches.cache(at: scene("a")) {
+        () throws(CacheError) -> DiskCache<String, Int> in
         do throws(CacheError) {
-          let _: TieredCache<String, Int> = try shared("a")
+          let _: DiskCache<String, Int> = try shared("a")
           found.add(nil)
         } catch { found.add(error) }
         throw .store(.closed(path: scene("a")))
@@ -272,7 +249,7 @@ struct SharedCacheTests {
     }
     try #require(ended.wait(timeout: .now() + 10) == .success)
     #expect(found.all == [.store(.locked(path: scene("a"), inThisProcess: true))])
-    let cache: TieredCache<String, Int> = try shared("a")
+    let cache: DiskCache<String, Int> = try shared("a")
     #expect(try cache.count() == 0)
   }
 
@@ -282,11 +259,11 @@ struct SharedCacheTests {
     let gate = DispatchSemaphore(value: 0)
     let opener = Task.detached { [self] in
       try await WorkQueue(width: 1).perform(orThrow: .cancelled) { [self] () throws(CacheError) in
-        try SharedCaches.cache(at: scene("a"), tier: \.disk) {
-          () throws(CacheError) -> TieredCache<String, Int> in
+        try SharedCaches.cache(at: scene("a")) {
+          () throws(CacheError) -> DiskCache<String, Int> in
           opening.add(0)
           gate.wait()
-          return try TieredCache(path: scene("a"), configuration: configuration)
+          return try DiskCache(path: scene("a"), configuration: configuration)
         }
       }
     }
@@ -294,7 +271,7 @@ struct SharedCacheTests {
     let countBefore = try threadCount()
     let tasks = (0..<300).map { _ in
       Task.detached { [self] in
-        try await TieredCache<String, Int>.openShared(
+        try await DiskCache<String, Int>.openShared(
           name: "a", configuration: configuration, keyCoder: .string, valueCoder: .json(),
           variables: ["XDG_CACHE_HOME": scene.directory])
       }

@@ -16,15 +16,15 @@ struct TierKeyTests {
   @Test("Strings that are canonically equal and differ in their bytes are two keys, in both tiers")
   func canonicalEquality() throws {
     #expect(Self.composed == Self.decomposed)
-    let cache: TieredCache<String, Int> = try scene.cache()
+    let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: Self.composed)
     #expect(try cache.value(forKey: Self.decomposed) == nil)
     try cache.setValue(2, forKey: Self.decomposed)
     for _ in 0..<2 {
       #expect(try cache.value(forKey: Self.composed) == 1)
       #expect(try cache.value(forKey: Self.decomposed) == 2)
-      #expect(try cache.count() == 2 && cache.memory.count() == 2)
-      cache.memory.removeAll()
+      #expect(try cache.count() == 2 && cache.tier.count() == 2)
+      cache.tier.removeAll()
     }
     try cache.removeValue(forKey: Self.composed)
     #expect(try cache.value(forKey: Self.composed) == nil)
@@ -42,7 +42,7 @@ struct TierKeyTests {
 
   @Test("Keys that are encoded are told apart by their bytes, whatever their equality says")
   func encoded() throws {
-    let cache: TieredCache<Name, Int> = try scene.cache()
+    let cache: DiskCache<Name, Int> = try scene.cache()
     try cache.setValue(1, forKey: Name(text: Self.composed))
     try cache.setValue(2, forKey: Name(text: Self.decomposed))
     #expect(try cache.value(forKey: Name(text: Self.composed)) == 1)
@@ -55,13 +55,13 @@ struct TierKeyTests {
     let coder = KeyCoder<String>.custom(
       encode: { Array($0.lowercased().utf8) },
       decode: { String(decoding: [UInt8](copying: $0), as: UTF8.self) })
-    let cache: TieredCache<String, Int> = try scene.cache(keys: coder, values: .standard)
+    let cache: DiskCache<String, Int> = try scene.cache(keys: coder, values: .standard)
     try cache.setValue(1, forKey: "Key")
     try cache.setValue(2, forKey: "KEY")
     #expect(try cache.value(forKey: "Key") == 2)
-    #expect(cache.memory.count() == 1)
+    #expect(cache.tier.count() == 1)
     try cache.removeValue(forKey: "key")
-    #expect(try cache.value(forKey: "Key") == nil && cache.memory.count() == 0)
+    #expect(try cache.value(forKey: "Key") == nil && cache.tier.count() == 0)
   }
 
   @Test("Of a coder that agrees with equality, no key is encoded for a hit in memory")
@@ -73,7 +73,7 @@ struct TierKeyTests {
         return Array(name.text.utf8)
       }, decode: { Name(text: String(decoding: [UInt8](copying: $0), as: UTF8.self)) })
     for (coder, expected) in [(coder, 1), (coder.comparingByEquality(), 0)] {
-      let cache: TieredCache<Name, Int> = try scene.cache(keys: coder, values: .standard)
+      let cache: DiskCache<Name, Int> = try scene.cache(keys: coder, values: .standard)
       try cache.setValue(1, forKey: Name(text: "a"))
       encoded.removeAll()
       #expect(try cache.value(forKey: Name(text: "a")) == 1)
@@ -94,10 +94,10 @@ struct TierKeyTests {
         if !fails.all.isEmpty { throw Odd() }
         return String(decoding: [UInt8](copying: bytes), as: UTF8.self)
       })
-    let cache: TieredCache<String, Int> = try scene.cache(keys: coder, values: .standard)
+    let cache: DiskCache<String, Int> = try scene.cache(keys: coder, values: .standard)
     try cache.setValue(1, forKey: "a")
     fails.add(true)
-    try cache.disk.setValue(2, forKey: "a")
+    try cache.setStored(2, forKey: "a")
     #expect(try cache.value(forKey: "a") == 2)
   }
 
@@ -106,34 +106,34 @@ struct TierKeyTests {
     struct Odd: Error {}
     let coder = KeyCoder<String>.custom(
       encode: { Array($0.utf8) }, decode: { _ in throw Odd() })
-    let cache: TieredCache<String, Int> = try scene.cache(keys: coder, values: .standard)
+    let cache: DiskCache<String, Int> = try scene.cache(keys: coder, values: .standard)
     for key in ["a", "b", "c"] { try cache.setValue(1, forKey: key) }
     try cache.setValue(2, forKey: "a")
-    #expect(cache.memory.count() == 3)
-    try cache.disk.setValue(3, forKey: "a")
-    try cache.disk.removeValue(forKey: "b")
-    #expect(try cache.memory.contains("c") && !cache.memory.contains("a"))
+    #expect(cache.tier.count() == 3)
+    try cache.setStored(3, forKey: "a")
+    try cache.removeValue(forKey: "b")
+    #expect(try cache.tier.contains("c") && !cache.tier.contains("a"))
     #expect(try cache.values(forKeys: ["a", "b", "c"]) == [3, nil, 1])
     // Of a coder of whose keys only equality is known, it is not known what to drop.
     try cache.close()
-    let other: TieredCache<String, Int> = try scene.cache(
+    let other: DiskCache<String, Int> = try scene.cache(
       keys: coder.comparingByEquality(), values: .standard)
     for key in ["a", "c"] { _ = try other.value(forKey: key) }
-    try other.disk.removeValue(forKey: "a")
-    #expect(other.memory.count() == 0)
+    try other.removeValue(forKey: "a")
+    #expect(other.tier.count() == 0)
     #expect(try other.values(forKeys: ["a", "c"]) == [nil, 1])
   }
 
   @Test("Keys of the other kinds", arguments: [0, 1, 2])
   func kinds(number: Int) throws {
     func check<Key: Hashable & Sendable & Codable>(_ keys: [Key]) throws {
-      let cache: TieredCache<Key, Int> = try scene.cache()
+      let cache: DiskCache<Key, Int> = try scene.cache()
       for (number, key) in keys.enumerated() { try cache.setValue(number, forKey: key) }
       for _ in 0..<2 {
         for (number, key) in keys.enumerated() {
           #expect(try cache.value(forKey: key) == number)
         }
-        cache.memory.removeAll()
+        cache.tier.removeAll()
       }
       #expect(try Set(cache.keys()) == Set(keys))
       try cache.removeValue(forKey: keys[0])

@@ -11,84 +11,83 @@ struct TieredCacheTests {
 
   @Test("What is written is in both tiers, with the same version")
   func writeThrough() throws {
-    let cache: TieredCache<String, String> = try scene.cache()
+    let cache: DiskCache<String, String> = try scene.cache()
     let version = try cache.setValue("x", forKey: "a", cost: 7, metadata: [1, 2])
-    #expect(try cache.memory.value(forKey: "a") == "x")
-    #expect(try cache.disk.value(forKey: "a") == "x")
-    #expect(try cache.memory.info(forKey: "a")?.version == version)
-    #expect(try cache.disk.info(forKey: "a")?.version == version)
-    #expect(try cache.memory.info(forKey: "a")?.cost == 7)
+    #expect(try cache.tier.value(forKey: "a") == "x")
+    #expect(try cache.storedValue(forKey: "a") == "x")
+    #expect(try cache.tier.info(forKey: "a")?.version == version)
+    #expect(try cache.storedInfo(forKey: "a")?.version == version)
+    #expect(try cache.tier.info(forKey: "a")?.cost == 7)
     #expect(try cache.metadata(forKey: "a") == [1, 2])
-    #expect(try cache.count() == 1 && cache.memory.count() == 1)
+    #expect(try cache.count() == 1 && cache.tier.count() == 1)
     #expect(cache.path == scene.disk.path && cache.name == "cache")
-    #expect("\(cache)" == "TieredCache cache at \(cache.path)")
+    #expect("\(cache)" == "DiskCache cache at \(cache.path)")
   }
 
   @Test("A hit in memory does not go to the disk, and a miss in both is one of both")
   func hits() throws {
-    let cache: TieredCache<String, Int> = try scene.cache()
+    let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a")
     #expect(try cache.value(forKey: "a") == 1)
     #expect(try cache.value(forKey: "b") == nil)
-    cache.memory.removeAll()
+    cache.tier.removeAll()
     #expect(try cache.value(forKey: "a") == 1)
     #expect(try cache.value(forKey: "a") == 1)
     let statistics = try cache.statistics()
-    #expect(statistics.memory.hitCount == 2 && statistics.memory.missCount == 2)
-    #expect(statistics.disk.hitCount == 1 && statistics.disk.missCount == 1)
+    #expect(statistics.memory?.hitCount == 2 && statistics.memory?.missCount == 2)
     #expect(statistics.hitCount == 3 && statistics.missCount == 1 && statistics.hitRatio == 0.75)
     // `contains`, `info` and `peek` count nothing.
     _ = try cache.contains("a")
     _ = try cache.info(forKey: "b")
-    _ = try cache.memory.value(forKey: "a")
-    #expect(try cache.statistics().memory.hitCount == 2)
+    _ = try cache.tier.value(forKey: "a")
+    #expect(try cache.statistics().memory?.hitCount == 2)
   }
 
   @Test("Costs below 0 are as 0 in both tiers; the greatest one is kept")
   func extremeCosts() throws {
-    let cache: TieredCache<String, String> = try scene.cache()
+    let cache: DiskCache<String, String> = try scene.cache()
     try cache.setValue("x", forKey: "negative", cost: -1)
     try cache.setValue("x", forKey: "greatest", cost: .max)
     try cache.setValue("x", forKey: "too", cost: .max)
-    #expect(cache.memory.totalCost() == .max)
-    cache.memory.removeAll()
+    #expect(cache.tier.totalCost() == .max)
+    cache.tier.removeAll()
     for (key, cost) in [("negative", 0), ("greatest", Int.max), ("too", .max)] {
       #expect(try cache.value(forKey: key) == "x")
-      #expect(try cache.memory.info(forKey: key)?.cost == cost)
-      #expect(try cache.disk.info(forKey: key)?.cost == cost)
+      #expect(try cache.tier.info(forKey: key)?.cost == cost)
+      #expect(try cache.storedInfo(forKey: key)?.cost == cost)
     }
-    #expect(cache.memory.totalCost() == .max)
+    #expect(cache.tier.totalCost() == .max)
     #expect(try cache.trim(toCost: -1).count == 3)
   }
 
   @Test("YYCache and TMCache: a promotion lost the cost; PINCache: and the lifetime")
   func promotion() throws {
-    let cache: TieredCache<String, String> = try scene.cache(cost: 100)
+    let cache: DiskCache<String, String> = try scene.cache(cost: 100)
     let version = try cache.setValue(
       "abc", forKey: "a", cost: 9, lifetime: .seconds(60), idleLimit: .seconds(20))
     try cache.setValue("four", forKey: "b")
-    let written = try #require(try cache.memory.info(forKey: "a"))
-    cache.memory.removeAll()
+    let written = try #require(try cache.tier.info(forKey: "a"))
+    cache.tier.removeAll()
     #expect(try cache.value(forKey: "a") == "abc")
     #expect(try cache.value(forKey: "b") == "four")
-    let promoted = try #require(try cache.memory.info(forKey: "a"))
+    let promoted = try #require(try cache.tier.info(forKey: "a"))
     #expect(promoted.cost == 9 && promoted.version == version)
     #expect(promoted.expires == written.expires && promoted.idleLimit == .seconds(20))
     // What was given none costs what memory makes of it, again.
-    #expect(try cache.memory.info(forKey: "b")?.cost == 4)
-    #expect(cache.memory.totalCost() == 13)
+    #expect(try cache.tier.info(forKey: "b")?.cost == 4)
+    #expect(cache.tier.totalCost() == 13)
     #expect(try cache.audit() == [])
   }
 
   @Test("A costing closure counts for what is set and for what comes from disk")
   func costing() throws {
-    let cache: TieredCache<String, Int> = try scene.cache(
+    let cache: DiskCache<String, Int> = try scene.cache(
       costing: { $0.utf8.count + $1 })
     try cache.setValue(10, forKey: "ab")
-    #expect(cache.memory.totalCost() == 12)
-    cache.memory.removeAll()
+    #expect(cache.tier.totalCost() == 12)
+    cache.tier.removeAll()
     _ = try cache.value(forKey: "ab")
-    #expect(cache.memory.totalCost() == 12)
+    #expect(cache.tier.totalCost() == 12)
   }
 
   @Test(
@@ -96,66 +95,66 @@ struct TieredCacheTests {
   )
   func costByDefault() async throws {
     struct Page: Codable, Equatable, Sendable { var text: String }
-    let cache: TieredCache<String, Page> = try scene.cache()
+    let cache: DiskCache<String, Page> = try scene.cache()
     func cost(of page: Page) -> Int { page.text.utf8.count + #"{"text":""}"#.utf8.count }
     let (small, large) = (Page(text: "short"), Page(text: String(repeating: "long", count: 99)))
     try cache.setValue(small, forKey: "a")
-    #expect(cache.memory.totalCost() == cost(of: small))
-    cache.memory.removeAll()
+    #expect(cache.tier.totalCost() == cost(of: small))
+    cache.tier.removeAll()
     #expect(try cache.value(forKey: "a") == small)
-    #expect(cache.memory.totalCost() == cost(of: small))
-    cache.memory.removeAll()
+    #expect(cache.tier.totalCost() == cost(of: small))
+    cache.tier.removeAll()
     #expect(try cache.entry(forKey: "a")?.value == small)
-    #expect(cache.memory.totalCost() == cost(of: small))
+    #expect(cache.tier.totalCost() == cost(of: small))
     let version = try cache.info(forKey: "a")?.version
     _ = try cache.compareAndSet(large, forKey: "a", expecting: version)
-    #expect(cache.memory.totalCost() == cost(of: large))
+    #expect(cache.tier.totalCost() == cost(of: large))
     try cache.update(forKey: "a") { _ in small }
-    #expect(cache.memory.totalCost() == cost(of: small))
+    #expect(cache.tier.totalCost() == cost(of: small))
     try cache.setValues([
       (key: "a", value: small), (key: "b", value: small), (key: "a", value: large),
     ])
-    #expect(cache.memory.totalCost() == cost(of: small) + cost(of: large))
+    #expect(cache.tier.totalCost() == cost(of: small) + cost(of: large))
     _ = try await cache.value(forKey: "c") { large }
-    #expect(cache.memory.totalCost() == cost(of: small) + 2 * cost(of: large))
+    #expect(cache.tier.totalCost() == cost(of: small) + 2 * cost(of: large))
     // One that was given counts, also where it is zero.
     try cache.setValue(large, forKey: "a", cost: 0)
-    #expect(cache.memory.totalCost() == cost(of: small) + cost(of: large))
-    cache.memory.removeAll()
+    #expect(cache.tier.totalCost() == cost(of: small) + cost(of: large))
+    cache.tier.removeAll()
     _ = try cache.value(forKey: "a")
-    #expect(cache.memory.totalCost() == 0)
+    #expect(cache.tier.totalCost() == 0)
     // So a limit holds without a word about costs.
-    cache.memory.costLimit = 2000
+    cache.tier.costLimit = 2000
     for number in 0..<40 { try cache.setValue(large, forKey: "\(number)") }
-    #expect(cache.memory.totalCost() <= 2000 && cache.memory.totalCost() > 1000)
+    #expect(cache.tier.totalCost() <= 2000 && cache.tier.totalCost() > 1000)
     #expect(try cache.count() == 43)
   }
 
   @Test("PINCache: the lifetime counted in one tier only; here in both, from the same clock")
   func lifetimes() throws {
-    let cache: TieredCache<String, Int> = try scene.cache { $0.disk.store.lifetime = .seconds(10) }
+    let cache: DiskCache<String, Int> = try scene.cache { $0.store.lifetime = .seconds(10) }
     try cache.setValue(1, forKey: "configured")
     try cache.setValue(2, forKey: "own", lifetime: .seconds(20))
     try cache.setValue(3, forKey: "over", lifetime: .seconds(0))
     #expect(try cache.value(forKey: "over") == nil)
     scene.advance(by: .seconds(9))
     #expect(try cache.value(forKey: "configured") == 1)
-    #expect(try cache.memory.contains("configured"))
+    #expect(try cache.tier.contains("configured"))
     scene.advance(by: .seconds(1))
     #expect(try cache.value(forKey: "configured") == nil)
     #expect(try !cache.contains("configured") && cache.count() == 1)
     // One that comes from disk lives no longer either.
-    cache.memory.removeAll()
+    cache.tier.removeAll()
     #expect(try cache.value(forKey: "own") == 2)
     scene.advance(by: .seconds(10))
     #expect(try cache.value(forKey: "own") == nil)
     #expect(try cache.removeExpired().count == 3)
-    #expect(cache.memory.statistics().heldCount == 0)
+    #expect(cache.tier.statistics().heldCount == 0)
   }
 
   @Test("Who is read from memory is not idle on disk")
   func idleLimits() throws {
-    let cache: TieredCache<String, Int> = try scene.cache()
+    let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a", idleLimit: .seconds(100))
     try cache.setValue(2, forKey: "b", idleLimit: .seconds(100))
     // The background never runs.
@@ -163,8 +162,8 @@ struct TieredCacheTests {
       scene.clock.advance(by: .seconds(60))
       #expect(try cache.value(forKey: "a") == 1)
     }
-    #expect(try cache.statistics().disk.hitCount == 0)
-    #expect(try cache.disk.contains("a") && !cache.disk.contains("b"))
+    #expect(try cache.statistics().hitCount == cache.statistics().memory?.hitCount)
+    #expect(try cache.containsStored("a") && !cache.containsStored("b"))
     #expect(try cache.value(forKey: "b") == nil)
     #expect(try cache.removeExpired().count == 1)
     #expect(try cache.value(forKey: "a") == 1)
@@ -172,65 +171,65 @@ struct TieredCacheTests {
 
   @Test("What memory drops stays on disk, and what goes from disk goes from memory")
   func evictions() throws {
-    let cache: TieredCache<Int, Int> = try scene.cache(held: 2, count: 4)
+    let cache: DiskCache<Int, Int> = try scene.cache(held: 2, count: 4)
     for number in 0..<6 { try cache.setValue(number, forKey: number) }
-    #expect(cache.memory.keys() == [5, 4])
+    #expect(cache.tier.keys() == [5, 4])
     #expect(try cache.count() == 4)
     #expect(try cache.value(forKey: 2) == 2)
-    #expect(cache.memory.keys() == [2, 5])
+    #expect(cache.tier.keys() == [2, 5])
     #expect(try cache.trim(toCount: 2).count == 2)
     #expect(try Set(cache.keys()) == [2, 5])
     #expect(try cache.trim(toCount: 0).count == 2)
-    #expect(cache.memory.count() == 0)
+    #expect(cache.tier.count() == 0)
     #expect(try cache.value(forKey: 5) == nil)
   }
 
   @Test("A trim of the memory alone leaves the disk as it is")
   func memoryTrims() throws {
-    let cache: TieredCache<Int, Int> = try scene.cache()
+    let cache: DiskCache<Int, Int> = try scene.cache()
     for number in 0..<10 { try cache.setValue(number, forKey: number, cost: number) }
-    #expect(cache.memory.trim(toCount: 8).count == 2)
-    #expect(cache.memory.trim(toCost: 20, order: .largestFirst).count == 3)
+    #expect(cache.tier.trim(toCount: 8).count == 2)
+    #expect(cache.tier.trim(toCost: 20, order: .largestFirst).count == 3)
     scene.clock.advance(by: .seconds(5))
     _ = try cache.value(forKey: 5)
-    #expect(cache.memory.trim(olderThan: .seconds(2)).count == 4)
-    #expect(cache.memory.keys() == [5])
-    cache.memory.countLimit = 0
-    #expect(cache.memory.count() == 0 && cache.memory.countLimit == 0)
-    cache.memory.countLimit = nil
-    cache.memory.costLimit = 3
+    #expect(cache.tier.trim(olderThan: .seconds(2)).count == 4)
+    #expect(cache.tier.keys() == [5])
+    cache.tier.countLimit = 0
+    #expect(cache.tier.count() == 0 && cache.tier.countLimit == 0)
+    cache.tier.countLimit = nil
+    cache.tier.costLimit = 3
     #expect(try cache.values(forKeys: 0..<10) == Array(0..<10))
     // What costs too much is read from disk each time.
-    #expect(Set(cache.memory.keys()).isSubset(of: [0, 1, 2, 3]))
-    #expect(cache.memory.totalCost() <= 3)
+    #expect(Set(cache.tier.keys()).isSubset(of: [0, 1, 2, 3]))
+    #expect(cache.tier.totalCost() <= 3)
     cache.enterBackground()
-    #expect(cache.memory.count() == 0)
+    #expect(cache.tier.count() == 0)
     #expect(try cache.count() == 10)
   }
 
   @Test("A shortage of memory empties the memory and not the disk")
   func pressure() throws {
-    let cache: TieredCache<Int, Int> = try scene.cache()
+    let cache: DiskCache<Int, Int> = try scene.cache()
     for number in 0..<10 { try cache.setValue(number, forKey: number) }
     scene.monitor.tell(.high)
-    #expect(cache.memory.count() == 5)
+    #expect(cache.tier.count() == 5)
     scene.monitor.tell(.critical)
-    #expect(cache.memory.count() == 0)
+    #expect(cache.tier.count() == 0)
     #expect(try cache.count() == 10)
-    #expect(cache.memory.statistics().pressureEvictionCount == 10)
-    let deaf: TieredCache<Int, Int> = try scene.cache(
+    #expect(cache.tier.statistics().pressureEvictionCount == 10)
+    let deaf: DiskCache<Int, Int> = try scene.cache(
       keys: .standard, values: .standard, path: scene.disk("b")
     ) {
-      $0.memory.respondsToMemoryPressure = false
+      $0.memory?.respondsToMemoryPressure = false
     }
     try deaf.setValue(1, forKey: 1)
     scene.monitor.tell(.critical)
-    #expect(deaf.memory.count() == 1)
+    #expect(deaf.tier.count() == 1)
   }
 
   @Test("Removals go through both tiers and say what there was")
   func removals() throws {
-    let cache: TieredCache<Int, Int> = try scene.cache()
+    let cache: DiskCache<Int, Int> = try scene.cache()
     for number in 0..<8 { try cache.setValue(number, forKey: number) }
     #expect(try cache.removeValue(forKey: 0))
     #expect(try !cache.removeValue(forKey: 0))
@@ -245,21 +244,21 @@ struct TieredCacheTests {
     for key in 0..<7 {
       #expect(try cache.value(forKey: key) == nil && !cache.contains(key), "\(key)")
     }
-    #expect(cache.memory.keys() == [7])
+    #expect(cache.tier.keys() == [7])
     var progress: [RemoveAllProgress] = []
     try cache.removeAll { progress.append($0) }
     #expect(!progress.isEmpty)
-    #expect(try cache.value(forKey: 7) == nil && cache.memory.count() == 0)
+    #expect(try cache.value(forKey: 7) == nil && cache.tier.count() == 0)
   }
 
   @Test("A compare-and-set goes by the version on disk, and its value is in both tiers")
   func compareAndSet() throws {
-    let cache: TieredCache<String, Int> = try scene.cache()
+    let cache: DiskCache<String, Int> = try scene.cache()
     guard case .stored(let first) = try cache.compareAndSet(1, forKey: "a", expecting: nil) else {
       Issue.record("absent")
       return
     }
-    #expect(try cache.memory.value(forKey: "a") == 1)
+    #expect(try cache.tier.value(forKey: "a") == 1)
     #expect(try cache.entry(forKey: "a")?.info.version == first)
     #expect(
       try cache.compareAndSet(2, forKey: "a", expecting: first + 1) == .mismatch(current: first))
@@ -270,21 +269,21 @@ struct TieredCacheTests {
       return
     }
     #expect(second > first)
-    #expect(try cache.memory.value(forKey: "a") == 3 && cache.disk.value(forKey: "a") == 3)
+    #expect(try cache.tier.value(forKey: "a") == 3 && cache.storedValue(forKey: "a") == 3)
     #expect(try cache.compareAndSet(4, forKey: "b", expecting: 1) == .mismatch(current: nil))
     #expect(try cache.value(forKey: "b") == nil)
   }
 
   @Test("A batch is in both tiers, of a key that comes twice the later value")
   func batches() throws {
-    let cache: TieredCache<String, Int> = try scene.cache()
+    let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(0, forKey: "b")
     try cache.setValues(
       [(key: "a", value: 1), (key: "b", value: 2), (key: "a", value: 3)], lifetime: .seconds(5))
-    #expect(try cache.memory.value(forKey: "a") == 3 && cache.memory.value(forKey: "b") == 2)
+    #expect(try cache.tier.value(forKey: "a") == 3 && cache.tier.value(forKey: "b") == 2)
     #expect(try cache.values(forKeys: ["a", "b", "c"]) == [3, 2, nil])
     #expect(try cache.audit() == [])
-    cache.memory.removeAll()
+    cache.tier.removeAll()
     #expect(try cache.values(forKeys: ["a", "b", "c"]) == [3, 2, nil])
     scene.advance(by: .seconds(5))
     #expect(try cache.values(forKeys: ["a", "b", "c"]) == [nil, nil, nil])
@@ -292,7 +291,7 @@ struct TieredCacheTests {
 
   @Test("An extended lifetime is extended in both tiers")
   func extensions() throws {
-    let cache: TieredCache<String, Int> = try scene.cache()
+    let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a", lifetime: .seconds(10))
     try cache.setValue(2, forKey: "b", lifetime: .seconds(10))
     #expect(try cache.extendLifetime(forKey: "a", to: .seconds(30)))
@@ -303,9 +302,9 @@ struct TieredCacheTests {
     scene.advance(by: .seconds(9))
     #expect(try cache.extendLifetimes(forKeys: ["a", "b", "c"], to: .seconds(2)) == 2)
     scene.advance(by: .seconds(1))
-    #expect(try cache.value(forKey: "b") == 2 && cache.memory.contains("b"))
+    #expect(try cache.value(forKey: "b") == 2 && cache.tier.contains("b"))
     scene.advance(by: .seconds(19))
-    #expect(try cache.memory.contains("a"))
+    #expect(try cache.tier.contains("a"))
     #expect(try cache.value(forKey: "a") == 1 && cache.value(forKey: "b") == nil)
     scene.advance(by: .seconds(1))
     #expect(try cache.value(forKey: "a") == nil)
@@ -313,7 +312,7 @@ struct TieredCacheTests {
 
   @Test("An entry has what both tiers know, and bytes are read from disk")
   func entries() throws {
-    let cache: TieredCache<String, [UInt8]> = try scene.cache(keys: .standard, values: .bytes)
+    let cache: DiskCache<String, [UInt8]> = try scene.cache(keys: .standard, values: .bytes)
     try cache.setValue([1, 2, 3], forKey: "a", cost: 5, metadata: [9])
     scene.clock.advance(by: .seconds(30))
     _ = try cache.value(forKey: "a")
@@ -347,14 +346,14 @@ struct TieredCacheTests {
   @Test("By subscript; what fails is counted and told to the log")
   func subscripts() throws {
     let lines = Record<String>()
-    let cache: TieredCache<String, Int> = try scene.cache {
-      $0.disk.store.log = { lines.add($0) }
+    let cache: DiskCache<String, Int> = try scene.cache {
+      $0.store.log = { lines.add($0) }
     }
     cache["a"] = 1
     #expect(cache["a"] == 1)
     cache["a", cost: 9] = 2
     #expect(cache["a", cost: 9] == 2)
-    #expect(try cache.memory.info(forKey: "a")?.cost == 9)
+    #expect(try cache.tier.info(forKey: "a")?.cost == 9)
     cache["a"] = nil
     #expect(cache["a"] == nil)
     try cache.close()
@@ -365,23 +364,23 @@ struct TieredCacheTests {
 
   @Test("What is written and removed on the disk tier alone is not hidden by memory")
   func diskAlone() throws {
-    let cache: TieredCache<String, Int> = try scene.cache()
+    let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a")
-    try cache.disk.setValue(2, forKey: "a")
+    try cache.setStored(2, forKey: "a")
     #expect(try cache.value(forKey: "a") == 2)
-    try cache.disk.removeValue(forKey: "a")
+    try cache.removeValue(forKey: "a")
     #expect(try cache.value(forKey: "a") == nil)
     for number in 0..<4 { try cache.setValue(number, forKey: "\(number)") }
-    try cache.disk.trim(toCount: 2)
-    #expect(cache.memory.count() == 2)
-    try cache.disk.removeAll()
-    #expect(cache.memory.count() == 0)
+    try cache.trim(toCount: 2)
+    #expect(cache.tier.count() == 2)
+    try cache.removeAll()
+    #expect(cache.tier.count() == 0)
   }
 
   @Test("It is there when it is opened again, and after a close every call throws")
   func reopening() throws {
     do {
-      let cache: TieredCache<String, Int> = try scene.cache()
+      let cache: DiskCache<String, Int> = try scene.cache()
       try cache.setValue(1, forKey: "a", cost: 3)
       try cache.close()
       try cache.close()
@@ -390,57 +389,36 @@ struct TieredCacheTests {
       }
       #expect(throws: CacheError.self) { try cache.setValue(1, forKey: "a") }
       #expect(throws: CacheError.self) { try cache.count() }
-      #expect(cache.memory.count() == 0)
+      #expect(cache.tier.count() == 0)
     }
-    let cache: TieredCache<String, Int> = try scene.cache()
-    #expect(cache.memory.count() == 0)
+    let cache: DiskCache<String, Int> = try scene.cache()
+    #expect(cache.tier.count() == 0)
     #expect(try cache.value(forKey: "a") == 1)
-    #expect(try cache.memory.info(forKey: "a")?.cost == 3)
+    #expect(try cache.tier.info(forKey: "a")?.cost == 3)
     #expect(throws: CacheError.store(.locked(path: scene.disk.path, inThisProcess: true))) {
-      let _: TieredCache<String, Int> = try scene.cache()
-    }
-  }
-
-  @Test("What both tiers have in common is not taken for memory alone, nor passed over")
-  func ignoredOptions() throws {
-    typealias Change = (inout TieredCacheConfiguration) -> Void
-    let changes: [(String, Change)] = [
-      ("lifetime", { $0.memory.lifetime = .seconds(60) }),
-      ("idleLimit", { $0.memory.idleLimit = .seconds(60) }),
-      ("clock", { [clock = scene.clock] in $0.memory.clock = clock }),
-    ]
-    for (option, change) in changes {
-      do throws(CacheError) {
-        let _: TieredCache<String, Int> = try scene.cache(change)
-        Issue.record("\(option) was passed over")
-      } catch {
-        guard case .store(.invalidConfiguration("memory." + option, _)) = error else {
-          Issue.record("\(error)")
-          continue
-        }
-      }
-      #expect(!FileManager.default.fileExists(atPath: scene.disk.path))
+      let _: DiskCache<String, Int> = try scene.cache()
     }
   }
 
   @Test("The asynchronous forms do what the others do")
   func performing() async throws {
-    let cache: TieredCache<Int, Int> = try await TieredCache.open(
+    let cache: DiskCache<Int, Int> = try await DiskCache.open(
       path: scene.disk.path,
-      configuration: TieredCacheConfiguration(memory: .unlimited, disk: .unlimited),
+      configuration: DiskCacheConfiguration(
+        countLimit: nil, byteLimit: nil, memory: .unlimited),
       keyCoder: .standard, valueCoder: .standard)
     try cache.setValue(1, forKey: 1)
     try await cache.performRemoveAll { progress in #expect(progress.totalFileCount > 0) }
     #expect(try cache.value(forKey: 1) == nil)
     for number in 0..<20 { try cache.setValue(number, forKey: number) }
     #expect(try await cache.performTrim(toCount: 15).count == 5)
-    #expect(cache.memory.count() == 15)
+    #expect(cache.tier.count() == 15)
     #expect(try cache.entries(forKeys: [19, 0]).map { $0?.value } == [19, nil])
     #expect(try cache.infos(forKeys: [0, 19]).map { $0 != nil } == [false, true])
     try cache.maintain()
     try await useForms(of: cache, backup: scene.disk("backup"))
-    #expect(cache.memory.count() == 0)
-    let backup: TieredCache<Int, Int> = try scene.cache(
+    #expect(cache.tier.count() == 0)
+    let backup: DiskCache<Int, Int> = try scene.cache(
       keys: .standard, values: .standard, path: scene.disk("backup"))
     #expect(try backup.count() == 10)
   }

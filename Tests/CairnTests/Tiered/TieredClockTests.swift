@@ -9,13 +9,13 @@ struct TieredClockTests {
   let scene = TieredScene()
   let clock = SeparateClock()
 
-  private func open() throws -> TieredCache<Int, Int> {
-    try scene.cache { [clock] in $0.disk.store.clock = clock }
+  private func open() throws -> DiskCache<Int, Int> {
+    try scene.cache { [clock] in $0.store.clock = clock }
   }
 
   /// Whether a key has a value in memory, and whether on disk, as each tier has it.
-  private func tiers(_ key: Int, in cache: TieredCache<Int, Int>) throws -> [Bool] {
-    [try cache.memory.contains(key), try cache.disk.contains(key)]
+  private func tiers(_ key: Int, in cache: DiskCache<Int, Int>) throws -> [Bool] {
+    [try cache.tier.contains(key), try cache.containsStored(key)]
   }
 
   @Test("A clock that is set back while the cache is open prolongs no life, in either tier")
@@ -91,7 +91,7 @@ struct TieredClockTests {
         }
       default:
         if try cache.value(forKey: key) != nil {
-          #expect(try cache.memory.contains(key), TestSeed.comment)
+          #expect(try cache.tier.contains(key), TestSeed.comment)
         }
       }
       #expect(try cache.audit() == [], TestSeed.comment)

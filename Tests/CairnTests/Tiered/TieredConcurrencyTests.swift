@@ -125,13 +125,13 @@ struct TieredConcurrencyTests {
     ])
   func model(trial: Trial) throws {
     let scene = TieredScene()
-    let cache: TieredCache<String, Int> = try scene.cache(held: trial.held, count: trial.count) {
-      $0.memory.policy = trial.policy
-      if trial.idles { $0.recencyInterval = .milliseconds(3) }
+    let cache: DiskCache<String, Int> = try scene.cache(held: trial.held, count: trial.count) {
+      $0.memory?.policy = trial.policy
+      if trial.idles { $0.memory?.recencyInterval = .milliseconds(3) }
     }
     // An observer that reads is one of the threads.
     cache.observe { [weak cache] event in
-      if case .removed(let key, .replaced) = event.event { _ = try? cache?.contains(key) }
+      if case .removed(let key, .replaced) = event { _ = try? cache?.contains(key) }
     }
     let moment = Moment()
     let log = Record<(key: Int, event: Observed)>()
@@ -168,7 +168,7 @@ struct TieredConcurrencyTests {
           }
         case 8..<10:
           note {
-            let version = try cache.disk.setValue(
+            let version = try cache.setStored(
               number, forKey: key, lifetime: lifetime, idleLimit: idleLimit)
             versions.add((number, version))
             return .wrote(version)
@@ -210,7 +210,7 @@ struct TieredConcurrencyTests {
         case 16:
           note {
             // Where it finds nothing, it may be that a removal is just under way.
-            try cache.disk.removeValue(forKey: key) ? .removed : nil
+            try cache.removeValue(forKey: key) ? .removed : nil
           }
         case 17: note { try cache.contains(key) ? nil : .sawNothing }
         case 18: note { try cache.info(forKey: key).map { .saw($0.version) } ?? .sawNothing }
@@ -219,8 +219,8 @@ struct TieredConcurrencyTests {
             guard let entry = try cache.entry(forKey: key) else { return .sawNothing }
             return random.below(2) == 0 ? .saw(entry.info.version) : .sawValue(entry.value)
           }
-        case 20: cache.memory.trim(toCount: random.below(3))
-        case 21: cache.memory.removeAll()
+        case 20: cache.tier.trim(toCount: random.below(3))
+        case 21: cache.tier.removeAll()
         case 22: cache.respond(to: MemoryPressure.allCases[random.below(3)])
         case 23:
           let passes = trial.expires || trial.idles
@@ -236,7 +236,7 @@ struct TieredConcurrencyTests {
           note {
             _ = try cache.removeExpired(); return nil
           }
-        case 26: cache.recency.tell()
+        case 26: cache.recency?.tell()
         case 27 where trial.count != nil:
           note {
             try cache.trim(toCount: 3); return nil
@@ -256,12 +256,12 @@ struct TieredConcurrencyTests {
       #expect(Array(history.faults(versions: known).prefix(3)) == [], TestSeed.comment)
     }
     #expect(try cache.audit() == [], TestSeed.comment)
-    if let held = trial.held { #expect(cache.memory.statistics().heldCount <= held) }
+    if let held = trial.held { #expect(cache.tier.statistics().heldCount <= held) }
     if let count = trial.count { #expect(try cache.count() <= count) }
     // What memory holds is what the disk has.
     for index in 0..<Self.keys {
       let key = "key \(index)"
-      #expect(try cache.value(forKey: key) == cache.disk.value(forKey: key), TestSeed.comment)
+      #expect(try cache.value(forKey: key) == cache.storedValue(forKey: key), TestSeed.comment)
     }
   }
 
@@ -269,7 +269,7 @@ struct TieredConcurrencyTests {
     "Of several that remove a value at once, one is told that it did", arguments: [false, true])
   func removalWinners(isHeld: Bool) throws {
     let scene = TieredScene()
-    let cache: TieredCache<String, Int> = try scene.cache(held: isHeld ? nil : 0)
+    let cache: DiskCache<String, Int> = try scene.cache(held: isHeld ? nil : 0)
     let faults = Record<String>()
     for round in 0..<300 {
       let version = try cache.setValue(round, forKey: "a")
@@ -282,7 +282,7 @@ struct TieredConcurrencyTests {
             case 1: try cache.takeValue(forKey: "a") == round
             case 2: try cache.removeValues(forKeys: ["b", "a", "a"]) == 1
             case 3: try cache.compareAndRemove(forKey: "a", expecting: version)
-            case 4: try cache.disk.removeValue(forKey: "a")
+            case 4: try cache.removeValue(forKey: "a")
             default: try cache.remove { key, _ in key == "a" }.count == 1
             }
           if isRemoved { winners.add(thread) }
@@ -326,13 +326,13 @@ struct TieredConcurrencyTests {
         try cache.removeValue(forKey: $0)
       }
     default:
-      let cache: TieredCache<Int, Int> = try scene.cache(held: 3)
+      let cache: DiskCache<Int, Int> = try scene.cache(held: 3)
       loader = Loader(testDescription: "both") { key, load in
         try await cache.value(forKey: key, orLoad: load)
       } remove: {
         try cache.removeValue(forKey: $0)
       } drop: {
-        cache.memory.removeAll()
+        cache.tier.removeAll()
       }
     }
     // What is loaded from. Each key has one writer, so its numbers grow.
@@ -378,7 +378,7 @@ struct TieredConcurrencyTests {
   @Test("Batches, extensions and trims by many threads leave tiers that agree")
   func agreement() throws {
     let scene = TieredScene()
-    let cache: TieredCache<Int, Int> = try scene.cache(held: 40, count: 60)
+    let cache: DiskCache<Int, Int> = try scene.cache(held: 40, count: 60)
     let faults = Record<String>()
     onThreads(Self.threads) { thread in
       var random = FuzzRandom(seed: TestSeed.current &+ UInt64(thread))
@@ -399,7 +399,7 @@ struct TieredConcurrencyTests {
           case 8: if random.below(10) == 0 { try cache.removeAll() }
           case 9: scene.advance(by: .milliseconds(random.below(4)))
           case 10: try cache.remove { key, info in key % 7 == 0 && info.cost < 5 }
-          case 11: cache.memory.trim(toCost: 30)
+          case 11: cache.tier.trim(toCost: 30)
           default:
             for (offset, value) in try cache.values(forKeys: key..<key + 5).enumerated() {
               if let value, value / 1000 != key + offset {

@@ -4,15 +4,15 @@ import Testing
 
 @testable import Cairn
 
-@Suite("What is told of both tiers, and counted")
+@Suite("What is told of a cache and its tier in memory, and counted")
 struct TieredEventTests {
   let scene = TieredScene()
 
-  @Test("Events of both tiers come in one stream, with the tier")
+  @Test("Memory is told first, also of what the disk drops")
   func events() throws {
-    let cache: TieredCache<String, Int> = try scene.cache(held: 1, count: 2)
+    let cache: DiskCache<String, Int> = try scene.cache(held: 1, count: 2)
     let told = Record<TierEvent<String>>()
-    let observation = cache.observe { told.add($0) }
+    let observations = cache.observeTiers { told.add($0) }
     func expect(_ events: [TierEvent<String>], _ line: SourceLocation = #_sourceLocation) {
       #expect(told.all == events, sourceLocation: line)
       told.removeAll()
@@ -20,16 +20,16 @@ struct TieredEventTests {
     func memory(_ event: CacheEvent<String>) -> TierEvent<String> { TierEvent(event, in: .memory) }
     func disk(_ event: CacheEvent<String>) -> TierEvent<String> { TierEvent(event, in: .disk) }
     try cache.setValue(1, forKey: "a")
-    expect([disk(.inserted(key: "a")), memory(.inserted(key: "a"))])
+    expect([memory(.inserted(key: "a")), disk(.inserted(key: "a"))])
     try cache.setValue(2, forKey: "a")
     expect([
-      memory(.removed(key: "a", cause: .replaced)), disk(.removed(key: "a", cause: .replaced)),
-      disk(.inserted(key: "a")), memory(.inserted(key: "a")),
+      memory(.removed(key: "a", cause: .replaced)), memory(.inserted(key: "a")),
+      disk(.removed(key: "a", cause: .replaced)), disk(.inserted(key: "a")),
     ])
     try cache.setValue(1, forKey: "b")
     expect([
-      disk(.inserted(key: "b")), memory(.inserted(key: "b")),
-      memory(.removed(key: "a", cause: .evicted(.countLimit))),
+      memory(.inserted(key: "b")), memory(.removed(key: "a", cause: .evicted(.countLimit))),
+      disk(.inserted(key: "b")),
     ])
     _ = try cache.value(forKey: "a")
     expect([
@@ -43,17 +43,17 @@ struct TieredEventTests {
     expect([memory(.enteredBackground), memory(.removedAll(count: 0))])
     try cache.removeAll()
     expect([memory(.removedAll(count: 0)), disk(.removedAll(count: 1))])
-    observation.cancel()
+    for observation in observations { observation.cancel() }
     try cache.setValue(1, forKey: "a")
     expect([])
-    #expect(cache.held.observerCount == 0 && cache.disk.observerCount == 0)
+    #expect(cache.tier.held.observerCount == 0 && cache.observerCount == 0)
   }
 
   @Test("What the disk evicts is told of both tiers, with its cause")
   func evictions() throws {
-    let cache: TieredCache<Int, Int> = try scene.cache(count: 2)
+    let cache: DiskCache<Int, Int> = try scene.cache(count: 2)
     let told = Record<TierEvent<Int>>()
-    cache.observe { event in
+    cache.observeTiers { event in
       if case .removed = event.event { told.add(event) }
     }
     for key in 0..<3 { try cache.setValue(key, forKey: key) }
@@ -63,10 +63,10 @@ struct TieredEventTests {
 
   @Test("A close tells that memory is emptied, once, and where there was something")
   func closing() throws {
-    let cache: TieredCache<Int, Int> = try scene.cache()
+    let cache: DiskCache<Int, Int> = try scene.cache()
     try cache.setValue(1, forKey: 1)
     let told = Record<TierEvent<Int>>()
-    cache.observe { told.add($0) }
+    cache.observeTiers { told.add($0) }
     try cache.close()
     try cache.close()
     #expect(told.all == [TierEvent(.removedAll(count: 1), in: .memory)])
@@ -74,79 +74,69 @@ struct TieredEventTests {
 
   @Test("A stream of events ends with the cache")
   func stream() async throws {
-    var cache: TieredCache<Int, Int>? = try scene.cache()
+    var cache: DiskCache<Int, Int>? = try scene.cache()
     let stream = try #require(cache?.events())
     try cache?.setValue(1, forKey: 1)
     // Background jobs hold the store.
     try cache?.close()
     scene.disk.background.discardAll()
     cache = nil
-    var tiers: [CacheTier] = []
-    for await event in stream { if case .inserted = event.event { tiers.append(event.tier) } }
-    #expect(tiers == [.disk, .memory])
+    var events: [CacheEvent<Int>] = []
+    for await event in stream { events.append(event) }
+    #expect(events == [.inserted(key: 1)])
   }
 
   @Test(
-    "A close ends the streams of both tiers, and of those that are made later",
-    .timeLimit(.minutes(10)))
+    "A close ends the streams, and those that are made later", .timeLimit(.minutes(10)))
   func streamsEndWithClose() async throws {
-    let cache: TieredCache<Int, Int> = try scene.cache()
-    let (stream, ofDisk) = (cache.events(), cache.disk.events())
+    let cache: DiskCache<Int, Int> = try scene.cache()
+    let stream = cache.events()
     let told = Task {
-      var events: [TierEvent<Int>] = []
-      for await event in stream { events.append(event) }
-      return events
-    }
-    let toldByDisk = Task {
       var events: [CacheEvent<Int>] = []
-      for await event in ofDisk { events.append(event) }
+      for await event in stream { events.append(event) }
       return events
     }
     try cache.setValue(1, forKey: 1)
     try cache.close()
     // Held, so that it is not the end of the cache that ends them.
-    let events = await told.value
-    #expect(events.contains(TierEvent(.inserted(key: 1), in: .disk)))
-    #expect(events.contains(TierEvent(.inserted(key: 1), in: .memory)))
-    #expect(await toldByDisk.value == [.inserted(key: 1)])
+    #expect(await told.value == [.inserted(key: 1)])
     for await event in cache.events() { Issue.record("\(event)") }
-    for await event in cache.disk.events() { Issue.record("\(event)") }
-    #expect(cache.disk.observerCount == 0)
+    #expect(cache.observerCount == 0)
     withExtendedLifetime(cache) {}
   }
 
-  @Test("With the front goes what memory holds, and streams end, though its tier on disk is kept")
-  func frontGone() async throws {
-    var cache: TieredCache<Int, Int>? = try scene.cache()
-    let disk = try #require(cache?.disk)
-    let held = try #require(cache?.held)
-    let stream = try #require(cache?.events())
+  @Test("With a cache goes what memory holds; the disk was told what was read")
+  func cacheGone() throws {
+    var cache: DiskCache<Int, Int>? = try scene.cache {
+      // Every close keeps the order of use.
+      $0.store.checkpointRecordThreshold = 0
+    }
+    weak let held = cache?.held
+    try #require(held != nil)
     for key in 0..<3 { try cache?.setValue(key, forKey: key) }
     _ = try cache?.value(forKey: 0)
+    scene.disk.background.discardAll()
+    scene.background.discardAll()
     cache = nil
-    #expect(held.heldCount == 0)
-    try #require(held.observerCount == 0 && disk.observerCount == 0)
-    var last: TierEvent<Int>?
-    for await event in stream { last = event }
-    #expect(last == TierEvent(.removedAll(count: 3), in: .memory))
-    // What was read is told before, and the disk has everything.
-    #expect(try disk.store.keysByRecency().last == disk.bytes(of: 0))
-    #expect(try disk.value(forKey: 2) == 2)
+    #expect(held == nil)
+    let again: DiskCache<Int, Int> = try scene.cache()
+    #expect(try again.store.keysByRecency().last == again.bytes(of: 0))
+    #expect(try again.value(forKey: 2) == 2)
   }
 
   @Test("The memory tier tells of itself, with values")
   func memory() throws {
-    let cache: TieredCache<String, Int> = try scene.cache()
+    let cache: DiskCache<String, Int> = try scene.cache()
     let told = Record<Int?>()
-    cache.memory.observe { event, value in told.add(value) }
+    cache.tier.observe { event, value in told.add(value) }
     try cache.setValue(5, forKey: "a")
-    cache.memory.removeAll()
+    cache.tier.removeAll()
     #expect(told.all == [5, nil])
   }
 
   @Test("Statistics count by tier, and are pairs of names and numbers for who polls")
   func statistics() async throws {
-    let cache: TieredCache<String, Int> = try scene.cache(held: 1)
+    let cache: DiskCache<String, Int> = try scene.cache(held: 1)
     try cache.setValue(1, forKey: "a")
     try cache.setValue(2, forKey: "b")
     _ = try cache.values(forKeys: ["a", "b", "c"])
@@ -157,21 +147,21 @@ struct TieredEventTests {
     #expect(Set(metrics.map(\.name)).count == metrics.count)
     let values = Dictionary(uniqueKeysWithValues: metrics.map { ($0.name, $0.value) })
     #expect(values["hits"] == 2 && values["misses"] == 3)
-    #expect(values["disk.hits"] == 2 && values["memory.hits"] == 0)
+    #expect(values["memory.hits"] == 0)
     #expect(values["loads.started"] == 2 && values["loads.failed"] == 1)
-    #expect(values["memory.count"] == 1 && values["disk.count"] == 3)
+    #expect(values["memory.count"] == 1 && values["count"] == 3)
     #expect(values["memory.evictions.count"] == 4)
-    #expect(values["disk.insertions"] == 3)
-    #expect(try values["disk.liveBytes"] == UInt64(cache.totalCost()))
+    #expect(values["insertions"] == 3)
+    #expect(try values["liveBytes"] == UInt64(cache.totalCost()))
     // Each part by itself has the same, without its prefix.
-    for (prefix, part) in [
-      ("memory.", statistics.memory.metrics), ("disk.", statistics.disk.metrics),
-      ("loads.", statistics.loads.metrics),
-    ] {
+    let memory = try #require(statistics.memory)
+    for (prefix, part) in [("memory.", memory.metrics), ("loads.", statistics.loads.metrics)] {
       for (name, value) in part { #expect(values[prefix + name] == value, "\(prefix)\(name)") }
       #expect(part.count == metrics.count { $0.name.hasPrefix(prefix) })
     }
-    let empty: TieredCache<Int, Int> = try scene.cache(
+    _ = try cache.value(forKey: "d")
+    #expect(try cache.statistics().hitCount == 3)
+    let empty: DiskCache<Int, Int> = try scene.cache(
       keys: .standard, values: .standard, path: scene.disk("b"))
     #expect(try empty.statistics().hitRatio == nil)
   }

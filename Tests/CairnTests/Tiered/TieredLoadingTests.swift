@@ -10,7 +10,7 @@ struct TieredLoadingTests {
 
   @Test("Ten thousand that ask for one key at once have it loaded once, and both tiers keep it")
   func thundering() async throws {
-    let cache: TieredCache<String, Int> = try scene.cache()
+    let cache: DiskCache<String, Int> = try scene.cache()
     let calls = Record<Int>()
     let gate = Gate()
     let sum = try await withThrowingTaskGroup(of: Int.self) { group in
@@ -28,38 +28,38 @@ struct TieredLoadingTests {
       return try await group.reduce(0, +)
     }
     #expect(sum == 70_000 && calls.all == [1])
-    #expect(try cache.memory.value(forKey: "a") == 7 && cache.disk.value(forKey: "a") == 7)
+    #expect(try cache.tier.value(forKey: "a") == 7 && cache.storedValue(forKey: "a") == 7)
     let loads = try cache.statistics().loads
     #expect(loads.startedCount == 1 && loads.joinedCount == 9_999)
   }
 
   @Test("What is on disk is not loaded, and comes to memory")
   func fromDisk() async throws {
-    let cache: TieredCache<String, Int> = try scene.cache()
+    let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a")
-    cache.memory.removeAll()
+    cache.tier.removeAll()
     #expect(try await cache.value(forKey: "a") { 2 } == 1)
-    #expect(try cache.memory.contains("a"))
+    #expect(try cache.tier.contains("a"))
     // Also where it came since the caller looked.
-    cache.memory.removeAll()
+    cache.tier.removeAll()
     #expect(try await cache.loadValue(forKey: "a") { Loaded(3) } == 1)
-    #expect(try cache.memory.contains("a"))
+    #expect(try cache.tier.contains("a"))
     #expect(cache.loadStatistics.startedCount == 0)
   }
 
   @Test("The call and the load say how the value is kept, in both tiers")
   func attributes() async throws {
-    let cache: TieredCache<String, Int> = try scene.cache()
+    let cache: DiskCache<String, Int> = try scene.cache()
     _ = try await cache.value(
       forKey: "a", cost: 7, lifetime: .seconds(5), idleLimit: .seconds(2)
     ) { 1 }
     _ = try await cache.value(forKey: "b") { Loaded(1, cost: 9, lifetime: .seconds(60)) }
     for _ in 0..<2 {
-      #expect(try cache.memory.info(forKey: "a")?.cost == 7)
-      #expect(try cache.memory.info(forKey: "a")?.idleLimit == .seconds(2))
-      #expect(try cache.memory.info(forKey: "b")?.cost == 9)
+      #expect(try cache.tier.info(forKey: "a")?.cost == 7)
+      #expect(try cache.tier.info(forKey: "a")?.idleLimit == .seconds(2))
+      #expect(try cache.tier.info(forKey: "b")?.cost == 9)
       #expect(try cache.audit() == [])
-      cache.memory.removeAll()
+      cache.tier.removeAll()
       _ = try cache.values(forKeys: ["a", "b"])
     }
     scene.advance(by: .seconds(5))
@@ -72,7 +72,7 @@ struct TieredLoadingTests {
 
   @Test("What was written or removed during a load is not undone by it", arguments: Change.allCases)
   func writtenMeanwhile(change: Change) async throws {
-    let cache: TieredCache<String, Int> = try scene.cache()
+    let cache: DiskCache<String, Int> = try scene.cache()
     let gate = Gate()
     let waiter = Task {
       try await cache.value(forKey: "a") {
@@ -90,7 +90,7 @@ struct TieredLoadingTests {
     case .taken: _ = try cache.takeValue(forKey: "a")
     case .removedMany: try cache.removeValues(forKeys: ["a", "b"])
     case .removedAll: try cache.removeAll()
-    case .removedBelow: try cache.disk.removeValue(forKey: "a")
+    case .removedBelow: try cache.removeValue(forKey: "a")
     case .setAndRemoved:
       try cache.setValue(2, forKey: "a")
       cache["a"] = nil
@@ -101,16 +101,16 @@ struct TieredLoadingTests {
     gate.open()
     #expect(try await waiter.value == 1)
     #expect(try cache.value(forKey: "a") == expected)
-    #expect(try cache.disk.value(forKey: "a") == expected)
+    #expect(try cache.storedValue(forKey: "a") == expected)
     #expect(cache.loadStatistics.outdatedCount == 1)
   }
 
   @Test("A load that finds a value there does not replace it")
   func appeared() async throws {
-    let cache: TieredCache<String, Int> = try scene.cache()
+    let cache: DiskCache<String, Int> = try scene.cache()
     let value = try await cache.value(forKey: "a") {
       // Not noted, as it is by no method of the cache.
-      try cache.disk.store.setValue("2", forKey: "a")
+      try cache.store.setValue("2", forKey: "a")
       return 1
     }
     #expect(value == 1)
@@ -122,13 +122,13 @@ struct TieredLoadingTests {
     let lines = Record<String>()
     let coder = ValueCoder<Int>.custom(
       encode: { _ in throw CodingFailure("not this") }, decode: { _ in 0 })
-    let cache: TieredCache<String, Int> = try scene.cache(keys: .string, values: coder) {
-      $0.disk.store.log = { lines.add($0) }
+    let cache: DiskCache<String, Int> = try scene.cache(keys: .string, values: coder) {
+      $0.store.log = { lines.add($0) }
     }
     #expect(try await cache.value(forKey: "a") { 5 } == 5)
     #expect(cache.loadStatistics.unkeptCount == 1)
     #expect(lines.all.count { $0.contains("could not be kept") } == 1)
-    #expect(try !cache.memory.contains("a"))
+    #expect(try !cache.tier.contains("a"))
   }
 
   @Test("While the disk is full the log is told once of values that are not kept")
@@ -136,10 +136,10 @@ struct TieredLoadingTests {
     let lines = Record<String>()
     let disk = SimulatedDisk()
     disk.makeDirectory("/data")
-    let cache: TieredCache<String, [UInt8]> = try scene.cache(
+    let cache: DiskCache<String, [UInt8]> = try scene.cache(
       keys: .string, values: .bytes, files: SimulatedFileSystem(disk: disk, seed: 1),
       path: "/data/cache"
-    ) { $0.disk.store.log = { lines.add($0) } }
+    ) { $0.store.log = { lines.add($0) } }
     let value = [UInt8](repeating: 1, count: 1 << 20)
     for times in 1...2 {
       let capacity = disk.capacity
@@ -151,7 +151,7 @@ struct TieredLoadingTests {
       #expect(lines.all.count { $0.contains("could not be kept") } == times)
       disk.capacity = capacity
       _ = try await cache.value(forKey: "kept \(times)") { value }
-      #expect(try cache.disk.contains("kept \(times)"))
+      #expect(try cache.containsStored("kept \(times)"))
     }
     try cache.close()
     scene.disk.background.discardAll()
@@ -159,7 +159,7 @@ struct TieredLoadingTests {
 
   @Test("Errors are told and not kept, and a loader may use the cache and load with it")
   func nested() async throws {
-    let cache: TieredCache<String, Int> = try scene.cache()
+    let cache: DiskCache<String, Int> = try scene.cache()
     await #expect(throws: LoadFailure()) {
       try await cache.value(forKey: "a") { throw LoadFailure() }
     }
@@ -173,12 +173,12 @@ struct TieredLoadingTests {
       try await cache.value(forKey: "d") { try await cache.value(forKey: "d") { 1 } }
     }
     await #expect(throws: CacheError.self) { try await cache.value(forKey: "") { 1 } }
-    #expect(cache.disk.flights.count == 0)
+    #expect(cache.flights.count == 0)
   }
 
   @Test("Who is cancelled leaves, and the load goes on while anybody waits")
   func cancellation() async throws {
-    let cache: TieredCache<String, Int> = try scene.cache()
+    let cache: DiskCache<String, Int> = try scene.cache()
     let gate = Gate()
     let waiters = (0..<3).map { _ in
       Task {
@@ -197,12 +197,12 @@ struct TieredLoadingTests {
     }
     gate.open()
     #expect(try await waiters[2].value == 4)
-    #expect(try cache.disk.value(forKey: "a") == 4)
+    #expect(try cache.storedValue(forKey: "a") == 4)
   }
 
   @Test("A load under way when the cache is closed gives its value, and nothing is kept")
   func closed() async throws {
-    let cache: TieredCache<String, Int> = try scene.cache()
+    let cache: DiskCache<String, Int> = try scene.cache()
     let gate = Gate()
     let waiter = Task {
       try await cache.value(forKey: "a") {
@@ -214,17 +214,17 @@ struct TieredLoadingTests {
     try cache.close()
     gate.open()
     #expect(try await waiter.value == 1)
-    #expect(cache.memory.count() == 0)
+    #expect(cache.tier.count() == 0)
     await #expect(throws: CacheError.self) { try await cache.value(forKey: "a") { 1 } }
   }
 
   @Test("What a loader tells beside the value is kept on disk")
   func metadata() async throws {
-    let cache: TieredCache<String, Int> = try scene.cache()
+    let cache: DiskCache<String, Int> = try scene.cache()
     let load: @Sendable () async throws -> Loaded<Int> = { Loaded(1, metadata: [7, 8]) }
     #expect(try await cache.value(forKey: "a", orLoadEntry: load) == 1)
     #expect(try cache.metadata(forKey: "a") == [7, 8])
-    #expect(try await cache.disk.value(forKey: "b", orLoadEntry: load) == 1)
+    #expect(try await cache.value(forKey: "b", orLoadEntry: load) == 1)
     #expect(try cache.metadata(forKey: "b") == [7, 8])
     #expect(try await cache.value(forKey: "c") { 1 } == 1)
     #expect(try cache.metadata(forKey: "c") == [])
@@ -254,7 +254,7 @@ struct TieredLoadingTests {
 
   @Test("A removal that ends while a value is being kept leaves nothing behind")
   func removedWhileKept() async throws {
-    let cache: TieredCache<Int, Int> = try scene.cache()
+    let cache: DiskCache<Int, Int> = try scene.cache()
     for key in 0..<400 {
       let waiter = Task { try await cache.value(forKey: key) { key } }
       // From when the load has begun, all that comes after the removal is the removal's.

@@ -9,8 +9,8 @@ import Testing
 struct TieredRecencyTests {
   let scene = TieredScene()
 
-  private func keysByRecency(_ cache: TieredCache<Int, Int>) throws -> [Int] {
-    try cache.disk.store.keysByRecency().map { bytes in
+  private func keysByRecency(_ cache: DiskCache<Int, Int>) throws -> [Int] {
+    try cache.store.keysByRecency().map { bytes in
       try bytes.withBytes { try KeyCoder<Int>.integer.decode($0) }
     }
   }
@@ -19,7 +19,7 @@ struct TieredRecencyTests {
   func shortIntervals() throws {
     for interval in [Duration.zero, .seconds(-1), .nanoseconds(1)] {
       let scene = TieredScene()
-      let cache: TieredCache<Int, Int> = try scene.cache { $0.recencyInterval = interval }
+      let cache: DiskCache<Int, Int> = try scene.cache { $0.memory?.recencyInterval = interval }
       try cache.setValue(1, forKey: 1)
       for _ in 0..<3 { _ = try cache.value(forKey: 1) }
       #expect(scene.background.delays == [.milliseconds(1)])
@@ -28,7 +28,7 @@ struct TieredRecencyTests {
 
   @Test("Nothing is told with a read, and all of it in order after a while")
   func batches() throws {
-    let cache: TieredCache<Int, Int> = try scene.cache()
+    let cache: DiskCache<Int, Int> = try scene.cache()
     for key in 0..<5 { try cache.setValue(key, forKey: key) }
     scene.advance(by: .seconds(1))
     for key in [3, 0, 3, 1, 0] { _ = try cache.value(forKey: key) }
@@ -42,14 +42,14 @@ struct TieredRecencyTests {
     _ = try cache.value(forKey: 2)
     scene.advance(by: .seconds(1))
     #expect(try keysByRecency(cache) == [4, 3, 1, 0, 2])
-    #expect(try cache.statistics().disk.hitCount == 0)
+    #expect(try cache.statistics().hitCount == cache.statistics().memory?.hitCount)
   }
 
   @Test("Also with the policy that does not keep the order of use in memory")
   func sieve() throws {
-    let cache: TieredCache<Int, Int> = try scene.cache { $0.memory.policy = .sieve }
+    let cache: DiskCache<Int, Int> = try scene.cache { $0.memory?.policy = .sieve }
     for key in 0..<4 { try cache.setValue(key, forKey: key) }
-    cache.recency.tell()
+    cache.recency?.tell()
     for key in [2, 0] {
       scene.clock.advance(by: .milliseconds(1))
       _ = try cache.value(forKey: key)
@@ -60,7 +60,7 @@ struct TieredRecencyTests {
 
   @Test("It is told before a trim, whose victims are then exactly those")
   func beforeTrim() throws {
-    let cache: TieredCache<Int, Int> = try scene.cache()
+    let cache: DiskCache<Int, Int> = try scene.cache()
     for key in 0..<600 { try cache.setValue(key, forKey: key) }
     for key in stride(from: 0, to: 600, by: 2) { _ = try cache.value(forKey: key) }
     try cache.trim(toCount: 300)
@@ -73,12 +73,12 @@ struct TieredRecencyTests {
 
   @Test("It is told before entries go to keep a limit")
   func beforeEviction() throws {
-    let cache: TieredCache<Int, Int> = try scene.cache(count: 3)
+    let cache: DiskCache<Int, Int> = try scene.cache(count: 3)
     for key in 0..<3 { try cache.setValue(key, forKey: key) }
     for next in 3..<50 {
       _ = try cache.value(forKey: 0)
       try cache.setValue(next, forKey: next)
-      #expect(try cache.memory.contains(0), "\(next)")
+      #expect(try cache.tier.contains(0), "\(next)")
     }
     #expect(try Set(cache.keys()) == [0, 48, 49])
   }
@@ -87,13 +87,13 @@ struct TieredRecencyTests {
     "What is in use stays among many, though the disk is not told before each eviction",
     arguments: [KeyCoder<Int>.integer, .json(), .json().comparingByEquality()])
   func manyEvictions(coder: KeyCoder<Int>) throws {
-    let cache: TieredCache<Int, Int> = try scene.cache(
+    let cache: DiskCache<Int, Int> = try scene.cache(
       keys: coder, values: .standard, count: 2000)
     for key in 0..<2000 { try cache.setValue(key, forKey: key) }
     for next in 2000..<9000 {
       if next % 50 == 0 { for hot in 0..<20 { _ = try cache.value(forKey: hot) } }
       // Of a user's coder that compares by equality, the disk does not ask.
-      if coder.identity == .equality && next % 50 == 0 { cache.recency.tell() }
+      if coder.identity == .equality && next % 50 == 0 { cache.recency?.tell() }
       try cache.setValue(next, forKey: next)
     }
     #expect(try cache.values(forKeys: 0..<20) == Array(0..<20))
@@ -104,7 +104,7 @@ struct TieredRecencyTests {
     "Where all was read and not told, the least recently read goes, and not what was just written",
     arguments: [3, 100, 2000, 5000])
   func allRead(limit: Int) throws {
-    let cache: TieredCache<Int, Int> = try scene.cache(count: limit)
+    let cache: DiskCache<Int, Int> = try scene.cache(count: limit)
     for key in 0..<limit { try cache.setValue(key, forKey: key) }
     for round in 0..<3 {
       for key in try cache.keys().sorted() { _ = try cache.value(forKey: key) }
@@ -119,19 +119,19 @@ struct TieredRecencyTests {
 
   @Test("What is over is not spared, though it was read")
   func overIsNotSpared() throws {
-    let cache: TieredCache<Int, Int> = try scene.cache(count: 200)
+    let cache: DiskCache<Int, Int> = try scene.cache(count: 200)
     for key in 0..<100 { try cache.setValue(key, forKey: key, lifetime: .seconds(10)) }
     for key in 100..<200 { try cache.setValue(key, forKey: key) }
     _ = try cache.value(forKey: 0)
     scene.clock.advance(by: .seconds(11))
     try cache.setValue(200, forKey: 200)
     #expect(try !cache.keys().contains(0))
-    #expect(try cache.disk.store.usage().indexedKeyCount <= 200)
+    #expect(try cache.store.usage().indexedKeyCount <= 200)
   }
 
   @Test("Where many were read, the background tells of them at once, so that no write has to")
   func many() throws {
-    let cache: TieredCache<Int, Int> = try scene.cache()
+    let cache: DiskCache<Int, Int> = try scene.cache()
     for key in 0..<5000 { try cache.setValue(key, forKey: key) }
     let read = Array((0..<5000).reversed())
     for key in read.prefix(4000) { for _ in 0..<2 { _ = try cache.value(forKey: key) } }
@@ -140,7 +140,7 @@ struct TieredRecencyTests {
     #expect(scene.background.delays == [.seconds(1), .zero])
     scene.background.runAll(dueAfter: .zero)
     #expect(try keysByRecency(cache) == read)
-    #expect(cache.held.untoldReadCount == 0)
+    #expect(cache.tier.held.untoldReadCount == 0)
     // And again.
     for key in read { _ = try cache.value(forKey: key) }
     #expect(scene.background.delays == [.seconds(1), .zero])
@@ -148,36 +148,36 @@ struct TieredRecencyTests {
 
   @Test("What is about to be told counts as in use until it is")
   func sparedWhileTold() throws {
-    let cache: TieredCache<Int, Int> = try scene.cache()
+    let cache: DiskCache<Int, Int> = try scene.cache()
     for key in 0..<3 { try cache.setValue(key, forKey: key) }
     try cache.setValue(3, forKey: 3, idleLimit: .seconds(9))
     scene.clock.advance(by: .seconds(1))
     for key in [0, 1, 3] { _ = try cache.value(forKey: key) }
     func isInUse(_ key: Int) throws -> Bool {
-      try KeyCoder<Int>.integer.encode(key) { cache.recency.isInUse($0) }
+      try KeyCoder<Int>.integer.encode(key) { cache.recency?.isInUse($0) == true }
     }
-    #expect(cache.held.takeRecentKeys().map(\.key) == [0, 1])
+    #expect(cache.tier.held.takeRecentKeys().map(\.key) == [0, 1])
     #expect(try isInUse(0) && isInUse(1) && !isInUse(2))
     // Of those that were told, and of what was told at once, nobody needs to know.
     #expect(try !isInUse(0) && !isInUse(3))
     for key in [0, 1] { _ = try cache.value(forKey: key) }
-    cache.recency.tell()
+    cache.recency?.tell()
     #expect(try !isInUse(0) && !isInUse(1))
   }
 
   @Test("What is told of a read later does not prolong the life of what may not be idle for long")
   func idleToldLater() throws {
-    let cache: TieredCache<Int, Int> = try scene.cache(held: 1)
+    let cache: DiskCache<Int, Int> = try scene.cache(held: 1)
     func isThereAfterTelling() throws -> Bool {
       scene.clock.advance(by: .seconds(8))
-      cache.recency.tell()
+      cache.recency?.tell()
       scene.clock.advance(by: .seconds(1))
       return try cache.contains(0)
     }
     // Read at the moment at which it was written, and evicted from memory.
     try cache.setValue(0, forKey: 0, idleLimit: .seconds(9))
     #expect(try cache.value(forKey: 0) == 0)
-    let isInUse = try KeyCoder<Int>.integer.encode(0) { cache.recency.isInUse($0) }
+    let isInUse = try KeyCoder<Int>.integer.encode(0) { cache.recency?.isInUse($0) == true }
     #expect(!isInUse)
     #expect(try cache.value(forKey: 0) == 0)
     try cache.setValue(1, forKey: 1)
@@ -187,16 +187,16 @@ struct TieredRecencyTests {
     scene.clock.advance(by: .seconds(1))
     #expect(try cache.value(forKey: 0) == 0)
     try cache.setValue(1, forKey: 1)
-    try cache.disk.setValue(0, forKey: 0, idleLimit: .seconds(9))
+    try cache.setStored(0, forKey: 0, idleLimit: .seconds(9))
     #expect(try isThereAfterTelling() == false)
   }
 
   @Test("Where memory is short, it is freed before the disk is told")
   func freedFirst() throws {
-    let cache: TieredCache<Int, Int> = try scene.cache()
+    let cache: DiskCache<Int, Int> = try scene.cache()
     for key in 0..<3 { try cache.setValue(key, forKey: key) }
     let found = Record<[Int]>()
-    let observation = cache.memory.observe { [weak cache] event, _ in
+    let observation = cache.tier.observe { [weak cache] event, _ in
       if case .removedAll = event, let cache { found.add((try? keysByRecency(cache)) ?? []) }
     }
     _ = try cache.value(forKey: 0)
@@ -221,18 +221,18 @@ struct TieredRecencyTests {
         return [UInt8(key)]
       }, decode: { Int([UInt8](copying: $0)[0]) }
     ).comparingByEquality()
-    let cache: TieredCache<Int, Int> = try scene.cache(keys: coder, values: .standard)
-    func order() throws -> [Int] { try cache.disk.store.keysByRecency().map { Int($0[0]) } }
+    let cache: DiskCache<Int, Int> = try scene.cache(keys: coder, values: .standard)
+    func order() throws -> [Int] { try cache.store.keysByRecency().map { Int($0[0]) } }
     for key in 0..<5 { try cache.setValue(key, forKey: key) }
     for key in [1, 3, 2] { _ = try cache.value(forKey: key) }
     waits.add(0)
     let ended = DispatchSemaphore(value: 0)
     Thread.detachNewThread {
-      cache.recency.tell()
+      cache.recency?.tell()
       ended.signal()
     }
     #expect(comesTrue { !isWaiting.all.isEmpty })
-    cache.recency.tell()
+    cache.recency?.tell()
     #expect(try order() == [0, 1, 4, 3, 2])
     try cache.trim(toCount: 2)
     #expect(try Set(cache.keys()) == [3, 2])
@@ -245,19 +245,19 @@ struct TieredRecencyTests {
     "Many that tell at once leave nothing untold",
     arguments: [KeyCoder<Int>.integer, .json().comparingByEquality()])
   func tellingCrowd(coder: KeyCoder<Int>) throws {
-    let cache: TieredCache<Int, Int> = try scene.cache(keys: coder, values: .standard)
+    let cache: DiskCache<Int, Int> = try scene.cache(keys: coder, values: .standard)
     for key in 0..<200 { try cache.setValue(key, forKey: key) }
     let ended = Record<Int>()
     onThreads(4) { thread in
       for round in 0..<200 {
         _ = try? cache.value(forKey: thread * 50 + round % 25)
-        if round % (thread + 3) == 0 { cache.recency.tell() }
+        if round % (thread + 3) == 0 { cache.recency?.tell() }
       }
       ended.add(thread)
     }
-    cache.recency.tell()
+    cache.recency?.tell()
     #expect(ended.all.count == 4)
-    let order = try cache.disk.store.keysByRecency().map { bytes in
+    let order = try cache.store.keysByRecency().map { bytes in
       try bytes.withBytes { try coder.decode($0) }
     }
     let read = (0..<200).filter { $0 % 50 < 25 }
@@ -268,18 +268,18 @@ struct TieredRecencyTests {
   func beforeClose() throws {
     do {
       // Also of few writes a checkpoint is made, which is what keeps the order.
-      let cache: TieredCache<Int, Int> = try scene.cache {
-        $0.disk.store.checkpointRecordThreshold = 0
+      let cache: DiskCache<Int, Int> = try scene.cache {
+        $0.store.checkpointRecordThreshold = 0
       }
       for key in 0..<4 { try cache.setValue(key, forKey: key) }
       _ = try cache.value(forKey: 1)
-      cache.memory.removeAll()
+      cache.tier.removeAll()
       #expect(try keysByRecency(cache) == [0, 2, 3, 1])
       _ = try cache.values(forKeys: 0..<4)
       _ = try cache.value(forKey: 2)
       try cache.close()
     }
-    let cache: TieredCache<Int, Int> = try scene.cache()
+    let cache: DiskCache<Int, Int> = try scene.cache()
     #expect(try keysByRecency(cache) == [0, 1, 3, 2])
     _ = try cache.values(forKeys: 0..<4)
     _ = try cache.value(forKey: 0)
@@ -290,13 +290,13 @@ struct TieredRecencyTests {
   @Test("With the last reference it is told, too")
   func atEnd() throws {
     do {
-      let cache: TieredCache<Int, Int> = try scene.cache {
-        $0.disk.store.checkpointRecordThreshold = 0
+      let cache: DiskCache<Int, Int> = try scene.cache {
+        $0.store.checkpointRecordThreshold = 0
       }
       for key in 0..<3 { try cache.setValue(key, forKey: key) }
       _ = try cache.value(forKey: 0)
     }
-    let cache: TieredCache<Int, Int> = try scene.cache()
+    let cache: DiskCache<Int, Int> = try scene.cache()
     #expect(try keysByRecency(cache) == [1, 2, 0])
   }
 

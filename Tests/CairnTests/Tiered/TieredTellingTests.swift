@@ -10,8 +10,8 @@ import Testing
 struct TieredTellingTests {
   let scene = TieredScene()
 
-  private func keysByRecency<Value>(_ cache: TieredCache<Int, Value>) throws -> [Int] {
-    try cache.disk.store.keysByRecency().map { bytes in
+  private func keysByRecency<Value>(_ cache: DiskCache<Int, Value>) throws -> [Int] {
+    try cache.store.keysByRecency().map { bytes in
       try bytes.withBytes { try KeyCoder<Int>.integer.decode($0) }
     }
   }
@@ -30,33 +30,33 @@ struct TieredTellingTests {
 
   @Test("What is read is told, though memory has dropped it meanwhile")
   func droppedBefore() throws {
-    let cache: TieredCache<Int, Int> = try scene.cache(held: 2)
+    let cache: DiskCache<Int, Int> = try scene.cache(held: 2)
     for key in 0..<5 { try cache.setValue(key, forKey: key) }
     for key in [3, 0, 1] { _ = try cache.value(forKey: key) }
-    #expect(try !cache.memory.contains(3))
-    cache.recency.tell()
+    #expect(try !cache.tier.contains(3))
+    cache.recency?.tell()
     #expect(try keysByRecency(cache) == [2, 4, 0, 1, 3])
     // Once.
-    _ = try cache.disk.value(forKey: 2)
-    cache.recency.tell()
+    _ = try cache.storedValue(forKey: 2)
+    cache.recency?.tell()
     #expect(try keysByRecency(cache) == [4, 0, 1, 3, 2])
   }
 
   @Test("Where memory is short, it is freed while another telling reads the disk")
   func freedMeanwhile() throws {
     let clock = GatedClock()
-    let cache: TieredCache<Int, Int> = try scene.cache { $0.disk.store.clock = clock }
+    let cache: DiskCache<Int, Int> = try scene.cache { $0.store.clock = clock }
     for key in 0..<3 { try cache.setValue(key, forKey: key) }
     for key in 0..<3 { _ = try cache.value(forKey: key) }
     let ended = DispatchSemaphore(value: 0)
     Thread.detachNewThread {
       clock.waitsHere()
-      cache.recency.tell()
+      cache.recency?.tell()
       ended.signal()
     }
     #expect(comesTrue { clock.isWaiting })
     let freed = DispatchSemaphore(value: 0)
-    let observation = cache.memory.observe { event, _ in
+    let observation = cache.tier.observe { event, _ in
       if case .removedAll = event { freed.signal() }
     }
     Thread.detachNewThread {
@@ -74,7 +74,7 @@ struct TieredTellingTests {
 
   @Test("It is told before a batch that begins below the limit and ends above", arguments: coders)
   func beforeBatch(coder: KeyCoder<Int>) throws {
-    let cache: TieredCache<Int, Int> = try scene.cache(keys: coder, values: .standard, count: 10)
+    let cache: DiskCache<Int, Int> = try scene.cache(keys: coder, values: .standard, count: 10)
     for key in 0..<8 { try cache.setValue(key, forKey: key) }
     _ = try cache.value(forKey: 0)
     try cache.setValues((8..<12).map { (key: $0, value: $0) })
@@ -84,7 +84,7 @@ struct TieredTellingTests {
   @Test(
     "It is told before a large value that has no room beside the others", arguments: coders, 0..<3)
   func beforeLargeValue(coder: KeyCoder<Int>, way: Int) async throws {
-    let cache: TieredCache<Int, [UInt8]> = try scene.cache(
+    let cache: DiskCache<Int, [UInt8]> = try scene.cache(
       keys: coder, values: .standard, bytes: 512 << 10)
     for key in 0..<60 { try cache.setValue([UInt8](repeating: 1, count: 8000), forKey: key) }
     #expect(try cache.count() == 60)
@@ -97,7 +97,7 @@ struct TieredTellingTests {
     }
     let keys = try Set(cache.keys())
     #expect(keys.count < 60 && keys.isSuperset(of: [0, 1, 60]) && !keys.contains(2))
-    let order = try cache.disk.store.keysByRecency().suffix(3).map { bytes in
+    let order = try cache.store.keysByRecency().suffix(3).map { bytes in
       try bytes.withBytes { try coder.decode($0) }
     }
     #expect(order == [1, 0, 60])

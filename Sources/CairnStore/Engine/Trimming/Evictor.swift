@@ -38,15 +38,24 @@ final class Evictor: Sendable {
 
   /// Throws where the limits do not hold since they could not be kept after an earlier write, and
   /// still cannot. To be called before each write, under no lock.
+  ///
+  /// - Parameter removals: what went is added, for the caller to tell.
   @inline(__always)
+  func checkLimits(_ removals: inout [RemovalEvent]) throws(StoreError) {
+    if start.hasFailed.load(ordering: .relaxed) { try evictAgain(&removals) }
+  }
+
+  /// The same, and tells the observer what went.
   func checkLimits() throws(StoreError) {
-    if start.hasFailed.load(ordering: .relaxed) { try evictAgain() }
+    var removals: [RemovalEvent] = []
+    defer { remover.tell(removals) }
+    try checkLimits(&removals)
   }
 
   @inline(never)
-  private func evictAgain() throws(StoreError) {
+  private func evictAgain(_ removals: inout [RemovalEvent]) throws(StoreError) {
     try remover.writer.log.checkWritable()
-    try evict()
+    try evict(&removals)
     start.hasFailed.store(false, ordering: .relaxed)
   }
 
@@ -55,13 +64,22 @@ final class Evictor: Sendable {
   ///
   /// Throws nothing: the write has happened, and who is told of an error takes it that nothing was
   /// written. The next write fails in its place.
+  ///
+  /// - Parameter removals: what went is added, for the caller to tell.
   @inline(__always)
-  func keepLimits() {
+  func keepLimits(_ removals: inout [RemovalEvent]) {
     if lookup.index.count > start.count.load(ordering: .relaxed)
       || lookup.table.total.liveByteCount > start.byteCount.load(ordering: .relaxed)
     {
-      comeCloseToLimits()
+      comeCloseToLimits(&removals)
     }
+  }
+
+  /// The same, and tells the observer what went.
+  func keepLimits() {
+    var removals: [RemovalEvent] = []
+    keepLimits(&removals)
+    remover.tell(removals)
   }
 
   /// Has a list made in the background where the store was opened near its limits: one of the first
@@ -99,9 +117,9 @@ final class Evictor: Sendable {
   }
 
   @inline(never)
-  private func comeCloseToLimits() {
+  private func comeCloseToLimits(_ removals: inout [RemovalEvent]) {
     if isOverLimit {
-      do throws(StoreError) { try evict() } catch {
+      do throws(StoreError) { try evict(&removals) } catch {
         start.hasFailed.store(true, ordering: .relaxed)
         if !session.isClosed { session.configuration.log?("keeping the limits: \(error)") }
       }
@@ -116,11 +134,11 @@ final class Evictor: Sendable {
     if isReady ?? true { start.wait(for: session.limits) }
   }
 
-  private func evict() throws(StoreError) {
+  private func evict(_ removals: inout [RemovalEvent]) throws(StoreError) {
     start.wait(for: session.limits)
     var removal = Removal(.evicted(.countLimit), now: session.clock.now(), sparesRead: true)
     removal.holdsEvents = true
-    defer { remover.tell(&removal) }
+    defer { removals += removal.takeEvents() }
     try eviction.withLock { (list) throws(StoreError) in
       // Where all that is chosen is read again and again, limits come first from some list on. What a
       // compaction has moved and somebody read meanwhile is found again in a list after that; where it is

@@ -170,8 +170,12 @@ final class Remover: Sendable {
   }
 
   /// Tells the observer what went; under no lock.
-  func tell(_ removal: inout Removal) {
-    for event in removal.takeEvents() { session.configuration.removalObserver?(event) }
+  func tell(_ removal: inout Removal) { tell(removal.takeEvents()) }
+
+  /// Tells the observer what a write removed; under no lock.
+  func tell(_ removals: [RemovalEvent]) {
+    if removals.isEmpty { return }
+    for event in removals { session.configuration.removalObserver?(event) }
   }
 
   /// Where the record lies that a victim's entry names, if it is still the same record; only writers

@@ -2,16 +2,15 @@ import Cairn
 
 /// Pages by their address: loaded once however many ask, kept in memory and on disk, for a minute.
 struct PageCache: Sendable {
-  let cache: TieredCache<String, Page>
+  let cache: DiskCache<String, Page>
   let origin: Origin
 
   init(directory: String, origin: Origin, countLimit: Int) throws(CacheError) {
-    var disk = DiskCacheConfiguration(countLimit: countLimit, byteLimit: 256 << 20)
-    disk.lifetime = .seconds(60)
+    var configuration = DiskCacheConfiguration(countLimit: countLimit, byteLimit: 256 << 20)
+    configuration.lifetime = .seconds(60)
     // Room for half of them: the others are read from disk.
-    let memory = MemoryCacheConfiguration(countLimit: countLimit / 2, costLimit: nil)
-    cache = try TieredCache(
-      path: directory, configuration: TieredCacheConfiguration(memory: memory, disk: disk))
+    configuration.memory = MemoryTierConfiguration(countLimit: countLimit / 2, costLimit: nil)
+    cache = try DiskCache(path: directory, configuration: configuration)
     self.origin = origin
   }
 

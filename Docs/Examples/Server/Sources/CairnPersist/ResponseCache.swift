@@ -14,10 +14,10 @@ import ServiceLifecycle
 /// over, and a middleware must not call what comes next after that.
 public struct ResponseCache: Service {
   /// What the responses are kept in.
-  public let cache: TieredCache<String, CachedResponse>
+  public let cache: DiskCache<String, CachedResponse>
 
   /// Makes one over a cache that is open.
-  public init(cache: TieredCache<String, CachedResponse>) { self.cache = cache }
+  public init(cache: DiskCache<String, CachedResponse>) { self.cache = cache }
 
   /// Opens the cache at a path, or makes one there.
   ///
@@ -28,9 +28,9 @@ public struct ResponseCache: Service {
   public static func open(
     path: String, countLimit: Int, memoryByteLimit: Int
   ) async throws -> ResponseCache {
-    let configuration = TieredCacheConfiguration(
-      memory: MemoryCacheConfiguration(countLimit: nil, costLimit: memoryByteLimit),
-      disk: DiskCacheConfiguration(countLimit: countLimit, byteLimit: nil))
+    let configuration = DiskCacheConfiguration(
+      countLimit: countLimit, byteLimit: nil,
+      memory: MemoryTierConfiguration(countLimit: nil, costLimit: memoryByteLimit))
     return ResponseCache(
       cache: try await .open(path: path, configuration: configuration) { _, response in
         response.body.readableBytes

@@ -41,7 +41,7 @@ struct Statistics: ResponseEncodable {
   var pages: [String: UInt64]
   var persist: [String: Int]
 
-  init(pages: TieredCacheStatistics, persist: DiskCacheStatistics) {
+  init(pages: DiskCacheStatistics, persist: DiskCacheStatistics) {
     self.pages = Dictionary(uniqueKeysWithValues: pages.metrics.map { ($0.name, $0.value) })
     self.persist = [
       "count": persist.heldCount, "liveBytes": persist.liveByteCount,

@@ -1,6 +1,6 @@
 internal import CairnStore
 
-/// A key as the memory of a front has it: equal to another where both have the same bytes on disk.
+/// A key as the memory tier has it: equal to another where both have the same bytes on disk.
 ///
 /// Two texts that are canonically equal and differ in their UTF-8 are one key to a dictionary, and two on
 /// disk; and a key coder of one's own may tell keys apart that are equal, or not tell apart those that

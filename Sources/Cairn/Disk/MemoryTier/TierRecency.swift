@@ -40,8 +40,6 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   func begin(_ store: Store) { self.store.withLock { $0.store = store } }
 
-  func noteEviction() { evictionCount.add(1, ordering: .relaxed) }
-
   /// Tells all that was used until now. Where the store cannot be used any more, nobody needs to know.
   ///
   /// - Parameter body: called before, when it is known what there is to tell; under no lock.
@@ -128,6 +126,41 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     if untoldCount >= countToTell.load(ordering: .relaxed) { tell() }
   }
 
+  /// Has the background tell after a while, once for all hits until then.
+  func tellLater(after interval: Duration) {
+    background.run(after: interval) { [weak self] in
+      // From here on a read asks for the next telling.
+      self?.memory.endTelling()
+      self?.tell()
+    }
+  }
+
+  /// Drops from memory what went from the disk.
+  func drop(_ event: RemovalEvent) {
+    switch event {
+    case .all(_, let count): memory.removeAll(cause: .removed, isToldOfNothing: count > 0)
+    case .entry(let bytes, let version, let cause):
+      let cause = CacheRemovalCause(cause)
+      // That of a record that is damaged is not known.
+      let version = version == 0 ? nil : version
+      if case .evicted = cause { evictionCount.add(1, ordering: .relaxed) }
+      if keyCoder.identity == .bytes {
+        let hash = MemoryTable<TierKey<Key>, Value>.hash(ofBytes: bytes)
+        memory.invalidate(hash: hash, through: version, cause) { $0.bytes == bytes }
+        return
+      }
+      do throws(CacheError) {
+        let key = try bytes.withBytes { (bytes) throws(CacheError) -> Key in
+          try keyCoder.decode(bytes)
+        }
+        memory.invalidate(TierKey(key), through: version, cause)
+      } catch {
+        // Whatever it was, it is not found any more. With a coder of those here that is none of this cache's.
+        memory.removeAll(cause: cause)
+      }
+    }
+  }
+
   /// Has the background tell, so that no write has to: to be called where many were read.
   func tellSoon() {
     if isAskedFor.exchange(true, ordering: .relaxed) { return }
@@ -135,16 +168,5 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       self?.isAskedFor.store(false, ordering: .relaxed)
       self?.tell()
     }
-  }
-}
-
-/// The tier in memory as the tier on disk reaches it: not before it is made, which is after the disk is open.
-final class LateFront<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  private let reference = AtomicLazyReference<TierRecency<Key, Value>>()
-
-  var recency: TierRecency<Key, Value>? { reference.load() }
-
-  func begin(_ recency: TierRecency<Key, Value>) -> TierRecency<Key, Value> {
-    reference.storeIfNil(recency)
   }
 }

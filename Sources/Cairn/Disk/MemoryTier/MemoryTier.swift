@@ -1,14 +1,21 @@
 public import CairnStore
 
-/// The tier in memory of a ``TieredCache``: what may be done with it alone.
+/// The tier in memory of a ``DiskCache``: what may be done with it alone.
 ///
-/// It holds a part of what is on disk, so it can be looked at and made smaller, and values are set through the
-/// front.
+/// It holds a part of what is on disk, so it can be looked at and made smaller; values are set through the cache.
 public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  private let front: TieredCache<Key, Value>
-  private var held: MemoryCache<TierKey<Key>, Value> { front.held }
+  private let cache: DiskCache<Key, Value>
+  let held: MemoryCache<TierKey<Key>, Value>
+  private let recency: TierRecency<Key, Value>
 
-  init(_ front: TieredCache<Key, Value>) { self.front = front }
+  init(
+    _ cache: DiskCache<Key, Value>, _ held: MemoryCache<TierKey<Key>, Value>,
+    _ recency: TierRecency<Key, Value>
+  ) {
+    self.cache = cache
+    self.held = held
+    self.recency = recency
+  }
 
   /// How many values are held that a read would find.
   public func count() -> Int { held.count() }
@@ -23,7 +30,7 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   public var countLimit: Int? {
     get { held.countLimit }
     nonmutating set {
-      front.recency.tell()
+      recency.tell()
       held.countLimit = newValue
     }
   }
@@ -32,24 +39,24 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   public var costLimit: Int? {
     get { held.costLimit }
     nonmutating set {
-      front.recency.tell()
+      recency.tell()
       held.costLimit = newValue
     }
   }
 
   /// The value of a key where it is held. Is no access.
   public func value(forKey key: Key) throws(CacheError) -> Value? {
-    held.peek(try front.tierKey(key))
+    held.peek(try cache.tierKey(key))
   }
 
   /// Whether the value of a key is held. Is no access.
   public func contains(_ key: Key) throws(CacheError) -> Bool {
-    held.contains(try front.tierKey(key))
+    held.contains(try cache.tierKey(key))
   }
 
   /// What is known of a key whose value is held. Is no access.
   public func info(forKey key: Key) throws(CacheError) -> CacheEntryInfo? {
-    held.info(forKey: try front.tierKey(key))
+    held.info(forKey: try cache.tierKey(key))
   }
 
   /// The keys whose values are held, the one that would go last first.
@@ -57,7 +64,7 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Drops everything that is held. The disk keeps it.
   public func removeAll() {
-    front.recency.tell()
+    recency.tell()
     held.removeAll(cause: .evicted(.trim))
   }
 
@@ -79,7 +86,7 @@ extension MemoryTier: Trimming {
   /// - Complexity: as that of `MemoryCache`.
   @discardableResult
   public func trim(toCount count: Int, order: TrimOrder) -> CacheRemovalSummary {
-    front.recency.tell()
+    recency.tell()
     return held.trim(toCount: count, order: order)
   }
 
@@ -90,7 +97,7 @@ extension MemoryTier: Trimming {
   /// - Complexity: as that of `MemoryCache`.
   @discardableResult
   public func trim(toCost cost: Int, order: TrimOrder) -> CacheRemovalSummary {
-    front.recency.tell()
+    recency.tell()
     return held.trim(toCost: cost, order: order)
   }
 
@@ -101,7 +108,7 @@ extension MemoryTier: Trimming {
   /// - Complexity: O(n) for n entries that are held.
   @discardableResult
   public func trim(olderThan age: Duration, by basis: AgeBasis) -> CacheRemovalSummary {
-    front.recency.tell()
+    recency.tell()
     return held.trim(olderThan: age, by: basis)
   }
 

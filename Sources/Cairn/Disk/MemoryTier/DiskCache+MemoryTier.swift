@@ -1,0 +1,185 @@
+public import CairnStore
+
+// What a cache does with its memory tier. The rules are at `MemoryCache.readAbove` and its neighbours.
+extension DiskCache {
+  /// The tier in memory; `nil` where the configuration has none.
+  public var memory: MemoryTier<Key, Value>? {
+    guard let held, let recency else { return nil }
+    return MemoryTier(self, held, recency)
+  }
+
+  // MARK: Keys
+
+  /// A key as memory has it, where that takes its bytes.
+  @usableFromInline
+  func encoded(_ key: Key) throws(CacheError) -> TierKey<Key> {
+    TierKey(key, bytes: try bytes(of: key))
+  }
+
+  @inlinable
+  @inline(__always)
+  func tierKey(_ key: Key) throws(CacheError) -> TierKey<Key> {
+    comparesBytes ? try encoded(key) : TierKey(key)
+  }
+
+  // MARK: What is read
+
+  /// Reads a value from disk and keeps it in memory.
+  ///
+  /// - Parameters:
+  ///   - ticket: from before the read.
+  ///   - counts: whether it is a hit or a miss.
+  @usableFromInline
+  func fetchValue(
+    _ key: TierKey<Key>, _ ticket: CacheTicket, in held: MemoryCache<TierKey<Key>, Value>,
+    counts: Bool
+  ) throws(CacheError) -> Value? {
+    let found = try fetch(key.key, counts: false) { (record) throws(CacheError) in
+      (try decode(record), store.info(of: record))
+    }
+    guard let (value, info) = found else {
+      if let value = held.noteAbsent(key, counts: counts) { return value }
+      if counts { events.counters.misses.add() }
+      return nil
+    }
+    if counts { events.counters.hits.add() }
+    promote(value, info, forKey: key, ticket, to: held)
+    return value
+  }
+
+  func promote(
+    _ value: Value, _ info: EntryInfo, forKey key: TierKey<Key>, _ ticket: CacheTicket,
+    to held: MemoryCache<TierKey<Key>, Value>
+  ) {
+    let cost = info.cost ?? held.knownCost(of: value, forKey: key) ?? info.valueByteCount
+    held.promote(
+      value, forKey: key, ticket: ticket, cost: cost, expires: info.expires,
+      idleLimit: info.idleLimit, version: info.version)
+  }
+
+  /// The value of a key, which is no hit and no miss.
+  func uncountedValue(forKey key: Key) throws(CacheError) -> Value? {
+    guard let held else {
+      return try fetch(key, counts: false) { (record) throws(CacheError) in try decode(record) }
+    }
+    let key = try tierKey(key)
+    let ticket = held.ticket(forKey: key)
+    if let value = held.peek(key) { return value }
+    return try fetchValue(key, ticket, in: held, counts: false)
+  }
+
+  /// To be told what somebody was shown of a key on disk: memory must not show him what is older.
+  ///
+  /// - Parameter version: `nil`: that there is nothing.
+  func noteShown(_ version: UInt64?, of key: Key) throws(CacheError) {
+    guard let held else { return }
+    noteShown(version, of: try tierKey(key), in: held)
+  }
+
+  func noteShown(
+    _ version: UInt64?, of key: TierKey<Key>, in held: MemoryCache<TierKey<Key>, Value>
+  ) {
+    if let version {
+      held.invalidate(key, through: version - 1, .replaced)
+    } else {
+      held.invalidate(key, through: nil, .removed)
+    }
+  }
+
+  @usableFromInline
+  func tellRecency(of key: TierKey<Key>, _ news: BelowNews) {
+    guard let recency, let interval = configuration.memory?.recencyInterval else { return }
+    if news.contains(.atOnce) { recency.tell(key) }
+    if news.contains(.soon) { recency.tellSoon() }
+    if news.contains(.later) { recency.tellLater(after: max(interval, .milliseconds(1))) }
+  }
+
+  // MARK: What is written
+
+  /// What memory is to hold of a write that is about to be made; `nil` without a memory tier.
+  @usableFromInline
+  func published(
+    _ value: Value, _ key: Key, _ cost: Int?, _ lifetime: Lifetime, _ idleLimit: Duration?
+  ) throws(CacheError) -> PublishedEntry<Key, Value>? {
+    guard let held else { return nil }
+    return PublishedEntry(
+      value, try tierKey(key), cost: cost, lifetime, idleLimit, in: held)
+  }
+
+  /// Removes a key by `remove`, which says whether there was a value, and whatever memory has of it.
+  func removing<Result>(
+    _ key: Key, _ remove: () throws(CacheError) -> Result?
+  ) throws(CacheError) -> Result? {
+    guard let held else { return try remove() }
+    let key = try tierKey(key)
+    do throws(CacheError) {
+      if let result = try remove() { return result }
+    } catch {
+      noteFailure(error, of: key)
+      throw error
+    }
+    // Idle times are known to a hundredth on disk, so that memory may hold it a little longer; else it has another's
+    // value. The disk decides.
+    held.invalidate(key, through: nil, .removed)
+    return nil
+  }
+
+  /// Drops from memory what a write removed.
+  ///
+  /// - Parameters:
+  ///   - key: of a value that is to be published: what it replaces goes with that.
+  ///   - version: that value's.
+  func drop(_ removals: [RemovalEvent], but key: RawSpan = RawSpan(), before version: UInt64 = 0) {
+    guard let recency else { return }
+    for removal in removals {
+      if case .entry(let bytes, let removed, _) = removal, removed < version,
+        bytes.withBytes({ $0.equals(key) })
+      {
+        continue
+      }
+      recency.drop(removal)
+    }
+  }
+
+  /// To be told of a write that threw. Where nobody knows what is on disk, memory holds nothing of it.
+  func noteFailure(_ error: CacheError, of key: TierKey<Key>) {
+    if !error.hasWrittenNothing { held?.invalidate(key, through: nil, .removed) }
+  }
+
+  // MARK: The program
+
+  /// To be called when the program goes to the background: clears memory where its configuration's
+  /// `clearsInBackground` says so. Observers of the tier are told in any case. The disk keeps everything.
+  public func enterBackground() {
+    recency?.tell()
+    held?.enterBackground()
+  }
+}
+
+extension DiskCache: PressureResponder {
+  /// Makes memory smaller; the disk keeps everything.
+  package func respond(to pressure: MemoryPressure) {
+    // What is freed is freed first: telling looks at records on disk, and takes long where memory is short.
+    recency?.tell { held?.respond(to: pressure) }
+  }
+}
+
+extension CacheError {
+  /// Whether a write that threw this has surely not happened.
+  var hasWrittenNothing: Bool {
+    switch self {
+    case .store(.noSpace), .store(.invalidKey), .store(.valueTooLarge), .store(.metadataTooLarge),
+      .store(.batchTooLarge), .store(.readOnly), .unencodableKey, .unencodableValue:
+      true
+    default: false
+    }
+  }
+}
+
+extension CacheEntryInfo {
+  /// An access that the disk was not told of yet.
+  mutating func note(_ other: CacheEntryInfo?) {
+    guard let other, other.version == version else { return }
+    accessed = max(accessed, other.accessed)
+  }
+}

@@ -1,0 +1,48 @@
+internal import CairnStore
+
+/// What memory is to hold of a write once it is on disk. Made before it is.
+@usableFromInline
+struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  let value: Value
+  let key: TierKey<Key>
+  /// `nil`: its bytes on disk.
+  private let cost: Int?
+  private let ticket: CacheTicket
+  private let times: EntryTimes
+
+  init(
+    _ value: Value, _ key: TierKey<Key>, cost: Int?, _ lifetime: Lifetime, _ idleLimit: Duration?,
+    in memory: MemoryCache<TierKey<Key>, Value>
+  ) {
+    self.value = value
+    self.key = key
+    self.cost = cost ?? memory.knownCost(of: value, forKey: key)
+    ticket = memory.ticket(forKey: key)
+    times = memory.clock.times(lifetime, idleLimit: idleLimit)
+  }
+
+  /// Has memory hold it, unless that knows of something newer.
+  ///
+  /// - Parameter byteCount: the value's on disk.
+  func publish(to memory: MemoryCache<TierKey<Key>, Value>, version: UInt64, byteCount: Int) {
+    memory.publish(
+      value, forKey: key, ticket: ticket, version: version, times, cost: cost ?? byteCount)
+  }
+}
+
+/// The end of a lifetime that memory is to have once the disk has it. Made before, so that it ends no later.
+struct TierExtension<Key: Hashable & Sendable, Value: Sendable> {
+  private let key: TierKey<Key>
+  private let held: MemoryCache<TierKey<Key>, Value>
+  private let ticket: CacheTicket
+  private let times: EntryTimes
+
+  init(of key: TierKey<Key>, to lifetime: Duration, in held: MemoryCache<TierKey<Key>, Value>) {
+    self.key = key
+    self.held = held
+    ticket = held.ticket(forKey: key)
+    times = held.clock.times(.after(lifetime), idleLimit: nil)
+  }
+
+  func apply() { held.extendLifetime(of: key, to: times.expires, ticket: ticket) }
+}
