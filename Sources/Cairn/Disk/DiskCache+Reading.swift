@@ -15,9 +15,9 @@ extension DiskCache {
     guard let held else { return try storedValue(forKey: key) }
     let key = try tierKey(key)
     var ticket = CacheTicket()
-    var news: BelowNews = []
-    if let value = held.readAbove(key, ticket: &ticket, news: &news) {
-      if !news.isEmpty { tellRecency(of: key, news) }
+    var notice: PendingNotice = []
+    if let value = held.readAbove(key, ticket: &ticket, notice: &notice) {
+      if !notice.isEmpty { tellRecency(of: key, notice) }
       return value
     }
     return try fetchValue(key, ticket, in: held, counts: true)

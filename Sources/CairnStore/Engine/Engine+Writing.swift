@@ -6,9 +6,14 @@ extension Engine {
     _ value: RawSpan, forKey key: RawSpan, attributes: EntryAttributes, durability: Durability?
   ) throws(StoreError) -> SequenceNumber {
     var removals: [RemovalEvent] = []
-    defer { trimmer.remover.tell(removals) }
-    return try setValue(
-      value, forKey: key, attributes: attributes, durability: durability, removals: &removals)
+    defer { if !removals.isEmpty { trimmer.remover.tell(removals) } }
+    let result = try put(
+      value, forKey: key, attributes: attributes, durability: durability, expecting: .anything,
+      &removals)
+    guard case .stored(let version) = result else {
+      preconditionFailure("nothing was expected, so nothing can differ")
+    }
+    return version
   }
 
   /// As the form without `removals`, which are for the caller to tell.

@@ -87,11 +87,11 @@ extension DiskCache {
   }
 
   @usableFromInline
-  func tellRecency(of key: TierKey<Key>, _ news: BelowNews) {
+  func tellRecency(of key: TierKey<Key>, _ notice: PendingNotice) {
     guard let recency, let interval = configuration.memory?.recencyInterval else { return }
-    if news.contains(.atOnce) { recency.tell(key) }
-    if news.contains(.soon) { recency.tellSoon() }
-    if news.contains(.later) { recency.tellLater(after: max(interval, .milliseconds(1))) }
+    if notice.contains(.atOnce) { recency.tell(key) }
+    if notice.contains(.soon) { recency.tellSoon() }
+    if notice.contains(.later) { recency.tellLater(after: max(interval, .milliseconds(1))) }
   }
 
   // MARK: What is written

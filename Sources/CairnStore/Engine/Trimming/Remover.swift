@@ -174,7 +174,6 @@ final class Remover: Sendable {
 
   /// Tells the observer what a write removed; under no lock.
   func tell(_ removals: [RemovalEvent]) {
-    if removals.isEmpty { return }
     for event in removals { session.configuration.removalObserver?(event) }
   }
 

@@ -23,10 +23,10 @@ extension MemoryCache {
   ///
   /// - Parameters:
   ///   - ticket: where there is no value, one for what is fetched from below.
-  ///   - news: what the caller is to tell the tier below.
+  ///   - notice: what the caller is to tell the tier below.
   @inlinable
   @inline(__always)
-  func readAbove(_ key: Key, ticket: inout CacheTicket, news: inout BelowNews) -> Value? {
+  func readAbove(_ key: Key, ticket: inout CacheTicket, notice: inout PendingNotice) -> Value? {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
     var expired: ExpiredEntry<Key, Value>?
@@ -46,17 +46,17 @@ extension MemoryCache {
       state.statistics.hitCount &+= 1
       // Within one millisecond once is enough.
       let isToldAtOnce = state.table.nodes[Int(slot)].idleLimit != never
-      if isToldAtOnce, state.table.nodes[Int(slot)].accessed < now { news.insert(.atOnce) }
+      if isToldAtOnce, state.table.nodes[Int(slot)].accessed < now { notice.insert(.atOnce) }
       state.touch(slot, at: now)
       // What was told at once is not told or spared later, which would prolong its life.
       if !state.table.nodes[Int(slot)].isRead, !isToldAtOnce {
         state.table.nodes[Int(slot)].isRead = true
         state.untoldReadCount &+= 1
-        if state.untoldReadCount == manyReadsCount { news.insert(.soon) }
+        if state.untoldReadCount == manyReadsCount { notice.insert(.soon) }
       }
       if !state.isTellingScheduled {
         state.isTellingScheduled = true
-        news.insert(.later)
+        notice.insert(.later)
       }
       return state.table.payloads[Int(slot)]?.value
     }
@@ -362,16 +362,16 @@ extension MemoryState {
 
 /// What a front is to tell the tier below of a read.
 @usableFromInline
-struct BelowNews: OptionSet, Sendable {
+struct PendingNotice: OptionSet, Sendable {
   @usableFromInline var rawValue: UInt8
 
   @inlinable
   init(rawValue: UInt8) { self.rawValue = rawValue }
 
   /// After a while: all that is used until then.
-  @inlinable static var later: BelowNews { BelowNews(rawValue: 1) }
+  @inlinable static var later: PendingNotice { PendingNotice(rawValue: 1) }
   /// The same soon, since it is much.
-  @inlinable static var soon: BelowNews { BelowNews(rawValue: 2) }
+  @inlinable static var soon: PendingNotice { PendingNotice(rawValue: 2) }
   /// Now, of the entry alone: it may not be idle for long.
-  @inlinable static var atOnce: BelowNews { BelowNews(rawValue: 4) }
+  @inlinable static var atOnce: PendingNotice { PendingNotice(rawValue: 4) }
 }
