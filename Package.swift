@@ -63,23 +63,7 @@ let package = Package(
       name: "FuzzSupport", dependencies: ["CairnStore", "Cairn"], path: "Fuzz/Support",
       swiftSettings: settings),
     .executableTarget(
-      name: "SalvageFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/SalvageFuzzer",
-      swiftSettings: settings),
-    .executableTarget(
-      name: "CrashFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/CrashFuzzer",
-      swiftSettings: settings),
-    .executableTarget(
-      name: "ExhaustiveFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/ExhaustiveFuzzer",
-      swiftSettings: settings),
-    .executableTarget(
-      name: "FaultFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/FaultFuzzer",
-      swiftSettings: settings),
-    .executableTarget(
-      name: "DamageFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/DamageFuzzer",
-      swiftSettings: settings),
-    .executableTarget(
-      name: "FormatFuzzer", dependencies: ["FuzzSupport"], path: "Fuzz/FormatFuzzer",
-      swiftSettings: settings),
+      name: "Fuzz", dependencies: ["FuzzSupport"], path: "Fuzz/Program", swiftSettings: settings),
     // Threads that use a store at once, and are killed: are their answers explained by an order?
     .executableTarget(
       name: "HistoryFuzzer", dependencies: ["FuzzSupport", "Cairn"],

@@ -2,7 +2,7 @@ import Glibc
 
 /// The command line that all fuzzers share.
 ///
-///     NAME [--seed S] [--iterations N] [--seconds T]
+///     [Fuzz] NAME [--seed S] [--iterations N] [--seconds T]
 ///
 /// Iteration `i` is decided by the seed `S + i` alone, so any failure is had again by the one line
 /// that is printed with it, also where the process dies of a trap.
@@ -14,6 +14,8 @@ package struct Fuzzer {
   package var seconds: Double?
   /// What else was given, to be understood by the fuzzer; repeated in the replay line.
   package var arguments: [String] = []
+  /// Whether it is a command of `Fuzz`, not a program.
+  private let isPartOfFuzz: Bool
   private var givesSeed = false
   private var givesIterations = false
 
@@ -23,6 +25,8 @@ package struct Fuzzer {
     seed = UInt64.random(in: 0..<1 << 48)
     iterationCount = iterations
     var words = CommandLine.arguments.dropFirst()
+    isPartOfFuzz = words.first == name
+    if isPartOfFuzz { words.removeFirst() }
     func number<Number: LosslessStringConvertible>(after word: String) -> Number {
       guard let text = words.popFirst(), let number = Number(text) else {
         Self.end(with: 2, "\(name): \(word) needs a number")
@@ -86,7 +90,7 @@ package struct Fuzzer {
     func elapsed() -> Double { began.duration(to: .now) / .seconds(1) }
     while done < iterationCount, elapsed() < seconds ?? .infinity {
       let seed = seed &+ UInt64(done)
-      let line = (["swift run -c release \(name) --seed \(seed) --iterations 1"] + arguments)
+      let line = (["swift run -c release \(isPartOfFuzz ? "Fuzz " : "")\(name) --seed \(seed) --iterations 1"] + arguments)
         .joined(separator: " ")
       Replay.set(line)
       do { tally.add(try iteration(seed)) } catch {

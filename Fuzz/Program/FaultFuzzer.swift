@@ -4,9 +4,8 @@ import FuzzSupport
 /// every fault at every call of scripted workloads, also in pairs: a sync that fails, and a call of
 /// the recovery after it; with `--sampled` one of each call, which the seed decides; with `--full-disk`
 /// stores that fill a small disk.
-@main
 enum FaultFuzzer {
-  static func main() {
+  static func run() -> Never {
     var fuzzer = Fuzzer(
       name: "FaultFuzzer", iterations: 200,
       options: ["--sweep", "--sampled", "--full-disk", "--trace"])

@@ -1,9 +1,8 @@
 import FuzzSupport
 
 /// Bytes that are no store's, or not this one's. With `--metadata`: records that are sound, and no cache's.
-@main
 enum FormatFuzzer {
-  static func main() {
+  static func run() -> Never {
     let fuzzer = Fuzzer(name: "FormatFuzzer", iterations: 100_000, options: ["--metadata"])
     switch fuzzer.arguments {
     case []: fuzzer.run { try FormatFuzz.iteration(seed: $0) }

@@ -3,9 +3,8 @@ import FuzzSupport
 /// Damaged stores: random damage by seed, or with `--all-bits` every bit of small stores, with
 /// `--tail` the last 64 KiB of a log cut off, zeroed or filled with garbage from every byte on. With
 /// `--sampled` a sample of these cases, decided by the seed.
-@main
 enum DamageFuzzer {
-  static func main() throws {
+  static func run() throws -> Never {
     var fuzzer = Fuzzer(
       name: "DamageFuzzer", iterations: 20_000, options: ["--all-bits", "--tail", "--sampled"])
     let options = Set(fuzzer.arguments)

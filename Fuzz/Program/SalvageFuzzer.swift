@@ -1,9 +1,8 @@
 import FuzzSupport
 
 /// Random damage to random stores, which are then salvaged, against the known history of writes.
-@main
 enum SalvageFuzzer {
-  static func main() {
+  static func run() -> Never {
     Fuzzer(name: "SalvageFuzzer", iterations: 1000).run { seed in
       var run = SalvageRun(FuzzRandom(seed: seed))
       try run.run()

@@ -1,9 +1,8 @@
 import FuzzSupport
 
 /// Workloads with power cuts and kills at any call, in recoveries too, compared with a model.
-@main
 enum CrashFuzzer {
-  static func main() {
+  static func run() -> Never {
     let fuzzer = Fuzzer(name: "CrashFuzzer", iterations: 1000, options: ["--trace"])
     let trace: ((String) -> Void)? = fuzzer.arguments.isEmpty ? nil : { print($0) }
     fuzzer.run { seed in

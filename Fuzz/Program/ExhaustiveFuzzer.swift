@@ -3,9 +3,8 @@ import FuzzSupport
 /// All workloads of two operations on a tiny store, cut and killed at every call, with
 /// six decisions of a cut free; with `--three` all of three operations, with ten. Iteration `i` is
 /// workload `i`.
-@main
 enum ExhaustiveFuzzer {
-  static func main() {
+  static func run() -> Never {
     var fuzzer = Fuzzer(name: "ExhaustiveFuzzer", iterations: 0, options: ["--three"])
     let isLong = !fuzzer.arguments.isEmpty
     let exhaustive = ExhaustiveRun(
