@@ -11,6 +11,9 @@ enum CairnBench {
     if arguments.count == 2, arguments[0] == WorkerMain.argument {
       exit(WorkerMain.run(arguments[1]))
     }
+    if arguments.first == OperationRun.argument {
+      exit(OperationRun.run(Array(arguments.dropFirst())))
+    }
     do {
       guard let options = try BenchOptions.parse(arguments) else {
         for line in BenchOptions.usage.lines(width: Terminal.textWidth(STDOUT_FILENO)) {

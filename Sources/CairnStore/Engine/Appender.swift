@@ -101,7 +101,8 @@ struct Appender: ~Copyable {
         let wanted = min(active.capacity, isRemoval ? end : end + Segment.slack)
         let grows = wanted > active.allocatedByteCount
         if !isRemoval, grows || reserve.isShort {
-          try ensure(reserve, adding: grows ? max(active.allocatedByteCount, wanted) : 0)
+          let growth = max(step(of: active), wanted - active.allocatedByteCount)
+          try ensure(reserve, adding: grows ? growth : 0)
         }
         if grows { try grow(active, to: wanted, byLittle: isRemoval && reserve.isShort) }
         return .ready
@@ -119,7 +120,12 @@ struct Appender: ~Copyable {
   /// What is added must leave what removing it takes.
   func ensure(_ reserve: DiskReserve, adding byteCount: Int) throws(StoreError) {
     try reserve.ensure(
-      forLogOf: min(byteCount, growth) + segments.reduce(0) { $0 + $1.allocatedByteCount })
+      forLogOf: byteCount + segments.reduce(0) { $0 + $1.allocatedByteCount })
+  }
+
+  /// By how much a segment grows where the disk has room.
+  private func step(of segment: Segment) -> Int {
+    min(max(segment.allocatedByteCount, Self.firstAllocation), growth)
   }
 
   /// Allocates ahead, at least to `byteCount`; only that much where more does not fit the disk.
@@ -129,7 +135,7 @@ struct Appender: ~Copyable {
     _ segment: Segment, to byteCount: Int, byLittle: Bool
   ) throws(StoreError) {
     let old = segment.allocatedByteCount
-    let step = min(max(old, Self.firstAllocation), growth)
+    let step = step(of: segment)
     // On a disk that is nearly full large steps are not tried again with every write.
     for step in byLittle ? [0] : [step, Self.firstAllocation, 0] {
       do {

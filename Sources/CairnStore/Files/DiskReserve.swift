@@ -71,14 +71,19 @@ final class DiskReserve: Sendable {
   }
 
   /// Gives one half up for removals; `false` where it is gone already.
+  ///
+  /// A log that has just grown beyond a step has the reserve of the step before. A file of that size may also be what an
+  /// earlier process left of a larger one, so a quarter of what the log should have is kept in any case.
   func giveHalf(forLogOf logByteCount: Int) -> Bool {
     if !isUsed { return false }
-    let half = Self.byteCount(forLogOf: logByteCount) / 2
+    let wanted = Self.byteCount(forLogOf: logByteCount)
     return state.withLock { state in
-      guard !state.isLent, let file = try? look(&state), let byteCount = state.byteCount,
-        byteCount > half, (try? file.truncate(to: half)) != nil
-      else { return false }
-      state.byteCount = half
+      guard !state.isLent, let file = try? look(&state), let byteCount = state.byteCount else {
+        return false
+      }
+      let kept = max(byteCount / 2, wanted / (isShort ? 2 : 4))
+      guard byteCount > kept, (try? file.truncate(to: kept)) != nil else { return false }
+      state.byteCount = kept
       short.store(true, ordering: .relaxed)
       return true
     }

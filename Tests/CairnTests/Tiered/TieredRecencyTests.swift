@@ -344,7 +344,7 @@ extension MemoryCache {
   /// A read by a front.
   func read(_ key: Key) {
     var ticket = CacheTicket()
-    var news: PendingNotice = []
-    _ = readAbove(key, ticket: &ticket, news: &news)
+    var notice: PendingNotice = []
+    _ = readAbove(key, ticket: &ticket, notice: &notice)
   }
 }

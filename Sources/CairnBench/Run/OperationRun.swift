@@ -1,0 +1,174 @@
+import Cairn
+import CairnStore
+import FoundationEssentials
+import Glibc
+
+/// The hidden subcommand that does one kind of operation and nothing else, so that `Fuzz/instructions` can count what
+/// each takes.
+enum OperationRun: String, CaseIterable {
+  case fill, overwrite, get, absent, interval, durable, batch, trim, compaction
+  case open = "open-after-kill"
+  case diskSet = "disk-set"
+  case diskGet = "disk-get"
+  case tieredSet = "tiered-set"
+  case tieredGet = "tiered-get"
+  case tieredMiss = "tiered-miss"
+
+  static let argument = "--operations"
+
+  private static let keyCount = 1000
+  private static let value = [UInt8](repeating: 7, count: 100)
+
+  /// Does an operation so many times in a new directory, which is removed at the end.
+  static func run(_ arguments: [String]) -> Int32 {
+    guard arguments.count == 3, let operation = OperationRun(rawValue: arguments[0]),
+      let count = Int(arguments[1])
+    else {
+      print(OperationRun.allCases.map(\.rawValue).joined(separator: " "))
+      return 2
+    }
+    let path = "\(arguments[2])/operations-\(getpid())"
+    do {
+      try operation.perform(count, at: path)
+      return 0
+    } catch {
+      print("\(operation.rawValue): \(error)")
+      return 1
+    }
+  }
+
+  private func perform(_ count: Int, at path: String) throws {
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    switch self {
+    case .diskSet, .diskGet, .tieredSet, .tieredGet, .tieredMiss: try useCache(count, at: path)
+    case .open: try openAfterKill(count, at: path)
+    default: try useStore(count, at: path)
+    }
+  }
+
+  private static var configuration: StoreConfiguration {
+    var configuration = StoreConfiguration()
+    configuration.durability = .process
+    configuration.maintenanceInterval = nil
+    return configuration
+  }
+
+  private static func key(_ number: Int) -> [UInt8] { Array("key-\(1_000_000 + number)".utf8) }
+
+  /// What is counted; by this name `Fuzz/instructions` finds it.
+  @inline(never)
+  private func countedOperations(_ body: () throws -> Void) rethrows { try body() }
+
+  private func useStore(_ count: Int, at path: String) throws {
+    let store = try Store(path: path, configuration: Self.configuration)
+    for number in 0..<Self.keyCount { try store.setValue(Self.value, forKey: Self.key(number)) }
+    switch self {
+    case .fill:
+      try countedOperations {
+        for number in 0..<count {
+          try store.setValue(Self.value, forKey: Self.key(Self.keyCount + number))
+        }
+      }
+    case .overwrite, .interval, .durable:
+      let durability: Durability =
+        switch self {
+        case .interval: .interval(.seconds(1))
+        case .durable: .durable
+        default: .process
+        }
+      try countedOperations {
+        for number in 0..<count {
+          try store.setValue(
+            Self.value, forKey: Self.key(number % Self.keyCount), durability: durability)
+        }
+      }
+    case .get, .absent:
+      let first = self == .get ? 0 : Self.keyCount
+      try countedOperations {
+        for number in 0..<count {
+          let value = try store.value(forKey: Self.key(first + number % Self.keyCount))
+          precondition((value == nil) == (self == .absent))
+        }
+      }
+    case .batch:
+      try countedOperations {
+        for number in 0..<count {
+          try store.write(durability: .durable) { batch in
+            for part in 0..<10 {
+              let key = Self.key((10 * number + part) % Self.keyCount)
+              try batch.setValue(Self.value, forKey: key)
+            }
+          }
+        }
+      }
+    case .trim:
+      for number in 0..<count {
+        try store.setValue(Self.value, forKey: Self.key(Self.keyCount + number))
+      }
+      try countedOperations { _ = try store.trim(toCount: Self.keyCount) }
+    case .compaction:
+      for number in 0..<Self.keyCount / 2 { try store.removeValue(forKey: Self.key(2 * number)) }
+      try countedOperations { _ = try store.compact() }
+    default: break
+    }
+    try store.close()
+  }
+
+  private func openAfterKill(_ count: Int, at path: String) throws {
+    let copy = path + "-killed"
+    defer { try? FileManager.default.removeItem(atPath: copy) }
+    let store = try Store(path: path, configuration: Self.configuration)
+    for number in 0..<Self.keyCount { try store.setValue(Self.value, forKey: Self.key(number)) }
+    for _ in 0..<count {
+      // As a kill leaves it: what is there while it is open.
+      try FileManager.default.copyItem(atPath: path, toPath: copy)
+      let killed = try countedOperations {
+        try Store(path: copy, configuration: Self.configuration)
+      }
+      let found = try killed.count()
+      precondition(found == Self.keyCount)
+      try killed.close()
+      try FileManager.default.removeItem(atPath: copy)
+    }
+    try store.close()
+  }
+
+  private func countedOperations<Result>(_ body: () throws -> Result) rethrows -> Result {
+    var result: Result?
+    try countedOperations { () throws in result = try body() }
+    guard let result else { preconditionFailure("it was run") }
+    return result
+  }
+
+  private func useCache(_ count: Int, at path: String) throws {
+    var configuration = DiskCacheConfiguration.unlimited
+    configuration.store = Self.configuration
+    switch self {
+    case .tieredSet, .tieredGet:
+      configuration.memory = MemoryTierConfiguration(
+        countLimit: 5 * Self.keyCount, costLimit: nil)
+    case .tieredMiss:
+      configuration.memory = MemoryTierConfiguration(countLimit: 1, costLimit: nil)
+    default: break
+    }
+    let cache = try DiskCache<String, [UInt8]>(path: path, configuration: configuration)
+    let keys = (0..<Self.keyCount).map { "key-\(1_000_000 + $0)" }
+    for key in keys { try cache.setValue(Self.value, forKey: key) }
+    switch self {
+    case .diskSet, .tieredSet:
+      try countedOperations {
+        for number in 0..<count {
+          try cache.setValue(Self.value, forKey: keys[number % keys.count])
+        }
+      }
+    default:
+      try countedOperations {
+        for number in 0..<count {
+          let value = try cache.value(forKey: keys[number % keys.count])
+          precondition(value != nil)
+        }
+      }
+    }
+    try cache.close()
+  }
+}

@@ -1,0 +1,65 @@
+import Foundation
+import FuzzSupport
+import Testing
+
+@testable import CairnStore
+
+@Suite("What is kept on the disk for removals")
+struct DiskReserveTests {
+  private let scene: RegressionScene
+  private let directory: Directory
+
+  init() throws {
+    scene = try RegressionScene()
+    try Store(scene.path).close()
+    directory = try Directory(
+      path: scene.path, fileSystem: SystemFileSystem(), readOnly: false)
+  }
+
+  private var byteCount: Int {
+    get throws { try Int(scene.bytes(of: FileName.reserve).count) }
+  }
+
+  @Test("One half is given to removals, once, also by the processes that come after")
+  func half() throws {
+    let log = 20 << 20
+    let reserve = DiskReserve(directory: directory, isUsed: true)
+    try reserve.ensure(forLogOf: log)
+    #expect(try byteCount == 1 << 20)
+    #expect(reserve.giveHalf(forLogOf: log))
+    #expect(!reserve.giveHalf(forLogOf: log))
+    #expect(try byteCount == 512 << 10)
+    // It may be that of a smaller log. A quarter is left in any case.
+    for _ in 0..<3 { _ = DiskReserve(directory: directory, isUsed: true).giveHalf(forLogOf: log) }
+    #expect(try byteCount == 256 << 10)
+    try reserve.ensure(forLogOf: log)
+    #expect(try byteCount == 1 << 20)
+  }
+
+  @Test("A log that has just grown beyond a step has half of what it has to give")
+  func step() throws {
+    // `FaultFuzzer --full-disk --seed 73004528`: nothing could be removed, and a trim found no room.
+    let reserve = DiskReserve(directory: directory, isUsed: true)
+    try reserve.ensure(forLogOf: 1 << 20)
+    #expect(try byteCount == 128 << 10)
+    #expect(reserve.giveHalf(forLogOf: 1 << 20 | 4096))
+    #expect(try byteCount == 64 << 10)
+    var run = FullDiskTrimRun(seed: 73_004_528)
+    try run.run()
+  }
+
+  @Test("It is as large as the log needs it when a write returns, however large that was")
+  func growth() throws {
+    let store = try Store(scene.path, .small { $0.segmentByteLimit = 256 << 10 })
+    for byteCount in [1000, 30_000, 200_000, 30 << 20, 1000] {
+      try store.setValue([UInt8].filled(byteCount), forKey: "key \(byteCount)")
+      let log = store.engine.log.withLock { appender in
+        appender.segments.reduce(0) { $0 + $1.allocatedByteCount }
+      }
+      // A store that never grew has none.
+      if log > Appender.firstAllocation {
+        #expect(try self.byteCount >= DiskReserve.byteCount(forLogOf: log), "\(byteCount)")
+      }
+    }
+  }
+}
