@@ -122,7 +122,7 @@ enum OperationRun: String, CaseIterable {
     for _ in 0..<count {
       // As a kill leaves it: what is there while it is open.
       try FileManager.default.copyItem(atPath: path, toPath: copy)
-      let killed = try countedOperations {
+      let killed = try counting {
         try Store(path: copy, configuration: Self.configuration)
       }
       let found = try killed.count()
@@ -133,7 +133,7 @@ enum OperationRun: String, CaseIterable {
     try store.close()
   }
 
-  private func countedOperations<Result>(_ body: () throws -> Result) rethrows -> Result {
+  private func counting<Result>(_ body: () throws -> Result) rethrows -> Result {
     var result: Result?
     try countedOperations { () throws in result = try body() }
     guard let result else { preconditionFailure("it was run") }
