@@ -5,7 +5,7 @@ extension Catalog {
   /// Removes the file of a segment that is out of the log. Where it cannot be kept open for those who read it by
   /// calls, it stays, and the next open removes it.
   ///
-  /// - Returns: what is to be logged once the manifest's lock is given up.
+  /// - Returns: what is to be logged once the catalog's lock is given up.
   func unlink(_ segment: consuming Segment, in state: inout State) -> String? {
     do throws(StoreError) { try segment.keepFileUnlessMapped() } catch {
       return "removing \(segment.name): \(error)"
@@ -16,7 +16,7 @@ extension Catalog {
   /// Removes the file of a retired segment. Where that fails, the manifest goes on listing it, and
   /// the next open tries again.
   ///
-  /// - Returns: what is to be logged once the manifest's lock is given up.
+  /// - Returns: what is to be logged once the catalog's lock is given up.
   func unlink(_ id: SegmentID, in state: inout State) -> String? {
     let name = FileName.segment(id)
     do {
@@ -30,7 +30,7 @@ extension Catalog {
 
   /// Removes the file of an id that was taken for nothing.
   ///
-  /// - Returns: what is to be logged once the manifest's lock is given up.
+  /// - Returns: what is to be logged once the catalog's lock is given up.
   func discard(_ id: SegmentID, in state: inout State) -> String? {
     state.manifest.pendingIDs.removeAll { $0 == id.rawValue }
     // DURABILITY: until its name is gone for good, manifests list the id as one to be removed.
@@ -50,7 +50,7 @@ extension Catalog {
 
   /// Makes a file for a segment to come.
   ///
-  /// Under the manifest's lock, and only while the store is open: a close removes the files of all ids
+  /// Under the catalog's lock, and only while the store is open: a close removes the files of all ids
   /// that are pending, and nobody makes another after it.
   func createOutput(
     baseSequence: SequenceNumber, baseTime: Int64

@@ -96,7 +96,7 @@ final class Catalog: Sendable {
 
   // MARK: Replacing the manifest
 
-  /// Runs `body` under the manifest's lock. A failure that leaves it open what is on disk poisons
+  /// Runs `body` under the catalog's lock. A failure that leaves it open what is on disk poisons
   /// the store.
   func change<Value>(
     _ body: (inout State) throws(StoreError) -> Value

@@ -18,7 +18,7 @@ enum Expectation: Sendable {
   case anything
   case absent
   case version(SequenceNumber)
-  /// Absent, and still wanted, which is asked under the appender's lock.
+  /// Absent, and still wanted, which is asked under the log's lock.
   case absentAndWanted(@Sendable () -> Bool)
   /// A record whose head is damaged, where it was found.
   case damaged(at: Location)

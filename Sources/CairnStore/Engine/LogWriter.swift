@@ -64,7 +64,7 @@ final class LogWriter: Sendable {
   /// The number of the last record.
   var lastSequence: SequenceNumber { withLock { $0.nextSequence - 1 } }
 
-  /// All segments in the order of the log.
+  /// All segments: sealed ones, with copies of a compaction behind them, then rolled ones and the active one.
   var segments: [Segment] { withLock { $0.segments } }
 
   /// How much of the disk the log takes.

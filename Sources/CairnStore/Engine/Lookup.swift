@@ -111,7 +111,7 @@ struct Lookup: Sendable {
   /// key's: a write then heals it. (That it is another key's, the hash being of 48 bits, is a chance
   /// of one in 10¹⁴ a key.)
   ///
-  /// Called under the appender's lock, or without it where a stale answer does no harm.
+  /// Called under the log's lock, or without it where a stale answer does no harm.
   @inline(__always)
   func locate(
     _ hash: UInt64, key: RawSpan, now: Timestamp

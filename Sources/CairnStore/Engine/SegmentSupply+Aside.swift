@@ -2,7 +2,7 @@
 ///
 /// It is written into a segment that no manifest lists, under no lock that another write needs. Then a manifest
 /// that lists the segment behind the active one is made ready, as the next session's is, and under the
-/// appender's lock the log rolls into the segment and the names of the two manifests are exchanged. All
+/// log's lock the log rolls into the segment and the names of the two manifests are exchanged. All
 /// that comes before is in the page cache by then, as the log demands. Nothing waits for a sync under that lock.
 ///
 ///     listed before:  active   prepared   reserved …
@@ -133,7 +133,7 @@ extension SegmentSupply {
     let need = SegmentHeader.byteCount + byteCount + RecordHeader.rollByteCount
     let allocated = (need + 4095) & ~4095
     let salt = try session.directory.randomNumbers(count: 1)[0]
-    // Under the manifest's lock, and only while the store is open: a close removes the files of all ids that
+    // Under the catalog's lock, and only while the store is open: a close removes the files of all ids that
     // are pending, and nobody makes another after it.
     return try catalog.change { (state) throws(StoreError) in
       try log.checkWritable()

@@ -250,7 +250,7 @@ final class SegmentSupply: Sendable {
           appender.sealed += rolled
         }
         // Guards against stray writes and gives unused space back; neither is needed. Under the
-        // manifest's lock still, since nothing may be changed once the store was closed.
+        // catalog's lock still, since nothing may be changed once the store was closed.
         for segment in rolled {
           try? segment.mapping?.makeReadOnly()
           try? segment.trim(to: segment.usage.end)
@@ -261,7 +261,7 @@ final class SegmentSupply: Sendable {
     }
   }
 
-  /// Runs `body` under the manifest's lock while no segment is made.
+  /// Runs `body` under the catalog's lock while no segment is made.
   func changeCatalog<Value>(
     _ body: (inout Catalog.State) throws(StoreError) -> Value
   ) throws(StoreError) -> Value {

@@ -1,4 +1,4 @@
-/// How many bytes writers may still make dead before they wait for compaction. Guarded by the appender's lock.
+/// How many bytes writers may still make dead before they wait for compaction. Guarded by the log's lock.
 ///
 /// Near the most that the log may take, writers are slowed to the pace of compaction. Beyond it, bytes may be
 /// made dead only as bytes are given back. Writes of new keys and removals spend nothing: these make room, and

@@ -42,7 +42,7 @@ final class TotalRemoval: Sendable {
         if segments.isEmpty { return ([], last, 0, true) }
         let emptied = state.emptied.flatMap { last <= $0.floorSequence ? $0 : nil }
         // DURABILITY: before the switch everything is there, after it nothing is. Held under the
-        // appender's lock, so that no write can be acknowledged between the floor and the switch.
+        // log's lock, so that no write can be acknowledged between the floor and the switch.
         do throws(StoreError) {
           if let emptied {
             try install(emptied, &state, retiring: segments.map(\.id))

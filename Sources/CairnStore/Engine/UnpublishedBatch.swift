@@ -1,5 +1,5 @@
 /// A batch that is in the log and comes into the index a few operations at a time, so that others get on
-/// in between. Once it is in the log, it is used under the appender's lock only.
+/// in between. Once it is in the log, it is used under the log's lock only.
 ///
 /// Nobody can tell that it is not all there yet, but for reads of single keys, which may see it arrive: a
 /// write that looks at one of its keys has the operations on this key entered first; snapshots and
@@ -31,7 +31,7 @@ final class UnpublishedBatch {
   /// What the observer is to be told, by the number of the operation.
   private var events: [(number: Int, event: RemovalEvent)] = []
 
-  /// - Complexity: O(n); to be made before the appender's lock is taken.
+  /// - Complexity: O(n); to be made before the log's lock is taken.
   init(_ batch: consuming Batch, now: Timestamp) {
     places = batch.operations.enumerated().map {
       Place(hash: $0.element.hash, number: UInt32($0.offset))

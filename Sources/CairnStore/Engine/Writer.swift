@@ -92,8 +92,8 @@ struct Writer: Sendable {
   ///     of those of other writes.
   ///   - write: writes them, from the end of the header on, under no lock that others need. Where their
   ///     numbers have to be known, they begin at the number given. It may be called more than once.
-  ///   - check: asked under the appender's lock before; where it returns a value, they are not appended.
-  ///   - body: run under the appender's lock when the log goes on behind the header of the new segment.
+  ///   - check: asked under the log's lock before; where it returns a value, they are not appended.
+  ///   - body: run under the log's lock when the log goes on behind the header of the new segment.
   func appendAside<Value>(
     byteCount: Int, isRemoval: Bool, forSync: Bool, isBatch: Bool,
     writing write: (Segment, SequenceNumber) throws(StoreError) -> Void,

@@ -55,7 +55,12 @@ final class DiskReserve: Sendable {
       if state.isLent {
         throw .noSpace(path: path, neededByteCount: wanted, limit: .disk)
       }
-      try resize(&state, to: wanted)
+      do throws(StoreError) { try resize(&state, to: wanted) } catch {
+        // What it was before the log grows, or as much of it as there is room for. Whoever fills the disk now must not
+        // find it at one half, as a compaction leaves it.
+        grow(&state, to: wanted / 2)
+        throw error
+      }
       short.store(false, ordering: .relaxed)
     }
   }
@@ -65,9 +70,14 @@ final class DiskReserve: Sendable {
     if !isUsed { return }
     state.withLock { state in
       state.isLent = false
-      var wanted = Self.byteCount(forLogOf: logByteCount) / 2
-      while wanted >= 4096, (try? resize(&state, to: wanted)) == nil { wanted /= 2 }
+      grow(&state, to: Self.byteCount(forLogOf: logByteCount) / 2)
     }
+  }
+
+  /// Makes it as large as there is room for, by halves of what is wanted.
+  private func grow(_ state: inout State, to wanted: Int) {
+    var wanted = wanted
+    while wanted >= 4096, (try? resize(&state, to: wanted)) == nil { wanted /= 2 }
   }
 
   /// Gives one half up for removals; `false` where it is gone already.

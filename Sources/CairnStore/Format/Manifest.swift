@@ -67,9 +67,9 @@ package struct Manifest: Sendable, Hashable {
   /// segments to come, which may have no file yet.
   package var openSegments: [OpenSegment] = []
   package var sealedSegments: [SealedSegment] = []
-  /// Ids handed out to a running compaction.
+  /// Ids of files that are being made, which no manifest lists yet: of a compaction, a checkpoint, a large write.
   package var pendingIDs: [UInt64] = []
-  /// Ids of segments that hold nothing any more and whose files may still be there.
+  /// Ids of segments and checkpoints that hold nothing any more and whose files may still be there.
   package var retiredIDs: [UInt64] = []
 
   /// The names of the segments and of the checkpoint that belong to the store.

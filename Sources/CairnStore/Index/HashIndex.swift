@@ -398,7 +398,7 @@ package final class HashIndex: Sendable {
 
   // MARK: Snapshots
 
-  /// The index as it is now. Called where nothing changes it, under the appender's lock; whoever
+  /// The index as it is now. Called where nothing changes it, under the log's lock; whoever
   /// gets it calls its `end` at last.
   ///
   /// - Complexity: O(1).

@@ -33,7 +33,7 @@ package final class Segment: Sendable {
   private let readEnd = Atomic(0)
   /// 0, or the newest sequence number when the compaction that wrote it began.
   package let compactedAt: SequenceNumber
-  /// What its records amount to; changed under the appender's lock only.
+  /// What its records amount to; changed under the log's lock only.
   package let usage: SegmentUsage
 
   package convenience init(

@@ -15,7 +15,7 @@ package final class UsageTotal: Sendable {
 }
 
 /// What the records of a segment amount to. Atomics, so that statistics need no lock. The holder of the
-/// appender's lock changes them, but not it alone: a compaction takes a segment's share away without it, so
+/// log's lock changes them, but not it alone: a compaction takes a segment's share away without it, so
 /// additions to what is live are atomic.
 package final class SegmentUsage: Sendable {
   let total: UsageTotal

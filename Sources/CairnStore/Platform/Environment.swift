@@ -1,8 +1,7 @@
 /// All that a store takes from outside: injected, so that tests can put a simulation in its place.
 package struct Environment: Sendable {
   package var fileSystem: any FileSystem
-  /// For short jobs that writers will need the outcome of, such as the next segment. None of them
-  /// waits for the disk.
+  /// For short jobs that writers will need the outcome of, such as the next segment. None of them waits for a sync.
   package var background: any BackgroundQueue
   /// For the syncs that writes of class `.interval` ask for, which nothing may hold up.
   package var syncing: any BackgroundQueue

@@ -1,5 +1,6 @@
 import Foundation
 import FuzzSupport
+import Glibc
 import Testing
 
 @testable import CairnStore
@@ -46,6 +47,28 @@ struct DiskReserveTests {
     #expect(try byteCount == 64 << 10)
     var run = FullDiskTrimRun(seed: 73_004_528)
     try run.run()
+  }
+
+  @Test("Where there is no room for what a larger log needs, it is made whole for the one there is")
+  func refusal() throws {
+    // `FaultFuzzer --full-disk --seed 74704885`: a compaction had left one half, a put was refused, others took the
+    // rest of the disk, and nothing could be removed.
+    let log = 1_006_440
+    let directory = try Directory(
+      path: scene.path, fileSystem: scene.fileSystem, readOnly: false)
+    let reserve = DiskReserve(directory: directory, isUsed: true)
+    try reserve.ensure(forLogOf: log)
+    reserve.lend()
+    reserve.takeBack(forLogOf: log)
+    #expect(try byteCount == 64 << 10)
+    let refusal = Gate()
+    refusal.open()
+    scene.fileSystem.setHook { event in
+      event.call == .allocate && refusal.passOnce() ? ENOSPC : nil
+    }
+    #expect(throws: StoreError.self) { try reserve.ensure(forLogOf: log + (64 << 10)) }
+    #expect(try byteCount == 128 << 10)
+    #expect(reserve.isShort)
   }
 
   @Test("It is as large as the log needs it when a write returns, however large that was")

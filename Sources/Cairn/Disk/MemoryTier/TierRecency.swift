@@ -3,7 +3,7 @@ internal import Synchronization
 
 /// Tells the tier on disk what was read from memory, so that what is in use is not what goes there first.
 ///
-/// Nothing is noted with a read: the order of memory is the order of use, so that what was used since the
+/// A read sets a bit in its entry and no more: the order of memory is the order of use, so that what was used since the
 /// last telling stands at its front, and is told in that order.
 final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let memory: MemoryCache<TierKey<Key>, Value>

@@ -208,7 +208,7 @@ final class Checkpointer: Sendable {
       }
       // Some more may come while this goes on.
       let sampleCount = index.recency.state(now: session.clock.now()).samples.count + 8
-      // Under the manifest's lock, and only while the store's own lock is held: a close that fails
+      // Under the catalog's lock, and only while the store's own lock is held: a close that fails
       // waits for nobody, and the name may be another session's then.
       let file = try catalog.change { (_) throws(StoreError) -> File in
         // An id that came to nothing before a crash is given out again.

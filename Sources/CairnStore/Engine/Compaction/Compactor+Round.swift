@@ -107,7 +107,7 @@ extension Compactor {
 
   /// Which tombstones must be kept for the segments that stay.
   ///
-  /// Under the appender's lock, since the counts of a segment are exact only there.
+  /// Under the log's lock, since the counts of a segment are exact only there.
   private static func barrier(
     of appender: borrowing Appender, without inputs: Set<SegmentID>
   ) -> SequenceNumber {
@@ -228,7 +228,7 @@ extension Compactor {
     }
     guard let outputs else { return nil }
     move(copier, from: [input], to: outputs)
-    // Under the appender's lock, so that nobody sees one without the other; a removal of all may have
+    // Under the log's lock, so that nobody sees one without the other; a removal of all may have
     // taken the segment meanwhile.
     let isThere = log.withLock { appender in
       appender.holdsCopies = false
@@ -268,7 +268,7 @@ extension Compactor {
 
   /// Lets the entries of what was copied name the copies.
   ///
-  /// Without the manifest's lock. After a removal of all in between nothing is moved: the places of the
+  /// Without the catalog's lock. After a removal of all in between nothing is moved: the places of the
   /// segments may have been given to others by then, and entries name records there.
   private func move(
     _ copier: borrowing CompactionCopier, from inputs: [Segment], to outputs: [Segment]
@@ -307,7 +307,7 @@ extension Compactor {
     var groups = 0
     while next < moves.count {
       let end = min(next + Self.moveLimit, moves.count)
-      // Under the appender's lock, so that writers find an entry's record where they saw it.
+      // Under the log's lock, so that writers find an entry's record where they saw it.
       log.withLock { _ in
         for number in next..<end { body(number, moves[number]) }
       }
@@ -318,7 +318,7 @@ extension Compactor {
     }
   }
 
-  /// Entries that are moved under one hold of the appender's lock.
+  /// Entries that are moved under one hold of the log's lock.
   private static let moveLimit = 64
 
   /// Removes the files of segments that are out of the log. Readers that hold one go on.

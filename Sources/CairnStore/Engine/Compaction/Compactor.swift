@@ -10,7 +10,8 @@ internal import Synchronization
 /// 1. An input stays in the log until no entry of the index names a record in it, or a removal of all takes it. Until
 ///    then both hold the records that were copied, and no snapshot is taken.
 /// 2. What took the place of a record that is not copied is on disk before the record goes.
-/// 3. A tombstone is dropped only where no older put of its key can be left (`TombstoneRule`).
+/// 3. A tombstone is dropped only where no older put of its key can be left (`TombstoneRule`), or where a newer live put
+///    keeps those dead in its stead (`CompactionCopier`).
 /// 4. The copies are on disk before the manifest that lists them, and the inputs' files go after it.
 /// 5. There is one round at a time. None begins while a batch is on its way into the index.
 ///

@@ -72,7 +72,7 @@ package struct KeyRemoval {
   mutating func noteAbsent() { foundAbsent = true }
 }
 
-/// Some entries that are removed under one hold of the appender's lock.
+/// Some entries that are removed under one hold of the log's lock.
 struct VictimGroup {
   /// So few, and so few bytes of tombstones, that the lock is held for far less than a
   /// millisecond.

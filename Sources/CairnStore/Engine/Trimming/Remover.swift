@@ -178,7 +178,7 @@ final class Remover: Sendable {
   }
 
   /// Where the record lies that a victim's entry names, if it is still the same record; only writers
-  /// change that, and they are kept out by the appender's lock.
+  /// change that, and they are kept out by the log's lock.
   private func unchanged(
     _ victim: VictimGroup.Victim, in removal: borrowing Removal
   ) -> (location: Location, segment: Segment, byteCount: Int, extensionByteCount: Int)? {
