@@ -90,7 +90,10 @@ package struct Fuzzer {
     func elapsed() -> Double { began.duration(to: .now) / .seconds(1) }
     while done < iterationCount, elapsed() < seconds ?? .infinity {
       let seed = seed &+ UInt64(done)
-      let line = (["swift run -c release \(isPartOfFuzz ? "Fuzz " : "")\(name) --seed \(seed) --iterations 1"] + arguments)
+      let line =
+        ([
+          "swift run -c release \(isPartOfFuzz ? "Fuzz " : "")\(name) --seed \(seed) --iterations 1"
+        ] + arguments)
         .joined(separator: " ")
       Replay.set(line)
       do { tally.add(try iteration(seed)) } catch {

@@ -1,8 +1,8 @@
 public import CairnStore
 
-/// A cache: what is common to the tier in memory, the tier on disk and the two together.
+/// A cache: what is common to the cache in memory and the one on disk.
 ///
-/// Code that is generic over it works with each of them. `Failure` is what a call can throw: `Never`
+/// Code that is generic over it works with either. `Failure` is what a call can throw: `Never`
 /// for a cache in memory, whose calls are then written without `try`.
 ///
 ///     func warm<Cache: Caching<String, [UInt8]>>(_ cache: Cache) throws(Cache.Failure) { … }

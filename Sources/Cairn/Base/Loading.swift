@@ -1,6 +1,6 @@
 public import CairnStore
 
-/// A cache that makes a value when it is asked for and not there: all three of this library.
+/// A cache that makes a value when it is asked for and not there: both of this library.
 ///
 /// However many ask for a key at the same time, it is loaded once.
 public protocol Loading<Key, Value>: Caching {

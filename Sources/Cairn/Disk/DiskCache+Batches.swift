@@ -143,16 +143,16 @@ extension DiskCache {
       written.append(new)
     }
     recency?.tellBeforeWrite(of: written.count, byteCount)
-    var version: UInt64 = 0
     var removals: [RemovalEvent] = []
+    var version: UInt64
+    let pending: PendingWrite
     do throws(StoreError) {
-      version = try store.commit(records, durability: durability, removals: &removals)
+      (version, pending) = try store.enter(records, durability: durability, removals: &removals)
     } catch {
       drop(removals)
-      let error = CacheError.store(error)
-      if held != nil { for new in written { noteFailure(error, of: try tierKey(new.change.key)) } }
+      try noteFailure(.store(error), of: written)
       events.settle([], after: removals)
-      throw error
+      throw .store(error)
     }
     drop(removals)
     var insertions: [DiskEvents<Key, Value>.Insertion] = []
@@ -169,6 +169,17 @@ extension DiskCache {
       version += 1
     }
     events.settle(insertions, after: removals)
+    do throws(StoreError) { try store.finish(pending) } catch {
+      try noteFailure(.store(error), of: written)
+      throw .store(error)
+    }
+  }
+
+  private func noteFailure(
+    _ error: CacheError, of written: [WrittenChange<Key, Value>]
+  ) throws(CacheError) {
+    if held == nil { return }
+    for new in written { noteFailure(error, of: try tierKey(new.change.key)) }
   }
 }
 

@@ -104,9 +104,9 @@ extension DiskCache: Loading {
     let entry = try published(loaded.value, key, loaded.cost, loaded.lifetime, loaded.idleLimit)
     var isWritten = false
     try encode(loaded.value, forKey: key) { (bytes, value) throws(CacheError) in
-      let result = try write(value, bytes, of: key, entry) {
-        (removals: inout [RemovalEvent]) throws(StoreError) in
-        try store.setAbsentValue(
+      let result = try write(value, bytes, of: key, entry, showsMismatch: false) {
+        (store, removals: inout [RemovalEvent]) throws(StoreError) in
+        try store.enterAbsent(
           value, forKey: bytes, attributes: attributes, removals: &removals
         ) { !flight.isOutdated }
       }

@@ -46,11 +46,9 @@ extension DiskCache {
     noteWrite(bytes)
     let attributes = attributes(cost, lifetime, idleLimit, metadata)
     let result = try write(value, bytes, of: key, entry) {
-      (removals: inout [RemovalEvent]) throws(StoreError) in
-      .stored(
-        version: try store.setValue(
-          value, forKey: bytes, attributes: attributes, durability: durability,
-          removals: &removals))
+      (store, removals: inout [RemovalEvent]) throws(StoreError) in
+      try store.enter(
+        value, forKey: bytes, attributes: attributes, durability: durability, removals: &removals)
     }
     guard case .stored(let version) = result else {
       preconditionFailure("nothing was expected, so nothing can differ")
@@ -58,20 +56,29 @@ extension DiskCache {
     return version
   }
 
-  /// Does a write of one value by `body`, then brings memory and observers up to date, in this order.
+  /// Enters a write of one value by `body`, brings memory and observers up to date, in this order, and waits for what the
+  /// write waits for.
   ///
   /// - Parameters:
   ///   - entry: what memory is to hold of it; `nil` without a tier in memory.
-  ///   - body: writes to the store, and adds what that removed.
+  ///   - showsMismatch: whether the caller is told what the key has instead.
+  ///   - body: enters the write, and adds what that removed.
   func write(
     _ value: RawSpan, _ bytes: RawSpan, of key: Key, _ entry: PublishedEntry<Key, Value>?,
-    by body: (inout [RemovalEvent]) throws(StoreError) -> CompareAndSetResult
+    showsMismatch: Bool = true,
+    by body: (Store, inout [RemovalEvent]) throws(StoreError) -> (
+      result: CompareAndSetResult, pending: PendingWrite
+    )
   ) throws(CacheError) -> CompareAndSetResult {
     recency?.tellBeforeWrite(of: 1, bytes.byteCount + value.byteCount)
     var removals: [RemovalEvent] = []
-    let result: CompareAndSetResult
+    let (store, result, pending): (Store, CompareAndSetResult, PendingWrite)
     do throws(CacheError) {
-      result = try storing { () throws(StoreError) in try body(&removals) }
+      (store, result, pending) = try storing { () throws(StoreError) in
+        let store = self.store
+        let (result, pending) = try body(store, &removals)
+        return (store, result, pending)
+      }
     } catch {
       drop(removals)
       if let entry { noteFailure(error, of: entry.key) }
@@ -82,15 +89,21 @@ extension DiskCache {
     case .stored(let version):
       // What the key had goes with what takes its place.
       drop(removals, but: bytes, before: version)
-      if let entry, let held {
-        entry.publish(to: held, version: version, byteCount: value.byteCount)
+      if let held {
+        entry?.publish(to: held, version: version, byteCount: value.byteCount)
       }
       events.settle(key, bytes, version: version, after: removals)
     case .mismatch(let current):
       drop(removals)
-      if let entry, let held { noteShown(current, of: entry.key, in: held) }
+      // Of a load that is not kept nobody is shown anything.
+      if showsMismatch, let entry, let held { noteShown(current, of: entry.key, in: held) }
       // The limits may have been kept first.
       events.settle([], after: removals)
+    }
+    do throws(StoreError) { try store.finish(pending) } catch {
+      let error = CacheError.store(error)
+      if let entry { noteFailure(error, of: entry.key) }
+      throw error
     }
     return result
   }
@@ -128,8 +141,8 @@ extension DiskCache {
     try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
       noteWrite(bytes)
       result = try write(value, bytes, of: key, entry) {
-        (removals: inout [RemovalEvent]) throws(StoreError) in
-        try store.compareAndSet(
+        (store, removals: inout [RemovalEvent]) throws(StoreError) in
+        try store.enter(
           value, forKey: bytes, expecting: version, attributes: attributes,
           durability: durability, removals: &removals)
       }
@@ -295,7 +308,9 @@ extension DiskCache {
     for (_, inMemory) in extensions { inMemory.apply() }
     if count < encoded.count {
       // Which of them have no value was not told, so that each is as if its caller was shown it.
-      for (key, _) in extensions { try noteShown(info(forKey: key)?.version, of: key) }
+      for (key, _) in extensions where (try? info(forKey: key)) == nil {
+        try noteShown(nil, of: key)
+      }
     }
     return count
   }

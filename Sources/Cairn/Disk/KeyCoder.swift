@@ -27,8 +27,8 @@ public struct KeyCoder<Key: Sendable>: Sendable {
     self.identity = identity
   }
 
-  /// The same coder, of which is known that keys are equal exactly where their bytes are. A
-  /// The memory tier then finds a key without encoding it.
+  /// The same coder, of which is known that keys are equal exactly where their bytes are. The
+  /// memory tier then finds a key without encoding it.
   ///
   /// The ready-made coders know it of themselves, but for JSON: two texts in a key that are canonically equal
   /// and differ in their UTF-8 make equal keys with different bytes. Where it is promised and does not hold,
@@ -42,8 +42,8 @@ public struct KeyCoder<Key: Sendable>: Sendable {
     KeyCoder(withBytes: withBytes, decode: decoding, identity: .readyMade)
   }
 
-  /// A coder of one's own. Decoding is needed by events and by iterating alone; with `comparingByEquality`, a
-  /// The memory tier needs it too.
+  /// A coder of one's own. Decoding is needed by events and by iterating alone; with `comparingByEquality`, the
+  /// memory tier needs it too.
   ///
   ///     let coder = KeyCoder<Page.ID>.custom { Array($0.text.utf8) } decode: { bytes in
   ///       guard let text = String(copying: bytes) else { throw CodingFailure("it is not UTF-8") }
@@ -82,7 +82,7 @@ public struct KeyCoder<Key: Sendable>: Sendable {
   }
 }
 
-/// By what a front may tell keys apart.
+/// By what the memory tier may tell keys apart.
 enum KeyIdentity: Sendable {
   /// By their bytes alone.
   case bytes

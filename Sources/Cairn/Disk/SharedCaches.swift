@@ -93,17 +93,15 @@ enum SharedCaches {
 
   /// To be called where nothing was opened: who was there before has his place again, if he lives.
   private static func leave(_ key: [UInt8]) {
-    let cache = places.withLock { places -> (any AnyObject & Sendable)? in
-      guard case .opening(_, let old?) = places[key], let cache = old.cache else {
+    places.withLock { places in
+      // One that has closed its store meanwhile has given its place up.
+      guard case .opening(_, let old?) = places[key] else {
         places[key] = nil
-        return nil
+        return
       }
       places[key] = .open(old)
-      return cache
     }
     places.wakeAll()
-    // The last reference, perhaps: its end empties the place.
-    withExtendedLifetime(cache) {}
   }
 
   private static func enter(_ place: Place?, at path: [UInt8]) {

@@ -47,7 +47,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     self.init(configuration: configuration, costing: costing, environment: .shared)
   }
 
-  /// Makes one in an environment of the caller's: for tests, and for a front.
+  /// Makes one in an environment of the caller's: for tests, and for the memory tier of a cache on disk.
   ///
   /// - Parameter clockBelow: the clock of the tier below, where it holds a part of one.
   package init(

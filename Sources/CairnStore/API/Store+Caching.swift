@@ -32,35 +32,42 @@ extension Store {
     try engine.removeDamagedValue(forKey: key)
   }
 
-  // The writes of a cache give back what they removed, also where they throw; the observer is not told of that.
+  // The writes of a cache come in two steps: they are entered, and give back what they removed, also where they throw,
+  // of which the observer is not told; then they are finished.
 
-  /// Sets the value of a key; as the public form.
-  package func setValue(
+  /// Enters the value of a key.
+  ///
+  /// - Parameter removals: what the write removed is added.
+  package func enter(
     _ value: RawSpan, forKey key: RawSpan, attributes: EntryAttributes, durability: Durability?,
     removals: inout [RemovalEvent]
-  ) throws(StoreError) -> UInt64 {
-    try engine.setValue(
-      value, forKey: key, attributes: attributes, durability: durability, removals: &removals)
-  }
-
-  /// Sets the value of a key if its version is the expected one; as the public form.
-  package func compareAndSet(
-    _ value: RawSpan, forKey key: RawSpan, expecting version: UInt64?,
-    attributes: EntryAttributes, durability: Durability?, removals: inout [RemovalEvent]
-  ) throws(StoreError) -> CompareAndSetResult {
-    try engine.compareAndSet(
-      value, forKey: key, expecting: version, attributes: attributes, durability: durability,
+  ) throws(StoreError) -> (result: CompareAndSetResult, pending: PendingWrite) {
+    try engine.enter(
+      value, forKey: key, attributes: attributes, durability: durability, expecting: .anything,
       removals: &removals)
   }
 
-  /// Sets the values of a batch.
+  /// Enters the value of a key if its version is the expected one.
+  package func enter(
+    _ value: RawSpan, forKey key: RawSpan, expecting version: UInt64?,
+    attributes: EntryAttributes, durability: Durability?, removals: inout [RemovalEvent]
+  ) throws(StoreError) -> (result: CompareAndSetResult, pending: PendingWrite) {
+    try engine.enter(
+      value, forKey: key, attributes: attributes, durability: durability,
+      expecting: version.map { .version($0) } ?? .absent, removals: &removals)
+  }
+
+  /// Enters a batch.
   ///
   /// - Returns: the version of the first operation; those of the others follow in order.
-  package func commit(
+  package func enter(
     _ batch: consuming Batch, durability: Durability?, removals: inout [RemovalEvent]
-  ) throws(StoreError) -> UInt64 {
-    try engine.commit(batch, durability: durability, removals: &removals)
+  ) throws(StoreError) -> (first: UInt64, pending: PendingWrite) {
+    try engine.enter(batch, durability: durability, removals: &removals)
   }
+
+  /// Gives a write the durability that it was promised. What throws here is on disk as far as anybody can tell.
+  package func finish(_ pending: PendingWrite) throws(StoreError) { try engine.finish(pending) }
 
   package func makeBatch() throws(StoreError) -> Batch { try engine.makeBatch() }
 

@@ -1,20 +1,19 @@
 // What a cache needs that loads values.
 extension Store {
-  /// Sets the value of a key that has none, unless `isWanted` says that it is not wanted any more. That is
+  /// Enters the value of a key that has none, unless `isWanted` says that it is not wanted any more. That is
   /// asked when nothing can come between the answer and the write.
   ///
   /// - Parameters:
   ///   - removals: what the write removed is added, also where it throws; the observer is not told of it.
   ///   - isWanted: called under a lock; it must do no more than look.
   /// - Returns: `mismatch` with `nil` where it was not wanted.
-  package func setAbsentValue(
+  package func enterAbsent(
     _ value: RawSpan, forKey key: RawSpan, attributes: EntryAttributes,
-    durability: Durability? = nil, removals: inout [RemovalEvent],
-    ifWanted isWanted: @escaping @Sendable () -> Bool
-  ) throws(StoreError) -> CompareAndSetResult {
-    try engine.setAbsentValue(
-      value, forKey: key, attributes: attributes, durability: durability,
-      removals: &removals, ifWanted: isWanted)
+    removals: inout [RemovalEvent], ifWanted isWanted: @escaping @Sendable () -> Bool
+  ) throws(StoreError) -> (result: CompareAndSetResult, pending: PendingWrite) {
+    try engine.enter(
+      value, forKey: key, attributes: attributes, durability: nil,
+      expecting: .absentAndWanted(isWanted), removals: &removals)
   }
 
   /// Waits until the writes can be found that have found that they may go on.

@@ -120,7 +120,7 @@ struct Appender: ~Copyable {
   /// What is added must leave what removing it takes.
   func ensure(_ reserve: DiskReserve, adding byteCount: Int) throws(StoreError) {
     try reserve.ensure(
-      forLogOf: byteCount + segments.reduce(0) { $0 + $1.allocatedByteCount })
+      forLogOf: segments.reduce(0) { $0 + $1.allocatedByteCount }, adding: byteCount)
   }
 
   /// By how much a segment grows where the disk has room.

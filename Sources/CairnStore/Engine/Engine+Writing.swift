@@ -5,27 +5,11 @@ extension Engine {
   package func setValue(
     _ value: RawSpan, forKey key: RawSpan, attributes: EntryAttributes, durability: Durability?
   ) throws(StoreError) -> SequenceNumber {
-    var removals: [RemovalEvent] = []
-    defer { if !removals.isEmpty { trimmer.remover.tell(removals) } }
-    let result = try put(
-      value, forKey: key, attributes: attributes, durability: durability, expecting: .anything,
-      &removals)
-    guard case .stored(let version) = result else {
-      preconditionFailure("nothing was expected, so nothing can differ")
+    let result = try finish { (removals: inout [RemovalEvent]) throws(StoreError) in
+      try put(
+        value, forKey: key, attributes: attributes, durability: durability, expecting: .anything,
+        &removals)
     }
-    return version
-  }
-
-  /// As the form without `removals`, which are for the caller to tell.
-  ///
-  /// - Parameter removals: what the write removed is added, also where it throws.
-  package func setValue(
-    _ value: RawSpan, forKey key: RawSpan, attributes: EntryAttributes, durability: Durability?,
-    removals: inout [RemovalEvent]
-  ) throws(StoreError) -> SequenceNumber {
-    let result = try put(
-      value, forKey: key, attributes: attributes, durability: durability, expecting: .anything,
-      &removals)
     guard case .stored(let version) = result else {
       preconditionFailure("nothing was expected, so nothing can differ")
     }
@@ -37,32 +21,55 @@ extension Engine {
     _ value: RawSpan, forKey key: RawSpan, expecting version: SequenceNumber?,
     attributes: EntryAttributes, durability: Durability?
   ) throws(StoreError) -> CompareAndSetResult {
+    try finish { (removals: inout [RemovalEvent]) throws(StoreError) in
+      try put(
+        value, forKey: key, attributes: attributes, durability: durability,
+        expecting: version.map { .version($0) } ?? .absent, &removals)
+    }
+  }
+
+  /// Does a write, tells the observer what it removed, and waits for what the write waits for.
+  @inline(__always)
+  private func finish<Result>(
+    _ write: (inout [RemovalEvent]) throws(StoreError) -> (Result, PendingWrite)
+  ) throws(StoreError) -> Result {
     var removals: [RemovalEvent] = []
-    defer { trimmer.remover.tell(removals) }
-    return try compareAndSet(
-      value, forKey: key, expecting: version, attributes: attributes, durability: durability,
-      removals: &removals)
+    let result: Result
+    let pending: PendingWrite
+    do throws(StoreError) { (result, pending) = try write(&removals) } catch {
+      trimmer.remover.tell(removals)
+      throw error
+    }
+    if !removals.isEmpty { trimmer.remover.tell(removals) }
+    try finish(pending)
+    return result
   }
 
-  /// As the form without `removals`, which are for the caller to tell.
-  package func compareAndSet(
-    _ value: RawSpan, forKey key: RawSpan, expecting version: SequenceNumber?,
-    attributes: EntryAttributes, durability: Durability?, removals: inout [RemovalEvent]
-  ) throws(StoreError) -> CompareAndSetResult {
-    try put(
-      value, forKey: key, attributes: attributes, durability: durability,
-      expecting: version.map { .version($0) } ?? .absent, &removals)
-  }
+  // MARK: In two steps
 
-  /// Sets the value of a key that has none, unless it is not wanted any more: `isWanted` is asked under the
-  /// log's lock, and must do no more than look. The removals are for the caller to tell.
-  package func setAbsentValue(
+  // A write is entered, then finished. In between its caller tells what it removed, which it is given back, also where
+  // the write throws.
+
+  /// Enters the value of a key if its version is as expected.
+  ///
+  /// - Parameter removals: what the write removed is added.
+  func enter(
     _ value: RawSpan, forKey key: RawSpan, attributes: EntryAttributes, durability: Durability?,
-    removals: inout [RemovalEvent], ifWanted isWanted: @escaping @Sendable () -> Bool
-  ) throws(StoreError) -> CompareAndSetResult {
+    expecting expectation: Expectation, removals: inout [RemovalEvent]
+  ) throws(StoreError) -> (result: CompareAndSetResult, pending: PendingWrite) {
     try put(
-      value, forKey: key, attributes: attributes, durability: durability,
-      expecting: .absentAndWanted(isWanted), &removals)
+      value, forKey: key, attributes: attributes, durability: durability, expecting: expectation,
+      &removals)
+  }
+
+  /// Gives a write that was entered the durability it was promised, and lets it wait for compaction.
+  @inline(__always)
+  func finish(_ pending: PendingWrite) throws(StoreError) {
+    if pending.sequence > 0 { try committer.commit(pending.sequence, pending.durability) }
+    // In proportion to what it has replaced, which is about as long as what it has written.
+    if pending.slowedByteCount > 0 {
+      writer.pressure.waitForCompaction(afterMakingDead: pending.slowedByteCount)
+    }
   }
 
   /// Waits until the writes are in the log and in the index that are just being entered.
@@ -72,7 +79,7 @@ extension Engine {
   private func put(
     _ value: RawSpan, forKey key: RawSpan, attributes: EntryAttributes, durability: Durability?,
     expecting expectation: Expectation, _ removals: inout [RemovalEvent]
-  ) throws(StoreError) -> CompareAndSetResult {
+  ) throws(StoreError) -> (CompareAndSetResult, PendingWrite) {
     try session.checkWritable()
     try evictor.checkLimits(&removals)
     let durability = session.durability(durability)
@@ -88,7 +95,7 @@ extension Engine {
     } else {
       looksFirst = true
       if let mismatch = try lookup.locate(hash, key: key, now: now).mismatch(expectation) {
-        return mismatch
+        return (mismatch, PendingWrite())
       }
     }
     // A look into a shard that is loaded does not throw: what is appended is published.
@@ -142,13 +149,14 @@ extension Engine {
       }
     }
     if let event { removals.append(event) }
-    if case .stored(let version) = result {
-      evictor.keepLimits(&removals)
-      try committer.commit(version, durability)
-      // In proportion to what it has replaced, which is about as long as what it has written.
-      if isSlowed { writer.pressure.waitForCompaction(afterMakingDead: template.byteCount) }
-    }
-    return result
+    guard case .stored(let version) = result else { return (result, PendingWrite()) }
+    evictor.keepLimits(&removals)
+    return (
+      result,
+      PendingWrite(
+        sequence: version, durability: durability,
+        slowedByteCount: isSlowed ? template.byteCount : 0)
+    )
   }
 
   /// Removes the key's value if it is as expected, and returns whether there was one.
@@ -260,20 +268,21 @@ extension Engine {
   package func commit(
     _ batch: consuming Batch, durability: Durability?
   ) throws(StoreError) -> SequenceNumber {
-    var removals: [RemovalEvent] = []
-    defer { trimmer.remover.tell(removals) }
-    return try commit(batch, durability: durability, removals: &removals)
+    var unwritten = Optional(batch)
+    return try finish { (removals: inout [RemovalEvent]) throws(StoreError) in
+      guard let batch = unwritten.take() else { preconditionFailure("it is written once") }
+      return try enter(batch, durability: durability, removals: &removals)
+    }
   }
 
-  /// As the form without `removals`, which are for the caller to tell.
-  package func commit(
+  /// Enters a batch; as `enter(_:forKey:)` does a value.
+  func enter(
     _ batch: consuming Batch, durability: Durability?, removals: inout [RemovalEvent]
-  ) throws(StoreError) -> SequenceNumber {
+  ) throws(StoreError) -> (first: SequenceNumber, pending: PendingWrite) {
     try session.checkWritable()
     let durability = session.durability(durability)
     if batch.operations.isEmpty {
-      try committer.commitAbsence(durability)
-      return 0
+      return (0, PendingWrite(sequence: log.lastSequence, durability: durability))
     }
     let isRemoval = batch.isRemoval
     if !isRemoval { try evictor.checkLimits(&removals) }
@@ -289,8 +298,8 @@ extension Engine {
       let first = try writer.appendAside(large, forSync: durability == .durable)
       removals += large.takeEvents()
       evictor.keepLimits(&removals)
-      try committer.commit(first + UInt64(large.batch.operations.count) - 1, durability)
-      return first
+      let last = first + UInt64(large.batch.operations.count) - 1
+      return (first, PendingWrite(sequence: last, durability: durability))
     }
     let first = try writer.withRoom(byteCount: batch.byteCount, isRemoval: isRemoval) {
       (appender: inout Appender) throws(StoreError) -> SequenceNumber in
@@ -327,9 +336,12 @@ extension Engine {
     }
     removals += events
     evictor.keepLimits(&removals)
-    try committer.commit(first + UInt64(batch.operations.count) - 1, durability)
-    if isSlowed { writer.pressure.waitForCompaction(afterMakingDead: deadByteCount) }
-    return first
+    return (
+      first,
+      PendingWrite(
+        sequence: first + UInt64(batch.operations.count) - 1, durability: durability,
+        slowedByteCount: isSlowed ? deadByteCount : 0)
+    )
   }
 
   /// How many operations of a batch have their entries and records asked for together.

@@ -148,6 +148,7 @@ extension SegmentSupply {
           durably: false)
       } catch {
         if let message = catalog.discard(id, in: &state) { session.tell(message) }
+        log.reserve.shrink(forLogOf: log.allocatedByteCount)
         throw error
       }
     }

@@ -45,23 +45,36 @@ final class DiskReserve: Sendable {
     return wanted
   }
 
-  /// Makes sure that it is there.
+  /// Makes sure that it is there for a log that is about to grow.
   ///
+  /// - Parameter added: by how much.
   /// - Throws: `noSpace` where it is not, and there is no room for it or a compaction uses it.
-  func ensure(forLogOf logByteCount: Int) throws(StoreError) {
+  func ensure(forLogOf logByteCount: Int, adding added: Int = 0) throws(StoreError) {
     if !isUsed { return }
-    let wanted = Self.byteCount(forLogOf: logByteCount)
+    let wanted = Self.byteCount(forLogOf: logByteCount + added)
     try state.withLock { (state) throws(StoreError) in
       if state.isLent {
         throw .noSpace(path: path, neededByteCount: wanted, limit: .disk)
       }
       do throws(StoreError) { try resize(&state, to: wanted) } catch {
-        // What it was before the log grows, or as much of it as there is room for. Whoever fills the disk now must not
-        // find it at one half, as a compaction leaves it.
-        grow(&state, to: wanted / 2)
+        // What the log needs as it is. Whoever fills the disk now must not find it at one half, as a compaction leaves
+        // it.
+        grow(&state, to: Self.byteCount(forLogOf: logByteCount))
         throw error
       }
       short.store(false, ordering: .relaxed)
+    }
+  }
+
+  /// Gives back what it was made larger by for a write that failed.
+  func shrink(forLogOf logByteCount: Int) {
+    if !isUsed { return }
+    let wanted = Self.byteCount(forLogOf: logByteCount)
+    state.withLock { state in
+      guard !state.isLent, let file = try? look(&state), let byteCount = state.byteCount,
+        byteCount > wanted, (try? file.truncate(to: wanted)) != nil
+      else { return }
+      state.byteCount = wanted
     }
   }
 

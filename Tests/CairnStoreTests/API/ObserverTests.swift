@@ -116,4 +116,29 @@ struct ObserverTests {
     try store.removeAll()
     #expect(observer.events == [.all(throughVersion: last, count: 2)])
   }
+
+  @Test(
+    "What a write removes is told before the write waits for its sync", arguments: [false, true])
+  func toldBeforeSync(inBatch: Bool) throws {
+    // A cache must not show for as long as that what the disk has no more.
+    let scene = try RegressionScene()
+    let told = Mutex(0)
+    let toldAtSync = Mutex<Int?>(nil)
+    let store = try scene.open {
+      $0.countLimit = 1
+      $0.removalObserver = { _ in told.withLock { $0 += 1 } }
+    }
+    try store.setValue("1", forKey: "evicted")
+    scene.fileSystem.setHook { event in
+      guard event.call == .synchronizeData else { return nil }
+      toldAtSync.withLock { $0 = $0 ?? told.withLock { $0 } }
+      return nil
+    }
+    if inBatch {
+      try store.write(durability: .durable) { try $0.setValue("2", forKey: "new") }
+    } else {
+      try store.setValue("2", forKey: "new", durability: .durable)
+    }
+    #expect(toldAtSync.withLock { $0 } == 1)
+  }
 }

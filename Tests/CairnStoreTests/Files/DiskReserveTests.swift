@@ -66,7 +66,7 @@ struct DiskReserveTests {
     scene.fileSystem.setHook { event in
       event.call == .allocate && refusal.passOnce() ? ENOSPC : nil
     }
-    #expect(throws: StoreError.self) { try reserve.ensure(forLogOf: log + (64 << 10)) }
+    #expect(throws: StoreError.self) { try reserve.ensure(forLogOf: log, adding: 64 << 10) }
     #expect(try byteCount == 128 << 10)
     #expect(reserve.isShort)
   }

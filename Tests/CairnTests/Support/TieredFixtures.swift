@@ -89,10 +89,12 @@ extension DiskCache {
     defer { for removal in removals { events.noteRemoval(removal) } }
     var version: UInt64 = 0
     try encode(value, forKey: key) { (key, value) throws(CacheError) in
-      version = try storing { () throws(StoreError) in
-        try store.setValue(
-          value, forKey: key, attributes: attributes, durability: nil, removals: &removals)
+      let result = try storing { () throws(StoreError) in
+        try store.enter(
+          value, forKey: key, attributes: attributes, durability: nil, removals: &removals
+        ).result
       }
+      if case .stored(let stored) = result { version = stored }
     }
     return version
   }

@@ -232,6 +232,21 @@ struct SharedCacheTests {
     #expect(try opened.value(forKey: "k") == 1)
   }
 
+  @Test("An open that fails does not forget the one that is closing")
+  func failedOpenBesideClose() throws {
+    let cache: DiskCache<String, Int> = try shared("a")
+    // As far as another thread may have come with its close.
+    SharedCaches.beginClosing(cache)
+    #expect(throws: CacheError.self) {
+      let _: DiskCache<String, Int> = try SharedCaches.cache(at: scene("a")) {
+        () throws(CacheError) in throw .cancelled
+      }
+    }
+    #expect(SharedCaches.count(below: scene.directory) == 1)
+    try cache.close()
+    #expect(SharedCaches.count(below: scene.directory) == 0)
+  }
+
   @Test("Who opens it and asks for it meanwhile is told that it is locked")
   func openerAsks() throws {
     let found = Record<CacheError?>()

@@ -176,6 +176,23 @@ struct TieredLoadingTests {
     #expect(cache.flights.count == 0)
   }
 
+  @Test(
+    "A load that is not kept takes nothing from memory, nor from who is about to put something in")
+  func unwantedLoad() async throws {
+    let cache: DiskCache<String, Int> = try scene.cache()
+    let entry = Record<PublishedEntry<String, Int>>()
+    let value = try await cache.value(forKey: "a") {
+      try cache.removeValue(forKey: "a")
+      // A set that has not come to the disk when the load ends.
+      entry.add(try #require(try cache.published(2, "a", nil, .standard, nil)))
+      return 1
+    }
+    #expect(value == 1)
+    let version = try cache.setStored(2, forKey: "a")
+    try #require(entry.all.first).publish(to: cache.tier.held, version: version, byteCount: 1)
+    #expect(try cache.tier.value(forKey: "a") == 2)
+  }
+
   @Test("Who is cancelled leaves, and the load goes on while anybody waits")
   func cancellation() async throws {
     let cache: DiskCache<String, Int> = try scene.cache()

@@ -1,6 +1,6 @@
 package import CairnStore
 
-/// What a front needs that holds a part of a tier below in this cache.
+/// What a cache on disk needs that holds a part of it in this cache.
 ///
 /// The rules that keep a read from finding what is older than another read has found:
 /// - Every write has a version below. It takes a ticket, is made below, and then published here.
@@ -360,7 +360,7 @@ extension MemoryState {
 /// How many entries are read before the tier below is to be told soon: some milliseconds' work.
 @usableFromInline let manyReadsCount = 4096
 
-/// What a front is to tell the tier below of a read.
+/// What the disk is to be told of a read.
 @usableFromInline
 struct PendingNotice: OptionSet, Sendable {
   @usableFromInline var rawValue: UInt8
