@@ -72,13 +72,11 @@ extension DiskCache {
   ) throws(CacheError) -> CompareAndSetResult {
     recency?.tellBeforeWrite(of: 1, bytes.byteCount + value.byteCount)
     var removals: [RemovalEvent] = []
-    let (store, result, pending): (Store, CompareAndSetResult, PendingWrite)
+    // A tuple that is returned through generic code would be slow.
+    var result = CompareAndSetResult.mismatch(current: nil)
+    var pending = PendingWrite()
     do throws(CacheError) {
-      (store, result, pending) = try storing { () throws(StoreError) in
-        let store = self.store
-        let (result, pending) = try body(store, &removals)
-        return (store, result, pending)
-      }
+      try storing { () throws(StoreError) in (result, pending) = try body(store, &removals) }
     } catch {
       drop(removals)
       if let entry { noteFailure(error, of: entry.key) }

@@ -5,4 +5,13 @@ package struct PendingWrite: Sendable {
   var durability = Durability.process
   /// How much it has made dead, where it has to wait for compaction; else 0.
   var slowedByteCount = 0
+
+  init(sequence: SequenceNumber, durability: Durability, slowedByteCount: Int = 0) {
+    self.sequence = sequence
+    self.durability = durability
+    self.slowedByteCount = slowedByteCount
+  }
+
+  /// Nothing is waited for.
+  package init() {}
 }
