@@ -78,12 +78,14 @@ final class DiskReserve: Sendable {
     }
   }
 
-  /// Takes as much of it as there is room for, half at most: the rest is for removals.
-  func takeBack(forLogOf logByteCount: Int) {
+  /// Takes as much of it as there is room for.
+  ///
+  /// - Parameter isForRemoval: whether a removal waits, which is left one half.
+  func takeBack(forLogOf logByteCount: Int, isForRemoval: Bool) {
     if !isUsed { return }
     state.withLock { state in
       state.isLent = false
-      grow(&state, to: Self.byteCount(forLogOf: logByteCount) / 2)
+      grow(&state, to: Self.byteCount(forLogOf: logByteCount) / (isForRemoval ? 2 : 1))
     }
   }
 

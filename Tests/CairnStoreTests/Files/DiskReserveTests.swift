@@ -59,7 +59,7 @@ struct DiskReserveTests {
     let reserve = DiskReserve(directory: directory, isUsed: true)
     try reserve.ensure(forLogOf: log)
     reserve.lend()
-    reserve.takeBack(forLogOf: log)
+    reserve.takeBack(forLogOf: log, isForRemoval: true)
     #expect(try byteCount == 64 << 10)
     let refusal = Gate()
     refusal.open()
@@ -69,6 +69,17 @@ struct DiskReserveTests {
     #expect(throws: StoreError.self) { try reserve.ensure(forLogOf: log, adding: 64 << 10) }
     #expect(try byteCount == 128 << 10)
     #expect(reserve.isShort)
+  }
+
+  @Test("A compaction that no removal waits for leaves it whole")
+  func takenBack() throws {
+    let reserve = DiskReserve(directory: directory, isUsed: true)
+    try reserve.ensure(forLogOf: 20 << 20)
+    reserve.lend()
+    reserve.takeBack(forLogOf: 20 << 20, isForRemoval: false)
+    #expect(try byteCount == 1 << 20)
+    // `FaultFuzzer --full-disk --seed 74710820`: others filled the disk after the refusal, and a trim
+    // found no room.
   }
 
   @Test("It is as large as the log needs it when a write returns, however large that was")

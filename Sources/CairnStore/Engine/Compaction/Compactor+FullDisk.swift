@@ -49,7 +49,8 @@ extension Compactor {
       let goal = max(isRemoval ? 256 << 10 : 1 << 20, dead / 2)
       return try compactInLittleRoom(
         goal: min(goal, max(roundByteLimit, 1 << 20)),
-        highestCost: isRemoval ? .max : CompactionPlanner.highestCost, &state, &report)
+        highestCost: isRemoval ? .max : CompactionPlanner.highestCost, isForRemoval: isRemoval,
+        &state, &report)
         > 0
     }
   }
@@ -59,12 +60,14 @@ extension Compactor {
   /// - Parameters:
   ///   - goal: how many bytes to give back at most, about.
   ///   - highestCost: how many bytes may be written for one that is given back.
+  ///   - isForRemoval: whether a removal waits for it.
   /// - Returns: how many bytes were given back.
   func compactInLittleRoom(
-    goal: Int, highestCost: Int, _ state: inout CompactionState, _ report: inout CompactionReport
+    goal: Int, highestCost: Int, isForRemoval: Bool = false, _ state: inout CompactionState,
+    _ report: inout CompactionReport
   ) throws(StoreError) -> Int {
     defer {
-      takeReserveBack()
+      takeReserveBack(isForRemoval: isForRemoval)
       // Cutting a segment takes the checkpoint away.
       if checkpointer.progress.isGone.exchange(false, ordering: .relaxed) {
         checkpointer.progress.noteCompacted(byteCount: log.allocatedByteCount)
@@ -255,10 +258,12 @@ extension Compactor {
     _ = session.storeLock.whileHeld { _ in log.reserve.lend() }
   }
 
-  private func takeReserveBack() {
+  private func takeReserveBack(isForRemoval: Bool) {
     if !log.reserve.isLent { return }
     let byteCount = log.allocatedByteCount
-    _ = session.storeLock.whileHeld { _ in log.reserve.takeBack(forLogOf: byteCount) }
+    _ = session.storeLock.whileHeld { _ in
+      log.reserve.takeBack(forLogOf: byteCount, isForRemoval: isForRemoval)
+    }
   }
 
   /// Where the records of a segment end that is sealed.
