@@ -160,7 +160,8 @@ package final class FaultRun {
     for (key, entry) in steps.last ?? [:] { writtenValues[key, default: []].insert(entry.value) }
     do {
       let versions = try operation.perform(
-        on: store, holding: live, now: clock.now(), mayEvict: !overdue.isEmpty
+        on: store, holding: live, now: clock.now(), mayEvict: !overdue.isEmpty,
+        mayCountMore: hasFailedRead
       ) {
         // To be read, a file may have to be opened.
         injector.failures[first...].contains { [.open, .read].contains($0.call) }
