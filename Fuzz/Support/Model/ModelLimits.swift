@@ -99,6 +99,7 @@ extension Operation {
     of steps: [ModelState], from state: ModelState, in store: Store, limits: ModelLimits,
     mayMissLimits: Bool = false, mayCountMore: Bool = false, now: Timestamp
   ) throws -> [ModelState] {
+    var steps = steps
     var limit = limits.byteCount ?? .max
     // The evictions come last.
     var least = self.steps(from: state, now: now).count
@@ -107,7 +108,10 @@ extension Operation {
     case .trim, .trimOlder(_, .write, _): return steps
     case .trimOlder(let age, .access, _):
       return try takenByAccess(olderThan: age, of: steps, from: state, in: store, now: now)
-    case .trimBytes(let byteCount, _): (limit, least) = (byteCount, 0)
+    case .trimBytes(let byteCount, _):
+      (limit, least) = (byteCount, 0)
+      // Then more may have to go than what is known to be there asks for.
+      if mayCountMore { steps = state.removing(state.victims(trimmingToBytes: 0, now: now)[...]) }
     default: if limits.byteCount == nil, !mayMissLimits { return steps }
     }
     if steps.isEmpty { return [] }
