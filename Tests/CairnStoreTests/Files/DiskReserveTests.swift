@@ -82,6 +82,21 @@ struct DiskReserveTests {
     // found no room.
   }
 
+  @Test("A large value that is refused does not leave it larger")
+  func refusedValue() throws {
+    let store = try scene.open()
+    for number in 0..<300 { try store.setValue([UInt8].filled(1000), forKey: "key\(number)") }
+    #expect(try byteCount == 128 << 10)
+    scene.fileSystem.setHook { event in
+      event.call == .allocate && event.byteCount > 20 << 20 ? ENOSPC : nil
+    }
+    #expect(throws: StoreError.self) {
+      try store.setValue([UInt8].filled(30 << 20), forKey: "large")
+    }
+    #expect(try byteCount == 128 << 10)
+    try store.close()
+  }
+
   @Test("It is as large as the log needs it when a write returns, however large that was")
   func growth() throws {
     let store = try Store(scene.path, .small { $0.segmentByteLimit = 256 << 10 })
