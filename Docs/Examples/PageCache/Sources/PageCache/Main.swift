@@ -84,7 +84,8 @@ enum Main {
     case .removed(_, let cause): "removed, \(cause)"
     case .removedAll: "removed all"
     case .damaged: "damaged"
-    case .memoryPressure, .enteredBackground: "other"
+    // A minor version may add cases.
+    default: "other"
     }
   }
 }
