@@ -118,7 +118,7 @@ struct DescriptorTests {
     }
     let segmentCount = try store.statistics().segments.count
     let isFirst = Atomic(true)
-    system.setHook { call in
+    system.setWatch { call in
       guard call == .open, isFirst.exchange(false, ordering: .relaxed) else { return }
       _ = try? store.compact()
     }
@@ -193,7 +193,7 @@ struct DescriptorTests {
     let files = try Directory(readingOnly: directory.path, fileSystem: system)
     _ = try files.createFile("file")
     let path = directory("file")
-    system.setHook { call in if call == .status { _ = unsafe unlink(path) } }
+    system.setWatch { call in if call == .status { _ = unsafe unlink(path) } }
     #expect(try files.openFile("file", mode: .readOnly) == nil)
     system.setHook(nil)
   }

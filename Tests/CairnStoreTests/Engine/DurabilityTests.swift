@@ -159,7 +159,7 @@ struct DurabilityTests {
     let store = try open(.durable)
     let before = try store.statistics().lastVersion
     let gate = Gate()
-    system.setHook { if $0 == .synchronizeData { gate.passOnce() } }
+    system.setWatch { if $0 == .synchronizeData { gate.passOnce() } }
     // One is held up in its sync, which is for its own write alone, until the others have appended.
     // Begun all at once they could all append before the first sync, and share that one.
     let first = Background { try store.setValue("v", forKey: "key0") }
@@ -235,7 +235,7 @@ struct DurabilityTests {
     let before = try store.statistics().lastVersion
     let gate = Gate()
     system.arm(.init(call: .synchronizeData, index: 0, errorNumber: EIO))
-    system.setHook { if $0 == .synchronizeData { gate.passOnce() } }
+    system.setWatch { if $0 == .synchronizeData { gate.passOnce() } }
     let first = Background { try store.setValue("v", forKey: "key0") }
     try gate.waitForArrival()
     let others = (1..<8).map { index in

@@ -27,7 +27,7 @@ struct ErrorTextTests {
     let store = try Store(directory.store)
     try store.setValue("value", forKey: "key")
     try store.close()
-    let fileSystem = HookFileSystem()
+    let fileSystem = FaultyFileSystem()
     let isDone = Atomic(false)
     fileSystem.setHook { event in
       guard event.call == .open, event.file == "LOCK",
@@ -44,7 +44,7 @@ struct ErrorTextTests {
   @Test("A file that cannot be read at all says nothing of reading", arguments: [true, false])
   func unreadableFiles(readOnly: Bool) throws {
     try Store(directory.store).close()
-    let fileSystem = HookFileSystem()
+    let fileSystem = FaultyFileSystem()
     fileSystem.setHook { $0.call == .open && $0.file == "LOCK" ? EACCES : nil }
     let text = text {
       _ = try Store(directory.store, fileSystem: fileSystem, readOnly: readOnly)

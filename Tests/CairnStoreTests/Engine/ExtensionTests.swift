@@ -140,7 +140,7 @@ final class ExtensionTests: StoreSuite {
   @Test(
     "An entry that was found to have expired and is extended by then stays", arguments: [1, 2])
   func extendedInTheCourseOfARemoval(read: Int) throws {
-    let system = HookFileSystem()
+    let system = FaultyFileSystem()
     let rewound = RewoundClock(clock: self.clock, origin: self.clock.now())
     let store = try Store(
       directory.store,

@@ -61,7 +61,7 @@ struct LogUseTests {
 
   @Test("Of an old checkpoint that cannot be removed: it compacts")
   func oldCheckpoint() throws {
-    let system = HookFileSystem()
+    let system = FaultyFileSystem()
     let (store, place) = try open("removing ckpt", system) { store in _ = try store.compact() }
     defer { place.set(nil) }
     try store.setValue("v", forKey: "key")
@@ -77,7 +77,7 @@ struct LogUseTests {
 
   @Test("Of a checkpoint that cannot be written: it compacts")
   func newCheckpoint() throws {
-    let system = HookFileSystem()
+    let system = FaultyFileSystem()
     let (store, place) = try open("no checkpoint", system) { store in _ = try store.compact() }
     defer { place.set(nil) }
     try store.setValue("v", forKey: "key")
@@ -91,7 +91,7 @@ struct LogUseTests {
 
   @Test("Of a failure that ends all writing: it closes the store")
   func poison() throws {
-    let system = HookFileSystem()
+    let system = FaultyFileSystem()
     let (store, place) = try open("takes no more writes", system) { store in try store.close() }
     defer { place.set(nil) }
     try store.setValue("v", forKey: "key")

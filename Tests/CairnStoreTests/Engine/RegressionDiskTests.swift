@@ -73,7 +73,7 @@ struct RegressionDiskTests {
   func compactionBeforeSealing() throws {
     // A manifest that got longer than a block found no second one. It was to seal segments, which comes first;
     // the compaction gave up, though half of the log was dead and would have made the manifest shorter.
-    let fileSystem = HookFileSystem()
+    let fileSystem = FaultyFileSystem()
     let queue = ManualBackgroundQueue()
     let directory = try TemporaryDirectory()
     let store = try Store(directory.store, .small(), fileSystem: fileSystem, background: queue)
@@ -287,7 +287,7 @@ struct RegressionDiskTests {
     try FileManager.default.createDirectory(atPath: scene.path, withIntermediateDirectories: false)
     scene.fileSystem.setHook { event in
       guard event.file.hasSuffix("/..") else { return nil }
-      return event.call == (number == EACCES ? .openDirectory : .synchronize) ? number : nil
+      return event.call == (number == EACCES ? .openDirectoryAtPath : .synchronize) ? number : nil
     }
     try scene.open().setValue("1", forKey: "a")
   }

@@ -7,9 +7,9 @@ import Testing
 @Suite("Sealing, and what it spares the writer")
 struct SealingTests {
   private final class Calls: Sendable {
-    private let events = Mutex<[HookFileSystem.Event]>([])
+    private let events = Mutex<[FaultyFileSystem.Event]>([])
 
-    func note(_ event: HookFileSystem.Event) -> Int32? {
+    func note(_ event: FaultyFileSystem.Event) -> Int32? {
       events.withLock { $0.append(event) }
       return nil
     }

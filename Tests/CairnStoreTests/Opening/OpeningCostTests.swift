@@ -37,7 +37,7 @@ struct OpeningCostTests {
     let image = try Image(of: directory.store)
     try image.write(to: killed.store)
     queue.discardAll()
-    let fileSystem = HookFileSystem()
+    let fileSystem = FaultyFileSystem()
     let store = try Store(killed.store, configuration(), fileSystem: fileSystem)
     #expect(try store.statistics().recovery.replayedRecordCount == 100_000)
     // The end of the log is looked for, then it is replayed; what it replaces is read, and the checkpoint.
@@ -70,7 +70,7 @@ struct OpeningCostTests {
     }
     let damaged = try TemporaryDirectory()
     try image.write(to: damaged.store)
-    let fileSystem = HookFileSystem()
+    let fileSystem = FaultyFileSystem()
     let store = try Store(damaged.store, configuration(), fileSystem: fileSystem)
     // A snapshot that sees shards as they are, in the checkpoint, asks for them too.
     let snapshot = try store.snapshot()

@@ -16,7 +16,7 @@ struct FileReplacingTests {
     func names(_ name: String) throws -> [String] {
       try FileManager.default.contentsOfDirectory(atPath: directory.path + "/" + name).sorted()
     }
-    let files = HookFileSystem()
+    let files = FaultyFileSystem()
     func replace(_ name: String) throws(StoreError) {
       try Array("new".utf8).withBytes { (bytes) throws(StoreError) in
         try File.replace(at: directory.path + "/" + name, with: bytes, fileSystem: files)

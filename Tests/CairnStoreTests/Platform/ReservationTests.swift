@@ -46,8 +46,8 @@ struct ReservationTests {
   // MARK: Filesystems without fallocate
 
   /// The real file system without fallocate.
-  private func withoutAllocation() -> HookFileSystem {
-    let fileSystem = HookFileSystem()
+  private func withoutAllocation() -> FaultyFileSystem {
+    let fileSystem = FaultyFileSystem()
     fileSystem.setHook { event in
       event.call == .allocate || event.call == .reservesBlocks ? EOPNOTSUPP : nil
     }

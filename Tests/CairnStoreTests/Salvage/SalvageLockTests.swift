@@ -29,7 +29,7 @@ struct SalvageLockTests {
     let fileSystem = FaultyFileSystem()
     let copy = copy
     let isDone = Atomic(false)
-    fileSystem.setHook { call in
+    fileSystem.setWatch { call in
       guard call == .lock, FileManager.default.fileExists(atPath: copy + "/LOCK") else { return }
       if !isDone.exchange(true, ordering: .sequentiallyConsistent) { body() }
     }
@@ -84,7 +84,7 @@ struct SalvageLockTests {
     let copy = copy
     let seen = Mutex((note: false, both: false))
     let fileSystem = FaultyFileSystem()
-    fileSystem.setHook { _ in
+    fileSystem.setWatch { _ in
       let names = (try? FileManager.default.contentsOfDirectory(atPath: copy)) ?? []
       seen.withLock {
         let hasNote = names.contains("UNFINISHED-COPY")

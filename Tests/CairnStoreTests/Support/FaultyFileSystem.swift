@@ -2,18 +2,20 @@ import CairnStore
 import Glibc
 import Synchronization
 
-/// The real file system behind a counter of calls, which can fail a chosen one, keep transfers
-/// short, and tell of another boot. Also keeps account of descriptors.
+/// The real file system behind a counter of calls, which can fail a chosen one, run a hook before those that change or
+/// read something, play a full disk, keep transfers short, and tell of another boot. Also keeps account of descriptors.
 final class FaultyFileSystem: FileSystem {
   /// The kinds of calls.
   enum Call: String, CaseIterable, Sendable {
     case makeDirectoryAtPath, makeDirectory, openDirectoryAtPath, openDirectory, names, rename
     case exchange, unlink, volume, open, status, lock, read, write, copy, allocate, truncate
     case synchronizeData, synchronize, dropCache, map, protect, prefault, unmapPages
-    case bootIdentifier, randomBytes
+    case reservesBlocks, bootIdentifier, randomBytes
 
     /// Those that can fail.
-    static let failing = allCases.filter { ![.prefault, .unmapPages].contains($0) }
+    static let failing = allCases.filter {
+      ![.prefault, .unmapPages, .reservesBlocks].contains($0)
+    }
   }
 
   /// What to fail.
@@ -30,17 +32,34 @@ final class FaultyFileSystem: FileSystem {
     var description: String { "\(call.rawValue)#\(index) errno \(errorNumber)" }
   }
 
+  /// A call that is about to be made.
+  struct Event: Sendable {
+    var call: Call
+    /// The name of the file, or the path of the directory.
+    var file: String
+    /// How much is to be allocated.
+    var byteCount = 0
+  }
+
+  /// Returns the number of the error to fail the call with.
+  typealias Hook = @Sendable (Event) -> Int32?
+
   private struct State {
     var counts: [Call: Int] = [:]
     var fault: Fault?
     var hasFired = false
-    var open: Set<Int32> = []
+    /// The names of what is open.
+    var names: [Int32: String] = [:]
     var mostOpen = 0
     var mappings = 0
     var writableMappings = 0
     var mistakes: [String] = []
     var lowest = Int32.max
-    var hook: (@Sendable (Call) -> Void)?
+    var hook: Hook?
+    var watch: (@Sendable (Call) -> Void)?
+    /// What the full disk has left, or `nil` where it is not full.
+    var freeByteCount: Int?
+    var readByteCount = 0
   }
 
   private let system = SystemFileSystem()
@@ -71,7 +90,7 @@ final class FaultyFileSystem: FileSystem {
   /// Whether the fault has happened.
   var hasFired: Bool { state.withLock { $0.hasFired } }
   /// Descriptors that were opened and not closed.
-  var openDescriptorCount: Int { state.withLock { $0.open.count } }
+  var openDescriptorCount: Int { state.withLock { $0.names.count } }
   /// The most that were open at once.
   var mostOpenDescriptorCount: Int { state.withLock { $0.mostOpen } }
   /// Mappings that were made and not taken down.
@@ -92,27 +111,55 @@ final class FaultyFileSystem: FileSystem {
     }
   }
 
-  /// Runs code before each call, on the thread that makes it.
-  func setHook(_ hook: (@Sendable (Call) -> Void)?) { state.withLock { $0.hook = hook } }
+  /// Runs code before each call of any kind, on the thread that makes it.
+  func setWatch(_ watch: (@Sendable (Call) -> Void)?) { state.withLock { $0.watch = watch } }
+
+  /// Runs code before calls that change or read something: it can fail them, look at the disk at that moment, or hold the
+  /// calling thread up.
+  func setHook(_ hook: Hook?) { state.withLock { $0.hook = hook } }
+
+  /// From now on only blocks that the file has already, or that were given back since, can be
+  /// allocated, and so many bytes more.
+  func fillDisk(leaving byteCount: Int = 0) { state.withLock { $0.freeByteCount = byteCount } }
+
+  /// How many bytes were read by calls.
+  var readByteCount: Int { state.withLock { $0.readByteCount } }
 
   // MARK: The machinery
 
+  /// Makes a call.
+  ///
+  /// - Parameters:
+  ///   - descriptor: what it is on; `nil` where that is nothing open.
+  ///   - file: what a hook is told; `nil`: the name of the descriptor. No hook is run where there is neither.
   private func perform<Value>(
-    _ call: Call, on descriptor: Int32? = nil, _ body: () throws(SystemError) -> Value
+    _ call: Call, on descriptor: Int32? = nil, _ file: String? = nil, byteCount: Int = 0,
+    isHooked: Bool = false, _ body: () throws(SystemError) -> Value
   ) throws(SystemError) -> Value {
-    let (fault, hook) = state.withLock { state -> (Fault?, (@Sendable (Call) -> Void)?) in
+    let (fault, hook, watch, name) = state.withLock { state in
       let index = state.counts[call] ?? 0
       state.counts[call] = index + 1
-      if let descriptor, !state.open.contains(descriptor) {
+      if let descriptor, state.names[descriptor] == nil {
         state.mistakes.append("\(call.rawValue) on closed descriptor \(descriptor)")
       }
-      guard let fault = state.fault, fault.call == call,
-        index == fault.index || fault.isLasting && index > fault.index
-      else { return (nil, state.hook) }
-      state.hasFired = true
-      return (fault, state.hook)
+      var fault = state.fault
+      if let armed = fault, armed.call == call,
+        index == armed.index || armed.isLasting && index > armed.index
+      {
+        state.hasFired = true
+      } else {
+        fault = nil
+      }
+      return (
+        fault, isHooked ? state.hook : nil, state.watch,
+        file ?? descriptor.flatMap { state.names[$0] } ?? ""
+      )
     }
-    hook?(call)
+    watch?(call)
+    if let number = hook?(Event(call: call, file: name, byteCount: byteCount)) {
+      let isAllocation = call == .allocate || call == .reservesBlocks
+      throw SystemError(call: isAllocation ? "fallocate" : "\(call)", errorNumber: number)
+    }
     if let fault {
       if fault.takesEffect { _ = try body() }
       throw SystemError(call: call.rawValue, errorNumber: fault.errorNumber)
@@ -120,13 +167,26 @@ final class FaultyFileSystem: FileSystem {
     return try body()
   }
 
-  private func opened(_ descriptor: Int32) -> Int32 {
+  private func opened(_ descriptor: Int32, _ name: String) -> Int32 {
     state.withLock {
-      $0.open.insert(descriptor)
-      $0.mostOpen = max($0.mostOpen, $0.open.count)
+      $0.names[descriptor] = name
+      $0.mostOpen = max($0.mostOpen, $0.names.count)
       $0.lowest = min($0.lowest, descriptor)
     }
     return descriptor
+  }
+
+  private func giveBack(_ byteCount: Int) {
+    state.withLock { $0.freeByteCount? += max(0, byteCount) }
+  }
+
+  /// How much of a full disk a file takes; 0 where the disk is not full.
+  private func allocatedByteCount(of name: String, in directory: Int32) -> Int {
+    guard state.withLock({ $0.freeByteCount != nil }),
+      let file = try? system.open(name, in: directory, mode: .readOnly)
+    else { return 0 }
+    defer { system.close(file) }
+    return (try? system.status(of: file))?.allocatedByteCount ?? 0
   }
 
   // MARK: FileSystem
@@ -146,14 +206,14 @@ final class FaultyFileSystem: FileSystem {
   }
 
   func openDirectory(path: String) throws(SystemError) -> Int32 {
-    try perform(.openDirectoryAtPath) { () throws(SystemError) in
-      opened(try system.openDirectory(path: path))
+    try perform(.openDirectoryAtPath, path, isHooked: true) { () throws(SystemError) in
+      opened(try system.openDirectory(path: path), path)
     }
   }
 
   func openDirectory(_ name: String, in directory: Int32) throws(SystemError) -> Int32 {
     try perform(.openDirectory, on: directory) { () throws(SystemError) in
-      opened(try system.openDirectory(name, in: directory))
+      opened(try system.openDirectory(name, in: directory), name)
     }
   }
 
@@ -166,20 +226,24 @@ final class FaultyFileSystem: FileSystem {
   func rename(
     _ name: String, in source: Int32, to newName: String, in target: Int32
   ) throws(SystemError) {
-    try perform(.rename, on: source) { () throws(SystemError) in
+    try perform(.rename, on: source, name, isHooked: true) { () throws(SystemError) in
+      let freed = allocatedByteCount(of: newName, in: target)
       try system.rename(name, in: source, to: newName, in: target)
+      giveBack(freed)
     }
   }
 
   func exchange(_ name: String, with other: String, in directory: Int32) throws(SystemError) {
-    try perform(.exchange, on: directory) { () throws(SystemError) in
+    try perform(.exchange, on: directory, name, isHooked: true) { () throws(SystemError) in
       try system.exchange(name, with: other, in: directory)
     }
   }
 
   func unlink(_ name: String, in directory: Int32) throws(SystemError) {
-    try perform(.unlink, on: directory) { () throws(SystemError) in
+    try perform(.unlink, on: directory, name, isHooked: true) { () throws(SystemError) in
+      let freed = allocatedByteCount(of: name, in: directory)
       try system.unlink(name, in: directory)
+      giveBack(freed)
     }
   }
 
@@ -196,14 +260,14 @@ final class FaultyFileSystem: FileSystem {
   }
 
   func open(_ name: String, in directory: Int32, mode: OpenMode) throws(SystemError) -> Int32 {
-    try perform(.open, on: directory) { () throws(SystemError) in
-      opened(try system.open(name, in: directory, mode: mode))
+    try perform(.open, on: directory, name, isHooked: true) { () throws(SystemError) in
+      opened(try system.open(name, in: directory, mode: mode), name)
     }
   }
 
   func close(_ descriptor: Int32) {
     let isOpen = state.withLock { state in
-      if state.open.remove(descriptor) != nil { return true }
+      if state.names.removeValue(forKey: descriptor) != nil { return true }
       state.mistakes.append("descriptor \(descriptor) closed twice")
       return false
     }
@@ -238,9 +302,11 @@ final class FaultyFileSystem: FileSystem {
     _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int
   ) throws(SystemError) -> Int {
     // SAFETY: a prefix of the buffer the caller vouches for.
-    try perform(.read, on: descriptor) { () throws(SystemError) in
+    try perform(.read, on: descriptor, isHooked: true) { () throws(SystemError) in
       let short = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(transferLimit))
-      return unsafe try system.read(descriptor, into: short, at: offset)
+      let count = unsafe try system.read(descriptor, into: short, at: offset)
+      state.withLock { $0.readByteCount += count }
+      return count
     }
   }
 
@@ -248,39 +314,50 @@ final class FaultyFileSystem: FileSystem {
     _ descriptor: Int32, from buffer: UnsafeRawBufferPointer, at offset: Int
   ) throws(SystemError) -> Int {
     // SAFETY: as for `read`.
-    try perform(.write, on: descriptor) { () throws(SystemError) in
+    try perform(.write, on: descriptor, isHooked: true) { () throws(SystemError) in
       let short = unsafe UnsafeRawBufferPointer(rebasing: buffer.prefix(transferLimit))
       return unsafe try system.write(descriptor, from: short, at: offset)
     }
   }
 
   func allocate(_ descriptor: Int32, from offset: Int, byteCount: Int) throws(SystemError) {
-    try perform(.allocate, on: descriptor) { () throws(SystemError) in
+    try perform(.allocate, on: descriptor, byteCount: byteCount, isHooked: true) {
+      () throws(SystemError) in
+      // Files of a store are allocated from their beginning, so their size in blocks tells.
+      let missing = try offset + byteCount - system.status(of: descriptor).allocatedByteCount
+      let isPossible = state.withLock { state in
+        guard let free = state.freeByteCount, missing > 0 else { return true }
+        if free >= missing { state.freeByteCount = free - missing }
+        return free >= missing
+      }
+      if !isPossible { throw SystemError(call: "fallocate", errorNumber: ENOSPC) }
       try system.allocate(descriptor, from: offset, byteCount: byteCount)
     }
   }
 
   func reservesBlocks(_ descriptor: Int32) throws(SystemError) -> Bool {
-    try perform(.volume, on: descriptor) { () throws(SystemError) in
+    try perform(.reservesBlocks, on: descriptor, isHooked: true) { () throws(SystemError) in
       if let reservesBlocks { return reservesBlocks }
       return try system.reservesBlocks(descriptor)
     }
   }
 
   func truncate(_ descriptor: Int32, to byteCount: Int) throws(SystemError) {
-    try perform(.truncate, on: descriptor) { () throws(SystemError) in
+    try perform(.truncate, on: descriptor, isHooked: true) { () throws(SystemError) in
+      let before = try system.status(of: descriptor).allocatedByteCount
       try system.truncate(descriptor, to: byteCount)
+      giveBack(before - (try system.status(of: descriptor).allocatedByteCount))
     }
   }
 
   func synchronizeData(_ descriptor: Int32) throws(SystemError) {
-    try perform(.synchronizeData, on: descriptor) { () throws(SystemError) in
+    try perform(.synchronizeData, on: descriptor, isHooked: true) { () throws(SystemError) in
       try system.synchronizeData(descriptor)
     }
   }
 
   func synchronize(_ descriptor: Int32) throws(SystemError) {
-    try perform(.synchronize, on: descriptor) { () throws(SystemError) in
+    try perform(.synchronize, on: descriptor, isHooked: true) { () throws(SystemError) in
       try system.synchronize(descriptor)
     }
   }
@@ -330,8 +407,9 @@ final class FaultyFileSystem: FileSystem {
   }
 
   func unmapPages(_ address: UnsafeMutableRawPointer, byteCount: Int) {
-    state.withLock { $0.counts[.unmapPages, default: 0] += 1 }
-    unsafe system.unmapPages(address, byteCount: byteCount)
+    try? perform(.unmapPages, isHooked: true) { () throws(SystemError) in
+      unsafe system.unmapPages(address, byteCount: byteCount)
+    }
   }
 
   func bootIdentifier() throws(SystemError) -> [UInt8] {

@@ -9,7 +9,7 @@ final class RegressionScene: Sendable {
   static let segment = "seg-0000000000000001"
 
   let directory: TemporaryDirectory
-  let fileSystem = HookFileSystem()
+  let fileSystem = FaultyFileSystem()
   let queue = ManualBackgroundQueue()
   var path: String { directory.store }
 

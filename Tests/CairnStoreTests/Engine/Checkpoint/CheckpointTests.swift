@@ -151,7 +151,7 @@ struct CheckpointTests {
   @Test("Without room for a checkpoint a store closes, and opens without one")
   func fullDisk() throws {
     let directory = try TemporaryDirectory()
-    let fileSystem = HookFileSystem()
+    let fileSystem = FaultyFileSystem()
     let store = try Store(directory.store, .small(), fileSystem: fileSystem)
     for number in 0..<200 { try store.setValue("value", forKey: "key\(number)") }
     let contents = try store.contents()
@@ -170,7 +170,7 @@ struct CheckpointTests {
     let directory = try TemporaryDirectory()
     let messages = Messages()
     let queue = ManualBackgroundQueue()
-    let fileSystem = HookFileSystem()
+    let fileSystem = FaultyFileSystem()
     let store = try Store(
       directory.store,
       .small {

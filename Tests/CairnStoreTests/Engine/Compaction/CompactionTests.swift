@@ -190,7 +190,7 @@ final class CompactionTests: StoreSuite {
 
   @Test("On a full disk a trim is given back, by segments without a live value and by small rounds")
   func fullDisk() throws {
-    let system = HookFileSystem()
+    let system = FaultyFileSystem()
     let store = try makeStore({ $0.deadByteFloor = 0 }, fileSystem: system)
     for number in 0..<1000 { try store.setValue(value(number), forKey: "key\(number)") }
     queue.runAll()
@@ -294,7 +294,7 @@ final class CompactionTests: StoreSuite {
 
   @Test("A close does not wait for it, and leaves no file of it")
   func closedMeanwhile() throws {
-    let system = HookFileSystem()
+    let system = FaultyFileSystem()
     let store = try makeStore(fileSystem: system)
     try fill(store)
     queue.runAll()

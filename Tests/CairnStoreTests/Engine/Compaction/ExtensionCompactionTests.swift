@@ -104,7 +104,7 @@ final class ExtensionCompactionTests: StoreSuite {
   @Test(
     "One that comes between the copy of its value and the switch is found, also by a checkpoint")
   func betweenCopyAndSwitch() throws {
-    let system = HookFileSystem()
+    let system = FaultyFileSystem()
     let store = try Store(
       directory.store, .small(clock: clock), fileSystem: system, background: queue)
     try fillAround(store) {

@@ -222,7 +222,7 @@ struct FullDiskTests {
     "A store that was closed on a full disk is freed, though it had something to be tried again")
   func freedOnceClosed() throws {
     let directory = try TemporaryDirectory()
-    let files = HookFileSystem()
+    let files = FaultyFileSystem()
     // It holds the jobs that wait, and runs none by itself.
     let queue = ManualBackgroundQueue()
     do {
@@ -244,7 +244,7 @@ struct FullDiskTests {
     arguments: [2, 10])
   func beingCompacted(distance: Int) throws {
     let disk = try TinyDisk(byteCount: 4 << 20)
-    let files = HookFileSystem()
+    let files = FaultyFileSystem()
     let store = try Store(
       path: disk.path + "/store", configuration: .small { $0.segmentByteLimit = 512 << 10 },
       environment: Environment(fileSystem: files, background: ManualBackgroundQueue()),

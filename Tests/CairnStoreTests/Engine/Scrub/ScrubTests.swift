@@ -9,7 +9,7 @@ final class ScrubScene {
   let directory: TemporaryDirectory
   let clock = ManualClock()
   let queue = ManualBackgroundQueue()
-  let files = HookFileSystem()
+  let files = FaultyFileSystem()
   let events = Collected<DamageEvent>()
   let log = Messages()
 

@@ -28,7 +28,7 @@ struct RegressionTrimTests {
     "Where a read fails once, the least recently used go with the next write",
     arguments: [EIO, EMFILE])
   func failedRead(errorNumber: Int32) throws {
-    let fileSystem = HookFileSystem()
+    let fileSystem = FaultyFileSystem()
     let store = try Store(
       directory.store,
       .small {

@@ -144,7 +144,7 @@ struct RemoveAllTests {
     try store.setValue("v", forKey: "first")
     // One thread syncs the segment as it is now and is held up inside …
     let gate = Gate()
-    system.setHook { if $0 == .synchronizeData { gate.passOnce() } }
+    system.setWatch { if $0 == .synchronizeData { gate.passOnce() } }
     let syncer = Background { try store.sync() }
     try gate.waitForArrival()
     // … while the segment gets more records and is left; another thread goes to seal it …
@@ -164,9 +164,9 @@ struct RemoveAllTests {
   /// A store whose next removal of all finds an empty manifest ready, on a file system that notes its calls.
   private func readyStore(
     _ durability: Durability = .process
-  ) throws -> (Store, TemporaryDirectory, HookFileSystem, ManualBackgroundQueue, Messages) {
+  ) throws -> (Store, TemporaryDirectory, FaultyFileSystem, ManualBackgroundQueue, Messages) {
     let directory = try TemporaryDirectory()
-    let files = HookFileSystem()
+    let files = FaultyFileSystem()
     let queue = ManualBackgroundQueue()
     let store = try Store(
       directory.store, .small(durability: durability), fileSystem: files, background: queue)
@@ -257,7 +257,7 @@ struct RemoveAllTests {
       try store.setValue("old", forKey: "key")
       try store.close()
     }
-    let files = HookFileSystem()
+    let files = FaultyFileSystem()
     let store = try Store(
       directory.store, .small(durability: .process), fileSystem: files, background: queue)
     for round in 0..<3 {
