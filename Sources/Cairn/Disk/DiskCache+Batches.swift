@@ -160,7 +160,7 @@ extension DiskCache {
       if let entry = new.entry, let held {
         entry.publish(to: held, version: version, byteCount: new.byteCount)
       } else if let held {
-        // It may have found nothing since another's removal, of which memory is not told yet, came before it.
+        // Another removal may have come first. Memory may not know of that one yet.
         held.invalidate(try tierKey(new.change.key), through: version - 1, .removed)
       }
       if new.change.value != nil {

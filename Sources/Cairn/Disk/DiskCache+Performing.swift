@@ -114,8 +114,8 @@ extension DiskCache {
     try await perform { (cache) throws(CacheError) in try cache.removeAll(progress: progress) }
   }
 
-  /// As `sync()`. It waits in line as all work does, and is done also where the task is cancelled: who asks for it
-  /// on the way out means to keep what was written.
+  /// As `sync()`. It waits in line as all work does. A cancelled task does it too: a program that syncs on its way out
+  /// means to keep what was written.
   ///
   /// - Throws: as `sync()`; never `cancelled`.
   public func performSync() async throws(CacheError) {

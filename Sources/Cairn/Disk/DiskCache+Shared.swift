@@ -1,9 +1,9 @@
 extension DiskCache {
   /// The one cache of a name in this process: the live one, or else one that is opened now.
   ///
-  /// It is held weakly: who wants it to stay open keeps it. The configuration, the coders and the costing of the first
-  /// who asks count; those of the others are not looked at while it lives. After a `close`, the next who asks opens
-  /// it anew. Names in different namespaces are different caches.
+  /// The process holds it weakly: keep a reference for as long as it should stay open. The first caller's configuration,
+  /// coders and costing count; those of later callers are ignored while it lives. After a `close`, the next call opens it
+  /// anew. Names in different namespaces are different caches.
   ///
   /// - Throws: `otherType` where the live cache of that name has keys or values of another type;
   ///   else as `init`: `locked` where another process has it open, or this one does by `init`, or

@@ -56,8 +56,8 @@ extension DiskCache {
     return version
   }
 
-  /// Enters a write of one value by `body`, brings memory and observers up to date, in this order, and waits for what the
-  /// write waits for.
+  /// Does a write of one value. Where the store's directory was removed, which the sync may be the first to notice, it is
+  /// made anew, and written to once more.
   ///
   /// - Parameters:
   ///   - entry: what memory is to hold of it; `nil` without a tier in memory.
@@ -70,18 +70,34 @@ extension DiskCache {
       result: CompareAndSetResult, pending: PendingWrite
     )
   ) throws(CacheError) -> CompareAndSetResult {
-    recency?.tellBeforeWrite(of: 1, bytes.byteCount + value.byteCount)
-    var removals: [RemovalEvent] = []
-    // A tuple that is returned through generic code would be slow.
-    var result = CompareAndSetResult.mismatch(current: nil)
-    var pending = PendingWrite()
     do throws(CacheError) {
-      try storing { () throws(StoreError) in (result, pending) = try body(store, &removals) }
+      return try writeOnce(value, bytes, of: key, entry, showsMismatch: showsMismatch, by: body)
     } catch {
+      guard case .store(.vanished) = error else { throw error }
+    }
+    try recreate()
+    return try writeOnce(value, bytes, of: key, entry, showsMismatch: showsMismatch, by: body)
+  }
+
+  /// Enters a write of one value by `body`, brings memory and observers up to date, in this order, and waits for what the
+  /// write waits for.
+  private func writeOnce(
+    _ value: RawSpan, _ bytes: RawSpan, of key: Key, _ entry: PublishedEntry<Key, Value>?,
+    showsMismatch: Bool,
+    by body: (Store, inout [RemovalEvent]) throws(StoreError) -> (
+      result: CompareAndSetResult, pending: PendingWrite
+    )
+  ) throws(CacheError) -> CompareAndSetResult {
+    recency?.tellBeforeWrite(of: 1, bytes.byteCount + value.byteCount)
+    let store = store
+    var removals: [RemovalEvent] = []
+    let result: CompareAndSetResult
+    let pending: PendingWrite
+    do throws(StoreError) { (result, pending) = try body(store, &removals) } catch {
       drop(removals)
-      if let entry { noteFailure(error, of: entry.key) }
+      if let entry { noteFailure(.store(error), of: entry.key) }
       events.settle([], after: removals)
-      throw error
+      throw .store(error)
     }
     switch result {
     case .stored(let version):
@@ -194,7 +210,7 @@ extension DiskCache {
           try store.compareAndRemove(forKey: key, expecting: version, durability: durability)
         }
       }
-      // Who is told that it was another one must not find it.
+      // The caller learns that this version is gone, so memory must not show it.
       if !isRemoved, let tierKey { held?.invalidate(tierKey, through: version, .replaced) }
       return isRemoved
     } catch {

@@ -1,7 +1,7 @@
 internal import CairnStore
 internal import Synchronization
 
-/// Who is told what happens to a cache on disk, and the counts of it.
+/// The observers and counters of a cache on disk.
 ///
 /// What a write of a value removes is given back to the cache, which settles it here; what goes otherwise is told by
 /// the store. An object beside the cache, since the store is made with it.

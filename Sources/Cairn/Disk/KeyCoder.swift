@@ -27,8 +27,8 @@ public struct KeyCoder<Key: Sendable>: Sendable {
     self.identity = identity
   }
 
-  /// The same coder, of which is known that keys are equal exactly where their bytes are. The
-  /// memory tier then finds a key without encoding it.
+  /// The same coder, with the promise that keys are equal exactly where their bytes are. The memory tier then finds a key
+  /// without encoding it.
   ///
   /// The ready-made coders know it of themselves, but for JSON: two texts in a key that are canonically equal
   /// and differ in their UTF-8 make equal keys with different bytes. Where it is promised and does not hold,

@@ -53,6 +53,29 @@ struct VanishingCacheTests {
     try second.close()
   }
 
+  @Test("A durable write whose sync is the first to notice goes to it, with memory and without")
+  func durable() throws {
+    for held in [nil, 100] {
+      let cache: DiskCache<String, Int> = try scene.cache {
+        $0.store.durability = .durable
+        if held == nil { $0.memory = nil }
+      }
+      try cache.setValue(1, forKey: "a")
+      // No second has passed: the write itself does not look.
+      try FileManager.default.removeItem(atPath: path)
+      try cache.setValue(2, forKey: "a")
+      #expect(try cache.value(forKey: "a") == 2)
+      #expect(try cache.compareAndSet(3, forKey: "b", expecting: nil) != .mismatch(current: nil))
+      try FileManager.default.removeItem(atPath: path)
+      try cache.write { try $0.setValue(4, forKey: "c") }
+      #expect(try cache.value(forKey: "c") == 4 && cache.count() == 1)
+      try cache.close()
+      let again: DiskCache<String, Int> = try scene.cache { $0.memory = nil }
+      #expect(try again.value(forKey: "c") == 4)
+      try again.close()
+    }
+  }
+
   @Test("It does so again and again")
   func again() throws {
     let cache: DiskCache<String, Int> = try scene.disk.cache()

@@ -68,9 +68,9 @@ extension DiskCache {
     return try fetchValue(key, ticket, in: held, counts: false)
   }
 
-  /// To be told what somebody was shown of a key on disk: memory must not show him what is older.
+  /// Notes what a caller was shown of a key on disk. Memory must not show anything older after that.
   ///
-  /// - Parameter version: `nil`: that there is nothing.
+  /// - Parameter version: the version that was shown; `nil`: nothing was there.
   func noteShown(_ version: UInt64?, of key: Key) throws(CacheError) {
     guard let held else { return }
     noteShown(version, of: try tierKey(key), in: held)
@@ -159,7 +159,7 @@ extension DiskCache {
 extension DiskCache: PressureResponder {
   /// Makes memory smaller; the disk keeps everything.
   package func respond(to pressure: MemoryPressure) {
-    // What is freed is freed first: telling looks at records on disk, and takes long where memory is short.
+    // Memory is freed first. Telling the disk reads records, which takes long where memory is short.
     recency?.tell { held?.respond(to: pressure) }
   }
 }
