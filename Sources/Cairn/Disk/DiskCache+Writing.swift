@@ -56,48 +56,33 @@ extension DiskCache {
     return version
   }
 
-  /// Does a write of one value. Where the store's directory was removed, which the sync may be the first to notice, it is
-  /// made anew, and written to once more.
+  /// Enters a write of one value by `body`, brings memory and observers up to date, in this order, and waits for what the
+  /// write waits for.
   ///
   /// - Parameters:
   ///   - entry: what memory is to hold of it; `nil` without a tier in memory.
   ///   - showsMismatch: whether the caller is told what the key has instead.
+  ///   - isRepeated: whether the store is already one that was made anew for this write.
   ///   - body: enters the write, and adds what that removed.
   func write(
     _ value: RawSpan, _ bytes: RawSpan, of key: Key, _ entry: PublishedEntry<Key, Value>?,
-    showsMismatch: Bool = true,
-    by body: (Store, inout [RemovalEvent]) throws(StoreError) -> (
-      result: CompareAndSetResult, pending: PendingWrite
-    )
-  ) throws(CacheError) -> CompareAndSetResult {
-    do throws(CacheError) {
-      return try writeOnce(value, bytes, of: key, entry, showsMismatch: showsMismatch, by: body)
-    } catch {
-      guard case .store(.vanished) = error else { throw error }
-    }
-    try recreate()
-    return try writeOnce(value, bytes, of: key, entry, showsMismatch: showsMismatch, by: body)
-  }
-
-  /// Enters a write of one value by `body`, brings memory and observers up to date, in this order, and waits for what the
-  /// write waits for.
-  private func writeOnce(
-    _ value: RawSpan, _ bytes: RawSpan, of key: Key, _ entry: PublishedEntry<Key, Value>?,
-    showsMismatch: Bool,
+    showsMismatch: Bool = true, isRepeated: Bool = false,
     by body: (Store, inout [RemovalEvent]) throws(StoreError) -> (
       result: CompareAndSetResult, pending: PendingWrite
     )
   ) throws(CacheError) -> CompareAndSetResult {
     recency?.tellBeforeWrite(of: 1, bytes.byteCount + value.byteCount)
-    let store = store
     var removals: [RemovalEvent] = []
-    let result: CompareAndSetResult
-    let pending: PendingWrite
-    do throws(StoreError) { (result, pending) = try body(store, &removals) } catch {
+    // A tuple that is returned through generic code would be slow.
+    var result = CompareAndSetResult.mismatch(current: nil)
+    var pending = PendingWrite()
+    do throws(CacheError) {
+      try storing { () throws(StoreError) in (result, pending) = try body(store, &removals) }
+    } catch {
       drop(removals)
-      if let entry { noteFailure(.store(error), of: entry.key) }
+      if let entry { noteFailure(error, of: entry.key) }
       events.settle([], after: removals)
-      throw .store(error)
+      throw error
     }
     switch result {
     case .stored(let version):
@@ -115,9 +100,14 @@ extension DiskCache {
       events.settle([], after: removals)
     }
     do throws(StoreError) { try store.finish(pending) } catch {
-      let error = CacheError.store(error)
-      if let entry { noteFailure(error, of: entry.key) }
-      throw error
+      if case .vanished = error, !isRepeated {
+        // The sync was the first to notice it.
+        try recreate()
+        return try write(
+          value, bytes, of: key, entry, showsMismatch: showsMismatch, isRepeated: true, by: body)
+      }
+      if let entry { noteFailure(.store(error), of: entry.key) }
+      throw .store(error)
     }
     return result
   }

@@ -13,5 +13,5 @@ package struct PendingWrite: Sendable {
   }
 
   /// Nothing is waited for.
-  init() {}
+  package init() {}
 }
