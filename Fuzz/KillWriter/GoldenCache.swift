@@ -32,14 +32,15 @@ package enum GoldenCache {
   static func write(path: String) throws {
     let texts = try cache(path, keys: .string, values: .string)
     try texts.setValue("", forKey: "é")
-    try texts.setValue("of a text", forKey: "text", metadata: metadata)
+    try texts.setValue("of a text", forKey: "text", options: .metadata(metadata))
     try texts.close()
 
     let tagged = try cache(path, keys: .string, values: ValueCoder<Page>.json().tagged(tag))
     try tagged.setValue(page, forKey: "tagged")
     try tagged.setValue(
-      page, forKey: "with all", cost: cost, lifetime: .after(century), idleLimit: century,
-      metadata: metadata)
+      page, forKey: "with all",
+      options: EntryOptions(
+        cost: cost, lifetime: .after(century), idleLimit: century, metadata: metadata))
     try tagged.close()
 
     let integers = try cache(path, keys: KeyCoder<Int>.integer, values: .bytes)

@@ -120,8 +120,9 @@ package enum GoldenStore {
     _ = try store.compareAndSet(
       value("compared and set", byteCount: 44), forKey: "compared and set", expecting: version)
     try store.setValue(
-      value("with all", byteCount: 12), forKey: "with all", cost: 7, lifetime: .after(century),
-      idleLimit: century, metadata: Array("metadata".utf8))
+      value("with all", byteCount: 12), forKey: "with all",
+      options: EntryOptions(
+        cost: 7, lifetime: .after(century), idleLimit: century, metadata: Array("metadata".utf8)))
     try store.setValue([1], forKey: "expired", lifetime: .seconds(0))
     try set("removed in a batch", 10)
   }

@@ -46,7 +46,9 @@ struct ImportBatch {
     guard !pending.isEmpty else { return }
     let (values, lifetime) = (pending, lifetime)
     try store.write { batch in
-      for (key, value) in values { try batch.setValue(value, forKey: key, lifetime: lifetime) }
+      for (key, value) in values {
+        try batch.setValue(value, forKey: key, options: .lifetime(lifetime))
+      }
     }
     storedCount += values.count
     pending.removeAll(keepingCapacity: true)

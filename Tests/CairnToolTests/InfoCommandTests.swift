@@ -12,8 +12,9 @@ struct InfoCommandTests {
     let open = try Store(path: store)
     _ = try open.setValue("plain", forKey: "plain")
     _ = try open.setValue(
-      "value", forKey: "all", cost: 7, lifetime: .seconds(1000), idleLimit: .seconds(90),
-      metadata: [1, 2, 3])
+      "value", forKey: "all",
+      options: EntryOptions(
+        cost: 7, lifetime: .seconds(1000), idleLimit: .seconds(90), metadata: [1, 2, 3]))
     try open.close()
   }
 

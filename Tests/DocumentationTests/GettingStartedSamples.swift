@@ -29,7 +29,7 @@ struct GettingStartedSamples {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
         let store = try Store(path: "sessions.cairn")
-        try store.setValue("carol;admin", forKey: "session/3", metadata: Array("v1".utf8))
+        try store.setValue("carol;admin", forKey: "session/3", options: .metadata(Array("v1".utf8)))
         let role = try store.withValue(forKey: "session/3") { bytes in
           String(copying: bytes.extracting(6..<bytes.byteCount))
         }

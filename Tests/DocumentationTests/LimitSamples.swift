@@ -23,7 +23,7 @@ struct LimitSamples {
         let image = [UInt8](repeating: 7, count: 1_000)
 
         try thumbnails.setValue(
-          image, forKey: "lake", lifetime: .seconds(3600), idleLimit: .seconds(600))
+          image, forKey: "lake", options: EntryOptions(lifetime: .seconds(3600), idleLimit: .seconds(600)))
         try thumbnails.extendLifetime(forKey: "lake", to: .seconds(7200))
 
         let midnight = SystemClock().now().advanced(by: .seconds(9000))
@@ -76,7 +76,7 @@ struct LimitSamples {
       configuration: MemoryCacheConfiguration(countLimit: nil, costLimit: 64 << 20),
       costing: { _, image in image.width * image.height * 4 })
     images.setValue(photo, forKey: "lake")
-    images.setValue(icon, forKey: "star", cost: 100)
+    images.setValue(icon, forKey: "star", options: .cost(100))
     let cost = images.totalCost()
 
     #expect(cost == 640 * 480 * 4 + 100)

@@ -64,7 +64,7 @@ struct LoadingSamples {
 
         let page = try await pages.value(forKey: url) {
           let (page, age) = try await fetchWithAge(url)
-          return Loaded(page, lifetime: .after(age))
+          return Loaded(page, options: .lifetime(.after(age)))
         }
 
         #expect(page.title == url)
@@ -86,7 +86,7 @@ struct LoadingSamples {
 
         let page = try await known.value(forKey: "/none") {
           let page = try await fetchIfThere("/none")
-          return Loaded(page, lifetime: page == nil ? .seconds(5) : .seconds(3600))
+          return Loaded(page, options: .lifetime(page == nil ? .seconds(5) : .seconds(3600)))
         }
 
         #expect(page == nil)

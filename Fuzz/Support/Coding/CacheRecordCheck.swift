@@ -105,7 +105,7 @@ private struct CacheRecordTrial<Key: Hashable & Sendable, Value: Equatable & Sen
       let outcome = try dropOrRead(cache, version)
       if let key = try usableKey(cache), case .value(let value) = value {
         // Whatever was there, what is written now is what is found.
-        try cache.setValue(value, forKey: key, metadata: [1, 2])
+        try cache.setValue(value, forKey: key, options: .metadata([1, 2]))
         try require(try cache.value(forKey: key) == value, "a value comes back changed")
         try require(try cache.metadata(forKey: key) == [1, 2], "metadata comes back changed")
       }
@@ -118,7 +118,7 @@ private struct CacheRecordTrial<Key: Hashable & Sendable, Value: Equatable & Sen
     let process = SimulatedProcess.start(on: disk, seed: 1)
     defer { process.kill() }
     let version = try process.open(.simulated(clock)).setValue(
-      input.value, forKey: input.key, metadata: input.metadata, durability: .process)
+      input.value, forKey: input.key, options: .metadata(input.metadata), durability: .process)
     try process.close()
     return version
   }

@@ -134,14 +134,12 @@ package struct DamagedStore: Sendable {
     }
 
     private mutating func put(
-      _ key: String, _ byteCount: Int, _ attributes: EntryAttributes = EntryAttributes(),
+      _ key: String, _ byteCount: Int, _ options: EntryOptions = .standard,
       durability: Durability = .process
     ) throws {
       try perform { store, random in
         try store.setValue(
-          random.bytes(count: byteCount), forKey: key, cost: attributes.cost,
-          lifetime: attributes.lifetime, idleLimit: attributes.idleLimit,
-          metadata: attributes.metadata,
+          random.bytes(count: byteCount), forKey: key, options: options,
           durability: durability)
       }
     }
@@ -200,13 +198,13 @@ package struct DamagedStore: Sendable {
 
     /// Every type of record, and every field that one can have.
     private mutating func variety(_ name: String) throws {
-      let all = EntryAttributes(
+      let all = EntryOptions(
         cost: 77, lifetime: .seconds(1000), idleLimit: .seconds(900), metadata: [1, 2, 3])
       try put("\(name) all", 33, all)
-      try put("\(name) lifetime", 20, EntryAttributes(lifetime: .seconds(500)))
-      try put("\(name) idle", 21, EntryAttributes(idleLimit: .seconds(800)))
-      try put("\(name) cost", 22, EntryAttributes(cost: .max))
-      try put("\(name) metadata", 0, EntryAttributes(metadata: [9]))
+      try put("\(name) lifetime", 20, EntryOptions(lifetime: .seconds(500)))
+      try put("\(name) idle", 21, EntryOptions(idleLimit: .seconds(800)))
+      try put("\(name) cost", 22, EntryOptions(cost: .max))
+      try put("\(name) metadata", 0, EntryOptions(metadata: [9]))
       try put("removed", 30)
       try perform { store, _ in try store.removeValue(forKey: "removed") }
       // One that stays in force, and one that means nothing once the batch has another value.
@@ -220,7 +218,7 @@ package struct DamagedStore: Sendable {
         try store.write { batch in
           try batch.setValue(values[0], forKey: "\(name) batch 0")
           try batch.removeValue(forKey: "\(name) cost")
-          try batch.setValue(values[1], forKey: "\(name) all", idleLimit: .seconds(3))
+          try batch.setValue(values[1], forKey: "\(name) all", options: .idleLimit(.seconds(3)))
         }
       }
       try put("\(name) idle", 8)

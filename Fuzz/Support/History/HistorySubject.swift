@@ -89,7 +89,8 @@ package struct StoreSubject: HistorySubject {
     _ value: [UInt8], forKey key: [UInt8], ending: HistoryOperation.Ending, durability: Durability
   ) throws -> UInt64 {
     try store.setValue(
-      value, forKey: key, lifetime: ending.lifetime(value), idleLimit: ending.idleLimit,
+      value, forKey: key,
+      options: EntryOptions(lifetime: ending.lifetime(value), idleLimit: ending.idleLimit),
       durability: durability)
   }
 

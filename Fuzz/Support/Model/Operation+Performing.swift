@@ -21,8 +21,10 @@ extension Operation {
     case .put(let key, let entry, _):
       return [
         key: try store.setValue(
-          entry.value, forKey: key, cost: entry.cost, lifetime: entry.lifetime(now),
-          idleLimit: entry.idleLimit, metadata: entry.metadata, durability: given)
+          entry.value, forKey: key,
+          options: EntryOptions(
+            cost: entry.cost, lifetime: entry.lifetime(now), idleLimit: entry.idleLimit,
+            metadata: entry.metadata), durability: given)
       ]
     case .remove(let key, _):
       let isThere = try store.removeValue(forKey: key, durability: given)
@@ -38,8 +40,10 @@ extension Operation {
         for (key, entry) in changes {
           if let entry {
             try batch.setValue(
-              entry.value, forKey: key, cost: entry.cost, lifetime: entry.lifetime(now),
-              idleLimit: entry.idleLimit, metadata: entry.metadata)
+              entry.value, forKey: key,
+              options: EntryOptions(
+                cost: entry.cost, lifetime: entry.lifetime(now), idleLimit: entry.idleLimit,
+                metadata: entry.metadata))
           } else {
             try batch.removeValue(forKey: key)
           }
@@ -51,8 +55,9 @@ extension Operation {
       let expected = isRight ? current : (current == nil ? 1 : nil)
       let result = try store.compareAndSet(
         entry.value, forKey: key, expecting: expected,
-        cost: entry.cost, lifetime: entry.lifetime(now), idleLimit: entry.idleLimit,
-        metadata: entry.metadata,
+        options: EntryOptions(
+          cost: entry.cost, lifetime: entry.lifetime(now), idleLimit: entry.idleLimit,
+          metadata: entry.metadata),
         durability: given)
       switch result {
       case .stored(let version) where isRight: return [key: version]

@@ -118,10 +118,11 @@ struct SalvageHistory {
     // None ends while the history is made and looked at.
     _ = try store.setValue(
       value, forKey: key,
-      cost: random.once(in: 4) ? Int(random.next() >> 8) : nil,
-      lifetime: random.once(in: 3) ? .seconds(100_000 + random.below(1000)) : .standard,
-      idleLimit: random.once(in: 5) ? .seconds(50_000 + random.below(1000)) : nil,
-      metadata: [1, 2, 3])
+      options: EntryOptions(
+        cost: random.once(in: 4) ? Int(random.next() >> 8) : nil,
+        lifetime: random.once(in: 3) ? .seconds(100_000 + random.below(1000)) : .standard,
+        idleLimit: random.once(in: 5) ? .seconds(50_000 + random.below(1000)) : nil,
+        metadata: [1, 2, 3]))
     guard let entry = try store.entry(forKey: key), entry.value == value else {
       throw FuzzFailure("a value is not what was just written")
     }

@@ -117,7 +117,8 @@ package struct TieredModelRun {
     note("set \(key) until \(Self.text(entry))")
     entry.version =
       try cache.setValue(
-        entry.value, forKey: key, cost: entry.cost, lifetime: lifetime, idleLimit: idleLimit)
+        entry.value, forKey: key,
+        options: EntryOptions(cost: entry.cost, lifetime: lifetime, idleLimit: idleLimit))
     model.set(entry, forKey: key)
     tally["sets"] += 1
   }
@@ -134,12 +135,13 @@ package struct TieredModelRun {
     if removesFirst {
       try cache.write { batch in
         for (key, value) in pairs {
-          try batch.setValue(value, forKey: key, lifetime: lifetime, idleLimit: idleLimit)
+          try batch.setValue(
+            value, forKey: key, options: EntryOptions(lifetime: lifetime, idleLimit: idleLimit))
         }
         try batch.removeValue(forKey: keys[0])
       }
     } else {
-      try cache.setValues(pairs, lifetime: lifetime, idleLimit: idleLimit)
+      try cache.setValues(pairs, options: EntryOptions(lifetime: lifetime, idleLimit: idleLimit))
     }
     for (key, value) in pairs {
       var entry = common
@@ -204,8 +206,8 @@ package struct TieredModelRun {
     note("compare and set \(key) until \(Self.text(entry))")
     let result =
       try cache.compareAndSet(
-        entry.value, forKey: key, expecting: expected, cost: entry.cost, lifetime: lifetime,
-        idleLimit: idleLimit)
+        entry.value, forKey: key, expecting: expected,
+        options: EntryOptions(cost: entry.cost, lifetime: lifetime, idleLimit: idleLimit))
     switch result {
     case .stored(let version):
       try expect(expected, current, "the version of \(key) that was expected")

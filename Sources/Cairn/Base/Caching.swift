@@ -32,13 +32,12 @@ public protocol Caching<Key, Value>: Sendable {
   /// - Parameters:
   ///   - value: the value.
   ///   - key: the key.
-  ///   - cost: what it costs, in the unit of the cache's cost limit; `nil`: what the cache makes of it;
-  ///     below 0 is as 0.
-  ///   - lifetime: how long it lives.
-  ///   - idleLimit: how long it may go without being read or written; `nil`: as the cache is configured.
+  ///   - options: what is not given is as the cache is configured; without a cost, the cache finds one.
+  /// - Returns: the entry's version.
+  @discardableResult
   func setValue(
-    _ value: Value, forKey key: Key, cost: Int?, lifetime: Lifetime, idleLimit: Duration?
-  ) throws(Failure)
+    _ value: Value, forKey key: Key, options: EntryOptions
+  ) throws(Failure) -> UInt64
 
   /// Removes the value of a key.
   ///
@@ -66,35 +65,18 @@ public protocol Caching<Key, Value>: Sendable {
 extension Caching {
   /// Sets the value of a key, as the cache is configured.
   @inlinable
-  public func setValue(_ value: Value, forKey key: Key) throws(Failure) {
-    try setValue(value, forKey: key, cost: nil, lifetime: .standard, idleLimit: nil)
+  @discardableResult
+  public func setValue(_ value: Value, forKey key: Key) throws(Failure) -> UInt64 {
+    try setValue(value, forKey: key, options: .standard)
   }
 
-  /// Sets the value of a key with a lifetime of its own, and with an idle limit where one is given.
+  /// Sets the value of a key with a lifetime of its own.
   @inlinable
-  @_disfavoredOverload
+  @discardableResult
   public func setValue(
-    _ value: Value, forKey key: Key, lifetime: Lifetime, idleLimit: Duration? = nil
-  ) throws(Failure) {
-    try setValue(value, forKey: key, cost: nil, lifetime: lifetime, idleLimit: idleLimit)
-  }
-
-  /// Sets the value of a key with a cost of its own, and with a lifetime where one is given.
-  @inlinable
-  @_disfavoredOverload
-  public func setValue(
-    _ value: Value, forKey key: Key, cost: Int?, lifetime: Lifetime = .standard
-  ) throws(Failure) {
-    try setValue(value, forKey: key, cost: cost, lifetime: lifetime, idleLimit: nil)
-  }
-
-  /// Sets the value of a key with an idle limit of its own, and with a cost where one is given.
-  @inlinable
-  @_disfavoredOverload
-  public func setValue(
-    _ value: Value, forKey key: Key, cost: Int? = nil, idleLimit: Duration?
-  ) throws(Failure) {
-    try setValue(value, forKey: key, cost: cost, lifetime: .standard, idleLimit: idleLimit)
+    _ value: Value, forKey key: Key, lifetime: Lifetime
+  ) throws(Failure) -> UInt64 {
+    try setValue(value, forKey: key, options: .lifetime(lifetime))
   }
 
   /// The values of many keys, in the order of the keys; `nil` for each that has none. Each is a read of its own.

@@ -35,37 +35,22 @@ public struct LoadStatistics: Sendable, Hashable {
 ///
 ///     let page = try await cache.value(forKey: url) {
 ///       let (bytes, age) = try await fetch(url)
-///       return Loaded(bytes, lifetime: .after(age))
+///       return Loaded(bytes, options: .lifetime(.after(age)))
 ///     }
 public struct Loaded<Value: Sendable>: Sendable {
   /// The value, for all who wait for it.
   public var value: Value
-  /// What it costs; `nil`: what the cache makes of it; below 0 is as 0.
-  public var cost: Int?
-  /// How long it lives, from the end of the load on.
-  public var lifetime: Lifetime
-  /// How long it may go without being read or written; `nil`: as the cache is configured.
-  public var idleLimit: Duration?
-  /// Bytes kept beside the value on disk, such as the ETag that came with it; a cache in memory keeps none.
-  public var metadata: [UInt8]
+  /// How it is kept. A lifetime begins with the end of the load; metadata may be the ETag that came with it.
+  public var options: EntryOptions
 
   /// Makes what a loader returns.
   ///
   /// - Parameters:
   ///   - value: the value.
-  ///   - cost: what it costs; `nil`: what the cache makes of it; below 0 is as 0.
-  ///   - lifetime: how long it lives, from the end of the load on; without it as the cache is configured.
-  ///   - idleLimit: how long it may go without being read or written; `nil`: as the cache is configured.
-  ///   - metadata: bytes kept beside the value on disk: up to 65,527.
-  public init(
-    _ value: Value, cost: Int? = nil, lifetime: Lifetime = .standard, idleLimit: Duration? = nil,
-    metadata: [UInt8] = []
-  ) {
+  ///   - options: how it is kept.
+  public init(_ value: Value, options: EntryOptions = .standard) {
     self.value = value
-    self.cost = cost
-    self.lifetime = lifetime
-    self.idleLimit = idleLimit
-    self.metadata = metadata
+    self.options = options
   }
 }
 

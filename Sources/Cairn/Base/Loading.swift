@@ -24,19 +24,25 @@ extension Loading {
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - cost: as with `setValue`.
-  ///   - lifetime: how long the value lives, from the end of the load on.
-  ///   - idleLimit: as with `setValue`.
+  ///   - options: as with `setValue`. A lifetime begins with the end of the load.
   ///   - load: makes the value.
   /// - Throws: as `value(forKey:orLoadEntry:)`.
   @inlinable
-  @_disfavoredOverload
   public func value(
-    forKey key: Key, cost: Int? = nil, lifetime: Lifetime = .standard, idleLimit: Duration? = nil,
+    forKey key: Key, options: EntryOptions = .standard,
     orLoad load: @escaping @Sendable () async throws -> Value
   ) async throws -> Value {
     try await value(forKey: key) {
-      Loaded(try await load(), cost: cost, lifetime: lifetime, idleLimit: idleLimit)
+      Loaded(try await load(), options: options)
     }
+  }
+
+  /// The value of a key; where there is none, it is loaded, and kept for `lifetime` from the end of the load on. Otherwise
+  /// as `value(forKey:options:orLoad:)`.
+  @inlinable
+  public func value(
+    forKey key: Key, lifetime: Lifetime, orLoad load: @escaping @Sendable () async throws -> Value
+  ) async throws -> Value {
+    try await value(forKey: key, options: .lifetime(lifetime), orLoad: load)
   }
 }

@@ -11,7 +11,7 @@ public struct DiskBatch<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     var bytes: [UInt8]
     /// `nil`: it is removed.
     var value: Value?
-    var attributes: EntryAttributes
+    var options: EntryOptions
   }
 
   private(set) var changes: [Change] = []
@@ -30,25 +30,24 @@ public struct DiskBatch<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
   /// - Throws: `unencodableKey`. A value that cannot be encoded or is too large is found when the closure has
   ///   returned: nothing is written then.
   public mutating func setValue(
-    _ value: Value, forKey key: Key, cost: Int? = nil, lifetime: Lifetime = .standard,
-    idleLimit: Duration? = nil, metadata: [UInt8] = []
+    _ value: Value, forKey key: Key, options: EntryOptions = .standard
   ) throws(CacheError) {
-    try add(key, value, cache.attributes(cost, lifetime, idleLimit, metadata))
+    try add(key, value, cache.stored(options))
   }
 
   /// Removes the value of a key, if there is one.
   ///
   /// - Throws: `unencodableKey`.
   public mutating func removeValue(forKey key: Key) throws(CacheError) {
-    try add(key, nil, EntryAttributes())
+    try add(key, nil, .standard)
   }
 
   private mutating func add(
-    _ key: Key, _ value: Value?, _ attributes: EntryAttributes
+    _ key: Key, _ value: Value?, _ options: EntryOptions
   ) throws(CacheError) {
     let bytes = try cache.bytes(of: key)
     last[bytes] = changes.count
-    changes.append(Change(key: key, bytes: bytes, value: value, attributes: attributes))
+    changes.append(Change(key: key, bytes: bytes, value: value, options: options))
   }
 }
 
@@ -56,7 +55,7 @@ extension DiskCache {
   /// Makes many changes at once, as one batch: after a crash, all of them are found or none.
   ///
   ///     try cache.write { batch in
-  ///       try batch.setValue(page, forKey: url, cost: 10, metadata: tag)
+  ///       try batch.setValue(page, forKey: url, options: .metadata(tag))
   ///       try batch.removeValue(forKey: oldURL)
   ///     }
   ///
@@ -82,19 +81,19 @@ extension DiskCache {
   ///
   /// - Throws: as `setValue`: nothing was written then.
   public func setValues(
-    _ pairs: some Sequence<(key: Key, value: Value)>, lifetime: Lifetime = .standard,
-    idleLimit: Duration? = nil, durability: Durability? = nil
+    _ pairs: some Sequence<(key: Key, value: Value)>, options: EntryOptions = .standard,
+    durability: Durability? = nil
   ) throws(CacheError) {
     var batch = DiskBatch(for: self)
     for (key, value) in pairs {
-      try batch.setValue(value, forKey: key, lifetime: lifetime, idleLimit: idleLimit)
+      try batch.setValue(value, forKey: key, options: options)
     }
     try commit(batch, durability: durability)
   }
 
   /// Sets the values of many keys as one batch, as the configuration says.
   public func setValues(_ pairs: some Sequence<(key: Key, value: Value)>) throws(CacheError) {
-    try setValues(pairs, lifetime: .standard, idleLimit: nil)
+    try setValues(pairs, durability: nil)
   }
 
   /// Writes a batch, then brings memory and observers up to date.
@@ -127,14 +126,12 @@ extension DiskCache {
     for (index, change) in changes.enumerated() where last[change.bytes] == index {
       var new = WrittenChange<Key, Value>(change: change)
       if let value = change.value {
-        let attributes = change.attributes
-        new.entry = try published(
-          value, change.key, attributes.cost, attributes.lifetime, attributes.idleLimit)
+        new.entry = try published(value, change.key, change.options)
         try valueCoder.withBytes(value) { (value) throws(CacheError) in
           new.byteCount = value.byteCount
           byteCount += change.bytes.count + value.byteCount
           try storing { () throws(StoreError) in
-            try records.setValue(value, forKey: change.bytes, attributes: attributes)
+            try records.setValue(value, forKey: change.bytes, options: change.options)
           }
         }
       } else {

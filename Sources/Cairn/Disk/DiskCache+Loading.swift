@@ -18,20 +18,18 @@ extension DiskCache: Loading {
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - cost: as with `setValue`.
-  ///   - lifetime: how long the value lives, from the end of the load on.
-  ///   - idleLimit: as with `setValue`.
+  ///   - options: as with `setValue`. A lifetime begins with the end of the load.
   ///   - load: makes the value.
   /// - Throws: what `load` throws; what `value(forKey:)` throws; `CancellationError`;
   ///   `CacheError.circularLoad`.
   @inlinable
   public func value(
-    forKey key: Key, cost: Int? = nil, lifetime: Lifetime = .standard, idleLimit: Duration? = nil,
+    forKey key: Key, options: EntryOptions = .standard,
     orLoad load: @escaping @Sendable () async throws -> Value
   ) async throws -> Value {
     if let value = try readableValue(forKey: key) { return value }
     return try await loadValue(forKey: key) {
-      Loaded(try await load(), cost: cost, lifetime: lifetime, idleLimit: idleLimit)
+      Loaded(try await load(), options: options)
     }
   }
 
@@ -99,15 +97,14 @@ extension DiskCache: Loading {
   private func write(
     _ loaded: Loaded<Value>, forKey key: Key, _ flight: Flight<Value>
   ) throws(CacheError) -> Bool {
-    let attributes = attributes(
-      loaded.cost, loaded.lifetime, loaded.idleLimit, loaded.metadata)
-    let entry = try published(loaded.value, key, loaded.cost, loaded.lifetime, loaded.idleLimit)
+    let options = stored(loaded.options)
+    let entry = try published(loaded.value, key, options)
     var isWritten = false
     try encode(loaded.value, forKey: key) { (bytes, value) throws(CacheError) in
       let result = try write(value, bytes, of: key, entry, showsMismatch: false) {
         (store, removals: inout [RemovalEvent]) throws(StoreError) in
         try store.enterAbsent(
-          value, forKey: bytes, attributes: attributes, removals: &removals
+          value, forKey: bytes, options: options, removals: &removals
         ) { !flight.isOutdated }
       }
       if case .stored = result { isWritten = true }

@@ -215,21 +215,6 @@ extension DiskCache {
     }
   }
 
-  /// The value of a key, which is set with a cost; as the subscript without one.
-  @inlinable
-  public subscript(key: Key, cost cost: Int) -> Value? {
-    get { self[key] }
-    set {
-      guard let newValue else {
-        self[key] = nil
-        return
-      }
-      do throws(CacheError) { try setValue(newValue, forKey: key, cost: cost) } catch {
-        noteSubscriptFailure(error, "set")
-      }
-    }
-  }
-
   @usableFromInline
   func noteSubscriptFailure(_ error: CacheError, _ operation: String) {
     events.counters.subscriptFailures.add()

@@ -11,11 +11,8 @@ extension DiskCache {
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - cost: as with `setValue`; `nil`: the one that the entry has.
-  ///   - lifetime: how long the entry lives from now on, in both tiers; `nil`: until the end that it has. One that is not
-  ///     there gets what the configuration says.
-  ///   - idleLimit: as with `setValue`; `nil`: the one that the entry has, else as the configuration says.
-  ///   - metadata: bytes kept beside the value; `nil`: those that the entry has.
+  ///   - options: what is not given is as the entry has it; the configuration decides for an entry that is not there.
+  ///     A lifetime counts from now on, in both tiers.
   ///   - durability: `nil`: the configuration's.
   ///   - change: makes the new value of the one that is there; of `nil` where there is none. `nil` removes it.
   /// - Returns: the new value and its version; `nil` where there is none now. Where there was none either,
@@ -25,8 +22,7 @@ extension DiskCache {
   /// - Complexity: O(key + value) for each round. Of those who write a key at once, one gets on with each.
   @discardableResult
   public func update(
-    forKey key: Key, cost: Int? = nil, lifetime: Lifetime? = nil, idleLimit: Duration? = nil,
-    metadata: [UInt8]? = nil, durability: Durability? = nil,
+    forKey key: Key, options: EntryOptions = .standard, durability: Durability? = nil,
     _ change: (_ value: Value?) throws -> Value?
   ) throws -> (value: Value, version: UInt64)? {
     while true {
@@ -39,11 +35,9 @@ extension DiskCache {
         }
         continue
       }
-      let attributes = EntryAttributes(
-        cost: cost, lifetime: lifetime, idleLimit: idleLimit,
-        metadata: encoded(metadata ?? present?.metadata ?? []), keeping: present?.info)
+      let options = stored(options.keeping(present?.info, metadata: present?.metadata))
       let result = try compareAndWrite(
-        value, forKey: key, expecting: present?.info.version, attributes, durability: durability)
+        value, forKey: key, expecting: present?.info.version, options, durability: durability)
       if case .stored(let version) = result { return (value, version) }
     }
   }

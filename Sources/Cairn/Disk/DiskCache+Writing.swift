@@ -10,11 +10,9 @@ extension DiskCache {
   /// - Parameters:
   ///   - value: the value.
   ///   - key: the key.
-  ///   - cost: what it costs in memory, kept beside the value; `nil`: what the cache's `costing` says, or else its
-  ///     bytes on disk. The limit on disk counts bytes. Below 0 is as 0.
-  ///   - lifetime: how long it lives; without it as the configuration says.
-  ///   - idleLimit: how long it may go without being read or written; `nil`: as the configuration says.
-  ///   - metadata: bytes kept beside the value: up to 65,527.
+  ///   - options: what is not given is as the configuration says. The cost counts in memory and is kept beside the
+  ///     value; without one it is what the cache's `costing` says, or else the value's bytes on disk. The limit on
+  ///     disk counts bytes.
   ///   - durability: `nil`: the configuration's.
   /// - Returns: the entry's version.
   /// - Throws: `unencodableKey`, `unencodableValue`; `store` with what `Store.setValue` throws, among it
@@ -24,31 +22,38 @@ extension DiskCache {
   @inlinable
   @discardableResult
   public func setValue(
-    _ value: Value, forKey key: Key, cost: Int? = nil, lifetime: Lifetime = .standard,
-    idleLimit: Duration? = nil, metadata: [UInt8] = [], durability: Durability? = nil
+    _ value: Value, forKey key: Key, options: EntryOptions = .standard, durability: Durability?
   ) throws(CacheError) -> UInt64 {
-    let entry = held == nil ? nil : try published(value, key, cost, lifetime, idleLimit)
+    let entry = held == nil ? nil : try published(value, key, options)
     var version: UInt64 = 0
     try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
       version = try write(
-        value, bytes, of: key, cost: cost, lifetime: lifetime, idleLimit: idleLimit,
-        metadata: metadata, durability: durability, entry)
+        value, bytes, of: key, options: options, durability: durability, entry)
     }
     return version
   }
 
+  /// Sets the value of a key, with the configuration's durability; as `setValue(_:forKey:options:durability:)`.
+  @inlinable
+  @discardableResult
+  public func setValue(
+    _ value: Value, forKey key: Key, options: EntryOptions = .standard
+  ) throws(CacheError) -> UInt64 {
+    try setValue(value, forKey: key, options: options, durability: nil)
+  }
+
   @usableFromInline
   func write(
-    _ value: RawSpan, _ bytes: RawSpan, of key: Key, cost: Int?, lifetime: Lifetime,
-    idleLimit: Duration?, metadata: [UInt8], durability: Durability?,
+    _ value: RawSpan, _ bytes: RawSpan, of key: Key, options: EntryOptions,
+    durability: Durability?,
     _ entry: PublishedEntry<Key, Value>?
   ) throws(CacheError) -> UInt64 {
     noteWrite(bytes)
-    let attributes = attributes(cost, lifetime, idleLimit, metadata)
+    let options = stored(options)
     let result = try write(value, bytes, of: key, entry) {
       (store, removals: inout [RemovalEvent]) throws(StoreError) in
       try store.enter(
-        value, forKey: bytes, attributes: attributes, durability: durability, removals: &removals)
+        value, forKey: bytes, options: options, durability: durability, removals: &removals)
     }
     guard case .stored(let version) = result else {
       preconditionFailure("nothing was expected, so nothing can differ")
@@ -118,36 +123,31 @@ extension DiskCache {
   ///   - value: the value.
   ///   - key: the key.
   ///   - version: the version that the key must have; `nil`: it must be absent or expired.
-  ///   - cost: as with `setValue`.
-  ///   - lifetime: as with `setValue`.
-  ///   - idleLimit: as with `setValue`.
-  ///   - metadata: as with `setValue`.
+  ///   - options: as with `setValue`.
   ///   - durability: `nil`: the configuration's.
   /// - Returns: the new version, or the one that was found instead.
   /// - Throws: as `setValue`; a mismatch is no error.
   public func compareAndSet(
-    _ value: Value, forKey key: Key, expecting version: UInt64?, cost: Int? = nil,
-    lifetime: Lifetime = .standard, idleLimit: Duration? = nil, metadata: [UInt8] = [],
-    durability: Durability? = nil
+    _ value: Value, forKey key: Key, expecting version: UInt64?,
+    options: EntryOptions = .standard, durability: Durability? = nil
   ) throws(CacheError) -> CompareAndSetResult {
     try compareAndWrite(
-      value, forKey: key, expecting: version, attributes(cost, lifetime, idleLimit, metadata),
+      value, forKey: key, expecting: version, stored(options),
       durability: durability)
   }
 
   func compareAndWrite(
-    _ value: Value, forKey key: Key, expecting version: UInt64?, _ attributes: EntryAttributes,
+    _ value: Value, forKey key: Key, expecting version: UInt64?, _ options: EntryOptions,
     durability: Durability?
   ) throws(CacheError) -> CompareAndSetResult {
-    let entry = try published(
-      value, key, attributes.cost, attributes.lifetime, attributes.idleLimit)
+    let entry = try published(value, key, options)
     var result = CompareAndSetResult.mismatch(current: nil)
     try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
       noteWrite(bytes)
       result = try write(value, bytes, of: key, entry) {
         (store, removals: inout [RemovalEvent]) throws(StoreError) in
         try store.enter(
-          value, forKey: bytes, expecting: version, attributes: attributes,
+          value, forKey: bytes, expecting: version, options: options,
           durability: durability, removals: &removals)
       }
     }
@@ -321,11 +321,11 @@ extension DiskCache {
 
   // MARK: Bytes
 
-  func attributes(
-    _ cost: Int?, _ lifetime: Lifetime, _ idleLimit: Duration?, _ metadata: [UInt8]
-  ) -> EntryAttributes {
-    EntryAttributes(
-      cost: cost, lifetime: lifetime, idleLimit: idleLimit, metadata: encoded(metadata))
+  /// Options as they go to the store.
+  func stored(_ options: EntryOptions) -> EntryOptions {
+    var options = options
+    options.metadata = encoded(options.metadata ?? [])
+    return options
   }
 
   /// Metadata as it stands on disk, with the tag.
@@ -346,16 +346,5 @@ extension DiskCache {
     try keyCoder.withBytes(key) { (key) throws(CacheError) in
       try valueCoder.withBytes(value) { (value) throws(CacheError) in try body(key, value) }
     }
-  }
-}
-
-extension DiskCache: Caching {
-  /// Sets the value of a key; as the method that returns the version.
-  @_disfavoredOverload
-  public func setValue(
-    _ value: Value, forKey key: Key, cost: Int?, lifetime: Lifetime, idleLimit: Duration?
-  ) throws(CacheError) {
-    let _: UInt64 = try setValue(
-      value, forKey: key, cost: cost, lifetime: lifetime, idleLimit: idleLimit, metadata: [])
   }
 }

@@ -23,19 +23,17 @@ extension MemoryCache: Loading {
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - cost: as with `setValue`.
-  ///   - lifetime: how long the value lives, from the end of the load on.
-  ///   - idleLimit: as with `setValue`.
+  ///   - options: as with `setValue`. A lifetime begins with the end of the load.
   ///   - load: makes the value.
   /// - Throws: what `load` throws; `CancellationError`; `CacheError.circularLoad`.
   @inlinable
   public func value(
-    forKey key: Key, cost: Int? = nil, lifetime: Lifetime = .standard, idleLimit: Duration? = nil,
+    forKey key: Key, options: EntryOptions = .standard,
     orLoad load: @escaping @Sendable () async throws -> Value
   ) async throws -> Value {
     if let value = value(forKey: key) { return value }
     return try await loadValue(forKey: key) {
-      Loaded(try await load(), cost: cost, lifetime: lifetime, idleLimit: idleLimit)
+      Loaded(try await load(), options: options)
     }
   }
 
@@ -72,9 +70,10 @@ extension MemoryCache: Loading {
   ///
   /// - Returns: `false` where not.
   private func keep(_ loaded: Loaded<Value>, forKey key: Key, _ flight: Flight<Value>) -> Bool {
-    let cost = loaded.cost ?? defaultCost(of: loaded.value, forKey: key)
+    let cost = loaded.options.cost ?? defaultCost(of: loaded.value, forKey: key)
     let hash = MemoryTable<Key, Value>.hash(key)
-    let times = clock.times(loaded.lifetime, idleLimit: loaded.idleLimit)
+    let times = clock.times(
+      loaded.options.lifetime ?? .standard, idleLimit: loaded.options.idleLimit)
     var removed = RemovedEntries<Key, Value>()
     let (isUpToDate, isInserted, observers, schedules) = lock.withLock { state in
       // Who writes notes it before it takes the lock, so that it is seen here or comes after this.

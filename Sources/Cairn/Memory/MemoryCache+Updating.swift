@@ -11,12 +11,8 @@ extension MemoryCache {
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - cost: as with `setValue`; `nil`: the one that the entry was given. One that had what `costing` says of
-  ///     the old value has what it says of the new one.
-  ///   - lifetime: how long the entry lives from now on; `nil`: until the end that it has. One that is not
-  ///     there gets what the configuration says.
-  ///   - idleLimit: as with `setValue`; `nil`: the one that the entry has. One that is not there gets what the
-  ///     configuration says.
+  ///   - options: what is not given is as the entry has it; the configuration decides for an entry that is not there.
+  ///     A lifetime counts from now on. A cost that `costing` gave the old value is the one that it gives the new one.
   ///   - change: makes the new value of the one that is there; of `nil` where there is none. `nil` removes it.
   /// - Returns: the new value; `nil` where there is none now.
   /// - Throws: what `change` throws, unchanged: nothing was set then.
@@ -25,7 +21,7 @@ extension MemoryCache {
   @inlinable
   @discardableResult
   public func update<Failure: Error>(
-    forKey key: Key, cost: Int? = nil, lifetime: Lifetime? = nil, idleLimit: Duration? = nil,
+    forKey key: Key, options: EntryOptions = .standard,
     _ change: (_ value: Value?) throws(Failure) -> Value?
   ) throws(Failure) -> Value? {
     while true {
@@ -35,15 +31,15 @@ extension MemoryCache {
         if compareAndRemove(forKey: key, expecting: version) { return nil }
         continue
       }
-      var newCost = cost ?? defaultCost(of: value, forKey: key)
-      if cost == nil, let entry,
+      var newCost = options.cost ?? defaultCost(of: value, forKey: key)
+      if options.cost == nil, let entry,
         entry.info.cost != max(0, defaultCost(of: entry.value, forKey: key))
       {
         newCost = entry.info.cost
       }
       let result = compareAndWrite(
-        value, forKey: key, expecting: entry?.info.version, cost: newCost, lifetime: lifetime,
-        idleLimit: idleLimit, keepsTimes: true)
+        value, forKey: key, expecting: entry?.info.version, cost: newCost, options: options,
+        keepsTimes: true)
       if case .stored = result { return value }
     }
   }
@@ -55,20 +51,18 @@ extension MemoryCache {
   ///   - key: the key.
   ///   - version: the version that the key must have, as `info(forKey:)` and `entry(forKey:)` tell it; `nil`:
   ///     it must be absent or expired.
-  ///   - cost: as with `setValue`.
-  ///   - lifetime: as with `setValue`.
-  ///   - idleLimit: as with `setValue`.
+  ///   - options: as with `setValue`.
   /// - Returns: the new version, or the one that was found instead.
   /// - Complexity: as `setValue`.
   @inlinable
   public func compareAndSet(
-    _ value: Value, forKey key: Key, expecting version: UInt64?, cost: Int? = nil,
-    lifetime: Lifetime = .standard, idleLimit: Duration? = nil
+    _ value: Value, forKey key: Key, expecting version: UInt64?,
+    options: EntryOptions = .standard
   ) -> CompareAndSetResult {
     compareAndWrite(
       value, forKey: key, expecting: version,
-      cost: cost ?? defaultCost(of: value, forKey: key), lifetime: lifetime,
-      idleLimit: idleLimit, keepsTimes: false)
+      cost: options.cost ?? defaultCost(of: value, forKey: key), options: options,
+      keepsTimes: false)
   }
 
   /// As `compareAndSet`.
@@ -76,11 +70,11 @@ extension MemoryCache {
   /// - Parameter keepsTimes: whether what is not said is as the entry has it.
   @inlinable
   func compareAndWrite(
-    _ value: Value, forKey key: Key, expecting version: UInt64?, cost: Int, lifetime: Lifetime?,
-    idleLimit: Duration?, keepsTimes: Bool
+    _ value: Value, forKey key: Key, expecting version: UInt64?, cost: Int,
+    options: EntryOptions, keepsTimes: Bool
   ) -> CompareAndSetResult {
     let hash = MemoryTable<Key, Value>.hash(key)
-    var times = clock.times(lifetime ?? .standard, idleLimit: idleLimit)
+    var times = clock.times(options.lifetime ?? .standard, idleLimit: options.idleLimit)
     flights.noteWrite(key)
     var removed = RemovedEntries<Key, Value>()
     let (result, isInserted, observers, schedules) = lock.withLock { state in
@@ -90,8 +84,8 @@ extension MemoryCache {
         return (CompareAndSetResult.mismatch(current: current), false, state.observers, false)
       }
       if version != nil && keepsTimes {
-        if lifetime == nil { times.expires = state.table.nodes[Int(slot)].expires }
-        if idleLimit == nil { times.idleLimit = state.table.nodes[Int(slot)].idleLimit }
+        if options.lifetime == nil { times.expires = state.table.nodes[Int(slot)].expires }
+        if options.idleLimit == nil { times.idleLimit = state.table.nodes[Int(slot)].idleLimit }
       }
       let isInserted = state.put(
         value, forKey: key, hash: hash, times, cost: cost, version: nil, &removed)

@@ -9,39 +9,39 @@ extension MemoryCache: Caching {
   /// - Parameters:
   ///   - value: the value.
   ///   - key: the key.
-  ///   - cost: what it costs, in the unit of the cost limit; `nil`: what `costing` says; below 0 is as 0.
-  ///   - lifetime: how long it lives; without it as the configuration says.
-  ///   - idleLimit: how long it may go without being read or written; `nil`: as the configuration says.
+  ///   - options: cost, in the unit of the cost limit, without one what `costing` says; lifetime; idle limit.
+  /// - Returns: the entry's version.
   /// - Complexity: amortised O(1), and O(log n) where n entries can expire and this is one of them.
   @inlinable
+  @discardableResult
   public func setValue(
-    _ value: Value, forKey key: Key, cost: Int? = nil, lifetime: Lifetime = .standard,
-    idleLimit: Duration? = nil
-  ) {
-    let cost = cost ?? defaultCost(of: value, forKey: key)
+    _ value: Value, forKey key: Key, options: EntryOptions = .standard
+  ) -> UInt64 {
+    let cost = options.cost ?? defaultCost(of: value, forKey: key)
     let hash = MemoryTable<Key, Value>.hash(key)
-    let times = clock.times(lifetime, idleLimit: idleLimit)
+    let times = clock.times(options.lifetime ?? .standard, idleLimit: options.idleLimit)
     flights.noteWrite(key)
     var removed = RemovedEntries<Key, Value>()
-    let (isInserted, observers, schedules) = lock.withLock { state in
+    let (isInserted, version, observers, schedules) = lock.withLock { state in
       let isInserted = state.put(
         value, forKey: key, hash: hash, times, cost: cost, version: nil, &removed)
-      return (isInserted, state.observers, schedulesMaintenance && state.schedulesTrim())
+      return (
+        isInserted, state.lastVersion, state.observers,
+        schedulesMaintenance && state.schedulesTrim()
+      )
     }
     if schedules { scheduleTrim() }
     deliver(removed, inserted: isInserted ? (key, value) : nil, to: observers)
+    return version
   }
 
   /// Sets the values of many keys, each as a write of its own. A key that comes twice has the later
   /// value then.
   @inlinable
   public func setValues(
-    _ pairs: some Sequence<(key: Key, value: Value)>, lifetime: Lifetime = .standard,
-    idleLimit: Duration? = nil
+    _ pairs: some Sequence<(key: Key, value: Value)>, options: EntryOptions = .standard
   ) {
-    for (key, value) in pairs {
-      setValue(value, forKey: key, lifetime: lifetime, idleLimit: idleLimit)
-    }
+    for (key, value) in pairs { setValue(value, forKey: key, options: options) }
   }
 
   /// Removes the value of a key.
@@ -132,19 +132,6 @@ extension MemoryCache: Caching {
     get { value(forKey: key) }
     set {
       if let newValue { setValue(newValue, forKey: key) } else { removeValue(forKey: key) }
-    }
-  }
-
-  /// The value of a key, which is set with a cost; set to `nil`, the value is removed.
-  @inlinable
-  public subscript(key: Key, cost cost: Int) -> Value? {
-    get { value(forKey: key) }
-    set {
-      if let newValue {
-        setValue(newValue, forKey: key, cost: cost)
-      } else {
-        removeValue(forKey: key)
-      }
     }
   }
 }

@@ -38,10 +38,12 @@ final class FilePerKeyCache: Caching, Trimming {
     return try file(name) != nil
   }
 
+  /// - Returns: 0: a file has no version.
+  @discardableResult
   func setValue(
-    _ value: [UInt8], forKey key: [UInt8], cost: Int?, lifetime: Lifetime, idleLimit: Duration?
-  ) throws(BenchFailure) {
-    if ![.standard, .unlimited].contains(lifetime) || idleLimit != nil {
+    _ value: [UInt8], forKey key: [UInt8], options: EntryOptions
+  ) throws(BenchFailure) -> UInt64 {
+    if ![nil, .standard, .unlimited].contains(options.lifetime) || options.idleLimit != nil {
       throw .unsuited("a file per key has no lifetime")
     }
     try failing {
@@ -49,6 +51,7 @@ final class FilePerKeyCache: Caching, Trimming {
         try value.withBytes { (value) throws in try store.setValue(value, forKey: key) }
       }
     }
+    return 0
   }
 
   @discardableResult

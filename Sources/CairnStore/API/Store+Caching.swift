@@ -39,21 +39,21 @@ extension Store {
   ///
   /// - Parameter removals: what the write removed is added.
   package func enter(
-    _ value: RawSpan, forKey key: RawSpan, attributes: EntryAttributes, durability: Durability?,
+    _ value: RawSpan, forKey key: RawSpan, options: EntryOptions, durability: Durability?,
     removals: inout [RemovalEvent]
   ) throws(StoreError) -> (result: CompareAndSetResult, pending: PendingWrite) {
     try engine.enter(
-      value, forKey: key, attributes: attributes, durability: durability, expecting: .anything,
+      value, forKey: key, options: options, durability: durability, expecting: .anything,
       removals: &removals)
   }
 
   /// Enters the value of a key if its version is the expected one.
   package func enter(
     _ value: RawSpan, forKey key: RawSpan, expecting version: UInt64?,
-    attributes: EntryAttributes, durability: Durability?, removals: inout [RemovalEvent]
+    options: EntryOptions, durability: Durability?, removals: inout [RemovalEvent]
   ) throws(StoreError) -> (result: CompareAndSetResult, pending: PendingWrite) {
     try engine.enter(
-      value, forKey: key, attributes: attributes, durability: durability,
+      value, forKey: key, options: options, durability: durability,
       expecting: version.map { .version($0) } ?? .absent, removals: &removals)
   }
 
@@ -88,10 +88,10 @@ extension Store {
 extension Batch {
   /// Sets the value of a key; as the public form.
   package mutating func setValue(
-    _ value: RawSpan, forKey key: [UInt8], attributes: EntryAttributes
+    _ value: RawSpan, forKey key: [UInt8], options: EntryOptions
   ) throws(StoreError) {
     try key.withBytes { (key) throws(StoreError) in
-      try add(key: key, value: value, attributes: attributes)
+      try add(key: key, value: value, options: options)
     }
   }
 }

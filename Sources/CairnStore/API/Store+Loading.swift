@@ -8,11 +8,11 @@ extension Store {
   ///   - isWanted: called under a lock; it must do no more than look.
   /// - Returns: `mismatch` with `nil` where it was not wanted.
   package func enterAbsent(
-    _ value: RawSpan, forKey key: RawSpan, attributes: EntryAttributes,
+    _ value: RawSpan, forKey key: RawSpan, options: EntryOptions,
     removals: inout [RemovalEvent], ifWanted isWanted: @escaping @Sendable () -> Bool
   ) throws(StoreError) -> (result: CompareAndSetResult, pending: PendingWrite) {
     try engine.enter(
-      value, forKey: key, attributes: attributes, durability: nil,
+      value, forKey: key, options: options, durability: nil,
       expecting: .absentAndWanted(isWanted), removals: &removals)
   }
 

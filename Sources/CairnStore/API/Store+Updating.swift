@@ -12,11 +12,8 @@ extension Store {
   ///
   /// - Parameters:
   ///   - key: 1 to 65,535 bytes.
-  ///   - cost: as with `setValue`; `nil`: the one that the entry has.
-  ///   - lifetime: how long the entry lives from now on; `nil`: until the end that it has. One that is not
-  ///     there gets what the configuration says.
-  ///   - idleLimit: as with `setValue`; `nil`: the one that the entry has, else as the configuration says.
-  ///   - metadata: bytes kept beside the value; `nil`: those that the entry has.
+  ///   - options: what is not given is as the entry has it; the configuration decides for an entry that is not there.
+  ///     A lifetime counts from now on.
   ///   - durability: `nil`: the configuration's.
   ///   - change: makes the new value of the one that is there; of `nil` where there is none. `nil` removes it.
   /// - Returns: the new value and its version; `nil` where there is none now. Where there was none either,
@@ -27,21 +24,19 @@ extension Store {
   @inlinable
   @discardableResult
   public func update(
-    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, cost: Int? = nil,
-    lifetime: Lifetime? = nil, idleLimit: Duration? = nil, metadata: [UInt8]? = nil,
-    durability: Durability? = nil, _ change: (_ value: [UInt8]?) throws -> [UInt8]?
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
+    options: EntryOptions = .standard, durability: Durability? = nil,
+    _ change: (_ value: [UInt8]?) throws -> [UInt8]?
   ) throws -> (value: [UInt8], version: UInt64)? {
     try key.withBytes { (key) throws in
-      try update(
-        key, cost: cost, lifetime: lifetime, idleLimit: idleLimit, metadata: metadata,
-        durability: durability, change)
+      try update(key, options: options, durability: durability, change)
     }
   }
 
   @usableFromInline
   func update(
-    _ key: RawSpan, cost: Int?, lifetime: Lifetime?, idleLimit: Duration?, metadata: [UInt8]?,
-    durability: Durability?, _ change: (_ value: [UInt8]?) throws -> [UInt8]?
+    _ key: RawSpan, options: EntryOptions, durability: Durability?,
+    _ change: (_ value: [UInt8]?) throws -> [UInt8]?
   ) throws -> (value: [UInt8], version: UInt64)? {
     while true {
       let entry = try engine.reader.entry(forKey: key)
@@ -52,13 +47,10 @@ extension Store {
         }
         continue
       }
-      let attributes = EntryAttributes(
-        cost: cost, lifetime: lifetime, idleLimit: idleLimit,
-        metadata: metadata ?? entry?.metadata ?? [],
-        keeping: entry?.info)
+      let options = options.keeping(entry?.info, metadata: entry?.metadata)
       let result = try value.withBytes { (bytes) throws(StoreError) in
         try engine.compareAndSet(
-          bytes, forKey: key, expecting: entry?.info.version, attributes: attributes,
+          bytes, forKey: key, expecting: entry?.info.version, options: options,
           durability: durability)
       }
       if case .stored(let version) = result { return (value, version) }

@@ -6,10 +6,7 @@ extension Store {
   /// - Parameters:
   ///   - value: may be empty, which is a value as any other.
   ///   - key: 1 to 65,535 bytes.
-  ///   - cost: what it costs, in units of the caller's choice; below 0 is as 0.
-  ///   - lifetime: how long the entry lives; without it as the configuration says.
-  ///   - idleLimit: how long it may go without being read or written; `nil`: as the configuration says.
-  ///   - metadata: bytes kept beside the value.
+  ///   - options: cost, lifetime, idle limit and metadata.
   ///   - durability: `nil`: the configuration's.
   /// - Returns: the entry's version.
   /// - Throws: `invalidKey`, `valueTooLarge`, `metadataTooLarge`, `noSpace`: nothing was written.
@@ -20,17 +17,25 @@ extension Store {
   @discardableResult
   public func setValue(
     _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
-    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, cost: Int? = nil,
-    lifetime: Lifetime = .standard, idleLimit: Duration? = nil, metadata: [UInt8] = [],
-    durability: Durability? = nil
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
+    options: EntryOptions = .standard, durability: Durability? = nil
   ) throws(StoreError) -> UInt64 {
-    let attributes = EntryAttributes(
-      cost: cost, lifetime: lifetime, idleLimit: idleLimit, metadata: metadata)
     return try key.withBytes { (key) throws(StoreError) in
       try value.withBytes { (value) throws(StoreError) in
-        try engine.setValue(value, forKey: key, attributes: attributes, durability: durability)
+        try engine.setValue(value, forKey: key, options: options, durability: durability)
       }
     }
+  }
+
+  /// Sets the value of a key, which lives for `lifetime`; as `setValue(_:forKey:options:durability:)`.
+  @inlinable
+  @discardableResult
+  public func setValue(
+    _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, lifetime: Lifetime,
+    durability: Durability? = nil
+  ) throws(StoreError) -> UInt64 {
+    try setValue(value, forKey: key, options: .lifetime(lifetime), durability: durability)
   }
 
   /// Sets the value of a key if its version is the expected one.
@@ -39,10 +44,7 @@ extension Store {
   ///   - value: as with `setValue`.
   ///   - key: 1 to 65,535 bytes.
   ///   - version: the version that the key must have; `nil`: it must be absent or expired.
-  ///   - cost: as with `setValue`.
-  ///   - lifetime: as with `setValue`.
-  ///   - idleLimit: as with `setValue`.
-  ///   - metadata: as with `setValue`.
+  ///   - options: as with `setValue`.
   ///   - durability: `nil`: the configuration's.
   /// - Returns: the new version, or the one that was found instead.
   /// - Throws: as `setValue`; a mismatch is no error.
@@ -50,15 +52,12 @@ extension Store {
   public func compareAndSet(
     _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, expecting version: UInt64?,
-    cost: Int? = nil, lifetime: Lifetime = .standard, idleLimit: Duration? = nil,
-    metadata: [UInt8] = [], durability: Durability? = nil
+    options: EntryOptions = .standard, durability: Durability? = nil
   ) throws(StoreError) -> CompareAndSetResult {
-    let attributes = EntryAttributes(
-      cost: cost, lifetime: lifetime, idleLimit: idleLimit, metadata: metadata)
     return try key.withBytes { (key) throws(StoreError) in
       try value.withBytes { (value) throws(StoreError) in
         try engine.compareAndSet(
-          value, forKey: key, expecting: version, attributes: attributes, durability: durability)
+          value, forKey: key, expecting: version, options: options, durability: durability)
       }
     }
   }
@@ -126,11 +125,11 @@ extension Store {
   @inlinable
   public func setValues(
     _ pairs: some Sequence<(key: some ByteSource, value: some ByteSource)>,
-    lifetime: Lifetime = .standard, idleLimit: Duration? = nil, durability: Durability? = nil
+    options: EntryOptions = .standard, durability: Durability? = nil
   ) throws(StoreError) {
     var batch = try engine.makeBatch()
     for (key, value) in pairs {
-      try batch.setValue(value, forKey: key, lifetime: lifetime, idleLimit: idleLimit)
+      try batch.setValue(value, forKey: key, options: options)
     }
     try engine.commit(batch, durability: durability)
   }

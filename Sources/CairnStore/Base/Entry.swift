@@ -53,50 +53,6 @@ public struct Entry: Sendable, Hashable {
   }
 }
 
-/// What may be stored beside a value. All of it is optional.
-@usableFromInline
-package struct EntryAttributes: Sendable, Hashable {
-  /// What the entry costs, in units of the caller's choice. Below 0 is as 0.
-  package var cost: Int?
-  /// How long the entry lives.
-  package var lifetime: Lifetime
-  /// How long the entry may go without being read or written, within 1 %. `nil`: as the store's configuration
-  /// says.
-  package var idleLimit: Duration?
-  /// Bytes kept beside the value.
-  package var metadata: [UInt8]
-  /// Whether the entry ends no earlier than the one in whose place it comes: that one's life may have been
-  /// extended after its end was looked at.
-  package var keepsEnd = false
-
-  /// Makes attributes; what is not given is as the store's configuration says.
-  @usableFromInline
-  package init(
-    cost: Int? = nil, lifetime: Lifetime = .standard, idleLimit: Duration? = nil,
-    metadata: [UInt8] = []
-  ) {
-    self.cost = cost
-    self.lifetime = lifetime
-    self.idleLimit = idleLimit
-    self.metadata = metadata
-  }
-
-  /// Makes those of an update: what is not given is as in the entry that is there.
-  package init(
-    cost: Int?, lifetime: Lifetime?, idleLimit: Duration?, metadata: [UInt8],
-    keeping info: EntryInfo?
-  ) {
-    let kept: Lifetime? = info.map { info in info.expires.map { .until($0) } ?? .unlimited }
-    self.init(
-      cost: cost ?? info?.cost,
-      lifetime: lifetime ?? kept ?? .standard,
-      idleLimit: idleLimit ?? info?.idleLimit,
-      metadata: metadata)
-    // Of what has expired nothing is kept.
-    keepsEnd = lifetime == nil && info != nil
-  }
-}
-
 /// What a compare-and-set found.
 public enum CompareAndSetResult: Sendable, Hashable {
   /// The version was as expected; the write happened and has this version.

@@ -36,24 +36,19 @@ public struct Batch: ~Copyable {
   /// - Parameters:
   ///   - value: may be empty, which is a value as any other.
   ///   - key: 1 to 65,535 bytes.
-  ///   - cost: in units of the caller's choice; below 0 is as 0.
-  ///   - lifetime: how long the entry lives; without it as the configuration says.
-  ///   - idleLimit: how long it may go unread and unwritten; `nil`: as the configuration says.
-  ///   - metadata: bytes kept beside the value.
+  ///   - options: cost, lifetime, idle limit and metadata.
   /// - Throws: `invalidKey`, `valueTooLarge`, `metadataTooLarge`, `batchTooLarge`. The batch is
   ///   as it was before the call.
   /// - Complexity: O(bytes); the bytes are copied.
   @inlinable
   public mutating func setValue(
     _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
-    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, cost: Int? = nil,
-    lifetime: Lifetime = .standard, idleLimit: Duration? = nil, metadata: [UInt8] = []
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
+    options: EntryOptions = .standard
   ) throws(StoreError) {
-    let attributes = EntryAttributes(
-      cost: cost, lifetime: lifetime, idleLimit: idleLimit, metadata: metadata)
     try key.withBytes { (key) throws(StoreError) in
       try value.withBytes { (value) throws(StoreError) in
-        try add(key: key, value: value, attributes: attributes)
+        try add(key: key, value: value, options: options)
       }
     }
   }
@@ -66,18 +61,18 @@ public struct Batch: ~Copyable {
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
   ) throws(StoreError) {
     try key.withBytes { (key) throws(StoreError) in
-      try add(key: key, value: nil, attributes: EntryAttributes())
+      try add(key: key, value: nil, options: .standard)
     }
   }
 
   /// Adds a put, or a tombstone where there is no value.
   @usableFromInline
   mutating func add(
-    key: RawSpan, value: RawSpan?, attributes: EntryAttributes
+    key: RawSpan, value: RawSpan?, options: EntryOptions
   ) throws(StoreError) {
     var header =
       if let value {
-        try limits.putHeader(key: key, value: value, attributes: attributes, now: now)
+        try limits.putHeader(key: key, value: value, options: options, now: now)
       } else {
         try limits.tombstoneHeader(key: key)
       }
@@ -98,7 +93,7 @@ public struct Batch: ~Copyable {
     }
     byteCount = total
     bytes.withMutableSpan(in: offset..<total) { record in
-      attributes.metadata.withSpan { metadata in
+      (options.metadata ?? []).withSpan { metadata in
         if let value {
           header.encode(key: key, metadata: metadata, value: value, into: &record)
         } else {

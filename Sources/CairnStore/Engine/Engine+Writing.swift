@@ -3,11 +3,11 @@ extension Engine {
 
   @usableFromInline
   package func setValue(
-    _ value: RawSpan, forKey key: RawSpan, attributes: EntryAttributes, durability: Durability?
+    _ value: RawSpan, forKey key: RawSpan, options: EntryOptions, durability: Durability?
   ) throws(StoreError) -> SequenceNumber {
     let result = try finish { (removals: inout [RemovalEvent]) throws(StoreError) in
       try put(
-        value, forKey: key, attributes: attributes, durability: durability, expecting: .anything,
+        value, forKey: key, options: options, durability: durability, expecting: .anything,
         &removals)
     }
     guard case .stored(let version) = result else {
@@ -19,11 +19,11 @@ extension Engine {
   @usableFromInline
   package func compareAndSet(
     _ value: RawSpan, forKey key: RawSpan, expecting version: SequenceNumber?,
-    attributes: EntryAttributes, durability: Durability?
+    options: EntryOptions, durability: Durability?
   ) throws(StoreError) -> CompareAndSetResult {
     try finish { (removals: inout [RemovalEvent]) throws(StoreError) in
       try put(
-        value, forKey: key, attributes: attributes, durability: durability,
+        value, forKey: key, options: options, durability: durability,
         expecting: version.map { .version($0) } ?? .absent, &removals)
     }
   }
@@ -54,11 +54,11 @@ extension Engine {
   ///
   /// - Parameter removals: what the write removed is added.
   func enter(
-    _ value: RawSpan, forKey key: RawSpan, attributes: EntryAttributes, durability: Durability?,
+    _ value: RawSpan, forKey key: RawSpan, options: EntryOptions, durability: Durability?,
     expecting expectation: Expectation, removals: inout [RemovalEvent]
   ) throws(StoreError) -> (result: CompareAndSetResult, pending: PendingWrite) {
     try put(
-      value, forKey: key, attributes: attributes, durability: durability, expecting: expectation,
+      value, forKey: key, options: options, durability: durability, expecting: expectation,
       &removals)
   }
 
@@ -77,7 +77,7 @@ extension Engine {
 
   @inline(__always)
   private func put(
-    _ value: RawSpan, forKey key: RawSpan, attributes: EntryAttributes, durability: Durability?,
+    _ value: RawSpan, forKey key: RawSpan, options: EntryOptions, durability: Durability?,
     expecting expectation: Expectation, _ removals: inout [RemovalEvent]
   ) throws(StoreError) -> (CompareAndSetResult, PendingWrite) {
     try session.checkWritable()
@@ -88,8 +88,8 @@ extension Engine {
     let now = lookup.clock.now()
     lookup.noteTimeIfNeeded(now)
     let template = try session.limits.putHeader(
-      key: key, value: value, attributes: attributes, now: now)
-    let keepsEnd = attributes.keepsEnd
+      key: key, value: value, options: options, now: now)
+    let keepsEnd = options.keepsEnd
     var looksFirst = keepsEnd
     if case .anything = expectation {
     } else {
@@ -102,8 +102,8 @@ extension Engine {
     if !looksFirst { try lookup.index.load(shardOf: hash) }
     var event: RemovalEvent?
     var isSlowed = false
-    // The attributes are taken apart before, so that the body holds no reference to them.
-    let result = try attributes.metadata.withSpan {
+    // The options are taken apart before, so that the body holds no reference to them.
+    let result = try (options.metadata ?? []).withSpan {
       (metadata) throws(StoreError) -> CompareAndSetResult in
       if template.byteCount >= session.limits.asideByteCount {
         let put = try writer.putAside(

@@ -55,7 +55,7 @@ struct WriteLimits: Sendable {
   /// - Complexity: O(value): it computes the value's checksum.
   @inline(__always)
   func putHeader(
-    key: RawSpan, value: RawSpan, attributes: EntryAttributes, now: Timestamp
+    key: RawSpan, value: RawSpan, options: EntryOptions, now: Timestamp
   ) throws(StoreError) -> RecordHeader {
     try checkKey(key)
     guard value.byteCount <= valueByteLimit else {
@@ -65,19 +65,19 @@ struct WriteLimits: Sendable {
     header.keyByteCount = key.byteCount
     header.valueByteCount = value.byteCount
     header.valueChecksum = CRC32C.checksum(of: value)
-    if let end = attributes.lifetime.end(writtenAt: now, standard: lifetime) {
+    if let end = (options.lifetime ?? .standard).end(writtenAt: now, standard: lifetime) {
       header.flags.insert(.expiry)
       header.expires = end.millisecondsSinceEpoch
     }
-    if let idleLimit = attributes.idleLimit ?? idleLimit {
+    if let idleLimit = options.idleLimit ?? idleLimit {
       header.flags.insert(.idleLimit)
       header.idleLimit = UInt64(max(0, idleLimit.milliseconds))
     }
-    if let cost = attributes.cost {
+    if let cost = options.cost {
       header.flags.insert(.cost)
       header.cost = UInt64(max(0, cost))
     }
-    let metadataByteCount = attributes.metadata.count
+    let metadataByteCount = options.metadata?.count ?? 0
     if metadataByteCount > 0 {
       guard metadataByteCount <= metadataByteLimit else {
         throw .metadataTooLarge(byteCount: metadataByteCount, limit: metadataByteLimit)

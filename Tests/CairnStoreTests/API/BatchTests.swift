@@ -18,7 +18,7 @@ struct BatchTests {
     let result = try store.write { batch in
       try batch.setValue("1", forKey: "b")
       try batch.removeValue(forKey: "a")
-      try batch.setValue("2", forKey: "c", cost: 5, metadata: [1])
+      try batch.setValue("2", forKey: "c", options: EntryOptions(cost: 5, metadata: [1]))
       return batch.count
     }
     #expect(result == 3)
@@ -94,8 +94,8 @@ struct BatchTests {
     let clock = ManualClock()
     let store = try Store(other.store, .small(clock: clock))
     try store.write { batch in
-      try batch.setValue("1", forKey: "a", lifetime: .seconds(5))
-      try batch.setValue("2", forKey: "b", idleLimit: .seconds(50))
+      try batch.setValue("1", forKey: "a", options: .lifetime(.seconds(5)))
+      try batch.setValue("2", forKey: "b", options: .idleLimit(.seconds(50)))
       try batch.setValue("3", forKey: "c")
     }
     clock.advance(by: .seconds(5))

@@ -52,7 +52,7 @@ struct CompareAndSetTests {
   @Test("Attributes are stored with the value")
   func attributes() throws {
     _ = try store.compareAndSet(
-      "one", forKey: "key", expecting: nil, cost: 4, metadata: [9])
+      "one", forKey: "key", expecting: nil, options: EntryOptions(cost: 4, metadata: [9]))
     #expect(try store.entry(forKey: "key")?.info.cost == 4)
     #expect(try store.entry(forKey: "key")?.metadata == [9])
   }

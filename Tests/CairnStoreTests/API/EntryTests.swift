@@ -9,8 +9,10 @@ final class EntryTests: OpenStoreSuite {
     arguments: [false, true])
   func attributes(reopened: Bool) throws {
     let version = try store.setValue(
-      "value", forKey: "key", cost: 77, lifetime: .milliseconds(60_250),
-      idleLimit: .milliseconds(30_125), metadata: [1, 2, 3])
+      "value", forKey: "key",
+      options: EntryOptions(
+        cost: 77, lifetime: .milliseconds(60_250), idleLimit: .milliseconds(30_125),
+        metadata: [1, 2, 3]))
     var store = store
     if reopened {
       try store.close()
@@ -43,15 +45,15 @@ final class EntryTests: OpenStoreSuite {
 
   @Test("A cost of 0 and the largest cost come back", arguments: [0, 1, Int.max])
   func costs(cost: Int) throws {
-    try store.setValue("value", forKey: "key", cost: cost)
+    try store.setValue("value", forKey: "key", options: .cost(cost))
     #expect(try store.info(forKey: "key")?.cost == cost)
   }
 
   @Test("A cost below 0 is as 0, in every write", arguments: [-1, Int.min])
   func negativeCost(cost: Int) throws {
-    try store.setValue("value", forKey: "set", cost: cost)
-    _ = try store.compareAndSet("value", forKey: "compared", expecting: nil, cost: cost)
-    try store.write { try $0.setValue("value", forKey: "in a batch", cost: cost) }
+    try store.setValue("value", forKey: "set", options: .cost(cost))
+    _ = try store.compareAndSet("value", forKey: "compared", expecting: nil, options: .cost(cost))
+    try store.write { try $0.setValue("value", forKey: "in a batch", options: .cost(cost)) }
     for key in ["set", "compared", "in a batch"] {
       #expect(try store.info(forKey: key)?.cost == 0)
     }

@@ -72,8 +72,8 @@ final class ExpiryTests: OpenStoreSuite {
 
   @Test("With an idle limit of zero or less a value has expired at once")
   func noIdleLimit() throws {
-    try store.setValue("v", forKey: "key", idleLimit: .zero)
-    try store.setValue("v", forKey: "other", idleLimit: .seconds(-5))
+    try store.setValue("v", forKey: "key", options: .idleLimit(.zero))
+    try store.setValue("v", forKey: "other", options: .idleLimit(.seconds(-5)))
     #expect(try store.text("key") == nil)
     #expect(try store.text("other") == nil)
   }
@@ -81,7 +81,8 @@ final class ExpiryTests: OpenStoreSuite {
   @Test("The longest lifetime and idle limit never end")
   func longest() throws {
     let longest = Duration.seconds(Int64.max)
-    try store.setValue("v", forKey: "key", lifetime: .after(longest), idleLimit: longest)
+    try store.setValue(
+      "v", forKey: "key", options: EntryOptions(lifetime: .after(longest), idleLimit: longest))
     clock.set(Timestamp(millisecondsSinceEpoch: 4_000_000_000_000))
     #expect(try store.text("key") == "v")
     #expect(try store.info(forKey: "key")?.expires == .distantFuture)
@@ -128,7 +129,7 @@ final class ExpiryTests: OpenStoreSuite {
 
   @Test("Without a read, a value goes when its idle limit is over")
   func idle() throws {
-    try store.setValue("v", forKey: "key", idleLimit: .seconds(100))
+    try store.setValue("v", forKey: "key", options: .idleLimit(.seconds(100)))
     clock.advance(by: .seconds(98))
     #expect(try store.contains("key"))
     // The time of an access is known to a second or a hundredth of its age.
@@ -138,7 +139,7 @@ final class ExpiryTests: OpenStoreSuite {
 
   @Test("A read prolongs the idle time", arguments: ["value", "entry", "withValue", "values"])
   func readProlongs(form: String) throws {
-    try store.setValue("v", forKey: "key", idleLimit: .seconds(100))
+    try store.setValue("v", forKey: "key", options: .idleLimit(.seconds(100)))
     for _ in 0..<5 {
       clock.advance(by: .seconds(60))
       switch form {
@@ -154,7 +155,7 @@ final class ExpiryTests: OpenStoreSuite {
     "What is no access does not prolong the idle time",
     arguments: ["contains", "info", "keys", "entries", "count"])
   func othersDoNot(form: String) throws {
-    try store.setValue("v", forKey: "key", idleLimit: .seconds(100))
+    try store.setValue("v", forKey: "key", options: .idleLimit(.seconds(100)))
     clock.advance(by: .seconds(60))
     switch form {
     case "contains": #expect(try store.contains("key"))
@@ -169,7 +170,7 @@ final class ExpiryTests: OpenStoreSuite {
 
   @Test("A read of an expired value does not bring it back")
   func readAfterEnd() throws {
-    try store.setValue("v", forKey: "key", idleLimit: .seconds(10))
+    try store.setValue("v", forKey: "key", options: .idleLimit(.seconds(10)))
     clock.advance(by: .seconds(12))
     #expect(try store.text("key") == nil)
     #expect(try store.text("key") == nil)
@@ -178,7 +179,7 @@ final class ExpiryTests: OpenStoreSuite {
 
   @Test("Opening a store counts as a read of every value")
   func openingProlongs() throws {
-    try store.setValue("v", forKey: "key", idleLimit: .seconds(100))
+    try store.setValue("v", forKey: "key", options: .idleLimit(.seconds(100)))
     try store.close()
     clock.advance(by: .seconds(1000))
     let second = try Store(directory.store, .small(clock: clock))
@@ -191,7 +192,7 @@ final class ExpiryTests: OpenStoreSuite {
   func shortIdleLimit() throws {
     try store.setValue("other", forKey: "other")
     clock.advance(by: .milliseconds(990))
-    try store.setValue("v", forKey: "key", idleLimit: .milliseconds(500))
+    try store.setValue("v", forKey: "key", options: .idleLimit(.milliseconds(500)))
     #expect(try store.text("key") == "v")
   }
 

@@ -66,7 +66,7 @@ struct IterationTests {
 
   @Test("Entries carry what a read gives")
   func entries() throws {
-    try store.setValue("v", forKey: "c", cost: 9, metadata: [1, 2])
+    try store.setValue("v", forKey: "c", options: EntryOptions(cost: 9, metadata: [1, 2]))
     try store.forEachEntry(prefix: [UInt8(ascii: "c")]) { entry in
       #expect(entry.key == [UInt8(ascii: "c")])
       #expect(entry.value == [118])

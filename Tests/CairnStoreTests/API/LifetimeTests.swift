@@ -58,8 +58,9 @@ struct LifetimeTests {
   @Test("Each form of write takes each lifetime", arguments: ends)
   func writes(lifetime: Lifetime, end: Timestamp?) throws {
     try store.setValue("v", forKey: "set", lifetime: lifetime)
-    _ = try store.compareAndSet("v", forKey: "compared", expecting: nil, lifetime: lifetime)
-    try store.write { try $0.setValue("v", forKey: "in a batch", lifetime: lifetime) }
+    _ = try store.compareAndSet(
+      "v", forKey: "compared", expecting: nil, options: .lifetime(lifetime))
+    try store.write { try $0.setValue("v", forKey: "in a batch", options: .lifetime(lifetime)) }
     for key in ["set", "compared", "in a batch"] {
       #expect(try #require(try store.info(forKey: key)).expires == end)
     }
@@ -99,7 +100,7 @@ struct LifetimeTests {
     let info = try #require(try store.info(forKey: "key"))
     let end = try #require(info.expires)
     _ = try store.compareAndSet(
-      "two", forKey: "key", expecting: info.version, lifetime: .until(end))
+      "two", forKey: "key", expecting: info.version, options: .lifetime(.until(end)))
     #expect(try store.info(forKey: "key")?.expires == end)
     clock.advance(by: .seconds(6))
     #expect(try store.value(forKey: "key") == nil)

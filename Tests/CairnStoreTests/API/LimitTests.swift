@@ -64,10 +64,10 @@ struct LimitTests {
   @Test("Metadata of 65,535 bytes is stored, more is refused")
   func metadataLimit() throws {
     let store = try Store(directory.store)
-    try store.setValue("v", forKey: "k", metadata: key(65_535))
+    try store.setValue("v", forKey: "k", options: .metadata(key(65_535)))
     #expect(try store.entry(forKey: "k")?.metadata == key(65_535))
     #expect(throws: StoreError.metadataTooLarge(byteCount: 65_536, limit: 65_535)) {
-      try store.setValue("v", forKey: "k", metadata: key(65_536))
+      try store.setValue("v", forKey: "k", options: .metadata(key(65_536)))
     }
   }
 
@@ -75,8 +75,9 @@ struct LimitTests {
   func longestHead() throws {
     let store = try Store(directory.store)
     try store.setValue(
-      "v", forKey: key(65_535), cost: 1, lifetime: .seconds(100), idleLimit: .seconds(100),
-      metadata: key(65_535))
+      "v", forKey: key(65_535),
+      options: EntryOptions(
+        cost: 1, lifetime: .seconds(100), idleLimit: .seconds(100), metadata: key(65_535)))
     try store.close()
     let entry = try Store(directory.store).entry(forKey: key(65_535))
     #expect(entry?.metadata == key(65_535))
@@ -86,9 +87,9 @@ struct LimitTests {
   @Test("The configuration's limit on metadata holds")
   func smallMetadataLimit() throws {
     let store = try Store(directory.store, .small { $0.metadataByteLimit = 4 })
-    try store.setValue("v", forKey: "k", metadata: key(4))
+    try store.setValue("v", forKey: "k", options: .metadata(key(4)))
     #expect(throws: StoreError.metadataTooLarge(byteCount: 5, limit: 4)) {
-      try store.setValue("v", forKey: "k", metadata: key(5))
+      try store.setValue("v", forKey: "k", options: .metadata(key(5)))
     }
   }
 

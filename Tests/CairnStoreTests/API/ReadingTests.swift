@@ -117,7 +117,8 @@ struct ReadingTests {
     let values = try store.values(forKeys: ["c", "none", "a"])
     #expect(values == [Array("3".utf8), nil, Array("1".utf8)])
     try store.setValues(
-      [(key: "d", value: "4")], lifetime: .seconds(60), idleLimit: .seconds(5))
+      [(key: "d", value: "4")],
+      options: EntryOptions(lifetime: .seconds(60), idleLimit: .seconds(5)))
     let info = try #require(try store.info(forKey: "d"))
     #expect(info.expires != nil && info.idleLimit == .seconds(5))
   }

@@ -94,7 +94,7 @@ struct SnapshotTests {
     let store = try Store(
       directory.store, .small(clock: clock), background: ManualBackgroundQueue())
     try store.setValue("a", forKey: "soon", lifetime: .seconds(10))
-    try store.setValue("b", forKey: "idle", idleLimit: .seconds(10))
+    try store.setValue("b", forKey: "idle", options: .idleLimit(.seconds(10)))
     try store.setValue("c", forKey: "ever")
     let early = try store.snapshot()
     clock.advance(by: .seconds(20))

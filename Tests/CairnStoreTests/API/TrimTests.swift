@@ -236,8 +236,9 @@ struct TrimTests {
     for number in 100..<200 {
       try store.setValue(
         [UInt8](repeating: 1, count: 1000), forKey: "key\(number)",
-        lifetime: number % 2 == 0 ? .seconds(10) : .standard,
-        idleLimit: number % 4 == 1 ? .seconds(30) : nil)
+        options: EntryOptions(
+          lifetime: number % 2 == 0 ? .seconds(10) : .standard,
+          idleLimit: number % 4 == 1 ? .seconds(30) : nil))
     }
     #expect(try store.removeExpired().count == 0)
     clock.advance(by: .seconds(20))
@@ -295,7 +296,7 @@ struct TrimTests {
   func predicate() throws {
     for number in 0..<20 {
       try store.setValue(
-        [UInt8](repeating: 1, count: number), forKey: "key\(number)", cost: number)
+        [UInt8](repeating: 1, count: number), forKey: "key\(number)", options: .cost(number))
       clock.advance(by: .seconds(1))
     }
     let time = clock.now().advanced(by: .seconds(-18))

@@ -41,7 +41,8 @@ final class UpdateTests: OpenStoreSuite {
   func keepsNothing() throws {
     let store = try Store(
       directory.store + " limited", .small(clock: clock) { $0.lifetime = .seconds(60) })
-    try store.setValue("v", forKey: "key", lifetime: .days(365), idleLimit: .seconds(1))
+    try store.setValue(
+      "v", forKey: "key", options: EntryOptions(lifetime: .days(365), idleLimit: .seconds(1)))
     clock.advance(by: .seconds(2))
     try store.update(forKey: "key") { value in
       #expect(value == nil)
@@ -55,7 +56,8 @@ final class UpdateTests: OpenStoreSuite {
   @Test("What is not given stays as it is")
   func keeps() throws {
     try store.setValue(
-      "v", forKey: "key", cost: 7, lifetime: .seconds(10), idleLimit: .seconds(8), metadata: [1])
+      "v", forKey: "key",
+      options: EntryOptions(cost: 7, lifetime: .seconds(10), idleLimit: .seconds(8), metadata: [1]))
     let before = try #require(try store.info(forKey: "key"))
     clock.advance(by: .seconds(4))
     try store.update(forKey: "key") { _ in [9] }
@@ -77,15 +79,17 @@ final class UpdateTests: OpenStoreSuite {
   @Test("What is given counts")
   func gives() throws {
     try store.setValue(
-      "v", forKey: "key", cost: 7, lifetime: .seconds(10), idleLimit: .seconds(8), metadata: [1])
+      "v", forKey: "key",
+      options: EntryOptions(cost: 7, lifetime: .seconds(10), idleLimit: .seconds(8), metadata: [1]))
     try store.update(
-      forKey: "key", cost: 8, lifetime: .seconds(3), idleLimit: .seconds(2), metadata: []
+      forKey: "key",
+      options: EntryOptions(cost: 8, lifetime: .seconds(3), idleLimit: .seconds(2), metadata: [])
     ) { $0 }
     let entry = try #require(try store.entry(forKey: "key"))
     #expect(entry.info.cost == 8 && entry.metadata == [])
     #expect(entry.info.expires == ManualClock.start.advanced(by: .seconds(3)))
     #expect(entry.info.idleLimit == .seconds(2))
-    try store.update(forKey: "key", lifetime: .unlimited) { $0 }
+    try store.update(forKey: "key", options: .lifetime(.unlimited)) { $0 }
     #expect(try #require(try store.info(forKey: "key")).expires == nil)
   }
 
@@ -116,7 +120,7 @@ final class UpdateTests: OpenStoreSuite {
     let end = ManualClock.start.advanced(by: .seconds(100))
     #expect(try store.info(forKey: "key")?.expires == end)
     // One that is given counts nevertheless.
-    try store.update(forKey: "key", lifetime: .seconds(5)) { value in
+    try store.update(forKey: "key", options: .lifetime(.seconds(5))) { value in
       _ = try store.extendLifetime(forKey: "key", to: .seconds(200))
       return value
     }
@@ -195,7 +199,9 @@ final class UpdateTests: OpenStoreSuite {
   func refused() throws {
     #expect(throws: StoreError.self) { try store.update(forKey: "") { _ in [1] } }
     #expect(throws: StoreError.self) {
-      try store.update(forKey: "key", metadata: [UInt8](repeating: 0, count: 1 << 16)) { _ in [1] }
+      try store.update(forKey: "key", options: .metadata([UInt8](repeating: 0, count: 1 << 16))) {
+        _ in [1]
+      }
     }
     #expect(try store.statistics().lastVersion == 0)
   }

@@ -15,7 +15,8 @@ struct BackupTests {
     for number in 0..<count {
       try store.setValue(
         [UInt8](repeating: UInt8(number % 251), count: 100 + number % 900),
-        forKey: "key\(number)", cost: number, metadata: [UInt8(number % 256)])
+        forKey: "key\(number)", options: EntryOptions(cost: number, metadata: [UInt8(number % 256)])
+      )
     }
   }
 

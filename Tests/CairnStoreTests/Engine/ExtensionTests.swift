@@ -24,7 +24,7 @@ final class ExtensionTests: StoreSuite {
   func extends() throws {
     let store = try makeStore()
     let version = try store.setValue(
-      "v", forKey: "key", cost: 5, lifetime: .seconds(10), metadata: [1])
+      "v", forKey: "key", options: EntryOptions(cost: 5, lifetime: .seconds(10), metadata: [1]))
     clock.advance(by: .seconds(9))
     let before = try #require(try store.entry(forKey: "key"))
     #expect(try store.extendLifetime(forKey: "key", to: .seconds(10)))
@@ -52,7 +52,7 @@ final class ExtensionTests: StoreSuite {
     try store.setValue("v", forKey: "endless")
     try store.setValue("v", forKey: "long", lifetime: .seconds(100))
     try store.setValue("v", forKey: "short", lifetime: .seconds(1))
-    try store.setValue("v", forKey: "idle", idleLimit: .seconds(50))
+    try store.setValue("v", forKey: "idle", options: .idleLimit(.seconds(50)))
     clock.advance(by: .seconds(2))
     let last = try store.statistics().lastVersion
     #expect(try store.extendLifetime(forKey: "endless", to: .seconds(5)))
@@ -95,7 +95,7 @@ final class ExtensionTests: StoreSuite {
     try store.removeValue(forKey: "removed")
     try store.setValue("w", forKey: "removed", lifetime: .seconds(30))
     try store.write { batch in
-      try batch.setValue("w", forKey: "batch", lifetime: .seconds(40))
+      try batch.setValue("w", forKey: "batch", options: .lifetime(.seconds(40)))
     }
     func check(_ store: Store) throws {
       #expect(try end(store, "overwritten") == 20)
@@ -127,7 +127,8 @@ final class ExtensionTests: StoreSuite {
   func idleLimit() throws {
     // Its end was taken for one that had come in between, and it was spared by each removal.
     let store = try makeStore()
-    try store.setValue("v", forKey: "key", lifetime: .seconds(100), idleLimit: .seconds(10))
+    try store.setValue(
+      "v", forKey: "key", options: EntryOptions(lifetime: .seconds(100), idleLimit: .seconds(10)))
     #expect(try store.extendLifetime(forKey: "key", to: .seconds(1000)))
     clock.advance(by: .seconds(20))
     #expect(try store.extendLifetime(forKey: "key", to: .seconds(2000)) == false)

@@ -300,7 +300,7 @@ struct UnpublishedBatchTests {
     try store.write { batch in
       for number in 0..<Self.count {
         try batch.setValue("first", forKey: "key\(number)")
-        try batch.setValue("new", forKey: "key\(number)", lifetime: .seconds(1 << 20))
+        try batch.setValue("new", forKey: "key\(number)", options: .lifetime(.seconds(1 << 20)))
       }
     }
     #expect(!isFirst.withLock { $0 })

@@ -102,7 +102,7 @@ struct MaintenanceTests {
     process.queue.runAll(dueAfter: .seconds(30))
     #expect(try store.statistics().indexedKeyCount == 10)
     // And again, and for an entry of a batch.
-    try store.write { try $0.setValue("v", forKey: "short", lifetime: .seconds(20)) }
+    try store.write { try $0.setValue("v", forKey: "short", options: .lifetime(.seconds(20))) }
     clock.advance(by: .seconds(30))
     process.queue.runAll(dueAfter: .seconds(30))
     #expect(try store.statistics().indexedKeyCount == 10)
@@ -120,7 +120,7 @@ struct MaintenanceTests {
     defer { process.kill() }
     try store.write { batch in
       for number in 0..<20 {
-        try batch.setValue("v", forKey: "\(number)", lifetime: .seconds(20))
+        try batch.setValue("v", forKey: "\(number)", options: .lifetime(.seconds(20)))
       }
     }
     process.queue.runAll(dueAfter: .zero)

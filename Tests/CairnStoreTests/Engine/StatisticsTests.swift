@@ -20,7 +20,7 @@ struct StatisticsTests {
       case 0: try store.removeValue(forKey: key)
       case 1:
         try store.write { batch in
-          try batch.setValue("x", forKey: key, cost: 3)
+          try batch.setValue("x", forKey: key, options: .cost(3))
           try batch.setValue("y", forKey: key)
           try batch.removeValue(forKey: "key1")
         }

@@ -252,16 +252,18 @@ struct IndependentReaderTests {
   private func makeWornStore(_ wear: Wear) throws -> String {
     let store = try Store(path: scratch.store, configuration: configuration)
     for index in 0..<4 {
-      try store.setValue("value \(index)", forKey: "key \(index)", metadata: [1, 2, 3])
+      try store.setValue("value \(index)", forKey: "key \(index)", options: .metadata([1, 2, 3]))
     }
     try store.sync()
     try store.write { batch in
       try batch.setValue(String(repeating: "x", count: 50), forKey: "key 1")
       try batch.removeValue(forKey: "key 2")
-      try batch.setValue("", forKey: "empty", lifetime: .seconds(100))
+      try batch.setValue("", forKey: "empty", options: .lifetime(.seconds(100)))
     }
     if wear == .checkpointed { try store.checkpoint() }
-    for index in 2..<6 { try store.setValue("newer \(index)", forKey: "key \(index)", cost: 7) }
+    for index in 2..<6 {
+      try store.setValue("newer \(index)", forKey: "key \(index)", options: .cost(7))
+    }
     let copy = try scratch.copy(as: "\(wear)")
     try store.close()
     switch wear {
@@ -287,14 +289,15 @@ struct IndependentReaderTests {
       case 0: try store.removeValue(forKey: key)
       case 1: try store.setValue(value, forKey: key, lifetime: .seconds(50))
       case 2: try store.setValue(value, forKey: key, lifetime: .seconds(-1))
-      case 3: try store.setValue(value, forKey: key, idleLimit: .milliseconds(index % 2))
+      case 3: try store.setValue(value, forKey: key, options: .idleLimit(.milliseconds(index % 2)))
       case 4:
         try store.setValue(
-          value, forKey: key, cost: Int(random.next() >> 1), metadata: [UInt8](value))
+          value, forKey: key,
+          options: EntryOptions(cost: Int(random.next() >> 1), metadata: [UInt8](value)))
       case 5:
         try store.write(durability: index % 3 == 0 ? .durable : nil) { batch in
           for other in 0..<(1 + random.next() % 4) {
-            try batch.setValue(value, forKey: "\(key) \(other)", metadata: [0])
+            try batch.setValue(value, forKey: "\(key) \(other)", options: .metadata([0]))
           }
           try batch.removeValue(forKey: "key \(random.next() % 150)")
           try batch.setValue("", forKey: key)

@@ -12,8 +12,10 @@ struct TornTailTests {
       try store.setValue("two", forKey: "b")
     } last: { store in
       try store.setValue(
-        "the last value", forKey: "last", cost: 3, lifetime: .seconds(1_000_000),
-        idleLimit: .seconds(1_000_000), metadata: [1, 2, 3, 4, 5])
+        "the last value", forKey: "last",
+        options: EntryOptions(
+          cost: 3, lifetime: .seconds(1_000_000), idleLimit: .seconds(1_000_000),
+          metadata: [1, 2, 3, 4, 5]))
     }
   }
   /// The bytes of the last record: 24 + 26 of fields, 4 of key, 5 of metadata, 14 of value, padding.

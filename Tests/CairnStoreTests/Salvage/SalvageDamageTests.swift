@@ -61,7 +61,7 @@ struct SalvageDamageTests {
         try store.write { batch in
           for _ in 0..<Int.random(in: 1...4, using: &generator) {
             if Bool.random(using: &generator) {
-              try batch.setValue(value(), forKey: key(), metadata: [1, 2, 3])
+              try batch.setValue(value(), forKey: key(), options: .metadata([1, 2, 3]))
             } else {
               try batch.removeValue(forKey: key())
             }
@@ -70,8 +70,9 @@ struct SalvageDamageTests {
       default:
         try store.setValue(
           value(), forKey: key(),
-          lifetime: Bool.random(using: &generator) ? .seconds(1 << 30) : .standard,
-          metadata: generator.bytes(count: Int.random(in: 0...20, using: &generator)))
+          options: EntryOptions(
+            lifetime: Bool.random(using: &generator) ? .seconds(1 << 30) : .standard,
+            metadata: generator.bytes(count: Int.random(in: 0...20, using: &generator))))
       }
     }
 

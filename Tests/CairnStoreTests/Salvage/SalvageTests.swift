@@ -41,7 +41,9 @@ struct SalvageTests {
     let directory = try TemporaryDirectory()
     let store = try Store(directory.store, .small(clock: clock))
     try store.setValue(
-      "v", forKey: "k", cost: 7, lifetime: .seconds(100), idleLimit: .seconds(50), metadata: [1, 2])
+      "v", forKey: "k",
+      options: EntryOptions(
+        cost: 7, lifetime: .seconds(100), idleLimit: .seconds(50), metadata: [1, 2]))
     clock.advance(by: .seconds(10))
     try store.setValue("", forKey: "empty")
     try store.setValue([UInt8](repeating: 3, count: 3 << 20), forKey: "large")

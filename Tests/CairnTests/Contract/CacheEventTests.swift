@@ -37,10 +37,12 @@ struct CacheEventTests {
     case .memory:
       let cache: MemoryCache<String, Int> = MemoryScene().cache { $0.clock = scene.clock }
       let subject = Subject(
-        set: { cache.setValue(1, forKey: $0, lifetime: $1, idleLimit: $2) },
-        setMany: { cache.setValues([(key: $0, value: 1)], lifetime: $1) },
-        setAbsent: { _ = cache.compareAndSet(1, forKey: $0, expecting: nil, lifetime: $1) },
-        update: { cache.update(forKey: $0, lifetime: $1) { _ in 2 } },
+        set: { cache.setValue(1, forKey: $0, options: EntryOptions(lifetime: $1, idleLimit: $2)) },
+        setMany: { cache.setValues([(key: $0, value: 1)], options: .lifetime($1)) },
+        setAbsent: {
+          _ = cache.compareAndSet(1, forKey: $0, expecting: nil, options: .lifetime($1))
+        },
+        update: { cache.update(forKey: $0, options: .lifetime($1)) { _ in 2 } },
         load: { _ = try await cache.value(forKey: $0, lifetime: $1) { 3 } },
         take: { cache.takeValue(forKey: $0) },
         removeExpired: { cache.removeExpired() }, removeAll: { cache.removeAll() })
@@ -49,10 +51,14 @@ struct CacheEventTests {
     case .disk:
       let cache: DiskCache<String, Int> = try scene.disk.cache()
       let subject = Subject(
-        set: { try cache.setValue(1, forKey: $0, lifetime: $1, idleLimit: $2) },
-        setMany: { try cache.setValues([(key: $0, value: 1)], lifetime: $1) },
-        setAbsent: { _ = try cache.compareAndSet(1, forKey: $0, expecting: nil, lifetime: $1) },
-        update: { try cache.update(forKey: $0, lifetime: $1) { _ in 2 } },
+        set: {
+          try cache.setValue(1, forKey: $0, options: EntryOptions(lifetime: $1, idleLimit: $2))
+        },
+        setMany: { try cache.setValues([(key: $0, value: 1)], options: .lifetime($1)) },
+        setAbsent: {
+          _ = try cache.compareAndSet(1, forKey: $0, expecting: nil, options: .lifetime($1))
+        },
+        update: { try cache.update(forKey: $0, options: .lifetime($1)) { _ in 2 } },
         load: { _ = try await cache.value(forKey: $0, lifetime: $1) { 3 } },
         take: { try cache.takeValue(forKey: $0) },
         removeExpired: { try cache.removeExpired() }, removeAll: { try cache.removeAll() })
@@ -62,10 +68,14 @@ struct CacheEventTests {
       let cache: DiskCache<String, Int> = try scene.cache()
       let tier: TierEvent<String>.Tier = kind == .memoryTier ? .memory : .disk
       let subject = Subject(
-        set: { try cache.setValue(1, forKey: $0, lifetime: $1, idleLimit: $2) },
-        setMany: { try cache.setValues([(key: $0, value: 1)], lifetime: $1) },
-        setAbsent: { _ = try cache.compareAndSet(1, forKey: $0, expecting: nil, lifetime: $1) },
-        update: { try cache.update(forKey: $0, lifetime: $1) { _ in 2 } },
+        set: {
+          try cache.setValue(1, forKey: $0, options: EntryOptions(lifetime: $1, idleLimit: $2))
+        },
+        setMany: { try cache.setValues([(key: $0, value: 1)], options: .lifetime($1)) },
+        setAbsent: {
+          _ = try cache.compareAndSet(1, forKey: $0, expecting: nil, options: .lifetime($1))
+        },
+        update: { try cache.update(forKey: $0, options: .lifetime($1)) { _ in 2 } },
         load: { _ = try await cache.value(forKey: $0, lifetime: $1) { 3 } },
         take: { try cache.takeValue(forKey: $0) },
         removeExpired: { try cache.removeExpired() }, removeAll: { try cache.removeAll() })
@@ -129,13 +139,13 @@ struct CacheEventTests {
     if tier == 0 {
       let cache: MemoryCache<String, Int> = MemoryScene().cache(cost: 10)
       cache.observe { event, _ in events.add(event) }
-      set = { cache.setValue(1, forKey: $0, cost: $1) }
-      load = { _ = try await cache.value(forKey: $0, cost: 11) { 1 } }
+      set = { cache.setValue(1, forKey: $0, options: .cost($1)) }
+      load = { _ = try await cache.value(forKey: $0, options: .cost(11)) { 1 } }
     } else {
       let cache: DiskCache<String, Int> = try scene.cache(cost: 10)
       cache.tier.observe { event, _ in events.add(event) }
-      set = { try cache.setValue(1, forKey: $0, cost: $1) }
-      load = { _ = try await cache.value(forKey: $0, cost: 11) { 1 } }
+      set = { try cache.setValue(1, forKey: $0, options: .cost($1)) }
+      load = { _ = try await cache.value(forKey: $0, options: .cost(11)) { 1 } }
     }
     func evicted(_ key: String) -> [CacheEvent<String>] {
       [.inserted(key: key), .removed(key: key, cause: .evicted(.costLimit))]

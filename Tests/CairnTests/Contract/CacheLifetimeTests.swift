@@ -27,9 +27,9 @@ struct CacheLifetimeTests {
     configuration.clock = scene.clock
     let cache = MemoryCache<String, Int>(configuration: configuration)
     cache.setValue(1, forKey: "set", lifetime: lifetime)
-    cache.setValues([(key: "of many", value: 1)], lifetime: lifetime)
+    cache.setValues([(key: "of many", value: 1)], options: .lifetime(lifetime))
     _ = try await cache.value(forKey: "loaded", lifetime: lifetime) { 1 }
-    _ = try await cache.value(forKey: "loaded entry") { Loaded(1, lifetime: lifetime) }
+    _ = try await cache.value(forKey: "loaded entry") { Loaded(1, options: .lifetime(lifetime)) }
     for key in cache.keys() { #expect(try #require(cache.info(forKey: key)).expires == end) }
     #expect(cache.count() == 4)
   }
@@ -41,9 +41,9 @@ struct CacheLifetimeTests {
       $0.store.lifetime = .seconds(100)
     }
     try cache.setValue(1, forKey: "set", lifetime: lifetime)
-    _ = try cache.compareAndSet(1, forKey: "compared", expecting: nil, lifetime: lifetime)
-    try cache.setValues([(key: "of many", value: 1)], lifetime: lifetime)
-    try cache.write { try $0.setValue(1, forKey: "in a batch", lifetime: lifetime) }
+    _ = try cache.compareAndSet(1, forKey: "compared", expecting: nil, options: .lifetime(lifetime))
+    try cache.setValues([(key: "of many", value: 1)], options: .lifetime(lifetime))
+    try cache.write { try $0.setValue(1, forKey: "in a batch", options: .lifetime(lifetime)) }
     _ = try await cache.value(forKey: "loaded", lifetime: lifetime) { 1 }
     for key in try cache.keys() {
       #expect(try #require(try cache.info(forKey: key)).expires == end)
@@ -55,8 +55,8 @@ struct CacheLifetimeTests {
   func bothTiers(lifetime: Lifetime, end: Timestamp?) async throws {
     let cache = try tiered()
     try cache.setValue(1, forKey: "set", lifetime: lifetime)
-    _ = try cache.compareAndSet(1, forKey: "compared", expecting: nil, lifetime: lifetime)
-    try cache.setValues([(key: "of many", value: 1)], lifetime: lifetime)
+    _ = try cache.compareAndSet(1, forKey: "compared", expecting: nil, options: .lifetime(lifetime))
+    try cache.setValues([(key: "of many", value: 1)], options: .lifetime(lifetime))
     _ = try await cache.value(forKey: "loaded", lifetime: lifetime) { 1 }
     for isPromoted in [false, true] {
       if isPromoted { cache.tier.removeAll() }

@@ -30,9 +30,9 @@ struct CacheUpdateTests {
       let cache: MemoryCache<String, Int> = MemoryScene().cache { $0.clock = scene.clock }
       return Subject(
         update: { key, lifetime, change in
-          try cache.update(forKey: key, lifetime: lifetime) { try change($0) }
+          try cache.update(forKey: key, options: .lifetime(lifetime)) { try change($0) }
         },
-        set: { cache.setValue($0, forKey: $1, cost: $2, lifetime: $3) },
+        set: { cache.setValue($0, forKey: $1, options: EntryOptions(cost: $2, lifetime: $3)) },
         extend: { cache.extendLifetime(forKey: $0, to: $1) },
         value: { cache.value(forKey: $0) }, info: { cache.info(forKey: $0) },
         remove: { cache.removeValue(forKey: $0) }, audit: { cache.audit() })
@@ -40,9 +40,9 @@ struct CacheUpdateTests {
       let cache: DiskCache<String, Int> = try scene.disk.cache()
       return Subject(
         update: { key, lifetime, change in
-          try cache.update(forKey: key, lifetime: lifetime) { try change($0) }?.value
+          try cache.update(forKey: key, options: .lifetime(lifetime)) { try change($0) }?.value
         },
-        set: { try cache.setValue($0, forKey: $1, cost: $2, lifetime: $3) },
+        set: { try cache.setValue($0, forKey: $1, options: EntryOptions(cost: $2, lifetime: $3)) },
         extend: { try cache.extendLifetime(forKey: $0, to: $1) },
         value: { try cache.value(forKey: $0) }, info: { try cache.info(forKey: $0) },
         remove: { try cache.removeValue(forKey: $0) })
@@ -50,9 +50,9 @@ struct CacheUpdateTests {
       let cache: DiskCache<String, Int> = try scene.cache()
       return Subject(
         update: { key, lifetime, change in
-          try cache.update(forKey: key, lifetime: lifetime) { try change($0) }?.value
+          try cache.update(forKey: key, options: .lifetime(lifetime)) { try change($0) }?.value
         },
-        set: { try cache.setValue($0, forKey: $1, cost: $2, lifetime: $3) },
+        set: { try cache.setValue($0, forKey: $1, options: EntryOptions(cost: $2, lifetime: $3)) },
         extend: { try cache.extendLifetime(forKey: $0, to: $1) },
         value: { try cache.value(forKey: $0) }, info: { try cache.info(forKey: $0) },
         remove: { try cache.removeValue(forKey: $0) }, audit: { try cache.audit() })
@@ -173,10 +173,10 @@ struct CacheUpdateTests {
     #expect(cache.update(forKey: "a") { ($0 ?? "") + "ab" } == "ab")
     #expect(cache.update(forKey: "a") { ($0 ?? "") + "cde" } == "abcde")
     #expect(cache.totalCost() == 5)
-    cache.setValue("x", forKey: "b", cost: 4)
+    cache.setValue("x", forKey: "b", options: .cost(4))
     cache.update(forKey: "b") { $0.map { $0 + "yz" } }
     #expect(cache.info(forKey: "b")?.cost == 4)
-    cache.update(forKey: "b", cost: 2) { $0 }
+    cache.update(forKey: "b", options: .cost(2)) { $0 }
     #expect(cache.info(forKey: "b")?.cost == 2)
     // It is not kept, and neither is the old one.
     #expect(cache.update(forKey: "a") { _ in "01234567890" } == "01234567890")
@@ -202,17 +202,19 @@ struct CacheUpdateTests {
   @Test("On disk, metadata stays unless others are given; what was given no cost has none")
   func metadata() throws {
     let cache: DiskCache<String, String> = try scene.cache()
-    try cache.setValue("v", forKey: "a", metadata: [1, 2])
+    try cache.setValue("v", forKey: "a", options: .metadata([1, 2]))
     try cache.update(forKey: "a") { ($0 ?? "") + "w" }
     #expect(try cache.entry(forKey: "a")?.metadata == [1, 2])
     #expect(try cache.tier.info(forKey: "a")?.cost == 2)
     cache.tier.removeAll()
     #expect(try cache.value(forKey: "a") == "vw")
     #expect(try cache.tier.info(forKey: "a")?.cost == 2)
-    let updated = try cache.update(forKey: "a", cost: 9, metadata: [3]) { $0 }
+    let updated = try cache.update(forKey: "a", options: EntryOptions(cost: 9, metadata: [3])) {
+      $0
+    }
     #expect(try cache.entry(forKey: "a")?.metadata == [3])
     #expect(try cache.tier.info(forKey: "a")?.version == updated?.version)
-    #expect(try cache.update(forKey: "a", metadata: []) { $0 } != nil)
+    #expect(try cache.update(forKey: "a", options: .metadata([])) { $0 } != nil)
     #expect(try cache.metadata(forKey: "a") == [])
     #expect(try cache.value(forKey: "a") == "vw")
     #expect(try cache.audit() == [])

@@ -140,7 +140,7 @@ where Cache.Key == [UInt8], Cache.Value == [UInt8] {
       try set(0, lifetime: .seconds(10))
       try set(1, lifetime: .seconds(0))
       try set(2, lifetime: .seconds(Int64.max))
-      try cache.setValue(value(3), forKey: key(3), cost: 1)
+      try cache.setValue(value(3), forKey: key(3), options: .cost(1))
       #expect(try left(of: 4) == [0, 2, 3] && cache.count() == 3)
       advance(.seconds(10))
       #expect(try cache.value(forKey: key(0)) == nil && cache.count() == 2)
@@ -155,8 +155,8 @@ where Cache.Key == [UInt8], Cache.Value == [UInt8] {
       guard let advance else { break }
       for number in 0..<2 {
         try cache.setValue(
-          value(number), forKey: key(number), cost: nil, lifetime: .standard,
-          idleLimit: .seconds(100))
+          value(number), forKey: key(number),
+          options: EntryOptions(cost: nil, lifetime: .standard, idleLimit: .seconds(100)))
       }
       for _ in 0..<3 {
         advance(.seconds(60))

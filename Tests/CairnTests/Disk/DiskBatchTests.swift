@@ -16,14 +16,14 @@ struct DiskBatchTests {
     let events = Record<CacheEvent<String>>()
     cache.observe { events.add($0) }
     let count = try cache.write { batch in
-      try batch.setValue(10, forKey: "a", cost: 7, metadata: [1, 2])
+      try batch.setValue(10, forKey: "a", options: EntryOptions(cost: 7, metadata: [1, 2]))
       try batch.removeValue(forKey: "b")
       try batch.setValue(11, forKey: "c")
       try batch.removeValue(forKey: "c")
       try batch.removeValue(forKey: "d")
-      try batch.setValue(12, forKey: "d", lifetime: .seconds(5))
+      try batch.setValue(12, forKey: "d", options: .lifetime(.seconds(5)))
       try batch.removeValue(forKey: "none")
-      try batch.setValue(13, forKey: "e", idleLimit: .seconds(9))
+      try batch.setValue(13, forKey: "e", options: .idleLimit(.seconds(9)))
       return batch.count
     }
     #expect(count == 8)
@@ -110,7 +110,7 @@ struct DiskBatchTests {
   @Test("Entries and what is known of many keys come in their order")
   func reading() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
-    try cache.setValue(1, forKey: "a", cost: 5, metadata: [9])
+    try cache.setValue(1, forKey: "a", options: EntryOptions(cost: 5, metadata: [9]))
     try cache.setValue(2, forKey: "b")
     let keys = ["b", "none", "a", "b"]
     #expect(try cache.values(forKeys: keys) == [2, nil, 1, 2])

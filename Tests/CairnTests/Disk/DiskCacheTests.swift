@@ -32,8 +32,9 @@ struct DiskCacheTests {
   func entry() throws {
     let cache: DiskCache<String, String> = try scene.cache()
     let version = try cache.setValue(
-      "value", forKey: "key", cost: 7, lifetime: .seconds(60), idleLimit: .seconds(30),
-      metadata: [1, 2, 3])
+      "value", forKey: "key",
+      options: EntryOptions(
+        cost: 7, lifetime: .seconds(60), idleLimit: .seconds(30), metadata: [1, 2, 3]))
     let entry = try #require(try cache.entry(forKey: "key"))
     #expect(entry.key == "key")
     #expect(entry.value == "value")

@@ -88,7 +88,7 @@ struct DiskLimitTests {
   @Test("Limits and costs have 64 bits")
   func largeNumbers() throws {
     let cache: DiskCache<String, String> = try scene.cache(count: 1 << 40, bytes: 5 << 30)
-    try cache.setValue("value", forKey: "key", cost: 1 << 40)
+    try cache.setValue("value", forKey: "key", options: .cost(1 << 40))
     #expect(try cache.info(forKey: "key")?.cost == 1 << 40)
     #expect(try cache.trim(toBytes: 3 << 30).count == 0)
     #expect(try cache.trim(toCost: .max).count == 0)
@@ -161,7 +161,7 @@ struct DiskLimitTests {
     let cache: DiskCache<Int, [UInt8]> = try scene.cache()
     for number in 0..<10 {
       try cache.setValue(
-        [UInt8](repeating: 0, count: number), forKey: number, cost: number * 10)
+        [UInt8](repeating: 0, count: number), forKey: number, options: .cost(number * 10))
     }
     let summary = try cache.remove { key, info in
       key == 0 || info.valueByteCount ?? 0 > 7 || info.cost == 30
@@ -185,7 +185,7 @@ struct DiskLimitTests {
     }
     try cache.setValue(1, forKey: "default")
     try cache.setValue(2, forKey: "short", lifetime: .seconds(10))
-    try cache.setValue(3, forKey: "idle", idleLimit: .seconds(10))
+    try cache.setValue(3, forKey: "idle", options: .idleLimit(.seconds(10)))
     try cache.setValue(4, forKey: "at once", lifetime: .seconds(0))
     #expect(try cache.value(forKey: "at once") == nil)
     #expect(try cache.count() == 3)

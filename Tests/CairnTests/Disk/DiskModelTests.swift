@@ -84,8 +84,9 @@ struct DiskModelTests {
         model.set(entry)
         try cache.setValue(
           entry.value, forKey: key,
-          lifetime: entry.expires.map { .milliseconds($0 - now) } ?? .standard,
-          idleLimit: entry.idle.map { .milliseconds($0) })
+          options: EntryOptions(
+            lifetime: entry.expires.map { .milliseconds($0 - now) } ?? .standard,
+            idleLimit: entry.idle.map { .milliseconds($0) }))
       case 8..<13: #expect(try cache.value(forKey: key) == model.read(key, at: now))
       case 13: #expect(try cache.entry(forKey: key)?.value == model.read(key, at: now))
       case 14:
@@ -224,8 +225,10 @@ struct DiskModelTests {
           let value =
             "\(key) \(step) " + String(repeating: "x", count: random.below(random.below(600) + 1))
           try cache.setValue(
-            value, forKey: key, lifetime: lifetime.map { .milliseconds($0) } ?? .standard,
-            metadata: random.below(4) == 0 ? [1, 2] : [])
+            value, forKey: key,
+            options: EntryOptions(
+              lifetime: lifetime.map { .milliseconds($0) } ?? .standard,
+              metadata: random.below(4) == 0 ? [1, 2] : []))
           mine[index] = value
           // The clock may have gone on until the call looked at it.
           ends[index] = lifetime.map { now() + $0 } ?? .max

@@ -30,7 +30,8 @@ func useForms(of cache: DiskCache<Int, Int>, backup: String) async throws {
   #expect(try await cache.performTrim(toBytes: 10 * each).count == 4)
   #expect(try await cache.performTrim(toFreeDiskSpace: 0).count == 0)
   #expect(try await cache.performTrim(olderThan: .seconds(1000)).count == 0)
-  try cache.setValue(1, forKey: 100, cost: nil, lifetime: .seconds(0), idleLimit: nil)
+  try cache.setValue(
+    1, forKey: 100, options: EntryOptions(cost: nil, lifetime: .seconds(0), idleLimit: nil))
   #expect(try await cache.performRemoveExpired().count == 1)
   try await cache.performSync()
   #expect(try await cache.performCompact().unreadableSegmentCount == 0)

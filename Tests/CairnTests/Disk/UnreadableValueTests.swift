@@ -35,7 +35,7 @@ struct UnreadableValueTests {
     var version: UInt64 = 0
     do {
       let old = try cache(tag: tag)
-      version = try old.setValue("value", forKey: "key", metadata: [5])
+      version = try old.setValue("value", forKey: "key", options: .metadata([5]))
       try old.close()
     }
     do {
@@ -173,7 +173,7 @@ struct UnreadableValueTests {
     do {
       let store = try scene.store()
       try store.setValue("value", forKey: "plain")
-      try store.setValue("value", forKey: "foreign", metadata: [1, 2, 3])
+      try store.setValue("value", forKey: "foreign", options: .metadata([1, 2, 3]))
       try store.close()
     }
     do {

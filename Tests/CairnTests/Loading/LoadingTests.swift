@@ -395,7 +395,7 @@ struct LoadingTests {
   func attributes() async throws {
     let cache: MemoryCache<String, String> = scene.cache(cost: 100)
     _ = try await cache.value(
-      forKey: "a", cost: 7, lifetime: .seconds(5), idleLimit: .seconds(2)
+      forKey: "a", options: EntryOptions(cost: 7, lifetime: .seconds(5), idleLimit: .seconds(2))
     ) { "x" }
     let info = try #require(cache.info(forKey: "a"))
     #expect(info.cost == 7 && info.idleLimit == .seconds(2))
@@ -404,14 +404,14 @@ struct LoadingTests {
     #expect(cache.info(forKey: "b")?.cost == 4)
     _ = try await cache.value(forKey: "c") {
       scene.clock.advance(by: .seconds(1))
-      return Loaded("x", cost: 9, lifetime: .seconds(1))
+      return Loaded("x", options: EntryOptions(cost: 9, lifetime: .seconds(1)))
     }
     #expect(cache.info(forKey: "c")?.cost == 9)
     #expect(cache.info(forKey: "c")?.expires == scene.clock.now().advanced(by: .seconds(1)))
     scene.advance(by: .seconds(1))
     #expect(try await cache.value(forKey: "c") { "again" } == "again")
     // What is not kept is loaded each time.
-    let dear = try await cache.value(forKey: "d", cost: 101) { "dear" }
+    let dear = try await cache.value(forKey: "d", options: .cost(101)) { "dear" }
     #expect(dear == "dear" && !cache.contains("d"))
   }
 

@@ -28,7 +28,7 @@ struct AncestorBugTests {
   func update() {
     let cache: MemoryCache<String, Int> = scene.cache(count: 2, cost: 10)
     for number in 0..<10 {
-      cache.setValue(number, forKey: "a", cost: number)
+      cache.setValue(number, forKey: "a", options: .cost(number))
       #expect(cache.value(forKey: "a") == number)
       #expect(cache.totalCost() == number)
     }
@@ -72,7 +72,7 @@ struct AncestorBugTests {
     let cache: MemoryCache<Int, Int> = scene.cache()
     onThreads(4) { thread in
       for round in 0..<300 {
-        for key in 0..<20 { cache.setValue(round, forKey: thread * 20 + key, cost: 3) }
+        for key in 0..<20 { cache.setValue(round, forKey: thread * 20 + key, options: .cost(3)) }
         switch (round + thread) % 4 {
         case 0: cache.trim(toCount: 30)
         case 1: cache.trim(toCost: 60, order: .largestFirst)
@@ -90,13 +90,13 @@ struct AncestorBugTests {
     arguments: [1 << 31, 1 << 32, 1 << 40, .max])
   func largeLimits(limit: Int) {
     let cache: MemoryCache<Int, Int> = scene.cache(cost: limit)
-    cache.setValue(1, forKey: 1, cost: limit / 2)
-    cache.setValue(2, forKey: 2, cost: limit / 2)
+    cache.setValue(1, forKey: 1, options: .cost(limit / 2))
+    cache.setValue(2, forKey: 2, options: .cost(limit / 2))
     #expect(cache.count() == 2 && cache.totalCost() == limit / 2 * 2)
-    cache.setValue(3, forKey: 3, cost: limit / 2)
+    cache.setValue(3, forKey: 3, options: .cost(limit / 2))
     #expect(cache.keys() == [3, 2])
     if limit < .max {
-      cache.setValue(4, forKey: 4, cost: limit + 1)
+      cache.setValue(4, forKey: 4, options: .cost(limit + 1))
       #expect(!cache.contains(4) && cache.count() == 2)
     }
     #expect(cache.trim(toCost: limit / 2) == CacheRemovalSummary(count: 1, cost: limit / 2))
@@ -107,13 +107,13 @@ struct AncestorBugTests {
   @Test("TMCache: the count of bytes drifted; here the sum of the greatest costs is exact")
   func costs() {
     let cache: MemoryCache<Int, Int> = scene.cache()
-    for key in 0..<5 { cache.setValue(key, forKey: key, cost: .max) }
-    cache.setValue(5, forKey: 5, cost: 7)
+    for key in 0..<5 { cache.setValue(key, forKey: key, options: .cost(.max)) }
+    cache.setValue(5, forKey: 5, options: .cost(7))
     #expect(cache.totalCost() == .max)
     #expect(cache.trim(toCount: 6) == CacheRemovalSummary())
     for key in 0..<5 { cache.removeValue(forKey: key) }
     #expect(cache.totalCost() == 7)
-    cache.setValue(5, forKey: 5, cost: 3)
+    cache.setValue(5, forKey: 5, options: .cost(3))
     cache.removeValue(forKey: 5)
     #expect(cache.totalCost() == 0)
   }
@@ -158,7 +158,7 @@ struct AncestorBugTests {
   @Test("PINCache: 50 MB were the limit that nobody had asked for")
   func noSilentLimit() {
     let cache = MemoryCache<Int, Int>(configuration: .unlimited)
-    for key in 0..<1000 { cache.setValue(key, forKey: key, cost: 1 << 40) }
+    for key in 0..<1000 { cache.setValue(key, forKey: key, options: .cost(1 << 40)) }
     #expect(cache.count() == 1000)
     #expect(cache.countLimit == nil && cache.costLimit == nil)
   }

@@ -30,12 +30,12 @@ struct MemoryCacheTests {
   func subscripts() {
     let cache: MemoryCache<Int, String> = scene.cache()
     cache[1] = "one"
-    cache[2, cost: 7] = "two"
+    cache.setValue("two", forKey: 2, options: .cost(7))
     #expect(cache[1] == "one")
     #expect(cache[2] == "two")
     #expect(cache.totalCost() == 3 + 7)
     cache[1] = nil
-    cache[2, cost: 1] = nil
+    cache[2] = nil
     #expect(cache[1] == nil)
     #expect(cache.count() == 0)
   }
@@ -47,7 +47,7 @@ struct MemoryCacheTests {
     #expect(cache.values(forKeys: ["b", "x", "a", "b"]) == [2, nil, 3, 2])
     #expect(cache.removeValues(forKeys: ["a", "x", "a", "b"]) == 2)
     #expect(cache.count() == 0)
-    cache.setValues([(key: "t", value: 1)], lifetime: .seconds(1))
+    cache.setValues([(key: "t", value: 1)], options: .lifetime(.seconds(1)))
     #expect(cache.extendLifetimes(forKeys: ["t", "u"], to: .seconds(5)) == 1)
   }
 
@@ -56,7 +56,8 @@ struct MemoryCacheTests {
     let cache: MemoryCache<String, Int> = scene.cache()
     let start = scene.clock.now()
     cache.setValue(
-      5, forKey: "k", cost: 9, lifetime: .seconds(100), idleLimit: .milliseconds(10_500))
+      5, forKey: "k",
+      options: EntryOptions(cost: 9, lifetime: .seconds(100), idleLimit: .milliseconds(10_500)))
     scene.clock.advance(by: .seconds(3))
     let info = try #require(cache.info(forKey: "k"))
     #expect(info.cost == 9 && info.version == 1)
@@ -93,7 +94,7 @@ struct MemoryCacheTests {
   func removeAll() {
     let cache: MemoryCache<Int, Int> = scene.cache()
     cache.removeAll()
-    for number in 0..<1000 { cache.setValue(number, forKey: number, cost: 2) }
+    for number in 0..<1000 { cache.setValue(number, forKey: number, options: .cost(2)) }
     cache.removeAll()
     #expect(cache.count() == 0 && cache.totalCost() == 0)
     #expect(cache.value(forKey: 5) == nil)
@@ -106,7 +107,7 @@ struct MemoryCacheTests {
   @Test("What somebody picks goes, and what was written meanwhile stays")
   func removeWhere() {
     let cache: MemoryCache<Int, Int> = scene.cache()
-    for number in 0..<200 { cache.setValue(number, forKey: number, cost: 3) }
+    for number in 0..<200 { cache.setValue(number, forKey: number, options: .cost(3)) }
     let summary = cache.remove { entry in
       // The closure runs outside the lock.
       if entry.key == 8 { cache.setValue(0, forKey: 8) }
@@ -127,7 +128,7 @@ struct MemoryCacheTests {
     let bytes: MemoryCache<String, [UInt8]> = scene.cache()
     bytes.setValue([1, 2, 3], forKey: "a")
     #expect(bytes.totalCost() == 3)
-    bytes.setValue([1, 2, 3], forKey: "a", cost: 50)
+    bytes.setValue([1, 2, 3], forKey: "a", options: .cost(50))
     #expect(bytes.totalCost() == 50)
     let strings: MemoryCache<Int, String> = scene.cache()
     strings[1] = "äb"
@@ -142,7 +143,7 @@ struct MemoryCacheTests {
       costing: { key, value in key.utf8.count * value })
     closure["ab"] = 7
     #expect(closure.totalCost() == 14)
-    closure.setValue(7, forKey: "ab", cost: 0)
+    closure.setValue(7, forKey: "ab", options: .cost(0))
     #expect(closure.totalCost() == 0)
   }
 
@@ -152,10 +153,10 @@ struct MemoryCacheTests {
       cost: cost, costing: { _, _ in cost })
     #expect(cache.costLimit == 0)
     cache["a"] = 1
-    cache.setValue(2, forKey: "b", cost: cost)
-    cache["c", cost: cost] = 3
+    cache.setValue(2, forKey: "b", options: .cost(cost))
+    cache.setValue(3, forKey: "c", options: .cost(cost))
     _ = try await cache.value(forKey: "d") { 4 }
-    cache.setValue(5, forKey: "e", cost: 1)
+    cache.setValue(5, forKey: "e", options: .cost(1))
     #expect(cache.count() == 4 && cache.totalCost() == 0)
     #expect(cache.info(forKey: "b")?.cost == 0)
     cache.costLimit = 10
@@ -195,7 +196,8 @@ struct MemoryCacheTests {
     func fill<Cache: Caching<String, Int> & Trimming>(_ cache: Cache) throws(Cache.Failure) -> Int
     where Cache.Failure == Never {
       cache.setValue(1, forKey: "a")
-      cache.setValue(2, forKey: "b", cost: 3, lifetime: .standard, idleLimit: nil)
+      cache.setValue(
+        2, forKey: "b", options: EntryOptions(cost: 3, lifetime: .standard, idleLimit: nil))
       cache.setValues([(key: "c", value: 3)])
       cache.removeValues(forKeys: ["a"])
       cache.trim(toCost: 100)
@@ -221,7 +223,8 @@ struct MemoryCacheTests {
     #expect(cache.value(forKey: "a") == 1)
     guard
       case .stored(let second) = cache.compareAndSet(
-        3, forKey: "a", expecting: first, cost: 7, lifetime: .seconds(9), idleLimit: .seconds(4))
+        3, forKey: "a", expecting: first,
+        options: EntryOptions(cost: 7, lifetime: .seconds(9), idleLimit: .seconds(4)))
     else {
       Issue.record("as expected")
       return

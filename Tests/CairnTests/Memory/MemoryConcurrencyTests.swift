@@ -70,9 +70,10 @@ struct MemoryConcurrencyTests {
           let lifetime: Int64? = random.below(3) == 0 ? Int64(random.below(40)) : nil
           let stamp = Stamp(key: key, number: step, cost: random.below(30))
           cache.setValue(
-            stamp, forKey: key, cost: stamp.cost,
-            lifetime: lifetime.map { .milliseconds($0) } ?? .standard,
-            idleLimit: random.below(5) == 0 ? .milliseconds(random.below(60)) : nil)
+            stamp, forKey: key,
+            options: EntryOptions(
+              cost: stamp.cost, lifetime: lifetime.map { .milliseconds($0) } ?? .standard,
+              idleLimit: random.below(5) == 0 ? .milliseconds(random.below(60)) : nil))
           mine[index] = stamp
           // The clock may have gone on until the call looked at it.
           ends[index] = lifetime.map { now() + $0 } ?? .max

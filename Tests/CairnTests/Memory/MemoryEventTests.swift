@@ -154,7 +154,7 @@ struct MemoryEventTests {
       defer { isInside.removeAll() }
       for cache in holder.all {
         _ = cache.value(forKey: 0)
-        cache.setValue(0, forKey: 1000, cost: 1)
+        cache.setValue(0, forKey: 1000, options: .cost(1))
       }
     }
     struct CallingClock: WallClock {

@@ -27,7 +27,7 @@ struct MemoryExpiryTests {
     arguments: 0..<7)
   func firstLook(way: Int) {
     let cache: MemoryCache<String, Int> = scene.cache()
-    cache.setValue(1, forKey: "a", cost: 5, lifetime: .seconds(1))
+    cache.setValue(1, forKey: "a", options: EntryOptions(cost: 5, lifetime: .seconds(1)))
     let events = Record<CacheEvent<String>>()
     cache.observe { event, _ in events.add(event) }
     scene.clock.advance(by: .seconds(1))
@@ -48,7 +48,7 @@ struct MemoryExpiryTests {
   @Test("Reads put off the end of an idle time, and looks do not")
   func idle() {
     let cache: MemoryCache<String, Int> = scene.cache()
-    cache.setValue(1, forKey: "a", idleLimit: .seconds(10))
+    cache.setValue(1, forKey: "a", options: .idleLimit(.seconds(10)))
     for _ in 0..<5 {
       scene.clock.advance(by: .seconds(9))
       #expect(cache.value(forKey: "a") == 1)
@@ -62,7 +62,8 @@ struct MemoryExpiryTests {
   @Test("A lifetime ends although it is read all the time")
   func both() {
     let cache: MemoryCache<String, Int> = scene.cache()
-    cache.setValue(1, forKey: "a", lifetime: .seconds(20), idleLimit: .seconds(10))
+    cache.setValue(
+      1, forKey: "a", options: EntryOptions(lifetime: .seconds(20), idleLimit: .seconds(10)))
     for _ in 0..<4 {
       #expect(cache.value(forKey: "a") == 1)
       scene.clock.advance(by: .seconds(5))
@@ -77,8 +78,11 @@ struct MemoryExpiryTests {
       $0.idleLimit = .seconds(4)
     }
     cache["a"] = 1
-    cache.setValue(2, forKey: "b", lifetime: .seconds(Int64.max), idleLimit: .seconds(Int64.max))
-    cache.setValue(3, forKey: "c", lifetime: .seconds(20), idleLimit: .seconds(20))
+    cache.setValue(
+      2, forKey: "b",
+      options: EntryOptions(lifetime: .seconds(Int64.max), idleLimit: .seconds(Int64.max)))
+    cache.setValue(
+      3, forKey: "c", options: EntryOptions(lifetime: .seconds(20), idleLimit: .seconds(20)))
     scene.clock.advance(by: .seconds(4))
     #expect(cache["a"] == nil)
     scene.clock.advance(by: .seconds(10))
@@ -99,7 +103,7 @@ struct MemoryExpiryTests {
     cache.setValue(2, forKey: "a", lifetime: .after(duration))
     #expect(cache["a"] == nil)
     cache["a"] = 1
-    cache.setValue(2, forKey: "a", idleLimit: duration)
+    cache.setValue(2, forKey: "a", options: .idleLimit(duration))
     #expect(cache["a"] == nil)
     #expect(cache.count() == 1 && cache["other"] == 0)
     #expect(cache.audit() == [])
@@ -119,7 +123,8 @@ struct MemoryExpiryTests {
     scene.clock.advance(by: .seconds(1))
     #expect(!cache.contains("a") && cache.contains("b"))
     #expect(!cache.extendLifetime(forKey: "a", to: .seconds(5)))
-    cache.setValue(3, forKey: "c", lifetime: .seconds(5), idleLimit: .seconds(3))
+    cache.setValue(
+      3, forKey: "c", options: EntryOptions(lifetime: .seconds(5), idleLimit: .seconds(3)))
     cache.extendLifetime(forKey: "c", to: .seconds(Int64.max))
     scene.clock.advance(by: .seconds(3))
     #expect(!cache.contains("c"))
@@ -130,9 +135,10 @@ struct MemoryExpiryTests {
   func removeExpired() {
     let cache: MemoryCache<Int, Int> = scene.cache()
     for number in 0..<1000 {
-      cache.setValue(number, forKey: number, cost: 1, lifetime: .seconds(1 + number % 10))
+      cache.setValue(
+        number, forKey: number, options: EntryOptions(cost: 1, lifetime: .seconds(1 + number % 10)))
     }
-    cache.setValue(0, forKey: -1, idleLimit: .seconds(2))
+    cache.setValue(0, forKey: -1, options: .idleLimit(.seconds(2)))
     #expect(cache.removeExpired() == CacheRemovalSummary())
     scene.clock.advance(by: .seconds(3))
     #expect(cache.removeExpired() == CacheRemovalSummary(count: 301, cost: 300))
@@ -154,7 +160,7 @@ struct MemoryExpiryTests {
     #expect(cache.statistics().heldCount == 1)
     // Nothing is left that can expire.
     #expect(scene.background.delays.isEmpty)
-    cache.setValue(1, forKey: 1, idleLimit: .seconds(1))
+    cache.setValue(1, forKey: 1, options: .idleLimit(.seconds(1)))
     #expect(scene.background.delays == [.seconds(5)])
   }
 
@@ -188,7 +194,7 @@ struct MemoryExpiryTests {
     let clock = SeparateClock()
     let cache: MemoryCache<Int, Int> = scene.cache { $0.clock = clock }
     cache.setValue(1, forKey: 1, lifetime: .seconds(10))
-    cache.setValue(2, forKey: 2, idleLimit: .seconds(8))
+    cache.setValue(2, forKey: 2, options: .idleLimit(.seconds(8)))
     clock.set(by: .seconds(-3600))
     cache.setValue(3, forKey: 3, lifetime: .seconds(10))
     clock.advance(by: .seconds(7))
@@ -220,11 +226,13 @@ struct MemoryExpiryTests {
   func jumps() {
     let clock = SeparateClock()
     let cache: MemoryCache<Int, Int> = scene.cache { $0.clock = clock }
-    cache.setValue(1, forKey: 1, lifetime: .seconds(10), idleLimit: .seconds(8))
+    cache.setValue(
+      1, forKey: 1, options: EntryOptions(lifetime: .seconds(10), idleLimit: .seconds(8)))
     clock.set(by: .milliseconds(Int64.max))
     #expect(cache.count() == 0)
     for _ in 0..<2 { clock.set(by: .milliseconds(Int64.min)) }
-    cache.setValue(3, forKey: 3, lifetime: .seconds(1), idleLimit: .seconds(1))
+    cache.setValue(
+      3, forKey: 3, options: EntryOptions(lifetime: .seconds(1), idleLimit: .seconds(1)))
     #expect(cache.contains(3))
     cache.trim(olderThan: .seconds(5))
     #expect(cache.audit() == [])

@@ -23,14 +23,14 @@ struct MemoryLimitTests {
   @Test("The cost, also when a value becomes dearer in its place")
   func cost() {
     let cache: MemoryCache<String, Int> = scene.cache(cost: 10)
-    cache.setValue(1, forKey: "a", cost: 4)
-    cache.setValue(2, forKey: "b", cost: 4)
-    cache.setValue(3, forKey: "c", cost: 2)
+    cache.setValue(1, forKey: "a", options: .cost(4))
+    cache.setValue(2, forKey: "b", options: .cost(4))
+    cache.setValue(3, forKey: "c", options: .cost(2))
     #expect(cache.totalCost() == 10 && cache.count() == 3)
-    cache.setValue(2, forKey: "b", cost: 5)
+    cache.setValue(2, forKey: "b", options: .cost(5))
     #expect(cache.keys() == ["b", "c"])
     #expect(cache.totalCost() == 7)
-    cache.setValue(4, forKey: "d", cost: 10)
+    cache.setValue(4, forKey: "d", options: .cost(10))
     #expect(cache.keys() == ["d"])
     #expect(cache.statistics().costEvictionCount == 3)
   }
@@ -38,11 +38,11 @@ struct MemoryLimitTests {
   @Test("A value that is too dear by itself is not kept, removes the older one, and nothing else")
   func tooDear() {
     let cache: MemoryCache<String, Int> = scene.cache(cost: 10)
-    cache.setValue(1, forKey: "a", cost: 4)
-    cache.setValue(2, forKey: "b", cost: 4)
+    cache.setValue(1, forKey: "a", options: .cost(4))
+    cache.setValue(2, forKey: "b", options: .cost(4))
     let events = Record<CacheEvent<String>>()
     cache.observe { event, _ in events.add(event) }
-    cache.setValue(3, forKey: "a", cost: 11)
+    cache.setValue(3, forKey: "a", options: .cost(11))
     #expect(cache.value(forKey: "a") == nil)
     #expect(cache.value(forKey: "b") == 2)
     #expect(cache.totalCost() == 4)
@@ -63,8 +63,8 @@ struct MemoryLimitTests {
     negative[1] = 1
     #expect(negative.count() == 0)
     let free: MemoryCache<Int, Int> = scene.cache(cost: 0) { $0.policy = policy }
-    free.setValue(1, forKey: 1, cost: 0)
-    free.setValue(2, forKey: 2, cost: 1)
+    free.setValue(1, forKey: 1, options: .cost(0))
+    free.setValue(2, forKey: 2, options: .cost(1))
     #expect(free.keys() == [1])
     #expect(free.audit() == [])
   }
@@ -73,7 +73,7 @@ struct MemoryLimitTests {
   func changed() {
     let cache: MemoryCache<Int, Int> = scene.cache()
     #expect(cache.countLimit == nil && cache.costLimit == nil)
-    for number in 0..<500 { cache.setValue(number, forKey: number, cost: 2) }
+    for number in 0..<500 { cache.setValue(number, forKey: number, options: .cost(2)) }
     cache.countLimit = 200
     #expect(cache.count() == 200 && cache.value(forKey: 300) == 300)
     cache.costLimit = 100
@@ -81,7 +81,7 @@ struct MemoryLimitTests {
     #expect(cache.countLimit == 200 && cache.costLimit == 100)
     cache.countLimit = nil
     cache.costLimit = nil
-    for number in 0..<500 { cache.setValue(number, forKey: number, cost: 2) }
+    for number in 0..<500 { cache.setValue(number, forKey: number, options: .cost(2)) }
     #expect(cache.count() == 500)
     cache.countLimit = -1
     #expect(cache.count() == 0 && cache.countLimit == 0)

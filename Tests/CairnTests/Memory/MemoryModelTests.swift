@@ -96,9 +96,10 @@ struct MemoryModelTests {
           idle: random.below(3) == 0 ? Int64(random.below(30)) : nil)
         model.set(entry)
         cache.setValue(
-          entry.value, forKey: key, cost: entry.cost,
-          lifetime: entry.expires.map { .milliseconds($0 - now) } ?? .standard,
-          idleLimit: entry.idle.map { .milliseconds($0) })
+          entry.value, forKey: key,
+          options: EntryOptions(
+            cost: entry.cost, lifetime: entry.expires.map { .milliseconds($0 - now) } ?? .standard,
+            idleLimit: entry.idle.map { .milliseconds($0) }))
       case 7..<12: #expect(cache.value(forKey: key) == model.read(key, at: now))
       case 12: #expect(cache.contains(key) == model.entries.contains { $0.key == key })
       case 13:

@@ -31,7 +31,8 @@ struct MemoryPressureTests {
     let cache: MemoryCache<Int, Int> = scene.cache(change)
     for number in 0..<100 {
       cache.setValue(
-        number, forKey: number, cost: 2, lifetime: number < 30 ? .seconds(1) : .seconds(100))
+        number, forKey: number,
+        options: EntryOptions(cost: 2, lifetime: number < 30 ? .seconds(1) : .seconds(100)))
     }
     scene.clock.advance(by: .seconds(1))
     return cache
@@ -62,11 +63,15 @@ struct MemoryPressureTests {
   @Test("Half is half of the entries and half of the cost")
   func halves() {
     let cache: MemoryCache<Int, Int> = scene.cache()
-    for number in 0..<10 { cache.setValue(number, forKey: number, cost: number < 9 ? 1 : 100) }
+    for number in 0..<10 {
+      cache.setValue(number, forKey: number, options: .cost(number < 9 ? 1 : 100))
+    }
     scene.monitor.tell(.high)
     // The last one costs more than half of all.
     #expect(cache.count() == 0)
-    for number in 0..<10 { cache.setValue(number, forKey: number, cost: number == 0 ? 100 : 1) }
+    for number in 0..<10 {
+      cache.setValue(number, forKey: number, options: .cost(number == 0 ? 100 : 1))
+    }
     scene.monitor.tell(.high)
     #expect(cache.keys() == [9, 8, 7, 6, 5])
   }

@@ -10,7 +10,7 @@ struct MemoryTrimTests {
   func filled() -> MemoryCache<Int, Int> {
     let cache: MemoryCache<Int, Int> = scene.cache()
     for number in 0..<10 {
-      cache.setValue(number, forKey: number, cost: (number * 7 % 10 + 1) * 10)
+      cache.setValue(number, forKey: number, options: .cost((number * 7 % 10 + 1) * 10))
       scene.clock.advance(by: .seconds(1))
     }
     return cache
@@ -43,7 +43,7 @@ struct MemoryTrimTests {
     cache.trim(toCount: 6, order: .largestFirst)
     #expect(cache.keys() == [9, 6, 5, 3, 2, 0])
     let equal: MemoryCache<Int, Int> = scene.cache()
-    for number in 0..<6 { equal.setValue(number, forKey: number, cost: 5) }
+    for number in 0..<6 { equal.setValue(number, forKey: number, options: .cost(5)) }
     _ = equal[0]
     equal.trim(toCount: 4, order: .largestFirst)
     #expect(equal.keys() == [0, 5, 4, 3])
@@ -53,7 +53,7 @@ struct MemoryTrimTests {
   @Test("Zero, or less, of anything leaves nothing", arguments: 0..<7)
   func zero(way: Int) {
     let cache = filled()
-    cache.setValue(0, forKey: 100, cost: 0)
+    cache.setValue(0, forKey: 100, options: .cost(0))
     switch way {
     case 0: cache.trim(toCount: 0)
     case 1: cache.trim(toCount: -3)
@@ -88,7 +88,7 @@ struct MemoryTrimTests {
   @Test("Large trims, with both policies", arguments: EvictionPolicy.allCases)
   func large(policy: EvictionPolicy) {
     let cache: MemoryCache<Int, Int> = scene.cache { $0.policy = policy }
-    for number in 0..<5000 { cache.setValue(number, forKey: number, cost: 1) }
+    for number in 0..<5000 { cache.setValue(number, forKey: number, options: .cost(1)) }
     for number in 0..<100 { _ = cache[number] }
     #expect(cache.trim(toCount: 1000).count == 4000)
     for number in 0..<100 { #expect(cache.contains(number)) }

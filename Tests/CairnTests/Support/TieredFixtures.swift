@@ -82,16 +82,16 @@ extension DiskCache {
   /// A write as far as another thread may have come with it: it is on disk, and not in memory.
   @discardableResult
   func setStored(
-    _ value: Value, forKey key: Key, lifetime: Lifetime = .standard, idleLimit: Duration? = nil
+    _ value: Value, forKey key: Key, options: EntryOptions = .standard
   ) throws -> UInt64 {
-    let attributes = attributes(nil, lifetime, idleLimit, [])
+    let options = stored(options)
     var removals: [RemovalEvent] = []
     defer { for removal in removals { events.noteRemoval(removal) } }
     var version: UInt64 = 0
     try encode(value, forKey: key) { (key, value) throws(CacheError) in
       let result = try storing { () throws(StoreError) in
         try store.enter(
-          value, forKey: key, attributes: attributes, durability: nil, removals: &removals
+          value, forKey: key, options: options, durability: nil, removals: &removals
         ).result
       }
       if case .stored(let stored) = result { version = stored }

@@ -12,7 +12,8 @@ struct TieredCacheTests {
   @Test("What is written is in both tiers, with the same version")
   func writeThrough() throws {
     let cache: DiskCache<String, String> = try scene.cache()
-    let version = try cache.setValue("x", forKey: "a", cost: 7, metadata: [1, 2])
+    let version = try cache.setValue(
+      "x", forKey: "a", options: EntryOptions(cost: 7, metadata: [1, 2]))
     #expect(try cache.tier.value(forKey: "a") == "x")
     #expect(try cache.storedValue(forKey: "a") == "x")
     #expect(try cache.tier.info(forKey: "a")?.version == version)
@@ -46,9 +47,9 @@ struct TieredCacheTests {
   @Test("Costs below 0 are as 0 in both tiers; the greatest one is kept")
   func extremeCosts() throws {
     let cache: DiskCache<String, String> = try scene.cache()
-    try cache.setValue("x", forKey: "negative", cost: -1)
-    try cache.setValue("x", forKey: "greatest", cost: .max)
-    try cache.setValue("x", forKey: "too", cost: .max)
+    try cache.setValue("x", forKey: "negative", options: .cost(-1))
+    try cache.setValue("x", forKey: "greatest", options: .cost(.max))
+    try cache.setValue("x", forKey: "too", options: .cost(.max))
     #expect(cache.tier.totalCost() == .max)
     cache.tier.removeAll()
     for (key, cost) in [("negative", 0), ("greatest", Int.max), ("too", .max)] {
@@ -64,7 +65,8 @@ struct TieredCacheTests {
   func promotion() throws {
     let cache: DiskCache<String, String> = try scene.cache(cost: 100)
     let version = try cache.setValue(
-      "abc", forKey: "a", cost: 9, lifetime: .seconds(60), idleLimit: .seconds(20))
+      "abc", forKey: "a",
+      options: EntryOptions(cost: 9, lifetime: .seconds(60), idleLimit: .seconds(20)))
     try cache.setValue("four", forKey: "b")
     let written = try #require(try cache.tier.info(forKey: "a"))
     cache.tier.removeAll()
@@ -118,7 +120,7 @@ struct TieredCacheTests {
     _ = try await cache.value(forKey: "c") { large }
     #expect(cache.tier.totalCost() == cost(of: small) + 2 * cost(of: large))
     // One that was given counts, also where it is zero.
-    try cache.setValue(large, forKey: "a", cost: 0)
+    try cache.setValue(large, forKey: "a", options: .cost(0))
     #expect(cache.tier.totalCost() == cost(of: small) + cost(of: large))
     cache.tier.removeAll()
     _ = try cache.value(forKey: "a")
@@ -155,8 +157,8 @@ struct TieredCacheTests {
   @Test("Who is read from memory is not idle on disk")
   func idleLimits() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
-    try cache.setValue(1, forKey: "a", idleLimit: .seconds(100))
-    try cache.setValue(2, forKey: "b", idleLimit: .seconds(100))
+    try cache.setValue(1, forKey: "a", options: .idleLimit(.seconds(100)))
+    try cache.setValue(2, forKey: "b", options: .idleLimit(.seconds(100)))
     // The background never runs.
     for _ in 0..<10 {
       scene.clock.advance(by: .seconds(60))
@@ -187,7 +189,7 @@ struct TieredCacheTests {
   @Test("A trim of the memory alone leaves the disk as it is")
   func memoryTrims() throws {
     let cache: DiskCache<Int, Int> = try scene.cache()
-    for number in 0..<10 { try cache.setValue(number, forKey: number, cost: number) }
+    for number in 0..<10 { try cache.setValue(number, forKey: number, options: .cost(number)) }
     #expect(cache.tier.trim(toCount: 8).count == 2)
     #expect(cache.tier.trim(toCost: 20, order: .largestFirst).count == 3)
     scene.clock.advance(by: .seconds(5))
@@ -279,7 +281,8 @@ struct TieredCacheTests {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(0, forKey: "b")
     try cache.setValues(
-      [(key: "a", value: 1), (key: "b", value: 2), (key: "a", value: 3)], lifetime: .seconds(5))
+      [(key: "a", value: 1), (key: "b", value: 2), (key: "a", value: 3)],
+      options: .lifetime(.seconds(5)))
     #expect(try cache.tier.value(forKey: "a") == 3 && cache.tier.value(forKey: "b") == 2)
     #expect(try cache.values(forKeys: ["a", "b", "c"]) == [3, 2, nil])
     #expect(try cache.audit() == [])
@@ -313,7 +316,7 @@ struct TieredCacheTests {
   @Test("An entry has what both tiers know, and bytes are read from disk")
   func entries() throws {
     let cache: DiskCache<String, [UInt8]> = try scene.cache(keys: .standard, values: .bytes)
-    try cache.setValue([1, 2, 3], forKey: "a", cost: 5, metadata: [9])
+    try cache.setValue([1, 2, 3], forKey: "a", options: EntryOptions(cost: 5, metadata: [9]))
     scene.clock.advance(by: .seconds(30))
     _ = try cache.value(forKey: "a")
     let entry = try #require(try cache.entry(forKey: "a"))
@@ -351,8 +354,8 @@ struct TieredCacheTests {
     }
     cache["a"] = 1
     #expect(cache["a"] == 1)
-    cache["a", cost: 9] = 2
-    #expect(cache["a", cost: 9] == 2)
+    try cache.setValue(2, forKey: "a", options: .cost(9))
+    #expect(cache["a"] == 2)
     #expect(try cache.tier.info(forKey: "a")?.cost == 9)
     cache["a"] = nil
     #expect(cache["a"] == nil)
@@ -381,7 +384,7 @@ struct TieredCacheTests {
   func reopening() throws {
     do {
       let cache: DiskCache<String, Int> = try scene.cache()
-      try cache.setValue(1, forKey: "a", cost: 3)
+      try cache.setValue(1, forKey: "a", options: .cost(3))
       try cache.close()
       try cache.close()
       #expect(throws: CacheError.store(.closed(path: scene.disk.path))) {

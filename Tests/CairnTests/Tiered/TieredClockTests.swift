@@ -78,8 +78,10 @@ struct TieredClockTests {
       switch random.below(12) {
       case 0..<4:
         try cache.setValue(
-          0, forKey: key, lifetime: .milliseconds(random.below(30_000)),
-          idleLimit: random.below(3) == 0 ? .milliseconds(random.below(20_000)) : nil)
+          0, forKey: key,
+          options: EntryOptions(
+            lifetime: .milliseconds(random.below(30_000)),
+            idleLimit: random.below(3) == 0 ? .milliseconds(random.below(20_000)) : nil))
       case 4..<7: clock.advance(by: .milliseconds(random.below(8000)))
       case 7: clock.set(by: .milliseconds(random.below(80_000_000) - 40_000_000))
       case 8: clock.set(by: .milliseconds(random.below(60_000) - 30_000))

@@ -53,7 +53,7 @@ struct TieredCoherenceTests {
   func writes() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     func entry(_ value: Int) -> PublishedEntry<String, Int> {
-      PublishedEntry(value, key("a"), cost: nil, .standard, nil, in: cache.tier.held)
+      PublishedEntry(value, key("a"), .standard, in: cache.tier.held)
     }
     for dropsNewer in [false, true] {
       let first = entry(1)
@@ -77,7 +77,7 @@ struct TieredCoherenceTests {
   func removedWrite() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     for removesAll in [false, true] {
-      let entry = PublishedEntry(1, key("a"), cost: nil, .standard, nil, in: cache.tier.held)
+      let entry = PublishedEntry(1, key("a"), .standard, in: cache.tier.held)
       let version = try cache.setStored(1, forKey: "a")
       if removesAll { try cache.removeAll() } else { try cache.removeValue(forKey: "a") }
       entry.publish(to: cache.tier.held, version: version, byteCount: 0)
@@ -89,7 +89,7 @@ struct TieredCoherenceTests {
   func absence() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     let version = try cache.setStored(1, forKey: "a")
-    let entry = PublishedEntry(1, key("a"), cost: nil, .standard, nil, in: cache.tier.held)
+    let entry = PublishedEntry(1, key("a"), .standard, in: cache.tier.held)
     let ticket = cache.tier.held.ticket(forKey: key("a"))
     // It went, and memory was not told of that yet.
     #expect(cache.tier.held.noteAbsent(key("a")) == nil)
@@ -102,7 +102,7 @@ struct TieredCoherenceTests {
   func monotony(way: Int) throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     let old = try cache.setStored(1, forKey: "a")
-    let entry = PublishedEntry(1, key("a"), cost: nil, .standard, nil, in: cache.tier.held)
+    let entry = PublishedEntry(1, key("a"), .standard, in: cache.tier.held)
     let ticket = cache.tier.held.ticket(forKey: key("a"))
     let promoted = cache.tier.held.promote(1, forKey: key("a"), ticket: ticket, version: old)
     #expect(promoted)

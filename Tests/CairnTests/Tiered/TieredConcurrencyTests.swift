@@ -162,14 +162,14 @@ struct TieredConcurrencyTests {
         case 0..<8:
           note {
             let version = try cache.setValue(
-              number, forKey: key, lifetime: lifetime, idleLimit: idleLimit)
+              number, forKey: key, options: EntryOptions(lifetime: lifetime, idleLimit: idleLimit))
             versions.add((number, version))
             return .wrote(version)
           }
         case 8..<10:
           note {
             let version = try cache.setStored(
-              number, forKey: key, lifetime: lifetime, idleLimit: idleLimit)
+              number, forKey: key, options: EntryOptions(lifetime: lifetime, idleLimit: idleLimit))
             versions.add((number, version))
             return .wrote(version)
           }
@@ -177,7 +177,7 @@ struct TieredConcurrencyTests {
           note {
             let expected = try cache.info(forKey: key)?.version
             let result = try cache.compareAndSet(
-              number, forKey: key, expecting: expected, lifetime: lifetime)
+              number, forKey: key, expecting: expected, options: .lifetime(lifetime))
             guard case .stored(let version) = result else { return nil }
             versions.add((number, version))
             return .wrote(version)
@@ -390,8 +390,10 @@ struct TieredConcurrencyTests {
             try cache.setValues((0..<5).map { (key: key + $0, value: (key + $0) * 1000 + step) })
           case 3:
             try cache.setValue(
-              key * 1000, forKey: key, cost: 3, lifetime: .milliseconds(random.below(30)),
-              idleLimit: random.below(2) == 0 ? .milliseconds(20) : nil)
+              key * 1000, forKey: key,
+              options: EntryOptions(
+                cost: 3, lifetime: .milliseconds(random.below(30)),
+                idleLimit: random.below(2) == 0 ? .milliseconds(20) : nil))
           case 4: try cache.extendLifetimes(forKeys: key..<key + 5, to: .milliseconds(50))
           case 5: try cache.removeValues(forKeys: key..<key + 3)
           case 6: try cache.trim(toCount: 50, order: .largestFirst)

@@ -51,9 +51,11 @@ struct TieredLoadingTests {
   func attributes() async throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     _ = try await cache.value(
-      forKey: "a", cost: 7, lifetime: .seconds(5), idleLimit: .seconds(2)
+      forKey: "a", options: EntryOptions(cost: 7, lifetime: .seconds(5), idleLimit: .seconds(2))
     ) { 1 }
-    _ = try await cache.value(forKey: "b") { Loaded(1, cost: 9, lifetime: .seconds(60)) }
+    _ = try await cache.value(forKey: "b") {
+      Loaded(1, options: EntryOptions(cost: 9, lifetime: .seconds(60)))
+    }
     for _ in 0..<2 {
       #expect(try cache.tier.info(forKey: "a")?.cost == 7)
       #expect(try cache.tier.info(forKey: "a")?.idleLimit == .seconds(2))
@@ -184,7 +186,7 @@ struct TieredLoadingTests {
     let value = try await cache.value(forKey: "a") {
       try cache.removeValue(forKey: "a")
       // A set that has not come to the disk when the load ends.
-      entry.add(try #require(try cache.published(2, "a", nil, .standard, nil)))
+      entry.add(try #require(try cache.published(2, "a", .standard)))
       return 1
     }
     #expect(value == 1)
@@ -238,7 +240,7 @@ struct TieredLoadingTests {
   @Test("What a loader tells beside the value is kept on disk")
   func metadata() async throws {
     let cache: DiskCache<String, Int> = try scene.cache()
-    let load: @Sendable () async throws -> Loaded<Int> = { Loaded(1, metadata: [7, 8]) }
+    let load: @Sendable () async throws -> Loaded<Int> = { Loaded(1, options: .metadata([7, 8])) }
     #expect(try await cache.value(forKey: "a", orLoadEntry: load) == 1)
     #expect(try cache.metadata(forKey: "a") == [7, 8])
     #expect(try await cache.value(forKey: "b", orLoadEntry: load) == 1)
@@ -254,7 +256,7 @@ struct TieredLoadingTests {
     #expect(try await cache.value(forKey: "a") { 2 } == 1)
     #expect(try cache.statistics().missCount == 1)
     scene.advance(by: .seconds(5))
-    #expect(try await cache.value(forKey: "a") { Loaded(3, lifetime: .seconds(1)) } == 3)
+    #expect(try await cache.value(forKey: "a") { Loaded(3, options: .lifetime(.seconds(1))) } == 3)
     let gate = Gate()
     let waiter = Task {
       try await cache.value(forKey: "b") {

@@ -150,7 +150,7 @@ struct TieredRecencyTests {
   func sparedWhileTold() throws {
     let cache: DiskCache<Int, Int> = try scene.cache()
     for key in 0..<3 { try cache.setValue(key, forKey: key) }
-    try cache.setValue(3, forKey: 3, idleLimit: .seconds(9))
+    try cache.setValue(3, forKey: 3, options: .idleLimit(.seconds(9)))
     scene.clock.advance(by: .seconds(1))
     for key in [0, 1, 3] { _ = try cache.value(forKey: key) }
     func isInUse(_ key: Int) throws -> Bool {
@@ -175,7 +175,7 @@ struct TieredRecencyTests {
       return try cache.contains(0)
     }
     // Read at the moment at which it was written, and evicted from memory.
-    try cache.setValue(0, forKey: 0, idleLimit: .seconds(9))
+    try cache.setValue(0, forKey: 0, options: .idleLimit(.seconds(9)))
     #expect(try cache.value(forKey: 0) == 0)
     let isInUse = try KeyCoder<Int>.integer.encode(0) { cache.recency?.isInUse($0) == true }
     #expect(!isInUse)
@@ -187,7 +187,7 @@ struct TieredRecencyTests {
     scene.clock.advance(by: .seconds(1))
     #expect(try cache.value(forKey: 0) == 0)
     try cache.setValue(1, forKey: 1)
-    try cache.setStored(0, forKey: 0, idleLimit: .seconds(9))
+    try cache.setStored(0, forKey: 0, options: .idleLimit(.seconds(9)))
     #expect(try isThereAfterTelling() == false)
   }
 

@@ -99,11 +99,10 @@ extension DiskCache {
   /// What memory is to hold of a write that is about to be made; `nil` without a memory tier.
   @usableFromInline
   func published(
-    _ value: Value, _ key: Key, _ cost: Int?, _ lifetime: Lifetime, _ idleLimit: Duration?
+    _ value: Value, _ key: Key, _ options: EntryOptions
   ) throws(CacheError) -> PublishedEntry<Key, Value>? {
     guard let held else { return nil }
-    return PublishedEntry(
-      value, try tierKey(key), cost: cost, lifetime, idleLimit, in: held)
+    return PublishedEntry(value, try tierKey(key), options, in: held)
   }
 
   /// Removes a key by `remove`, which says whether there was a value, and whatever memory has of it.

@@ -11,14 +11,15 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let times: EntryTimes
 
   init(
-    _ value: Value, _ key: TierKey<Key>, cost: Int?, _ lifetime: Lifetime, _ idleLimit: Duration?,
+    _ value: Value, _ key: TierKey<Key>, _ options: EntryOptions,
     in memory: MemoryCache<TierKey<Key>, Value>
   ) {
     self.value = value
     self.key = key
-    self.cost = cost ?? memory.knownCost(of: value, forKey: key)
+    cost = options.cost ?? memory.knownCost(of: value, forKey: key)
     ticket = memory.ticket(forKey: key)
-    times = memory.clock.times(lifetime, idleLimit: idleLimit)
+    times = memory.clock.times(
+      options.lifetime ?? .standard, idleLimit: options.idleLimit)
   }
 
   /// Has memory hold it, unless that knows of something newer.

@@ -197,7 +197,7 @@ struct CheckpointTests {
     let clock = ManualClock()
     let store = try Store(directory.store, .small(clock: clock))
     for number in 0..<50 {
-      try store.setValue("v", forKey: "key\(number)", idleLimit: .seconds(1000))
+      try store.setValue("v", forKey: "key\(number)", options: .idleLimit(.seconds(1000)))
     }
     clock.advance(by: .seconds(600))
     for number in stride(from: 48, through: 0, by: -2) {

@@ -13,7 +13,7 @@ struct ClosingCheckpointTests {
     init(idleLimit: Duration? = nil) throws {
       directory = try TemporaryDirectory()
       try session { store in
-        for key in keys { try store.setValue("1", forKey: key, idleLimit: idleLimit) }
+        for key in keys { try store.setValue("1", forKey: key, options: .idleLimit(idleLimit)) }
       }
     }
 
@@ -82,7 +82,9 @@ struct ClosingCheckpointTests {
     let scene = try Scene()
     scene.clock.set(ManualClock.start.advanced(by: .seconds(1000 * 86_400)))
     try scene.session { store in
-      for key in scene.keys { try store.setValue("2", forKey: key, idleLimit: .seconds(86_400)) }
+      for key in scene.keys {
+        try store.setValue("2", forKey: key, options: .idleLimit(.seconds(86_400)))
+      }
     }
     scene.clock.set(ManualClock.start)
     try scene.readOne(inSessions: 30, each: .seconds(7200))
@@ -93,7 +95,7 @@ struct ClosingCheckpointTests {
     let scene = try Scene()
     try scene.session { store in
       for key in scene.keys { try store.setValue("2", forKey: key) }
-      try store.setValue("2", forKey: "once", idleLimit: .milliseconds(1))
+      try store.setValue("2", forKey: "once", options: .idleLimit(.milliseconds(1)))
       try store.removeValue(forKey: "once")
     }
     let files = try scene.files()

@@ -69,7 +69,8 @@ final class CompactionTests: StoreSuite {
       try batch.removeValue(forKey: "batch0")
     }
     try store.setValue(
-      "all", forKey: "attributes", cost: 5, lifetime: .seconds(60), metadata: [1, 2, 3])
+      "all", forKey: "attributes",
+      options: EntryOptions(cost: 5, lifetime: .seconds(60), metadata: [1, 2, 3]))
     try store.setValue([UInt8](repeating: 3, count: 100_000), forKey: "large")
     try store.setValue([UInt8](repeating: 4, count: 90_000), forKey: "large")
     for number in 100..<150 { try store.removeValue(forKey: "key\(number)") }

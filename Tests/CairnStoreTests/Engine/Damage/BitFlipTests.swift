@@ -29,9 +29,10 @@ struct BitFlipTests {
           let metadata = flags & 8 != 0 ? generator.bytes(count: flags) : []
           try store.setValue(
             generator.bytes(count: flags * 3), forKey: "r\(round)f\(flags)",
-            cost: flags & 4 != 0 ? 12 : nil,
-            lifetime: flags & 1 != 0 ? .seconds(1_000_000_000) : .standard,
-            idleLimit: flags & 2 != 0 ? .seconds(1_000_000_000) : nil, metadata: metadata,
+            options: EntryOptions(
+              cost: flags & 4 != 0 ? 12 : nil,
+              lifetime: flags & 1 != 0 ? .seconds(1_000_000_000) : .standard,
+              idleLimit: flags & 2 != 0 ? .seconds(1_000_000_000) : nil, metadata: metadata),
             durability: flags == 5 ? .durable : .process)
         }
         try store.setValue("twice", forKey: "overwritten")
@@ -39,7 +40,8 @@ struct BitFlipTests {
         try store.setValue("gone", forKey: "gone\(round)")
         try store.removeValue(forKey: "gone\(round)")
         try store.write { batch in
-          try batch.setValue("in a batch", forKey: "batch\(round)", cost: 1, metadata: [1])
+          try batch.setValue(
+            "in a batch", forKey: "batch\(round)", options: EntryOptions(cost: 1, metadata: [1]))
           try batch.setValue("", forKey: "empty\(round)")
           try batch.setValue("x", forKey: "gone in batch\(round)")
           try batch.removeValue(forKey: "gone in batch\(round)")

@@ -372,7 +372,8 @@ struct EvictionTests {
         $0.idleLimit = .seconds(10)
       })
     try store.setValue("v", forKey: "default")
-    try store.setValue("v", forKey: "own", lifetime: .seconds(1000), idleLimit: .seconds(500))
+    try store.setValue(
+      "v", forKey: "own", options: EntryOptions(lifetime: .seconds(1000), idleLimit: .seconds(500)))
     try store.write { try $0.setValue("v", forKey: "of a batch") }
     clock.advance(by: .seconds(9))
     #expect(try store.value(forKey: "default") != nil)

@@ -62,7 +62,7 @@ final class ExpiryCostTests: StoreSuite {
   func idle() throws {
     let store = try open()
     for number in 0..<100 {
-      try store.setValue("v", forKey: "\(number)", idleLimit: .seconds(100))
+      try store.setValue("v", forKey: "\(number)", options: .idleLimit(.seconds(100)))
     }
     var lookCount = 0
     for _ in 0..<40 {
@@ -189,7 +189,7 @@ final class ExpiryCostTests: StoreSuite {
   func thinned() throws {
     let store = try makeStore()
     for number in 0..<200 {
-      try store.setValue("v", forKey: "\(number)", idleLimit: .seconds(600))
+      try store.setValue("v", forKey: "\(number)", options: .idleLimit(.seconds(600)))
       clock.advance(by: .milliseconds(50))
     }
     try store.setValue("v", forKey: "other")
@@ -226,7 +226,8 @@ final class ExpiryCostTests: StoreSuite {
       switch Int.random(in: 0..<100, using: &generator) {
       case 0..<40:
         let (lifetime, idleLimit) = attributes()
-        try store.setValue("v", forKey: key, lifetime: lifetime, idleLimit: idleLimit)
+        try store.setValue(
+          "v", forKey: key, options: EntryOptions(lifetime: lifetime, idleLimit: idleLimit))
       case 40..<48: try store.removeValue(forKey: key)
       case 48..<60: try store.extendLifetime(forKey: key, to: duration())
       case 60..<75: _ = try store.value(forKey: key)
@@ -234,7 +235,8 @@ final class ExpiryCostTests: StoreSuite {
         let entries = (0..<10).map { (keys[$0 * 7], attributes()) }
         try store.write { batch in
           for (key, (lifetime, idleLimit)) in entries {
-            try batch.setValue("b", forKey: key, lifetime: lifetime, idleLimit: idleLimit)
+            try batch.setValue(
+              "b", forKey: key, options: EntryOptions(lifetime: lifetime, idleLimit: idleLimit))
           }
         }
       case 80..<84: try store.compact()

@@ -50,7 +50,7 @@ public struct CairnPersistDriver: PersistDriver {
     let data = try JSONEncoder().encode(value)
     let result = try await cache.perform { [durability] (cache) throws(CacheError) in
       try cache.compareAndSet(
-        data, forKey: key, expecting: nil, lifetime: expires.map { .after($0) } ?? .standard,
+        data, forKey: key, expecting: nil, options: .lifetime(expires.map { .after($0) } ?? .standard),
         durability: durability)
     }
     if case .mismatch = result { throw PersistError.duplicate }
@@ -61,7 +61,7 @@ public struct CairnPersistDriver: PersistDriver {
     let data = try JSONEncoder().encode(value)
     _ = try await cache.perform { [durability] cache in
       try cache.update(
-        forKey: key, lifetime: expires.map { .after($0) }, durability: durability
+        forKey: key, options: .lifetime(expires.map { .after($0) }), durability: durability
       ) { _ in data }
     }
   }
@@ -115,7 +115,7 @@ public struct CairnPersistDriver: PersistDriver {
   ) async throws -> Object {
     try await cache.perform { [durability] cache in
       let updated = try cache.update(
-        forKey: key, lifetime: expires.map { .after($0) }, durability: durability
+        forKey: key, options: .lifetime(expires.map { .after($0) }), durability: durability
       ) { data in
         try JSONEncoder().encode(change(data.map { try Self.decode($0) }))
       }

@@ -1,0 +1,63 @@
+/// What an entry is written with besides its value. What is not given is as the configuration says; in an update, as
+/// the entry has it.
+///
+///     try store.setValue("alice", forKey: "session/1", options: .lifetime(.hours(1)))
+///     try cache.setValue(page, forKey: url, options: EntryOptions(cost: 3, metadata: tag))
+public struct EntryOptions: Sendable, Hashable {
+  /// What the entry costs, in units of the caller's choice. Below 0 is as 0.
+  public var cost: Int?
+  /// How long the entry lives from the write on: its time to live.
+  public var lifetime: Lifetime?
+  /// How long the entry may go without being read or written, within 1 %: its time to idle.
+  public var idleLimit: Duration?
+  /// Bytes kept beside the value on disk: up to 65,535, in a cache up to 65,527. A cache in memory keeps none.
+  public var metadata: [UInt8]?
+  /// Whether the entry ends no earlier than the one in whose place it comes: that one's life may have been
+  /// extended after its end was looked at.
+  package var keepsEnd = false
+
+  /// Makes options.
+  ///
+  /// - Parameters: as the properties of these names.
+  public init(
+    cost: Int? = nil, lifetime: Lifetime? = nil, idleLimit: Duration? = nil,
+    metadata: [UInt8]? = nil
+  ) {
+    self.cost = cost
+    self.lifetime = lifetime
+    self.idleLimit = idleLimit
+    self.metadata = metadata
+  }
+
+  /// Everything as the configuration says.
+  public static var standard: EntryOptions { EntryOptions() }
+
+  /// A cost of its own.
+  public static func cost(_ cost: Int?) -> EntryOptions { EntryOptions(cost: cost) }
+
+  /// A lifetime of its own.
+  public static func lifetime(_ lifetime: Lifetime?) -> EntryOptions {
+    EntryOptions(lifetime: lifetime)
+  }
+
+  /// An idle limit of its own.
+  public static func idleLimit(_ limit: Duration?) -> EntryOptions {
+    EntryOptions(idleLimit: limit)
+  }
+
+  /// Bytes beside the value.
+  public static func metadata(_ bytes: [UInt8]?) -> EntryOptions { EntryOptions(metadata: bytes) }
+
+  /// Those of an update: what is not given is as in the entry that is there.
+  package func keeping(_ info: EntryInfo?, metadata: [UInt8]?) -> EntryOptions {
+    var options = self
+    options.metadata = self.metadata ?? metadata
+    // Of what has expired nothing is kept.
+    guard let info else { return options }
+    options.cost = cost ?? info.cost
+    options.lifetime = lifetime ?? info.expires.map { .until($0) } ?? .unlimited
+    options.idleLimit = idleLimit ?? info.idleLimit
+    options.keepsEnd = lifetime == nil
+    return options
+  }
+}
