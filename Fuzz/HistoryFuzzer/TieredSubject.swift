@@ -22,7 +22,7 @@ struct TieredSubject: HistorySubject {
       memory: MemoryTierConfiguration(countLimit: heldCount, costLimit: nil))
     configuration.store = StoreSubject.configuration
     configuration.store.clock = clock
-    cache = try DiskCache(path: path, configuration: configuration)
+    cache = try DiskCache.open(.path(path), configuration: configuration)
   }
 
   // A batch is one on disk alone.

@@ -24,8 +24,8 @@ package enum GoldenCache {
   ) throws -> DiskCache<Key, Value> {
     var configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: nil)
     configuration.store.segmentByteLimit = 64 << 10
-    return try DiskCache(
-      path: path, configuration: configuration, keyCoder: keys, valueCoder: values)
+    return try DiskCache.open(
+      .path(path), configuration: configuration, keyCoder: keys, valueCoder: values)
   }
 
   /// Writes it.

@@ -14,7 +14,7 @@ struct ConcurrencySamples {
   func store() async {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
-        let store = try Store(path: "accounts.cairn")
+        let store = try await Store(path: "accounts.cairn")
 
         try await withThrowingTaskGroup(of: Void.self) { group in
           for number in 0..<8 {
@@ -24,9 +24,9 @@ struct ConcurrencySamples {
         }
 
         #expect(try store.value(forKey: "task/7") == Array("7".utf8))
-        try store.setValue("20", forKey: "transfer/7")
+        try await store.setValue("20", forKey: "transfer/7")
 
-        try store.write { batch in
+        try await store.write { batch in
           try batch.setValue("90", forKey: "account/1")
           try batch.setValue("110", forKey: "account/2")
           try batch.removeValue(forKey: "transfer/7")
@@ -36,7 +36,7 @@ struct ConcurrencySamples {
 
         let snapshot = try store.snapshot()
         defer { snapshot.close() }
-        try store.removeAll()
+        try await store.removeAll()
         let count = try snapshot.count()  // as many as there were
 
         #expect(count == 10)
@@ -51,7 +51,7 @@ struct ConcurrencySamples {
       try await inNewDirectory {
         var configuration = StoreConfiguration()
         configuration.durability = .process
-        let store = try Store(path: "counters.cairn", configuration: configuration)
+        let store = try await Store(path: "counters.cairn", configuration: configuration)
         try await withThrowingTaskGroup(of: Void.self) { group in
           for _ in 0..<200 { group.addTask { try increment("visits", in: store) } }
           try await group.waitForAll()
@@ -69,9 +69,9 @@ struct ConcurrencySamples {
         do {
           let pages = try LoadingSamples.pages()
           for number in 0..<20 {
-            try pages.setValue(Page(title: "\(number)", body: ""), forKey: "/\(number)")
+            try await pages.setValue(Page(title: "\(number)", body: ""), forKey: "/\(number)")
           }
-          try pages.setValue(Page(title: "Home", body: ""), forKey: "/")
+          try await pages.setValue(Page(title: "Home", body: ""), forKey: "/")
 
           let listener = Task { [events = pages.events()] in
             var evictionCount = 0
@@ -81,12 +81,12 @@ struct ConcurrencySamples {
             return evictionCount
           }
 
-          let summary = try await pages.performTrim(toCount: 10_000)
+          let summary = try await pages.trim(toCount: 10_000)
           let values = try await pages.perform { try $0.values(forKeys: ["/", "/about"]) }
 
           #expect(summary.count == 0)
           #expect(values == [Page(title: "Home", body: ""), nil])
-          #expect(try pages.trim(toCount: 5).count == 16)
+          #expect(try await pages.trim(toCount: 5).count == 16)
           evictions = listener
         }
         // The stream ends with the cache.

@@ -25,7 +25,8 @@ struct ErrorSamples {
       try await inNewDirectory {
         var configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: 1 << 30)
         configuration.store.log = { message in print("photos:", message) }
-        let photos = try DiskCache<String, [UInt8]>(name: "photos", configuration: configuration)
+        let photos = try DiskCache<String, [UInt8]>.open(
+          .name("photos"), configuration: configuration)
 
         try ErrorSamples.store([1, 2, 3], in: photos) { text, _ in Issue.record("\(text)") }
         #expect(photos["lake"] == [1, 2, 3])

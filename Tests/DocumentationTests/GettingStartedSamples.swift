@@ -68,7 +68,8 @@ struct GettingStartedSamples {
         let configuration = DiskCacheConfiguration(
           countLimit: 100_000, byteLimit: 1 << 30,
           memory: MemoryTierConfiguration(countLimit: nil, costLimit: 64 << 20))
-        let pages = try DiskCache<String, Page>(name: "pages", configuration: configuration)
+        let pages = try await DiskCache<String, Page>.open(
+          .name("pages"), configuration: configuration)
 
         let page = try await pages.value(forKey: "/about", lifetime: .seconds(3600)) {
           try await fetch("/about")
@@ -79,10 +80,10 @@ struct GettingStartedSamples {
         #expect(await Origin.shared.requestCount == 1)
         let home = Page(title: "Home", body: "welcome")
 
-        try pages.setValue(home, forKey: "/")
+        try await pages.setValue(home, forKey: "/")
         let known = try pages.value(forKey: "/")
         let isThere = try pages.contains("/contact")
-        let wasThere = try pages.removeValue(forKey: "/")
+        let wasThere = try await pages.removeValue(forKey: "/")
 
         pages["/"] = home
         pages["/"] = nil
@@ -113,45 +114,45 @@ struct GettingStartedSamples {
         let configuration = DiskCacheConfiguration(
           countLimit: nil, byteLimit: nil, memory: .unlimited)
         func open(_ coder: ValueCoder<Page>) throws -> DiskCache<String, Page> {
-          try DiskCache(
-            path: "pages.cairn", configuration: .unlimited, keyCoder: .string, valueCoder: coder)
+          try DiskCache.open(
+            .path("pages.cairn"), configuration: .unlimited, keyCoder: .string, valueCoder: coder)
         }
         let old = try open(.json())
-        try old.setValue(Page(title: "Home", body: "old"), forKey: "/")
-        try old.close()
+        try await old.setValue(Page(title: "Home", body: "old"), forKey: "/")
+        try await old.close()
 
         let coder = ValueCoder<Page>.json().tagged(2)
-        let tagged = try DiskCache<String, Page>.shared(
-          name: "tagged pages", configuration: configuration, valueCoder: coder)
+        let tagged = try await DiskCache<String, Page>.open(
+          .shared("tagged pages"), configuration: configuration, valueCoder: coder)
 
         // The other ways to open one take a coder for values alone too.
-        let alike = try await DiskCache<String, Page>.openShared(
-          name: "tagged pages", configuration: configuration, valueCoder: coder)
+        let alike = try await DiskCache<String, Page>.open(
+          .shared("tagged pages"), configuration: configuration, valueCoder: coder)
         #expect(alike === tagged)
-        try await tagged.performClose()
-        let onDisk = try DiskCache<String, Page>.shared(
-          name: "pages on disk", configuration: .unlimited, valueCoder: coder)
-        let alikeOnDisk = try await DiskCache<String, Page>.openShared(
-          name: "pages on disk", configuration: .unlimited, valueCoder: coder)
+        try await tagged.close()
+        let onDisk = try await DiskCache<String, Page>.open(
+          .shared("pages on disk"), configuration: .unlimited, valueCoder: coder)
+        let alikeOnDisk = try await DiskCache<String, Page>.open(
+          .shared("pages on disk"), configuration: .unlimited, valueCoder: coder)
         #expect(alikeOnDisk === onDisk)
-        try await onDisk.performClose()
+        try await onDisk.close()
         do {
           let name = "pages of two"
           let cache = try await DiskCache<String, Page>.open(
-            name: name, configuration: .unlimited, valueCoder: coder)
-          try cache.setValue(Page(title: "a", body: "b"), forKey: "/")
-          try await cache.performClose()
+            .name(name), configuration: .unlimited, valueCoder: coder)
+          try await cache.setValue(Page(title: "a", body: "b"), forKey: "/")
+          try await cache.close()
           let both = try await DiskCache<String, Page>.open(
-            name: name, configuration: configuration, valueCoder: coder)
+            .name(name), configuration: configuration, valueCoder: coder)
           #expect(try both.value(forKey: "/")?.body == "b")
           let path = both.path
-          try await both.performClose()
+          try await both.close()
           let again = try await DiskCache<String, Page>.open(
-            path: path, configuration: .unlimited, valueCoder: coder)
-          try await again.performClose()
+            .path(path), configuration: .unlimited, valueCoder: coder)
+          try await again.close()
           try await DiskCache<String, Page>.open(
-            path: path, configuration: configuration, valueCoder: coder
-          ).performClose()
+            .path(path), configuration: configuration, valueCoder: coder
+          ).close()
         }
         let new = try open(coder)
         #expect(throws: CacheError.self) { try new.value(forKey: "/") }

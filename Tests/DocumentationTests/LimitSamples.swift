@@ -17,33 +17,34 @@ struct LimitSamples {
         configuration.lifetime = .seconds(7 * 86_400)
         configuration.idleLimit = .seconds(86_400)
         configuration.memory = MemoryTierConfiguration(countLimit: nil, costLimit: 64 << 20)
-        let thumbnails = try DiskCache<String, [UInt8]>(
-          name: "thumbnails", configuration: configuration)
+        let thumbnails = try await DiskCache<String, [UInt8]>.open(
+          .name("thumbnails"), configuration: configuration)
 
         let image = [UInt8](repeating: 7, count: 1_000)
 
-        try thumbnails.setValue(
-          image, forKey: "lake", options: EntryOptions(lifetime: .seconds(3600), idleLimit: .seconds(600)))
-        try thumbnails.extendLifetime(forKey: "lake", to: .seconds(7200))
+        try await thumbnails.setValue(
+          image, forKey: "lake",
+          options: EntryOptions(lifetime: .seconds(3600), idleLimit: .seconds(600)))
+        try await thumbnails.extendLifetime(forKey: "lake", to: .seconds(7200))
 
         let midnight = SystemClock().now().advanced(by: .seconds(9000))
-        try thumbnails.setValue(image, forKey: "offer", lifetime: .until(midnight))
-        try thumbnails.setValue(image, forKey: "logo", lifetime: .unlimited)
+        try await thumbnails.setValue(image, forKey: "offer", lifetime: .until(midnight))
+        try await thumbnails.setValue(image, forKey: "logo", lifetime: .unlimited)
 
         #expect(try thumbnails.info(forKey: "offer")?.expires == midnight)
         #expect(try #require(try thumbnails.info(forKey: "logo")).expires == nil)
-        try thumbnails.removeValues(forKeys: ["offer", "logo"])
+        try await thumbnails.removeValues(forKeys: ["offer", "logo"])
         let info = try #require(try thumbnails.info(forKey: "lake"))
         #expect(try #require(info.expires) > SystemClock().now().advanced(by: .seconds(7000)))
         #expect(info.idleLimit == .seconds(600))
         #expect(info.cost == 1_000)
-        try thumbnails.setValue(image, forKey: "draft/lake")
-        try thumbnails.setValue(image, forKey: "hill")
+        try await thumbnails.setValue(image, forKey: "draft/lake")
+        try await thumbnails.setValue(image, forKey: "hill")
         #expect(try thumbnails.count() == 3)
 
         let usage = try thumbnails.statistics()
         print(usage.liveByteCount, "bytes are live,", usage.allocatedByteCount, "on disk")
-        try await thumbnails.performCompact()
+        try await thumbnails.compact()
 
         #expect((3_000...4_000).contains(usage.liveByteCount))
         #expect(usage.allocatedByteCount > usage.liveByteCount)
@@ -51,13 +52,13 @@ struct LimitSamples {
           if case .removed(let key, _) = event { print(key, "is gone") }
         }
 
-        try thumbnails.trim(toCount: 50_000)
-        try thumbnails.trim(toBytes: 512 << 20, order: .largestFirst)
-        try thumbnails.trim(olderThan: .seconds(30 * 86_400), by: .write)
-        try thumbnails.remove { key, info in key.hasPrefix("draft/") }
-        let expired = try thumbnails.removeExpired()
+        try await thumbnails.trim(toCount: 50_000)
+        try await thumbnails.trim(toBytes: 512 << 20, order: .largestFirst)
+        try await thumbnails.trim(olderThan: .seconds(30 * 86_400), by: .write)
+        try await thumbnails.remove { key, info in key.hasPrefix("draft/") }
+        let expired = try await thumbnails.removeExpired()
         print(expired.count, "entries had expired")
-        try thumbnails.removeAll()
+        try await thumbnails.removeAll()
 
         observation.cancel()
         #expect(expired.count == 0)
@@ -88,8 +89,8 @@ struct LimitSamples {
       try await inNewDirectory {
         var considerate = DiskCacheConfiguration(countLimit: nil, byteLimit: 1 << 30)
         considerate.store.freeDiskSpaceFloor = 1 << 20
-        let downloads = try DiskCache<String, [UInt8]>(
-          name: "downloads", configuration: considerate)
+        let downloads = try DiskCache<String, [UInt8]>.open(
+          .name("downloads"), configuration: considerate)
 
         try downloads.setValue([1], forKey: "a")
         try downloads.maintain()

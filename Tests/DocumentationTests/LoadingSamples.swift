@@ -7,7 +7,7 @@ struct LoadingSamples {
     let configuration = DiskCacheConfiguration(
       countLimit: 100_000, byteLimit: 1 << 30,
       memory: MemoryTierConfiguration(countLimit: 1_000, costLimit: nil))
-    return try DiskCache(path: "pages.cairn", configuration: configuration)
+    return try DiskCache.open(.path("pages.cairn"), configuration: configuration)
   }
 
   @Test("A missing value is loaded, with its lifetime")
@@ -78,8 +78,8 @@ struct LoadingSamples {
   func absent() async {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
-        let known = try DiskCache<String, Page?>(
-          path: "known.cairn",
+        let known = try await DiskCache<String, Page?>.open(
+          .path("known.cairn"),
           configuration: DiskCacheConfiguration(
             countLimit: nil, byteLimit: nil,
             memory: MemoryTierConfiguration(countLimit: 1_000, costLimit: nil)))
@@ -106,7 +106,7 @@ struct LoadingSamples {
         let before = try await pages.value(forKey: url) { try await fetch(url) }
 
         try await publish(newPage, url)
-        try pages.removeValue(forKey: url)
+        try await pages.removeValue(forKey: url)
 
         let after = try await pages.value(forKey: url) { try await fetch(url) }
         #expect(before.body == "first")

@@ -40,7 +40,8 @@ struct ReadmeSamples {
         let configuration = DiskCacheConfiguration(
           countLimit: 100_000, byteLimit: 1 << 30,
           memory: MemoryTierConfiguration(countLimit: nil, costLimit: 64 << 20))
-        let pages = try DiskCache<String, Page>(name: "pages", configuration: configuration)
+        let pages = try await DiskCache<String, Page>.open(
+          .name("pages"), configuration: configuration)
         let page = try await pages.value(forKey: url, lifetime: .seconds(3600)) {
           try await fetch(url)
         }

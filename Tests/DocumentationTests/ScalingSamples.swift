@@ -28,7 +28,7 @@ struct NearCache<Engine: SharedEngine>: Sendable {
 
   func setValue(_ value: [UInt8], forKey key: String, lifetime: Duration) async throws {
     try await engine.set(key, value, expiry: lifetime)
-    try near.removeValue(forKey: key)
+    try await near.removeValue(forKey: key)
   }
 }
 
@@ -67,7 +67,7 @@ struct ScalingSamples {
           countLimit: nil, byteLimit: nil, memory: .unlimited)
         let machines = try ["a.cairn", "b.cairn"].map { path in
           NearCache(
-            near: try DiskCache<String, [UInt8]>(path: path, configuration: configuration),
+            near: try DiskCache<String, [UInt8]>.open(.path(path), configuration: configuration),
             engine: engine, nearLifetime: .seconds(10))
         }
         let made = Origin.shared
@@ -101,7 +101,7 @@ struct ScalingSamples {
         #expect(try machines[1].near.value(forKey: "/") == first)
         let info = try #require(try machines[1].near.info(forKey: "/"))
         #expect(try #require(info.expires) < SystemClock().now().advanced(by: .seconds(11)))
-        try machines[1].near.removeValue(forKey: "/")
+        try await machines[1].near.removeValue(forKey: "/")
         let later = try await machines[1].value(forKey: "/", lifetime: .seconds(60)) {
           await make()
         }

@@ -10,6 +10,13 @@ package enum CacheLocation {
   /// The environment of the process.
   package static var variables: [String: String] { ProcessInfo.processInfo.environment }
 
+  /// The name of this program, as its file has it. One that could be no name of a cache is "cairn".
+  package static var programName: String {
+    let file = CommandLine.arguments.first?.split(separator: "/").last.map(String.init) ?? ""
+    do throws(CacheError) { try check(file) } catch { return "cairn" }
+    return file
+  }
+
   /// The directory of a name: `$XDG_CACHE_HOME/namespace/name`, or below `~/.cache` where that variable
   /// is not set or no absolute path, as the XDG Base Directory Specification has it.
   ///

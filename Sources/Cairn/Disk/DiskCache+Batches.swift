@@ -100,18 +100,23 @@ extension DiskCache {
   private func commit(
     _ batch: consuming DiskBatch<Key, Value>, durability: Durability?
   ) throws(CacheError) {
-    let (changes, last) = (batch.changes, batch.last)
+    try commit(batch.changes, last: batch.last, durability: durability)
+  }
+
+  func commit(
+    _ changes: [DiskBatch<Key, Value>.Change], last: [[UInt8]: Int], durability: Durability?
+  ) throws(CacheError) {
     do throws(CacheError) {
-      return try commit(changes, last: last, durability: durability)
+      return try commitOnce(changes, last: last, durability: durability)
     } catch {
       guard case .store(.vanished) = error else { throw error }
     }
     // The records of a batch are one store's.
     try recreate()
-    try commit(changes, last: last, durability: durability)
+    try commitOnce(changes, last: last, durability: durability)
   }
 
-  private func commit(
+  private func commitOnce(
     _ changes: [DiskBatch<Key, Value>.Change], last: [[UInt8]: Int], durability: Durability?
   ) throws(CacheError) {
     let store = store

@@ -70,11 +70,14 @@ extension DiskCache: Loading {
     } load: { [self] flight in
       let loaded = try await load()
       do throws(CacheError) {
-        if let damage = damage.withLock({ $0 }) {
-          try keyCoder.encode(key) { (key) throws(CacheError) in try dropDamaged(key, damage) }
-        }
-        let isKept = try flights.keeping { () throws(CacheError) in
-          try write(loaded, forKey: key, flight)
+        // A durable write waits for a sync, and any write may wait for room.
+        let isKept = try await workers.performUncancelled { [self] () throws(CacheError) in
+          if let damage = damage.withLock({ $0 }) {
+            try keyCoder.encode(key) { (key) throws(CacheError) in try dropDamaged(key, damage) }
+          }
+          return try flights.keeping { () throws(CacheError) in
+            try write(loaded, forKey: key, flight)
+          }
         }
         if isKept { events.hasRoom.store(true, ordering: .relaxed) } else { flights.noteOutdated() }
       } catch {

@@ -1,79 +1,63 @@
 public import CairnStore
 
 /// What takes long, off the threads that tasks run on.
+///
+/// Where the task is cancelled before the work began, `cancelled` is thrown: nothing was done then. Once begun, the work
+/// goes on to its end. As many run at once as `concurrentCallLimit` in the configuration says; the others wait in line.
 extension DiskCache {
-  /// Opens the cache at a path; as `init(path:configuration:keyCoder:valueCoder:costing:)`.
-  public static func open(
-    path: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
-    valueCoder: ValueCoder<Value>,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
-  ) async throws(CacheError) -> DiskCache {
-    try await WorkQueue.opening.perform(orThrow: .cancelled) { () throws(CacheError) in
-      try DiskCache(
-        path: path, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
-        costing: costing)
-    }
-  }
-
-  /// Opens the cache of a name; as `init(name:configuration:keyCoder:valueCoder:costing:)`.
-  public static func open(
-    name: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
-    valueCoder: ValueCoder<Value>,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
-  ) async throws(CacheError) -> DiskCache {
-    try await WorkQueue.opening.perform(orThrow: .cancelled) { () throws(CacheError) in
-      try DiskCache(
-        name: name, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
-        costing: costing)
-    }
-  }
-
-  /// Does work that throws errors of the cache only on one of its own threads, so that none of those that tasks
-  /// run on waits for the disk. Where the closure does not say so, it may throw any. As many
-  /// run at once as `concurrentCallLimit` in the configuration says; the others wait in line.
+  /// Does work that throws errors of the cache only on one of the cache's own threads: reads of what is not in the page
+  /// cache, say, which block a thread until the disk has read it.
   ///
   ///     let pages = try await cache.perform { (cache) throws(CacheError) in
   ///       try cache.values(forKeys: urls)
   ///     }
   ///
   /// - Returns: what `body` returns.
-  /// - Throws: what `body` throws; `cancelled` where the task was cancelled before the work began: nothing was
-  ///   done then. Once begun, the work goes on to its end.
+  /// - Throws: what `body` throws; `cancelled`.
   @discardableResult
-  public func perform<Result: Sendable>(
+  public nonisolated(nonsending) func perform<Result: Sendable>(
     _ body: @escaping @Sendable (DiskCache) throws(CacheError) -> Result
   ) async throws(CacheError) -> Result {
     try await workers.perform(orThrow: .cancelled) { () throws(CacheError) in try body(self) }
   }
-}
 
-// Forms of what takes long.
-extension DiskCache {
-  /// Does any work with the cache off the threads that tasks run on.
+  /// Does any work with the cache on one of the cache's own threads.
   ///
   ///     let pages = try await cache.perform { try $0.values(forKeys: urls) }
   ///
   /// - Returns: what `body` returns.
-  /// - Throws: what `body` throws; `CacheError.cancelled` where the task was cancelled before the work began:
-  ///   nothing was done then. Once begun, the work goes on to its end.
+  /// - Throws: what `body` throws; `CacheError.cancelled`.
   @discardableResult
-  public func perform<Result: Sendable>(
+  public nonisolated(nonsending) func perform<Result: Sendable>(
     _ body: @escaping @Sendable (DiskCache) throws -> Result
   ) async throws -> Result {
     try await perform { (cache) throws(CacheError) in Swift.Result { try body(cache) } }.get()
   }
 
-  /// As `trim(toCount:order:)`.
+  /// Calls the synchronous forms in async code.
+  ///
+  ///     try cache.synchronous { try $0.setValue(page, forKey: url) }
+  ///
+  /// They block the thread for as long as the memory or the disk takes; a durable write blocks it for a sync.
+  @inlinable
   @discardableResult
-  public func performTrim(
+  public func synchronous<Result: ~Copyable, Failure: Error>(
+    _ body: (DiskCache) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    try body(self)
+  }
+
+  /// Removes entries until at most `count` are left.
+  @discardableResult
+  public nonisolated(nonsending) func trim(
     toCount count: Int, order: TrimOrder = .leastRecentlyUsed
   ) async throws(CacheError) -> CacheRemovalSummary {
     try await perform { (cache) throws(CacheError) in try cache.trim(toCount: count, order: order) }
   }
 
-  /// As `trim(toBytes:order:)`.
+  /// Removes entries until at most so many bytes are live.
   @discardableResult
-  public func performTrim(
+  public nonisolated(nonsending) func trim(
     toBytes byteCount: Int, order: TrimOrder = .leastRecentlyUsed
   ) async throws(CacheError) -> CacheRemovalSummary {
     try await perform { (cache) throws(CacheError) in
@@ -81,9 +65,9 @@ extension DiskCache {
     }
   }
 
-  /// As `trim(toFreeDiskSpace:)`.
+  /// Removes entries until so much of the disk is free.
   @discardableResult
-  public func performTrim(
+  public nonisolated(nonsending) func trim(
     toFreeDiskSpace byteCount: Int
   ) async throws(CacheError) -> CacheRemovalSummary {
     try await perform { (cache) throws(CacheError) in
@@ -91,53 +75,46 @@ extension DiskCache {
     }
   }
 
-  /// As `trim(olderThan:by:)`.
+  /// Removes the entries of an age.
   @discardableResult
-  public func performTrim(
+  public nonisolated(nonsending) func trim(
     olderThan age: Duration, by basis: AgeBasis = .access
   ) async throws(CacheError) -> CacheRemovalSummary {
     try await perform { (cache) throws(CacheError) in try cache.trim(olderThan: age, by: basis) }
   }
 
-  /// As `removeExpired()`.
+  /// Removes what has expired.
   @discardableResult
-  public func performRemoveExpired() async throws(CacheError) -> CacheRemovalSummary {
+  public nonisolated(nonsending) func removeExpired() async throws(CacheError)
+    -> CacheRemovalSummary
+  {
     try await perform { (cache) throws(CacheError) in try cache.removeExpired() }
   }
 
-  /// As `removeAll(progress:)`.
-  ///
-  /// - Parameter progress: called after each file that went, on the thread that does the work.
-  public func performRemoveAll(
-    progress: @escaping @Sendable (RemoveAllProgress) -> Void = { _ in }
-  ) async throws(CacheError) {
-    try await perform { (cache) throws(CacheError) in try cache.removeAll(progress: progress) }
-  }
-
-  /// As `sync()`. It waits in line as all work does. A cancelled task does it too: a program that syncs on its way out
-  /// means to keep what was written.
-  ///
-  /// - Throws: as `sync()`; never `cancelled`.
-  public func performSync() async throws(CacheError) {
-    // Work of a task that is cancelled, as this one may be, is not begun; one of its own is not cancelled with it.
-    let result = await Task {
-      do throws(CacheError) {
-        try await perform { (cache) throws(CacheError) in try cache.sync() }
-        return Result<Void, CacheError>.success(())
-      } catch { return .failure(error) }
-    }.value
-    try result.get()
-  }
-
-  /// As `compact()`.
+  /// Removes the entries that `isRemoved` says, which runs on one of the cache's own threads.
   @discardableResult
-  public func performCompact() async throws(CacheError) -> CompactionReport {
+  public nonisolated(nonsending) func remove(
+    where isRemoved: @escaping @Sendable (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
+  ) async throws -> CacheRemovalSummary {
+    try await perform { try $0.remove(where: isRemoved) }
+  }
+
+  /// Gives the space of dead records back.
+  @discardableResult
+  public nonisolated(nonsending) func compact() async throws(CacheError) -> CompactionReport {
     try await perform { (cache) throws(CacheError) in try cache.compact() }
   }
 
-  /// As `backup(to:progress:)`.
+  /// Does now what the cache does by itself in the background.
+  public nonisolated(nonsending) func maintain() async throws(CacheError) {
+    try await perform { (cache) throws(CacheError) in try cache.maintain() }
+  }
+
+  /// Copies the cache as it is at this moment.
+  ///
+  /// - Parameter progress: called now and then, on the thread that does the work.
   @discardableResult
-  public func performBackup(
+  public nonisolated(nonsending) func backup(
     to destination: String, progress: @escaping @Sendable (BackupProgress) -> Void = { _ in }
   ) async throws(CacheError) -> BackupReport {
     try await perform { (cache) throws(CacheError) in
@@ -145,55 +122,30 @@ extension DiskCache {
     }
   }
 
-  /// As `close()`, which waits for the disk: on a thread of its own, so it waits in no line behind a compaction or a
-  /// backup, and also where the task is cancelled. A close is never given up.
+  /// Reads everything that is sealed, to find damage, on a thread of its own.
   ///
-  /// - Throws: as `close()`; never `cancelled`.
-  public func performClose() async throws(CacheError) {
+  /// - Returns: what was found; `isComplete` is `false` where the task was cancelled meanwhile.
+  /// - Throws: as the synchronous form; never `cancelled`.
+  @discardableResult
+  public nonisolated(nonsending) func scrub(
+    bytesPerSecond: Int? = nil,
+    progress: @escaping @Sendable (ScrubProgress) -> Visit = { _ in .next }
+  ) async throws(CacheError) -> ScrubReport {
+    do throws(StoreError) {
+      return try await store.scrub(bytesPerSecond: bytesPerSecond, progress: progress)
+    } catch {
+      guard case .vanished = error else { throw .store(error) }
+    }
+    return try await afterRecreating { (cache) throws(CacheError) in
+      try cache.scrub(bytesPerSecond: bytesPerSecond, progress: progress)
+    }
+  }
+
+  /// Makes every write durable, marks the store clean and gives its lock up. It waits in no line behind a compaction or
+  /// a backup. A close is never given up.
+  ///
+  /// - Throws: as the synchronous form; never `cancelled`.
+  public nonisolated(nonsending) func close() async throws(CacheError) {
     try await WorkQueue.performAlone { () throws(CacheError) in try self.close() }
-  }
-}
-
-extension DiskCache where Key: Codable, Value: Codable {
-  /// Opens the cache at a path with the standard coders.
-  public static func open(
-    path: String, configuration: DiskCacheConfiguration,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
-  ) async throws(CacheError) -> DiskCache {
-    try await open(
-      path: path, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
-      costing: costing)
-  }
-
-  /// Opens the cache of a name with the standard coders.
-  public static func open(
-    name: String, configuration: DiskCacheConfiguration,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
-  ) async throws(CacheError) -> DiskCache {
-    try await open(
-      name: name, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
-      costing: costing)
-  }
-}
-
-extension DiskCache where Key: Codable {
-  /// Opens the cache at a path with the standard coder for keys.
-  public static func open(
-    path: String, configuration: DiskCacheConfiguration, valueCoder: ValueCoder<Value>,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
-  ) async throws(CacheError) -> DiskCache {
-    try await open(
-      path: path, configuration: configuration, keyCoder: .standard, valueCoder: valueCoder,
-      costing: costing)
-  }
-
-  /// Opens the cache of a name with the standard coder for keys.
-  public static func open(
-    name: String, configuration: DiskCacheConfiguration, valueCoder: ValueCoder<Value>,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
-  ) async throws(CacheError) -> DiskCache {
-    try await open(
-      name: name, configuration: configuration, keyCoder: .standard, valueCoder: valueCoder,
-      costing: costing)
   }
 }

@@ -76,19 +76,52 @@ extension DiskCache {
       result: CompareAndSetResult, pending: PendingWrite
     )
   ) throws(CacheError) -> CompareAndSetResult {
-    recency?.tellBeforeWrite(of: 1, bytes.byteCount + value.byteCount)
+    let (result, pending) = try enter(
+      value, bytes, of: key, entry, showsMismatch: showsMismatch, by: body)
+    do throws(StoreError) { try store.finish(pending) } catch {
+      if case .vanished = error, !isRepeated {
+        // The sync was the first to notice it.
+        try recreate()
+        return try write(
+          value, bytes, of: key, entry, showsMismatch: showsMismatch, isRepeated: true, by: body)
+      }
+      if let entry { noteFailure(.store(error), of: entry.key) }
+      throw .store(error)
+    }
+    return result
+  }
+
+  /// Enters a write of one value by `body`, and brings memory and observers up to date, in this order.
+  ///
+  /// - Parameter atOnce: whether nothing may be waited for. Where `body` leaves the write then, nothing has happened.
+  @inline(__always)
+  func enter(
+    _ value: RawSpan, _ bytes: RawSpan, of key: Key, _ entry: PublishedEntry<Key, Value>?,
+    showsMismatch: Bool, atOnce: Bool = false,
+    by body: (Store, inout [RemovalEvent]) throws(StoreError) -> (
+      result: CompareAndSetResult, pending: PendingWrite
+    )
+  ) throws(CacheError) -> (CompareAndSetResult, PendingWrite) {
+    if !atOnce { recency?.tellBeforeWrite(of: 1, bytes.byteCount + value.byteCount) }
     var removals: [RemovalEvent] = []
     // A tuple that is returned through generic code would be slow.
     var result = CompareAndSetResult.mismatch(current: nil)
     var pending = PendingWrite()
     do throws(CacheError) {
-      try storing { () throws(StoreError) in (result, pending) = try body(store, &removals) }
+      if atOnce {
+        do throws(StoreError) { (result, pending) = try body(store, &removals) } catch {
+          throw .store(error)
+        }
+      } else {
+        try storing { () throws(StoreError) in (result, pending) = try body(store, &removals) }
+      }
     } catch {
       drop(removals)
       if let entry { noteFailure(error, of: entry.key) }
       events.settle([], after: removals)
       throw error
     }
+    if atOnce, pending.isLeft { return (result, pending) }
     switch result {
     case .stored(let version):
       // What the key had goes with what takes its place.
@@ -104,17 +137,7 @@ extension DiskCache {
       // The limits may have been kept first.
       events.settle([], after: removals)
     }
-    do throws(StoreError) { try store.finish(pending) } catch {
-      if case .vanished = error, !isRepeated {
-        // The sync was the first to notice it.
-        try recreate()
-        return try write(
-          value, bytes, of: key, entry, showsMismatch: showsMismatch, isRepeated: true, by: body)
-      }
-      if let entry { noteFailure(.store(error), of: entry.key) }
-      throw .store(error)
-    }
-    return result
+    return (result, pending)
   }
 
   /// Sets the value of a key if its version is the expected one.

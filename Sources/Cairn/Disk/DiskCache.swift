@@ -6,7 +6,7 @@ internal import Synchronization
 ///     var configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: 1 << 30)
 ///     configuration.memory = MemoryTierConfiguration(countLimit: nil, costLimit: 64 << 20)
 ///     configuration.lifetime = .seconds(86_400)
-///     let cache = try DiskCache<String, Page>(name: "pages", configuration: configuration)
+///     let cache = try DiskCache<String, Page>.open(.name("pages"), configuration: configuration)
 ///     try cache.setValue(page, forKey: url)
 ///     let page = try cache.value(forKey: url)
 ///
@@ -78,66 +78,6 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
 
   /// The directory, as it was given, or made of the name.
   public var path: String { store.path }
-
-  /// Opens the cache at a path, or makes one there.
-  ///
-  /// - Parameters:
-  ///   - path: a directory, whose parent must exist. A new one gets mode 0700, its files 0600.
-  ///   - configuration: the limits, and the other options.
-  ///   - keyCoder: how keys become bytes.
-  ///   - valueCoder: how values do.
-  ///   - costing: what a value costs in memory that is set without a cost; as with `MemoryCache.init`. `nil`:
-  ///     its bytes on disk, so that a cost limit is one of bytes. Without a tier in memory it is not called.
-  /// - Throws: `store` with what `Store.init` throws: `locked` where it is open already, here or in another
-  ///   process; `corrupt` where it is damaged, and it is left as it is, unless the configuration's
-  ///   `corruptStorePolicy` wants it salvaged. `insideStore` where the path leads into another cache.
-  /// - Complexity: as `Store.init`.
-  public convenience init(
-    path: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
-    valueCoder: ValueCoder<Value>,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
-  ) throws(CacheError) {
-    try self.init(
-      path: path, name: nil, configuration: configuration, keyCoder: keyCoder,
-      valueCoder: valueCoder, costing: costing, environment: .system())
-  }
-
-  /// Opens the cache of a name, or makes it: in `$XDG_CACHE_HOME/namespace/name`, or below `~/.cache` where
-  /// that variable is not set to an absolute path. Directories on the way are made, with mode 0700.
-  ///
-  /// - Parameters:
-  ///   - name: of up to 200 bytes, without slashes; not "." nor "..".
-  ///   - configuration: the limits, and the other options.
-  ///   - keyCoder: how keys become bytes.
-  ///   - valueCoder: how values do.
-  ///   - costing: as with `init(path:configuration:keyCoder:valueCoder:costing:)`.
-  /// - Throws: `invalidName`, `noCacheDirectory`, `insideStore` where the namespace is the name of a cache;
-  ///   else as `init(path:configuration:keyCoder:valueCoder:costing:)`.
-  public convenience init(
-    name: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
-    valueCoder: ValueCoder<Value>,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
-  ) throws(CacheError) {
-    try self.init(
-      name: name, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
-      costing: costing, variables: CacheLocation.variables)
-  }
-
-  /// Opens the cache of a name where these variables of the environment say: for tests.
-  package convenience init(
-    name: String, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
-    valueCoder: ValueCoder<Value>,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil, variables: [String: String]
-  ) throws(CacheError) {
-    let path = try CacheLocation.path(
-      name: name, namespace: configuration.namespace, variables: variables)
-    try callingStore { () throws(StoreError) in
-      try Directory.createParents(of: path, fileSystem: SystemFileSystem())
-    }
-    try self.init(
-      path: path, name: name, configuration: configuration, keyCoder: keyCoder,
-      valueCoder: valueCoder, costing: costing, environment: .system())
-  }
 
   /// Opens one in environments of the caller's: for tests.
   package init(
@@ -381,49 +321,4 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
 extension DiskCache: CustomStringConvertible {
   /// The name and the path.
   public var description: String { "DiskCache \(name) at \(path)" }
-}
-
-extension DiskCache where Key: Codable, Value: Codable {
-  /// Opens the cache at a path with the standard coders: the bytes of `String`, `[UInt8]`, `Data`, and of
-  /// integers and `UUID` as keys; JSON for everything else.
-  public convenience init(
-    path: String, configuration: DiskCacheConfiguration,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
-  ) throws(CacheError) {
-    try self.init(
-      path: path, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
-      costing: costing)
-  }
-
-  /// Opens the cache of a name with the standard coders.
-  public convenience init(
-    name: String, configuration: DiskCacheConfiguration,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
-  ) throws(CacheError) {
-    try self.init(
-      name: name, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
-      costing: costing)
-  }
-}
-
-extension DiskCache where Key: Codable {
-  /// Opens the cache at a path with the standard coder for keys.
-  public convenience init(
-    path: String, configuration: DiskCacheConfiguration, valueCoder: ValueCoder<Value>,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
-  ) throws(CacheError) {
-    try self.init(
-      path: path, configuration: configuration, keyCoder: .standard, valueCoder: valueCoder,
-      costing: costing)
-  }
-
-  /// Opens the cache of a name with the standard coder for keys.
-  public convenience init(
-    name: String, configuration: DiskCacheConfiguration, valueCoder: ValueCoder<Value>,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
-  ) throws(CacheError) {
-    try self.init(
-      name: name, configuration: configuration, keyCoder: .standard, valueCoder: valueCoder,
-      costing: costing)
-  }
 }

@@ -19,8 +19,8 @@ public struct DiskCacheConfiguration: Sendable {
   /// holds a part of what is on disk.
   public var memory: MemoryTierConfiguration?
 
-  /// A directory between that of all caches and this one, for caches that are known by name; `nil`, the
-  /// default: none. Otherwise as a name.
+  /// A directory between that of all caches and this one, for caches that are known by name. It must be valid as a
+  /// name. `nil`, the default: the name of the program, so that two programs with a cache of one name do not meet.
   public var namespace: String?
 
   /// What becomes of a value that was written under another tag of the value coder, when it is read.

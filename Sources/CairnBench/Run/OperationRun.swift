@@ -151,7 +151,7 @@ enum OperationRun: String, CaseIterable {
       configuration.memory = MemoryTierConfiguration(countLimit: 1, costLimit: nil)
     default: break
     }
-    let cache = try DiskCache<String, [UInt8]>(path: path, configuration: configuration)
+    let cache = try DiskCache<String, [UInt8]>.open(.path(path), configuration: configuration)
     let keys = (0..<Self.keyCount).map { "key-\(1_000_000 + $0)" }
     for key in keys { try cache.setValue(Self.value, forKey: key) }
     switch self {

@@ -47,6 +47,19 @@ extension Store {
       removals: &removals)
   }
 
+  /// Enters the value of a key, if nothing has to be waited for; else `pending.isLeft`.
+  ///
+  /// - Parameter version: the version that the key must have; `nil`: any or none; `nil` in it: it must be absent.
+  package func enterAtOnce(
+    _ value: RawSpan, forKey key: RawSpan, expecting version: UInt64??, options: EntryOptions,
+    durability: Durability?, removals: inout [RemovalEvent]
+  ) throws(StoreError) -> (result: CompareAndSetResult, pending: PendingWrite) {
+    try engine.enterAtOnce(
+      value, forKey: key, options: options, durability: durability,
+      expecting: version.map { $0.map { .version($0) } ?? .absent } ?? .anything,
+      removals: &removals)
+  }
+
   /// Enters the value of a key if its version is the expected one.
   package func enter(
     _ value: RawSpan, forKey key: RawSpan, expecting version: UInt64?,

@@ -71,6 +71,12 @@ public final class Store: Sendable {
       path: path, configuration: configuration, environment: environment, readOnly: readOnly)
   }
 
+  init(path: String, configuration: StoreConfiguration, engine: Engine) {
+    self.path = path
+    workers = WorkQueue(width: configuration.concurrentCallLimit)
+    self.engine = engine
+  }
+
   /// Closes the store, if `close` was not called. Errors are lost: call `close` to see them.
   deinit { _ = try? engine.close() }
 

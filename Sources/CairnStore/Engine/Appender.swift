@@ -81,6 +81,15 @@ struct Appender: ~Copyable {
     case none(StoreError)
   }
 
+  /// Whether there is room for `byteCount` bytes of records without a call of the system, and nothing else to be done
+  /// before they are appended.
+  func hasRoom(byteCount: Int, reserve: DiskReserve) -> Bool {
+    guard let active, unpublished == nil, !reserve.isShort else { return false }
+    let end = offset + byteCount + RecordHeader.rollByteCount + Segment.slack
+    return end <= min(active.capacity, active.allocatedByteCount)
+      && nextSequence - active.header.baseSequence < 1 << 31
+  }
+
   /// Makes room for `byteCount` bytes of records, as far as this state alone can.
   mutating func makeRoom(
     byteCount: Int, isRemoval: Bool, segmentByteLimit: Int, reserve: DiskReserve

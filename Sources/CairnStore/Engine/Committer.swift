@@ -22,6 +22,14 @@ final class Committer: Sendable {
     }
   }
 
+  /// Gives a write that was acknowledged to a task the durability it was promised, without a thread that waits.
+  func commit(_ sequence: SequenceNumber, _ durability: Durability) async throws(StoreError) {
+    guard durability == .durable else {
+      return try { () throws(StoreError) in try commit(sequence, durability) }()
+    }
+    try await log.waitForSync(through: sequence)
+  }
+
   /// Gives a removal that found nothing the durability it was promised: what has made the key absent, perhaps a
   /// moment ago and without a sync, must not be undone by a power failure either.
   func commitAbsence(_ durability: Durability) throws(StoreError) {

@@ -10,10 +10,7 @@ extension Engine {
         value, forKey: key, options: options, durability: durability, expecting: .anything,
         &removals)
     }
-    guard case .stored(let version) = result else {
-      preconditionFailure("nothing was expected, so nothing can differ")
-    }
-    return version
+    return result.version
   }
 
   @usableFromInline
@@ -33,6 +30,16 @@ extension Engine {
   private func finish<Result>(
     _ write: (inout [RemovalEvent]) throws(StoreError) -> (Result, PendingWrite)
   ) throws(StoreError) -> Result {
+    let (result, pending) = try tellingRemovals(write)
+    try finish(pending)
+    return result
+  }
+
+  /// Does a write, and tells the observer what it removed.
+  @inline(__always)
+  func tellingRemovals<Result>(
+    _ write: (inout [RemovalEvent]) throws(StoreError) -> (Result, PendingWrite)
+  ) throws(StoreError) -> (Result, PendingWrite) {
     var removals: [RemovalEvent] = []
     let result: Result
     let pending: PendingWrite
@@ -41,8 +48,7 @@ extension Engine {
       throw error
     }
     if !removals.isEmpty { trimmer.remover.tell(removals) }
-    try finish(pending)
-    return result
+    return (result, pending)
   }
 
   // MARK: In two steps
@@ -76,12 +82,12 @@ extension Engine {
   package func passWriters() { log.withLock { _ in } }
 
   @inline(__always)
-  private func put(
+  func put(
     _ value: RawSpan, forKey key: RawSpan, options: EntryOptions, durability: Durability?,
-    expecting expectation: Expectation, _ removals: inout [RemovalEvent]
+    expecting expectation: Expectation, _ removals: inout [RemovalEvent], atOnce: Bool = false
   ) throws(StoreError) -> (CompareAndSetResult, PendingWrite) {
     try session.checkWritable()
-    try evictor.checkLimits(&removals)
+    if !atOnce { try evictor.checkLimits(&removals) }
     let durability = session.durability(durability)
     let hash = lookup.hash.hash(key)
     lookup.index.prefetch(hash)
@@ -104,17 +110,10 @@ extension Engine {
     var isSlowed = false
     // The options are taken apart before, so that the body holds no reference to them.
     let result = try (options.metadata ?? []).withSpan {
-      (metadata) throws(StoreError) -> CompareAndSetResult in
-      if template.byteCount >= session.limits.asideByteCount {
-        let put = try writer.putAside(
-          value, forKey: key, metadata: metadata, header: template, hash: hash, written: now,
-          keepsEnd: keepsEnd, expecting: expectation, forSync: durability == .durable)
-        event = put.event
-        return put.result
-      }
-      return try writer.withRoom(
-        byteCount: template.byteCount + RecordHeader.syncMarkByteCount, isRemoval: false
-      ) { (appender: inout Appender) throws(StoreError) -> CompareAndSetResult in
+      (metadata) throws(StoreError) -> CompareAndSetResult? in
+      /// Appends the record, for which there is room, and has the index name it.
+      @inline(__always)
+      func append(_ appender: inout Appender) throws(StoreError) -> CompareAndSetResult {
         if appender.unpublished != nil { try writer.publishPending(hash, &appender) }
         var header = template
         let location: Location
@@ -147,16 +146,28 @@ extension Engine {
         }
         return .stored(version: version)
       }
+      let byteCount = template.byteCount + RecordHeader.syncMarkByteCount
+      if atOnce { return try writer.withRoomAtOnce(byteCount: byteCount, append) }
+      if template.byteCount >= session.limits.asideByteCount {
+        let put = try writer.putAside(
+          value, forKey: key, metadata: metadata, header: template, hash: hash, written: now,
+          keepsEnd: keepsEnd, expecting: expectation, forSync: durability == .durable)
+        event = put.event
+        return put.result
+      }
+      return try writer.withRoom(byteCount: byteCount, isRemoval: false, append)
     }
     if let event { removals.append(event) }
+    guard let result else { return (.mismatch(current: nil), .left) }
     guard case .stored(let version) = result else { return (result, PendingWrite()) }
-    evictor.keepLimits(&removals)
-    return (
-      result,
-      PendingWrite(
-        sequence: version, durability: durability,
-        slowedByteCount: isSlowed ? template.byteCount : 0)
-    )
+    var pending = PendingWrite(
+      sequence: version, durability: durability, slowedByteCount: isSlowed ? template.byteCount : 0)
+    if atOnce {
+      pending.keepsLimits = evictor.isAsked(adding: 0)
+    } else {
+      evictor.keepLimits(&removals)
+    }
+    return (result, pending)
   }
 
   /// Removes the key's value if it is as expected, and returns whether there was one.
@@ -171,16 +182,31 @@ extension Engine {
   func removeValue(
     forKey key: RawSpan, expecting expectation: Expectation, durability: Durability?
   ) throws(StoreError) -> Bool {
+    let (isRemoved, pending) = try enterRemoval(
+      ofKey: key, expecting: expectation, durability: durability)
+    try finish(pending)
+    return isRemoved
+  }
+
+  /// Removes the key's value if it is as expected, and tells the observer.
+  func enterRemoval(
+    ofKey key: RawSpan, expecting expectation: Expectation, durability: Durability?
+  ) throws(StoreError) -> (isRemoved: Bool, pending: PendingWrite) {
     let durability = session.durability(durability)
     let sequence = try remove(key, expecting: expectation, forSync: durability == .durable)
     guard let sequence else {
-      if case .anything = expectation { try committer.commitAbsence(durability) }
-      return false
+      return (false, pendingAbsence(expectation, durability))
     }
     // A store may have been opened with a lower limit than it had.
     evictor.keepLimits()
-    try committer.commit(sequence, durability)
-    return true
+    return (true, PendingWrite(sequence: sequence, durability: durability))
+  }
+
+  /// What a removal waits for that found nothing: what has made the key absent, perhaps a moment ago and without a
+  /// sync, must not be undone by a power failure either.
+  func pendingAbsence(_ expectation: Expectation, _ durability: Durability) -> PendingWrite {
+    guard case .anything = expectation, durability != .process else { return PendingWrite() }
+    return PendingWrite(sequence: log.lastSequence, durability: durability)
   }
 
   /// Removes the key's value if it is as expected, and returns the tombstone's version.

@@ -1,7 +1,8 @@
 internal import Synchronization
 
-/// Group commit: threads that wait for durability share syncs. The first that comes syncs for all that have appended
-/// by then; those that come meanwhile wait, and one of them syncs next.
+/// Group commit: threads and tasks that wait for durability share syncs. The first thread that comes syncs for all that
+/// have appended by then; those that come meanwhile wait, and one of them syncs next. For tasks, which hold no thread
+/// while they wait, a background thread comes.
 ///
 /// 1. One thread syncs at a time: of two syncs of a file the kernel tells only one of an error.
 /// 2. `durableSequence` never goes back. It rises only after a sync of all records up to it, and of the names that
@@ -10,11 +11,29 @@ internal import Synchronization
 ///    report success.
 /// 4. A name counts as unsynced from the moment that it is given. A sync of the directory takes note of that before
 ///    it begins, so a name that is given in its course is left for the next.
+/// 5. While tasks wait, a thread is on its way to sync for them: `isLed`.
 final class GroupCommit: Sendable {
   private struct State {
     var durableSequence: SequenceNumber
     var isSyncing = false
     var failure: SystemFailure?
+    /// Tasks that wait, and for which number.
+    var waiters: [Waiter] = []
+    var isLed = false
+
+    /// Takes out the tasks whose wait is over.
+    mutating func takeReleased() -> [Waiter] {
+      if waiters.isEmpty { return [] }
+      if failure != nil { return exchange(&waiters, with: []) }
+      let released = waiters.filter { $0.sequence <= durableSequence }
+      if !released.isEmpty { waiters.removeAll { $0.sequence <= durableSequence } }
+      return released
+    }
+  }
+
+  private struct Waiter: Sendable {
+    let sequence: SequenceNumber
+    let continuation: CheckedContinuation<Void, Never>
   }
 
   private let state: Lock<State>
@@ -61,20 +80,57 @@ final class GroupCommit: Sendable {
   }
 
   private func finish(through sequence: SequenceNumber, failure: SystemFailure?) {
-    state.withLock { state in
+    let released = state.withLock { state in
       state.isSyncing = false
       if state.failure == nil { state.failure = failure }
       state.durableSequence = max(state.durableSequence, sequence)
+      return state.takeReleased()
     }
     state.wakeAll()
+    for waiter in released { waiter.continuation.resume() }
   }
 
   /// Has all who wait fail, and all who come.
   func fail(_ failure: SystemFailure) {
-    state.withLock { state in
+    let released = state.withLock { state in
       if state.failure == nil { state.failure = failure }
+      return state.takeReleased()
     }
     state.wakeAll()
+    for waiter in released { waiter.continuation.resume() }
+  }
+
+  // MARK: Tasks
+
+  /// Waits, without a thread, until everything up to a number is durable.
+  ///
+  /// - Parameter lead: has a thread call `nextGoal` and sync until there is none. Called under no lock.
+  /// - Throws: `durabilityUnknown` where a sync has failed.
+  func wait(through sequence: SequenceNumber, lead: () -> Void) async throws(StoreError) {
+    await withCheckedContinuation { continuation in
+      let (isOver, leads) = state.withLock { state in
+        if sequence <= state.durableSequence || state.failure != nil { return (true, false) }
+        state.waiters.append(Waiter(sequence: sequence, continuation: continuation))
+        defer { state.isLed = true }
+        return (false, !state.isLed)
+      }
+      if isOver { continuation.resume() }
+      if leads { lead() }
+    }
+    // What came of it is read under the lock: Thread Sanitizer does not see that a continuation orders memory.
+    let failure = state.withLock { state in
+      sequence <= state.durableSequence ? nil : state.failure
+    }
+    if let failure { throw .durabilityUnknown(cause: failure) }
+  }
+
+  /// The number that the last of the waiting tasks waits for; `nil` ends the thread that syncs for them.
+  func nextGoal() -> SequenceNumber? {
+    state.withLock { state in
+      let goal = state.waiters.lazy.map(\.sequence).max()
+      if goal == nil { state.isLed = false }
+      return goal
+    }
   }
 
   /// Waits until no thread is syncing.

@@ -41,6 +41,14 @@ final class LogWriter: Sendable {
     try appender.withLock(body)
   }
 
+  /// Runs `body` while nobody else appends; not at all where somebody does.
+  @inline(__always)
+  func withLockIfFree<Value, Failure: Error>(
+    _ body: (inout Appender) throws(Failure) -> Value?
+  ) throws(Failure) -> Value? {
+    try appender.withLockIfFree(body)
+  }
+
   /// Runs `body` under the lock until it returns a value; in between it waits for `wakeAll`.
   func waitUntil<Value>(_ body: (inout Appender) -> Value?) -> Value { appender.waitUntil(body) }
 
@@ -113,6 +121,21 @@ final class LogWriter: Sendable {
       until: isDone, syncing: { () throws(StoreError) in try syncLog(part) },
       poison: { poison($0) })
     try session.checkPlace()
+  }
+
+  /// Waits, without a thread, until everything up to a number is durable.
+  func waitForSync(through sequence: SequenceNumber) async throws(StoreError) {
+    try await commits.wait(through: sequence) {
+      let isAsked = session.environment.syncing.runIfPossible { [self] in syncForTasks() }
+      // With no thread to be had, this one syncs.
+      if !isAsked { syncForTasks() }
+    }
+    try session.checkPlace()
+  }
+
+  /// Syncs as long as tasks wait for it. Where a sync fails, they all learn of it.
+  private func syncForTasks() {
+    while let goal = commits.nextGoal() { try? waitForSync { $0 >= goal } }
   }
 
   /// Syncs what has been appended, as the only thread that does.

@@ -59,6 +59,27 @@ struct Writer: Sendable {
     }
   }
 
+  /// Runs `body` under the log's lock if that is free and there is room: waits for nothing.
+  ///
+  /// - Returns: what `body` returned; `nil` where it was not run.
+  @inline(__always)
+  func withRoomAtOnce<Value>(
+    byteCount: Int, _ body: (inout Appender) throws(StoreError) -> Value
+  ) throws(StoreError) -> Value? {
+    try session.checkPlace()
+    var chores: Appender.Chores?
+    let value = try log.withLockIfFree { (appender) throws(StoreError) -> Value? in
+      try appender.checkWritable(path: session.path)
+      guard appender.hasRoom(byteCount: byteCount, reserve: log.reserve) else { return nil }
+      let value = try body(&appender)
+      chores = appender.takeChores(prefaulting: supply.prefaults)
+      return value
+    }
+    if let chores { supply.run(chores) }
+    if value != nil { alarm.startTiming() }
+    return value
+  }
+
   /// Makes room where the log by itself has none: by the next segment, one for these records, or a compaction.
   ///
   /// - Returns: what `body` returned; `nil` where it was not run.

@@ -75,6 +75,25 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
     return try unsafe body(&state.pointee)
   }
 
+  /// How often a lock is tried that another thread holds: for about as long as a short append takes.
+  private static var tryCount: Int { 100 }
+
+  /// Runs `body` alone with the state, unless another thread holds the lock and goes on doing so.
+  ///
+  /// - Returns: what `body` returned; `nil` where it was not run.
+  @inline(__always)
+  package func withLockIfFree<Result, Failure: Error>(
+    _ body: (inout State) throws(Failure) -> Result?
+  ) throws(Failure) -> Result? {
+    var count = 0
+    while unsafe pthread_mutex_trylock(mutex) != 0 {
+      count += 1
+      if count == Self.tryCount { return nil }
+    }
+    defer { unsafe pthread_mutex_unlock(mutex) }
+    return try unsafe body(&state.pointee)
+  }
+
   /// Whether a thread held it when this was asked.
   package var isHeld: Bool {
     guard unsafe pthread_mutex_trylock(mutex) == 0 else { return true }

@@ -41,7 +41,7 @@ struct PerformingTests {
     #expect(version == 1)
     #expect(try await store.perform { try $0.count() } == 1)
     await #expect(throws: Refusal.self) { try await store.perform { _ in throw Refusal() } }
-    try store.close()
+    try await store.close()
     await #expect(throws: StoreError.closed(path: directory.store)) {
       try await store.perform { (store) throws(StoreError) in try store.sync() }
     }
@@ -51,24 +51,24 @@ struct PerformingTests {
     "A store is opened, synced and closed off the threads of tasks, the latter two by a cancelled task too"
   )
   func openingAndClosing() async throws {
-    let store = try await Store.open(path: directory.store)
+    let store = try await Store(path: directory.store)
     let end = Task {
       while !Task.isCancelled { await Task.yield() }
       await #expect(throws: StoreError.cancelled) { try await store.perform { try $0.sync() } }
-      try store.setValue("v", forKey: "key", durability: .process)
-      try await store.performSync()
-      try await store.performClose()
+      try await store.setValue("v", forKey: "key", durability: .process)
+      try await store.sync()
+      try await store.close()
     }
     end.cancel()
     try await end.value
-    let reader = try await Store.open(readingAt: directory.store)
+    let reader = try await Store(readingAt: directory.store)
     #expect(try reader.value(forKey: "key") == Array("v".utf8))
-    try await reader.performClose()
+    try await reader.close()
     await #expect(throws: StoreError.closed(path: directory.store)) {
-      try await store.performSync()
+      try await store.sync()
     }
     await #expect(throws: StoreError.self) {
-      try await Store.open(path: directory("missing/store"))
+      try await Store(path: directory("missing/store"))
     }
   }
 

@@ -41,9 +41,10 @@ struct CacheLifetimeTests {
       $0.store.lifetime = .seconds(100)
     }
     try cache.setValue(1, forKey: "set", lifetime: lifetime)
-    _ = try cache.compareAndSet(1, forKey: "compared", expecting: nil, options: .lifetime(lifetime))
-    try cache.setValues([(key: "of many", value: 1)], options: .lifetime(lifetime))
-    try cache.write { try $0.setValue(1, forKey: "in a batch", options: .lifetime(lifetime)) }
+    _ = try await cache.compareAndSet(
+      1, forKey: "compared", expecting: nil, options: .lifetime(lifetime))
+    try await cache.setValues([(key: "of many", value: 1)], options: .lifetime(lifetime))
+    try await cache.write { try $0.setValue(1, forKey: "in a batch", options: .lifetime(lifetime)) }
     _ = try await cache.value(forKey: "loaded", lifetime: lifetime) { 1 }
     for key in try cache.keys() {
       #expect(try #require(try cache.info(forKey: key)).expires == end)
@@ -55,8 +56,9 @@ struct CacheLifetimeTests {
   func bothTiers(lifetime: Lifetime, end: Timestamp?) async throws {
     let cache = try tiered()
     try cache.setValue(1, forKey: "set", lifetime: lifetime)
-    _ = try cache.compareAndSet(1, forKey: "compared", expecting: nil, options: .lifetime(lifetime))
-    try cache.setValues([(key: "of many", value: 1)], options: .lifetime(lifetime))
+    _ = try await cache.compareAndSet(
+      1, forKey: "compared", expecting: nil, options: .lifetime(lifetime))
+    try await cache.setValues([(key: "of many", value: 1)], options: .lifetime(lifetime))
     _ = try await cache.value(forKey: "loaded", lifetime: lifetime) { 1 }
     for isPromoted in [false, true] {
       if isPromoted { cache.tier.removeAll() }

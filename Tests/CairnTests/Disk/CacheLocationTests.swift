@@ -54,8 +54,8 @@ struct CacheLocationTests {
     var configuration = DiskCacheConfiguration.unlimited
     configuration.namespace = "space"
     func open(_ name: String) throws -> DiskCache<String, Int> {
-      try DiskCache(
-        name: name, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
+      try DiskCache.open(
+        .name(name), configuration: configuration, keyCoder: .standard, valueCoder: .standard,
         variables: ["XDG_CACHE_HOME": scene("a/b")])
     }
     do {
@@ -81,12 +81,14 @@ struct CacheLocationTests {
     func open(_ name: String, in namespace: String?, home: String) throws {
       var configuration = DiskCacheConfiguration.unlimited
       configuration.namespace = namespace
-      let cache = try DiskCache<String, Int>(
-        name: name, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
+      let cache = try DiskCache<String, Int>.open(
+        .name(name), configuration: configuration, keyCoder: .standard, valueCoder: .standard,
         variables: ["XDG_CACHE_HOME": home])
       try cache.close()
     }
-    try open("pages", in: nil, home: scene("home"))
+    let first: DiskCache<String, Int> = try .open(
+      .path(scene("home/pages")), configuration: .unlimited)
+    try first.close()
     let pages = scene("home/pages")
     let before = try FileManager.default.contentsOfDirectory(atPath: pages).sorted()
     func expectRefusal(
@@ -106,15 +108,23 @@ struct CacheLocationTests {
         sourceLocation: sourceLocation)
     }
     try expectRefusal(pages + "/icons") { try open("icons", in: "pages", home: scene("home")) }
-    try expectRefusal(pages + "/icons") { try open("icons", in: nil, home: pages) }
+    try expectRefusal("\(pages)/\(CacheLocation.programName)/icons") {
+      try open("icons", in: nil, home: pages)
+    }
     try expectRefusal(pages + "/deep/space/icons") {
       try open("icons", in: "space", home: pages + "/deep")
     }
     try FileManager.default.createSymbolicLink(
       atPath: scene("link"), withDestinationPath: pages)
-    try expectRefusal(scene("link/icons")) { try open("icons", in: nil, home: scene("link")) }
+    try expectRefusal(scene("link/app/icons")) {
+      try open("icons", in: "app", home: scene("link"))
+    }
     try expectRefusal(pages + "/icons") {
       let _: DiskCache<String, Int> = try scene.cache(at: pages + "/icons")
+    }
+    try expectRefusal(pages + "/deep/icons") {
+      let _: DiskCache<String, Int> = try .open(
+        .path(pages + "/deep/icons"), configuration: .unlimited)
     }
     // A directory that only has a file of such a name is none.
     try FileManager.default.createDirectory(
@@ -123,7 +133,10 @@ struct CacheLocationTests {
     try open("icons", in: "other", home: scene("home"))
     // Nor can one be made around another.
     try FileManager.default.removeItem(atPath: scene("home/other/MANIFEST"))
-    try expectStoreError(scene("home/other")) { try open("other", in: nil, home: scene("home")) }
+    try expectStoreError(scene("home/other")) {
+      let _: DiskCache<String, Int> = try .open(
+        .path(scene("home/other")), configuration: .unlimited)
+    }
   }
 
   private func expectStoreError(_ path: String, _ body: () throws -> Void) throws {
@@ -134,15 +147,12 @@ struct CacheLocationTests {
     #expect(error.description.contains(path))
   }
 
-  @Test("By path, the parent must exist, and the name is the last part")
+  @Test("By path, the name is the last part")
   func byPath() throws {
     let scene = DiskScene()
     let cache: DiskCache<String, Int> = try scene.cache(at: scene("some.cache/"))
     #expect(cache.name == "some.cache")
     #expect(cache.path == scene("some.cache/"))
     #expect(try cache.storeStatistics().formatVersion.isEmpty == false)
-    #expect(throws: CacheError.self) {
-      let _: DiskCache<String, Int> = try scene.cache(at: scene("missing/cache"))
-    }
   }
 }

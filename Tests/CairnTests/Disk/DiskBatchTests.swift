@@ -88,7 +88,7 @@ struct DiskBatchTests {
       }
     }
     await eventually { gate.arrivedCount == 1 }
-    try cache.write { batch in try batch.removeValue(forKey: "a") }
+    try await cache.write { batch in try batch.removeValue(forKey: "a") }
     gate.open()
     #expect(try await load.value == 1)
     #expect(try !cache.contains("a"))

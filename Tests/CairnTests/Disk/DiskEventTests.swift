@@ -98,7 +98,7 @@ struct DiskEventTests {
   @Test("A value that was loaded is told of in the same order")
   func orderOfLoads() async throws {
     let cache: DiskCache<Int, Int> = try scene.cache(count: 1)
-    try cache.setValue(1, forKey: 1)
+    try await cache.setValue(1, forKey: 1)
     let events = Record<CacheEvent<Int>>()
     cache.observe { events.add($0) }
     #expect(try await cache.value(forKey: 2) { 2 } == 2)
@@ -155,10 +155,10 @@ struct DiskEventTests {
   func stream() async throws {
     var cache: DiskCache<Int, Int>? = try scene.cache()
     let stream = try #require(cache?.events())
-    try cache?.setValue(1, forKey: 1)
-    try cache?.removeValue(forKey: 1)
+    try await cache?.setValue(1, forKey: 1)
+    try await cache?.removeValue(forKey: 1)
     // Background jobs hold the store.
-    try cache?.close()
+    try await cache?.close()
     scene.background.discardAll()
     cache = nil
     var events: [CacheEvent<Int>] = []

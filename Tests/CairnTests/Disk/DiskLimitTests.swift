@@ -55,17 +55,19 @@ struct DiskLimitTests {
     arguments: [1000, 3_000_000])
   func space(valueByteCount: Int) async throws {
     let limit = 8 << 20
-    let cache = try DiskCache<Int, [UInt8]>(
-      path: scene.path, configuration: DiskCacheConfiguration(countLimit: nil, byteLimit: limit))
+    let cache = try await DiskCache<Int, [UInt8]>.open(
+      .path(scene.path), configuration: DiskCacheConfiguration(countLimit: nil, byteLimit: limit))
     let value = [UInt8](repeating: 1, count: valueByteCount)
-    for number in 0..<(100 << 20) / valueByteCount { try cache.setValue(value, forKey: number) }
+    for number in 0..<(100 << 20) / valueByteCount {
+      try await cache.setValue(value, forKey: number)
+    }
     let bound = limit * 3 / 2 + 4 * (4 << 20)
     let end = ContinuousClock.now.advanced(by: .seconds(60))
     while try cache.statistics().allocatedByteCount > bound, ContinuousClock.now < end {
       try await Task.sleep(for: .milliseconds(10))
     }
     #expect(try cache.statistics().allocatedByteCount <= bound)
-    try cache.close()
+    try await cache.close()
   }
 
   @Test(
@@ -74,8 +76,8 @@ struct DiskLimitTests {
     arguments: [100, 3000, 100_000, 3_000_000])
   func smallDisk(valueByteCount: Int) throws {
     let disk = try TinyDisk(byteCount: 100 << 20)
-    let cache = try DiskCache<Int, [UInt8]>(
-      path: disk.path + "/cache",
+    let cache = try DiskCache<Int, [UInt8]>.open(
+      .path(disk.path + "/cache"),
       configuration: DiskCacheConfiguration(countLimit: nil, byteLimit: 40_000_000))
     let value = [UInt8](repeating: 1, count: valueByteCount)
     let count = (300 << 20) / (valueByteCount + 100)

@@ -190,8 +190,8 @@ struct DiskModelTests {
     configuration.store.segmentByteLimit = 64 << 10
     configuration.store.maintenanceInterval = .milliseconds(5)
     configuration.store.lifetime = .seconds(1000)
-    let cache = try DiskCache<Int, String>(
-      path: scene.path, configuration: configuration)
+    let cache = try DiskCache<Int, String>.open(
+      .path(scene.path), configuration: configuration)
     let there = Lock<[UInt64: Int]>([:])
     _ = cache.observeVersions { event, version in
       switch event {
@@ -299,7 +299,7 @@ struct DiskModelTests {
     #expect(there.withLock { $0.values.allSatisfy { (0...1).contains($0) } })
     let expected = try cache.keys().sorted()
     try cache.close()
-    let reopened = try DiskCache<Int, String>(path: scene.path, configuration: configuration)
+    let reopened = try DiskCache<Int, String>.open(.path(scene.path), configuration: configuration)
     #expect(try reopened.keys().sorted() == expected)
   }
 }

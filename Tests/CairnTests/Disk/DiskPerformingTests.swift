@@ -23,23 +23,23 @@ private final class Meter: Sendable {
 
 /// Tries the asynchronous forms.
 func useForms(of cache: DiskCache<Int, Int>, backup: String) async throws {
-  for number in 0..<20 { try cache.setValue(number, forKey: number) }
-  #expect(try await cache.performTrim(toCount: 15).count == 5)
-  #expect(try await cache.performTrim(toCount: 14, order: .largestFirst).count == 1)
+  for number in 0..<20 { try await cache.setValue(number, forKey: number) }
+  #expect(try await cache.trim(toCount: 15).count == 5)
+  #expect(try await cache.trim(toCount: 14, order: .largestFirst).count == 1)
   let each = Int(try cache.totalCost()) / 14
-  #expect(try await cache.performTrim(toBytes: 10 * each).count == 4)
-  #expect(try await cache.performTrim(toFreeDiskSpace: 0).count == 0)
-  #expect(try await cache.performTrim(olderThan: .seconds(1000)).count == 0)
-  try cache.setValue(
+  #expect(try await cache.trim(toBytes: 10 * each).count == 4)
+  #expect(try await cache.trim(toFreeDiskSpace: 0).count == 0)
+  #expect(try await cache.trim(olderThan: .seconds(1000)).count == 0)
+  try await cache.setValue(
     1, forKey: 100, options: EntryOptions(cost: nil, lifetime: .seconds(0), idleLimit: nil))
-  #expect(try await cache.performRemoveExpired().count == 1)
-  try await cache.performSync()
-  #expect(try await cache.performCompact().unreadableSegmentCount == 0)
-  #expect(try await cache.performBackup(to: backup).entryCount == 10)
+  #expect(try await cache.removeExpired().count == 1)
+  try await cache.sync()
+  #expect(try await cache.compact().unreadableSegmentCount == 0)
+  #expect(try await cache.backup(to: backup).entryCount == 10)
   #expect(try await cache.perform { (cache) throws(CacheError) in try cache.count() } == 10)
-  try await cache.performRemoveAll()
+  try await cache.removeAll()
   #expect(try cache.count() == 0)
-  try await cache.performClose()
+  try await cache.close()
 }
 
 @Suite("The asynchronous forms of a cache on disk")
@@ -49,36 +49,41 @@ struct DiskPerformingTests {
   @Test("They do what the others do")
   func forms() async throws {
     let cache: DiskCache<Int, Int> = try await DiskCache.open(
-      path: scene.path, configuration: .unlimited)
+      .path(scene.path), configuration: .unlimited)
     try await useForms(of: cache, backup: scene("copy"))
     await #expect(throws: CacheError.store(.closed(path: scene.path))) {
-      try await cache.performSync()
+      try await cache.sync()
     }
+    try Data().write(to: URL(filePath: scene("file")))
     await #expect(throws: CacheError.self) {
       let _: DiskCache<Int, Int> = try await DiskCache.open(
-        path: scene("missing/path"), configuration: .unlimited)
+        .path(scene("file/path")), configuration: .unlimited)
     }
+    // The directories that it lies in are made.
+    let deep: DiskCache<Int, Int> = try await DiskCache.open(
+      .url(URL(filePath: scene("missing/path"))), configuration: .unlimited)
+    #expect(deep.path == scene("missing/path"))
   }
 
   @Test("A removal of all tells how far it is, and throws where it fails")
   func removeAllProgress() async throws {
     let cache: DiskCache<Int, [UInt8]> = try scene.cache { $0.store.segmentByteLimit = 64 << 10 }
     for number in 0..<10 {
-      try cache.setValue([UInt8](repeating: 0, count: 50_000), forKey: number)
+      try await cache.setValue([UInt8](repeating: 0, count: 50_000), forKey: number)
     }
     let updates = Record<RemoveAllProgress>()
-    try await cache.performRemoveAll { updates.add($0) }
+    try await cache.removeAll { updates.add($0) }
     #expect(try cache.count() == 0)
     let last = try #require(updates.all.last)
     #expect(last.totalFileCount > 5)
     #expect(updates.all.map(\.fileCount) == Array(1...last.totalFileCount))
+    try await cache.setValue([1], forKey: 1)
     var counts: [Int] = []
-    try cache.setValue([1], forKey: 1)
-    try cache.removeAll { counts.append($0.fileCount) }
+    try cache.synchronous { cache in try cache.removeAll { counts.append($0.fileCount) } }
     #expect(!counts.isEmpty)
-    try cache.close()
+    try await cache.close()
     await #expect(throws: CacheError.store(.closed(path: scene.path))) {
-      try await cache.performRemoveAll { _ in }
+      try await cache.removeAll { _ in }
     }
   }
 
@@ -86,7 +91,7 @@ struct DiskPerformingTests {
   func anyError() async throws {
     struct Refusal: Error, Equatable { var number: Int }
     let cache: DiskCache<Int, Int> = try scene.cache()
-    try cache.setValue(7, forKey: 1)
+    try await cache.setValue(7, forKey: 1)
     let count = try await cache.perform { try $0.count() }
     #expect(count == 1)
     await #expect(throws: Refusal(number: 7)) {
@@ -104,7 +109,7 @@ struct DiskPerformingTests {
     isCancelled.cancel()
     #expect(await isCancelled.value)
     #expect(try cache.count() == 1)
-    try cache.close()
+    try await cache.close()
     await #expect(throws: CacheError.store(.closed(path: scene.path))) {
       try await cache.perform { try $0.count() }
     }
@@ -172,7 +177,7 @@ struct DiskPerformingTests {
   @Test("A task that is cancelled before its work began does nothing; one that has begun goes on")
   func cancellation() async throws {
     let cache: DiskCache<Int, Int> = try scene.cache { $0.concurrentCallLimit = 1 }
-    for number in 0..<5 { try cache.setValue(number, forKey: number) }
+    for number in 0..<5 { try await cache.setValue(number, forKey: number) }
     let hasBegun = DispatchSemaphore(value: 0)
     let mayEnd = DispatchSemaphore(value: 0)
     let first = Task {
@@ -191,7 +196,7 @@ struct DiskPerformingTests {
     let outcome = Record<CacheError?>()
     let second = Task {
       do throws(CacheError) {
-        try await cache.performRemoveAll()
+        try await cache.removeAll()
         outcome.add(nil)
       } catch { outcome.add(error) }
     }
@@ -201,7 +206,7 @@ struct DiskPerformingTests {
     await eventually { outcome.all == [.cancelled] }
     // One that has come as far as waiting in line.
     let third = Task {
-      do throws(CacheError) { try await cache.performRemoveAll() } catch { outcome.add(error) }
+      do throws(CacheError) { try await cache.removeAll() } catch { outcome.add(error) }
     }
     try await Task.sleep(for: .milliseconds(20))
     third.cancel()
@@ -216,7 +221,7 @@ struct DiskPerformingTests {
   @Test("A close waits in no line, and a task that is cancelled closes all the same, and syncs")
   func closing() async throws {
     let cache: DiskCache<Int, Int> = try scene.cache { $0.concurrentCallLimit = 1 }
-    try cache.setValue(1, forKey: 1)
+    try await cache.setValue(1, forKey: 1)
     let hasBegun = Record<Int>()
     let mayEnd = DispatchSemaphore(value: 0)
     let long = Task {
@@ -230,7 +235,7 @@ struct DiskPerformingTests {
     let sync = Task {
       while !Task.isCancelled { await Task.yield() }
       do throws(CacheError) {
-        try await cache.performSync()
+        try await cache.sync()
         ends.add("synced")
       } catch { ends.add("\(error)") }
     }
@@ -249,7 +254,7 @@ struct DiskPerformingTests {
     let close = Task {
       while !Task.isCancelled { await Task.yield() }
       do throws(CacheError) {
-        try await cache.performClose()
+        try await cache.close()
         ends.add("closed")
       } catch { ends.add("\(error)") }
     }

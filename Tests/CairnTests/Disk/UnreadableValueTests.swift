@@ -90,15 +90,15 @@ struct UnreadableValueTests {
   func loaded(hasOtherTag: Bool, inMemoryToo: Bool) async throws {
     do {
       let old = try cache(tag: 1)
-      try old.setValue("value", forKey: "key")
-      try old.setValue("value", forKey: "other")
-      try old.close()
+      try await old.setValue("value", forKey: "key")
+      try await old.setValue("value", forKey: "other")
+      try await old.close()
     }
     struct LoadFailure: Error {}
     let tag: UInt32 = hasOtherTag ? 2 : 1
     if inMemoryToo {
-      let new = try DiskCache(
-        path: scene.path,
+      let new = try await DiskCache.open(
+        .path(scene.path),
         configuration: DiskCacheConfiguration(
           countLimit: nil, byteLimit: nil,
           memory: MemoryTierConfiguration(countLimit: 10, costLimit: nil)),
@@ -243,21 +243,21 @@ struct UnreadableValueTests {
     configuration.store.log = { log.add($0) }
     if inMemoryToo {
       configuration.memory = MemoryTierConfiguration(countLimit: 10, costLimit: nil)
-      let cache = try DiskCache(
-        path: scene.path, configuration: configuration,
+      let cache = try await DiskCache.open(
+        .path(scene.path), configuration: configuration,
         keyCoder: .string, valueCoder: coder(tag: 0))
       try await checkHealing(cache)
       #expect(try cache.statistics().dropCount == 1)
       cache.tier.removeAll()
       #expect(try cache.value(forKey: "key") == "anew")
-      try cache.close()
+      try await cache.close()
     } else {
-      let cache = try DiskCache(
-        path: scene.path, configuration: configuration, keyCoder: .string,
+      let cache = try await DiskCache.open(
+        .path(scene.path), configuration: configuration, keyCoder: .string,
         valueCoder: coder(tag: 0))
       try await checkHealing(cache)
       #expect(try cache.statistics().dropCount == 1)
-      try cache.close()
+      try await cache.close()
     }
     let drops = log.all.filter { $0.contains("removed: ") }
     #expect(drops.count == 1 && drops[0].contains("corrupt"), "\(log.all)")

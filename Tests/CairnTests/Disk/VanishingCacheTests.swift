@@ -169,8 +169,8 @@ struct VanishingCacheTests {
     var configuration = DiskCacheConfiguration.unlimited
     configuration.namespace = "app"
     configuration.store.clock = scene.clock
-    let cache = try DiskCache<String, Int>(
-      name: "pages", configuration: configuration, keyCoder: .standard, valueCoder: .standard,
+    let cache = try DiskCache<String, Int>.open(
+      .name("pages"), configuration: configuration, keyCoder: .standard, valueCoder: .standard,
       variables: variables)
     try cache.setValue(0, forKey: "old")
     // Housekeeping may make a file while it goes.

@@ -12,13 +12,16 @@ struct SharedCacheTests {
   let configuration = DiskCacheConfiguration(
     countLimit: nil, byteLimit: nil, memory: .unlimited)
 
+  /// Where a cache of this name lies.
+  private func place(_ name: String) -> String { scene("\(CacheLocation.programName)/\(name)") }
+
   private func shared<Value: Codable & Sendable>(
     _ name: String, _ change: (inout DiskCacheConfiguration) -> Void = { _ in }
   ) throws(CacheError) -> DiskCache<String, Value> {
     var configuration = configuration
     change(&configuration)
-    return try .shared(
-      name: name, configuration: configuration, keyCoder: .string, valueCoder: .json(),
+    return try .open(
+      .shared(name), configuration: configuration, keyCoder: .string, valueCoder: .json(),
       variables: ["XDG_CACHE_HOME": scene.directory])
   }
 
@@ -27,7 +30,7 @@ struct SharedCacheTests {
     let first: DiskCache<String, Int> = try shared("a") { $0.memory?.countLimit = 5 }
     let second: DiskCache<String, Int> = try shared("a") { $0.memory?.countLimit = 9 }
     #expect(first === second && second.tier.countLimit == 5)
-    #expect(first.name == "a" && first.path == scene("a"))
+    #expect(first.name == "a" && first.path == place("a"))
     let other: DiskCache<String, Int> = try shared("b")
     let elsewhere: DiskCache<String, Int> = try shared("a") { $0.namespace = "space" }
     #expect(other !== first && elsewhere !== first)
@@ -62,8 +65,10 @@ struct SharedCacheTests {
 
   @Test("Where it cannot be opened, the next one who asks tries again")
   func failure() throws {
-    let holder = try Store(path: scene("a"))
-    #expect(throws: CacheError.store(.locked(path: scene("a"), inThisProcess: true))) {
+    let before: DiskCache<String, Int> = try shared("a")
+    try before.close()
+    let holder = try Store(path: place("a"))
+    #expect(throws: CacheError.store(.locked(path: place("a"), inThisProcess: true))) {
       let _: DiskCache<String, Int> = try shared("a")
     }
     try holder.close()
@@ -113,7 +118,7 @@ struct SharedCacheTests {
     try cache.setValue(1, forKey: "k")
     try cache.close()
     #expect(cache.tier.count() == 0)
-    #expect(throws: CacheError.store(.closed(path: scene("a")))) { try cache.value(forKey: "k") }
+    #expect(throws: CacheError.store(.closed(path: place("a")))) { try cache.value(forKey: "k") }
     let next: DiskCache<String, Int> = try shared("a")
     #expect(try next.value(forKey: "k") == 1)
   }
@@ -192,8 +197,8 @@ struct SharedCacheTests {
   private func sharedOnDisk<Value: Codable & Sendable>(
     _ name: String
   ) throws(CacheError) -> DiskCache<String, Value> {
-    try .shared(
-      name: name, configuration: .unlimited, keyCoder: .string, valueCoder: .json(),
+    try .open(
+      .shared(name), configuration: .unlimited, keyCoder: .string, valueCoder: .json(),
       variables: ["XDG_CACHE_HOME": scene.directory])
   }
 
@@ -216,19 +221,19 @@ struct SharedCacheTests {
   @Test("The asynchronous forms give the same ones")
   func asynchronous() async throws {
     let variables = ["XDG_CACHE_HOME": scene.directory]
-    let tiered = try await DiskCache<String, Int>.openShared(
-      name: "a", configuration: configuration, keyCoder: .string, valueCoder: .json(),
+    let tiered = try await DiskCache<String, Int>.open(
+      .shared("a"), configuration: configuration, keyCoder: .string, valueCoder: .json(),
       variables: variables)
     let again: DiskCache<String, Int> = try shared("a")
     #expect(tiered === again)
-    let onDisk = try await DiskCache<String, Int>.openShared(
-      name: "b", configuration: .unlimited, keyCoder: .string, valueCoder: .json(),
+    let onDisk = try await DiskCache<String, Int>.open(
+      .shared("b"), configuration: .unlimited, keyCoder: .string, valueCoder: .json(),
       variables: variables)
     let sameOnDisk: DiskCache<String, Int> = try sharedOnDisk("b")
     #expect(onDisk === sameOnDisk)
     let opened = try await DiskCache<String, Int>.open(
-      path: scene("c"), configuration: configuration)
-    try opened.setValue(1, forKey: "k")
+      .path(place("c")), configuration: configuration)
+    try await opened.setValue(1, forKey: "k")
     #expect(try opened.value(forKey: "k") == 1)
   }
 
@@ -238,7 +243,7 @@ struct SharedCacheTests {
     // As far as another thread may have come with its close.
     SharedCaches.beginClosing(cache)
     #expect(throws: CacheError.self) {
-      let _: DiskCache<String, Int> = try SharedCaches.cache(at: scene("a")) {
+      let _: DiskCache<String, Int> = try SharedCaches.cache(at: place("a")) {
         () throws(CacheError) in throw .cancelled
       }
     }
@@ -252,18 +257,18 @@ struct SharedCacheTests {
     let found = Record<CacheError?>()
     let ended = DispatchSemaphore(value: 0)
     Thread.detachNewThread { [self] in
-      _ = try? SharedCaches.cache(at: scene("a")) {
+      _ = try? SharedCaches.cache(at: place("a")) {
         () throws(CacheError) -> DiskCache<String, Int> in
         do throws(CacheError) {
           let _: DiskCache<String, Int> = try shared("a")
           found.add(nil)
         } catch { found.add(error) }
-        throw .store(.closed(path: scene("a")))
+        throw .store(.closed(path: place("a")))
       }
       ended.signal()
     }
     try #require(ended.wait(timeout: .now() + 10) == .success)
-    #expect(found.all == [.store(.locked(path: scene("a"), inThisProcess: true))])
+    #expect(found.all == [.store(.locked(path: place("a"), inThisProcess: true))])
     let cache: DiskCache<String, Int> = try shared("a")
     #expect(try cache.count() == 0)
   }
@@ -274,11 +279,11 @@ struct SharedCacheTests {
     let gate = DispatchSemaphore(value: 0)
     let opener = Task.detached { [self] in
       try await WorkQueue(width: 1).perform(orThrow: .cancelled) { [self] () throws(CacheError) in
-        try SharedCaches.cache(at: scene("a")) {
+        try SharedCaches.cache(at: place("a")) {
           () throws(CacheError) -> DiskCache<String, Int> in
           opening.add(0)
           gate.wait()
-          return try DiskCache(path: scene("a"), configuration: configuration)
+          return try DiskCache.open(.path(place("a")), configuration: configuration)
         }
       }
     }
@@ -286,8 +291,8 @@ struct SharedCacheTests {
     let countBefore = try threadCount()
     let tasks = (0..<300).map { _ in
       Task.detached { [self] in
-        try await DiskCache<String, Int>.openShared(
-          name: "a", configuration: configuration, keyCoder: .string, valueCoder: .json(),
+        try await DiskCache<String, Int>.open(
+          .shared("a"), configuration: configuration, keyCoder: .string, valueCoder: .json(),
           variables: ["XDG_CACHE_HOME": scene.directory])
       }
     }

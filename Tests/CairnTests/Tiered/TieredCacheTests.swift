@@ -100,7 +100,7 @@ struct TieredCacheTests {
     let cache: DiskCache<String, Page> = try scene.cache()
     func cost(of page: Page) -> Int { page.text.utf8.count + #"{"text":""}"#.utf8.count }
     let (small, large) = (Page(text: "short"), Page(text: String(repeating: "long", count: 99)))
-    try cache.setValue(small, forKey: "a")
+    try await cache.setValue(small, forKey: "a")
     #expect(cache.tier.totalCost() == cost(of: small))
     cache.tier.removeAll()
     #expect(try cache.value(forKey: "a") == small)
@@ -109,25 +109,25 @@ struct TieredCacheTests {
     #expect(try cache.entry(forKey: "a")?.value == small)
     #expect(cache.tier.totalCost() == cost(of: small))
     let version = try cache.info(forKey: "a")?.version
-    _ = try cache.compareAndSet(large, forKey: "a", expecting: version)
+    _ = try await cache.compareAndSet(large, forKey: "a", expecting: version)
     #expect(cache.tier.totalCost() == cost(of: large))
-    try cache.update(forKey: "a") { _ in small }
+    try await cache.update(forKey: "a") { _ in small }
     #expect(cache.tier.totalCost() == cost(of: small))
-    try cache.setValues([
+    try await cache.setValues([
       (key: "a", value: small), (key: "b", value: small), (key: "a", value: large),
     ])
     #expect(cache.tier.totalCost() == cost(of: small) + cost(of: large))
     _ = try await cache.value(forKey: "c") { large }
     #expect(cache.tier.totalCost() == cost(of: small) + 2 * cost(of: large))
     // One that was given counts, also where it is zero.
-    try cache.setValue(large, forKey: "a", options: .cost(0))
+    try await cache.setValue(large, forKey: "a", options: .cost(0))
     #expect(cache.tier.totalCost() == cost(of: small) + cost(of: large))
     cache.tier.removeAll()
     _ = try cache.value(forKey: "a")
     #expect(cache.tier.totalCost() == 0)
     // So a limit holds without a word about costs.
     cache.tier.costLimit = 2000
-    for number in 0..<40 { try cache.setValue(large, forKey: "\(number)") }
+    for number in 0..<40 { try await cache.setValue(large, forKey: "\(number)") }
     #expect(cache.tier.totalCost() <= 2000 && cache.tier.totalCost() > 1000)
     #expect(try cache.count() == 43)
   }
@@ -406,19 +406,19 @@ struct TieredCacheTests {
   @Test("The asynchronous forms do what the others do")
   func performing() async throws {
     let cache: DiskCache<Int, Int> = try await DiskCache.open(
-      path: scene.disk.path,
+      .path(scene.disk.path),
       configuration: DiskCacheConfiguration(
         countLimit: nil, byteLimit: nil, memory: .unlimited),
       keyCoder: .standard, valueCoder: .standard)
-    try cache.setValue(1, forKey: 1)
-    try await cache.performRemoveAll { progress in #expect(progress.totalFileCount > 0) }
+    try await cache.setValue(1, forKey: 1)
+    try await cache.removeAll { progress in #expect(progress.totalFileCount > 0) }
     #expect(try cache.value(forKey: 1) == nil)
-    for number in 0..<20 { try cache.setValue(number, forKey: number) }
-    #expect(try await cache.performTrim(toCount: 15).count == 5)
+    for number in 0..<20 { try await cache.setValue(number, forKey: number) }
+    #expect(try await cache.trim(toCount: 15).count == 5)
     #expect(cache.tier.count() == 15)
     #expect(try cache.entries(forKeys: [19, 0]).map { $0?.value } == [19, nil])
     #expect(try cache.infos(forKeys: [0, 19]).map { $0 != nil } == [false, true])
-    try cache.maintain()
+    try await cache.maintain()
     try await useForms(of: cache, backup: scene.disk("backup"))
     #expect(cache.tier.count() == 0)
     let backup: DiskCache<Int, Int> = try scene.cache(

@@ -216,19 +216,19 @@ struct TieredCoherenceTests {
     let told = Record<TierEvent<String>>()
     cache.observeTiers { told.add($0) }
     for isHeld in [true, false] {
-      let version = try cache.setValue(1, forKey: "a")
-      try cache.removeAll()
+      let version = try await cache.setValue(1, forKey: "a")
+      try await cache.removeAll()
       // As if memory had not been told of that yet.
       let ticket = cache.tier.held.ticket(forKey: key("a"))
       if isHeld { cache.tier.held.promote(1, forKey: key("a"), ticket: ticket, version: version) }
       told.removeAll()
       switch way {
-      case 0: try cache.removeAll()
-      case 1: try cache.trim(toCount: 0)
+      case 0: try await cache.removeAll()
+      case 1: try await cache.trim(toCount: 0)
       case 2: try cache.trim(toCost: 0)
-      case 3: try cache.trim(olderThan: .zero)
-      case 4: try cache.removeAll { _ in }
-      default: try await cache.performRemoveAll()
+      case 3: try await cache.trim(olderThan: .zero)
+      case 4: try await cache.removeAll { _ in }
+      default: try await cache.removeAll()
       }
       let event = TierEvent(CacheEvent<String>.removedAll(count: 1), in: .memory)
       #expect(told.all == (isHeld ? [event] : []))

@@ -76,9 +76,9 @@ struct TieredEventTests {
   func stream() async throws {
     var cache: DiskCache<Int, Int>? = try scene.cache()
     let stream = try #require(cache?.events())
-    try cache?.setValue(1, forKey: 1)
+    try await cache?.setValue(1, forKey: 1)
     // Background jobs hold the store.
-    try cache?.close()
+    try await cache?.close()
     scene.disk.background.discardAll()
     cache = nil
     var events: [CacheEvent<Int>] = []
@@ -96,8 +96,8 @@ struct TieredEventTests {
       for await event in stream { events.append(event) }
       return events
     }
-    try cache.setValue(1, forKey: 1)
-    try cache.close()
+    try await cache.setValue(1, forKey: 1)
+    try await cache.close()
     // Held, so that it is not the end of the cache that ends them.
     #expect(await told.value == [.inserted(key: 1)])
     for await event in cache.events() { Issue.record("\(event)") }
@@ -137,8 +137,8 @@ struct TieredEventTests {
   @Test("Statistics count by tier, and are pairs of names and numbers for who polls")
   func statistics() async throws {
     let cache: DiskCache<String, Int> = try scene.cache(held: 1)
-    try cache.setValue(1, forKey: "a")
-    try cache.setValue(2, forKey: "b")
+    try await cache.setValue(1, forKey: "a")
+    try await cache.setValue(2, forKey: "b")
     _ = try cache.values(forKeys: ["a", "b", "c"])
     _ = try await cache.value(forKey: "d") { 4 }
     _ = try? await cache.value(forKey: "e") { throw LoadFailure() }

@@ -36,7 +36,7 @@ struct TieredLoadingTests {
   @Test("What is on disk is not loaded, and comes to memory")
   func fromDisk() async throws {
     let cache: DiskCache<String, Int> = try scene.cache()
-    try cache.setValue(1, forKey: "a")
+    try await cache.setValue(1, forKey: "a")
     cache.tier.removeAll()
     #expect(try await cache.value(forKey: "a") { 2 } == 1)
     #expect(try cache.tier.contains("a"))
@@ -86,15 +86,15 @@ struct TieredLoadingTests {
     var expected: Int?
     switch change {
     case .set:
-      try cache.setValue(2, forKey: "a")
+      try await cache.setValue(2, forKey: "a")
       expected = 2
-    case .removed: try cache.removeValue(forKey: "a")
-    case .taken: _ = try cache.takeValue(forKey: "a")
-    case .removedMany: try cache.removeValues(forKeys: ["a", "b"])
-    case .removedAll: try cache.removeAll()
-    case .removedBelow: try cache.removeValue(forKey: "a")
+    case .removed: try await cache.removeValue(forKey: "a")
+    case .taken: _ = try await cache.takeValue(forKey: "a")
+    case .removedMany: try await cache.removeValues(forKeys: ["a", "b"])
+    case .removedAll: try await cache.removeAll()
+    case .removedBelow: try await cache.removeValue(forKey: "a")
     case .setAndRemoved:
-      try cache.setValue(2, forKey: "a")
+      try await cache.setValue(2, forKey: "a")
       cache["a"] = nil
     }
     let later = try await cache.value(forKey: "a") { 3 }
@@ -155,7 +155,7 @@ struct TieredLoadingTests {
       _ = try await cache.value(forKey: "kept \(times)") { value }
       #expect(try cache.containsStored("kept \(times)"))
     }
-    try cache.close()
+    try await cache.close()
     scene.disk.background.discardAll()
   }
 
@@ -166,8 +166,8 @@ struct TieredLoadingTests {
       try await cache.value(forKey: "a") { throw LoadFailure() }
     }
     let value = try await cache.value(forKey: "a") {
-      try cache.setValue(1, forKey: "b")
-      try cache.trim(toCount: 10)
+      try await cache.setValue(1, forKey: "b")
+      try await cache.trim(toCount: 10)
       return try await cache.value(forKey: "c") { try cache.value(forKey: "b")! + 1 } + 1
     }
     #expect(value == 3)
@@ -230,7 +230,7 @@ struct TieredLoadingTests {
       }
     }
     await eventually { gate.arrivedCount == 1 }
-    try cache.close()
+    try await cache.close()
     gate.open()
     #expect(try await waiter.value == 1)
     #expect(cache.tier.count() == 0)
@@ -265,7 +265,7 @@ struct TieredLoadingTests {
       }
     }
     await eventually { gate.arrivedCount == 1 }
-    #expect(try !cache.removeValue(forKey: "b"))
+    #expect(try await !cache.removeValue(forKey: "b"))
     gate.open()
     #expect(try await waiter.value == 1)
     #expect(try cache.value(forKey: "b") == nil)
@@ -278,7 +278,7 @@ struct TieredLoadingTests {
       let waiter = Task { try await cache.value(forKey: key) { key } }
       // From when the load has begun, all that comes after the removal is the removal's.
       while cache.loadStatistics.startedCount <= UInt64(key) { await Task.yield() }
-      try cache.removeValue(forKey: key)
+      try await cache.removeValue(forKey: key)
       let afterwards = try cache.value(forKey: key)
       #expect(try await waiter.value == key)
       #expect(afterwards == nil)

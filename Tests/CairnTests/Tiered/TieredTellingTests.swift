@@ -86,13 +86,13 @@ struct TieredTellingTests {
   func beforeLargeValue(coder: KeyCoder<Int>, way: Int) async throws {
     let cache: DiskCache<Int, [UInt8]> = try scene.cache(
       keys: coder, values: .standard, bytes: 512 << 10)
-    for key in 0..<60 { try cache.setValue([UInt8](repeating: 1, count: 8000), forKey: key) }
+    for key in 0..<60 { try await cache.setValue([UInt8](repeating: 1, count: 8000), forKey: key) }
     #expect(try cache.count() == 60)
     for key in [1, 0] { _ = try cache.value(forKey: key) }
     let large = [UInt8](repeating: 2, count: 64 << 10)
     switch way {
-    case 0: try cache.setValue(large, forKey: 60)
-    case 1: _ = try cache.compareAndSet(large, forKey: 60, expecting: nil)
+    case 0: try await cache.setValue(large, forKey: 60)
+    case 1: _ = try await cache.compareAndSet(large, forKey: 60, expecting: nil)
     default: _ = try await cache.value(forKey: 60) { large }
     }
     let keys = try Set(cache.keys())

@@ -119,11 +119,16 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ///   - count: how many entries are written.
   ///   - byteCount: how many bytes they have.
   func tellBeforeWrite(of count: Int, _ byteCount: Int) {
+    if tells(beforeWriteOf: count, byteCount) { tell() }
+  }
+
+  /// Whether the disk is told before such a write.
+  func tells(beforeWriteOf count: Int, _ byteCount: Int) -> Bool {
     guard let store = store.withLock({ $0.store }),
       store.isNearLimit(adding: count, byteCount: byteCount)
-    else { return }
+    else { return false }
     let untoldCount = evictionCount.load(ordering: .relaxed) + memory.untoldReadCount
-    if untoldCount >= countToTell.load(ordering: .relaxed) { tell() }
+    return untoldCount >= countToTell.load(ordering: .relaxed)
   }
 
   /// Has the background tell after a while, once for all hits until then.

@@ -75,6 +75,13 @@ final class Evictor: Sendable {
     }
   }
 
+  /// Whether there is something to do to keep the limits, with so many entries more.
+  func isAsked(adding count: Int) -> Bool {
+    lookup.index.count + count > start.count.load(ordering: .relaxed)
+      || lookup.table.total.liveByteCount > start.byteCount.load(ordering: .relaxed)
+      || start.hasFailed.load(ordering: .relaxed)
+  }
+
   /// The same, and tells the observer what went.
   func keepLimits() {
     var removals: [RemovalEvent] = []

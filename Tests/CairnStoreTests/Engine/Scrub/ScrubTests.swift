@@ -265,11 +265,11 @@ struct ScrubTests {
     try scene.fill(store, 0..<200)
     let report = try await withThrowingTaskGroup(of: ScrubReport.self) { group in
       group.cancelAll()
-      group.addTask { try await store.performScrub(bytesPerSecond: 1000) }
+      group.addTask { try await store.scrub(bytesPerSecond: 1000) }
       return try await group.next()
     }
     #expect(report?.isComplete == false)
-    #expect(try await store.performScrub().isComplete)
+    #expect(try await store.scrub().isComplete)
   }
 
   @Test("A store that is open for reading is scrubbed, and nothing is written")

@@ -10,7 +10,7 @@ struct PageCache: Sendable {
     configuration.lifetime = .seconds(60)
     // Room for half of them: the others are read from disk.
     configuration.memory = MemoryTierConfiguration(countLimit: countLimit / 2, costLimit: nil)
-    cache = try DiskCache(path: directory, configuration: configuration)
+    cache = try DiskCache.open(.path(directory), configuration: configuration)
     self.origin = origin
   }
 

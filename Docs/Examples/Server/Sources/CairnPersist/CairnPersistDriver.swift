@@ -91,7 +91,7 @@ public struct CairnPersistDriver: PersistDriver {
 
   /// Closes the cache.
   public func shutdown() async throws {
-    try await cache.performClose()
+    try await cache.close()
   }
 
   // MARK: More than Hummingbird asks for

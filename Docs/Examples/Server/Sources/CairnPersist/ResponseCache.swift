@@ -55,7 +55,7 @@ public struct ResponseCache: Service {
   /// Waits for the end of the application, and closes the cache.
   public func run() async throws {
     try? await gracefulShutdown()
-    try await cache.performClose()
+    try await cache.close()
   }
 }
 

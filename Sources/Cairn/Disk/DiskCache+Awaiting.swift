@@ -1,0 +1,294 @@
+public import CairnStore
+
+// The forms of writes that async code gets: no thread that tasks run on waits for a lock, for room, for a sync or for
+// compaction. Each promises what its synchronous form promises.
+//
+// A write is never given up: where its task is cancelled, it still happens, and returns when that is known.
+
+extension DiskCache {
+  /// Sets the value of a key, and removes what is too much then. As the synchronous form, but no thread waits: a value of
+  /// up to 64 KiB is appended at once where nothing has to be waited for; everything else happens on one of the cache's
+  /// own threads. Tasks that wait for a sync hold no thread and share it.
+  @inlinable
+  @discardableResult
+  public nonisolated(nonsending) func setValue(
+    _ value: Value, forKey key: Key, options: EntryOptions = .standard, durability: Durability?
+  ) async throws(CacheError) -> UInt64 {
+    var write: StartedWrite<CompareAndSetResult, CacheError>?
+    do throws(CacheError) {
+      try encode(value, forKey: key) { (bytes, encoded) throws(CacheError) in
+        write = try start(
+          value, encoded, bytes, of: key, expecting: nil, options: options, durability: durability)
+      }
+      if let write { return try await finish(write, of: key).version }
+    } catch {
+      guard case .store(.vanished) = error else { throw error }
+    }
+    return try await afterRecreating { (cache) throws(CacheError) in
+      try cache.setValue(value, forKey: key, options: options, durability: durability)
+    }
+  }
+
+  /// Sets the value of a key, with the configuration's durability.
+  @inlinable
+  @discardableResult
+  public nonisolated(nonsending) func setValue(
+    _ value: Value, forKey key: Key, options: EntryOptions = .standard
+  ) async throws(CacheError) -> UInt64 {
+    try await setValue(value, forKey: key, options: options, durability: nil)
+  }
+
+  /// Sets the value of a key if its version is the expected one.
+  @inlinable
+  public nonisolated(nonsending) func compareAndSet(
+    _ value: Value, forKey key: Key, expecting version: UInt64?,
+    options: EntryOptions = .standard, durability: Durability? = nil
+  ) async throws(CacheError) -> CompareAndSetResult {
+    var write: StartedWrite<CompareAndSetResult, CacheError>?
+    do throws(CacheError) {
+      try encode(value, forKey: key) { (bytes, encoded) throws(CacheError) in
+        write = try start(
+          value, encoded, bytes, of: key, expecting: .some(version), options: options,
+          durability: durability)
+      }
+      if let write { return try await finish(write, of: key) }
+    } catch {
+      guard case .store(.vanished) = error else { throw error }
+    }
+    return try await afterRecreating { (cache) throws(CacheError) in
+      try cache.compareAndSet(
+        value, forKey: key, expecting: version, options: options, durability: durability)
+    }
+  }
+
+  /// Changes the value of a key in one call. `change` runs in the caller's isolation.
+  @discardableResult
+  public nonisolated(nonsending) func update(
+    forKey key: Key, options: EntryOptions = .standard, durability: Durability? = nil,
+    _ change: (_ value: Value?) throws -> Value?
+  ) async throws -> (value: Value, version: UInt64)? {
+    while true {
+      let present = try present(key)
+      try noteShown(present?.info.version, of: key)
+      guard let value = try change(present?.value) else {
+        guard let version = present?.info.version else { return nil }
+        if try await compareAndRemove(forKey: key, expecting: version, durability: durability) {
+          return nil
+        }
+        continue
+      }
+      let result = try await compareAndSet(
+        value, forKey: key, expecting: present?.info.version,
+        options: options.keeping(present?.info, metadata: present?.metadata),
+        durability: durability)
+      if case .stored(let version) = result { return (value, version) }
+    }
+  }
+
+  /// Removes the value of a key, from both tiers.
+  @discardableResult
+  public nonisolated(nonsending) func removeValue(
+    forKey key: Key, durability: Durability?
+  ) async throws(CacheError) -> Bool {
+    try await onWorkers { (cache) throws(CacheError) in
+      try cache.removeValue(forKey: key, durability: durability)
+    }
+  }
+
+  /// Removes the value of a key, as the configuration says.
+  @discardableResult
+  public nonisolated(nonsending) func removeValue(forKey key: Key) async throws(CacheError) -> Bool
+  {
+    try await removeValue(forKey: key, durability: nil)
+  }
+
+  /// Removes the value of a key if its version is the expected one.
+  public nonisolated(nonsending) func compareAndRemove(
+    forKey key: Key, expecting version: UInt64, durability: Durability? = nil
+  ) async throws(CacheError) -> Bool {
+    try await onWorkers { (cache) throws(CacheError) in
+      try cache.compareAndRemove(forKey: key, expecting: version, durability: durability)
+    }
+  }
+
+  /// Removes the value of a key and hands it out.
+  public nonisolated(nonsending) func takeValue(
+    forKey key: Key
+  ) async throws(CacheError) -> Value? {
+    try await onWorkers { (cache) throws(CacheError) in try cache.takeValue(forKey: key) }
+  }
+
+  /// Makes many changes at once, as one batch. `body` runs in the caller's isolation; the batch is encoded and appended
+  /// on one of the cache's own threads.
+  @discardableResult
+  public nonisolated(nonsending) func write<Result>(
+    durability: Durability? = nil, _ body: (inout DiskBatch<Key, Value>) throws -> Result
+  ) async throws -> Result {
+    var batch = DiskBatch(for: self)
+    let result = try body(&batch)
+    try await commit(batch.changes, last: batch.last, durability: durability)
+    return result
+  }
+
+  /// Sets the values of many keys as one batch.
+  public nonisolated(nonsending) func setValues(
+    _ pairs: some Sequence<(key: Key, value: Value)>, options: EntryOptions = .standard,
+    durability: Durability? = nil
+  ) async throws(CacheError) {
+    var batch = DiskBatch(for: self)
+    for (key, value) in pairs { try batch.setValue(value, forKey: key, options: options) }
+    try await commit(batch.changes, last: batch.last, durability: durability)
+  }
+
+  /// Sets the values of many keys as one batch, as the configuration says.
+  public nonisolated(nonsending) func setValues(
+    _ pairs: some Sequence<(key: Key, value: Value)>
+  ) async throws(CacheError) {
+    try await setValues(pairs, durability: nil)
+  }
+
+  private nonisolated(nonsending) func commit(
+    _ changes: [DiskBatch<Key, Value>.Change], last: [[UInt8]: Int], durability: Durability?
+  ) async throws(CacheError) {
+    try await onWorkers { (cache) throws(CacheError) in
+      try cache.commit(changes, last: last, durability: durability)
+    }
+  }
+
+  /// Removes the values of many keys, each as a write of its own, with one sync for all of them.
+  @discardableResult
+  public nonisolated(nonsending) func removeValues(
+    forKeys keys: some Sequence<Key>, durability: Durability?
+  ) async throws(CacheError) -> Int {
+    let keys = Array(keys)
+    return try await onWorkers { (cache) throws(CacheError) in
+      try cache.removeValues(forKeys: keys, durability: durability)
+    }
+  }
+
+  /// Removes the values of many keys, as the configuration says.
+  @discardableResult
+  public nonisolated(nonsending) func removeValues(
+    forKeys keys: some Sequence<Key>
+  ) async throws(CacheError) -> Int {
+    try await removeValues(forKeys: keys, durability: nil)
+  }
+
+  /// Has a value live for `lifetime` from now on, if that is longer than it would otherwise.
+  @discardableResult
+  public nonisolated(nonsending) func extendLifetime(
+    forKey key: Key, to lifetime: Duration, durability: Durability? = nil
+  ) async throws(CacheError) -> Bool {
+    try await onWorkers { (cache) throws(CacheError) in
+      try cache.extendLifetime(forKey: key, to: lifetime, durability: durability)
+    }
+  }
+
+  /// Has the values of many keys live longer.
+  @discardableResult
+  public nonisolated(nonsending) func extendLifetimes(
+    forKeys keys: some Sequence<Key>, to lifetime: Duration, durability: Durability? = nil
+  ) async throws(CacheError) -> Int {
+    let keys = Array(keys)
+    return try await onWorkers { (cache) throws(CacheError) in
+      try cache.extendLifetimes(forKeys: keys, to: lifetime, durability: durability)
+    }
+  }
+
+  /// Removes everything.
+  public nonisolated(nonsending) func removeAll() async throws(CacheError) {
+    try await removeAll { _ in }
+  }
+
+  /// Removes everything.
+  ///
+  /// - Parameter progress: called after each file that went, on the thread that does the work.
+  public nonisolated(nonsending) func removeAll(
+    progress: @escaping @Sendable (RemoveAllProgress) -> Void
+  ) async throws(CacheError) {
+    try await onWorkers { (cache) throws(CacheError) in try cache.removeAll(progress: progress) }
+  }
+
+  /// Makes every write durable that was acknowledged before the call.
+  public nonisolated(nonsending) func sync() async throws(CacheError) {
+    try await onWorkers { (cache) throws(CacheError) in try cache.sync() }
+  }
+
+  // MARK: Two steps
+
+  /// Enters a write of one value if nothing has to be waited for; else says how it is to be entered on another thread.
+  @usableFromInline
+  func start(
+    _ value: Value, _ encoded: RawSpan, _ bytes: RawSpan, of key: Key, expecting version: UInt64??,
+    options: EntryOptions, durability: Durability?
+  ) throws(CacheError) -> StartedWrite<CompareAndSetResult, CacheError> {
+    let entry = try published(value, key, options)
+    noteWrite(bytes)
+    let options = stored(options)
+    if recency?.tells(beforeWriteOf: 1, bytes.byteCount + encoded.byteCount) != true {
+      let (result, pending) = try enter(
+        encoded, bytes, of: key, entry, showsMismatch: true, atOnce: true
+      ) { (store, removals: inout [RemovalEvent]) throws(StoreError) in
+        try store.enterAtOnce(
+          encoded, forKey: bytes, expecting: version, options: options, durability: durability,
+          removals: &removals)
+      }
+      if !pending.isLeft { return .entered(result, pending) }
+    }
+    let (bytes, encoded) = ([UInt8](copying: bytes), [UInt8](copying: encoded))
+    return .left { [self] () throws(CacheError) in
+      try bytes.withBytes { (bytes) throws(CacheError) in
+        try encoded.withBytes { (encoded) throws(CacheError) in
+          try enter(encoded, bytes, of: key, entry, showsMismatch: true) {
+            (store, removals: inout [RemovalEvent]) throws(StoreError) in
+            guard let version else {
+              return try store.enter(
+                encoded, forKey: bytes, options: options, durability: durability,
+                removals: &removals)
+            }
+            return try store.enter(
+              encoded, forKey: bytes, expecting: version, options: options,
+              durability: durability, removals: &removals)
+          }
+        }
+      }
+    }
+  }
+
+  /// Waits for what a write waits for that has begun.
+  @usableFromInline
+  nonisolated(nonsending) func finish(
+    _ write: StartedWrite<CompareAndSetResult, CacheError>, of key: Key
+  ) async throws(CacheError) -> CompareAndSetResult {
+    let result: CompareAndSetResult
+    let pending: PendingWrite
+    switch write {
+    case .entered(let entered, let rest): (result, pending) = (entered, rest)
+    case .left(let enter): (result, pending) = try await workers.performUncancelled(enter)
+    }
+    do throws(StoreError) { try await store.finish(pending) } catch {
+      if case .vanished = error { throw .store(error) }
+      if held != nil { noteFailure(.store(error), of: try tierKey(key)) }
+      throw .store(error)
+    }
+    return result
+  }
+
+  /// Makes a write once more where it was the first to notice that the directory is gone.
+  @usableFromInline
+  nonisolated(nonsending) func afterRecreating<Result: Sendable>(
+    _ body: @escaping @Sendable (DiskCache) throws(CacheError) -> Result
+  ) async throws(CacheError) -> Result {
+    try await onWorkers { (cache) throws(CacheError) in
+      try cache.recreate()
+      return try body(cache)
+    }
+  }
+
+  /// Does a write on one of the cache's own threads, also where the task is cancelled.
+  private nonisolated(nonsending) func onWorkers<Result: Sendable>(
+    _ body: @escaping @Sendable (DiskCache) throws(CacheError) -> Result
+  ) async throws(CacheError) -> Result {
+    try await workers.performUncancelled { () throws(CacheError) in try body(self) }
+  }
+}

@@ -1,0 +1,155 @@
+internal import CairnStore
+
+extension DiskCache {
+  /// Opens a cache, or makes one. A new directory gets mode 0700, its files 0600.
+  ///
+  /// - Parameters:
+  ///   - place: a path, a name, or the cache of a name that this process shares.
+  ///   - configuration: the limits, and the other options.
+  ///   - keyCoder: how keys become bytes.
+  ///   - valueCoder: how values do.
+  ///   - costing: what a value costs in memory that is set without a cost; as with `MemoryCache.init`. `nil`:
+  ///     its bytes on disk, so that a cost limit is one of bytes. Without a tier in memory it is not called.
+  /// - Throws: `store` with what `Store.init` throws: `locked` where it is open already, here or in another
+  ///   process; `corrupt` where it is damaged, and it is left as it is, unless the configuration's
+  ///   `corruptStorePolicy` wants it salvaged. `insideStore` where the place is in another cache; `invalidName`,
+  ///   `noCacheDirectory`; `otherType` where the shared cache has keys or values of another type.
+  /// - Complexity: as `Store.init`.
+  public static func open(
+    _ place: CachePlace, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
+    valueCoder: ValueCoder<Value>,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
+  ) throws(CacheError) -> DiskCache {
+    try open(
+      place, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
+      costing: costing, variables: CacheLocation.variables)
+  }
+
+  /// Opens a cache, or makes one, on a thread that the caches share.
+  ///
+  /// - Throws: as the synchronous form; `cancelled` where the task was cancelled before the work began.
+  public static nonisolated(nonsending) func open(
+    _ place: CachePlace, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
+    valueCoder: ValueCoder<Value>,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
+  ) async throws(CacheError) -> DiskCache {
+    try await open(
+      place, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
+      costing: costing, variables: CacheLocation.variables)
+  }
+
+  /// Opens one where these variables of the environment say: for tests.
+  package static nonisolated(nonsending) func open(
+    _ place: CachePlace, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
+    valueCoder: ValueCoder<Value>,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil,
+    variables: [String: String]
+  ) async throws(CacheError) -> DiskCache {
+    try await WorkQueue.opening.perform(orThrow: .cancelled) { () throws(CacheError) in
+      try open(
+        place, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
+        costing: costing, variables: variables)
+    }
+  }
+
+  /// Opens one where these variables of the environment say: for tests.
+  package static func open(
+    _ place: CachePlace, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
+    valueCoder: ValueCoder<Value>,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil,
+    variables: [String: String]
+  ) throws(CacheError) -> DiskCache {
+    func path(of name: String) throws(CacheError) -> String {
+      try CacheLocation.path(
+        name: name, namespace: configuration.namespace ?? CacheLocation.programName,
+        variables: variables)
+    }
+    func cache(at path: String, name: String?) throws(CacheError) -> DiskCache {
+      let fileSystem = SystemFileSystem()
+      if let store = CacheLocation.store(around: path, fileSystem) {
+        throw .insideStore(path: path, store: store)
+      }
+      try callingStore { () throws(StoreError) in
+        try Directory.createParents(of: path, fileSystem: fileSystem)
+      }
+      return try DiskCache(
+        path: path, name: name, configuration: configuration, keyCoder: keyCoder,
+        valueCoder: valueCoder, costing: costing, environment: .system())
+    }
+    switch place.kind {
+    case .path(let path): return try cache(at: path, name: nil)
+    case .name(let name): return try cache(at: path(of: name), name: name)
+    case .shared(let name):
+      let path = try path(of: name)
+      let shared = try SharedCaches.cache(at: path) { () throws(CacheError) in
+        try cache(at: path, name: name)
+      }
+      shared.noteConfiguration(configuration)
+      return shared
+    }
+  }
+
+  /// Tells the log where another caller that shares the cache would have other limits.
+  private func noteConfiguration(_ other: DiskCacheConfiguration) {
+    let mine = configuration
+    let differences = [
+      ("countLimit", mine.countLimit == other.countLimit),
+      ("byteLimit", mine.byteLimit == other.byteLimit),
+      ("lifetime", mine.lifetime == other.lifetime),
+      ("idleLimit", mine.idleLimit == other.idleLimit),
+      ("durability", mine.store.durability == other.store.durability),
+      ("memory.countLimit", mine.memory?.countLimit == other.memory?.countLimit),
+      ("memory.costLimit", mine.memory?.costLimit == other.memory?.costLimit),
+      ("memory", (mine.memory == nil) == (other.memory == nil)),
+    ].filter { !$0.1 }.map(\.0)
+    if differences.isEmpty { return }
+    events.tellLog(
+      "it is open with other options than those asked for, which are ignored: "
+        + differences.joined(separator: ", "))
+  }
+}
+
+extension DiskCache where Key: Codable, Value: Codable {
+  /// Opens a cache, or makes one, with the standard coders: the bytes of `String`, `[UInt8]`, `Data`, and of
+  /// integers and `UUID` as keys; JSON for everything else.
+  public static func open(
+    _ place: CachePlace, configuration: DiskCacheConfiguration,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
+  ) throws(CacheError) -> DiskCache {
+    try open(
+      place, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
+      costing: costing)
+  }
+
+  /// Opens a cache, or makes one, with the standard coders, on a thread that the caches share.
+  public static nonisolated(nonsending) func open(
+    _ place: CachePlace, configuration: DiskCacheConfiguration,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
+  ) async throws(CacheError) -> DiskCache {
+    try await open(
+      place, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
+      costing: costing)
+  }
+}
+
+extension DiskCache where Key: Codable {
+  /// Opens a cache, or makes one, with the standard coder for keys.
+  public static func open(
+    _ place: CachePlace, configuration: DiskCacheConfiguration, valueCoder: ValueCoder<Value>,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
+  ) throws(CacheError) -> DiskCache {
+    try open(
+      place, configuration: configuration, keyCoder: .standard, valueCoder: valueCoder,
+      costing: costing)
+  }
+
+  /// Opens a cache, or makes one, with the standard coder for keys, on a thread that the caches share.
+  public static nonisolated(nonsending) func open(
+    _ place: CachePlace, configuration: DiskCacheConfiguration, valueCoder: ValueCoder<Value>,
+    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
+  ) async throws(CacheError) -> DiskCache {
+    try await open(
+      place, configuration: configuration, keyCoder: .standard, valueCoder: valueCoder,
+      costing: costing)
+  }
+}
