@@ -1,8 +1,8 @@
 import Cairn
 import Testing
 
-func increment(_ key: String, in store: Store) throws {
-  try store.update(forKey: key) { value in
+func increment(_ key: String, in store: Store) async throws {
+  try await store.update(forKey: key) { value in
     let count = value.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
     return Array(String(count + 1).utf8)
   }
@@ -18,7 +18,7 @@ struct ConcurrencySamples {
 
         try await withThrowingTaskGroup(of: Void.self) { group in
           for number in 0..<8 {
-            group.addTask { try store.setValue("\(number)", forKey: "task/\(number)") }
+            group.addTask { try await store.setValue("\(number)", forKey: "task/\(number)") }
           }
           try await group.waitForAll()
         }
@@ -53,7 +53,7 @@ struct ConcurrencySamples {
         configuration.durability = .process
         let store = try await Store(path: "counters.cairn", configuration: configuration)
         try await withThrowingTaskGroup(of: Void.self) { group in
-          for _ in 0..<200 { group.addTask { try increment("visits", in: store) } }
+          for _ in 0..<200 { group.addTask { try await increment("visits", in: store) } }
           try await group.waitForAll()
         }
         #expect(try store.value(forKey: "visits") == Array("200".utf8))

@@ -23,11 +23,11 @@ struct DurabilitySamples {
       try await inNewDirectory {
         var configuration = StoreConfiguration()
         configuration.durability = .interval(.seconds(1))
-        let store = try Store(path: "orders.cairn", configuration: configuration)
+        let store = try await Store(path: "orders.cairn", configuration: configuration)
 
-        try store.setValue("draft", forKey: "order/1")
-        try store.setValue("paid", forKey: "order/1", durability: .durable)
-        try store.write(durability: .durable) { batch in
+        try await store.setValue("draft", forKey: "order/1")
+        try await store.setValue("paid", forKey: "order/1", durability: .durable)
+        try await store.write(durability: .durable) { batch in
           try batch.setValue("sent", forKey: "order/1")
           try batch.setValue("open", forKey: "order/2")
         }
@@ -35,9 +35,9 @@ struct DurabilitySamples {
         #expect(try store.value(forKey: "order/1") == Array("sent".utf8))
 
         for number in 3..<1_000 {
-          try store.setValue("open", forKey: "order/\(number)", durability: .process)
+          try await store.setValue("open", forKey: "order/\(number)", durability: .process)
         }
-        try store.sync()
+        try await store.sync()
 
         #expect(try store.count() == 999)
 

@@ -6,12 +6,12 @@ import Testing
 struct ErrorSamples {
   static func store(
     _ photo: [UInt8], in photos: DiskCache<String, [UInt8]>, _ report: (String, Bool) -> Void
-  ) throws(CacheError) {
+  ) async throws(CacheError) {
     do throws(CacheError) {
-      try photos.setValue(photo, forKey: "lake")
+      try await photos.setValue(photo, forKey: "lake")
     } catch {
       switch error {
-      case .store(.noSpace): try photos.trim(toCount: photos.count() / 2)
+      case .store(.noSpace): try await photos.trim(toCount: photos.count() / 2)
       case .store(.locked(let path, let inThisProcess)): report("\(path) is open", inThisProcess)
       case .store(.corrupt): report("damaged: \(error)", true)
       default: throw error
@@ -25,14 +25,14 @@ struct ErrorSamples {
       try await inNewDirectory {
         var configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: 1 << 30)
         configuration.store.log = { message in print("photos:", message) }
-        let photos = try DiskCache<String, [UInt8]>.open(
+        let photos = try await DiskCache<String, [UInt8]>.open(
           .name("photos"), configuration: configuration)
 
-        try ErrorSamples.store([1, 2, 3], in: photos) { text, _ in Issue.record("\(text)") }
+        try await ErrorSamples.store([1, 2, 3], in: photos) { text, _ in Issue.record("\(text)") }
         #expect(photos["lake"] == [1, 2, 3])
-        try photos.close()
-        #expect(throws: CacheError.store(.closed(path: photos.path))) {
-          try ErrorSamples.store([1, 2, 3], in: photos) { text, _ in Issue.record("\(text)") }
+        try await photos.close()
+        await #expect(throws: CacheError.store(.closed(path: photos.path))) {
+          try await ErrorSamples.store([1, 2, 3], in: photos) { text, _ in Issue.record("\(text)") }
         }
       }
     }

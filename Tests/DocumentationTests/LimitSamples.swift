@@ -24,7 +24,7 @@ struct LimitSamples {
 
         try await thumbnails.setValue(
           image, forKey: "lake",
-          options: EntryOptions(lifetime: .seconds(3600), idleLimit: .seconds(600)))
+          options: EntryOptions(lifetime: .hours(1), idleLimit: .seconds(600)))
         try await thumbnails.extendLifetime(forKey: "lake", to: .seconds(7200))
 
         let midnight = SystemClock().now().advanced(by: .seconds(9000))
@@ -89,11 +89,11 @@ struct LimitSamples {
       try await inNewDirectory {
         var considerate = DiskCacheConfiguration(countLimit: nil, byteLimit: 1 << 30)
         considerate.store.freeDiskSpaceFloor = 1 << 20
-        let downloads = try DiskCache<String, [UInt8]>.open(
+        let downloads = try await DiskCache<String, [UInt8]>.open(
           .name("downloads"), configuration: considerate)
 
-        try downloads.setValue([1], forKey: "a")
-        try downloads.maintain()
+        try await downloads.setValue([1], forKey: "a")
+        try await downloads.maintain()
         #expect(try downloads.count() == 1)
       }
     }

@@ -8,7 +8,7 @@ struct ReadmeSamples {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
         let store = try Store(path: "sessions.cairn")
-        try store.setValue("alice", forKey: "session/1", lifetime: .seconds(3600))
+        try store.setValue("alice", forKey: "session/1", lifetime: .hours(1))
         let user = try store.value(forKey: "session/1")  // [UInt8]?, copied out
         let length = try store.withValue(forKey: "session/1") { $0.byteCount }  // no copy
         try store.write { batch in  // all or nothing
@@ -42,10 +42,10 @@ struct ReadmeSamples {
           memory: MemoryTierConfiguration(countLimit: nil, costLimit: 64 << 20))
         let pages = try await DiskCache<String, Page>.open(
           .name("pages"), configuration: configuration)
-        let page = try await pages.value(forKey: url, lifetime: .seconds(3600)) {
+        let page = try await pages.value(forKey: url, lifetime: .hours(1)) {
           try await fetch(url)
         }
-        pages["/about"] = about  // any Codable, Data, String, [UInt8]
+        try await pages.setValue(about, forKey: "/about")  // any Codable, Data, String, [UInt8]
         let known = try pages.value(forKey: "/about")
 
         #expect(page.title == url)

@@ -59,26 +59,36 @@ public protocol Caching<Key, Value>: Sendable {
   /// - Returns: how many there were.
   @discardableResult
   func removeValues(forKeys keys: some Sequence<Key>) throws(Failure) -> Int
+
+  // The forms that async code gets. A cache in memory, where nothing waits, has no others.
+
+  /// Sets the value of a key.
+  @discardableResult
+  nonisolated(nonsending) func setValue(
+    _ value: Value, forKey key: Key, options: EntryOptions
+  ) async throws(Failure) -> UInt64
+
+  /// Removes the value of a key.
+  @discardableResult
+  nonisolated(nonsending) func removeValue(forKey key: Key) async throws(Failure) -> Bool
+
+  /// Removes everything.
+  nonisolated(nonsending) func removeAll() async throws(Failure)
+
+  /// Sets the values of many keys.
+  nonisolated(nonsending) func setValues(
+    _ pairs: some Sequence<(key: Key, value: Value)>
+  ) async throws(Failure)
+
+  /// Removes the values of many keys.
+  @discardableResult
+  nonisolated(nonsending) func removeValues(
+    forKeys keys: some Sequence<Key>
+  ) async throws(Failure) -> Int
 }
 
 // What a cache need not write itself.
 extension Caching {
-  /// Sets the value of a key, as the cache is configured.
-  @inlinable
-  @discardableResult
-  public func setValue(_ value: Value, forKey key: Key) throws(Failure) -> UInt64 {
-    try setValue(value, forKey: key, options: .standard)
-  }
-
-  /// Sets the value of a key with a lifetime of its own.
-  @inlinable
-  @discardableResult
-  public func setValue(
-    _ value: Value, forKey key: Key, lifetime: Lifetime
-  ) throws(Failure) -> UInt64 {
-    try setValue(value, forKey: key, options: .lifetime(lifetime))
-  }
-
   /// The values of many keys, in the order of the keys; `nil` for each that has none. Each is a read of its own.
   ///
   /// - Throws: as `value(forKey:)`, at the first key whose read fails.
@@ -96,7 +106,7 @@ extension Caching {
   /// - Throws: at the first write that fails; those before it stand.
   @inlinable
   public func setValues(_ pairs: some Sequence<(key: Key, value: Value)>) throws(Failure) {
-    for (key, value) in pairs { try setValue(value, forKey: key) }
+    for (key, value) in pairs { try setValue(value, forKey: key, options: .standard) }
   }
 
   /// Removes the values of many keys, each as a write of its own.

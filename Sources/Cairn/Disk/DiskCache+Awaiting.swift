@@ -3,7 +3,8 @@ public import CairnStore
 // The forms of writes that async code gets: no thread that tasks run on waits for a lock, for room, for a sync or for
 // compaction. Each promises what its synchronous form promises.
 //
-// A write is never given up: where its task is cancelled, it still happens, and returns when that is known.
+// A write of single keys or of a batch is never given up: where its task is cancelled, it still happens, and returns when
+// that is known.
 
 extension DiskCache {
   /// Sets the value of a key, and removes what is too much then. As the synchronous form, but no thread waits: a value of
@@ -36,6 +37,15 @@ extension DiskCache {
     _ value: Value, forKey key: Key, options: EntryOptions = .standard
   ) async throws(CacheError) -> UInt64 {
     try await setValue(value, forKey: key, options: options, durability: nil)
+  }
+
+  /// Sets the value of a key, which lives for `lifetime`.
+  @inlinable
+  @discardableResult
+  public nonisolated(nonsending) func setValue(
+    _ value: Value, forKey key: Key, lifetime: Lifetime, durability: Durability? = nil
+  ) async throws(CacheError) -> UInt64 {
+    try await setValue(value, forKey: key, options: .lifetime(lifetime), durability: durability)
   }
 
   /// Sets the value of a key if its version is the expected one.
@@ -203,10 +213,12 @@ extension DiskCache {
   /// Removes everything.
   ///
   /// - Parameter progress: called after each file that went, on the thread that does the work.
+  /// - Throws: as the synchronous form; `cancelled` where the task was cancelled before the work began: nothing was
+  ///   removed then.
   public nonisolated(nonsending) func removeAll(
     progress: @escaping @Sendable (RemoveAllProgress) -> Void
   ) async throws(CacheError) {
-    try await onWorkers { (cache) throws(CacheError) in try cache.removeAll(progress: progress) }
+    try await perform { (cache) throws(CacheError) in try cache.removeAll(progress: progress) }
   }
 
   /// Makes every write durable that was acknowledged before the call.

@@ -42,6 +42,15 @@ extension DiskCache {
     try setValue(value, forKey: key, options: options, durability: nil)
   }
 
+  /// Sets the value of a key, which lives for `lifetime`.
+  @inlinable
+  @discardableResult
+  public func setValue(
+    _ value: Value, forKey key: Key, lifetime: Lifetime, durability: Durability? = nil
+  ) throws(CacheError) -> UInt64 {
+    try setValue(value, forKey: key, options: .lifetime(lifetime), durability: durability)
+  }
+
   @usableFromInline
   func write(
     _ value: RawSpan, _ bytes: RawSpan, of key: Key, options: EntryOptions,

@@ -35,6 +35,13 @@ extension MemoryCache: Caching {
     return version
   }
 
+  /// Sets the value of a key, which lives for `lifetime`.
+  @inlinable
+  @discardableResult
+  public func setValue(_ value: Value, forKey key: Key, lifetime: Lifetime) -> UInt64 {
+    setValue(value, forKey: key, options: .lifetime(lifetime))
+  }
+
   /// Sets the values of many keys, each as a write of its own. A key that comes twice has the later
   /// value then.
   @inlinable

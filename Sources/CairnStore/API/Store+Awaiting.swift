@@ -1,7 +1,8 @@
 // The forms of calls that async code gets: no thread that tasks run on waits for a lock, for room, for a sync or for
 // compaction. Each promises what its synchronous form promises.
 //
-// A write is never given up: where its task is cancelled, it still happens, and returns when that is known.
+// A write of single keys or of a batch is never given up: where its task is cancelled, it still happens, and returns when
+// that is known.
 
 // MARK: Writing
 
@@ -162,12 +163,12 @@ extension Store {
   /// Removes everything.
   ///
   /// - Parameter progress: told after each file that went, on the thread that does the work.
+  /// - Throws: as the synchronous form; `cancelled` where the task was cancelled before the work began: nothing was
+  ///   removed then.
   public nonisolated(nonsending) func removeAll(
     progress: @escaping @Sendable (RemoveAllProgress) -> Void = { _ in }
   ) async throws(StoreError) {
-    try await workers.performUncancelled { () throws(StoreError) in
-      try self.removeAll(progress: progress)
-    }
+    try await perform { (store) throws(StoreError) in try store.removeAll(progress: progress) }
   }
 
   /// Makes every write durable that was acknowledged before the call.

@@ -40,7 +40,7 @@ struct CacheLifetimeTests {
       $0.memory = nil
       $0.store.lifetime = .seconds(100)
     }
-    try cache.setValue(1, forKey: "set", lifetime: lifetime)
+    try await cache.setValue(1, forKey: "set", lifetime: lifetime)
     _ = try await cache.compareAndSet(
       1, forKey: "compared", expecting: nil, options: .lifetime(lifetime))
     try await cache.setValues([(key: "of many", value: 1)], options: .lifetime(lifetime))
@@ -55,7 +55,7 @@ struct CacheLifetimeTests {
   @Test("In both tiers, when it is written and when it comes back from disk", arguments: ends)
   func bothTiers(lifetime: Lifetime, end: Timestamp?) async throws {
     let cache = try tiered()
-    try cache.setValue(1, forKey: "set", lifetime: lifetime)
+    try await cache.setValue(1, forKey: "set", lifetime: lifetime)
     _ = try await cache.compareAndSet(
       1, forKey: "compared", expecting: nil, options: .lifetime(lifetime))
     try await cache.setValues([(key: "of many", value: 1)], options: .lifetime(lifetime))

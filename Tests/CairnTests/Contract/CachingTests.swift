@@ -23,7 +23,7 @@ where Cache.Key == [UInt8], Cache.Value == [UInt8] {
 
   private func fill(_ count: Int) throws {
     for number in 0..<count {
-      try cache.setValue(value(number), forKey: key(number))
+      try cache.setValue(value(number), forKey: key(number), options: .standard)
       // The kernel's clock for files goes in steps of some milliseconds.
       if advance == nil { Thread.sleep(forTimeInterval: 0.01) }
     }
@@ -37,17 +37,17 @@ where Cache.Key == [UInt8], Cache.Value == [UInt8] {
     switch promise {
     case .reading:
       #expect(try cache.value(forKey: key(1)) == nil && !cache.contains(key(1)))
-      try cache.setValue(value(1), forKey: key(1))
+      try cache.setValue(value(1), forKey: key(1), options: .standard)
       #expect(try cache.value(forKey: key(1)) == value(1) && cache.contains(key(1)))
       #expect(try cache.value(forKey: key(2)) == nil)
     case .replacing:
       for number in 0..<5 {
-        try cache.setValue(value(number), forKey: key(1))
+        try cache.setValue(value(number), forKey: key(1), options: .standard)
         #expect(try cache.value(forKey: key(1)) == value(number))
       }
       #expect(try cache.count() == 1)
     case .emptyValues:
-      try cache.setValue([], forKey: key(1))
+      try cache.setValue([], forKey: key(1), options: .standard)
       #expect(try cache.value(forKey: key(1)) == [] && cache.contains(key(1)))
       #expect(try cache.count() == 1)
     case .removing:
@@ -55,7 +55,7 @@ where Cache.Key == [UInt8], Cache.Value == [UInt8] {
       #expect(try cache.removeValue(forKey: key(1)))
       #expect(try !cache.removeValue(forKey: key(1)))
       #expect(try left(of: 3) == [0, 2])
-      try cache.setValue(value(9), forKey: key(1))
+      try cache.setValue(value(9), forKey: key(1), options: .standard)
       #expect(try cache.value(forKey: key(1)) == value(9))
     case .removingAll:
       try cache.removeAll()
@@ -104,7 +104,7 @@ where Cache.Key == [UInt8], Cache.Value == [UInt8] {
     case .largestFirst:
       for number in 0..<6 {
         try cache.setValue(
-          [UInt8](repeating: 1, count: number * 1000), forKey: key(number))
+          [UInt8](repeating: 1, count: number * 1000), forKey: key(number), options: .standard)
       }
       try cache.trim(toCount: 4, order: .largestFirst)
       #expect(try left(of: 6) == [0, 1, 2, 3])
@@ -114,7 +114,7 @@ where Cache.Key == [UInt8], Cache.Value == [UInt8] {
       try fill(3)
       #expect(try cache.trim(toCount: -1).count == 3)
       try fill(3)
-      try cache.setValue([], forKey: key(3))
+      try cache.setValue([], forKey: key(3), options: .standard)
       #expect(try cache.trim(toCost: 0).count == 4)
       try fill(3)
       #expect(try cache.trim(olderThan: .zero).count == 3)
@@ -131,7 +131,7 @@ where Cache.Key == [UInt8], Cache.Value == [UInt8] {
       #expect(try cache.trim(olderThan: .seconds(3600), by: .write).count == 1)
     case .lifetimes:
       func set(_ number: Int, lifetime: Lifetime) throws {
-        try cache.setValue(value(number), forKey: key(number), lifetime: lifetime)
+        try cache.setValue(value(number), forKey: key(number), options: .lifetime(lifetime))
       }
       guard let advance else {
         #expect(throws: (any Error).self) { try set(0, lifetime: .seconds(1)) }
@@ -166,7 +166,7 @@ where Cache.Key == [UInt8], Cache.Value == [UInt8] {
     case .keys:
       // Bytes are bytes.
       let keys: [[UInt8]] = [[0], [0, 0], [255], Array("../x".utf8), Array(".".utf8)]
-      for (number, key) in keys.enumerated() { try cache.setValue(value(number), forKey: key) }
+      for (number, key) in keys.enumerated() { try cache.setValue(value(number), forKey: key, options: .standard) }
       #expect(try cache.count() == keys.count)
       for (number, key) in keys.enumerated() {
         #expect(try cache.value(forKey: key) == value(number))

@@ -266,7 +266,7 @@ struct DiskOpeningTests {
   @Test("Generic code works with it as with a cache in memory")
   func generic() throws {
     func use<Cache: Caching<String, Int> & Trimming>(_ cache: Cache) throws -> [Int?] {
-      try cache.setValue(1, forKey: "a")
+      try cache.setValue(1, forKey: "a", options: .standard)
       try cache.setValue(
         2, forKey: "b", options: EntryOptions(cost: 5, lifetime: .standard, idleLimit: nil))
       try cache.setValues([(key: "c", value: 3), (key: "d", value: 4)])

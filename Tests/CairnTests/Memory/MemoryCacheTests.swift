@@ -195,7 +195,7 @@ struct MemoryCacheTests {
   func generic() {
     func fill<Cache: Caching<String, Int> & Trimming>(_ cache: Cache) throws(Cache.Failure) -> Int
     where Cache.Failure == Never {
-      cache.setValue(1, forKey: "a")
+      cache.setValue(1, forKey: "a", options: .standard)
       cache.setValue(
         2, forKey: "b", options: EntryOptions(cost: 3, lifetime: .standard, idleLimit: nil))
       cache.setValues([(key: "c", value: 3)])

@@ -1,0 +1,256 @@
+import CairnStore
+import FuzzSupport
+import Glibc
+import Synchronization
+import Testing
+
+/// Whether the pool that tasks run on still does work: as many tasks get through as it has threads, and more.
+private func poolAnswers() async -> Bool {
+  await withTaskGroup(of: Int.self) { group in
+    for number in 0..<64 { group.addTask { number } }
+    return await group.reduce(0, +) == 64 * 63 / 2
+  }
+}
+
+/// Each test would hang, or throw by its time limit, where a thread that tasks run on waited.
+@Suite("Writes of async code block no thread", .timeLimit(.minutes(3)))
+struct AwaitingTests {
+  let directory: TemporaryDirectory
+  let system = FaultyFileSystem()
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  private func open(
+    _ durability: Durability = .durable, _ change: (inout StoreConfiguration) -> Void = { _ in }
+  ) throws -> Store {
+    var configuration = StoreConfiguration.small(durability: durability)
+    change(&configuration)
+    return try Store(
+      path: directory.store, configuration: configuration,
+      environment: Environment(
+        fileSystem: system, background: ThreadBackgroundQueue(),
+        maintenance: ThreadBackgroundQueue(), syncing: ThreadBackgroundQueue()), readOnly: false)
+  }
+
+  @Test("A thousand durable writes wait in a sync, hold no thread, and share what follows")
+  func durable() async throws {
+    let store = try open()
+    // The first write makes the session and its room.
+    try await store.setValue("v", forKey: "first")
+    let gate = Mutex(true)
+    system.setHook { event in
+      while event.call == .synchronizeData, gate.withLock({ $0 }) { usleep(1000) }
+      return nil
+    }
+    let syncCount = system.count(of: .synchronizeData)
+    let tasks = (0..<1000).map { number in
+      Task { try await store.setValue("v", forKey: "key \(number)") }
+    }
+    // All of them are in the log and can be read, and none has returned.
+    while try store.count() < 1001 { try await Task.sleep(for: .milliseconds(1)) }
+    #expect(await poolAnswers())
+    gate.withLock { $0 = false }
+    var versions: Set<UInt64> = []
+    for task in tasks { versions.insert(try await task.value) }
+    #expect(versions.count == 1000)
+    #expect(system.count(of: .synchronizeData) - syncCount < 100)
+    try await store.close()
+  }
+
+  @Test("Where a sync fails, all who wait for it are told, and the store takes no more writes")
+  func failure() async throws {
+    let store = try open()
+    try await store.setValue("v", forKey: "first")
+    system.arm(.init(call: .synchronizeData, index: 0, errorNumber: EIO, isLasting: true))
+    let unknownCount = await withTaskGroup(of: Bool.self) { group in
+      for number in 0..<100 {
+        group.addTask {
+          do throws(StoreError) {
+            try await store.setValue("v", forKey: "key \(number)")
+            return false
+          } catch {
+            switch error {
+            case .durabilityUnknown, .poisoned: return true
+            default: return false
+            }
+          }
+        }
+      }
+      return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+    }
+    #expect(unknownCount == 100)
+    await #expect(throws: StoreError.self) { try await store.setValue("v", forKey: "late") }
+    #expect(try store.value(forKey: "first") != nil)
+  }
+
+  @Test("A task that is cancelled still writes, and returns when it is known that it has")
+  func cancelled() async throws {
+    let store = try open()
+    try await store.setValue("v", forKey: "first")
+    let task = Task {
+      while !Task.isCancelled { await Task.yield() }
+      let version = try await store.setValue("v", forKey: "key")
+      let large = try await store.setValue([UInt8](repeating: 1, count: 100_000), forKey: "large")
+      let isRemoved = try await store.removeValue(forKey: "first")
+      return (version, large, isRemoved)
+    }
+    task.cancel()
+    let (version, large, isRemoved) = try await task.value
+    #expect(version == 2 && large == 3 && isRemoved)
+    #expect(try store.info(forKey: "key")?.version == version)
+    #expect(try store.value(forKey: "large")?.count == 100_000)
+    #expect(try store.value(forKey: "first") == nil)
+  }
+
+  @Test("While another thread holds the log, tasks write and hold none")
+  func contended() async throws {
+    let store = try open(.process)
+    try await store.setValue("v", forKey: "first")
+    let gate = Gate()
+    // What is to be synced is written by a call, under the lock.
+    system.setHook { event in
+      if event.call == .write { gate.passOnce() }
+      return nil
+    }
+    let holder = Background { try store.setValue("v", forKey: "held", durability: .durable) }
+    try gate.waitForArrival()
+    let tasks = (0..<200).map { number in
+      Task { try await store.setValue("v", forKey: "key \(number)") }
+    }
+    #expect(await poolAnswers())
+    gate.open()
+    for task in tasks { #expect(try await task.value > 1) }
+    #expect(holder.finishes())
+    #expect(try store.count() == 202)
+  }
+
+  @Test("Limits hold when a write returns, and the observer is told")
+  func limits() async throws {
+    let evicted = Mutex(0)
+    let store = try open(.process) {
+      $0.countLimit = 10
+      $0.removalObserver = { event in
+        if case .entry(_, _, .evicted) = event { evicted.withLock { $0 += 1 } }
+      }
+    }
+    await withTaskGroup(of: Void.self) { group in
+      for number in 0..<200 {
+        group.addTask { _ = try? await store.setValue("v", forKey: "key \(number)") }
+      }
+    }
+    #expect(try store.count() == 10)
+    #expect(evicted.withLock { $0 } == 190)
+  }
+
+  @Test("Every form writes what its synchronous form writes")
+  func forms() async throws {
+    let store = try open(.process)
+    let version = try await store.setValue("1", forKey: "a", options: .cost(7))
+    #expect(try store.info(forKey: "a")?.cost == 7)
+    try await store.setValue("2", forKey: "b", lifetime: .seconds(100), durability: .durable)
+    #expect(try store.info(forKey: "b")?.expires != nil)
+    #expect(
+      try await store.compareAndSet("3", forKey: "a", expecting: version) == .stored(version: 3))
+    #expect(
+      try await store.compareAndSet("4", forKey: "a", expecting: version) == .mismatch(current: 3))
+    #expect(
+      try await store.compareAndSet("4", forKey: "b", expecting: nil) == .mismatch(current: 2))
+    let updated = try await store.update(forKey: "a") { ($0 ?? []) + [0x21] }
+    #expect(updated?.value == Array("3!".utf8))
+    #expect(try store.info(forKey: "a")?.cost == nil)
+    #expect(try await store.update(forKey: "a") { _ in nil } == nil)
+    #expect(try store.value(forKey: "a") == nil)
+    try await store.write { batch in
+      try batch.setValue("5", forKey: "c")
+      try batch.setValue("6", forKey: "d")
+    }
+    try await store.setValues(
+      [(key: "e", value: "7"), (key: "f", value: "8")], options: .lifetime(.seconds(100)))
+    #expect(try store.count() == 5)
+    #expect(try await store.extendLifetime(forKey: "e", to: .seconds(1000)))
+    #expect(try await store.extendLifetimes(forKeys: ["e", "f", "g"], to: .seconds(2000)) == 2)
+    #expect(try await store.removeValue(forKey: "c"))
+    #expect(try await !store.removeValue(forKey: "c", durability: .durable))
+    let last = try #require(try store.info(forKey: "d")).version
+    #expect(try await !store.compareAndRemove(forKey: "d", expecting: last + 1))
+    #expect(try await store.compareAndRemove(forKey: "d", expecting: last))
+    #expect(try await store.removeValues(forKeys: ["e", "g"]) == 1)
+    #expect(try await store.trim(toCount: 1).count == 1)
+    try await store.removeAll()
+    #expect(try store.count() == 0)
+    try await store.sync()
+    await #expect(throws: StoreError.invalidKey(byteCount: 0, limit: 65_535)) {
+      try await store.setValue("v", forKey: "")
+    }
+    await #expect(throws: StoreError.invalidKey(byteCount: 0, limit: 65_535)) {
+      try await store.removeValue(forKey: "")
+    }
+    try await store.close()
+    await #expect(throws: StoreError.closed(path: directory.store)) {
+      try await store.setValue("v", forKey: "a")
+    }
+    await #expect(throws: StoreError.closed(path: directory.store)) {
+      try await store.removeValue(forKey: "a")
+    }
+    #expect(try await Store.verify(path: directory.store).errors.isEmpty)
+  }
+}
+
+// What has to compile: the forms that are chosen where they are called.
+
+private actor Counter {
+  let store: Store
+  private var total = 0
+
+  init(_ store: Store) { self.store = store }
+
+  func count() async throws(StoreError) -> Int {
+    total += 1
+    // An actor's state may be used by what runs in its isolation.
+    try await store.setValue("\(total)", forKey: "total")
+    return total
+  }
+
+  func add(_ number: Int) async throws -> [UInt8]? {
+    try await store.update(forKey: "sum") { value in
+      total += number
+      return Array("\(total)".utf8) + (value ?? [])
+    }?.value
+  }
+}
+
+@MainActor
+private func onMainActor(_ store: Store) async throws(StoreError) -> UInt64 {
+  do throws(StoreError) {
+    return try await store.setValue("v", forKey: "main")
+  } catch {
+    // The error has its type.
+    if case .poisoned = error { return 0 }
+    throw error
+  }
+}
+
+private func closing(_ store: Store) async throws -> Int {
+  // A `defer` is synchronous.
+  defer { try? store.close() }
+  try await store.setValue("v", forKey: "deferred")
+  let write: (String) throws -> UInt64 = { try store.setValue("v", forKey: $0) }
+  _ = try write("in a closure")
+  return try ["x", "y"].map { try store.setValue("v", forKey: $0) }.count
+    + (store.synchronous { try $0.removeValue(forKey: "x") } ? 1 : 0)
+}
+
+@Suite("The form of a write that is chosen where it is called")
+struct ChosenFormTests {
+  @Test("In an actor, on the main actor, in a defer, in a closure and by name")
+  func forms() async throws {
+    let directory = try TemporaryDirectory()
+    let store = try await Store(path: directory.store)
+    let counter = Counter(store)
+    #expect(try await counter.count() == 1)
+    #expect(try await counter.add(4) == Array("5".utf8))
+    #expect(try await onMainActor(store) == 3)
+    #expect(try await closing(store) == 3)
+    #expect(throws: StoreError.closed(path: directory.store)) { try store.count() }
+  }
+}
