@@ -354,10 +354,9 @@ extension DiskCache {
   // MARK: Bytes
 
   /// Options as they go to the store.
+  @inline(__always)
   func stored(_ options: EntryOptions) -> EntryOptions {
-    var options = options
-    options.metadata = encoded(options.metadata ?? [])
-    return options
+    options.replacingMetadata(by: encoded(options.metadataBytes))
   }
 
   /// Metadata as it stands on disk, with the tag.

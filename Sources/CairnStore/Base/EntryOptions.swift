@@ -11,14 +11,21 @@ public struct EntryOptions: Sendable, Hashable {
   /// How long the entry may go without being read or written, within 1 %: its time to idle.
   public var idleLimit: Duration?
   /// Bytes kept beside the value on disk: up to 65,535, in a cache up to 65,527. A cache in memory keeps none.
-  public var metadata: [UInt8]?
+  public var metadata: [UInt8]? {
+    get { isMetadataGiven ? metadataBytes : nil }
+    set { (isMetadataGiven, metadataBytes) = (newValue != nil, newValue ?? []) }
+  }
+  /// Empty where none are given.
+  @usableFromInline package var metadataBytes: [UInt8]
+  @usableFromInline var isMetadataGiven: Bool
   /// Whether the entry ends no earlier than the one in whose place it comes: that one's life may have been
   /// extended after its end was looked at.
-  package var keepsEnd = false
+  @usableFromInline package var keepsEnd = false
 
   /// Makes options.
   ///
   /// - Parameters: as the properties of these names.
+  @inlinable
   public init(
     cost: Int? = nil, lifetime: Lifetime? = nil, idleLimit: Duration? = nil,
     metadata: [UInt8]? = nil
@@ -26,27 +33,41 @@ public struct EntryOptions: Sendable, Hashable {
     self.cost = cost
     self.lifetime = lifetime
     self.idleLimit = idleLimit
-    self.metadata = metadata
+    isMetadataGiven = metadata != nil
+    metadataBytes = metadata ?? []
   }
 
   /// Everything as the configuration says.
-  public static var standard: EntryOptions { EntryOptions() }
+  @inlinable public static var standard: EntryOptions { EntryOptions() }
 
   /// A cost of its own.
+  @inlinable
   public static func cost(_ cost: Int?) -> EntryOptions { EntryOptions(cost: cost) }
 
   /// A lifetime of its own.
+  @inlinable
   public static func lifetime(_ lifetime: Lifetime?) -> EntryOptions {
     EntryOptions(lifetime: lifetime)
   }
 
   /// An idle limit of its own.
+  @inlinable
   public static func idleLimit(_ limit: Duration?) -> EntryOptions {
     EntryOptions(idleLimit: limit)
   }
 
   /// Bytes beside the value.
+  @inlinable
   public static func metadata(_ bytes: [UInt8]?) -> EntryOptions { EntryOptions(metadata: bytes) }
+
+  /// The same with other bytes beside the value.
+  @inlinable
+  package func replacingMetadata(by bytes: [UInt8]) -> EntryOptions {
+    var options = self
+    options.metadataBytes = bytes
+    options.isMetadataGiven = true
+    return options
+  }
 
   /// Those of an update: what is not given is as in the entry that is there.
   package func keeping(_ info: EntryInfo?, metadata: [UInt8]?) -> EntryOptions {

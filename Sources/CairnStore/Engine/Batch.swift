@@ -93,7 +93,7 @@ public struct Batch: ~Copyable {
     }
     byteCount = total
     bytes.withMutableSpan(in: offset..<total) { record in
-      (options.metadata ?? []).withSpan { metadata in
+      options.metadataBytes.withSpan { metadata in
         if let value {
           header.encode(key: key, metadata: metadata, value: value, into: &record)
         } else {

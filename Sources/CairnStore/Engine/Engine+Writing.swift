@@ -30,7 +30,15 @@ extension Engine {
   private func finish<Result>(
     _ write: (inout [RemovalEvent]) throws(StoreError) -> (Result, PendingWrite)
   ) throws(StoreError) -> Result {
-    let (result, pending) = try tellingRemovals(write)
+    // As `tellingRemovals`, which would return a tuple through generic code.
+    var removals: [RemovalEvent] = []
+    let result: Result
+    let pending: PendingWrite
+    do throws(StoreError) { (result, pending) = try write(&removals) } catch {
+      trimmer.remover.tell(removals)
+      throw error
+    }
+    if !removals.isEmpty { trimmer.remover.tell(removals) }
     try finish(pending)
     return result
   }
@@ -109,11 +117,19 @@ extension Engine {
     var event: RemovalEvent?
     var isSlowed = false
     // The options are taken apart before, so that the body holds no reference to them.
-    let result = try (options.metadata ?? []).withSpan {
+    let result = try options.metadataBytes.withSpan {
       (metadata) throws(StoreError) -> CompareAndSetResult? in
-      /// Appends the record, for which there is room, and has the index name it.
-      @inline(__always)
-      func append(_ appender: inout Appender) throws(StoreError) -> CompareAndSetResult {
+      if !atOnce, template.byteCount >= session.limits.asideByteCount {
+        let put = try writer.putAside(
+          value, forKey: key, metadata: metadata, header: template, hash: hash, written: now,
+          keepsEnd: keepsEnd, expecting: expectation, forSync: durability == .durable)
+        event = put.event
+        return put.result
+      }
+      return try writer.withRoom(
+        byteCount: template.byteCount + RecordHeader.syncMarkByteCount, isRemoval: false,
+        atOnce: atOnce
+      ) { (appender: inout Appender) throws(StoreError) -> CompareAndSetResult in
         if appender.unpublished != nil { try writer.publishPending(hash, &appender) }
         var header = template
         let location: Location
@@ -146,16 +162,6 @@ extension Engine {
         }
         return .stored(version: version)
       }
-      let byteCount = template.byteCount + RecordHeader.syncMarkByteCount
-      if atOnce { return try writer.withRoomAtOnce(byteCount: byteCount, append) }
-      if template.byteCount >= session.limits.asideByteCount {
-        let put = try writer.putAside(
-          value, forKey: key, metadata: metadata, header: template, hash: hash, written: now,
-          keepsEnd: keepsEnd, expecting: expectation, forSync: durability == .durable)
-        event = put.event
-        return put.result
-      }
-      return try writer.withRoom(byteCount: byteCount, isRemoval: false, append)
     }
     if let event { removals.append(event) }
     guard let result else { return (.mismatch(current: nil), .left) }

@@ -29,6 +29,19 @@ struct Writer: Sendable {
 
   // MARK: Room
 
+  /// Runs `body` under the log's lock with room for `byteCount` bytes of records.
+  ///
+  /// - Parameter atOnce: whether to do without rather than to wait.
+  /// - Returns: what `body` returned; `nil` where it was not run.
+  @inline(__always)
+  func withRoom<Value>(
+    byteCount: Int, isRemoval: Bool, atOnce: Bool,
+    _ body: (inout Appender) throws(StoreError) -> Value
+  ) throws(StoreError) -> Value? {
+    if atOnce { return try withRoomAtOnce(byteCount: byteCount, body) }
+    return try withRoom(byteCount: byteCount, isRemoval: isRemoval, body)
+  }
+
   /// Runs `body` under the log's lock with room for `byteCount` bytes of records. Where the disk has none, compacts.
   @inline(__always)
   func withRoom<Value>(

@@ -77,7 +77,7 @@ struct WriteLimits: Sendable {
       header.flags.insert(.cost)
       header.cost = UInt64(max(0, cost))
     }
-    let metadataByteCount = options.metadata?.count ?? 0
+    let metadataByteCount = options.metadataBytes.count
     if metadataByteCount > 0 {
       guard metadataByteCount <= metadataByteLimit else {
         throw .metadataTooLarge(byteCount: metadataByteCount, limit: metadataByteLimit)
