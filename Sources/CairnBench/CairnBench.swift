@@ -14,6 +14,7 @@ enum CairnBench {
     if arguments.first == OperationRun.argument {
       exit(OperationRun.run(Array(arguments.dropFirst())))
     }
+    if arguments.first == TaskRun.argument { exit(TaskRun.run(Array(arguments.dropFirst()))) }
     do {
       guard let options = try BenchOptions.parse(arguments) else {
         for line in BenchOptions.usage.lines(width: Terminal.textWidth(STDOUT_FILENO)) {

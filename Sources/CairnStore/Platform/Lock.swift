@@ -76,7 +76,7 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
   }
 
   /// How often a lock is tried that another thread holds: for about as long as a short append takes.
-  private static var tryCount: Int { 100 }
+  private static var tryCount: Int { 2000 }
 
   /// Runs `body` alone with the state, unless another thread holds the lock and goes on doing so.
   ///
