@@ -1,10 +1,4 @@
-internal import CairnStore
-
-#if canImport(FoundationEssentials)
-  public import FoundationEssentials
-#else
-  public import Foundation
-#endif
+public import FoundationEssentials
 
 /// Where a cache lies.
 ///

@@ -112,7 +112,9 @@ extension DiskCache {
 
   /// Copies the cache as it is at this moment.
   ///
-  /// - Parameter progress: called now and then, on the thread that does the work.
+  /// - Parameters:
+  ///   - destination: as with the synchronous form.
+  ///   - progress: called now and then, on the thread that does the work.
   @discardableResult
   public nonisolated(nonsending) func backup(
     to destination: String, progress: @escaping @Sendable (BackupProgress) -> Void = { _ in }

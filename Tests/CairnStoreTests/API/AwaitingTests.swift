@@ -12,6 +12,12 @@ private func poolAnswers() async -> Bool {
   }
 }
 
+private final class Total: Sendable {
+  private let count = Mutex(0)
+  var value: Int { count.withLock { $0 } }
+  func add() { count.withLock { $0 += 1 } }
+}
+
 /// Each test would hang, or throw by its time limit, where a thread that tasks run on waited.
 @Suite("Writes of async code block no thread", .timeLimit(.minutes(3)))
 struct AwaitingTests {
@@ -38,17 +44,23 @@ struct AwaitingTests {
     // The first write makes the session and its room.
     try await store.setValue("v", forKey: "first")
     let gate = Mutex(true)
+    let returned = Total()
     system.setHook { event in
       while event.call == .synchronizeData, gate.withLock({ $0 }) { usleep(1000) }
       return nil
     }
     let syncCount = system.count(of: .synchronizeData)
     let tasks = (0..<1000).map { number in
-      Task { try await store.setValue("v", forKey: "key \(number)") }
+      Task {
+        let version = try await store.setValue("v", forKey: "key \(number)")
+        returned.add()
+        return version
+      }
     }
     // All of them are in the log and can be read, and none has returned.
     while try store.count() < 1001 { try await Task.sleep(for: .milliseconds(1)) }
     #expect(await poolAnswers())
+    #expect(returned.value == 0)
     gate.withLock { $0 = false }
     var versions: Set<UInt64> = []
     for task in tasks { versions.insert(try await task.value) }

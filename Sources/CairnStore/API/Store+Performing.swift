@@ -1,0 +1,232 @@
+/// What takes long, in async code: it happens off the threads that tasks run on.
+extension Store {
+  /// Opens the store at a path for reading and writing, or makes one there.
+  ///
+  /// - Throws: as the synchronous form; `cancelled` where the task was cancelled before the work began.
+  public convenience init(
+    path: String, configuration: StoreConfiguration = StoreConfiguration()
+  ) async throws(StoreError) {
+    try await self.init(path: path, configuration: configuration, readOnly: false)
+  }
+
+  /// Opens the store at a path for reading.
+  ///
+  /// - Throws: as the synchronous form; `cancelled` where the task was cancelled before the work began.
+  public convenience init(
+    readingAt path: String, configuration: StoreConfiguration = StoreConfiguration()
+  ) async throws(StoreError) {
+    try await self.init(path: path, configuration: configuration, readOnly: true)
+  }
+
+  private convenience init(
+    path: String, configuration: StoreConfiguration, readOnly: Bool
+  ) async throws(StoreError) {
+    self.init(
+      path: path, configuration: configuration,
+      engine: try await WorkQueue.opening.perform(orThrow: .cancelled) { () throws(StoreError) in
+        try Engine(
+          path: path, configuration: configuration, environment: .system(), readOnly: readOnly)
+      })
+  }
+
+  /// Makes every write durable, marks the store clean and gives its lock up. It waits in no line. A close is never given
+  /// up.
+  public nonisolated(nonsending) func close() async throws(StoreError) {
+    try await WorkQueue.performAlone { () throws(StoreError) in try self.close() }
+  }
+
+  /// Removes entries until at most `count` are left.
+  ///
+  /// - Throws: as the synchronous form; `cancelled` where the task was cancelled before the work began. Once begun, it
+  ///   goes on to its end.
+  @discardableResult
+  public nonisolated(nonsending) func trim(
+    toCount count: Int, order: TrimOrder = .leastRecentlyUsed, durability: Durability? = nil
+  ) async throws(StoreError) -> RemovalSummary {
+    try await perform { (store) throws(StoreError) in
+      try store.trim(toCount: count, order: order, durability: durability)
+    }
+  }
+
+  /// Removes entries until at most so many bytes are live. Where cancelled, as `trim(toCount:)`.
+  @discardableResult
+  public nonisolated(nonsending) func trim(
+    toBytes byteCount: Int, order: TrimOrder = .leastRecentlyUsed, durability: Durability? = nil
+  ) async throws(StoreError) -> RemovalSummary {
+    try await perform { (store) throws(StoreError) in
+      try store.trim(toBytes: byteCount, order: order, durability: durability)
+    }
+  }
+
+  /// Removes entries until so much of the disk is free. Where cancelled, as `trim(toCount:)`.
+  @discardableResult
+  public nonisolated(nonsending) func trim(
+    toFreeDiskSpace byteCount: Int, durability: Durability? = nil
+  ) async throws(StoreError) -> RemovalSummary {
+    try await perform { (store) throws(StoreError) in
+      try store.trim(toFreeDiskSpace: byteCount, durability: durability)
+    }
+  }
+
+  /// Removes the entries of an age. Where cancelled, as `trim(toCount:)`.
+  @discardableResult
+  public nonisolated(nonsending) func trim(
+    olderThan age: Duration, by basis: AgeBasis = .access, durability: Durability? = nil
+  ) async throws(StoreError) -> RemovalSummary {
+    try await perform { (store) throws(StoreError) in
+      try store.trim(olderThan: age, by: basis, durability: durability)
+    }
+  }
+
+  /// Removes what has expired. Where cancelled, as `trim(toCount:)`.
+  @discardableResult
+  public nonisolated(nonsending) func removeExpired(
+    durability: Durability? = nil
+  ) async throws(StoreError) -> RemovalSummary {
+    try await perform { (store) throws(StoreError) in
+      try store.removeExpired(durability: durability)
+    }
+  }
+
+  /// Removes the entries that `isRemoved` says, which runs on one of the store's own threads. Where cancelled, as
+  /// `trim(toCount:)`.
+  @discardableResult
+  public nonisolated(nonsending) func remove(
+    durability: Durability? = nil,
+    where isRemoved: @escaping @Sendable (_ key: RawSpan, _ info: EntryInfo) throws -> Bool
+  ) async throws -> RemovalSummary {
+    try await perform { try $0.remove(durability: durability, where: isRemoved) }
+  }
+
+  /// Gives the space of dead records back. Where cancelled, as `trim(toCount:)`.
+  @discardableResult
+  public nonisolated(nonsending) func compact() async throws(StoreError) -> CompactionReport {
+    try await perform { (store) throws(StoreError) in try store.compact() }
+  }
+
+  /// Does now what the store does by itself in the background. Where cancelled, as `trim(toCount:)`.
+  public nonisolated(nonsending) func maintain() async throws(StoreError) {
+    try await perform { (store) throws(StoreError) in try store.maintain() }
+  }
+
+  /// Copies the store as it is at this moment. Where cancelled, as `trim(toCount:)`.
+  ///
+  /// - Parameters:
+  ///   - destination: as with the synchronous form.
+  ///   - progress: called now and then, on the thread that does the work.
+  @discardableResult
+  public nonisolated(nonsending) func backup(
+    to destination: String, progress: @escaping @Sendable (BackupProgress) -> Void = { _ in }
+  ) async throws(StoreError) -> BackupReport {
+    try await perform { (store) throws(StoreError) in
+      try store.backup(to: destination, progress: progress)
+    }
+  }
+
+  /// Reads everything that is sealed, to find damage while a backup is still good. It runs on a thread of its own, so it
+  /// holds up no other call.
+  ///
+  /// - Returns: what was found; `isComplete` is `false` where the task was cancelled meanwhile.
+  /// - Throws: as the synchronous form; never `cancelled`.
+  @discardableResult
+  public nonisolated(nonsending) func scrub(
+    bytesPerSecond: Int? = nil,
+    progress: @escaping @Sendable (ScrubProgress) -> Visit = { _ in .next }
+  ) async throws(StoreError) -> ScrubReport {
+    let isCancelled = Lock(false)
+    let result = await withTaskCancellationHandler { () -> Swift.Result<ScrubReport, StoreError> in
+      do throws(StoreError) {
+        return .success(
+          try await WorkQueue.performAlone { () throws(StoreError) in
+            try self.scrub(bytesPerSecond: bytesPerSecond) {
+              isCancelled.withLock { $0 } ? .stop : progress($0)
+            }
+          })
+      } catch { return .failure(error) }
+    } onCancel: {
+      isCancelled.withLock { $0 = true }
+    }
+    return try result.get()
+  }
+
+  /// Checks every byte of every file of a store that nobody has open for writing, on a thread of its own.
+  ///
+  /// - Parameters:
+  ///   - path: the store.
+  ///   - progress: called after each segment, on that thread.
+  public static nonisolated(nonsending) func verify(
+    path: String, progress: @escaping @Sendable (VerificationProgress) -> Void = { _ in }
+  ) async throws(StoreError) -> VerificationReport {
+    try await WorkQueue.performAlone { () throws(StoreError) in
+      try verify(path: path, progress: progress)
+    }
+  }
+
+  /// Copies everything sound in a store that may be damaged into a new store, on a thread of its own.
+  ///
+  /// - Parameters:
+  ///   - path: the store.
+  ///   - destination: as with the synchronous form.
+  ///   - progress: called now and then, on that thread.
+  @discardableResult
+  public static nonisolated(nonsending) func salvage(
+    path: String, to destination: String,
+    progress: @escaping @Sendable (SalvageProgress) -> Void = { _ in }
+  ) async throws(StoreError) -> SalvageReport {
+    try await WorkQueue.performAlone { () throws(StoreError) in
+      try salvage(path: path, to: destination, progress: progress)
+    }
+  }
+}
+
+// MARK: Any work
+
+extension Store {
+  /// Calls the synchronous forms in async code.
+  ///
+  ///     let version = try store.synchronous { try $0.setValue("hello", forKey: "greeting") }
+  ///
+  /// They block the thread for as long as the memory or the disk takes. A durable write blocks it for a sync, and with
+  /// it everything that waits for its turn on that thread.
+  ///
+  /// - Returns: what `body` returns.
+  /// - Throws: what `body` throws.
+  @inlinable
+  @discardableResult
+  public func synchronous<Result: ~Copyable, Failure: Error>(
+    _ body: (Store) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    try body(self)
+  }
+
+  /// Does work that throws errors of the store only on one of the store's own threads: reads of what is not in the page
+  /// cache, say, which block a thread until the disk has read it. As many run at once as `concurrentCallLimit` in the
+  /// configuration says; the others wait in line.
+  ///
+  ///     let value = try await store.perform { (store) throws(StoreError) in
+  ///       try store.value(forKey: "cold")
+  ///     }
+  ///
+  /// - Returns: what `body` returns.
+  /// - Throws: what `body` throws; `cancelled` where the task was cancelled before the work began, at once: nothing
+  ///   was done then. Once begun, the work goes on to its end.
+  /// - Complexity: a hop to another thread and back.
+  @discardableResult
+  public nonisolated(nonsending) func perform<Result: Sendable>(
+    _ body: @escaping @Sendable (Store) throws(StoreError) -> Result
+  ) async throws(StoreError) -> Result {
+    try await workers.perform(orThrow: .cancelled) { () throws(StoreError) in try body(self) }
+  }
+
+  /// Does any work with the store on one of the store's own threads.
+  ///
+  /// - Returns: what `body` returns.
+  /// - Throws: what `body` throws; `StoreError.cancelled` where the task was cancelled before the work began:
+  ///   nothing was done then. Once begun, the work goes on to its end.
+  @discardableResult
+  public nonisolated(nonsending) func perform<Result: Sendable>(
+    _ body: @escaping @Sendable (Store) throws -> Result
+  ) async throws -> Result {
+    try await perform { (store) throws(StoreError) in Swift.Result { try body(store) } }.get()
+  }
+}
