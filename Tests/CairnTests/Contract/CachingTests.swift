@@ -166,7 +166,9 @@ where Cache.Key == [UInt8], Cache.Value == [UInt8] {
     case .keys:
       // Bytes are bytes.
       let keys: [[UInt8]] = [[0], [0, 0], [255], Array("../x".utf8), Array(".".utf8)]
-      for (number, key) in keys.enumerated() { try cache.setValue(value(number), forKey: key, options: .standard) }
+      for (number, key) in keys.enumerated() {
+        try cache.setValue(value(number), forKey: key, options: .standard)
+      }
       #expect(try cache.count() == keys.count)
       for (number, key) in keys.enumerated() {
         #expect(try cache.value(forKey: key) == value(number))

@@ -11,8 +11,7 @@ import Hummingbird
 /// As a service of the application it is closed after the server has answered its last request. Values are
 /// kept as JSON. What has expired is removed in the background.
 ///
-/// A read takes microseconds and is done where it is asked for. A write may wait for the disk, so it is done on
-/// a thread of the cache's own, and no thread that tasks run on waits for it.
+/// A read takes microseconds and is done where it is asked for. A write waits for the disk without a thread.
 public struct CairnPersistDriver: PersistDriver {
   /// What the values are kept in, for what a persist driver does not offer: limits, statistics, backups.
   public let cache: DiskCache<String, Data>
@@ -31,7 +30,7 @@ public struct CairnPersistDriver: PersistDriver {
     path: String, durability: Durability = .durable
   ) async throws -> CairnPersistDriver {
     CairnPersistDriver(
-      cache: try await .open(path: path, configuration: .unlimited), durability: durability)
+      cache: try await .open(.path(path), configuration: .unlimited), durability: durability)
   }
 
   /// The same values, with writes of another durability.
@@ -47,23 +46,18 @@ public struct CairnPersistDriver: PersistDriver {
   public func create(
     key: String, value: some Codable & Sendable, expires: Duration?
   ) async throws {
-    let data = try JSONEncoder().encode(value)
-    let result = try await cache.perform { [durability] (cache) throws(CacheError) in
-      try cache.compareAndSet(
-        data, forKey: key, expecting: nil, options: .lifetime(expires.map { .after($0) } ?? .standard),
-        durability: durability)
-    }
+    let result = try await cache.compareAndSet(
+      JSONEncoder().encode(value), forKey: key, expecting: nil,
+      options: .lifetime(expires.map { .after($0) }), durability: durability)
     if case .mismatch = result { throw PersistError.duplicate }
   }
 
   /// Sets the value of a key. Where `expires` is `nil`, a value that is there keeps its time of expiry.
   public func set(key: String, value: some Codable & Sendable, expires: Duration?) async throws {
     let data = try JSONEncoder().encode(value)
-    _ = try await cache.perform { [durability] cache in
-      try cache.update(
-        forKey: key, options: .lifetime(expires.map { .after($0) }), durability: durability
-      ) { _ in data }
-    }
+    try await cache.update(
+      forKey: key, options: .lifetime(expires.map { .after($0) }), durability: durability
+    ) { _ in data }
   }
 
   /// The value of a key, or `nil` where there is none or it has expired.
@@ -84,9 +78,7 @@ public struct CairnPersistDriver: PersistDriver {
 
   /// Removes the value of a key, if there is one.
   public func remove(key: String) async throws {
-    _ = try await cache.perform { [durability] (cache) throws(CacheError) in
-      try cache.removeValue(forKey: key, durability: durability)
-    }
+    try await cache.removeValue(forKey: key, durability: durability)
   }
 
   /// Closes the cache.
@@ -111,18 +103,16 @@ public struct CairnPersistDriver: PersistDriver {
   @discardableResult
   public func update<Object: Codable & Sendable>(
     key: String, as type: Object.Type, expires: Duration? = nil,
-    _ change: @escaping @Sendable (Object?) throws -> Object
+    _ change: (Object?) throws -> Object
   ) async throws -> Object {
-    try await cache.perform { [durability] cache in
-      let updated = try cache.update(
-        forKey: key, options: .lifetime(expires.map { .after($0) }), durability: durability
-      ) { data in
-        try JSONEncoder().encode(change(data.map { try Self.decode($0) }))
-      }
-      // There is one: nothing was to be removed.
-      guard let updated else { throw PersistError.invalidConversion }
-      return try Self.decode(updated.value)
+    let updated = try await cache.update(
+      forKey: key, options: .lifetime(expires.map { .after($0) }), durability: durability
+    ) { data in
+      try JSONEncoder().encode(change(data.map { try Self.decode($0) }))
     }
+    // There is one: nothing was to be removed.
+    guard let updated else { throw PersistError.invalidConversion }
+    return try Self.decode(updated.value)
   }
 
   // MARK: How

@@ -32,7 +32,7 @@ public struct ResponseCache: Service {
       countLimit: countLimit, byteLimit: nil,
       memory: MemoryTierConfiguration(countLimit: nil, costLimit: memoryByteLimit))
     return ResponseCache(
-      cache: try await .open(path: path, configuration: configuration) { _, response in
+      cache: try await .open(.path(path), configuration: configuration) { _, response in
         response.body.readableBytes
       })
   }
