@@ -33,10 +33,13 @@ struct TieredSubject: HistorySubject {
   func set(
     _ value: [UInt8], forKey key: [UInt8], ending: HistoryOperation.Ending, durability: Durability
   ) throws -> UInt64 {
-    try cache.setValue(
-      value, forKey: key,
-      options: EntryOptions(lifetime: ending.lifetime(value), idleLimit: ending.idleLimit),
-      durability: durability)
+    let options = EntryOptions(lifetime: ending.lifetime(value), idleLimit: ending.idleLimit)
+    if choice.isDue(each: 2) {
+      return try inTask { [cache] in
+        try await cache.setValue(value, forKey: key, options: options, durability: durability)
+      }
+    }
+    return try cache.setValue(value, forKey: key, options: options, durability: durability)
   }
 
   func change(_ changes: [(key: [UInt8], value: [UInt8]?)], durability: Durability) throws {
@@ -55,7 +58,12 @@ struct TieredSubject: HistorySubject {
     try cache.values(forKeys: keys).map { value in value.map { ($0, 0) } }
   }
 
-  func remove(_ key: [UInt8]) throws -> Bool { try cache.removeValue(forKey: key) }
+  func remove(_ key: [UInt8]) throws -> Bool {
+    if choice.isDue(each: 2) {
+      return try inTask { [cache] in try await cache.removeValue(forKey: key) }
+    }
+    return try cache.removeValue(forKey: key)
+  }
 
   func take(_ key: [UInt8]) throws -> [UInt8]? { try cache.takeValue(forKey: key) }
 

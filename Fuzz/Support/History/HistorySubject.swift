@@ -47,7 +47,7 @@ extension HistoryOperation.Ending {
   package var idleLimit: Duration? { self == .whenIdle ? HistoryPlan.time / 2 : nil }
 }
 
-/// A store.
+/// A store. Every other write is made by a task.
 package struct StoreSubject: HistorySubject {
   package let store: Store
 
@@ -88,16 +88,21 @@ package struct StoreSubject: HistorySubject {
   package func set(
     _ value: [UInt8], forKey key: [UInt8], ending: HistoryOperation.Ending, durability: Durability
   ) throws -> UInt64 {
-    try store.setValue(
-      value, forKey: key,
-      options: EntryOptions(lifetime: ending.lifetime(value), idleLimit: ending.idleLimit),
-      durability: durability)
+    let options = EntryOptions(lifetime: ending.lifetime(value), idleLimit: ending.idleLimit)
+    if isForTask(value) {
+      return try inTask { [store] in
+        try await store.setValue(value, forKey: key, options: options, durability: durability)
+      }
+    }
+    return try store.setValue(value, forKey: key, options: options, durability: durability)
   }
+
+  private func isForTask(_ bytes: [UInt8]) -> Bool { (bytes.last ?? 0).isMultiple(of: 2) }
 
   package func change(
     _ changes: [(key: [UInt8], value: [UInt8]?)], durability: Durability
   ) throws {
-    try store.write(durability: durability) { batch in
+    @Sendable func fill(_ batch: inout Batch) throws {
       for (key, value) in changes {
         if let value {
           try batch.setValue(value, forKey: key)
@@ -105,6 +110,11 @@ package struct StoreSubject: HistorySubject {
           try batch.removeValue(forKey: key)
         }
       }
+    }
+    if isForTask(changes.first?.key ?? []) {
+      try inTask { [store] in try await store.write(durability: durability, fill) }
+    } else {
+      try store.write(durability: durability, fill)
     }
   }
 
@@ -135,7 +145,12 @@ package struct StoreSubject: HistorySubject {
     return keys.map { found[$0] }
   }
 
-  package func remove(_ key: [UInt8]) throws -> Bool { try store.removeValue(forKey: key) }
+  package func remove(_ key: [UInt8]) throws -> Bool {
+    if isForTask(key) {
+      return try inTask { [store] in try await store.removeValue(forKey: key) }
+    }
+    return try store.removeValue(forKey: key)
+  }
   package func removeAll() throws { try store.removeAll() }
 
   package func take(_ key: [UInt8]) throws -> [UInt8]? {
@@ -154,7 +169,12 @@ package struct StoreSubject: HistorySubject {
   package func compareAndSet(
     _ value: [UInt8], forKey key: [UInt8], expecting version: UInt64?
   ) throws -> CompareAndSetResult {
-    try store.compareAndSet(value, forKey: key, expecting: version)
+    if isForTask(value) {
+      return try inTask { [store] in
+        try await store.compareAndSet(value, forKey: key, expecting: version)
+      }
+    }
+    return try store.compareAndSet(value, forKey: key, expecting: version)
   }
 
   package func compareAndRemove(forKey key: [UInt8], expecting version: UInt64) throws -> Bool {

@@ -1,0 +1,25 @@
+import Dispatch
+import Synchronization
+
+/// Has a task do what a thread is to do, and waits for it: so that histories hold calls of both kinds.
+package func inTask<Result: Sendable>(
+  _ body: @escaping @Sendable () async throws -> Result
+) throws -> Result {
+  let outcome = Outcome<Result>()
+  let done = DispatchSemaphore(value: 0)
+  Task.detached {
+    do {
+      outcome.result.withLock { [value = try await body()] in $0 = .success(value) }
+    } catch {
+      outcome.result.withLock { $0 = .failure(error) }
+    }
+    done.signal()
+  }
+  done.wait()
+  guard let result = outcome.result.withLock({ $0 }) else { throw FuzzFailure("no outcome") }
+  return try result.get()
+}
+
+private final class Outcome<Value: Sendable>: Sendable {
+  let result = Mutex<Result<Value, any Error>?>(nil)
+}
