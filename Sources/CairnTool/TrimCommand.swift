@@ -30,14 +30,14 @@ enum TrimCommand {
     if invocation.has(.json) {
       try console.print(
         JSON.object([
-          ("removed", .integer(summary.count)), ("removedBytes", .integer(summary.byteCount)),
+          ("removed", .integer(summary.count)), ("removedBytes", .integer(summary.cost)),
           ("damaged", .integer(summary.damagedCount)),
         ]).text)
     } else {
       try console.print(
         "removed \(DisplayText.count(summary.count, "key")), "
-          + DisplayText.exactSize(summary.byteCount)
-          + (summary.byteCount >= 1 << 20 ? "; \(advice(location))" : ""))
+          + DisplayText.exactSize(summary.cost)
+          + (summary.cost >= 1 << 20 ? "; \(advice(location))" : ""))
     }
     if summary.damagedCount > 0 {
       console.report(

@@ -67,7 +67,7 @@ package final class CrashRun<Choices: ChoiceSource> {
       generator.mayExpire = false
     } else if choices.once(in: 6) {
       // More than one record takes.
-      configuration.liveByteLimit = 24_000 + choices.below(30_000)
+      configuration.byteLimit = 24_000 + choices.below(30_000)
       generator.mayExpire = false
       generator.mayBeLarge = false
     }
@@ -109,7 +109,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     var untilCut = 1 + choices.below(2 * cutInterval)
     var fails = choices.once(in: 25)
     hasFailedSync = false
-    var isAlone = choices.once(in: 2) || configuration.liveByteLimit != nil
+    var isAlone = choices.once(in: 2) || configuration.byteLimit != nil
     // How far these come is only known once they are done.
     switch operation {
     case .trimBytes, .trimOlder(_, .access, _): isAlone = true
@@ -403,7 +403,7 @@ package final class CrashRun<Choices: ChoiceSource> {
       var check = RecoveryCheck(configuration: configuration, now: clock.now())
       // What is written to what was recovered evicts nothing.
       check.configuration.countLimit = nil
-      check.configuration.liveByteLimit = nil
+      check.configuration.byteLimit = nil
       check.otherCheckpoints = checkpoints
       do {
         if case .backup(let path) = operation, image.contents(of: path + "/MANIFEST") != nil {

@@ -9,7 +9,7 @@ package struct ModelLimits {
 
   package init(_ configuration: StoreConfiguration) {
     count = configuration.countLimit
-    byteCount = configuration.liveByteLimit
+    byteCount = configuration.byteLimit
   }
 }
 

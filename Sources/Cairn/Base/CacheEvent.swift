@@ -10,7 +10,7 @@ public enum CacheEvent<Key: Sendable>: Sendable {
   case inserted(key: Key)
   /// A value went. Its insertion was told before, unless it was there before the observer, or before the cache on disk
   /// was opened.
-  case removed(key: Key, cause: CacheRemovalCause)
+  case removed(key: Key, cause: RemovalCause)
   /// Everything went at once: so many entries, of which none is told of by itself.
   case removedAll(count: Int)
   /// The bytes on disk of a key's value are damaged: told by a scrub, with `scrubBytesPerSecond` in the configuration of the
@@ -25,32 +25,3 @@ public enum CacheEvent<Key: Sendable>: Sendable {
 
 extension CacheEvent: Equatable where Key: Equatable {}
 extension CacheEvent: Hashable where Key: Hashable {}
-
-/// Why a value left a cache. A minor version may add cases.
-public enum CacheRemovalCause: Sendable, Hashable {
-  /// Somebody removed it.
-  case removed
-  /// A newer value took its place.
-  case replaced
-  /// Its lifetime had ended, or it was idle for too long.
-  case expired
-  /// It had to make room.
-  case evicted(CacheEvictionCause)
-}
-
-/// What an entry had to make room for. A minor version may add cases.
-public enum CacheEvictionCause: Sendable, Hashable, CaseIterable {
-  /// The limit on the number of entries.
-  case countLimit
-  /// The limit on their cost; on disk, the limit on bytes. In memory a value that by itself costs more than the limit goes at once, and
-  /// nothing else on its account.
-  case costLimit
-  /// Free space on the disk: the floor of a cache on disk, or a trim to so much of it.
-  case freeDiskSpace
-  /// A trim that somebody asked for.
-  case trim
-  /// The system's shortage of memory.
-  case memoryPressure
-  /// The program went to the background.
-  case background
-}

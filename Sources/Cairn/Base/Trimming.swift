@@ -17,7 +17,7 @@ public protocol Trimming: Sendable {
   ///   - count: zero or less removes everything.
   ///   - order: which go first.
   @discardableResult
-  func trim(toCount count: Int, order: TrimOrder) throws(Failure) -> CacheRemovalSummary
+  func trim(toCount count: Int, order: TrimOrder) throws(Failure) -> RemovalSummary
 
   /// Removes entries until the rest costs at most so much. What has expired goes first.
   ///
@@ -25,7 +25,7 @@ public protocol Trimming: Sendable {
   ///   - cost: zero or less removes everything, also what costs nothing.
   ///   - order: which go first.
   @discardableResult
-  func trim(toCost cost: Int, order: TrimOrder) throws(Failure) -> CacheRemovalSummary
+  func trim(toCost cost: Int, order: TrimOrder) throws(Failure) -> RemovalSummary
 
   /// Removes the entries that were last accessed, or written, longer ago than `age`.
   ///
@@ -33,33 +33,33 @@ public protocol Trimming: Sendable {
   ///   - age: zero or less removes everything.
   ///   - basis: what the age is counted from.
   @discardableResult
-  func trim(olderThan age: Duration, by basis: AgeBasis) throws(Failure) -> CacheRemovalSummary
+  func trim(olderThan age: Duration, by basis: AgeBasis) throws(Failure) -> RemovalSummary
 
   /// Removes the entries whose lifetime has ended or that were idle for too long. No read finds them
   /// anyway.
   @discardableResult
-  func removeExpired() throws(Failure) -> CacheRemovalSummary
+  func removeExpired() throws(Failure) -> RemovalSummary
 }
 
 extension Trimming {
   /// Removes entries until at most so many are left, the least recently used first.
   @inlinable
   @discardableResult
-  public func trim(toCount count: Int) throws(Failure) -> CacheRemovalSummary {
+  public func trim(toCount count: Int) throws(Failure) -> RemovalSummary {
     try trim(toCount: count, order: .leastRecentlyUsed)
   }
 
   /// Removes entries until the rest costs at most so much, the least recently used first.
   @inlinable
   @discardableResult
-  public func trim(toCost cost: Int) throws(Failure) -> CacheRemovalSummary {
+  public func trim(toCost cost: Int) throws(Failure) -> RemovalSummary {
     try trim(toCost: cost, order: .leastRecentlyUsed)
   }
 
   /// Removes the entries that were last accessed longer ago than `age`.
   @inlinable
   @discardableResult
-  public func trim(olderThan age: Duration) throws(Failure) -> CacheRemovalSummary {
+  public func trim(olderThan age: Duration) throws(Failure) -> RemovalSummary {
     try trim(olderThan: age, by: .access)
   }
 }

@@ -51,7 +51,7 @@ extension DiskCache {
   @discardableResult
   public nonisolated(nonsending) func trim(
     toCount count: Int, order: TrimOrder = .leastRecentlyUsed
-  ) async throws(CacheError) -> CacheRemovalSummary {
+  ) async throws(CacheError) -> RemovalSummary {
     try await perform { (cache) throws(CacheError) in try cache.trim(toCount: count, order: order) }
   }
 
@@ -59,7 +59,7 @@ extension DiskCache {
   @discardableResult
   public nonisolated(nonsending) func trim(
     toBytes byteCount: Int, order: TrimOrder = .leastRecentlyUsed
-  ) async throws(CacheError) -> CacheRemovalSummary {
+  ) async throws(CacheError) -> RemovalSummary {
     try await perform { (cache) throws(CacheError) in
       try cache.trim(toBytes: byteCount, order: order)
     }
@@ -69,7 +69,7 @@ extension DiskCache {
   @discardableResult
   public nonisolated(nonsending) func trim(
     toFreeDiskSpace byteCount: Int
-  ) async throws(CacheError) -> CacheRemovalSummary {
+  ) async throws(CacheError) -> RemovalSummary {
     try await perform { (cache) throws(CacheError) in
       try cache.trim(toFreeDiskSpace: byteCount)
     }
@@ -79,14 +79,14 @@ extension DiskCache {
   @discardableResult
   public nonisolated(nonsending) func trim(
     olderThan age: Duration, by basis: AgeBasis = .access
-  ) async throws(CacheError) -> CacheRemovalSummary {
+  ) async throws(CacheError) -> RemovalSummary {
     try await perform { (cache) throws(CacheError) in try cache.trim(olderThan: age, by: basis) }
   }
 
   /// Removes what has expired.
   @discardableResult
   public nonisolated(nonsending) func removeExpired() async throws(CacheError)
-    -> CacheRemovalSummary
+    -> RemovalSummary
   {
     try await perform { (cache) throws(CacheError) in try cache.removeExpired() }
   }
@@ -95,7 +95,7 @@ extension DiskCache {
   @discardableResult
   public nonisolated(nonsending) func remove(
     where isRemoved: @escaping @Sendable (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
-  ) async throws -> CacheRemovalSummary {
+  ) async throws -> RemovalSummary {
     try await perform { try $0.remove(where: isRemoved) }
   }
 

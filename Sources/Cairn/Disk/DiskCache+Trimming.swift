@@ -15,7 +15,7 @@ extension DiskCache: Trimming {
   /// - Returns: what was removed; its cost are bytes.
   /// - Throws: as the store's: what was removed by then stays so.
   @discardableResult
-  public func trim(toCount count: Int, order: TrimOrder) throws(CacheError) -> CacheRemovalSummary {
+  public func trim(toCount count: Int, order: TrimOrder) throws(CacheError) -> RemovalSummary {
     let summary = try trimming { () throws(StoreError) in
       try store.trim(toCount: count, order: order)
     }
@@ -29,7 +29,7 @@ extension DiskCache: Trimming {
   ///
   /// - Throws: as the store's: what was removed by then stays so.
   @discardableResult
-  public func trim(toCost cost: Int, order: TrimOrder) throws(CacheError) -> CacheRemovalSummary {
+  public func trim(toCost cost: Int, order: TrimOrder) throws(CacheError) -> RemovalSummary {
     try trim(toBytes: cost, order: order)
   }
 
@@ -42,7 +42,7 @@ extension DiskCache: Trimming {
   @discardableResult
   public func trim(
     toBytes byteCount: Int, order: TrimOrder
-  ) throws(CacheError) -> CacheRemovalSummary {
+  ) throws(CacheError) -> RemovalSummary {
     if byteCount <= 0 { return try trim(toCount: 0, order: order) }
     return try trimming { () throws(StoreError) in
       try store.trim(toBytes: byteCount, order: order)
@@ -52,7 +52,7 @@ extension DiskCache: Trimming {
   /// Removes entries until the live bytes on disk are at most so many, the least recently used first.
   @inlinable
   @discardableResult
-  public func trim(toBytes byteCount: Int) throws(CacheError) -> CacheRemovalSummary {
+  public func trim(toBytes byteCount: Int) throws(CacheError) -> RemovalSummary {
     try trim(toBytes: byteCount, order: .leastRecentlyUsed)
   }
 
@@ -62,7 +62,7 @@ extension DiskCache: Trimming {
   /// - Parameter byteCount: what is to be free, not what may stay: zero or less removes nothing.
   /// - Throws: as the store's: what was removed by then stays so.
   @discardableResult
-  public func trim(toFreeDiskSpace byteCount: Int) throws(CacheError) -> CacheRemovalSummary {
+  public func trim(toFreeDiskSpace byteCount: Int) throws(CacheError) -> RemovalSummary {
     try trimming { () throws(StoreError) in try store.trim(toFreeDiskSpace: byteCount) }
   }
 
@@ -75,7 +75,7 @@ extension DiskCache: Trimming {
   /// - Throws: as the store's: what was removed by then stays so.
   @discardableResult
   public func trim(olderThan age: Duration, by basis: AgeBasis) throws(CacheError)
-    -> CacheRemovalSummary
+    -> RemovalSummary
   {
     if age <= .zero { return try trim(toCount: 0) }
     return try trimming { () throws(StoreError) in try store.trim(olderThan: age, by: basis) }
@@ -86,10 +86,9 @@ extension DiskCache: Trimming {
   ///
   /// - Throws: as the store's: what was removed by then stays so.
   @discardableResult
-  public func removeExpired() throws(CacheError) -> CacheRemovalSummary {
+  public func removeExpired() throws(CacheError) -> RemovalSummary {
     held?.removeExpired()
-    return CacheRemovalSummary(
-      try storing { () throws(StoreError) in try store.removeExpired() })
+    return try storing { () throws(StoreError) in try store.removeExpired() }
   }
 
   /// Removes the entries that `isRemoved` says so of: by key, size, cost, age.
@@ -105,19 +104,18 @@ extension DiskCache: Trimming {
   @discardableResult
   public func remove(
     where isRemoved: (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
-  ) throws -> CacheRemovalSummary {
+  ) throws -> RemovalSummary {
     recency?.tell()
     var failure: (any Error)?
     do {
-      return CacheRemovalSummary(
-        try store.remove { key, info in
-          guard let key = decodableKey(key) else { return false }
-          try noteShown(info.version, of: key)
-          do { return try isRemoved(key, CacheEntryInfo(info)) } catch {
-            failure = error
-            throw error
-          }
-        })
+      return try store.remove { key, info in
+        guard let key = decodableKey(key) else { return false }
+        try noteShown(info.version, of: key)
+        do { return try isRemoved(key, CacheEntryInfo(info)) } catch {
+          failure = error
+          throw error
+        }
+      }
     } catch {
       throw failure ?? cacheError(error)
     }
@@ -140,18 +138,10 @@ extension DiskCache: Trimming {
 
   private func trimming(
     _ body: () throws(StoreError) -> RemovalSummary
-  ) throws(CacheError) -> CacheRemovalSummary {
+  ) throws(CacheError) -> RemovalSummary {
     // What goes, goes by the order of use of both tiers.
     recency?.tell()
-    return CacheRemovalSummary(try storing(body))
-  }
-}
-
-extension CacheRemovalSummary {
-  init(_ summary: RemovalSummary) {
-    self.init(
-      count: summary.count, cost: summary.byteCount,
-      damagedCount: summary.damagedCount)
+    return try storing(body)
   }
 }
 

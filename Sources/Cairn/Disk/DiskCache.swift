@@ -222,10 +222,6 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     }
     return try callingStore { () throws(StoreError) in
       do throws(StoreError) { return (try open(), nil) } catch {
-        if case .invalidConfiguration("liveByteLimit", let reason) = error {
-          // A cache has another name for it.
-          throw .invalidConfiguration(option: "byteLimit", reason: reason)
-        }
         guard case .corrupt = error, policy == .quarantine else { throw error }
         let quarantine = StoreQuarantine(
           path: path, environment: environment, clock: configuration.clock,

@@ -5,7 +5,7 @@ public struct DiskCacheConfiguration: Sendable {
   /// How the store under the cache is opened: everything but what is here.
   ///
   /// As `StoreConfiguration` has it, but for `durability`, which is `.process`: what a cache holds can be
-  /// made again. Its `countLimit` and `liveByteLimit` are the limits of the cache, `lifetime` and
+  /// made again. Its `countLimit` and `byteLimit` are the limits of the cache, `lifetime` and
   /// `idleLimit` what an entry gets that asks for none, `freeDiskSpaceFloor` what is to stay free on the
   /// disk, `maintenanceInterval` how often that is looked after and what has expired removed, and `scrubBytesPerSecond`
   /// how fast values that nobody reads are checked. All numbers have 64 bits. A limit of 0 is refused as `invalidConfiguration`: to empty a cache, trim it to 0.
@@ -42,10 +42,10 @@ public struct DiskCacheConfiguration: Sendable {
   }
 
   /// How many bytes they may take, keys and metadata included; `nil`: any number. The same as
-  /// `liveByteLimit` in `store`. Setting it leaves `store.segmentByteLimit` as it is.
+  /// `byteLimit` in `store`. Setting it leaves `store.segmentByteLimit` as it is.
   public var byteLimit: Int? {
-    get { store.liveByteLimit }
-    set { store.liveByteLimit = newValue }
+    get { store.byteLimit }
+    set { store.byteLimit = newValue }
   }
 
   /// How long an entry lives that is given no lifetime; `nil`, the default: for ever. The same as the
@@ -82,7 +82,7 @@ public struct DiskCacheConfiguration: Sendable {
     store = StoreConfiguration()
     store.durability = .process
     store.countLimit = countLimit
-    store.liveByteLimit = byteLimit
+    store.byteLimit = byteLimit
     if let byteLimit {
       store.segmentByteLimit = min(max(byteLimit / 8, 4 << 20), store.segmentByteLimit)
     }

@@ -123,13 +123,13 @@ final class DiskCounters: Sendable {
   private let spaceEvictions = Counter()
   private let trimEvictions = Counter()
 
-  func note(_ cause: CacheRemovalCause, count: Int = 1) {
+  func note(_ cause: RemovalCause, count: Int = 1) {
     switch cause {
     case .removed: removals.add(count)
     case .replaced: replacements.add(count)
     case .expired: expirations.add(count)
     case .evicted(.countLimit): countEvictions.add(count)
-    case .evicted(.costLimit): byteEvictions.add(count)
+    case .evicted(.byteLimit): byteEvictions.add(count)
     case .evicted(.freeDiskSpace): spaceEvictions.add(count)
     // The store has no other causes.
     case .evicted: trimEvictions.add(count)

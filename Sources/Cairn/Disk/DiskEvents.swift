@@ -133,7 +133,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private func count(_ event: RemovalEvent) {
     switch event {
     case .all(_, let count): counters.note(.removed, count: count)
-    case .entry(_, _, let cause): counters.note(CacheRemovalCause(cause))
+    case .entry(_, _, let cause): counters.note(cause)
     }
   }
 
@@ -157,25 +157,10 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     case .entry(let bytes, let version, let cause):
       do throws(CacheError) {
         let key = try bytes.withBytes { (bytes) throws(CacheError) in try keyCoder.decode(bytes) }
-        tell(.removed(key: key, cause: CacheRemovalCause(cause)), version)
+        tell(.removed(key: key, cause: cause), version)
       } catch {
         tellLog("a removal could not be told to observers: \(error)")
       }
     }
-  }
-}
-
-extension CacheRemovalCause {
-  init(_ cause: RemovalCause) {
-    self =
-      switch cause {
-      case .removed: .removed
-      case .replaced: .replaced
-      case .expired: .expired
-      case .evicted(.countLimit): .evicted(.countLimit)
-      case .evicted(.liveByteLimit): .evicted(.costLimit)
-      case .evicted(.freeDiskSpace): .evicted(.freeDiskSpace)
-      case .evicted(.trim): .evicted(.trim)
-      }
   }
 }

@@ -20,7 +20,7 @@ extension MemoryCache: Trimming {
   /// - Returns: what was removed.
   /// - Complexity: O(removed); with `.largestFirst` O(n log n), and the lock is held for O(n).
   @discardableResult
-  public func trim(toCount count: Int, order: TrimOrder) -> CacheRemovalSummary {
+  public func trim(toCount count: Int, order: TrimOrder) -> RemovalSummary {
     trim(order: order, cause: .trim) { $0.table.count > max(0, count) }
   }
 
@@ -32,7 +32,7 @@ extension MemoryCache: Trimming {
   /// - Returns: what was removed.
   /// - Complexity: as `trim(toCount:order:)`.
   @discardableResult
-  public func trim(toCost cost: Int, order: TrimOrder) -> CacheRemovalSummary {
+  public func trim(toCost cost: Int, order: TrimOrder) -> RemovalSummary {
     if cost <= 0 { return trim(toCount: 0, order: order) }
     return trim(order: order, cause: .trim) { $0.table.totalCost > UInt128(cost) }
   }
@@ -46,7 +46,7 @@ extension MemoryCache: Trimming {
   /// - Returns: what was removed.
   /// - Complexity: O(n).
   @discardableResult
-  public func trim(olderThan age: Duration, by basis: AgeBasis) -> CacheRemovalSummary {
+  public func trim(olderThan age: Duration, by basis: AgeBasis) -> RemovalSummary {
     if age <= .zero { return trim(toCount: 0) }
     let limit = age.milliseconds
     let (edge, isTooEarly) = clock.now().subtractingReportingOverflow(limit)
@@ -62,7 +62,7 @@ extension MemoryCache: Trimming {
   /// - Returns: what was removed.
   /// - Complexity: O(1), and O(log n) for each that is removed.
   @discardableResult
-  public func removeExpired() -> CacheRemovalSummary {
+  public func removeExpired() -> RemovalSummary {
     let now = clock.now()
     return removeGroups { state, removed in state.removeOneExpired(at: now, &removed) }
   }
@@ -82,7 +82,7 @@ extension MemoryCache: Trimming {
   @discardableResult
   public func remove<Failure: Error>(
     where isRemoved: (CacheEntry<Key, Value>) throws(Failure) -> Bool
-  ) throws(Failure) -> CacheRemovalSummary {
+  ) throws(Failure) -> RemovalSummary {
     var victims: [(key: Key, hash: UInt32, version: UInt64)] = []
     for entry in entries() where try isRemoved(entry) {
       victims.append((entry.key, MemoryTable<Key, Value>.hash(entry.key), entry.info.version))
@@ -115,9 +115,9 @@ extension MemoryCache: Trimming {
 
   /// Removes entries in an order while there is too much.
   func trim(
-    order: TrimOrder, cause: CacheEvictionCause,
+    order: TrimOrder, cause: EvictionCause,
     while isTooMuch: (borrowing MemoryState<Key, Value>) -> Bool
-  ) -> CacheRemovalSummary {
+  ) -> RemovalSummary {
     let now = clock.now()
     var summary = removeExpired()
     if order == .largestFirst {
@@ -132,8 +132,8 @@ extension MemoryCache: Trimming {
   }
 
   private func trimLargest(
-    cause: CacheEvictionCause, while isTooMuch: (borrowing MemoryState<Key, Value>) -> Bool
-  ) -> CacheRemovalSummary {
+    cause: EvictionCause, while isTooMuch: (borrowing MemoryState<Key, Value>) -> Bool
+  ) -> RemovalSummary {
     // In the order of use, which sorting keeps among equals.
     var candidates = lock.withLock { state in
       var candidates: [TrimCandidate] = []
@@ -162,11 +162,11 @@ extension MemoryCache: Trimming {
   }
 
   /// Looks at every slot once, and removes those that `cause` gives a cause for.
-  private func sweep(_ cause: (EntryNode) -> CacheRemovalCause?) -> CacheRemovalSummary {
+  private func sweep(_ cause: (EntryNode) -> RemovalCause?) -> RemovalSummary {
     var summary = removeExpired()
     var next = 0
     while true {
-      var group = CacheRemovalSummary()
+      var group = RemovalSummary()
       var removed = RemovedEntries<Key, Value>()
       let (observers, isDone) = lock.withLock { state in
         let end = min(next + Self.lookCount, state.table.nodes.count)
@@ -189,8 +189,8 @@ extension MemoryCache: Trimming {
   /// instead of what the one cost that it removed.
   private func removeGroups(
     _ removeOne: (inout MemoryState<Key, Value>, inout RemovedEntries<Key, Value>) -> Int?
-  ) -> CacheRemovalSummary {
-    var summary = CacheRemovalSummary()
+  ) -> RemovalSummary {
+    var summary = RemovalSummary()
     while true {
       var removed = RemovedEntries<Key, Value>()
       let (observers, isDone) = lock.withLock { state in

@@ -93,7 +93,7 @@ extension MemoryCache: Caching {
   }
 
   /// - Parameter isToldOfNothing: whether observers are told also where there was nothing.
-  func removeAll(cause: CacheRemovalCause, isToldOfNothing: Bool = true) {
+  func removeAll(cause: RemovalCause, isToldOfNothing: Bool = true) {
     var garbage = MemoryTable<Key, Value>()
     let observers = lock.withLock { state in
       state.clears += 1

@@ -69,14 +69,15 @@ public struct MemoryCacheStatistics: Sendable, Hashable {
   }
 
   @usableFromInline
-  mutating func note(_ cause: CacheRemovalCause, count: Int = 1) {
+  mutating func note(_ cause: RemovalCause, count: Int = 1) {
     let count = UInt64(count)
     switch cause {
     case .removed: removalCount += count
     case .replaced: replacementCount += count
     case .expired: expirationCount += count
     case .evicted(.countLimit): countEvictionCount += count
-    case .evicted(.costLimit): costEvictionCount += count
+    // What goes from the disk for its bytes goes from the tier above it.
+    case .evicted(.costLimit), .evicted(.byteLimit): costEvictionCount += count
     // No cache in memory knows of a disk.
     case .evicted(.trim), .evicted(.freeDiskSpace): trimEvictionCount += count
     case .evicted(.memoryPressure): pressureEvictionCount += count

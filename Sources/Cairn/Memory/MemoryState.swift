@@ -73,7 +73,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   // MARK: Taking out
 
   @inlinable
-  mutating func remove(_ slot: UInt32, _ cause: CacheRemovalCause, _ removed: inout Removed) {
+  mutating func remove(_ slot: UInt32, _ cause: RemovalCause, _ removed: inout Removed) {
     statistics.note(cause)
     // What was taken to be told is no more recent.
     let isUntold = table.nodes[Int(slot)].isRead && table.nodes[Int(slot)].isRecent
@@ -86,7 +86,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   /// Keeps the key of an entry that was read, where the tier below still has it. A telling is asked for when so
   /// many were read.
   @usableFromInline
-  mutating func noteUntold(_ key: Key, _ cause: CacheRemovalCause) {
+  mutating func noteUntold(_ key: Key, _ cause: RemovalCause) {
     guard case .evicted = cause, evictedUntold.count < manyReadsCount else { return }
     evictedUntold.append(key)
   }
@@ -109,7 +109,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   /// - Returns: what it cost; `nil` where there was none.
   @inlinable
   mutating func removeNext(
-    at now: Int64, _ cause: CacheEvictionCause, sparing spared: UInt32 = noSlot,
+    at now: Int64, _ cause: EvictionCause, sparing spared: UInt32 = noSlot,
     _ removed: inout Removed
   ) -> Int? {
     if let cost = removeOneExpired(at: now, &removed) { return cost }
@@ -137,7 +137,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     statistics.insertionCount += 1
     lastVersion = max(lastVersion + 1, version ?? 0)
     let found = table.find(key, hash: hash)
-    var oldCause = CacheRemovalCause.replaced
+    var oldCause = RemovalCause.replaced
     if found != noSlot, table.nodes[Int(found)].hasExpired(at: times.now) { oldCause = .expired }
     if let refusal = refusal(of: times, cost: cost) {
       if found != noSlot {
@@ -166,7 +166,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   /// Why a value is not kept, if it is not.
   @inlinable
-  func refusal(of times: EntryTimes, cost: Int) -> CacheRemovalCause? {
+  func refusal(of times: EntryTimes, cost: Int) -> RemovalCause? {
     if times.hasExpiredAtOnce { return .expired }
     if countLimit == 0 { return .evicted(.countLimit) }
     if UInt128(cost) > costLimit { return .evicted(.costLimit) }

@@ -5,12 +5,12 @@ internal import CairnStore
 struct RemovedEntry<Key: Sendable, Value: Sendable>: Sendable {
   @usableFromInline var key: Key
   @usableFromInline var value: Value
-  @usableFromInline var cause: CacheRemovalCause
+  @usableFromInline var cause: RemovalCause
   /// Whether it was given to the cache by the same call, which did not keep it.
   @usableFromInline var isRefused: Bool
 
   @inlinable
-  init(key: Key, value: Value, cause: CacheRemovalCause, isRefused: Bool = false) {
+  init(key: Key, value: Value, cause: RemovalCause, isRefused: Bool = false) {
     self.key = key
     self.value = value
     self.cause = cause

@@ -66,7 +66,7 @@ final class FilePerKeyCache: Caching, Trimming {
   func totalCost() throws(BenchFailure) -> Int { try files().reduce(0) { $0 + $1.byteCount } }
 
   @discardableResult
-  func trim(toCount count: Int, order: TrimOrder) throws(BenchFailure) -> CacheRemovalSummary {
+  func trim(toCount count: Int, order: TrimOrder) throws(BenchFailure) -> RemovalSummary {
     var left = try files()
     left.sort { Self.goesFirst($0, $1, order) }
     var excess = left.count - max(0, count)
@@ -77,7 +77,7 @@ final class FilePerKeyCache: Caching, Trimming {
   }
 
   @discardableResult
-  func trim(toCost cost: Int, order: TrimOrder) throws(BenchFailure) -> CacheRemovalSummary {
+  func trim(toCost cost: Int, order: TrimOrder) throws(BenchFailure) -> RemovalSummary {
     if cost <= 0 { return try trim(toCount: 0, order: order) }
     var left = try files()
     left.sort { Self.goesFirst($0, $1, order) }
@@ -90,7 +90,7 @@ final class FilePerKeyCache: Caching, Trimming {
   }
 
   @discardableResult
-  func trim(olderThan age: Duration, by basis: AgeBasis) throws(BenchFailure) -> CacheRemovalSummary
+  func trim(olderThan age: Duration, by basis: AgeBasis) throws(BenchFailure) -> RemovalSummary
   {
     if age <= .zero { return try trim(toCount: 0, order: .leastRecentlyUsed) }
     guard basis == .access else {
@@ -106,7 +106,7 @@ final class FilePerKeyCache: Caching, Trimming {
   }
 
   @discardableResult
-  func removeExpired() throws(BenchFailure) -> CacheRemovalSummary { CacheRemovalSummary() }
+  func removeExpired() throws(BenchFailure) -> RemovalSummary { RemovalSummary() }
 
   // MARK: Files
 
@@ -142,8 +142,8 @@ final class FilePerKeyCache: Caching, Trimming {
 
   private func remove(
     _ files: [File], where goes: (File) -> Bool
-  ) throws(BenchFailure) -> CacheRemovalSummary {
-    var summary = CacheRemovalSummary()
+  ) throws(BenchFailure) -> RemovalSummary {
+    var summary = RemovalSummary()
     for file in files where goes(file) {
       let path = store.path + "/" + file.name
       // SAFETY: the path is passed as a string that outlives the call.

@@ -169,7 +169,7 @@ extension StoreError: CustomStringConvertible {
     case .invalidKey(let count, let limit):
       "a key has \(count) bytes; it must have from 1 to \(limit)"
     case .valueTooLarge(let count, let limit):
-      "a value has \(count) bytes; \(limit) are allowed, by valueByteLimit or by what liveByteLimit, a cache's "
+      "a value has \(count) bytes; \(limit) are allowed, by valueByteLimit or by what byteLimit, a cache's "
         + "byteLimit, leaves beside its key"
     case .metadataTooLarge(let count, let limit):
       "metadata has \(count) bytes; the limit is \(limit)"

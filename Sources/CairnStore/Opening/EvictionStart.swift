@@ -11,7 +11,7 @@ final class EvictionStart: Sendable {
 
   /// Some writes before the limits are reached.
   func restart(for limits: WriteLimits) {
-    let (countLimit, byteLimit) = (limits.countLimit, limits.liveByteLimit)
+    let (countLimit, byteLimit) = (limits.countLimit, limits.byteLimit)
     let firstCount = countLimit == .max ? .max : countLimit - min(countLimit / 2, 2048)
     count.store(firstCount, ordering: .relaxed)
     byteCount.store(byteLimit == .max ? .max : byteLimit - byteLimit / 64, ordering: .relaxed)
@@ -26,6 +26,6 @@ final class EvictionStart: Sendable {
   /// The list is there, so nothing is left to do below the limits.
   func wait(for limits: WriteLimits) {
     count.store(limits.countLimit, ordering: .relaxed)
-    byteCount.store(limits.liveByteLimit, ordering: .relaxed)
+    byteCount.store(limits.byteLimit, ordering: .relaxed)
   }
 }

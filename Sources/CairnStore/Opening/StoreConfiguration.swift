@@ -61,7 +61,7 @@ public struct StoreConfiguration: Sendable {
   /// Kept as `countLimit` is. An entry that is larger by itself is refused as `valueTooLarge`. On
   /// disk the store takes up to `spaceBound` times as much, and some segments of `segmentByteLimit`: make those
   /// smaller than an eighth of a small limit.
-  public var liveByteLimit: Int?
+  public var byteLimit: Int?
 
   /// How long an entry lives that is written without a lifetime of its own; `nil`, the default: for
   /// ever. No read finds an entry after that. Zero or less: it has expired at once.
@@ -195,8 +195,8 @@ extension StoreConfiguration {
     try require(
       countLimit.map { $0 >= 1 } ?? true, "countLimit", "\(countLimit ?? 0) is not 1 or more")
     try require(
-      liveByteLimit.map { $0 >= 1 } ?? true, "liveByteLimit",
-      "\(liveByteLimit ?? 0) is not 1 or more")
+      byteLimit.map { $0 >= 1 } ?? true, "byteLimit",
+      "\(byteLimit ?? 0) is not 1 or more")
     try require(
       freeDiskSpaceFloor.map { $0 >= 1 } ?? true, "freeDiskSpaceFloor",
       "\(freeDiskSpaceFloor ?? 0) is not 1 or more")

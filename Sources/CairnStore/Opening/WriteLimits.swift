@@ -8,7 +8,7 @@ struct WriteLimits: Sendable {
   /// do not fit a regular segment.
   let asideByteCount: Int
   let countLimit: Int
-  let liveByteLimit: Int
+  let byteLimit: Int
   private let lifetime: Duration?
   private let idleLimit: Duration?
 
@@ -21,7 +21,7 @@ struct WriteLimits: Sendable {
       configuration.segmentByteLimit - SegmentHeader.byteCount - RecordHeader.rollByteCount
     asideByteCount = min(16 << 20, room - RecordHeader.syncMarkByteCount + 1)
     countLimit = configuration.countLimit ?? .max
-    liveByteLimit = configuration.liveByteLimit ?? .max
+    byteLimit = configuration.byteLimit ?? .max
     lifetime = configuration.lifetime
     idleLimit = configuration.idleLimit
   }
@@ -93,9 +93,9 @@ struct WriteLimits: Sendable {
   @inline(__always)
   func checkSize(of header: RecordHeader) throws(StoreError) {
     let markByteCount = header.flags.contains(.syncMark) ? 0 : RecordHeader.syncMarkByteCount
-    guard header.byteCount + markByteCount > liveByteLimit else { return }
+    guard header.byteCount + markByteCount > byteLimit else { return }
     let rest = header.headByteCount + markByteCount
     throw .valueTooLarge(
-      byteCount: header.valueByteCount, limit: max(0, liveByteLimit & ~7 - rest))
+      byteCount: header.valueByteCount, limit: max(0, byteLimit & ~7 - rest))
   }
 }

@@ -144,7 +144,7 @@ struct TrimTests {
       let summary = try store.trim(toBytes: limit)
       let after = try store.statistics().liveByteCount
       #expect(after <= limit)
-      #expect(live - after == summary.byteCount)
+      #expect(live - after == summary.cost)
       let oldest = try #require(try left().first)
       // The last that went was needed.
       #expect(after + 40 + 10 * (oldest - 1) > limit)
@@ -248,7 +248,7 @@ struct TrimTests {
     #expect(summary.count == 50)
     var after = try store.statistics()
     #expect(after.indexedKeyCount == 150)
-    #expect(after.liveByteCount == before.liveByteCount - summary.byteCount)
+    #expect(after.liveByteCount == before.liveByteCount - summary.cost)
     #expect(after.tombstoneCount == before.tombstoneCount + 50)
     clock.advance(by: .seconds(12))
     #expect(try store.removeExpired().count == 24)

@@ -92,7 +92,7 @@ struct CacheEventTests {
   func sameEvents(kind: Kind) async throws {
     let cache = try subject(kind)
     func inserted(_ key: String) -> CacheEvent<String> { .inserted(key: key) }
-    func removed(_ key: String, _ cause: CacheRemovalCause) -> CacheEvent<String> {
+    func removed(_ key: String, _ cause: RemovalCause) -> CacheEvent<String> {
       .removed(key: key, cause: cause)
     }
     let past = Lifetime.until(scene.clock.now().advanced(by: .seconds(-1)))

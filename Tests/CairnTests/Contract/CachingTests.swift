@@ -99,7 +99,7 @@ where Cache.Key == [UInt8], Cache.Value == [UInt8] {
       _ = try cache.value(forKey: key(1))
       let cost = try cache.totalCost()
       let summary = try cache.trim(toCost: cost / 2)
-      #expect(summary == CacheRemovalSummary(count: 5, cost: cost / 2))
+      #expect(summary == RemovalSummary(count: 5, cost: cost / 2))
       #expect(try left(of: 10) == [1, 6, 7, 8, 9])
     case .largestFirst:
       for number in 0..<6 {

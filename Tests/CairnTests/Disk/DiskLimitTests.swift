@@ -22,6 +22,10 @@ struct DiskLimitTests {
   @Test("The limit on bytes holds after every write; a larger value is refused")
   func byteLimit() throws {
     let cache: DiskCache<Int, [UInt8]> = try scene.cache(bytes: 10_000)
+    let causes = Record<RemovalCause>()
+    cache.observe { event in
+      if case .removed(_, let cause) = event { causes.add(cause) }
+    }
     for number in 0..<50 {
       try cache.setValue([UInt8](repeating: 0, count: 500), forKey: number)
       #expect(try cache.totalCost() <= 10_000)
@@ -29,6 +33,7 @@ struct DiskLimitTests {
     #expect(try cache.contains(49))
     #expect(try !cache.contains(0))
     #expect(try cache.statistics().byteEvictionCount > 20)
+    #expect(causes.all.count > 20 && Set(causes.all) == [.evicted(.byteLimit)])
     let error = #expect(throws: CacheError.self) {
       try cache.setValue([UInt8](repeating: 0, count: 10_000), forKey: 49)
     }
@@ -115,7 +120,7 @@ struct DiskLimitTests {
   @Test("A trim to a count, a cost, bytes or an age of zero leaves nothing")
   func zeroTrims() throws {
     let cache: DiskCache<Int, Int> = try scene.cache()
-    let trims: [() throws -> CacheRemovalSummary] = [
+    let trims: [() throws -> RemovalSummary] = [
       { try cache.trim(toCount: 0) }, { try cache.trim(toCount: -1) },
       { try cache.trim(toCount: 0, order: .largestFirst) }, { try cache.trim(toCost: 0) },
       { try cache.trim(toBytes: 0) }, { try cache.trim(toBytes: .min) },

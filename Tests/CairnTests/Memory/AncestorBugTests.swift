@@ -63,7 +63,7 @@ struct AncestorBugTests {
     #expect(cache.keys() == [] && cache.entries().isEmpty)
     #expect((0..<100).allSatisfy { !cache.contains($0) })
     scene.clock.advance(by: .seconds(10))
-    #expect(cache.removeExpired() == CacheRemovalSummary())
+    #expect(cache.removeExpired() == RemovalSummary())
     #expect(cache.audit() == [])
   }
 
@@ -99,7 +99,7 @@ struct AncestorBugTests {
       cache.setValue(4, forKey: 4, options: .cost(limit + 1))
       #expect(!cache.contains(4) && cache.count() == 2)
     }
-    #expect(cache.trim(toCost: limit / 2) == CacheRemovalSummary(count: 1, cost: limit / 2))
+    #expect(cache.trim(toCost: limit / 2) == RemovalSummary(count: 1, cost: limit / 2))
     cache.countLimit = limit
     #expect(cache.countLimit == (limit == .max ? nil : limit))
   }
@@ -110,7 +110,7 @@ struct AncestorBugTests {
     for key in 0..<5 { cache.setValue(key, forKey: key, options: .cost(.max)) }
     cache.setValue(5, forKey: 5, options: .cost(7))
     #expect(cache.totalCost() == .max)
-    #expect(cache.trim(toCount: 6) == CacheRemovalSummary())
+    #expect(cache.trim(toCount: 6) == RemovalSummary())
     for key in 0..<5 { cache.removeValue(forKey: key) }
     #expect(cache.totalCost() == 7)
     cache.setValue(5, forKey: 5, options: .cost(3))
@@ -150,7 +150,7 @@ struct AncestorBugTests {
     cache["new"] = 2
     _ = cache["old, used"]
     scene.clock.advance(by: .seconds(4))
-    #expect(cache.trim(olderThan: .seconds(5)) == CacheRemovalSummary())
+    #expect(cache.trim(olderThan: .seconds(5)) == RemovalSummary())
     #expect(cache.trim(olderThan: .seconds(5), by: .write).count == 1)
     #expect(cache.keys() == ["new"])
   }

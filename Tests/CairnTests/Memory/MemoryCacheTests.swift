@@ -113,7 +113,7 @@ struct MemoryCacheTests {
       if entry.key == 8 { cache.setValue(0, forKey: 8) }
       return entry.value.isMultiple(of: 2)
     }
-    #expect(summary == CacheRemovalSummary(count: 99, cost: 297))
+    #expect(summary == RemovalSummary(count: 99, cost: 297))
     #expect(cache.count() == 101)
     #expect(cache.value(forKey: 8) == 0)
     struct Refusal: Error {}
@@ -162,7 +162,7 @@ struct MemoryCacheTests {
     cache.costLimit = 10
     cache.costLimit = cost
     #expect(cache.costLimit == 0 && cache.count() == 4)
-    #expect(cache.trim(toCost: cost) == CacheRemovalSummary(count: 4))
+    #expect(cache.trim(toCost: cost) == RemovalSummary(count: 4))
   }
 
   @Test("Statistics count what happened")

@@ -37,9 +37,9 @@ struct MemoryEventTests {
     #expect(
       told.all == [
         "+a=1", "-a=1 replaced", "+a=2", "+b=3", "+c=4",
-        "-a=2 evicted(Cairn.CacheEvictionCause.countLimit)",
+        "-a=2 evicted(CairnStore.EvictionCause.countLimit)",
         "-b=3 removed", "+d=5", "-d=5 expired", "-c=4 replaced", "+c=6", "-c=6 expired", "+e=7",
-        "-e=7 evicted(Cairn.CacheEvictionCause.trim)", "+f=8", "all 1",
+        "-e=7 evicted(CairnStore.EvictionCause.trim)", "+f=8", "all 1",
       ])
   }
 

@@ -139,9 +139,9 @@ struct MemoryExpiryTests {
         number, forKey: number, options: EntryOptions(cost: 1, lifetime: .seconds(1 + number % 10)))
     }
     cache.setValue(0, forKey: -1, options: .idleLimit(.seconds(2)))
-    #expect(cache.removeExpired() == CacheRemovalSummary())
+    #expect(cache.removeExpired() == RemovalSummary())
     scene.clock.advance(by: .seconds(3))
-    #expect(cache.removeExpired() == CacheRemovalSummary(count: 301, cost: 300))
+    #expect(cache.removeExpired() == RemovalSummary(count: 301, cost: 300))
     #expect(cache.count() == 700)
     #expect(cache.audit() == [])
   }

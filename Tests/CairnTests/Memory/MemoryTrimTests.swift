@@ -19,9 +19,9 @@ struct MemoryTrimTests {
   @Test("To a number: the ones used longest ago go")
   func count() {
     let cache = filled()
-    #expect(cache.trim(toCount: 7) == CacheRemovalSummary(count: 3, cost: 10 + 80 + 50))
+    #expect(cache.trim(toCount: 7) == RemovalSummary(count: 3, cost: 10 + 80 + 50))
     #expect(cache.keys() == [9, 8, 7, 6, 5, 4, 3])
-    #expect(cache.trim(toCount: 7) == CacheRemovalSummary())
+    #expect(cache.trim(toCount: 7) == RemovalSummary())
     #expect(cache.statistics().trimEvictionCount == 3)
   }
 
@@ -29,8 +29,8 @@ struct MemoryTrimTests {
   func cost() {
     let cache = filled()
     #expect(cache.totalCost() == 550)
-    #expect(cache.trim(toCost: 460) == CacheRemovalSummary(count: 2, cost: 90))
-    #expect(cache.trim(toCost: 459) == CacheRemovalSummary(count: 1, cost: 50))
+    #expect(cache.trim(toCost: 460) == RemovalSummary(count: 2, cost: 90))
+    #expect(cache.trim(toCost: 459) == RemovalSummary(count: 1, cost: 50))
   }
 
   @Test("The largest first, and among equals the one used longest ago")
@@ -73,11 +73,11 @@ struct MemoryTrimTests {
     let cache = filled()
     _ = cache[0]
     // Key 0 was used now, key n was written 10 - n seconds ago.
-    #expect(cache.trim(olderThan: .seconds(8)) == CacheRemovalSummary(count: 1, cost: 80))
+    #expect(cache.trim(olderThan: .seconds(8)) == RemovalSummary(count: 1, cost: 80))
     #expect(
-      cache.trim(olderThan: .seconds(8), by: .write) == CacheRemovalSummary(count: 1, cost: 10))
+      cache.trim(olderThan: .seconds(8), by: .write) == RemovalSummary(count: 1, cost: 10))
     #expect(cache.keys() == [9, 8, 7, 6, 5, 4, 3, 2])
-    #expect(cache.trim(olderThan: .seconds(Int64.max)) == CacheRemovalSummary())
+    #expect(cache.trim(olderThan: .seconds(Int64.max)) == RemovalSummary())
     for number in 0..<3000 { cache[number] = number }
     scene.clock.advance(by: .seconds(2))
     cache[77] = 0

@@ -123,7 +123,7 @@ extension MemoryCache {
   ///
   /// - Returns: whether there was one.
   @discardableResult
-  func invalidate(_ key: Key, through version: UInt64?, _ cause: CacheRemovalCause) -> Bool {
+  func invalidate(_ key: Key, through version: UInt64?, _ cause: RemovalCause) -> Bool {
     invalidate(hash: MemoryTable<Key, Value>.hash(key), through: version, cause) { $0 == key }
   }
 
@@ -132,7 +132,7 @@ extension MemoryCache {
   /// - Parameter hash: the key's.
   @discardableResult
   func invalidate(
-    hash: UInt32, through version: UInt64?, _ cause: CacheRemovalCause,
+    hash: UInt32, through version: UInt64?, _ cause: RemovalCause,
     where isSought: (Key) -> Bool
   ) -> Bool {
     var removed = RemovedEntries<Key, Value>()

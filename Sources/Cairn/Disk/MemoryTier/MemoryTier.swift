@@ -85,7 +85,7 @@ extension MemoryTier: Trimming {
   /// - Returns: what was removed.
   /// - Complexity: as that of `MemoryCache`.
   @discardableResult
-  public func trim(toCount count: Int, order: TrimOrder) -> CacheRemovalSummary {
+  public func trim(toCount count: Int, order: TrimOrder) -> RemovalSummary {
     recency.tell()
     return held.trim(toCount: count, order: order)
   }
@@ -96,7 +96,7 @@ extension MemoryTier: Trimming {
   /// - Returns: what was removed.
   /// - Complexity: as that of `MemoryCache`.
   @discardableResult
-  public func trim(toCost cost: Int, order: TrimOrder) -> CacheRemovalSummary {
+  public func trim(toCost cost: Int, order: TrimOrder) -> RemovalSummary {
     recency.tell()
     return held.trim(toCost: cost, order: order)
   }
@@ -107,7 +107,7 @@ extension MemoryTier: Trimming {
   /// - Returns: what was removed.
   /// - Complexity: O(n) for n entries that are held.
   @discardableResult
-  public func trim(olderThan age: Duration, by basis: AgeBasis) -> CacheRemovalSummary {
+  public func trim(olderThan age: Duration, by basis: AgeBasis) -> RemovalSummary {
     recency.tell()
     return held.trim(olderThan: age, by: basis)
   }
@@ -117,7 +117,7 @@ extension MemoryTier: Trimming {
   /// - Returns: what was removed.
   /// - Complexity: O(1), and O(log n) for each that is removed.
   @discardableResult
-  public func removeExpired() -> CacheRemovalSummary { held.removeExpired() }
+  public func removeExpired() -> RemovalSummary { held.removeExpired() }
 }
 
 extension CacheEvent {

@@ -145,7 +145,6 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     switch event {
     case .all(_, let count): memory.removeAll(cause: .removed, isToldOfNothing: count > 0)
     case .entry(let bytes, let version, let cause):
-      let cause = CacheRemovalCause(cause)
       // That of a record that is damaged is not known.
       let version = version == 0 ? nil : version
       if case .evicted = cause { evictionCount.add(1, ordering: .relaxed) }

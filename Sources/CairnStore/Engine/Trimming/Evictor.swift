@@ -27,13 +27,13 @@ final class Evictor: Sendable {
   func isNearLimit(adding count: Int, byteCount: Int) -> Bool {
     lookup.index.count > session.limits.countLimit - min(count, session.limits.countLimit)
       || lookup.table.total.liveByteCount
-        >= session.limits.liveByteLimit - session.limits.liveByteLimit / 64
-        - min(byteCount, session.limits.liveByteLimit)
+        >= session.limits.byteLimit - session.limits.byteLimit / 64
+        - min(byteCount, session.limits.byteLimit)
   }
 
   private var isOverLimit: Bool {
     lookup.index.count > session.limits.countLimit
-      || lookup.table.total.liveByteCount > session.limits.liveByteLimit
+      || lookup.table.total.liveByteCount > session.limits.byteLimit
   }
 
   /// Throws where the limits do not hold since they could not be kept after an earlier write, and
@@ -155,7 +155,7 @@ final class Evictor: Sendable {
       while isOverLimit, list.number <= lastSparing + 10 {
         let (count, byteCount) = excess
         // Without a number of bytes, it is the number of entries that is too large.
-        removal.cause = .evicted(byteCount == .max ? .countLimit : .liveByteLimit)
+        removal.cause = .evicted(byteCount == .max ? .countLimit : .byteLimit)
         let victims = try list.take(count, from: lookup.index)
         if victims.isEmpty { return }
         // What was spared counts as just read. If that is all there is, it comes back in the next lists in
@@ -193,7 +193,7 @@ final class Evictor: Sendable {
     let live = lookup.table.total.liveByteCount
     // Others may have made room meanwhile.
     let excess = max(
-      1, live - session.limits.liveByteLimit + min(session.limits.liveByteLimit / 100, 64 << 10))
+      1, live - session.limits.byteLimit + min(session.limits.byteLimit / 100, 64 << 10))
     let meanByteCount = max(1, live / max(1, count))
     return (min(excess / meanByteCount + 1, most), excess)
   }

@@ -25,7 +25,7 @@ struct Removal {
 
   mutating func noteRemoved(byteCount: Int, sequence: SequenceNumber) {
     summary.count += 1
-    summary.byteCount += byteCount
+    summary.cost += byteCount
     lastSequence = sequence
   }
 
@@ -45,7 +45,7 @@ struct Removal {
   /// Goes on from what another call has done.
   mutating func add(_ other: Removal) {
     summary.count += other.summary.count
-    summary.byteCount += other.summary.byteCount
+    summary.cost += other.summary.cost
     damaged.formUnion(other.damaged)
     summary.damagedCount = damaged.count
     lastSequence = max(lastSequence, other.lastSequence)

@@ -52,12 +52,12 @@ final class Remover: Sendable {
     _ candidates: [RemovalCandidate], byteTarget: Int = .max, in removal: inout Removal
   ) throws(StoreError) -> Int {
     var group = VictimGroup()
-    let start = removal.summary.byteCount
+    let start = removal.summary.cost
     var next = 0
     while next < candidates.count {
       group.removeAll()
       while next < candidates.count, !group.isFull {
-        let gone = removal.summary.byteCount - start + group.recordByteCount
+        let gone = removal.summary.cost - start + group.recordByteCount
         if gone >= byteTarget { break }
         try prepare(candidates[next], for: &group, in: &removal)
         next += 1

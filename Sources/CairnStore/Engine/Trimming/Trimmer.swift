@@ -59,7 +59,7 @@ final class Trimmer: Sendable {
     var wanted = lookup.table.total.liveByteCount - limit
     var guess = 0
     try trim(in: &removal, order) { done in
-      wanted -= done.byteCount
+      wanted -= done.cost
       let live = lookup.table.total.liveByteCount
       let bytes = min(wanted, live - limit)
       let count = lookup.index.count
@@ -91,7 +91,7 @@ final class Trimmer: Sendable {
       let before = removal.summary
       try remover.remove(victims, byteTarget: byteCount, in: &removal)
       done.count = removal.summary.count - before.count
-      done.byteCount = removal.summary.byteCount - before.byteCount
+      done.cost = removal.summary.cost - before.cost
       idleRounds = done.count == 0 ? idleRounds + 1 : 0
     }
   }

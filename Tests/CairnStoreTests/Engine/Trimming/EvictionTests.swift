@@ -150,7 +150,7 @@ struct EvictionTests {
   func byteLimit() throws {
     var random = Seed.generator()
     let limit = 200_000
-    let store = try Store(directory.store, .small { $0.liveByteLimit = limit })
+    let store = try Store(directory.store, .small { $0.byteLimit = limit })
     for step in 0..<3000 {
       let byteCount = step % 50 == 0 ? Int.random(in: 0..<100_000, using: &random) : step % 300
       try store.setValue([UInt8](repeating: 7, count: byteCount), forKey: "\(step % 1000)")
@@ -164,7 +164,7 @@ struct EvictionTests {
 
   @Test("An entry that is larger than all may be is refused, and nothing goes for it")
   func tooLarge() throws {
-    let store = try Store(directory.store, .small { $0.liveByteLimit = 10_000 })
+    let store = try Store(directory.store, .small { $0.byteLimit = 10_000 })
     try store.setValue("v", forKey: "stays")
     let error = storeError {
       try store.setValue([UInt8](repeating: 1, count: 10_000), forKey: "large")
@@ -185,7 +185,7 @@ struct EvictionTests {
   @Test("A value of nearly the whole limit is there when it was set")
   func nearlyTheLimit() throws {
     let directory = try TemporaryDirectory()
-    let store = try Store(directory.store, .small { $0.liveByteLimit = 65_536 })
+    let store = try Store(directory.store, .small { $0.byteLimit = 65_536 })
     for (number, byteCount) in [65_000, 65_100, 65_200, 65_000].enumerated() {
       let value = [UInt8](repeating: UInt8(number), count: byteCount)
       try store.setValue(value, forKey: "key \(number)")
@@ -392,7 +392,7 @@ struct EvictionTests {
   func configuration() throws {
     for (name, change) in [
       ("countLimit", { $0.countLimit = 0 } as (inout StoreConfiguration) -> Void),
-      ("liveByteLimit", { $0.liveByteLimit = -1 }),
+      ("byteLimit", { $0.byteLimit = -1 }),
     ] {
       var configuration = StoreConfiguration.small()
       change(&configuration)

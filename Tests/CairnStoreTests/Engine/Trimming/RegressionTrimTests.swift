@@ -13,11 +13,11 @@ struct RegressionTrimTests {
   init() throws { directory = try TemporaryDirectory() }
 
   /// A store whose limit is one of bytes, so that few large values go at a time.
-  func makeStore(liveByteLimit: Int) throws -> Store {
+  func makeStore(byteLimit: Int) throws -> Store {
     try Store(
       directory.store,
       .small {
-        $0.liveByteLimit = liveByteLimit
+        $0.byteLimit = byteLimit
         $0.segmentByteLimit = 16 << 20
       })
   }
@@ -57,7 +57,7 @@ struct RegressionTrimTests {
   @Test("The limit holds where all that was about to go was read")
   func allRead() throws {
     let limit = 24_000_000
-    let store = try makeStore(liveByteLimit: limit)
+    let store = try makeStore(byteLimit: limit)
     let value = [UInt8](repeating: 1, count: 12_000)
     for number in 0..<2010 { try store.setValue(value, forKey: "\(number)") }
     for _ in 0..<3 {
@@ -73,7 +73,7 @@ struct RegressionTrimTests {
   @Test("The limit holds where everything was removed and written again")
   func refilled() throws {
     let limit = 24_000_000
-    let store = try makeStore(liveByteLimit: limit)
+    let store = try makeStore(byteLimit: limit)
     let value = [UInt8](repeating: 1, count: 12_000)
     for round in 0..<2 {
       for number in 0..<2010 {
@@ -88,7 +88,7 @@ struct RegressionTrimTests {
   @Test("No more than 1 % goes beyond what a limit of bytes needs, however large the oldest are")
   func largeOldest() throws {
     let limit = 10_000_000
-    let store = try makeStore(liveByteLimit: limit)
+    let store = try makeStore(byteLimit: limit)
     let large = 200_000
     for number in 0..<20 {
       try store.setValue([UInt8](repeating: 1, count: large), forKey: "large \(number)")
@@ -110,7 +110,7 @@ struct RegressionTrimTests {
 
   @Test("An entry of a batch that is larger than all may be is refused, not lost")
   func batchOfLargest() throws {
-    let store = try makeStore(liveByteLimit: 10_000)
+    let store = try makeStore(byteLimit: 10_000)
     let error = storeError {
       try store.setValue([UInt8](repeating: 1, count: 10_000), forKey: "key")
     }
@@ -301,6 +301,6 @@ struct RegressionTrimTests {
     let summary = try store.trim(toBytes: before / 2)
     #expect(summary.count == 20)
     #expect(try store.count() == 20)
-    #expect(try store.statistics().liveByteCount == before - summary.byteCount)
+    #expect(try store.statistics().liveByteCount == before - summary.cost)
   }
 }

@@ -141,7 +141,7 @@ final class CheckRun {
     let status = try await server.end(by: SIGTERM)
     findings.expect(status == 0, "asked to end, the server ended with \(status ?? -1)")
     for name in ["persist", "pages"] {
-      let verification = try Store.verify(path: directory.appending(path: name).path)
+      let verification = try await Store.verify(path: directory.appending(path: name).path)
       findings.expect(verification.errors.isEmpty, "\(name): \(verification.errors)")
     }
   }
