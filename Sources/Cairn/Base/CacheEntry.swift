@@ -20,7 +20,7 @@ public struct CacheEntryInfo: Sendable, Hashable {
   /// Makes one, for who has a cache of his own.
   ///
   /// - Parameters: as the properties of these names.
-  public init(
+  package init(
     version: UInt64, cost: Int, written: Timestamp, accessed: Timestamp, expires: Timestamp?,
     idleLimit: Duration?, valueByteCount: Int? = nil
   ) {
@@ -45,10 +45,14 @@ public struct CacheEntry<Key: Sendable, Value: Sendable>: Sendable {
   /// The bytes that were stored beside the value; empty where there are none, and from a cache in memory.
   public var metadata: [UInt8]
 
+  /// As `info.version`.
+  public var version: UInt64 { info.version }
+
   /// Makes one, for who has a cache of his own.
   ///
   /// - Parameters: as the properties of these names.
-  public init(key: Key, value: Value, info: CacheEntryInfo, metadata: [UInt8] = []) {
+  @inlinable
+  package init(key: Key, value: Value, info: CacheEntryInfo, metadata: [UInt8] = []) {
     self.key = key
     self.value = value
     self.info = info

@@ -18,7 +18,7 @@ public struct LoadStatistics: Sendable, Hashable {
   public var unkeptCount: UInt64 = 0
 
   /// Makes counts of nothing, for who has a cache of his own.
-  public init() {}
+  package init() {}
 
   /// All counts with their names, for a metrics library.
   public var metrics: [(name: String, value: UInt64)] { counters }

@@ -215,6 +215,17 @@ extension DiskCache {
     }
   }
 
+  /// The value of a key, or `value` where there is none; for changes in place.
+  ///
+  ///     visits[page, default: 0] += 1
+  ///
+  /// It is a get and then a set: between them, others may write. `update` loses no change.
+  @inlinable
+  public subscript(key: Key, default value: @autoclosure () -> Value) -> Value {
+    get { self[key] ?? value() }
+    set { self[key] = newValue }
+  }
+
   @usableFromInline
   func noteSubscriptFailure(_ error: CacheError, _ operation: String) {
     events.counters.subscriptFailures.add()

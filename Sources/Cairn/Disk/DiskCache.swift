@@ -241,6 +241,9 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     try storing { () throws(StoreError) in try store.count() }
   }
 
+  /// Whether a read would find no key; as `count()`.
+  public var isEmpty: Bool { get throws(CacheError) { try count() == 0 } }
+
   /// The bytes of the log that are live: what the byte limit counts. Those of entries that have expired
   /// are among them until they are removed.
   ///

@@ -143,6 +143,19 @@ extension MemoryCache: Caching {
   }
 }
 
+extension MemoryCache {
+  /// The value of a key, or `value` where there is none; for changes in place.
+  ///
+  ///     visits[page, default: 0] += 1
+  ///
+  /// It is a get and then a set: between them, others may write. `update` loses no change.
+  @inlinable
+  public subscript(key: Key, default value: @autoclosure () -> Value) -> Value {
+    get { self[key] ?? value() }
+    set { self[key] = newValue }
+  }
+}
+
 extension MemoryState {
   /// Whether a round of removing what has expired is to be asked for, now that it is noted as such.
   @inlinable

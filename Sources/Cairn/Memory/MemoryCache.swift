@@ -81,6 +81,9 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   // MARK: State
 
+  /// Whether a read would find no key; as `count()`.
+  public var isEmpty: Bool { count() == 0 }
+
   /// How many keys a read would find.
   ///
   /// - Complexity: O(1), and O(log n) for each entry that has expired since the last call, which is

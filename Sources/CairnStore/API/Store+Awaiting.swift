@@ -77,6 +77,22 @@ extension Store {
     }
   }
 
+  /// Adds to a counter in one call.
+  @discardableResult
+  public nonisolated(nonsending) func increment(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, by amount: Int64 = 1,
+    options: EntryOptions = .standard, durability: Durability? = nil
+  ) async throws(StoreError) -> Int64 {
+    let key = key.withBytes { [UInt8](copying: $0) }
+    while true {
+      let increment = try Increment(entry(forKey: key), by: amount, options)
+      let result = try await compareAndSet(
+        increment.value, forKey: key, expecting: increment.version, options: increment.options,
+        durability: durability)
+      if case .stored = result { return increment.number }
+    }
+  }
+
   /// Removes the value of a key.
   @inlinable
   @discardableResult

@@ -134,6 +134,26 @@ extension Store {
     try forEachKey(prefix: "", body)
   }
 
+  /// The keys that begin with `prefix`, in no order; otherwise as `forEachKey(prefix:_:)`.
+  ///
+  ///     let sessions = try store.keys(prefix: "session/")
+  public func keys(
+    prefix: borrowing some ByteSource & ~Copyable & ~Escapable = ""
+  ) throws(StoreError) -> [[UInt8]] {
+    var keys: [[UInt8]] = []
+    do {
+      try forEachKey(prefix: prefix) { key in
+        keys.append([UInt8](copying: key))
+        return .next
+      }
+    } catch let error as StoreError {
+      throw error
+    } catch {
+      preconditionFailure("the closure throws nothing: \(error)")
+    }
+    return keys
+  }
+
   /// Calls `body` with each entry whose key begins with `prefix`; otherwise as `forEachKey`.
   @inlinable
   public func forEachEntry(

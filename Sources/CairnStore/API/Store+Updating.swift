@@ -56,4 +56,72 @@ extension Store {
       if case .stored(let version) = result { return (value, version) }
     }
   }
+
+  // MARK: Counters
+
+  /// Adds to a counter in one call, so that no addition is lost that others make at the same time.
+  ///
+  ///     let visits = try store.increment(forKey: "visits")
+  ///
+  /// A counter is a value of 8 bytes: a signed number of 64 bits, least significant byte first. What an entry has besides
+  /// stays: cost, end of lifetime, idle limit and metadata.
+  ///
+  /// - Parameters:
+  ///   - key: 1 to 65,535 bytes. One that is not there counts as 0.
+  ///   - amount: may be negative.
+  ///   - options: of a counter that is not there.
+  ///   - durability: `nil`: the configuration's.
+  /// - Returns: the new number.
+  /// - Throws: `notACounter`, `counterOverflow`: nothing was written. Else as `update`.
+  /// - Complexity: O(key). Of those who write a key at once, one gets on with each round.
+  @inlinable
+  @discardableResult
+  public func increment(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, by amount: Int64 = 1,
+    options: EntryOptions = .standard, durability: Durability? = nil
+  ) throws(StoreError) -> Int64 {
+    try key.withBytes { (key) throws(StoreError) in
+      try increment(key, by: amount, options: options, durability: durability)
+    }
+  }
+
+  @usableFromInline
+  func increment(
+    _ key: RawSpan, by amount: Int64, options: EntryOptions, durability: Durability?
+  ) throws(StoreError) -> Int64 {
+    while true {
+      let increment = try Increment(engine.reader.entry(forKey: key), by: amount, options)
+      let result = try increment.value.withBytes { (bytes) throws(StoreError) in
+        try engine.compareAndSet(
+          bytes, forKey: key, expecting: increment.version, options: increment.options,
+          durability: durability)
+      }
+      if case .stored = result { return increment.number }
+    }
+  }
+}
+
+/// What an increment writes over what it found.
+struct Increment {
+  let number: Int64
+  let version: UInt64?
+  let options: EntryOptions
+
+  init(_ entry: Entry?, by amount: Int64, _ options: EntryOptions) throws(StoreError) {
+    version = entry?.info.version
+    var old: Int64 = 0
+    if let entry {
+      guard entry.value.count == 8 else { throw .notACounter(byteCount: entry.value.count) }
+      old = entry.value.reversed().reduce(0) { $0 << 8 | Int64($1) }
+      self.options = EntryOptions.standard.keeping(entry.info, metadata: entry.metadata)
+    } else {
+      self.options = options
+    }
+    let (sum, isTooLarge) = old.addingReportingOverflow(amount)
+    if isTooLarge { throw .counterOverflow }
+    number = sum
+  }
+
+  /// The number as it stands in the store.
+  var value: [UInt8] { (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) } }
 }

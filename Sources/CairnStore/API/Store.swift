@@ -92,6 +92,9 @@ public final class Store: Sendable {
   ///   something has expired since they were written in an earlier session.
   public func count() throws(StoreError) -> Int { try engine.trimmer.expiry.count() }
 
+  /// Whether a read would find no key; as `count()`.
+  public var isEmpty: Bool { get throws(StoreError) { try count() == 0 } }
+
   /// The state of the store.
   ///
   /// - Throws: `closed`, `usedAfterFork`.

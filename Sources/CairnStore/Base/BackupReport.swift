@@ -17,7 +17,7 @@ public struct BackupReport: Sendable, Hashable {
   /// Makes a report, for who has a cache of his own say what it did.
   ///
   /// - Parameters: as the properties of these names.
-  public init(
+  package init(
     version: UInt64 = 0, entryCount: Int = 0, segmentCount: Int = 0, byteCount: Int = 0,
     damagedValues: [Corruption] = [], keys: [Corruption: [UInt8]] = [:]
   ) {
@@ -50,7 +50,7 @@ public struct BackupProgress: Sendable, Hashable {
   /// Makes a step of a backup.
   ///
   /// - Parameters: as the properties of these names.
-  public init(phase: Phase, byteCount: Int, totalByteCount: Int) {
+  package init(phase: Phase, byteCount: Int, totalByteCount: Int) {
     self.phase = phase
     self.byteCount = byteCount
     self.totalByteCount = totalByteCount

@@ -21,7 +21,7 @@ public struct CompactionReport: Sendable, Hashable {
   /// Makes a report, for who has a cache of his own say what it did.
   ///
   /// - Parameters: as the properties of these names.
-  public init(
+  package init(
     removedSegmentCount: Int = 0, writtenSegmentCount: Int = 0, byteCountBefore: Int = 0,
     byteCountAfter: Int = 0, copiedRecordCount: Int = 0, droppedTombstoneCount: Int = 0,
     pinnedByteCount: Int = 0, unreadableSegmentCount: Int = 0

@@ -79,7 +79,7 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
   ///   - file: the file's name in the store's directory.
   ///   - offset: where the damage begins, in bytes from the start of the file.
   ///   - cause: what is wrong there.
-  public init(directory: String? = nil, file: String, offset: Int, cause: Cause) {
+  package init(directory: String? = nil, file: String, offset: Int, cause: Cause) {
     self.directory = directory
     self.file = file
     self.offset = offset

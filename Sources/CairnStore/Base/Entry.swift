@@ -45,6 +45,9 @@ public struct Entry: Sendable, Hashable {
   /// What the store knows of the key: version, times, sizes, cost.
   public var info: EntryInfo
 
+  /// As `info.version`.
+  public var version: UInt64 { info.version }
+
   package init(key: [UInt8], value: [UInt8], metadata: [UInt8], info: EntryInfo) {
     self.key = key
     self.value = value

@@ -11,7 +11,7 @@ public struct RemoveAllProgress: Sendable, Hashable {
   /// Makes a step of a removal.
   ///
   /// - Parameters: as the properties of these names.
-  public init(fileCount: Int, totalFileCount: Int) {
+  package init(fileCount: Int, totalFileCount: Int) {
     self.fileCount = fileCount
     self.totalFileCount = totalFileCount
   }

@@ -12,7 +12,7 @@ public struct ScrubReport: Sendable, Hashable {
   /// Makes a report, for a cache of your own that says what it did.
   ///
   /// - Parameters: as the properties of these names.
-  public init(
+  package init(
     byteCount: Int = 0, recordCount: Int = 0, damage: [DamageEvent] = [], isComplete: Bool = false
   ) {
     self.byteCount = byteCount
@@ -37,7 +37,7 @@ public struct DamageEvent: Sendable, Hashable {
   /// Makes an event.
   ///
   /// - Parameters: as the properties of these names.
-  public init(place: Corruption, keys: [[UInt8]], keyCount: Int) {
+  package init(place: Corruption, keys: [[UInt8]], keyCount: Int) {
     self.place = place
     self.keys = keys
     self.keyCount = keyCount

@@ -35,6 +35,10 @@ public indirect enum StoreError: Error, Sendable, Hashable {
   case metadataTooLarge(byteCount: Int, limit: Int)
   /// The batch takes more bytes in the log than the configuration allows.
   case batchTooLarge(byteCount: Int, limit: Int)
+  /// A counter was to be incremented, and the value is none: a counter has 8 bytes.
+  case notACounter(byteCount: Int)
+  /// A counter would be less or more than 64 bits can express. It is as it was.
+  case counterOverflow
   /// The store was opened for reading.
   case readOnly(path: String)
   /// There is no room for the write, which has not happened. The store stays usable: it works
@@ -121,7 +125,7 @@ public struct SystemFailure: Sendable, Hashable, CustomStringConvertible {
   ///   - errorNumber: the number in `errno`.
   ///   - reason: the system's words for the number.
   ///   - advice: what would help, where that is known.
-  public init(
+  package init(
     call: String, path: String, errorNumber: Int32, reason: String, advice: Advice? = nil
   ) {
     self.call = call
@@ -183,6 +187,9 @@ extension StoreError: CustomStringConvertible {
     case .poisoned(let cause):
       "the store takes no more writes until it is opened anew, since this failed: \(cause)"
     case .closed(let path): "\(shown(path)): the store was closed"
+    case .notACounter(let byteCount):
+      "the value is no counter: it has \(byteCount) bytes, and a counter has 8"
+    case .counterOverflow: "the counter would be less or more than 64 bits can express"
     case .cancelled: "the task was cancelled before the work began"
     case .outOfMemory(let needed):
       "no memory for \(needed) more bytes of the index"
