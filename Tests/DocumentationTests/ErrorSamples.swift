@@ -12,7 +12,7 @@ struct ErrorSamples {
     } catch {
       switch error {
       case .store(.noSpace): try await photos.trim(toCount: photos.count() / 2)
-      case .store(.locked(let path, let inThisProcess)): report("\(path) is open", inThisProcess)
+      case .store(.locked(let path, let inThisProcess, _)): report("\(path) is open", inThisProcess)
       case .store(.corrupt): report("damaged: \(error)", true)
       default: throw error
       }

@@ -5,8 +5,8 @@ public indirect enum StoreError: Error, Sendable, Hashable {
 
   /// There is no store at the path, and the configuration does not let one be made.
   case noStore(path: String)
-  /// Another opener holds the store: this process, where that is known, or another.
-  case locked(path: String, inThisProcess: Bool = false)
+  /// Another opener holds the store: this process, or another, whose number stands there where the system tells it.
+  case locked(path: String, inThisProcess: Bool = false, processID: Int32? = nil)
   /// The directory holds something that is not a store, or only part of one.
   case notAStore(path: String, reason: String)
   /// A file or directory is not safe to use: a link, a device, another user's; or a directory is in a file's place.
@@ -158,8 +158,14 @@ extension StoreError: CustomStringConvertible {
   public var description: String {
     switch self {
     case .noStore(let path): "\(shown(path)): there is no store here"
-    case .locked(let path, let inThisProcess):
-      "\(shown(path)): the store is open \(inThisProcess ? "in this process already" : "elsewhere")"
+    case .locked(let path, let inThisProcess, let processID):
+      if inThisProcess {
+        "\(shown(path)): the store is open in this process already"
+      } else if let processID {
+        "\(shown(path)): the store is open in process \(processID)"
+      } else {
+        "\(shown(path)): the store is open elsewhere"
+      }
     case .notAStore(let path, let reason): "\(shown(path)): not a store: \(reason)"
     case .unsafeFile(let path, let reason): "\(shown(path)): not safe to use: \(reason)"
     case .unsupportedVersion(let file, let major):

@@ -175,7 +175,10 @@ package final class File: Sendable {
   package func lockStore(at path: String, exclusively: Bool) throws(StoreError) {
     let identity = try status().identity
     guard try lock(exclusively: exclusively) else {
-      throw .locked(path: path, inThisProcess: identity.map { HeldLocks.contains($0) } ?? false)
+      let isHere = identity.map { HeldLocks.contains($0) } ?? false
+      throw .locked(
+        path: path, inThisProcess: isHere,
+        processID: isHere ? nil : identity.flatMap { LockOwner.processID(of: $0) })
     }
     guard let identity else { return }
     HeldLocks.insert(ObjectIdentifier(self), identity)

@@ -86,13 +86,12 @@ struct KillTests {
     let directory = try TemporaryDirectory()
     let process = try KillWriterProcess(["hold", directory.store])
     #expect(try process.read() == Array("open\n".utf8))
-    #expect(throws: StoreError.locked(path: directory.store)) { try Store(directory.store) }
-    #expect(throws: StoreError.locked(path: directory.store)) {
-      try Store(directory.store, readOnly: true)
-    }
-    #expect(throws: StoreError.locked(path: directory.store)) {
-      try Store.verify(path: directory.store)
-    }
+    // The error names the process.
+    let locked = StoreError.locked(path: directory.store, processID: process.identifier)
+    #expect(throws: locked) { try Store(directory.store) }
+    #expect(throws: locked) { try Store(directory.store, readOnly: true) }
+    #expect(throws: locked) { try Store.verify(path: directory.store) }
+    #expect("\(locked)".hasSuffix("the store is open in process \(process.identifier)"))
     process.kill()
     #expect(try process.wait() == 128 + SIGKILL)
     #expect(try Store(directory.store).text("held") == "held")

@@ -23,7 +23,7 @@ final class KillWriterProcess {
   }()
 
   private let words: [String]
-  private let identifier: pid_t
+  let identifier: pid_t
   private let limit = ContinuousClock.now + KillWriterProcess.timeLimit
   private var hasEnded = false
   /// The read end of its standard output.
