@@ -1,11 +1,25 @@
 import Cairn
 import Testing
 
-func increment(_ key: String, in store: Store) async throws {
-  try await store.update(forKey: key) { value in
-    let count = value.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
-    return Array(String(count + 1).utf8)
+func addGuest(_ name: String, in store: Store) async throws {
+  try await store.update(forKey: "guests") { value in
+    (value ?? []) + Array("\(name)\n".utf8)
   }
+}
+
+func improveDraft(in store: Store) async throws -> UInt64 {
+  while true {
+    let entry = try store.entry(forKey: "draft")
+    let text = try await improve(entry?.value ?? [])
+    let result = try await store.compareAndSet(text, forKey: "draft", expecting: entry?.version)
+    if case .stored(let version) = result { return version }
+  }
+}
+
+/// Something that takes long.
+func improve(_ text: [UInt8]) async throws -> [UInt8] {
+  try await Task.sleep(for: .milliseconds(1))
+  return text + [UInt8(ascii: "!")]
 }
 
 @Suite("The samples of Concurrency")
@@ -45,18 +59,34 @@ struct ConcurrencySamples {
     }
   }
 
-  @Test("No increment is lost")
-  func increments() async {
+  @Test("No change is lost")
+  func changes() async {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
         var configuration = StoreConfiguration()
         configuration.durability = .process
         let store = try await Store(path: "counters.cairn", configuration: configuration)
         try await withThrowingTaskGroup(of: Void.self) { group in
-          for _ in 0..<200 { group.addTask { try await increment("visits", in: store) } }
+          for _ in 0..<200 { group.addTask { try await addGuest("Ann", in: store) } }
+          for _ in 0..<10 { group.addTask { _ = try await improveDraft(in: store) } }
           try await group.waitForAll()
         }
-        #expect(try store.value(forKey: "visits") == Array("200".utf8))
+        #expect(try store.value(forKey: "guests")?.count == 200 * 4)
+        #expect(try store.value(forKey: "draft") == Array("!!!!!!!!!!".utf8))
+        let version = try await improveDraft(in: store)
+        #expect(try store.entry(forKey: "draft")?.version == version)
+        let mismatch = try await store.compareAndSet("a", forKey: "draft", expecting: nil)
+        #expect(mismatch == .mismatch(current: version))
+        let removed = try await store.update(forKey: "guests") { _ in nil }
+        #expect(removed == nil)
+
+        let visits = try await store.increment(forKey: "visits")
+        let seats = try await store.increment(forKey: "seats", by: -2)
+
+        #expect(visits == 1)
+        #expect(seats == -2)
+        #expect(try store.keys(prefix: "sea") == [Array("seats".utf8)])
+        #expect(try !store.isEmpty)
       }
     }
   }
@@ -66,6 +96,7 @@ struct ConcurrencySamples {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
         var evictions: Task<Int, Never>?
+        var told: Task<[CacheEvent<String>], Never>?
         do {
           let pages = try LoadingSamples.pages()
           for number in 0..<20 {
@@ -81,6 +112,14 @@ struct ConcurrencySamples {
             return evictionCount
           }
 
+          pages.observe { event in
+            switch event {
+            case .removed(let key, .evicted(let cause)): print(key, "made room:", cause)
+            case .removed(let key, let cause): print(key, "went:", cause)
+            default: break
+            }
+          }
+
           let summary = try await pages.trim(toCount: 10_000)
           let values = try await pages.perform { try $0.values(forKeys: ["/", "/about"]) }
 
@@ -88,9 +127,20 @@ struct ConcurrencySamples {
           #expect(values == [Page(title: "Home", body: ""), nil])
           #expect(try await pages.trim(toCount: 5).count == 16)
           evictions = listener
+          told = Task { [events = pages.events()] in
+            var told: [CacheEvent<String>] = []
+            for await event in events { told.append(event) }
+            return told
+          }
+          try await pages.setValue(Page(title: "Home", body: "new"), forKey: "/")
+          try await pages.trim(toCount: 0)
         }
         // The stream ends with the cache.
-        #expect(await evictions?.value == 16)
+        #expect(await evictions?.value == 21)
+        let events = try #require(await told?.value)
+        #expect(
+          events.prefix(2) == [.removed(key: "/", cause: .replaced), .inserted(key: "/")])
+        #expect(events.contains(.removed(key: "/", cause: .evicted(.trim))))
       }
     }
   }

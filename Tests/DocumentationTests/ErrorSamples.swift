@@ -5,15 +5,15 @@ import Testing
 @Suite("The samples of Errors")
 struct ErrorSamples {
   static func store(
-    _ photo: [UInt8], in photos: DiskCache<String, [UInt8]>, _ report: (String, Bool) -> Void
+    _ photo: [UInt8], in photos: DiskCache<String, [UInt8]>, _ report: (String, Int32?) -> Void
   ) async throws(CacheError) {
     do throws(CacheError) {
       try await photos.setValue(photo, forKey: "lake")
     } catch {
       switch error {
       case .store(.noSpace): try await photos.trim(toCount: photos.count() / 2)
-      case .store(.locked(let path, let inThisProcess, _)): report("\(path) is open", inThisProcess)
-      case .store(.corrupt): report("damaged: \(error)", true)
+      case .store(.locked(let path, _, let processID)): report("\(path) is open", processID)
+      case .store(.corrupt): report("damaged: \(error)", nil)
       default: throw error
       }
     }

@@ -19,7 +19,10 @@ struct GettingStartedSamples {
         try store.close()
 
         #expect(user == "alice")
-        #expect(try Store(path: "sessions.cairn").count() == 1)
+        let again = try Store(path: "sessions.cairn")
+        #expect(try again.count() == 1)
+        #expect(try again.keys(prefix: "session/") == [Array("session/1".utf8)])
+        #expect(try again.values(forKeys: ["none", "session/1"]) == [nil, Array("alice".utf8)])
       }
     }
   }
@@ -98,6 +101,8 @@ struct GettingStartedSamples {
         print(
           statistics.loads.startedCount, "loads, for which", statistics.loads.joinedCount,
           "others waited")
+        if let ratio = statistics.hitRatio { print(ratio, "of all reads are hits") }
+        if let memory = statistics.memory { print(memory.hitCount, "hits in memory") }
         for (name, value) in statistics.metrics { print(name, value) }
 
         #expect(statistics.loads.startedCount == 1 && statistics.missCount >= 1)
@@ -165,11 +170,16 @@ struct GettingStartedSamples {
 
   @Test("A cache in memory")
   func memory() {
-    let cache = MemoryCache<String, Int>(configuration: .init(countLimit: 100, costLimit: nil))
+    let cache = MemoryCache<String, Int>(
+      configuration: MemoryCacheConfiguration(countLimit: 100, costLimit: nil))
     cache["visits"] = 1
+    cache["visits", default: 0] += 1
     cache.setValue(2, forKey: "visits", lifetime: .seconds(60))
     let visits = cache["visits"]
 
     #expect(visits == 2)
+    cache["others", default: 5] += 1
+    #expect(cache["others"] == 6)
+    #expect(!cache.isEmpty)
   }
 }

@@ -69,6 +69,33 @@ struct LimitSamples {
     }
   }
 
+  @Test("The limit on bytes has one name in events, statistics and metrics")
+  func byteLimit() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        let cache = try await DiskCache<String, [UInt8]>.open(
+          .name("small"),
+          configuration: DiskCacheConfiguration(countLimit: nil, byteLimit: 1 << 20))
+        let events = cache.events()
+        for number in 0..<12 {
+          try await cache.setValue([UInt8](repeating: 7, count: 100_000), forKey: "\(number)")
+        }
+        let statistics = try cache.statistics()
+        #expect(statistics.byteEvictionCount > 0)
+        #expect(
+          statistics.metrics.contains {
+            $0 == ("evictions.bytes", statistics.byteEvictionCount)
+          })
+        try await cache.close()
+        var evictionCount: UInt64 = 0
+        for await event in events {
+          if case .removed(_, .evicted(.byteLimit)) = event { evictionCount += 1 }
+        }
+        #expect(evictionCount == statistics.byteEvictionCount)
+      }
+    }
+  }
+
   @Test("What values cost in memory")
   func costs() {
     let (photo, icon) = (Image(width: 640, height: 480), Image(width: 16, height: 16))

@@ -74,6 +74,25 @@ struct LoadingSamples {
     }
   }
 
+  @Test("An ETag is kept beside its page")
+  func metadata() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        let (pages, url) = (try LoadingSamples.pages(), "/about")
+
+        let page = try await pages.value(forKey: url) {
+          let (page, etag) = try await fetchWithETag(url)
+          return Loaded(page, options: EntryOptions(lifetime: .hours(1), metadata: etag))
+        }
+        let etag = try pages.metadata(forKey: url)
+
+        #expect(page.title == url)
+        #expect(etag == Array("v1".utf8))
+        #expect(try pages.info(forKey: url)?.expires != nil)
+      }
+    }
+  }
+
   @Test("That there is none is kept too")
   func absent() async {
     await #expect(processExitsWith: .success) {

@@ -46,6 +46,11 @@ func fetchWithAge(_ url: String) async throws -> (Page, Duration) {
   (try await fetch(url), .seconds(30))
 }
 
+/// The page, and the tag of its version.
+func fetchWithETag(_ url: String) async throws -> (Page, [UInt8]) {
+  (try await fetch(url), Array("v1".utf8))
+}
+
 /// The page, if there is one.
 func fetchIfThere(_ url: String) async throws -> Page? {
   url == "/none" ? nil : try await fetch(url)

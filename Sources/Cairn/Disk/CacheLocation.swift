@@ -10,12 +10,14 @@ package enum CacheLocation {
   /// The environment of the process.
   package static var variables: [String: String] { ProcessInfo.processInfo.environment }
 
-  /// The name of this program, as its file has it. One that could be no name of a cache is "cairn".
-  package static var programName: String {
-    let file = CommandLine.arguments.first?.split(separator: "/").last.map(String.init) ?? ""
-    do throws(CacheError) { try check(file) } catch { return "cairn" }
-    return file
-  }
+  /// The name of this program, as its file has it, however it was called. One that could be no name of a cache is
+  /// "cairn".
+  package static let programName: String = {
+    let link = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+    let file = (link ?? CommandLine.arguments.first ?? "").split(separator: "/").last ?? ""
+    do throws(CacheError) { try check(String(file)) } catch { return "cairn" }
+    return String(file)
+  }()
 
   /// The directory of a name: `$XDG_CACHE_HOME/namespace/name`, or below `~/.cache` where that variable
   /// is not set or no absolute path, as the XDG Base Directory Specification has it.
@@ -27,6 +29,8 @@ package enum CacheLocation {
     variables: [String: String] = CacheLocation.variables
   ) throws(CacheError) -> String {
     try check(name)
+    // An empty one is none.
+    let namespace = namespace == "" ? nil : namespace
     if let namespace { try check(namespace) }
     let path = try base(variables) + (namespace.map { "/" + $0 } ?? "") + "/" + name
     if let place = store(around: path, SystemFileSystem()) {

@@ -9,6 +9,8 @@ public struct CachePlace: Sendable, Hashable, ExpressibleByStringLiteral {
     case path(String)
     case name(String)
     case shared(String)
+    /// Nothing of the file system.
+    case elsewhere(String)
   }
 
   let kind: Kind
@@ -21,13 +23,14 @@ public struct CachePlace: Sendable, Hashable, ExpressibleByStringLiteral {
   /// A directory. Those that it lies in are made as far as they are missing.
   public static func path(_ path: String) -> CachePlace { CachePlace(.path(path)) }
 
-  /// A directory, as `path(_:)`. A URL that is not one of a file is refused when the cache is opened.
+  /// A directory, as `path(_:)`. A URL that is not one of a file is refused when the cache is opened: `invalidName`.
   public static func url(_ url: URL) -> CachePlace {
-    CachePlace(.path(url.isFileURL ? url.path : url.absoluteString))
+    CachePlace(url.isFileURL ? .path(url.path) : .elsewhere(url.absoluteString))
   }
 
   /// A name among the caches of this program: `$XDG_CACHE_HOME/program/name`, or below `~/.cache` where that variable
-  /// is not set to an absolute path. `DiskCacheConfiguration.namespace` takes the place of the program's name.
+  /// is not set to an absolute path. `DiskCacheConfiguration.namespace` takes the place of the program's name, which is
+  /// that of its file.
   ///
   /// - Parameter name: of up to 200 bytes, without slashes; not "." nor "..".
   public static func name(_ name: String) -> CachePlace { CachePlace(.name(name)) }

@@ -15,7 +15,7 @@ extension DiskCache {
   public nonisolated(nonsending) func setValue(
     _ value: Value, forKey key: Key, options: EntryOptions = .standard, durability: Durability?
   ) async throws(CacheError) -> UInt64 {
-    var write: StartedWrite<CompareAndSetResult, CacheError>?
+    var write: StartedWrite<EnteredResult, CacheError>?
     do throws(CacheError) {
       try encode(value, forKey: key) { (bytes, encoded) throws(CacheError) in
         write = try start(
@@ -54,7 +54,7 @@ extension DiskCache {
     _ value: Value, forKey key: Key, expecting version: UInt64?,
     options: EntryOptions = .standard, durability: Durability? = nil
   ) async throws(CacheError) -> CompareAndSetResult {
-    var write: StartedWrite<CompareAndSetResult, CacheError>?
+    var write: StartedWrite<EnteredResult, CacheError>?
     do throws(CacheError) {
       try encode(value, forKey: key) { (bytes, encoded) throws(CacheError) in
         write = try start(
@@ -223,7 +223,10 @@ extension DiskCache {
 
   /// Makes every write durable that was acknowledged before the call.
   public nonisolated(nonsending) func sync() async throws(CacheError) {
-    try await onWorkers { (cache) throws(CacheError) in try cache.sync() }
+    do throws(StoreError) { return try await store.sync() } catch {
+      guard case .vanished = error else { throw .store(error) }
+    }
+    try await afterRecreating { (cache) throws(CacheError) in try cache.sync() }
   }
 
   // MARK: Two steps
@@ -233,26 +236,33 @@ extension DiskCache {
   func start(
     _ value: Value, _ encoded: RawSpan, _ bytes: RawSpan, of key: Key, expecting version: UInt64??,
     options: EntryOptions, durability: Durability?
-  ) throws(CacheError) -> StartedWrite<CompareAndSetResult, CacheError> {
+  ) throws(CacheError) -> StartedWrite<EnteredResult, CacheError> {
     let entry = try published(value, key, options)
     noteWrite(bytes)
     let options = stored(options)
     if recency?.tells(beforeWriteOf: 1, bytes.byteCount + encoded.byteCount) != true {
+      var entered = store
       let (result, pending) = try enter(
-        encoded, bytes, of: key, entry, showsMismatch: true, atOnce: true
+        encoded, bytes, of: key, entry, showsMismatch: true, atOnce: true, into: &entered
       ) { (store, removals: inout [RemovalEvent]) throws(StoreError) in
         try store.enterAtOnce(
           encoded, forKey: bytes, expecting: version, options: options, durability: durability,
           removals: &removals)
       }
-      if !pending.isLeft { return .entered(result, pending) }
+      if !pending.isLeft {
+        return .entered(EnteredResult(result: result, store: entered), pending)
+      }
     }
     let (bytes, encoded) = ([UInt8](copying: bytes), [UInt8](copying: encoded))
     return .left { [self] () throws(CacheError) in
       try bytes.withBytes { (bytes) throws(CacheError) in
         try encoded.withBytes { (encoded) throws(CacheError) in
-          try enter(encoded, bytes, of: key, entry, showsMismatch: true) {
-            (store, removals: inout [RemovalEvent]) throws(StoreError) in
+          // A load that began since may not keep what it finds.
+          noteWrite(bytes)
+          var entered = store
+          let (result, pending) = try enter(
+            encoded, bytes, of: key, entry, showsMismatch: true, into: &entered
+          ) { (store, removals: inout [RemovalEvent]) throws(StoreError) in
             guard let version else {
               return try store.enter(
                 encoded, forKey: bytes, options: options, durability: durability,
@@ -262,6 +272,7 @@ extension DiskCache {
               encoded, forKey: bytes, expecting: version, options: options,
               durability: durability, removals: &removals)
           }
+          return (EnteredResult(result: result, store: entered), entered.slowed(pending))
         }
       }
     }
@@ -270,20 +281,21 @@ extension DiskCache {
   /// Waits for what a write waits for that has begun.
   @usableFromInline
   nonisolated(nonsending) func finish(
-    _ write: StartedWrite<CompareAndSetResult, CacheError>, of key: Key
+    _ write: StartedWrite<EnteredResult, CacheError>, of key: Key
   ) async throws(CacheError) -> CompareAndSetResult {
-    let result: CompareAndSetResult
+    let entered: EnteredResult
     let pending: PendingWrite
     switch write {
-    case .entered(let entered, let rest): (result, pending) = (entered, rest)
-    case .left(let enter): (result, pending) = try await workers.performUncancelled(enter)
+    case .entered(let result, let rest): (entered, pending) = (result, rest)
+    case .left(let enter): (entered, pending) = try await store.entering.performUncancelled(enter)
     }
-    do throws(StoreError) { try await store.finish(pending) } catch {
+    // By now another store may have taken the place of this one, which knows nothing of this write.
+    do throws(StoreError) { try await entered.store.finish(pending) } catch {
       if case .vanished = error { throw .store(error) }
       if held != nil { noteFailure(.store(error), of: try tierKey(key)) }
       throw .store(error)
     }
-    return result
+    return entered.result
   }
 
   /// Makes a write once more where it was the first to notice that the directory is gone.
@@ -301,6 +313,15 @@ extension DiskCache {
   private nonisolated(nonsending) func onWorkers<Result: Sendable>(
     _ body: @escaping @Sendable (DiskCache) throws(CacheError) -> Result
   ) async throws(CacheError) -> Result {
-    try await workers.performUncancelled { () throws(CacheError) in try body(self) }
+    let store = store
+    do throws(StoreError) { try store.checkProcess() } catch { throw .store(error) }
+    return try await store.entering.performUncancelled { () throws(CacheError) in try body(self) }
   }
+}
+
+/// What came of a write, and the store that it was entered into.
+@usableFromInline
+struct EnteredResult: Sendable {
+  let result: CompareAndSetResult
+  let store: Store
 }

@@ -71,7 +71,7 @@ extension DiskCache: Loading {
       let loaded = try await load()
       do throws(CacheError) {
         // A durable write waits for a sync, and any write may wait for room.
-        let isKept = try await workers.performUncancelled { [self] () throws(CacheError) in
+        let isKept = try await store.entering.performUncancelled { [self] () throws(CacheError) in
           if let damage = damage.withLock({ $0 }) {
             try keyCoder.encode(key) { (key) throws(CacheError) in try dropDamaged(key, damage) }
           }

@@ -77,6 +77,7 @@ extension DiskCache {
         valueCoder: valueCoder, costing: costing, environment: .system())
     }
     switch place.kind {
+    case .elsewhere(let url): throw .invalidName(reason: "\(url) is no file's URL")
     case .path(let path): return try cache(at: path, name: nil)
     case .name(let name): return try cache(at: path(of: name), name: name)
     case .shared(let name):

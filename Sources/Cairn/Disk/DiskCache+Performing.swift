@@ -55,6 +55,15 @@ extension DiskCache {
     try await perform { (cache) throws(CacheError) in try cache.trim(toCount: count, order: order) }
   }
 
+  /// Has other limits hold from now on, and removes what is too much then.
+  public nonisolated(nonsending) func setLimits(
+    countLimit: Int?, byteLimit: Int?
+  ) async throws(CacheError) {
+    try await perform { (cache) throws(CacheError) in
+      try cache.setLimits(countLimit: countLimit, byteLimit: byteLimit)
+    }
+  }
+
   /// Removes entries until at most so many bytes are live.
   @discardableResult
   public nonisolated(nonsending) func trim(

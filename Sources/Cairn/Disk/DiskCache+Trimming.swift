@@ -6,6 +6,25 @@ public import CairnStore
 ///
 /// Compaction gives the space back in the background. To have it at once, on a full disk say, call
 /// `trim(toFreeDiskSpace:)`, or `compact()` after the trim.
+extension DiskCache {
+  /// Has other limits hold from now on, and removes the least recently used entries that are too much then. Those of
+  /// memory are changed at `memory`.
+  ///
+  /// The next open goes by its configuration again.
+  ///
+  /// - Parameters:
+  ///   - countLimit: how many entries there may be; `nil`: any number.
+  ///   - byteLimit: how many bytes they may take, keys and metadata included; `nil`: any number.
+  /// - Throws: `store` with `invalidConfiguration` for a limit of 0 or less: nothing has changed then. Else as
+  ///   `trim(toCount:)`.
+  public func setLimits(countLimit: Int?, byteLimit: Int?) throws(CacheError) {
+    recency?.tell()
+    try storing { () throws(StoreError) in
+      try store.setLimits(countLimit: countLimit, byteLimit: byteLimit)
+    }
+  }
+}
+
 extension DiskCache: Trimming {
   /// Removes entries until at most so many are left. What has expired goes first.
   ///

@@ -85,9 +85,11 @@ extension DiskCache {
       result: CompareAndSetResult, pending: PendingWrite
     )
   ) throws(CacheError) -> CompareAndSetResult {
+    var entered = store
     let (result, pending) = try enter(
-      value, bytes, of: key, entry, showsMismatch: showsMismatch, by: body)
-    do throws(StoreError) { try store.finish(pending) } catch {
+      value, bytes, of: key, entry, showsMismatch: showsMismatch, into: &entered, by: body)
+    // Another may have taken its place since, which knows nothing of this write.
+    do throws(StoreError) { try entered.finish(pending) } catch {
       if case .vanished = error, !isRepeated {
         // The sync was the first to notice it.
         try recreate()
@@ -102,11 +104,13 @@ extension DiskCache {
 
   /// Enters a write of one value by `body`, and brings memory and observers up to date, in this order.
   ///
-  /// - Parameter atOnce: whether nothing may be waited for. Where `body` leaves the write then, nothing has happened.
+  /// - Parameters:
+  ///   - atOnce: whether nothing may be waited for. Where `body` leaves the write then, nothing has happened.
+  ///   - entered: the store that it was entered into.
   @inline(__always)
   func enter(
     _ value: RawSpan, _ bytes: RawSpan, of key: Key, _ entry: PublishedEntry<Key, Value>?,
-    showsMismatch: Bool, atOnce: Bool = false,
+    showsMismatch: Bool, atOnce: Bool = false, into entered: inout Store,
     by body: (Store, inout [RemovalEvent]) throws(StoreError) -> (
       result: CompareAndSetResult, pending: PendingWrite
     )
@@ -118,11 +122,14 @@ extension DiskCache {
     var pending = PendingWrite()
     do throws(CacheError) {
       if atOnce {
-        do throws(StoreError) { (result, pending) = try body(store, &removals) } catch {
+        do throws(StoreError) { (result, pending) = try body(entered, &removals) } catch {
           throw .store(error)
         }
       } else {
-        try storing { () throws(StoreError) in (result, pending) = try body(store, &removals) }
+        try storing { () throws(StoreError) in
+          entered = store
+          (result, pending) = try body(entered, &removals)
+        }
       }
     } catch {
       drop(removals)

@@ -126,16 +126,14 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
       held = nil
       recency = nil
     }
-    let isNamed = name != nil
     reopen = { [storeConfiguration] old throws(CacheError) in
-      if isNamed {
-        try callingStore { () throws(StoreError) in
-          try Directory.createParents(of: path, fileSystem: environment.fileSystem)
-        }
+      try callingStore { () throws(StoreError) in
+        try Directory.createParents(of: path, fileSystem: environment.fileSystem)
       }
       var configuration = storeConfiguration
       configuration.precedingVersion = old.lastVersion
       configuration.clock = old.clock
+      (configuration.countLimit, configuration.byteLimit) = old.limits
       return try Self.openStore(path, configuration, policy, environment).0
     }
     recency?.begin(original)

@@ -20,7 +20,8 @@ public struct DiskCacheConfiguration: Sendable {
   public var memory: MemoryTierConfiguration?
 
   /// A directory between that of all caches and this one, for caches that are known by name. It must be valid as a
-  /// name. `nil`, the default: the name of the program, so that two programs with a cache of one name do not meet.
+  /// name; an empty one is none. `nil`, the default: the name of the program, so that two programs with a cache of one
+  /// name do not meet.
   public var namespace: String?
 
   /// What becomes of a value that was written under another tag of the value coder, when it is read.

@@ -147,7 +147,7 @@ extension Store {
     forKeys keys: some Sequence<some ByteSource>, durability: Durability? = nil
   ) async throws(StoreError) -> Int {
     let keys = keys.map { $0.withBytes { [UInt8](copying: $0) } }
-    return try await workers.performUncancelled { () throws(StoreError) in
+    return try await entering.performUncancelled { () throws(StoreError) in
       try self.removeValues(forKeys: keys, durability: durability)
     }
   }
@@ -159,7 +159,7 @@ extension Store {
     durability: Durability? = nil
   ) async throws(StoreError) -> Bool {
     let key = key.withBytes { [UInt8](copying: $0) }
-    return try await workers.performUncancelled { () throws(StoreError) in
+    return try await entering.performUncancelled { () throws(StoreError) in
       try self.extendLifetime(forKey: key, to: lifetime, durability: durability)
     }
   }
@@ -171,7 +171,7 @@ extension Store {
     durability: Durability? = nil
   ) async throws(StoreError) -> Int {
     let keys = keys.map { $0.withBytes { [UInt8](copying: $0) } }
-    return try await workers.performUncancelled { () throws(StoreError) in
+    return try await entering.performUncancelled { () throws(StoreError) in
       try self.extendLifetimes(forKeys: keys, to: lifetime, durability: durability)
     }
   }
@@ -190,7 +190,9 @@ extension Store {
   /// Makes every write durable that was acknowledged before the call.
   public nonisolated(nonsending) func sync() async throws(StoreError) {
     try engine.session.checkWritable()
-    try await engine.log.waitForSync(through: lastVersion)
+    // The log's lock may be held for long.
+    let last = try await entering.performUncancelled { () throws(StoreError) in self.lastVersion }
+    try await engine.log.waitForSync(through: last)
   }
 
   // MARK: Two steps
@@ -204,7 +206,7 @@ extension Store {
     let pending: PendingWrite
     switch write {
     case .entered(let entered, let rest): (result, pending) = (entered, rest)
-    case .left(let enter): (result, pending) = try await workers.performUncancelled(enter)
+    case .left(let enter): (result, pending) = try await entering.performUncancelled(enter)
     }
     try await finish(pending)
     return result
@@ -213,7 +215,7 @@ extension Store {
   /// Gives a write that was entered the durability that it was promised; as the synchronous form.
   package nonisolated(nonsending) func finish(_ pending: PendingWrite) async throws(StoreError) {
     if pending.keepsLimits {
-      try await workers.performUncancelled { () throws(StoreError) in
+      try await entering.performUncancelled { () throws(StoreError) in
         self.engine.evictor.keepLimits()
       }
     }
@@ -221,7 +223,7 @@ extension Store {
       try await engine.committer.commit(pending.sequence, pending.durability)
     }
     if pending.slowedByteCount > 0 {
-      try await workers.performUncancelled { () throws(StoreError) in
+      try await entering.performUncancelled { () throws(StoreError) in
         self.engine.writer.pressure.waitForCompaction(afterMakingDead: pending.slowedByteCount)
       }
     }

@@ -82,6 +82,12 @@ extension Store {
   /// Gives a write the durability that it was promised. What throws here is on disk as far as anybody can tell.
   package func finish(_ pending: PendingWrite) throws(StoreError) { try engine.finish(pending) }
 
+  /// Lets a write wait for compaction that was entered on one of the store's own threads.
+  package func slowed(_ pending: PendingWrite) -> PendingWrite { engine.slowed(pending) }
+
+  /// Throws in a child of the process that opened the store, where none of its threads are.
+  package func checkProcess() throws(StoreError) { try engine.session.checkProcess() }
+
   package func makeBatch() throws(StoreError) -> Batch { try engine.makeBatch() }
 
   /// Whether a write of so many entries and bytes may make others go, to keep the limits.
@@ -93,6 +99,14 @@ extension Store {
   ///
   /// - Complexity: O(segments), without a system call.
   package func usage() throws(StoreError) -> StoreUsage { try engine.usage() }
+
+  /// The limits that hold now.
+  package var limits: (countLimit: Int?, byteLimit: Int?) {
+    let held = engine.session.limits.held
+    return (
+      held.countLimit == .max ? nil : held.countLimit, held.byteLimit == .max ? nil : held.byteLimit
+    )
+  }
 
   /// The clock that expiry goes by, for a tier in front that is to agree.
   package var clock: StoreClock { engine.session.clock }

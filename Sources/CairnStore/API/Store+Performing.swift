@@ -48,6 +48,15 @@ extension Store {
     }
   }
 
+  /// Has other limits hold from now on, and removes what is too much then. Where cancelled, as `trim(toCount:)`.
+  public nonisolated(nonsending) func setLimits(
+    countLimit: Int?, byteLimit: Int?
+  ) async throws(StoreError) {
+    try await perform { (store) throws(StoreError) in
+      try store.setLimits(countLimit: countLimit, byteLimit: byteLimit)
+    }
+  }
+
   /// Removes entries until at most so many bytes are live. Where cancelled, as `trim(toCount:)`.
   @discardableResult
   public nonisolated(nonsending) func trim(

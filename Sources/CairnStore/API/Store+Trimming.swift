@@ -18,6 +18,24 @@
 /// the last of these, and what was written since is the most recent. A summary's `damagedCount` tells of entries that
 /// could not be removed, since a damaged record does not tell its key.
 extension Store {
+  /// Has other limits hold from now on, and removes the least recently used entries that are too much then.
+  ///
+  /// The next open goes by its configuration again.
+  ///
+  /// - Parameters:
+  ///   - countLimit: how many entries there may be; `nil`: any number.
+  ///   - byteLimit: how many live bytes; `nil`: any number.
+  /// - Throws: `invalidConfiguration` for a limit of 0 or less: nothing has changed then. Else as `trim(toCount:)`: the
+  ///   limits are set, and the next write tries to keep them again.
+  /// - Complexity: as `trim(toCount:)`; O(1) where nothing is too much.
+  public func setLimits(countLimit: Int?, byteLimit: Int?) throws(StoreError) {
+    try engine.session.checkWritable()
+    var configuration = engine.session.configuration
+    (configuration.countLimit, configuration.byteLimit) = (countLimit, byteLimit)
+    try configuration.check()
+    try engine.evictor.setLimits(countLimit: countLimit, byteLimit: byteLimit)
+  }
+
   /// Removes entries until at most so many keys are left.
   ///
   /// What has expired goes first.

@@ -18,6 +18,8 @@ public final class Store: Sendable {
   @usableFromInline let engine: Engine
   /// Where asynchronous calls do their work.
   package let workers: WorkQueue
+  /// Where writes are entered that tasks may not wait for: long work does not hold them up.
+  package let entering: WorkQueue
 
   /// The directory, as it was given.
   public let path: String
@@ -42,6 +44,7 @@ public final class Store: Sendable {
   ) throws(StoreError) {
     self.path = path
     workers = WorkQueue(width: configuration.concurrentCallLimit)
+    entering = WorkQueue(width: configuration.concurrentCallLimit)
     engine = try Engine(
       path: path, configuration: configuration, environment: .system(), readOnly: false)
   }
@@ -57,6 +60,7 @@ public final class Store: Sendable {
   ) throws(StoreError) {
     self.path = path
     workers = WorkQueue(width: configuration.concurrentCallLimit)
+    entering = WorkQueue(width: configuration.concurrentCallLimit)
     engine = try Engine(
       path: path, configuration: configuration, environment: .system(), readOnly: true)
   }
@@ -67,6 +71,7 @@ public final class Store: Sendable {
   ) throws(StoreError) {
     self.path = path
     workers = WorkQueue(width: configuration.concurrentCallLimit)
+    entering = WorkQueue(width: configuration.concurrentCallLimit)
     engine = try Engine(
       path: path, configuration: configuration, environment: environment, readOnly: readOnly)
   }
@@ -74,6 +79,7 @@ public final class Store: Sendable {
   init(path: String, configuration: StoreConfiguration, engine: Engine) {
     self.path = path
     workers = WorkQueue(width: configuration.concurrentCallLimit)
+    entering = WorkQueue(width: configuration.concurrentCallLimit)
     self.engine = engine
   }
 

@@ -84,7 +84,9 @@ struct Appender: ~Copyable {
   /// Whether there is room for `byteCount` bytes of records without a call of the system, and nothing else to be done
   /// before they are appended.
   func hasRoom(byteCount: Int, reserve: DiskReserve) -> Bool {
-    guard let active, unpublished == nil, !reserve.isShort else { return false }
+    guard let active, unpublished == nil, !reserve.isShort, allowance.byteCount >= 0 else {
+      return false
+    }
     let end = offset + byteCount + RecordHeader.rollByteCount + Segment.slack
     return end <= min(active.capacity, active.allocatedByteCount)
       && nextSequence - active.header.baseSequence < 1 << 31

@@ -23,7 +23,9 @@ final class Committer: Sendable {
   }
 
   /// Gives a write that was acknowledged to a task the durability it was promised, without a thread that waits.
-  func commit(_ sequence: SequenceNumber, _ durability: Durability) async throws(StoreError) {
+  nonisolated(nonsending) func commit(
+    _ sequence: SequenceNumber, _ durability: Durability
+  ) async throws(StoreError) {
     guard durability == .durable else {
       return try { () throws(StoreError) in try commit(sequence, durability) }()
     }

@@ -25,6 +25,7 @@ extension Engine {
     _ value: RawSpan, forKey key: RawSpan, options: EntryOptions, durability: Durability?,
     expecting expectation: Expectation
   ) throws(StoreError) -> StartedWrite<CompareAndSetResult, StoreError> {
+    try session.checkWritable()
     let (result, pending) = try tellingRemovals { (removals) throws(StoreError) in
       try enterAtOnce(
         value, forKey: key, options: options, durability: durability, expecting: expectation,
@@ -36,9 +37,10 @@ extension Engine {
       try tellingRemovals { (removals: inout [RemovalEvent]) throws(StoreError) in
         try key.withBytes { (key) throws(StoreError) in
           try value.withBytes { (value) throws(StoreError) in
-            try put(
+            let (result, pending) = try put(
               value, forKey: key, options: options, durability: durability,
               expecting: expectation, &removals)
+            return (result, slowed(pending))
           }
         }
       }
@@ -51,13 +53,24 @@ extension Engine {
     _ value: RawSpan, forKey key: RawSpan, options: EntryOptions, durability: Durability?,
     expecting expectation: Expectation, removals: inout [RemovalEvent]
   ) throws(StoreError) -> (result: CompareAndSetResult, pending: PendingWrite) {
-    // What takes long to copy is copied elsewhere.
+    // What takes long to check and to copy into the log is written elsewhere.
     if value.byteCount > Self.atOnceByteLimit || evictor.isAsked(adding: 1) {
       return (.mismatch(current: nil), .left)
     }
     return try put(
       value, forKey: key, options: options, durability: durability, expecting: expectation,
       &removals, atOnce: true)
+  }
+
+  /// Lets a write wait for compaction, on a thread where it may. One after the other: what more than these threads enter
+  /// at once would not be slowed.
+  func slowed(_ pending: PendingWrite) -> PendingWrite {
+    if pending.slowedByteCount > 0 {
+      writer.pressure.waitForCompaction(afterMakingDead: pending.slowedByteCount)
+    }
+    var pending = pending
+    pending.slowedByteCount = 0
+    return pending
   }
 
   /// - Parameter version: `nil`: whatever is there.
@@ -68,9 +81,11 @@ extension Engine {
     let expectation = version.map { Expectation.version($0) } ?? .anything
     try session.checkWritable()
     _ = try session.limits.tombstoneHeader(key: key)
-    // Nothing is done for a key that is not there.
-    if try !lookup.index.find(lookup.hash.hash(key), touch: .no, { _ in }) {
-      return .entered(false, pendingAbsence(expectation, session.durability(durability)))
+    // Nothing is done for a key that is not there; nor waited for, where no class asks for it.
+    if session.durability(durability) == .process || version != nil,
+      try !lookup.index.find(lookup.hash.hash(key), touch: .no, { _ in })
+    {
+      return .entered(false, PendingWrite())
     }
     let key = [UInt8](copying: key)
     return .left { [self] () throws(StoreError) in
@@ -90,7 +105,8 @@ extension Engine {
       var batch = unwritten.withLock { $0.take() }
       return try tellingRemovals { (removals) throws(StoreError) in
         guard let batch = batch.take() else { preconditionFailure("it is written once") }
-        return try enter(batch, durability: durability, removals: &removals)
+        let (first, pending) = try enter(batch, durability: durability, removals: &removals)
+        return (first, slowed(pending))
       }
     }
   }

@@ -20,6 +20,8 @@ final class GroupCommit: Sendable {
     /// Tasks that wait, and for which number.
     var waiters: [Waiter] = []
     var isLed = false
+    /// Whether that thread waits for tasks.
+    var isLingering = false
 
     /// Takes out the tasks whose wait is over.
     mutating func takeReleased() -> [Waiter] {
@@ -72,8 +74,9 @@ final class GroupCommit: Sendable {
       case .failed(let failure): throw .durabilityUnknown(cause: failure)
       case .leader:
         do throws(StoreError) { finish(through: try sync(), failure: nil) } catch {
-          finish(through: 0, failure: error.asFailure)
+          // Who is told of the failure finds the store poisoned.
           poison(error.asFailure)
+          finish(through: 0, failure: error.asFailure)
         }
       }
     }
@@ -106,16 +109,24 @@ final class GroupCommit: Sendable {
   ///
   /// - Parameter lead: has a thread call `nextGoal` and sync until there is none. Called under no lock.
   /// - Throws: `durabilityUnknown` where a sync has failed.
-  func wait(through sequence: SequenceNumber, lead: () -> Void) async throws(StoreError) {
+  nonisolated(nonsending) func wait(
+    through sequence: SequenceNumber, lead: () -> Void
+  ) async throws(StoreError) {
+    enum Next { case over, lead, wake, wait }
     await withCheckedContinuation { continuation in
-      let (isOver, leads) = state.withLock { state in
-        if sequence <= state.durableSequence || state.failure != nil { return (true, false) }
+      let next = state.withLock { state -> Next in
+        if sequence <= state.durableSequence || state.failure != nil { return .over }
         state.waiters.append(Waiter(sequence: sequence, continuation: continuation))
+        if state.isLingering { return .wake }
         defer { state.isLed = true }
-        return (false, !state.isLed)
+        return state.isLed ? .wait : .lead
       }
-      if isOver { return continuation.resume() }
-      if leads { lead() } else { state.wakeAll() }
+      switch next {
+      case .over: continuation.resume()
+      case .lead: lead()
+      case .wake: state.wakeAll()
+      case .wait: break
+      }
     }
     // What came of it is read under the lock: Thread Sanitizer does not see that a continuation orders memory.
     let failure = state.withLock { state in
@@ -129,16 +140,21 @@ final class GroupCommit: Sendable {
 
   /// The number that the last of the waiting tasks waits for. Waits a moment for one; `nil` ends the thread that syncs for
   /// them.
-  func nextGoal() -> SequenceNumber? {
-    var hasWaited = false
+  ///
+  /// - Parameter lingers: whether to wait.
+  func nextGoal(lingers: Bool) -> SequenceNumber? {
+    let end = ContinuousClock.now + (lingers ? Self.patience : .zero)
     return state.waitUntil { state -> Lock<State>.Step<SequenceNumber?> in
+      state.isLingering = false
       if let last = state.waiters.last { return .done(last.sequence) }
-      if hasWaited || state.failure != nil {
+      // Threads that wait for syncs are woken in between.
+      let rest = end - ContinuousClock.now
+      if state.failure != nil || rest < .milliseconds(1) {
         state.isLed = false
         return .done(nil)
       }
-      hasWaited = true
-      return .wait(Self.patience)
+      state.isLingering = true
+      return .wait(rest)
     }
   }
 

@@ -21,6 +21,8 @@ final class LogWriter: Sendable {
   let reserve: DiskReserve
   let commits: GroupCommit
   private let appender: Lock<Appender>
+  /// Where syncs run that tasks wait for: apart from those at intervals, which nothing may hold up.
+  private let taskSyncing = ThreadBackgroundQueue()
 
   init(_ session: Session, _ parts: borrowing OpenedStore) {
     self.session = session
@@ -124,18 +126,20 @@ final class LogWriter: Sendable {
   }
 
   /// Waits, without a thread, until everything up to a number is durable.
-  func waitForSync(through sequence: SequenceNumber) async throws(StoreError) {
+  nonisolated(nonsending) func waitForSync(
+    through sequence: SequenceNumber
+  ) async throws(StoreError) {
     try await commits.wait(through: sequence) {
-      let isAsked = session.environment.syncing.runIfPossible { [self] in syncForTasks() }
+      let isAsked = taskSyncing.runIfPossible { [self] in syncForTasks(lingers: true) }
       // With no thread to be had, this one syncs.
-      if !isAsked { syncForTasks() }
+      if !isAsked { syncForTasks(lingers: false) }
     }
     try session.checkPlace()
   }
 
   /// Syncs as long as tasks wait for it. Where a sync fails, they all learn of it.
-  private func syncForTasks() {
-    while let goal = commits.nextGoal() { try? waitForSync { $0 >= goal } }
+  private func syncForTasks(lingers: Bool) {
+    while let goal = commits.nextGoal(lingers: lingers) { try? waitForSync { $0 >= goal } }
   }
 
   /// Syncs what has been appended, as the only thread that does.

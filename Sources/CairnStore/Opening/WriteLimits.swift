@@ -1,3 +1,24 @@
+internal import Synchronization
+
+/// How much a store may hold: may be changed while it is open.
+final class HeldLimits: Sendable {
+  private let count: Atomic<Int>
+  private let bytes: Atomic<Int>
+
+  init(_ configuration: StoreConfiguration) {
+    count = Atomic(configuration.countLimit ?? .max)
+    bytes = Atomic(configuration.byteLimit ?? .max)
+  }
+
+  var countLimit: Int { count.load(ordering: .relaxed) }
+  var byteLimit: Int { bytes.load(ordering: .relaxed) }
+
+  func set(countLimit: Int?, byteLimit: Int?) {
+    count.store(countLimit ?? .max, ordering: .relaxed)
+    bytes.store(byteLimit ?? .max, ordering: .relaxed)
+  }
+}
+
 /// What a write may contain, checked before anything happens.
 struct WriteLimits: Sendable {
   let keyByteLimit: Int
@@ -7,8 +28,7 @@ struct WriteLimits: Sendable {
   /// Records of so many bytes are written beside the log: others would wait too long for them, or they
   /// do not fit a regular segment.
   let asideByteCount: Int
-  let countLimit: Int
-  let byteLimit: Int
+  let held: HeldLimits
   private let lifetime: Duration?
   private let idleLimit: Duration?
 
@@ -20,11 +40,13 @@ struct WriteLimits: Sendable {
     let room =
       configuration.segmentByteLimit - SegmentHeader.byteCount - RecordHeader.rollByteCount
     asideByteCount = min(16 << 20, room - RecordHeader.syncMarkByteCount + 1)
-    countLimit = configuration.countLimit ?? .max
-    byteLimit = configuration.byteLimit ?? .max
+    held = HeldLimits(configuration)
     lifetime = configuration.lifetime
     idleLimit = configuration.idleLimit
   }
+
+  var countLimit: Int { held.countLimit }
+  var byteLimit: Int { held.byteLimit }
 
   @inline(__always)
   func checkKey(_ key: RawSpan) throws(StoreError) {
@@ -93,6 +115,7 @@ struct WriteLimits: Sendable {
   @inline(__always)
   func checkSize(of header: RecordHeader) throws(StoreError) {
     let markByteCount = header.flags.contains(.syncMark) ? 0 : RecordHeader.syncMarkByteCount
+    let byteLimit = byteLimit
     guard header.byteCount + markByteCount > byteLimit else { return }
     let rest = header.headByteCount + markByteCount
     throw .valueTooLarge(

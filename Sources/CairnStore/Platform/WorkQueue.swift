@@ -60,7 +60,7 @@ package final class WorkQueue: Sendable {
   /// - Parameter cancelled: what is thrown where the task is cancelled before the work began: at once, however long
   ///   others take. Once begun, it goes on to its end.
   /// - Throws: what `body` throws, or that.
-  package func perform<Result: Sendable, Failure: Error>(
+  package nonisolated(nonsending) func perform<Result: Sendable, Failure: Error>(
     orThrow cancelled: Failure, _ body: @escaping @Sendable () throws(Failure) -> Result
   ) async throws(Failure) -> Result {
     let work = AwaitedWork(body)
@@ -73,7 +73,7 @@ package final class WorkQueue: Sendable {
   }
 
   /// Runs `body` on one of the threads, and waits for it without blocking, also where the task is cancelled.
-  package func performUncancelled<Result: Sendable, Failure: Error>(
+  package nonisolated(nonsending) func performUncancelled<Result: Sendable, Failure: Error>(
     _ body: @escaping @Sendable () throws(Failure) -> Result
   ) async throws(Failure) -> Result {
     let work = AwaitedWork(body)
@@ -82,7 +82,7 @@ package final class WorkQueue: Sendable {
   }
 
   /// Runs `body` at once on a thread of its own, and waits for it without blocking, also where the task is cancelled.
-  package static func performAlone<Result: Sendable, Failure: Error>(
+  package nonisolated(nonsending) static func performAlone<Result: Sendable, Failure: Error>(
     _ body: @escaping @Sendable () throws(Failure) -> Result
   ) async throws(Failure) -> Result {
     let work = AwaitedWork(body)
@@ -134,7 +134,7 @@ private final class AwaitedWork<Result: Sendable, Failure: Error>: Sendable {
   init(_ body: @escaping Body) { state = Lock(.new(body)) }
 
   /// Has it done by a job that `run` is given, and waits for its end.
-  func wait(by run: (@escaping @Sendable () -> Void) -> Void) async {
+  nonisolated(nonsending) func wait(by run: (@escaping @Sendable () -> Void) -> Void) async {
     await withCheckedContinuation { continuation in
       if isAwaited(by: continuation) { run { self.perform() } }
     }

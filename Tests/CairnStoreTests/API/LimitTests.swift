@@ -149,4 +149,44 @@ struct LimitTests {
       try Store(directory.store, readOnly: true)
     }
   }
+
+  @Test("Limits are changed while the store is open, and hold when the call returns")
+  func changed() async throws {
+    let directory = try TemporaryDirectory()
+    let store = try Store(directory.store, .small(durability: .process) { $0.countLimit = 100 })
+    for number in 0..<100 {
+      try await store.setValue([UInt8](repeating: 1, count: 100), forKey: "\(number)")
+    }
+    _ = try store.value(forKey: "0")
+    try await store.setLimits(countLimit: 10, byteLimit: nil)
+    #expect(try store.count() == 10)
+    #expect(try store.contains("0") && store.contains("99"))
+    try await store.setValue("v", forKey: "new")
+    #expect(try store.count() == 10)
+    // Up, and by bytes.
+    try await store.setLimits(countLimit: nil, byteLimit: 2000)
+    for number in 0..<100 { try await store.setValue("v", forKey: "up \(number)") }
+    #expect(try store.count() > 10)
+    #expect(try store.statistics().liveByteCount <= 2000)
+    let refusal = await #expect(throws: StoreError.self) {
+      try await store.setValue([UInt8](repeating: 1, count: 3000), forKey: "k")
+    }
+    guard case .valueTooLarge(byteCount: 3000, let limit) = refusal, limit < 2000 else {
+      return #expect(Bool(false), "it was \(refusal.debugDescription)")
+    }
+    await #expect(throws: StoreError.self) {
+      try await store.setLimits(countLimit: 0, byteLimit: nil)
+    }
+    #expect(try store.statistics().liveByteCount <= 2000)
+    try await store.setLimits(countLimit: nil, byteLimit: nil)
+    try await store.setValue([UInt8](repeating: 1, count: 3000), forKey: "k")
+    try await store.close()
+    await #expect(throws: StoreError.closed(path: directory.store)) {
+      try await store.setLimits(countLimit: 1, byteLimit: nil)
+    }
+    // The configuration counts again.
+    let next = try Store(directory.store, .small { $0.countLimit = 5 })
+    for number in 0..<10 { try await next.setValue("v", forKey: "next \(number)") }
+    #expect(try next.count() == 5)
+  }
 }

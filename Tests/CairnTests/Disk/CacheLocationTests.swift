@@ -30,7 +30,9 @@ struct CacheLocationTests {
       String(repeating: "é", count: 101),
     ])
   func refused(name: String) {
-    for arguments in [(name, nil), ("good", name)] as [(String, String?)] {
+    // An empty namespace is none.
+    let namespaced: [(String, String?)] = name.isEmpty ? [] : [("good", name)]
+    for arguments in [(name, nil)] + namespaced {
       let error = #expect(throws: CacheError.self) {
         try CacheLocation.path(
           name: arguments.0, namespace: arguments.1, variables: ["HOME": "/h"])

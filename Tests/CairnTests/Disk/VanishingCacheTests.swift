@@ -22,6 +22,17 @@ private final class HeldFileSystem: FileSystemDecorator {
   }
 }
 
+/// Lets no sync of data return while it holds.
+private final class SyncGate: FileSystemDecorator {
+  let base: any FileSystem = SystemFileSystem()
+  let isHolding = Atomic(false)
+
+  func synchronizeData(_ descriptor: Int32) throws(SystemError) {
+    while isHolding.load(ordering: .relaxed) { usleep(1000) }
+    try base.synchronizeData(descriptor)
+  }
+}
+
 @Suite("A cache whose directory is removed while it is open makes it anew")
 struct VanishingCacheTests {
   private let scene = TieredScene()
@@ -155,11 +166,45 @@ struct VanishingCacheTests {
     try cache.setValue(0, forKey: "old")
     try removeDirectory()
     try FileManager.default.removeItem(atPath: scene.disk.directory)
+    try Data().write(to: URL(filePath: scene.disk.directory))
     #expect(throws: CacheError.self) { try cache.setValue(1, forKey: "a") }
-    try FileManager.default.createDirectory(
-      atPath: scene.disk.directory, withIntermediateDirectories: false)
+    try FileManager.default.removeItem(atPath: scene.disk.directory)
     try cache.setValue(2, forKey: "a")
     #expect(try cache.value(forKey: "a") == 2)
+    try cache.close()
+  }
+
+  @Test("A durable write that was entered before another store took the place is made once more")
+  func enteredBefore() async throws {
+    let files = SyncGate()
+    var configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: nil)
+    configuration.store.clock = scene.clock
+    let cache = try DiskCache<String, Int>(
+      path: path, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
+      environment: .init(fileSystem: files, background: ThreadBackgroundQueue()))
+    try await cache.setValue(0, forKey: "old", durability: .durable)
+    files.isHolding.store(true, ordering: .relaxed)
+    let task = Task { try await cache.setValue(7, forKey: "key", durability: .durable) }
+    while try cache.value(forKey: "key") == nil { try await Task.sleep(for: .milliseconds(1)) }
+    try removeDirectory()
+    scene.clock.advance(by: .seconds(1))
+    // Notices it, and opens another store.
+    try await cache.setValue(1, forKey: "other", durability: .process)
+    files.isHolding.store(false, ordering: .relaxed)
+    _ = try await task.value
+    #expect(try cache.value(forKey: "key") == 7)
+    try await cache.close()
+  }
+
+  @Test("Limits that were changed hold in the store that is made anew")
+  func limits() throws {
+    let cache: DiskCache<String, Int> = try scene.disk.cache(count: 100)
+    try cache.setLimits(countLimit: 3, byteLimit: nil)
+    try cache.setValue(0, forKey: "old")
+    try removeDirectory()
+    scene.clock.advance(by: .seconds(1))
+    for number in 0..<10 { try cache.setValue(number, forKey: "\(number)") }
+    #expect(try cache.count() == 3)
     try cache.close()
   }
 

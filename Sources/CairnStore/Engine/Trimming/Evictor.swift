@@ -117,6 +117,16 @@ final class Evictor: Sendable {
     }
   }
 
+  /// Has other limits hold from now on.
+  func setLimits(countLimit: Int?, byteLimit: Int?) throws(StoreError) {
+    session.limits.held.set(countLimit: countLimit, byteLimit: byteLimit)
+    start.restart(for: session.limits)
+    var removals: [RemovalEvent] = []
+    defer { remover.tell(removals) }
+    guard isOverLimit else { return }
+    try evict(&removals)
+  }
+
   /// All is gone, and so is what was chosen to go.
   func restart() {
     eviction.withLock { $0 = EvictionList() }
