@@ -241,7 +241,7 @@ extension DiskCache {
     noteWrite(bytes)
     let options = stored(options)
     if recency?.tells(beforeWriteOf: 1, bytes.byteCount + encoded.byteCount) != true {
-      var entered = store
+      var entered: Store?
       let (result, pending) = try enter(
         encoded, bytes, of: key, entry, showsMismatch: true, atOnce: true, into: &entered
       ) { (store, removals: inout [RemovalEvent]) throws(StoreError) in
@@ -250,7 +250,7 @@ extension DiskCache {
           removals: &removals)
       }
       if !pending.isLeft {
-        return .entered(EnteredResult(result: result, store: entered), pending)
+        return .entered(EnteredResult(result: result, store: entered ?? store), pending)
       }
     }
     let (bytes, encoded) = ([UInt8](copying: bytes), [UInt8](copying: encoded))
@@ -259,7 +259,7 @@ extension DiskCache {
         try encoded.withBytes { (encoded) throws(CacheError) in
           // A load that began since may not keep what it finds.
           noteWrite(bytes)
-          var entered = store
+          var entered: Store?
           let (result, pending) = try enter(
             encoded, bytes, of: key, entry, showsMismatch: true, into: &entered
           ) { (store, removals: inout [RemovalEvent]) throws(StoreError) in
@@ -272,7 +272,7 @@ extension DiskCache {
               encoded, forKey: bytes, expecting: version, options: options,
               durability: durability, removals: &removals)
           }
-          return (EnteredResult(result: result, store: entered), entered.slowed(pending))
+          return (EnteredResult(result: result, store: entered ?? store), store.slowed(pending))
         }
       }
     }

@@ -85,11 +85,11 @@ extension DiskCache {
       result: CompareAndSetResult, pending: PendingWrite
     )
   ) throws(CacheError) -> CompareAndSetResult {
-    var entered = store
+    var entered: Store?
     let (result, pending) = try enter(
       value, bytes, of: key, entry, showsMismatch: showsMismatch, into: &entered, by: body)
     // Another may have taken its place since, which knows nothing of this write.
-    do throws(StoreError) { try entered.finish(pending) } catch {
+    do throws(StoreError) { try (entered ?? store).finish(pending) } catch {
       if case .vanished = error, !isRepeated {
         // The sync was the first to notice it.
         try recreate()
@@ -110,7 +110,7 @@ extension DiskCache {
   @inline(__always)
   func enter(
     _ value: RawSpan, _ bytes: RawSpan, of key: Key, _ entry: PublishedEntry<Key, Value>?,
-    showsMismatch: Bool, atOnce: Bool = false, into entered: inout Store,
+    showsMismatch: Bool, atOnce: Bool = false, into entered: inout Store?,
     by body: (Store, inout [RemovalEvent]) throws(StoreError) -> (
       result: CompareAndSetResult, pending: PendingWrite
     )
@@ -122,13 +122,16 @@ extension DiskCache {
     var pending = PendingWrite()
     do throws(CacheError) {
       if atOnce {
-        do throws(StoreError) { (result, pending) = try body(entered, &removals) } catch {
+        let store = store
+        entered = store
+        do throws(StoreError) { (result, pending) = try body(store, &removals) } catch {
           throw .store(error)
         }
       } else {
         try storing { () throws(StoreError) in
+          let store = store
           entered = store
-          (result, pending) = try body(entered, &removals)
+          (result, pending) = try body(store, &removals)
         }
       }
     } catch {

@@ -102,7 +102,7 @@ extension Store {
 
   /// The limits that hold now.
   package var limits: (countLimit: Int?, byteLimit: Int?) {
-    let held = engine.session.limits.held
+    let held = engine.session.limits
     return (
       held.countLimit == .max ? nil : held.countLimit, held.byteLimit == .max ? nil : held.byteLimit
     )

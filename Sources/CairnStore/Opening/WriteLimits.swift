@@ -1,26 +1,7 @@
 internal import Synchronization
 
-/// How much a store may hold: may be changed while it is open.
-final class HeldLimits: Sendable {
-  private let count: Atomic<Int>
-  private let bytes: Atomic<Int>
-
-  init(_ configuration: StoreConfiguration) {
-    count = Atomic(configuration.countLimit ?? .max)
-    bytes = Atomic(configuration.byteLimit ?? .max)
-  }
-
-  var countLimit: Int { count.load(ordering: .relaxed) }
-  var byteLimit: Int { bytes.load(ordering: .relaxed) }
-
-  func set(countLimit: Int?, byteLimit: Int?) {
-    count.store(countLimit ?? .max, ordering: .relaxed)
-    bytes.store(byteLimit ?? .max, ordering: .relaxed)
-  }
-}
-
 /// What a write may contain, checked before anything happens.
-struct WriteLimits: Sendable {
+final class WriteLimits: Sendable {
   let keyByteLimit: Int
   let valueByteLimit: Int
   let metadataByteLimit: Int
@@ -28,7 +9,8 @@ struct WriteLimits: Sendable {
   /// Records of so many bytes are written beside the log: others would wait too long for them, or they
   /// do not fit a regular segment.
   let asideByteCount: Int
-  let held: HeldLimits
+  private let count: Atomic<Int>
+  private let bytes: Atomic<Int>
   private let lifetime: Duration?
   private let idleLimit: Duration?
 
@@ -40,13 +22,21 @@ struct WriteLimits: Sendable {
     let room =
       configuration.segmentByteLimit - SegmentHeader.byteCount - RecordHeader.rollByteCount
     asideByteCount = min(16 << 20, room - RecordHeader.syncMarkByteCount + 1)
-    held = HeldLimits(configuration)
+    count = Atomic(configuration.countLimit ?? .max)
+    bytes = Atomic(configuration.byteLimit ?? .max)
     lifetime = configuration.lifetime
     idleLimit = configuration.idleLimit
   }
 
-  var countLimit: Int { held.countLimit }
-  var byteLimit: Int { held.byteLimit }
+  /// How many entries there may be; may be changed while the store is open.
+  var countLimit: Int { count.load(ordering: .relaxed) }
+  /// How many live bytes there may be; as `countLimit`.
+  var byteLimit: Int { bytes.load(ordering: .relaxed) }
+
+  func set(countLimit: Int?, byteLimit: Int?) {
+    count.store(countLimit ?? .max, ordering: .relaxed)
+    bytes.store(byteLimit ?? .max, ordering: .relaxed)
+  }
 
   @inline(__always)
   func checkKey(_ key: RawSpan) throws(StoreError) {

@@ -119,7 +119,7 @@ final class Evictor: Sendable {
 
   /// Has other limits hold from now on.
   func setLimits(countLimit: Int?, byteLimit: Int?) throws(StoreError) {
-    session.limits.held.set(countLimit: countLimit, byteLimit: byteLimit)
+    session.limits.set(countLimit: countLimit, byteLimit: byteLimit)
     start.restart(for: session.limits)
     var removals: [RemovalEvent] = []
     defer { remover.tell(removals) }
