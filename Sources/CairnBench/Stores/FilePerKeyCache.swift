@@ -90,8 +90,7 @@ final class FilePerKeyCache: Caching, Trimming {
   }
 
   @discardableResult
-  func trim(olderThan age: Duration, by basis: AgeBasis) throws(BenchFailure) -> RemovalSummary
-  {
+  func trim(olderThan age: Duration, by basis: AgeBasis) throws(BenchFailure) -> RemovalSummary {
     if age <= .zero { return try trim(toCount: 0, order: .leastRecentlyUsed) }
     guard basis == .access else {
       throw .unsuited("a file that was read does not tell when it was written")
