@@ -58,7 +58,7 @@ enum Main {
       for (name, value) in try pages.cache.statistics().metrics where value > 0 {
         print(name.padding(toLength: 28, withPad: " ", startingAt: 0), value)
       }
-      try pages.cache.close()
+      try await pages.cache.close()
     }
 
     // The stream ends with the close.
@@ -73,7 +73,7 @@ enum Main {
     let pages = try PageCache(directory: directory, origin: origin, countLimit: 20)
     for number in 30..<40 { _ = try await pages.page("/page/\(number)") }
     expect(await origin.requestCount == before, "a restart costs no requests")
-    try pages.cache.close()
+    try await pages.cache.close()
     print("all as it should be, with \(before) requests")
   }
 
