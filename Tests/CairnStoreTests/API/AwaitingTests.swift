@@ -95,6 +95,26 @@ struct AwaitingTests {
     #expect(try store.value(forKey: "first") != nil)
   }
 
+  @Test("Who is told that a sync failed finds the store poisoned")
+  func poisonedFirst() async throws {
+    for round in 0..<20 {
+      let system = FaultyFileSystem()
+      let store = try Store(
+        directory("store \(round)"), .small(durability: .durable), fileSystem: system)
+      try await store.setValue("v", forKey: "first")
+      system.arm(.init(call: .synchronizeData, index: 0, errorNumber: EIO, isLasting: true))
+      let unknown = await #expect(throws: StoreError.self) {
+        try await store.setValue("v", forKey: "key")
+      }
+      guard case .durabilityUnknown(let cause) = unknown else {
+        return #expect(Bool(false), "it was \(unknown.debugDescription)")
+      }
+      await #expect(throws: StoreError.poisoned(cause: cause)) {
+        try await store.setValue("v", forKey: "next", durability: .process)
+      }
+    }
+  }
+
   @Test("A task that is cancelled still writes, and returns when it is known that it has")
   func cancelled() async throws {
     let store = try open()
