@@ -30,7 +30,7 @@ final class ResponseCacheTests {
       })
     try await Application(router: router, services: [responses]).test(.router, body)
     // As the end of the application does it.
-    try responses.cache.close()
+    try await responses.cache.close()
   }
 
   @Test("has a response made once for all who ask, and for those after a restart")
