@@ -63,8 +63,11 @@ struct Appender: ~Copyable {
   /// After an error that leaves it open which manifest is on disk, nothing may be written: the
   /// one that is may not list the active segment.
   mutating func note(_ error: StoreError) {
-    if case .poisoned(let cause) = error, failure == nil { failure = cause }
+    if case .poisoned(let cause) = error { fail(cause) }
   }
+
+  /// From now on nothing is written any more.
+  mutating func fail(_ cause: SystemFailure) { if failure == nil { failure = cause } }
 
   // MARK: Room
 

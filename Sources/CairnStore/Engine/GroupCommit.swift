@@ -50,11 +50,13 @@ final class GroupCommit: Sendable {
   /// - Parameters:
   ///   - isDone: asked with the number up to which everything is durable.
   ///   - sync: syncs, if it is this thread's turn, and returns up to which number.
-  ///   - poison: called after a sync that failed.
+  ///   - poison: called after a sync that failed, before anybody is told.
+  ///   - tell: called when all who wait were told. It may use the store.
   /// - Throws: `durabilityUnknown` where one has failed.
   func wait(
     until isDone: (SequenceNumber) -> Bool,
-    syncing sync: () throws(StoreError) -> SequenceNumber, poison: (SystemFailure) -> Void
+    syncing sync: () throws(StoreError) -> SequenceNumber, poison: (SystemFailure) -> Void,
+    tell: (SystemFailure) -> Void
   ) throws(StoreError) {
     enum Role {
       case done
@@ -77,6 +79,7 @@ final class GroupCommit: Sendable {
           // Who is told of the failure finds the store poisoned.
           poison(error.asFailure)
           finish(through: 0, failure: error.asFailure)
+          tell(error.asFailure)
         }
       }
     }

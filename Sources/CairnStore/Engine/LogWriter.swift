@@ -96,8 +96,12 @@ final class LogWriter: Sendable {
 
   /// From now on nothing is written any more. Called under neither this lock nor the catalog's.
   func poison(_ failure: SystemFailure) {
-    withLock { if $0.failure == nil { $0.failure = failure } }
+    withLock { $0.fail(failure) }
     commits.fail(failure)
+    tellOfPoison(failure)
+  }
+
+  private func tellOfPoison(_ failure: SystemFailure) {
     session.tell("the store takes no more writes: \(failure)")
   }
 
@@ -121,7 +125,7 @@ final class LogWriter: Sendable {
   ) throws(StoreError) {
     try commits.wait(
       until: isDone, syncing: { () throws(StoreError) in try syncLog(part) },
-      poison: { poison($0) })
+      poison: { failure in withLock { $0.fail(failure) } }, tell: { tellOfPoison($0) })
     try session.checkPlace()
   }
 

@@ -115,6 +115,37 @@ struct AwaitingTests {
     }
   }
 
+  @Test(
+    "The log that is told of a failed sync may close the store, written by a task or by a thread")
+  func closesWhereToldOfFailure() async throws {
+    for isTask in [true, false] {
+      let system = FaultyFileSystem()
+      let place = Mutex<Store?>(nil)
+      let store = try Store(
+        directory("store \(isTask)"),
+        .small(durability: .durable) {
+          $0.log = { message in
+            guard message.contains("no more writes") else { return }
+            try? place.withLock { $0.take() }?.close()
+          }
+        }, fileSystem: system)
+      try await store.setValue("v", forKey: "first")
+      place.withLock { $0 = store }
+      system.arm(.init(call: .synchronizeData, index: 0, errorNumber: EIO, isLasting: true))
+      if isTask {
+        await #expect(throws: StoreError.self) { try await store.setValue("v", forKey: "key") }
+      } else {
+        let writer = Background { try store.setValue("v", forKey: "key") }
+        #expect(writer.finishes(within: 60))
+      }
+      let end = ContinuousClock.now + .seconds(60)
+      while (try? store.count()) != nil, ContinuousClock.now < end {
+        try await Task.sleep(for: .milliseconds(1))
+      }
+      #expect(throws: StoreError.closed(path: directory("store \(isTask)"))) { try store.count() }
+    }
+  }
+
   @Test("A task that is cancelled still writes, and returns when it is known that it has")
   func cancelled() async throws {
     let store = try open()
