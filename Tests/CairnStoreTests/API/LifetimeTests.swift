@@ -90,7 +90,9 @@ struct LifetimeTests {
     let end = ManualClock.start.advanced(by: .seconds(seconds))
     try store.setValue("new", forKey: "key", lifetime: .until(end))
     #expect(try store.value(forKey: "key") == nil)
-    #expect(try store.removeExpired().count == 1)
+    // Housekeeping may have been faster, where this thread has to wait for its turn.
+    try store.removeExpired()
+    #expect(try store.statistics().indexedKeyCount == 0)
   }
 
   @Test("An overwrite can keep the end that the entry had")
