@@ -203,6 +203,10 @@ struct AwaitingTests {
     }
     #expect(try store.count() == 10)
     #expect(evicted.withLock { $0 } == 190)
+    for number in 200..<250 {
+      try await store.setValue("v", forKey: "key \(number)")
+      #expect(try store.count() == 10)
+    }
   }
 
   @Test("Every form writes what its synchronous form writes")
