@@ -4,7 +4,7 @@ package import CairnStore
 /// and mappings are the process's and go with it.
 ///
 /// Used by one thread at a time.
-package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unchecked Sendable {
+package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   // SAFETY: Sendable since a simulation runs on one thread; nothing here is locked.
 
   package enum Call: String, CaseIterable, Sendable {
@@ -32,17 +32,17 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
   package let disk: SimulatedDisk
   /// Asked before each call, and after each write into a mapping.
   package var intervene: ((Call) -> Intervention?)?
-  package private(set) var callCount = 0
-  package private(set) var isDead = false
-  private var random: FuzzRandom
+  package internal(set) var callCount = 0
+  package internal(set) var isDead = false
+  var random: FuzzRandom
   private var files: [Int32: SimulatedFile] = [:]
   /// What files and directories were opened by.
   private var paths: [Int32: String] = [:]
   /// What the last call was for: something open, and a name in it or a path.
   private var place: (descriptor: Int32?, name: String) = (nil, "")
-  private var mappings: [UInt: (file: SimulatedFile, count: Int)] = [:]
+  var mappings: [UInt: (file: SimulatedFile, count: Int)] = [:]
   /// Those that the process had when it died: what it writes after that is undone.
-  private var formerMappings: [UInt: SimulatedFile] = [:]
+  var formerMappings: [UInt: SimulatedFile] = [:]
 
   package init(disk: SimulatedDisk, seed: UInt64) {
     self.disk = disk
@@ -63,7 +63,7 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
 
   // MARK: The machinery
 
-  private func announce(
+  func announce(
     _ call: Call, _ descriptor: Int32? = nil, _ name: String = ""
   ) throws(SystemError) -> Int {
     place = (descriptor, name)
@@ -97,7 +97,7 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
     limit == half ? min(count, max(1, count / 2)) : min(count, limit)
   }
 
-  private func file(_ descriptor: Int32, _ call: Call) throws(SystemError) -> SimulatedFile {
+  func file(_ descriptor: Int32, _ call: Call) throws(SystemError) -> SimulatedFile {
     guard let file = files[descriptor] else {
       throw SystemError(call: call.rawValue, errorNumber: 9)  // EBADF
     }
@@ -383,59 +383,6 @@ package final class SimulatedFileSystem: FileSystem, MappedWriteObserver, @unche
   package func dropCache(_ descriptor: Int32) throws(SystemError) {
     _ = try announce(.dropCache, descriptor)
     try file(descriptor, .dropCache).dropCache()
-  }
-
-  // MARK: Mappings
-
-  package func map(
-    _ descriptor: Int32, byteCount: Int, writable: Bool
-  ) throws(SystemError) -> UnsafeMutableRawPointer {
-    _ = try announce(.map, descriptor)
-    let file = try file(descriptor, .map)
-    let address = unsafe file.memory(capacity: byteCount)
-    file.mappingCount += 1
-    // A file may be mapped more than once, at what is one address here.
-    mappings[UInt(bitPattern: address), default: (file, 0)].count += 1
-    return unsafe address
-  }
-
-  package func unmap(_ address: UnsafeMutableRawPointer, byteCount: Int) {
-    let key = UInt(bitPattern: address)
-    guard let (file, count) = mappings[key] else { return }
-    file.mappingCount -= 1
-    mappings[key] = count == 1 ? nil : (file, count - 1)
-  }
-
-  package func protect(_ address: UnsafeMutableRawPointer, byteCount: Int) throws(SystemError) {
-    _ = try announce(.protect)
-  }
-
-  package func prefault(_ address: UnsafeMutableRawPointer, byteCount: Int) {}
-  package func unmapPages(_ address: UnsafeMutableRawPointer, byteCount: Int) {}
-
-  package var mappedWriteObserver: (any MappedWriteObserver)? { self }
-
-  package func didWrite(mapping: UInt, offset: Int, byteCount: Int) {
-    guard let file = mappings[mapping]?.file ?? formerMappings[mapping] else {
-      preconditionFailure("a write into no mapping")
-    }
-    precondition(
-      offset + byteCount <= file.byteCount,
-      "SIGBUS: a write into a mapping beyond the end of the file")
-    if isDead {
-      file.amend(at: offset, count: byteCount) { old, _ in old }
-      return
-    }
-    callCount += 1
-    if case .die = intervene?(.mappedWrite) {
-      file.amend(at: offset, count: byteCount) { old, new in
-        random.once(in: 2) ? old : new
-      }
-      file.noteWrite(at: offset, count: byteCount)
-      kill()
-      return
-    }
-    file.noteWrite(at: offset, count: byteCount)
   }
 
   // MARK: The process and the machine

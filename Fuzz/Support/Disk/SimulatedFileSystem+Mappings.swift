@@ -1,0 +1,55 @@
+package import CairnStore
+
+/// Mappings, and the writes into them.
+extension SimulatedFileSystem: MappedWriteObserver {
+  package func map(
+    _ descriptor: Int32, byteCount: Int, writable: Bool
+  ) throws(SystemError) -> UnsafeMutableRawPointer {
+    _ = try announce(.map, descriptor)
+    let file = try file(descriptor, .map)
+    let address = unsafe file.memory(capacity: byteCount)
+    file.mappingCount += 1
+    // A file may be mapped more than once, at what is one address here.
+    mappings[UInt(bitPattern: address), default: (file, 0)].count += 1
+    return unsafe address
+  }
+
+  package func unmap(_ address: UnsafeMutableRawPointer, byteCount: Int) {
+    let key = UInt(bitPattern: address)
+    guard let (file, count) = mappings[key] else { return }
+    file.mappingCount -= 1
+    mappings[key] = count == 1 ? nil : (file, count - 1)
+  }
+
+  package func protect(_ address: UnsafeMutableRawPointer, byteCount: Int) throws(SystemError) {
+    _ = try announce(.protect)
+  }
+
+  package func prefault(_ address: UnsafeMutableRawPointer, byteCount: Int) {}
+  package func unmapPages(_ address: UnsafeMutableRawPointer, byteCount: Int) {}
+
+  package var mappedWriteObserver: (any MappedWriteObserver)? { self }
+
+  package func didWrite(mapping: UInt, offset: Int, byteCount: Int) {
+    guard let file = mappings[mapping]?.file ?? formerMappings[mapping] else {
+      preconditionFailure("a write into no mapping")
+    }
+    precondition(
+      offset + byteCount <= file.byteCount,
+      "SIGBUS: a write into a mapping beyond the end of the file")
+    if isDead {
+      file.amend(at: offset, count: byteCount) { old, _ in old }
+      return
+    }
+    callCount += 1
+    if case .die = intervene?(.mappedWrite) {
+      file.amend(at: offset, count: byteCount) { old, new in
+        random.once(in: 2) ? old : new
+      }
+      file.noteWrite(at: offset, count: byteCount)
+      kill()
+      return
+    }
+    file.noteWrite(at: offset, count: byteCount)
+  }
+}
