@@ -257,7 +257,7 @@ extension DiskCache {
     return .left { [self] () throws(CacheError) in
       try bytes.withBytes { (bytes) throws(CacheError) in
         try encoded.withBytes { (encoded) throws(CacheError) in
-          // A load that began since may not keep what it finds.
+          // A load may have begun since. It must not keep its value.
           noteWrite(bytes)
           var entered: Store?
           let (result, pending) = try enter(
@@ -272,7 +272,8 @@ extension DiskCache {
               encoded, forKey: bytes, expecting: version, options: options,
               durability: durability, removals: &removals)
           }
-          return (EnteredResult(result: result, store: entered ?? store), store.slowed(pending))
+          let used = entered ?? store
+          return (EnteredResult(result: result, store: used), used.slowed(pending))
         }
       }
     }
@@ -289,7 +290,7 @@ extension DiskCache {
     case .entered(let result, let rest): (entered, pending) = (result, rest)
     case .left(let enter): (entered, pending) = try await store.entering.performUncancelled(enter)
     }
-    // By now another store may have taken the place of this one, which knows nothing of this write.
+    // Another store may have replaced this one meanwhile. It does not have this write.
     do throws(StoreError) { try await entered.store.finish(pending) } catch {
       if case .vanished = error { throw .store(error) }
       if held != nil { noteFailure(.store(error), of: try tierKey(key)) }

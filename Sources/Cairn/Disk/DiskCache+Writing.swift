@@ -88,7 +88,7 @@ extension DiskCache {
     var entered: Store?
     let (result, pending) = try enter(
       value, bytes, of: key, entry, showsMismatch: showsMismatch, into: &entered, by: body)
-    // Another may have taken its place since, which knows nothing of this write.
+    // Another store may have replaced this one meanwhile. It does not have this write.
     do throws(StoreError) { try (entered ?? store).finish(pending) } catch {
       if case .vanished = error, !isRepeated {
         // The sync was the first to notice it.

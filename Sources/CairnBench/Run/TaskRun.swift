@@ -70,6 +70,7 @@ enum TaskRun {
     }
     try await store.close()
     let ratio = median(singles.map { $0.task / $0.thread })
+    let (thread, task) = (median(singles.map(\.thread)) * 1e6, median(singles.map(\.task)) * 1e6)
     let rows = [
       ["durable writes, \(roundCount) rounds", "median"],
       ["by \(threadCount) threads", "\(Int(median(threads)))/s"],
@@ -77,7 +78,9 @@ enum TaskRun {
       ["  tasks / threads", decimal(median(tasks) / median(threads))],
       ["  longest gap of a heartbeat of 5 ms", text(gaps.max())],
       ["  the same beside tasks that only yield", text(idleGaps.max())],
-      ["one after the other, task / thread", decimal(ratio)],
+      ["one after the other, by a thread", "\(Int(thread)) µs"],
+      ["one after the other, by a task", "\(Int(task)) µs"],
+      ["  task / thread", decimal(ratio)],
     ]
     print(TextTable.aligned(rows, leftAlignedColumnCount: 1), terminator: "")
   }

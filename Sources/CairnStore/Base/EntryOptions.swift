@@ -1,5 +1,5 @@
-/// What an entry is written with besides its value. What is not given is as the configuration says; in an update, as
-/// the entry has it.
+/// The options of a write: cost, lifetime, idle limit and metadata of the entry. A write takes an option that is `nil` from
+/// the configuration; an update takes it from the entry.
 ///
 ///     try store.setValue("alice", forKey: "session/1", options: .lifetime(.hours(1)))
 ///     try cache.setValue(page, forKey: url, options: EntryOptions(cost: 3, metadata: tag))
@@ -18,8 +18,8 @@ public struct EntryOptions: Sendable, Hashable {
   /// Empty where none are given.
   @usableFromInline package var metadataBytes: [UInt8]
   @usableFromInline var isMetadataGiven: Bool
-  /// Whether the entry ends no earlier than the one in whose place it comes: that one's life may have been
-  /// extended after its end was looked at.
+  /// Whether the entry ends no earlier than the entry that it replaces. Somebody may have extended that one since an update
+  /// read it.
   @usableFromInline package var keepsEnd = false
 
   /// Makes options.
@@ -69,7 +69,7 @@ public struct EntryOptions: Sendable, Hashable {
     return options
   }
 
-  /// Those of an update: what is not given is as in the entry that is there.
+  /// The options of an update: `nil` is replaced by what the entry has.
   package func keeping(_ info: EntryInfo?, metadata: [UInt8]?) -> EntryOptions {
     var options = self
     options.metadata = self.metadata ?? metadata

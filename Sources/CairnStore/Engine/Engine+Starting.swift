@@ -47,13 +47,14 @@ extension Engine {
     }
   }
 
-  /// Enters the value of a key if nothing has to be waited for: no lock that another thread holds, no growth of the log,
-  /// no eviction. Else nothing is done, and `pending.isLeft`.
+  /// Enters the value of a key if nothing has to be waited for: no long hold of the log's lock, no growth of the log, no
+  /// eviction. Otherwise it does nothing, and `pending.isLeft`. The first look at a part of the index reads that part from
+  /// the checkpoint, as a read of a key does.
   func enterAtOnce(
     _ value: RawSpan, forKey key: RawSpan, options: EntryOptions, durability: Durability?,
     expecting expectation: Expectation, removals: inout [RemovalEvent]
   ) throws(StoreError) -> (result: CompareAndSetResult, pending: PendingWrite) {
-    // What takes long to check and to copy into the log is written elsewhere.
+    // Large values take long to check and to copy. Another thread does that.
     if value.byteCount > Self.atOnceByteLimit || evictor.isAsked(adding: 1) {
       return (.mismatch(current: nil), .left)
     }
@@ -62,8 +63,7 @@ extension Engine {
       &removals, atOnce: true)
   }
 
-  /// Lets a write wait for compaction, on a thread where it may. One after the other: what more than these threads enter
-  /// at once would not be slowed.
+  /// Lets a write wait for compaction on the thread that entered it, so that this thread enters no other write meanwhile.
   func slowed(_ pending: PendingWrite) -> PendingWrite {
     if pending.slowedByteCount > 0 {
       writer.pressure.waitForCompaction(afterMakingDead: pending.slowedByteCount)
@@ -81,7 +81,7 @@ extension Engine {
     let expectation = version.map { Expectation.version($0) } ?? .anything
     try session.checkWritable()
     _ = try session.limits.tombstoneHeader(key: key)
-    // Nothing is done for a key that is not there; nor waited for, where no class asks for it.
+    // A removal that finds no key writes nothing. It waits for nothing either, unless its class asks for a sync.
     if session.durability(durability) == .process || version != nil,
       try !lookup.index.find(lookup.hash.hash(key), touch: .no, { _ in })
     {
@@ -99,7 +99,7 @@ extension Engine {
   func start(
     _ batch: consuming Batch, durability: Durability?
   ) -> StartedWrite<SequenceNumber, StoreError> {
-    // A closure that is kept cannot give up what it holds.
+    // An escaping closure cannot consume what it captures.
     let unwritten = Lock(Optional(batch))
     return .left { [self] () throws(StoreError) in
       var batch = unwritten.withLock { $0.take() }

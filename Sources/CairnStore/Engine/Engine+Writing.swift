@@ -30,15 +30,7 @@ extension Engine {
   private func finish<Result>(
     _ write: (inout [RemovalEvent]) throws(StoreError) -> (Result, PendingWrite)
   ) throws(StoreError) -> Result {
-    // As `tellingRemovals`, which would return a tuple through generic code.
-    var removals: [RemovalEvent] = []
-    let result: Result
-    let pending: PendingWrite
-    do throws(StoreError) { (result, pending) = try write(&removals) } catch {
-      trimmer.remover.tell(removals)
-      throw error
-    }
-    if !removals.isEmpty { trimmer.remover.tell(removals) }
+    let (result, pending) = try tellingRemovals(write)
     try finish(pending)
     return result
   }

@@ -76,7 +76,7 @@ final class GroupCommit: Sendable {
       case .failed(let failure): throw .durabilityUnknown(cause: failure)
       case .leader:
         do throws(StoreError) { finish(through: try sync(), failure: nil) } catch {
-          // Who is told of the failure finds the store poisoned.
+          // The store is poisoned before anybody learns of the failure.
           poison(error.asFailure)
           finish(through: 0, failure: error.asFailure)
           tell(error.asFailure)

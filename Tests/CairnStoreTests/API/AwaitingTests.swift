@@ -95,7 +95,7 @@ struct AwaitingTests {
     #expect(try store.value(forKey: "first") != nil)
   }
 
-  @Test("Who is told that a sync failed finds the store poisoned")
+  @Test("A task that learns of a failed sync finds the store poisoned")
   func poisonedFirst() async throws {
     for round in 0..<20 {
       let system = FaultyFileSystem()
@@ -170,7 +170,7 @@ struct AwaitingTests {
     let store = try open(.process)
     try await store.setValue("v", forKey: "first")
     let gate = Gate()
-    // What is to be synced is written by a call, under the lock.
+    // A durable write calls pwrite under the log's lock.
     system.setHook { event in
       if event.call == .write { gate.passOnce() }
       return nil

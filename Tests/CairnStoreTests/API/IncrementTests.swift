@@ -22,7 +22,7 @@ struct IncrementTests {
     #expect(try store.increment(forKey: "n", by: .max) == .max - 2)
   }
 
-  @Test("What is no counter stays as it is, and so does one that would overflow")
+  @Test("A value of another size stays as it is, and so does a counter that would overflow")
   func refused() async throws {
     try await store.setValue("text", forKey: "text")
     #expect(throws: StoreError.notACounter(byteCount: 4)) { try store.increment(forKey: "text") }

@@ -27,8 +27,18 @@ struct SharedCacheTests {
 
   @Test("All who ask get the same one, as the first configured it")
   func same() throws {
-    let first: DiskCache<String, Int> = try shared("a") { $0.memory?.countLimit = 5 }
-    let second: DiskCache<String, Int> = try shared("a") { $0.memory?.countLimit = 9 }
+    let messages = Record<String>()
+    let first: DiskCache<String, Int> = try shared("a") {
+      $0.memory?.countLimit = 5
+      $0.store.log = { messages.add($0) }
+    }
+    #expect(messages.all == [])
+    let second: DiskCache<String, Int> = try shared("a") {
+      $0.memory?.countLimit = 9
+      $0.byteLimit = 1 << 20
+    }
+    #expect(messages.all.count == 1)
+    #expect(messages.all.first?.hasSuffix("are ignored: byteLimit, memory.countLimit") == true)
     #expect(first === second && second.tier.countLimit == 5)
     #expect(first.name == "a" && first.path == place("a"))
     let other: DiskCache<String, Int> = try shared("b")
