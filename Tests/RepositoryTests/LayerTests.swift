@@ -126,10 +126,10 @@ struct LayerTests {
   /// Types that vouch for their own thread safety; each has a SAFETY comment.
   static let uncheckedFiles: Set = [
     "CacheLock.swift", "Dataset.swift", "FlatBuffer.swift", "ForkGuard.swift", "LMDBStore.swift",
-    "Lock.swift", "MappedMemory.swift", "NSCachePeer.swift", "PerThread.swift",
+    "Lock.swift", "MappedMemory.swift", "NSCachePeer.swift", "PerThread.swift", "Pins.swift",
     "RawCopyStore.swift", "RawWriteStore.swift", "ReferenceStore.swift", "ReferenceTable.swift",
     "RocksDBStore.swift", "SQLiteConnection.swift", "SQLiteSession.swift", "SQLiteStore.swift",
-    "SlotArray.swift",
+    "SharedWords.swift", "SlotArray.swift",
   ]
 
   @Test("Thread safety is taken on trust only where it is listed, with the reason")
@@ -148,8 +148,9 @@ struct LayerTests {
     }
   }
 
-  /// The checksum is the larger part: `Docs/Performance.md` says what its two ways of counting gave.
-  @Test("The C target stays below 280 lines, and below 80 without the checksum")
+  /// The checksum is the larger part: `Docs/Performance.md` says what its two ways of counting gave. Pins need a variable of
+  /// each thread, which Swift does not have.
+  @Test("The C target stays below 470 lines, and below 270 without the checksum")
   func cTarget() throws {
     let folder = Source.root.appending(path: "Sources/CCairn")
     let names = try #require(FileManager.default.enumerator(atPath: folder.path)).compactMap {
@@ -163,8 +164,8 @@ struct LayerTests {
       lineCount += count
       if name == "CRC32C.c" { checksumLineCount = count }
     }
-    #expect(lineCount < 290)
-    #expect(lineCount - checksumLineCount < 90)
+    #expect(lineCount < 470)
+    #expect(lineCount - checksumLineCount < 270)
   }
 }
 

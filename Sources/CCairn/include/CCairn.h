@@ -46,4 +46,89 @@ int cairn_lock_bytes(int descriptor, int kind);
 /// renameat2(2) with RENAME_EXCHANGE (2) in one directory. Returns 0, or -1 with `errno`.
 int cairn_exchange(int directory, const char *name, const char *other);
 
+// Pins: what readers without locks hold up (epochs and hazard pointers). Pins.swift has the rules.
+
+/// What one thread holds up. On cache lines of its own; only `wanted` is written by others.
+struct cairn_pin_slot {
+  /// The epoch when the thread began to read; 0 while it does not.
+  uint64_t epoch;
+  /// An object that the thread holds by itself, or 0.
+  uint64_t hazard;
+  /// Whether somebody waits for this slot to let go.
+  uint32_t wanted;
+  /// How many pins of the thread have begun and not ended.
+  uint32_t depth;
+  uint32_t is_taken;
+  struct cairn_pin_slot *next;
+  uint64_t apart[11];
+};
+
+/// The slot of this thread, once it has one.
+extern __thread struct cairn_pin_slot *cairn_own_pin_slot;
+/// Grows with everything that is retired.
+extern uint64_t cairn_pin_epoch;
+/// Whether readers must order their own stores, as the kernel does not do it for them (membarrier(2)).
+extern bool cairn_pins_need_fences;
+
+/// Gives this thread a slot, until it ends. NULL where there is no memory.
+struct cairn_pin_slot *cairn_take_pin_slot(void);
+
+static inline void cairn_pin_fence(void) {
+  if (cairn_pins_need_fences) __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  else __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/// Begins a pin of this thread and returns its slot; NULL where it cannot have one.
+static inline struct cairn_pin_slot *cairn_pin(void) {
+  struct cairn_pin_slot *slot = cairn_own_pin_slot;
+  if (!slot && !(slot = cairn_take_pin_slot())) return NULL;
+  if (slot->depth++ == 0) {
+    uint64_t epoch = __atomic_load_n(&cairn_pin_epoch, __ATOMIC_ACQUIRE);
+    __atomic_store_n(&slot->epoch, epoch, __ATOMIC_RELAXED);
+    cairn_pin_fence();
+  }
+  return slot;
+}
+
+/// Whether somebody waits for the slot; tells it once.
+static inline bool cairn_is_wanted(struct cairn_pin_slot *slot) {
+  cairn_pin_fence();
+  if (__builtin_expect(!__atomic_load_n(&slot->wanted, __ATOMIC_RELAXED), 1)) return false;
+  __atomic_store_n(&slot->wanted, 0, __ATOMIC_RELAXED);
+  return true;
+}
+
+/// Ends the pin that began last. Returns whether somebody waits for that.
+static inline bool cairn_unpin(struct cairn_pin_slot *slot) {
+  if (--slot->depth > 0) return false;
+  __atomic_store_n(&slot->epoch, 0, __ATOMIC_RELEASE);
+  return cairn_is_wanted(slot);
+}
+
+/// Holds an object that a pin of this thread reaches, beyond that pin. Returns the slot; NULL where it holds one already.
+static inline struct cairn_pin_slot *cairn_hold(const void *object) {
+  struct cairn_pin_slot *slot = cairn_own_pin_slot;
+  if (!slot || __atomic_load_n(&slot->hazard, __ATOMIC_RELAXED)) return NULL;
+  __atomic_store_n(&slot->hazard, (uint64_t)(uintptr_t)object, __ATOMIC_RELEASE);
+  return slot;
+}
+
+/// Lets go of what the slot holds. Returns whether somebody waits for that.
+static inline bool cairn_let_go(struct cairn_pin_slot *slot) {
+  __atomic_store_n(&slot->hazard, 0, __ATOMIC_RELEASE);
+  return cairn_is_wanted(slot);
+}
+
+/// Begins the next epoch and returns it. What was unlinked before is reached only by pins of earlier epochs.
+static inline uint64_t cairn_next_pin_epoch(void) {
+  return __atomic_add_fetch(&cairn_pin_epoch, 1, __ATOMIC_ACQ_REL);
+}
+
+/// The earliest epoch in which a pin may still reach something that was retired; the highest number where there is none.
+/// Whoever holds something up learns that it is wanted. 0, so that nothing is freed, where the kernel refuses.
+uint64_t cairn_oldest_pin(void);
+
+/// Whether a slot holds the object, which is then wanted. To be asked after `cairn_oldest_pin`.
+bool cairn_is_held(const void *object);
+
 #endif

@@ -3,7 +3,9 @@
 /// 1. What the index names lies in a segment of the table.
 /// 2. Entries of two keys with one hash are told apart by the keys in their records. A record that cannot be read may
 ///    be any of them.
-/// 3. A lookup takes no lock but that of a part of the index.
+/// 3. A read takes no lock and no reference: it looks under a pin (`Pin`). What that cannot tell is looked for again under
+///    the lock of a part of the index, the only lock that a lookup takes: a second key with the same hash, an extended
+///    lifetime, an idle limit, a segment without a mapping, what is not loaded or goes on changing.
 struct Lookup: Sendable {
   let session: Session
   let index: HashIndex
@@ -36,6 +38,39 @@ struct Lookup: Sendable {
     let hash = known ?? hash.hash(key)
     let now = clock.now()
     if touch != .no { noteTimeIfNeeded(now) }
+    if let pin = Pin() {
+      defer { pin.end() }
+      if let seen = index.look(hash, { [table] in table.pinnedSegment(at: $0) }) {
+        guard case .entry(let place) = seen.found else { return nil }
+        let entry = place.entry
+        if !entry.flags.contains(.extended), let segment = seen.value,
+          let record = try Record(
+            in: segment, at: segment.withObject { $0.offset(of: entry.location) }, part: part),
+          record.hasKey(key), record.header.kind == .put, !record.header.flags.contains(.idleLimit)
+        {
+          if entry.flags.contains(.canExpire),
+            hasExpired(record.header, tick: entry.tick, now: now)
+          {
+            return nil
+          }
+          if touch != .no, let tick = index.recency.tickOfRead(after: entry.tick),
+            !place.touch(tick)
+          {
+            index.touch(hash, entry)
+          }
+          return try body(FoundRecord(record: record, tick: entry.tick, end: .min))
+        }
+      }
+    }
+    let record = try findUnderLock(key, hash, touch: touch, part: part, now: now)
+    guard let record else { return nil }
+    return try body(record)
+  }
+
+  @inline(never)
+  private func findUnderLock(
+    _ key: RawSpan, _ hash: UInt64, touch: HashIndex.Touch, part: Record.Part, now: Timestamp
+  ) throws(StoreError) -> FoundRecord? {
     var entry = IndexEntry.empty
     var end = Int64.min
     while let segment = try next(hash, after: &entry, touch: touch, extendedTo: &end) {
@@ -50,7 +85,7 @@ struct Lookup: Sendable {
         case .unlessIdle, .no: break
         }
       }
-      return try body(FoundRecord(record: record, tick: entry.tick, end: end))
+      return FoundRecord(record: record, tick: entry.tick, end: end)
     }
     return nil
   }
@@ -188,7 +223,7 @@ struct Lookup: Sendable {
 
 /// A record, when it was last accessed before, and to when its lifetime was extended.
 struct FoundRecord: ~Copyable {
-  let record: Record
+  var record: Record
   let tick: UInt64
   let end: Int64
 

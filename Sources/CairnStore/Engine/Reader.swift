@@ -106,7 +106,7 @@ package final class Reader: Sendable {
 
   func info(of found: borrowing FoundRecord) -> EntryInfo {
     let header = found.header
-    let written = found.record.segment.written(header)
+    let written = found.record.pinned.withOwner { $0.written(header) }
     return EntryInfo(
       version: found.record.sequence, valueByteCount: header.valueByteCount, written: written,
       accessed: max(written, lookup.index.recency.time(of: found.tick)),
@@ -126,8 +126,10 @@ package struct PinnedValue: ~Copyable {
   private let pinned: PinnedBytes<Segment>
   private let range: Range<Int>
 
+  @inline(__always)
   init(_ found: consuming FoundRecord) {
     range = found.record.header.valueRange
+    found.record.keep()
     pinned = found.record.pinned
   }
 
@@ -141,7 +143,11 @@ package struct PinnedValue: ~Copyable {
 package struct PinnedEntry: ~Copyable {
   fileprivate let found: FoundRecord
 
-  init(_ found: consuming FoundRecord) { self.found = found }
+  @inline(__always)
+  init(_ found: consuming FoundRecord) {
+    found.record.keep()
+    self.found = found
+  }
 
   package var version: SequenceNumber { found.record.sequence }
 

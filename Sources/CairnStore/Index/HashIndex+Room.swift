@@ -9,8 +9,10 @@ extension HashIndex {
   package func makeRoom(
     _ hash: UInt64, _ body: (IndexEntry) -> Void = { _ in }
   ) throws(StoreError) {
-    try shards[Self.shard(of: hash)].withLock { (shard) throws(StoreError) in
-      if !shard.hasRoom(for: 1) { try shard.makeRoom(for: [Self.stored(hash)]) }
+    let number = Self.shard(of: hash)
+    defer { Reclamation.reclaimIfDue() }
+    try shards[number].withLock { (shard) throws(StoreError) in
+      if !shard.hasRoom(for: 1) { try makeRoom(in: &shard, number, for: [Self.stored(hash)]) }
       if let slot = shard.slot(of: Self.stored(hash)) { body(shard[slot]) }
     }
   }
@@ -21,12 +23,20 @@ extension HashIndex {
   package func makeRoom(for hashes: some Collection<UInt64>) throws(StoreError) {
     var counts = [Int](repeating: 0, count: Self.shardCount)
     for hash in hashes { counts[Self.shard(of: hash)] += 1 }
+    defer { Reclamation.reclaimIfDue() }
     for (number, count) in counts.enumerated() where count > 0 {
       try shards[number].withLock { (shard) throws(StoreError) in
         if shard.hasRoom(for: count) { return }
         let own = hashes.filter { Self.shard(of: $0) == number }
-        try shard.makeRoom(for: own.map(Self.stored))
+        try makeRoom(in: &shard, number, for: own.map(Self.stored))
       }
     }
+  }
+
+  @inline(never)
+  private func makeRoom(
+    in shard: inout IndexShard, _ number: Int, for hashes: [UInt64]
+  ) throws(StoreError) {
+    try changing(&shard, number) { (shard) throws(StoreError) in try shard.makeRoom(for: hashes) }
   }
 }

@@ -13,13 +13,15 @@ package final class HashIndex: Sendable {
   /// Bytes that an index takes before it holds a key.
   package static let emptyByteCount = shardCount * LockBlock<IndexShard>.stride
 
+  /// The tables of the shards, for lookups without locks.
+  private let versions: VersionedWords
   let shards: InlineArray<256, Lock<IndexShard>>
   package let recency: RecencyClock
   private let entryCount = Atomic(0)
   private let expirableEntryCount = Atomic(0)
   /// Where unloaded shards come from, while there are any.
-  private let source = Lock<(any ShardSource)?>(nil)
-  private let unloadedShardCount = Atomic(0)
+  let source = Lock<(any ShardSource)?>(nil)
+  let unloadedShardCount = Atomic(0)
   /// Grows with each snapshot.
   private let epoch = Atomic(UInt64(0))
   private let snapshots = Lock<[IndexSnapshot]>([])
@@ -36,6 +38,7 @@ package final class HashIndex: Sendable {
     self.didForget = didForget
     let origin = recency.lastNoted.millisecondsSinceEpoch
     let block = LockBlock<IndexShard>(count: Self.shardCount)
+    versions = VersionedWords(count: Self.shardCount)
     shards = InlineArray {
       Lock(
         IndexShard(
@@ -54,6 +57,22 @@ package final class HashIndex: Sendable {
     case no, yes
     /// As `yes`, but for what has an idle limit.
     case unlessIdle
+  }
+
+  /// What a lookup without the lock finds: the first entry with this hash, and what `resolve` makes of its location, both
+  /// of one moment. Called under a pin. This is no access.
+  ///
+  /// - Returns: `nil` where only a lookup under the lock can tell.
+  @inline(__always)
+  func look<Value>(
+    _ hash: UInt64, _ resolve: (Location) -> Value?
+  ) -> (found: SeenEntry.Look, value: Value?)? {
+    versions.look(at: Self.shard(of: hash)) { view in
+      switch SeenEntry.first(of: Self.stored(hash), in: view) {
+      case .none: (.none, nil)
+      case .entry(let seen): (.entry(seen), resolve(seen.entry.location))
+      }
+    }
   }
 
   /// Calls `body` under the shard's lock with the entry with this hash that follows the one at
@@ -94,8 +113,10 @@ package final class HashIndex: Sendable {
           continue
         }
         let entry = shard[slot]
-        if touch != .no, !entry.flags.contains(.canExpire), recency.isNewer(than: entry.tick) {
-          shard.setTick(recency.advance(), at: slot)
+        if touch != .no, !entry.flags.contains(.canExpire),
+          let tick = recency.tickOfRead(after: entry.tick)
+        {
+          shard.setTick(tick, at: slot)
         }
         if entry.flags.contains(.extended), let found = shard.extensionOfEntry(at: slot) {
           end = found.expires
@@ -142,7 +163,7 @@ package final class HashIndex: Sendable {
         let slot = shard.slot(of: stored, location: entry.location)
           ?? shard.slot(of: stored, tick: entry.tick)
       else { return }
-      if recency.isNewer(than: shard[slot].tick) { shard.setTick(recency.advance(), at: slot) }
+      if let tick = recency.tickOfRead(after: shard[slot].tick) { shard.setTick(tick, at: slot) }
       shard.noteAccess(at: slot)
     }
   }
@@ -266,21 +287,32 @@ package final class HashIndex: Sendable {
     _ number: Int, isRemovalOfAll: Bool = false,
     _ body: (inout IndexShard) throws(Failure) -> Value
   ) throws(Failure) -> Value {
-    try shards[number].withLock { (shard) throws(Failure) in
+    defer { Reclamation.reclaimIfDue() }
+    return try shards[number].withLock { (shard) throws(Failure) in
       let (count, expirableCount) = (shard.count, shard.expirableCount)
       let wasUnloaded = shard.isUnloaded
       if shard.epoch != epoch.load(ordering: .relaxed) {
         preserve(&shard, number, handingOver: isRemovalOfAll)
       }
-      let value = try body(&shard)
+      let value = try changing(&shard, number, body)
       note(count, expirableCount, before: shard)
       if wasUnloaded != shard.isUnloaded { noteLoaded() }
       return value
     }
   }
 
+  /// Has lookups without the lock wait for a change, or take the lock.
   @inline(__always)
-  private func note(_ count: Int, _ expirableCount: Int, before shard: borrowing IndexShard) {
+  func changing<Value, Failure: Error>(
+    _ shard: inout IndexShard, _ number: Int, _ body: (inout IndexShard) throws(Failure) -> Value
+  ) throws(Failure) -> Value {
+    versions.beginChange(number)
+    defer { versions.endChange(number, shard.entries.words) }
+    return try body(&shard)
+  }
+
+  @inline(__always)
+  func note(_ count: Int, _ expirableCount: Int, before shard: borrowing IndexShard) {
     if shard.count != count {
       entryCount.wrappingAdd(shard.count - count, ordering: .relaxed)
     }
@@ -295,79 +327,6 @@ package final class HashIndex: Sendable {
     var total = 0
     for shard in 0..<Self.shardCount { shards[shard].withLock { total += $0.byteCount } }
     return total
-  }
-
-  // MARK: Loading
-
-  /// Has the entries of all shards come from `source`, each when it is first needed.
-  ///
-  /// - Parameter counts: of the entries of each shard, and of those that can expire.
-  package func attach(
-    _ source: any ShardSource, counts: [(entries: Int, expirable: Int)]
-  ) {
-    self.source.withLock { $0 = source }
-    // One more, so that the source is not given up in the course of this.
-    unloadedShardCount.store(1, ordering: .relaxed)
-    for (number, counts) in counts.enumerated() where counts.entries > 0 {
-      shards[number].withLock { shard in
-        let (count, expirableCount) = (shard.count, shard.expirableCount)
-        shard.unload(count: counts.entries, expirableCount: counts.expirable)
-        note(count, expirableCount, before: shard)
-      }
-      unloadedShardCount.wrappingAdd(1, ordering: .relaxed)
-    }
-    noteLoaded()
-  }
-
-  /// Whether nothing is to be loaded any more.
-  package var isLoaded: Bool { unloadedShardCount.load(ordering: .relaxed) == 0 }
-
-  /// Loads what was not loaded yet.
-  package func loadAll() throws(StoreError) {
-    if isLoaded { return }
-    for number in 0..<Self.shardCount { try load(shard: number) }
-  }
-
-  /// Loads the shard of a hash, so that an entry may be added without a look.
-  package func load(shardOf hash: UInt64) throws(StoreError) {
-    if isLoaded { return }
-    try load(shard: Self.shard(of: hash))
-  }
-
-  func load(shard number: Int) throws(StoreError) {
-    try shards[number].withLock { (shard) throws(StoreError) in
-      if shard.isUnloaded { try load(&shard, number) }
-    }
-  }
-
-  @inline(never)
-  func load(_ shard: inout IndexShard, _ number: Int) throws(StoreError) {
-    guard let source = source.withLock({ $0 }) else {
-      preconditionFailure("an unloaded shard has a source")
-    }
-    let contents = try source.contents(ofShard: number)
-    let (count, expirableCount) = (shard.count, shard.expirableCount)
-    // No change: a snapshot sees what is loaded now.
-    try shard.load(contents)
-    note(count, expirableCount, before: shard)
-    noteLoaded()
-  }
-
-  private func noteLoaded() {
-    guard unloadedShardCount.wrappingSubtract(1, ordering: .relaxed).newValue == 0 else { return }
-    let old = source.withLock { source in
-      defer { source = nil }
-      return source
-    }
-    withExtendedLifetime(old) {}
-  }
-
-  /// What a shard holds that is not loaded, which it stays; `nil` where it is.
-  func peekUnloaded(_ number: Int) throws(StoreError) -> ShardContents? {
-    try shards[number].withLock { (shard) throws(StoreError) -> ShardContents? in
-      guard shard.isUnloaded, let source = source.withLock({ $0 }) else { return nil }
-      return try source.contents(ofShard: number)
-    }
   }
 
   /// Gives all entries new ticks in the same order, from 1 on. To be called before anything is

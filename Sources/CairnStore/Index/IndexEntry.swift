@@ -27,7 +27,14 @@ package struct IndexEntry: BitwiseCopyable, Sendable {
     second = bytes.load(UInt64.self, at: offset + 8)
   }
 
-  /// The entry as it stands in a checkpoint, each word little-endian.
+  @inline(__always)
+  init(_ first: UInt64, _ second: UInt64) {
+    self.first = first
+    self.second = second
+  }
+
+  /// The entry as it stands in a checkpoint, each word little-endian, and in a slot.
+  @inline(__always)
   package var words: (UInt64, UInt64) { (first, second) }
 
   /// An empty slot.

@@ -5,7 +5,7 @@
 /// The home of an entry is `hash * capacity >> 40`, which grows with the hash; so the whole table
 /// is in the order of its hashes. Behind the last home lies some slack, so that nothing wraps.
 struct IndexShard: ~Copyable {
-  var entries = FlatBuffer<IndexEntry>()
+  private(set) var entries = EntryTable()
   private var capacity = 0
   /// Entries in the table.
   private(set) var count = 0
@@ -334,7 +334,7 @@ struct IndexShard: ~Copyable {
 
   /// Removes all entries.
   mutating func removeAll() {
-    entries = FlatBuffer<IndexEntry>()
+    entries = EntryTable()
     capacity = 0
     count = 0
     expirableCount = 0
@@ -396,17 +396,17 @@ struct IndexShard: ~Copyable {
   }
 
   /// - Throws: `outOfMemory`, also where there would be more than four billion keys.
-  private func table(ofCapacity capacity: Int) throws(StoreError) -> FlatBuffer<IndexEntry> {
+  private func table(ofCapacity capacity: Int) throws(StoreError) -> EntryTable {
     let slotCount = Self.slotCount(ofCapacity: capacity)
     guard capacity <= Self.largestCapacity else {
       throw .outOfMemory(neededByteCount: slotCount * MemoryLayout<IndexEntry>.stride)
     }
-    return try FlatBuffer<IndexEntry>(zeroCount: slotCount, budget: budget)
+    return try EntryTable(slotCount: slotCount, capacity: capacity, budget: budget)
   }
 
   private static func fill(
-    _ new: borrowing FlatBuffer<IndexEntry>, capacity: Int,
-    from old: borrowing FlatBuffer<IndexEntry>,
+    _ new: borrowing EntryTable, capacity: Int,
+    from old: borrowing EntryTable,
     keeping isKept: (IndexEntry) -> Bool = { _ in true },
     _ didMove: (_ slot: Int, _ target: Int) -> Void = { _, _ in }
   ) -> Bool {
@@ -430,7 +430,7 @@ struct IndexShard: ~Copyable {
     /// Adds the entry that follows in the order of hashes; `false` where the table ends before.
     @inline(__always)
     mutating func add(
-      _ entry: IndexEntry, to table: borrowing FlatBuffer<IndexEntry>
+      _ entry: IndexEntry, to table: borrowing EntryTable
     ) -> Bool {
       let position = max(next, Int((entry.hash &* UInt64(capacity)) >> 40))
       guard position < table.count else { return false }

@@ -1,20 +1,35 @@
 internal import Synchronization
 
-/// Counts accesses, so that their order is known exactly, and remembers enough (tick, time) pairs
-/// to tell when a tick was, within 1 % of its age.
+/// Counts accesses, so that their order is known, and remembers enough (tick, time) pairs to tell when a tick was, within
+/// 1 % of its age.
+///
+/// Writes are all counted. Reads are counted as long as few accesses were since the clock last moved; from then on until
+/// it moves again, they have the newest tick in common, and an entry that was accessed since it moved keeps its own. So
+/// threads that read do not contend for one word, and the order of use is exact to one step of the system's clock, some
+/// milliseconds.
 package final class RecencyClock: Sendable {
   private static let sampleLimit = 8192
   /// How far back the clock goes without notice, in milliseconds.
   private static let lateness: Int64 = 1000
 
   private let tick: Atomic<UInt64>
+  /// Each write changes the tick; what follows is read with each access, so it lies on other cache lines.
+  private let apart = InlineArray<16, UInt64>(repeating: 0)
+  /// The tick of the newest sample.
+  private let sampleTick: Atomic<UInt64>
+  /// So many accesses after a sample are counted one by one.
+  private let exactCount: UInt64
   /// The time of the newest sample, in milliseconds.
   private let lastTime: Atomic<Int64>
   private let samples: Lock<[RecencyTimes.Sample]>
 
   /// Everything accessed before now counts as accessed now.
-  package init(now: Timestamp) {
+  ///
+  /// - Parameter exactCount: how many accesses after the clock moved are counted one by one.
+  package init(now: Timestamp, exactCount: UInt64 = 256) {
+    self.exactCount = exactCount
     tick = Atomic(1)
+    sampleTick = Atomic(0)
     lastTime = Atomic(now.millisecondsSinceEpoch)
     samples = Lock([RecencyTimes.Sample(tick: 0, time: now)])
   }
@@ -27,6 +42,7 @@ package final class RecencyClock: Sendable {
         old.map { Checkpoint.Sample(tick: $0.tick, time: min($0.time, now)) }
         + [Checkpoint.Sample(tick: last + 1, time: now)]
       tick.store(last + 1, ordering: .relaxed)
+      sampleTick.store(last + 1, ordering: .relaxed)
       lastTime.store(now.millisecondsSinceEpoch, ordering: .relaxed)
     }
   }
@@ -39,6 +55,7 @@ package final class RecencyClock: Sendable {
     samples.withLock { samples in
       for index in samples.indices { samples[index].tick = newTick(samples[index].tick) }
       tick.store(newTick(tick.load(ordering: .relaxed)), ordering: .relaxed)
+      sampleTick.store(newTick(sampleTick.load(ordering: .relaxed)), ordering: .relaxed)
     }
   }
 
@@ -50,6 +67,16 @@ package final class RecencyClock: Sendable {
       let last = min(tick.load(ordering: .relaxed), IndexEntry.tickLimit - 1)
       return (last, kept)
     }
+  }
+
+  /// The tick of an entry that is read now and has an older one; `nil` where that still does.
+  @inline(__always)
+  package func tickOfRead(after old: UInt64) -> UInt64? {
+    let now = tick.load(ordering: .relaxed)
+    if old == now { return nil }
+    let sample = sampleTick.load(ordering: .relaxed)
+    if now &- sample < exactCount { return advance() }
+    return old >= sample ? nil : min(now, IndexEntry.tickLimit - 1)
   }
 
   /// Whether anything was accessed since the tick.
@@ -97,6 +124,7 @@ package final class RecencyClock: Sendable {
       // The tick is taken, so that no entry has it and the next access of any entry gets a later
       // one, also of the entry that was accessed last.
       let tick = tick.wrappingAdd(1, ordering: .relaxed).newValue
+      sampleTick.store(tick, ordering: .relaxed)
       samples.append(RecencyTimes.Sample(tick: tick, time: now))
       if samples.count > Self.sampleLimit { Self.thin(&samples, now: now) }
     }

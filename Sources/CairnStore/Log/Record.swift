@@ -3,7 +3,7 @@
 package struct Record: ~Copyable {
   package let offset: Int
   package let header: RecordHeader
-  let pinned: PinnedBytes<Segment>
+  private(set) var pinned: PinnedBytes<Segment>
 
   /// Which bytes of a record are wanted. It matters where they are read by system calls.
   package enum Part: Sendable {
@@ -42,6 +42,28 @@ package struct Record: ~Copyable {
     self.pinned = pinned
   }
 
+  /// As above, in a segment that a pin of this thread keeps: what is read is valid as long as the pin, unless `keep` is
+  /// called. `nil` where there is no mapping.
+  @inline(__always)
+  init?(in segment: Pinned<Segment>, at offset: Int, part: Part) throws(StoreError) {
+    let limit = segment.withObject { $0.allocatedByteCount } &- offset
+    guard offset >= SegmentHeader.byteCount, limit >= RecordHeader.fixedByteCount else {
+      throw segment.withObject { $0.corruption(at: offset, .badRecordHeader) }
+    }
+    guard let pinned = PinnedBytes(of: segment, at: offset, count: limit, in: { $0.mapping })
+    else { return nil }
+    guard let header = Self.header(in: pinned, limit: limit, at: offset, part: part) else {
+      throw segment.withObject { $0.corruption(at: offset, .badRecordHeader) }
+    }
+    self.offset = offset
+    self.header = header
+    self.pinned = pinned
+  }
+
+  /// Keeps the bytes valid beyond the pin under which they were read.
+  @inline(__always)
+  mutating func keep() { pinned.keep() }
+
   /// The header at the start of the bytes, if it is valid and the record lies in them.
   @inline(__always)
   private static func header(
@@ -49,7 +71,7 @@ package struct Record: ~Copyable {
   ) -> RecordHeader? {
     guard let header = RecordHeader(decoding: pinned.bytes, limit: limit),
       (part == .all ? header.byteCount : header.headByteCount) <= pinned.count,
-      header.hasValidChecksum(pinned.bytes, at: offset, seed: pinned.owner.seed)
+      header.hasValidChecksum(pinned.bytes, at: offset, seed: pinned.withOwner { $0.seed })
     else { return nil }
     return header
   }
@@ -135,7 +157,7 @@ package struct Record: ~Copyable {
   }
 
   package var sequence: SequenceNumber {
-    @inline(__always) get { pinned.owner.sequence(of: header) }
+    @inline(__always) get { pinned.withOwner { $0.sequence(of: header) } }
   }
 
   /// - Throws: `corrupt` where the value does not match its checksum.

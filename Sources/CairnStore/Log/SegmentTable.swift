@@ -66,8 +66,11 @@ package final class SegmentTable: Sendable {
   }
 
   package func release(granule: Int, capacity: Int) {
-    let length = Location.granuleCount(forCapacity: capacity)
-    granules.withLock { $0.free[length, default: []].append(granule) }
+    release(granule..<(granule + Location.granuleCount(forCapacity: capacity)))
+  }
+
+  private func release(_ run: Range<Int>) {
+    granules.withLock { $0.free[run.count, default: []].append(run.lowerBound) }
   }
 
   /// Lets readers find the segment.
@@ -84,7 +87,27 @@ package final class SegmentTable: Sendable {
       segments.set(segment.granule + slot, to: nil)
     }
     granules.withLock { $0.segmentCount -= 1 }
-    release(granule: segment.granule, capacity: segment.capacity)
+    retire(segment, granules: segment.granules)
+  }
+
+  /// Keeps a segment that lost its place, and the numbers of granules that are free now, until no reader reaches them.
+  private func retire(_ segment: Segment, granules: Range<Int>) {
+    Reclamation.retire(Unlinked(segment, granules, of: self), keeping: segment)
+    Reclamation.reclaim()
+  }
+
+  private final class Unlinked {
+    let segment: Segment
+    let granules: Range<Int>
+    let table: SegmentTable
+
+    init(_ segment: Segment, _ granules: Range<Int>, of table: SegmentTable) {
+      self.segment = segment
+      self.granules = granules
+      self.table = table
+    }
+
+    deinit { if !granules.isEmpty { table.release(granules) } }
   }
 
   /// Puts a segment into the place of the longer one that it was made of.
@@ -96,9 +119,14 @@ package final class SegmentTable: Sendable {
     for slot in 0..<count { segments.set(new.granule + slot, to: new) }
     let oldCount = Location.granuleCount(forCapacity: old.capacity)
     for slot in count..<max(count, oldCount) { segments.set(new.granule + slot, to: nil) }
-    if oldCount > count {
-      granules.withLock { $0.free[oldCount - count, default: []].append(new.granule + count) }
-    }
+    retire(old, granules: (new.granule + count)..<(new.granule + max(count, oldCount)))
+  }
+
+  /// The segment that holds a location, as an entry of the index says that is looked at under a pin: it may have been
+  /// removed meanwhile, but it is kept.
+  @inline(__always)
+  func pinnedSegment(at location: Location) -> Pinned<Segment>? {
+    segments.pinned(location.granule)
   }
 
   /// The segment that holds a location. To be called under the lock of the index shard that holds

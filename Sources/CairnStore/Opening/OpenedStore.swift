@@ -102,8 +102,9 @@ struct OpenedStore {
     recovery.wasClean = manifest.isClean
     hash = SipHash(secret: manifest.hashSecret)
     let table = SegmentTable()
-    index = HashIndex(recency: RecencyClock(now: clock.now()), memory: environment.memory) {
-      known in
+    // The time of another clock stands still between its steps, however much is read.
+    let recency = RecencyClock(now: clock.now(), exactCount: clock.isSystem ? 256 : .max)
+    index = HashIndex(recency: recency, memory: environment.memory) { known in
       table.segment(at: known.location)?.usage.killExtension(byteCount: known.byteCount)
     }
     files = SegmentFiles(

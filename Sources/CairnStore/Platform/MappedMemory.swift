@@ -80,30 +80,55 @@ package final class MappedMemory: @unchecked Sendable {
 }
 /// Bytes at a fixed address, kept valid by an owner for as long as this value lives: part of a
 /// mapping, or a copy of its own.
-///
-/// One strong reference is taken for all the looks at the bytes that follow.
 @safe
 package struct PinnedBytes<Owner: AnyObject>: ~Copyable {
-  // SAFETY: `base` points into a mapping that `owner` keeps, or to memory that `deinit` frees.
-  package let owner: Owner
+  /// What keeps the owner.
+  private enum Hold {
+    /// A pin of this thread, which ends later than this value.
+    case pin
+    /// A slot of the thread that was pinned.
+    case hazard(Hazard)
+    case reference
+    /// A reference; and the bytes are a copy.
+    case copy
+  }
+
+  // SAFETY: `base` points into a mapping that the owner keeps, or to memory that `deinit` frees; the owner is kept by
+  // what `hold` says.
+  private let reference: Unmanaged<Owner>
   private let base: UnsafeRawPointer
   package let count: Int
-  private let isCopy: Bool
+  private var hold: Hold
 
   /// Part of a mapping, which must be held by `owner`.
   @inline(__always)
-  fileprivate init(owner: consuming Owner, base: UnsafeRawPointer, count: Int) {
-    self.owner = owner
+  fileprivate init(
+    reference: Unmanaged<Owner>, base: UnsafeRawPointer, count: Int, isPinned: Bool
+  ) {
+    unsafe self.reference = unsafe reference
     unsafe self.base = unsafe base
     self.count = count
-    isCopy = false
+    hold = isPinned ? .pin : .reference
+  }
+
+  /// Part of the mapping of an owner that a pin of this thread keeps; the pin ends later than this value. `nil` where the
+  /// owner has no mapping.
+  @inline(__always)
+  init?(of owner: Pinned<Owner>, at offset: Int, count: Int, in mapping: (Owner) -> MappedMemory?) {
+    let start = unsafe owner.withObject { owner -> UnsafeRawPointer? in
+      guard let mapping = mapping(owner) else { return nil }
+      precondition(offset >= 0 && count >= 0 && offset &+ count <= mapping.byteCount)
+      return unsafe UnsafeRawPointer(mapping.base + offset)
+    }
+    guard let base = unsafe start else { return nil }
+    unsafe self.init(reference: owner.reference, base: base, count: count, isPinned: true)
   }
 
   /// A copy of the bytes.
   package init(owner: Owner, copying bytes: [UInt8]) {
-    self.owner = owner
+    unsafe reference = Unmanaged.passRetained(owner)
     count = bytes.count
-    isCopy = true
+    hold = .copy
     let copy = unsafe alignedMemory(byteCount: max(bytes.count, 1))
     unsafe bytes.withUnsafeBytes { source in
       unsafe copy.copyMemory(
@@ -112,8 +137,38 @@ package struct PinnedBytes<Owner: AnyObject>: ~Copyable {
     unsafe base = UnsafeRawPointer(copy)
   }
 
+  @inline(__always)
   deinit {
-    if isCopy { unsafe freeMemory(UnsafeMutableRawPointer(mutating: base)) }
+    switch hold {
+    case .pin: break
+    case .hazard(let hazard): hazard.end()
+    case .reference: unsafe reference.release()
+    case .copy:
+      unsafe freeMemory(UnsafeMutableRawPointer(mutating: base))
+      unsafe reference.release()
+    }
+  }
+
+  /// Keeps the owner beyond the pin that has kept it so far: in the thread's slot, or else by a reference.
+  @inline(__always)
+  mutating func keep() {
+    guard case .pin = hold else { return }
+    if let hazard = unsafe Hazard(holding: reference.toOpaque()) {
+      hold = .hazard(hazard)
+    } else {
+      unsafe _ = reference.retain()
+      hold = .reference
+    }
+  }
+
+  package var owner: Owner {
+    @inline(__always) get { unsafe reference.takeUnretainedValue() }
+  }
+
+  /// Calls `body` with the owner, without taking a reference to it.
+  @inline(__always)
+  package func withOwner<Result>(_ body: (Owner) -> Result) -> Result {
+    unsafe reference._withUnsafeGuaranteedRef { body($0) }
   }
 
   /// All of the bytes.
@@ -135,6 +190,23 @@ extension MappedMemory {
     at offset: Int, count: Int, by owner: consuming Owner
   ) -> PinnedBytes<Owner> {
     precondition(offset >= 0 && count >= 0 && offset &+ count <= byteCount)
-    return unsafe PinnedBytes(owner: owner, base: UnsafeRawPointer(base + offset), count: count)
+    return unsafe PinnedBytes(
+      reference: .passRetained(owner), base: UnsafeRawPointer(base + offset), count: count,
+      isPinned: false)
+  }
+}
+
+/// An object that a pin of this thread keeps: no reference is taken.
+@safe
+package struct Pinned<Object: AnyObject> {
+  // SAFETY: it was reached under a pin, and is used before that ends.
+  fileprivate let reference: Unmanaged<Object>
+
+  @inline(__always)
+  init(_ reference: Unmanaged<Object>) { unsafe self.reference = unsafe reference }
+
+  @inline(__always)
+  func withObject<Result>(_ body: (Object) -> Result) -> Result {
+    unsafe reference._withUnsafeGuaranteedRef { body($0) }
   }
 }

@@ -2,9 +2,8 @@ internal import Synchronization
 
 /// A table of references that many threads read without a lock.
 ///
-/// The table holds each object strongly. Reading a slot takes a strong reference, so the caller
-/// must make sure that the slot is not emptied between the read of the slot and the retain; the
-/// index's shard locks do.
+/// The table holds each object strongly. Who reads a slot must know that the object stays until it has a reference of its
+/// own: by a lock, or by a pin, where whoever empties the slot retires the object.
 @safe
 package final class ReferenceTable<Object: AnyObject>: @unchecked Sendable {
   // SAFETY: slots are words that are published with release and read with acquire ordering; a
@@ -35,6 +34,15 @@ package final class ReferenceTable<Object: AnyObject>: @unchecked Sendable {
     let word = unsafe slots[slot].load(ordering: .acquiring)
     guard let pointer = unsafe UnsafeRawPointer(bitPattern: word) else { return nil }
     return unsafe Unmanaged<Object>.fromOpaque(pointer).takeUnretainedValue()
+  }
+
+  /// The object in a slot, kept by a pin of this thread.
+  @inline(__always)
+  func pinned(_ slot: Int) -> Pinned<Object>? {
+    guard slot >= 0 && slot < slotCount else { return nil }
+    let word = unsafe slots[slot].load(ordering: .acquiring)
+    guard let pointer = unsafe UnsafeRawPointer(bitPattern: word) else { return nil }
+    return unsafe Pinned(Unmanaged<Object>.fromOpaque(pointer))
   }
 
   /// Whether a slot has no object, without taking a reference to it.

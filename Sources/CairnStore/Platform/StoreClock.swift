@@ -28,7 +28,7 @@ package final class StoreClock: WallClock {
   private let steps: Lock<Steps>
 
   /// The system's clocks are read anew with each tick only: the tick that they were read at, and the time then.
-  private let isSystem: Bool
+  package let isSystem: Bool
   private let readTick = Atomic(Int64.min)
   private let readTime = Atomic(Int64.min)
 

@@ -1,0 +1,83 @@
+/// Slots for entries, two words each. Whoever holds the shard's lock changes them; lookups without it see each word whole,
+/// and learn from the shard's version whether words belong together.
+struct EntryTable: ~Copyable {
+  let words: SharedWords
+
+  /// No slots, and no memory.
+  init() { words = SharedWords() }
+
+  /// Empty slots.
+  ///
+  /// - Parameter capacity: what homes are reckoned with.
+  /// - Throws: `outOfMemory`.
+  init(slotCount: Int, capacity: Int, budget: MemoryBudget) throws(StoreError) {
+    words = try SharedWords(zeroCount: slotCount * 2, label: UInt64(capacity), budget: budget)
+  }
+
+  var count: Int { @inline(__always) get { words.count >> 1 } }
+  var byteCount: Int { words.byteCount }
+
+  subscript(slot: Int) -> IndexEntry {
+    @inline(__always) get { IndexEntry(words[slot &* 2], words[slot &* 2 &+ 1]) }
+    @inline(__always) nonmutating set {
+      words[slot &* 2] = newValue.words.0
+      words[slot &* 2 &+ 1] = newValue.words.1
+    }
+  }
+
+  @inline(__always)
+  func prefetch(_ slot: Int) { words.prefetch(slot &* 2) }
+
+  /// Moves `length` entries from `source` to `target`; the ranges may overlap.
+  @inline(__always)
+  func move(from source: Int, to target: Int, length: Int) {
+    if source < target {
+      for offset in stride(from: length - 1, through: 0, by: -1) {
+        self[target &+ offset] = self[source &+ offset]
+      }
+    } else {
+      for offset in 0..<length { self[target &+ offset] = self[source &+ offset] }
+    }
+  }
+}
+
+/// An entry that was found without the shard's lock, and where.
+struct SeenEntry {
+  let entry: IndexEntry
+  private let view: SharedWords.View
+  private let slot: Int
+
+  /// What a look without the lock finds of the entries with a hash.
+  enum Look {
+    /// The first.
+    case entry(SeenEntry)
+    case none
+  }
+
+  /// The first entry with this hash, if there is one. The table is in the order of hashes, from the home of this one on.
+  @inline(__always)
+  static func first(of hash: UInt64, in view: SharedWords.View) -> Look {
+    let slotCount = view.count >> 1
+    var slot = Int((hash &* view.label) >> 40)
+    while slot < slotCount {
+      let entry = IndexEntry(view[slot &* 2], view[slot &* 2 &+ 1])
+      if entry.isEmpty || entry.hash > hash { return .none }
+      if entry.hash == hash { return .entry(SeenEntry(entry: entry, view: view, slot: slot)) }
+      slot &+= 1
+    }
+    return .none
+  }
+
+  /// Gives the entry a later tick, unless it is another by now; `false` where that takes the lock.
+  ///
+  /// A change of the shard at the same moment may undo this.
+  @inline(__always)
+  func touch(_ tick: UInt64) -> Bool {
+    var touched = entry
+    touched.tick = tick
+    // The upper part of a tick lies in the other word, and changes once in 16 million.
+    guard touched.words.1 == entry.words.1 else { return false }
+    view.exchange(slot &* 2, from: entry.words.0, to: touched.words.0)
+    return true
+  }
+}

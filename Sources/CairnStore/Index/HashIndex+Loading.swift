@@ -1,0 +1,75 @@
+internal import Synchronization
+
+/// Shards that are loaded when they are first needed.
+extension HashIndex {
+  /// Has the entries of all shards come from `source`, each when it is first needed.
+  ///
+  /// - Parameter counts: of the entries of each shard, and of those that can expire.
+  package func attach(
+    _ source: any ShardSource, counts: [(entries: Int, expirable: Int)]
+  ) {
+    self.source.withLock { $0 = source }
+    // One more, so that the source is not given up in the course of this.
+    unloadedShardCount.store(1, ordering: .relaxed)
+    for (number, counts) in counts.enumerated() where counts.entries > 0 {
+      shards[number].withLock { shard in
+        let (count, expirableCount) = (shard.count, shard.expirableCount)
+        shard.unload(count: counts.entries, expirableCount: counts.expirable)
+        note(count, expirableCount, before: shard)
+      }
+      unloadedShardCount.wrappingAdd(1, ordering: .relaxed)
+    }
+    noteLoaded()
+  }
+
+  /// Whether nothing is to be loaded any more.
+  package var isLoaded: Bool { unloadedShardCount.load(ordering: .relaxed) == 0 }
+
+  /// Loads what was not loaded yet.
+  package func loadAll() throws(StoreError) {
+    if isLoaded { return }
+    for number in 0..<Self.shardCount { try load(shard: number) }
+  }
+
+  /// Loads the shard of a hash, so that an entry may be added without a look.
+  package func load(shardOf hash: UInt64) throws(StoreError) {
+    if isLoaded { return }
+    try load(shard: Self.shard(of: hash))
+  }
+
+  func load(shard number: Int) throws(StoreError) {
+    try shards[number].withLock { (shard) throws(StoreError) in
+      if shard.isUnloaded { try load(&shard, number) }
+    }
+  }
+
+  @inline(never)
+  func load(_ shard: inout IndexShard, _ number: Int) throws(StoreError) {
+    guard let source = source.withLock({ $0 }) else {
+      preconditionFailure("an unloaded shard has a source")
+    }
+    let contents = try source.contents(ofShard: number)
+    let (count, expirableCount) = (shard.count, shard.expirableCount)
+    // No change: a snapshot sees what is loaded now.
+    try changing(&shard, number) { (shard) throws(StoreError) in try shard.load(contents) }
+    note(count, expirableCount, before: shard)
+    noteLoaded()
+  }
+
+  func noteLoaded() {
+    guard unloadedShardCount.wrappingSubtract(1, ordering: .relaxed).newValue == 0 else { return }
+    let old = source.withLock { source in
+      defer { source = nil }
+      return source
+    }
+    withExtendedLifetime(old) {}
+  }
+
+  /// What a shard holds that is not loaded, which it stays; `nil` where it is.
+  func peekUnloaded(_ number: Int) throws(StoreError) -> ShardContents? {
+    try shards[number].withLock { (shard) throws(StoreError) -> ShardContents? in
+      guard shard.isUnloaded, let source = source.withLock({ $0 }) else { return nil }
+      return try source.contents(ofShard: number)
+    }
+  }
+}

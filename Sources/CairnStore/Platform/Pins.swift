@@ -1,0 +1,109 @@
+internal import CCairn
+internal import Synchronization
+
+/// A stretch in which this thread may look, without a lock, at what other threads unlink: until it ends, nothing is
+/// freed that this thread can have reached. It begins and ends within one call, on one thread.
+///
+/// Epoch-based reclamation (Fraser, "Practical lock-freedom", 2004), and hazard pointers (Michael, 2004) for what is
+/// held beyond a pin:
+///
+/// 1. A pin shows the epoch in which it begins, in a slot of its thread, and then looks.
+/// 2. What is retired was unlinked before, and is marked with an epoch that begins then. A pin of that epoch or a later
+///    one cannot reach it; it is freed when no earlier one is shown, and no slot holds it.
+/// 3. Nobody waits. Whoever holds up what is retired is told so, and frees it when it lets go.
+/// 4. A reader shows and looks without a fence: whoever frees has the kernel order all threads (membarrier(2)) between
+///    unlinking and looking at the slots.
+/// 5. Nothing is freed in a child of fork(2) that another thread may have held.
+@safe
+package struct Pin {
+  // SAFETY: a slot is never freed.
+  private let slot: UnsafeMutablePointer<cairn_pin_slot>
+
+  /// `nil` where the thread can have no slot; it takes the way with locks then.
+  @inline(__always)
+  package init?() {
+    guard let slot = unsafe cairn_pin() else { return nil }
+    unsafe self.slot = unsafe slot
+  }
+
+  @inline(__always)
+  package func end() { if unsafe cairn_unpin(slot) { Reclamation.reclaim() } }
+}
+
+/// What a thread's slot holds beyond a pin, until `end`.
+@safe
+package struct Hazard: @unchecked Sendable {
+  // SAFETY: a slot is never freed, and its words are atomic.
+  private let slot: UnsafeMutablePointer<cairn_pin_slot>
+
+  /// Holds an object that a pin of this thread reaches; `nil` where the thread holds one already.
+  @inline(__always)
+  package init?(holding object: UnsafeRawPointer) {
+    guard let slot = unsafe cairn_hold(object) else { return nil }
+    unsafe self.slot = unsafe slot
+  }
+
+  @inline(__always)
+  package func end() { if unsafe cairn_let_go(slot) { Reclamation.reclaim() } }
+}
+
+/// What was unlinked and may still be looked at.
+@safe
+package enum Reclamation {
+  // SAFETY: memory that is retired belongs to nobody else any more.
+  @safe
+  private struct Retired: @unchecked Sendable {
+    let epoch: UInt64
+    var object: AnyObject?
+    var memory: UnsafeMutableRawPointer?
+    /// What a slot names that holds this up.
+    let address: UnsafeRawPointer
+
+    var isHeld: Bool { unsafe cairn_is_held(address) }
+
+    func free() { if let memory = unsafe memory { unsafe freeMemory(memory) } }
+  }
+
+  private static let queue = Lock<[Retired]>([])
+  /// Whether something was retired that nobody has tried to free yet.
+  private static let isDue = Atomic(false)
+
+  /// Lets go of an object when nobody can look at `kept`, which it keeps, any more. That was unlinked before; `reclaim` is
+  /// to be called once no lock is held.
+  package static func retire(_ object: AnyObject, keeping kept: AnyObject) {
+    let address = unsafe UnsafeRawPointer(Unmanaged.passUnretained(kept).toOpaque())
+    queue.withLock {
+      unsafe $0.append(Retired(epoch: cairn_next_pin_epoch(), object: object, address: address))
+    }
+    isDue.store(true, ordering: .relaxed)
+  }
+
+  /// Frees memory when nobody can look at it any more; otherwise as above.
+  package static func retire(_ memory: UnsafeMutableRawPointer) {
+    queue.withLock {
+      unsafe $0.append(Retired(epoch: cairn_next_pin_epoch(), memory: memory, address: memory))
+    }
+    isDue.store(true, ordering: .relaxed)
+  }
+
+  /// Frees what was retired, if anything was.
+  @inline(__always)
+  package static func reclaimIfDue() {
+    if isDue.load(ordering: .relaxed) { reclaim() }
+  }
+
+  /// Frees what nobody can look at any more.
+  @inline(never)
+  package static func reclaim() {
+    isDue.store(false, ordering: .relaxed)
+    let free = queue.withLock { queue -> [Retired] in
+      if queue.isEmpty { return [] }
+      let oldest = cairn_oldest_pin()
+      let end = queue.partition { $0.epoch <= oldest && !$0.isHeld }
+      defer { queue.removeSubrange(end...) }
+      return Array(queue[end...])
+    }
+    // Without the lock: what goes may take locks of its own.
+    for retired in free { retired.free() }
+  }
+}

@@ -1,0 +1,160 @@
+internal import CCairn
+internal import Synchronization
+
+/// A run of 64-bit words of fixed length, zero at first. One thread at a time changes it. Others may look meanwhile, at
+/// one word at a time and under a pin: the memory goes when no pin reaches it any more.
+@safe
+package struct SharedWords: ~Copyable, @unchecked Sendable {
+  // SAFETY: the address never changes, and words are atomic.
+  /// `count` and `label`, then the words.
+  private let base: UnsafeMutablePointer<Atomic<UInt64>>
+  package let count: Int
+  private static var headCount: Int { 2 }
+
+  /// No words, and no memory.
+  package init() {
+    count = 0
+    // Never read from: no index is below the count.
+    unsafe base = UnsafeMutablePointer(bitPattern: 16).unsafelyUnwrapped
+  }
+
+  /// - Parameter label: a number that whoever looks at the words is told.
+  /// - Throws: `outOfMemory`.
+  package init(zeroCount count: Int, label: UInt64, budget: MemoryBudget) throws(StoreError) {
+    precondition(count > 0)
+    let byteCount = (Self.headCount + count) * MemoryLayout<UInt64>.stride
+    guard budget.permits(byteCount), let memory = unsafe zeroedMemory(byteCount: byteCount) else {
+      throw .outOfMemory(neededByteCount: byteCount)
+    }
+    unsafe base = memory.bindMemory(to: Atomic<UInt64>.self, capacity: Self.headCount + count)
+    unsafe base[0].store(UInt64(count), ordering: .relaxed)
+    unsafe base[1].store(label, ordering: .relaxed)
+    self.count = count
+  }
+
+  deinit { if count > 0 { unsafe Reclamation.retire(base) } }
+
+  package var byteCount: Int { count * MemoryLayout<UInt64>.stride }
+
+  package subscript(index: Int) -> UInt64 {
+    @inline(__always) get {
+      precondition(UInt(bitPattern: index) < UInt(bitPattern: count))
+      return unsafe base[Self.headCount &+ index].load(ordering: .relaxed)
+    }
+    // After what was stored before, a change of the version most of all.
+    @inline(__always) nonmutating set {
+      precondition(UInt(bitPattern: index) < UInt(bitPattern: count))
+      unsafe base[Self.headCount &+ index].store(newValue, ordering: .releasing)
+    }
+  }
+
+  /// Asks the processor for a word and the cache line behind its, without waiting.
+  @inline(__always)
+  package func prefetch(_ index: Int) {
+    guard UInt(bitPattern: index) < UInt(bitPattern: count) else { return }
+    unsafe cairn_prefetch(base + Self.headCount + index)
+    unsafe cairn_prefetch(base + Self.headCount + min(index + 8, count - 1))
+  }
+
+  /// The words as others may look at them, under a pin.
+  @safe
+  package struct View {
+    // SAFETY: whoever has one is pinned, so the memory stays.
+    private let base: UnsafeMutablePointer<Atomic<UInt64>>
+
+    @inline(__always)
+    fileprivate init?(address: UInt64) {
+      guard let base = unsafe UnsafeMutablePointer<Atomic<UInt64>>(bitPattern: UInt(address)) else {
+        return nil
+      }
+      unsafe self.base = unsafe base
+    }
+
+    @inline(__always)
+    package var count: Int { unsafe Int(base[0].load(ordering: .relaxed)) }
+    @inline(__always)
+    package var label: UInt64 { unsafe base[1].load(ordering: .relaxed) }
+
+    package subscript(index: Int) -> UInt64 {
+      // What is looked at later was not loaded before.
+      @inline(__always) get {
+        precondition(UInt(bitPattern: index) < UInt(bitPattern: count))
+        return unsafe base[headCount &+ index].load(ordering: .acquiring)
+      }
+    }
+
+    /// Changes a word unless it is another by now.
+    @inline(__always)
+    package func exchange(_ index: Int, from old: UInt64, to new: UInt64) {
+      precondition(UInt(bitPattern: index) < UInt(bitPattern: count))
+      _ = unsafe base[headCount &+ index].compareExchange(
+        expected: old, desired: new, ordering: .relaxed)
+    }
+  }
+
+  fileprivate var address: UInt64 { count == 0 ? 0 : unsafe UInt64(UInt(bitPattern: base)) }
+}
+
+/// Versions of runs of words, for looks without a lock: a look counts only if the version was even before, and is the
+/// same after. (Sequence locks: Boehm, "Can seqlocks get along with programming language memory models?", 2012.)
+@safe
+package final class VersionedWords: @unchecked Sendable {
+  // SAFETY: the address never changes, and words are atomic. Each run has a cache line of its own.
+  private let base: UnsafeMutablePointer<Atomic<UInt64>>
+  private let count: Int
+  private static var stride: Int { 8 }
+  /// How often a look is tried while the run changes.
+  private static var tryCount: Int { 8 }
+  package static func byteCount(of count: Int) -> Int {
+    count * stride * MemoryLayout<UInt64>.stride
+  }
+
+  package init(count: Int) {
+    self.count = count
+    unsafe base = pageMemory(byteCount: Self.byteCount(of: count))
+      .bindMemory(to: Atomic<UInt64>.self, capacity: count * Self.stride)
+  }
+
+  deinit { unsafe freePages(base, byteCount: Self.byteCount(of: count)) }
+
+  @inline(__always)
+  private func word(_ run: Int, _ index: Int) -> UnsafeMutablePointer<Atomic<UInt64>> {
+    precondition(UInt(bitPattern: run) < UInt(bitPattern: count))
+    return unsafe base + (run &* Self.stride &+ index)
+  }
+
+  /// From now on no look counts, until `endChange`. Called by one thread at a time.
+  @inline(__always)
+  package func beginChange(_ run: Int) {
+    let version = unsafe word(run, 0)
+    let last = unsafe version.pointee.load(ordering: .relaxed)
+    assert(last & 1 == 0, "one change at a time")
+    unsafe version.pointee.store(last &+ 1, ordering: .relaxed)
+  }
+
+  /// - Parameter words: what is looked at from now on.
+  @inline(__always)
+  package func endChange(_ run: Int, _ words: borrowing SharedWords) {
+    unsafe word(run, 1).pointee.store(words.address, ordering: .releasing)
+    let version = unsafe word(run, 0)
+    unsafe version.pointee.store(
+      version.pointee.load(ordering: .relaxed) &+ 1, ordering: .releasing)
+  }
+
+  /// What `body` makes of the words, all of one moment. Called under a pin.
+  ///
+  /// - Returns: `nil` where there are none, or they went on changing, or `body` returned it.
+  @inline(__always)
+  package func look<Result>(at run: Int, _ body: (SharedWords.View) -> Result?) -> Result? {
+    for _ in 0..<Self.tryCount {
+      let version = unsafe word(run, 0).pointee.load(ordering: .acquiring)
+      if version & 1 != 0 { continue }
+      guard
+        let view = SharedWords.View(address: unsafe word(run, 1).pointee.load(ordering: .acquiring))
+      else { return nil }
+      let result = body(view)
+      if unsafe word(run, 0).pointee.load(ordering: .relaxed) == version { return result }
+    }
+    return nil
+  }
+}

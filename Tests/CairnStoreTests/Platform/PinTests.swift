@@ -1,0 +1,217 @@
+import CairnStore
+import Foundation
+import Synchronization
+import Testing
+
+/// Other tests pin and retire at the same time: what they hold up goes a moment later. So "is freed" is waited for, and
+/// "is kept" holds for certain, by a pin of the test's own.
+@Suite("Pins, and what is freed when they end", .timeLimit(.minutes(2)))
+struct PinTests {
+  final class Probe: Sendable {
+    let isFreed: Flag
+    init(_ isFreed: Flag) { self.isFreed = isFreed }
+    deinit { isFreed.value.store(true, ordering: .releasing) }
+  }
+
+  final class Flag: Sendable {
+    let value = Atomic(false)
+    var isSet: Bool { value.load(ordering: .acquiring) }
+
+    func wait() {
+      while !isSet { sched_yield() }
+    }
+  }
+
+  static func retire(_ flag: Flag) {
+    let probe = Probe(flag)
+    Reclamation.retire(probe, keeping: probe)
+    Reclamation.reclaim()
+  }
+
+  @Test("What nobody can look at is freed")
+  func unpinned() {
+    let isFreed = Flag()
+    Self.retire(isFreed)
+    isFreed.wait()
+  }
+
+  @Test("What is retired in the course of a pin is kept until it ends, and freed by it")
+  func pinned() throws {
+    let isFreed = Flag()
+    let pin = try #require(Pin())
+    Self.retire(isFreed)
+    #expect(!isFreed.isSet)
+    pin.end()
+    isFreed.wait()
+  }
+
+  @Test("A pin in a pin ends nothing")
+  func nested() throws {
+    let isFreed = Flag()
+    let outer = try #require(Pin())
+    Self.retire(isFreed)
+    let inner = try #require(Pin())
+    inner.end()
+    Reclamation.reclaim()
+    #expect(!isFreed.isSet)
+    outer.end()
+    isFreed.wait()
+  }
+
+  @Test("A pin that begins later holds nothing up")
+  func later() throws {
+    let isFreed = Flag(), isOther = Flag()
+    let pin = try #require(Pin())
+    Self.retire(isOther)
+    Self.retire(isFreed)
+    pin.end()
+    let next = try #require(Pin())
+    defer { next.end() }
+    isFreed.wait()
+    isOther.wait()
+  }
+
+  @Test("A slot keeps one object beyond its pin, and not those that others retire")
+  func hazard() throws {
+    let isFreed = Flag(), isOther = Flag()
+    let pin = try #require(Pin())
+    let hazard: Hazard
+    do {
+      let probe = Probe(isFreed)
+      let address = UnsafeRawPointer(Unmanaged.passUnretained(probe).toOpaque())
+      hazard = try #require(Hazard(holding: address))
+      #expect(Hazard(holding: address) == nil, "one at a time")
+      Reclamation.retire(probe, keeping: probe)
+    }
+    pin.end()
+    Self.retire(isOther)
+    isOther.wait()
+    #expect(!isFreed.isSet)
+    hazard.end()
+    isFreed.wait()
+  }
+
+  @Test("What a thread holds up, another thread's look at it frees when the first ends")
+  func otherThread() throws {
+    let isFreed = Flag(), isPinned = Flag(), mayEnd = Flag(), hasEnded = Flag()
+    Thread.detachNewThread {
+      guard let pin = Pin() else { return }
+      isPinned.value.store(true, ordering: .releasing)
+      mayEnd.wait()
+      pin.end()
+      hasEnded.value.store(true, ordering: .releasing)
+    }
+    isPinned.wait()
+    Self.retire(isFreed)
+    #expect(!isFreed.isSet)
+    mayEnd.value.store(true, ordering: .releasing)
+    hasEnded.wait()
+    isFreed.wait()
+  }
+
+  @Test("Readers never see what is freed, however often it is replaced", arguments: [1, 3])
+  func churn(readerCount: Int) {
+    let table = ReferenceTable<Probe>(slotCount: 1)
+    table.set(0, to: Probe(Flag()))
+    let isOver = Flag()
+    let seenCount = Atomic(0), badCount = Atomic(0)
+    DispatchQueue.concurrentPerform(iterations: readerCount + 1) { number in
+      if number == 0 {
+        for _ in 0..<20_000 {
+          guard let old = table[0] else { continue }
+          table.set(0, to: Probe(Flag()))
+          Reclamation.retire(old, keeping: old)
+          Reclamation.reclaim()
+        }
+        isOver.value.store(true, ordering: .releasing)
+        return
+      }
+      while !isOver.isSet {
+        guard let pin = Pin() else { continue }
+        // Without a reference to the object: only the pin keeps it.
+        table.withObject(in: 0) { probe in
+          for _ in 0..<8 {
+            if probe.isFreed.isSet { badCount.add(1, ordering: .relaxed) }
+            seenCount.add(1, ordering: .relaxed)
+          }
+        }
+        pin.end()
+      }
+    }
+    #expect(badCount.load(ordering: .relaxed) == 0)
+    #expect(seenCount.load(ordering: .relaxed) > 0)
+  }
+}
+
+@Suite("Words that are looked at without a lock", .timeLimit(.minutes(2)))
+struct VersionedWordsTests {
+  @Test("A look sees words of one moment, also where the run is replaced by a longer one")
+  func consistency() throws {
+    let versions = VersionedWords(count: 2)
+    let isOver = PinTests.Flag()
+    let seenCount = Atomic(0), tornCount = Atomic(0)
+    DispatchQueue.concurrentPerform(iterations: 3) { number in
+      if number > 0 {
+        while !isOver.isSet {
+          guard let pin = Pin() else { continue }
+          let sums = versions.look(at: 1) { view in
+            (0..<view.count).map { view[$0] }
+          }
+          pin.end()
+          guard let sums else { continue }
+          seenCount.add(1, ordering: .relaxed)
+          if Set(sums).count != 1 { tornCount.add(1, ordering: .relaxed) }
+        }
+        return
+      }
+      var words = SharedWords()
+      for round in 1...20_000 {
+        versions.beginChange(1)
+        if round % 16 == 1 {
+          let length = 4 + round % 7
+          if let longer = try? SharedWords(zeroCount: length, label: 0, budget: .unlimited) {
+            words = longer
+          }
+        }
+        for index in 0..<words.count { words[index] = UInt64(round) }
+        versions.endChange(1, words)
+        Reclamation.reclaimIfDue()
+      }
+      isOver.value.store(true, ordering: .releasing)
+    }
+    #expect(tornCount.load(ordering: .relaxed) == 0)
+    #expect(seenCount.load(ordering: .relaxed) > 0)
+  }
+
+  @Test("While a run changes, and where there is none, a look tells nothing")
+  func changing() throws {
+    let versions = VersionedWords(count: 1)
+    let pin = try #require(Pin())
+    defer { pin.end() }
+    #expect(versions.look(at: 0) { $0.count } == nil)
+    let words = try SharedWords(zeroCount: 3, label: 7, budget: .unlimited)
+    versions.beginChange(0)
+    versions.endChange(0, words)
+    #expect(versions.look(at: 0) { $0.count } == 3)
+    #expect(versions.look(at: 0) { $0.label } == 7)
+    versions.beginChange(0)
+    #expect(versions.look(at: 0) { $0.count } == nil)
+    versions.endChange(0, words)
+    #expect(versions.look(at: 0) { $0.count } == 3)
+  }
+
+  @Test("A word is exchanged only if it is still what was seen")
+  func exchange() throws {
+    let versions = VersionedWords(count: 1)
+    let words = try SharedWords(zeroCount: 2, label: 0, budget: .unlimited)
+    versions.beginChange(0)
+    versions.endChange(0, words)
+    let pin = try #require(Pin())
+    defer { pin.end() }
+    words[1] = 5
+    versions.look(at: 0) { $0.exchange(1, from: 4, to: 6) }
+    #expect(words[1] == 5)
+    versions.look(at: 0) { $0.exchange(1, from: 5, to: 6) }
+    #expect(words[1] == 6)
+  }
+}
