@@ -42,13 +42,13 @@ struct EntryTable: ~Copyable {
 }
 
 /// An entry that was found without the shard's lock, and where.
-struct SeenEntry {
-  let entry: IndexEntry
+package struct SeenEntry {
+  package let entry: IndexEntry
   private let view: SharedWords.View
   private let slot: Int
 
   /// What a look without the lock finds of the entries with a hash.
-  enum Look {
+  package enum Look {
     /// The first.
     case entry(SeenEntry)
     case none
@@ -72,7 +72,7 @@ struct SeenEntry {
   ///
   /// A change of the shard at the same moment may undo this.
   @inline(__always)
-  func touch(_ tick: UInt64) -> Bool {
+  package func touch(_ tick: UInt64) -> Bool {
     var touched = entry
     touched.tick = tick
     // The upper part of a tick lies in the other word, and changes once in 16 million.

@@ -64,7 +64,7 @@ package final class HashIndex: Sendable {
   ///
   /// - Returns: `nil` where only a lookup under the lock can tell.
   @inline(__always)
-  func look<Value>(
+  package func look<Value>(
     _ hash: UInt64, _ resolve: (Location) -> Value?
   ) -> (found: SeenEntry.Look, value: Value?)? {
     versions.look(at: Self.shard(of: hash)) { view in

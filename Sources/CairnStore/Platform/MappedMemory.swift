@@ -153,7 +153,7 @@ package struct PinnedBytes<Owner: AnyObject>: ~Copyable {
   @inline(__always)
   mutating func keep() {
     guard case .pin = hold else { return }
-    if let hazard = unsafe Hazard(holding: reference.toOpaque()) {
+    if let hazard = withOwner({ Hazard(holding: $0) }) {
       hold = .hazard(hazard)
     } else {
       unsafe _ = reference.retain()

@@ -38,8 +38,10 @@ package struct Hazard: @unchecked Sendable {
 
   /// Holds an object that a pin of this thread reaches; `nil` where the thread holds one already.
   @inline(__always)
-  package init?(holding object: UnsafeRawPointer) {
-    guard let slot = unsafe cairn_hold(object) else { return nil }
+  package init?(holding object: some AnyObject) {
+    guard let slot = unsafe cairn_hold(Unmanaged.passUnretained(object).toOpaque()) else {
+      return nil
+    }
     unsafe self.slot = unsafe slot
   }
 

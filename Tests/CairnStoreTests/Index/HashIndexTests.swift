@@ -1,5 +1,7 @@
 import CairnStore
+import Foundation
 import FuzzSupport
+import Synchronization
 import Testing
 
 @Suite("The hash index")
@@ -252,5 +254,64 @@ struct HashIndexTests {
         }
       }
     }
+  }
+
+  @Test(
+    "What stays is found without a lock while others come and go and tables grow and shrink",
+    .timeLimit(.minutes(2)))
+  func lookBesideChanges() throws {
+    let index = HashIndex(recency: RecencyClock(now: ManualClock.start))
+    // In two shards, so that every change meets a look.
+    @Sendable func hash(_ number: Int) -> UInt64 {
+      UInt64(number) &* 0x9E37_79B9_7F4A_7C15 & ~0xFF | UInt64(number & 1)
+    }
+    let kept = 1...400
+    for number in kept {
+      try index.makeRoom(hash(number))
+      index.insert(hash(number), location: Location(rawValue: UInt64(number)), flags: [])
+    }
+    let isOver = Atomic(false)
+    let seenCount = Atomic(0), missedCount = Atomic(0), wrongCount = Atomic(0)
+    DispatchQueue.concurrentPerform(iterations: 3) { thread in
+      if thread == 0 {
+        for round in 0..<30 {
+          let others = 1000..<(1500 + round * 50)
+          for number in others {
+            try? index.makeRoom(hash(number))
+            index.insert(hash(number), location: Location(rawValue: UInt64(number)), flags: [])
+          }
+          for number in others {
+            _ = index.remove(hash(number), location: Location(rawValue: UInt64(number)))
+          }
+        }
+        isOver.store(true, ordering: .releasing)
+        return
+      }
+      while !isOver.load(ordering: .acquiring) {
+        for number in kept {
+          guard let pin = Pin() else { continue }
+          defer { pin.end() }
+          guard let seen = index.look(hash(number), { Optional($0) }) else { continue }
+          seenCount.add(1, ordering: .relaxed)
+          guard case .entry(let place) = seen.found else {
+            missedCount.add(1, ordering: .relaxed)
+            continue
+          }
+          if place.entry.location.rawValue != number || seen.value != place.entry.location {
+            wrongCount.add(1, ordering: .relaxed)
+          }
+          if let tick = index.recency.tickOfRead(after: place.entry.tick) { _ = place.touch(tick) }
+        }
+      }
+    }
+    #expect(missedCount.load(ordering: .relaxed) == 0)
+    #expect(wrongCount.load(ordering: .relaxed) == 0)
+    #expect(seenCount.load(ordering: .relaxed) > 0)
+    for number in kept {
+      var location = Location.none
+      #expect(try index.find(hash(number), touch: .no) { location = $0.location })
+      #expect(location.rawValue == number)
+    }
+    #expect(index.count == kept.count)
   }
 }

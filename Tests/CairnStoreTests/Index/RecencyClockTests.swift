@@ -77,4 +77,32 @@ struct RecencyClockTests {
     #expect(recency.time(of: 0) == ManualClock.start)
     #expect(recency.time(of: recency.advance()) == ManualClock.start)
   }
+
+  @Test(
+    "A few reads after a step of the clock are counted one by one, the rest have one tick in common"
+  )
+  func reads() {
+    let clock = ManualClock()
+    let recency = RecencyClock(now: clock.now(), exactCount: 8)
+    clock.advance(by: .milliseconds(4))
+    recency.note(clock.now())
+    let first = recency.now
+    var last = first
+    for _ in 0..<7 {
+      let tick = recency.tickOfRead(after: 0)
+      #expect(tick == last + 1)
+      last = tick ?? last
+    }
+    #expect(recency.tickOfRead(after: last) == nil, "nothing was accessed since")
+    #expect(recency.tickOfRead(after: 0) == last + 1)
+    // From here on, what was accessed since the step keeps its tick, and what was not gets the newest.
+    #expect(recency.tickOfRead(after: first + 1) == nil)
+    #expect(recency.tickOfRead(after: first - 1) == last + 1)
+    #expect(recency.tickOfRead(after: first - 1) == last + 1)
+    let write = recency.advance()
+    #expect(write == last + 2, "a write is later than all reads")
+    clock.advance(by: .milliseconds(4))
+    recency.note(clock.now())
+    #expect(recency.tickOfRead(after: write) == write + 2)
+  }
 }

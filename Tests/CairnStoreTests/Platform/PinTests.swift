@@ -78,9 +78,8 @@ struct PinTests {
     let hazard: Hazard
     do {
       let probe = Probe(isFreed)
-      let address = UnsafeRawPointer(Unmanaged.passUnretained(probe).toOpaque())
-      hazard = try #require(Hazard(holding: address))
-      #expect(Hazard(holding: address) == nil, "one at a time")
+      hazard = try #require(Hazard(holding: probe))
+      #expect(Hazard(holding: probe) == nil, "one at a time")
       Reclamation.retire(probe, keeping: probe)
     }
     pin.end()
