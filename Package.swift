@@ -32,7 +32,7 @@ let package = Package(
     // What `import Cairn` gives: the caches, and the store with its bridges to Foundation.
     .target(name: "Cairn", dependencies: ["CairnStore"], swiftSettings: settings),
     // How the commands write text, numbers and progress.
-    .target(name: "CommandText", swiftSettings: settings),
+    .target(name: "CommandText", dependencies: ["CairnStore"], swiftSettings: settings),
     .executableTarget(
       name: "CairnTool", dependencies: ["Cairn", "CommandText"], swiftSettings: settings),
     .executableTarget(

@@ -373,7 +373,7 @@ enum Situations {
     var configuration = configuration()
     configuration.access = byCalls ? .systemCalls : .mapped
     // What goes wrong in the background is only told.
-    configuration.log = { fail("\($0)") }
+    configuration.log = DiagnosticLog(from: .warning) { fail("\($0)") }
     let count = 2 * segmentCount
     func value(_ number: Int) -> [UInt8] { [UInt8](repeating: UInt8(number & 255), count: 30_000) }
     var store = try Store(path: path, configuration: configuration)

@@ -1,3 +1,4 @@
+import CairnStore
 import CommandText
 import Glibc
 

@@ -1,3 +1,4 @@
+import CairnStore
 import CommandText
 
 /// A JSON value, written on one line. Members keep the order that they were given in.

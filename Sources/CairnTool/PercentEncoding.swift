@@ -1,3 +1,4 @@
+import CairnStore
 import CommandText
 
 /// `%NN` for bytes that a name cannot have.

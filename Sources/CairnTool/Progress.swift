@@ -1,3 +1,4 @@
+import CairnStore
 import CommandText
 
 /// How far a long command is, with its rate and the time that is left: shown on a terminal, at most ten

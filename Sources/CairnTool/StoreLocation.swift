@@ -7,14 +7,21 @@ struct StoreLocation {
 
   /// Opens for reading, which writes nothing to disk.
   func read<Result>(_ body: (Store) throws -> Result) throws -> Result {
-    try use(Store(readingAt: path), body)
+    try use(Store(readingAt: path, configuration: Self.quiet(StoreConfiguration())), body)
   }
 
   /// Opens for writing. Closing syncs, so what the body wrote is durable when this returns.
   func write<Result>(
     _ configuration: StoreConfiguration, _ body: (Store) throws -> Result
   ) throws -> Result {
-    try use(Store(path: path, configuration: configuration), body)
+    try use(Store(path: path, configuration: Self.quiet(configuration)), body)
+  }
+
+  /// Without a log: commands say by themselves what they found.
+  private static func quiet(_ configuration: StoreConfiguration) -> StoreConfiguration {
+    var configuration = configuration
+    configuration.log = .none
+    return configuration
   }
 
   private func use<Result>(_ store: Store, _ body: (Store) throws -> Result) throws -> Result {

@@ -1,3 +1,4 @@
+import CairnStore
 import CommandText
 
 /// How many files a tree has, so that an import can say how far it is. Names alone are read, no files: that

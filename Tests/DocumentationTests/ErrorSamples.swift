@@ -24,7 +24,7 @@ struct ErrorSamples {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
         var configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: 1 << 30)
-        configuration.store.log = { message in print("photos:", message) }
+        configuration.store.log = DiagnosticLog(from: .info) { message in print(message) }
         let photos = try await DiskCache<String, [UInt8]>.open(
           .name("photos"), configuration: configuration)
 

@@ -97,6 +97,7 @@ struct GettingStartedSamples {
         #expect(try pages.keys() == ["/about"])
 
         let statistics = try pages.statistics()
+        print(statistics)
         print(statistics.hitCount, "hits,", statistics.missCount, "misses")
         print(
           statistics.loads.startedCount, "loads, for which", statistics.loads.joinedCount,

@@ -10,6 +10,7 @@ let package = Package(
     .package(name: "Cairn", path: "../../.."),
     .package(url: "https://github.com/hummingbird-project/hummingbird.git", from: "2.28.0"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle.git", from: "2.0.0"),
+    .package(url: "https://github.com/apple/swift-log.git", from: "1.16.0"),
     .package(url: "https://github.com/swift-server/async-http-client.git", from: "1.30.0"),
   ],
   targets: [
@@ -19,6 +20,7 @@ let package = Package(
       dependencies: [
         .product(name: "Cairn", package: "Cairn"),
         .product(name: "Hummingbird", package: "hummingbird"),
+        .product(name: "Logging", package: "swift-log"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
       ],
       swiftSettings: settings),
@@ -30,6 +32,7 @@ let package = Package(
         "CairnPersist", "PageText",
         .product(name: "Cairn", package: "Cairn"),
         .product(name: "Hummingbird", package: "hummingbird"),
+        .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: settings),
     // What ./run starts: kills and restarts the server under load, and checks its answers.
@@ -48,6 +51,7 @@ let package = Package(
         .product(name: "Cairn", package: "Cairn"),
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "HummingbirdTesting", package: "hummingbird"),
+        .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: settings),
   ]

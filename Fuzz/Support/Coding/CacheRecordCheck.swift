@@ -167,7 +167,7 @@ private struct CacheRecordTrial<Key: Hashable & Sendable, Value: Equatable & Sen
   private func judge(_ error: any Error, _ version: UInt64, _ call: String) throws {
     let expected = expected.outcome
     switch error {
-    case CacheError.undecodableValue(version, _):
+    case CacheError.undecodableValue(_, version, _):
       try require(expected == .undecodable || expected == .other, "\(call): \(error)")
     case CacheError.changedType(version, let found, let wanted):
       try require(

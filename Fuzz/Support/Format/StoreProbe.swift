@@ -140,6 +140,7 @@ struct StoreProbe {
     }
 
     var configuration = StoreConfiguration()
+    configuration.log = .none
     configuration.access = .systemCalls
     configuration.clock = FixedClock()
     let store: Store

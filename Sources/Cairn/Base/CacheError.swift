@@ -10,15 +10,17 @@ public enum CacheError: Error, Sendable, Hashable {
 
   /// The key coder made no bytes of a key.
   case unencodableKey(reason: String)
-  /// The value coder made no bytes of a value. Nothing was written.
-  case unencodableValue(reason: String)
+  /// The value coder made no bytes of a value. Nothing was written. The reason names the part of the value where the
+  /// coder does, as Foundation's do. The cache's name is `nil` until the cache that was asked has thrown it.
+  case unencodableValue(cache: String? = nil, reason: String)
   /// The key coder made no key of the bytes in the store. Only the log has it: iterating leaves such a key
   /// out, and no call throws it.
   case undecodableKey(reason: String)
   /// The value coder made no value of the bytes in the store, which are those that were written. The
   /// value was kept.
-  /// The version is that of the entry, for a compare-and-remove.
-  case undecodableValue(version: UInt64, reason: String)
+  /// The version is that of the entry, for a compare-and-remove. The reason names the part of the value where the coder
+  /// does, as Foundation's do, and keys of a dictionary as `[…]`.
+  case undecodableValue(cache: String, version: UInt64, reason: String)
   /// The value was written by a coder with another tag. It was kept.
   /// The version is that of the entry.
   case changedType(version: UInt64, found: UInt32, expected: UInt32)
@@ -50,10 +52,11 @@ extension CacheError: CustomStringConvertible {
     switch self {
     case .store(let error): error.description
     case .unencodableKey(let reason): "a key could not be encoded: \(reason)"
-    case .unencodableValue(let reason): "a value could not be encoded: \(reason)"
+    case .unencodableValue(let cache, let reason):
+      "a value\(cache.map { " for the cache \(shown($0))" } ?? "") could not be encoded: \(reason)"
     case .undecodableKey(let reason): "a key could not be decoded: \(reason)"
-    case .undecodableValue(let version, let reason):
-      "the value of version \(version) could not be decoded: \(reason)"
+    case .undecodableValue(let cache, let version, let reason):
+      "the value of version \(version) in the cache \(shown(cache)) could not be decoded: \(reason)"
     case .changedType(let version, let found, let expected):
       "the value of version \(version) was written with the tag \(found), not \(expected)"
     case .invalidName(let reason): "not a name for a cache: \(reason)"
@@ -69,65 +72,18 @@ extension CacheError: CustomStringConvertible {
 }
 
 extension CacheError {
+  /// The same error, with the name of the cache in it where it is about the coding of a value.
+  @usableFromInline
+  func named(_ cache: String) -> CacheError {
+    guard case .unencodableValue(nil, let reason) = self else { return self }
+    return .unencodableValue(cache: cache, reason: reason)
+  }
+
   /// What a value coder's error becomes.
   @usableFromInline
-  static func undecodable(_ error: any Error, version: UInt64) -> CacheError {
-    .undecodableValue(version: version, reason: codingReason(error))
+  static func undecodable(_ error: any Error, version: UInt64, in cache: String) -> CacheError {
+    .undecodableValue(cache: cache, version: version, reason: codingReason(error))
   }
-}
-
-/// What a coder of one's own throws to say why, in words that may be logged.
-///
-/// Of any other error only the type and the case are kept, since the rest may tell of the value.
-public struct CodingFailure: Error, Sendable, Hashable {
-  /// Why the coder failed. It may be logged, so it should say nothing of the value.
-  public var reason: String
-
-  /// Makes a failure.
-  ///
-  /// - Parameter reason: why, in words that may be logged.
-  public init(_ reason: String) { self.reason = reason }
-}
-
-/// What may be said of an error that a coder threw.
-func codingReason(_ error: any Error) -> String {
-  switch error {
-  case let failure as CodingFailure: return failure.reason
-  // Neither says anything of keys or values.
-  case let error as CacheError: return error.description
-  case let error as StoreError: return error.description
-  default: break
-  }
-  // The path of these names keys of dictionaries, and what they say in words may quote the value.
-  switch error {
-  case DecodingError.typeMismatch(let type, _): return "no \(type) where one was expected"
-  case DecodingError.valueNotFound(let type, _): return "nothing where a \(type) was expected"
-  case DecodingError.keyNotFound: return "a part is missing"
-  case DecodingError.dataCorrupted: return "the bytes are not of the coder's format"
-  case EncodingError.invalidValue(_, let context):
-    let depth = context.codingPath.count
-    return "the coder's format has no form for "
-      + (depth == 0 ? "it" : "a part of it, \(depth) levels deep") + ", as JSON has none for NaN"
-  default: break
-  }
-  return "the coder threw \(name(of: error))"
-}
-
-/// The type of an error, and its case where it has cases; nothing of what it holds.
-private func name(of error: any Error) -> String {
-  let type = String(describing: type(of: error))
-  // One that says by itself how it is to be shown may show what it holds.
-  if error is any CustomReflectable { return type }
-  let mirror = Mirror(reflecting: error)
-  guard mirror.displayStyle == .enum else { return type }
-  if let name = mirror.children.first?.label { return "\(type).\(name)" }
-  // A case that holds nothing is shown by its name, unless it has words of its own.
-  if error is any CustomStringConvertible || error is any CustomDebugStringConvertible
-    || error is any TextOutputStreamable
-  {
-    return type
-  }
-  return "\(type).\(error)"
 }
 
 /// Calls the store; what it throws becomes the cache's error.

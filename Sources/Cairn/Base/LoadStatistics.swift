@@ -31,6 +31,41 @@ public struct LoadStatistics: Sendable, Hashable {
   }
 }
 
+extension LoadStatistics: CustomStringConvertible {
+  /// The counts on one line, but for those of what happened never.
+  public var description: String {
+    let others: [(UInt64, String)] = [
+      (joinedCount, "joined"), (failedCount, "failed"), (cancelledCount, "cancelled"),
+      (outdatedCount, "outdated"), (unkeptCount, "not kept"),
+    ]
+    return
+      (["\(counted(startedCount, "load"))"]
+      + others.filter { $0.0 > 0 }.map { "\(counted($0.0)) \($0.1)" }).joined(separator: ", ")
+  }
+}
+
+/// A count as a person reads it, with the word for what is counted.
+func counted(_ count: UInt64, _ singular: String? = nil, _ plural: String? = nil) -> String {
+  let count = Int(clamping: count)
+  return singular.map { DisplayText.count(count, $0, plural) } ?? DisplayText.count(count)
+}
+
+/// What reads found and what came and went, in parts of a line, for both kinds of caches.
+func describe(
+  hits: UInt64, misses: UInt64, insertions: UInt64, removals: UInt64, expirations: UInt64,
+  evictions: UInt64
+) -> String {
+  let share =
+    hits + misses == 0
+    ? "" : " (\(DisplayText.percents([Int(clamping: hits), Int(clamping: misses)])[0]) of reads)"
+  return [
+    counted(hits, "hit") + share, counted(misses, "miss", "misses"),
+    counted(insertions, "insertion"),
+    counted(removals) + " removed", counted(expirations) + " expired",
+    counted(evictions) + " evicted",
+  ].joined(separator: ", ")
+}
+
 /// A value that was loaded, with how it is to be kept.
 ///
 ///     let page = try await cache.value(forKey: url) {

@@ -132,7 +132,7 @@ extension DiskCache {
       var new = WrittenChange<Key, Value>(change: change)
       if let value = change.value {
         new.entry = try published(value, change.key, change.options)
-        try valueCoder.withBytes(value) { (value) throws(CacheError) in
+        try encode(value) { (value) throws(CacheError) in
           new.byteCount = value.byteCount
           byteCount += change.bytes.count + value.byteCount
           try storing { () throws(StoreError) in

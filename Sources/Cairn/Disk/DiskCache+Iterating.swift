@@ -93,7 +93,7 @@ extension DiskCache {
   /// The key, or `nil` and a line in the log.
   func decodableKey(_ bytes: RawSpan) -> Key? {
     do throws(CacheError) { return try keyCoder.decode(bytes) } catch {
-      events.tellLog("left out: \(error)")
+      events.log(.warning, .coding, "left out: \(error)")
       return nil
     }
   }
@@ -116,7 +116,7 @@ extension DiskCache {
         try entry.key.withBytes { (key) throws(CacheError) in try followPolicy(error, key) }
       } catch {
         switch error {
-        case .undecodableValue, .changedType: events.tellLog("left out: \(error)")
+        case .undecodableValue, .changedType: events.log(.warning, .coding, "left out: \(error)")
         default: throw error
         }
       }

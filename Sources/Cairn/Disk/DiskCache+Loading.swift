@@ -87,7 +87,9 @@ extension DiskCache: Loading {
           // Once, while the disk is full: how many they are is counted.
           isNew = events.hasRoom.exchange(false, ordering: .relaxed)
         }
-        if isNew { events.tellLog("a value that was loaded could not be kept: \(error)") }
+        if isNew {
+          events.log(.warning, .writing, "a value that was loaded could not be kept: \(error)")
+        }
       }
       return loaded.value
     }

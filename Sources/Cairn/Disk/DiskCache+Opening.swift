@@ -104,7 +104,8 @@ extension DiskCache {
       ("memory", (mine.memory == nil) == (other.memory == nil)),
     ].filter { !$0.1 }.map(\.0)
     if differences.isEmpty { return }
-    events.tellLog(
+    events.log(
+      .warning, .configuration,
       "it is open with other options than those asked for, which are ignored: "
         + differences.joined(separator: ", "))
   }

@@ -30,7 +30,7 @@ extension DiskCache {
     try keyCoder.withBytes(key) { (key) throws(CacheError) in
       try readValue(of: key) { (bytes, version) throws(CacheError) in
         do { value = try valueCoder.decode(bytes) } catch {
-          throw .undecodable(error, version: version)
+          throw .undecodable(error, version: version, in: name)
         }
       }
     }
@@ -198,7 +198,7 @@ extension DiskCache {
   public subscript(key: Key) -> Value? {
     get {
       do throws(CacheError) { return try value(forKey: key) } catch {
-        noteSubscriptFailure(error, "get")
+        noteSubscriptFailure(error, .reading)
         return nil
       }
     }
@@ -210,7 +210,7 @@ extension DiskCache {
           try removeValue(forKey: key)
         }
       } catch {
-        noteSubscriptFailure(error, "set")
+        noteSubscriptFailure(error, .writing)
       }
     }
   }
@@ -227,9 +227,9 @@ extension DiskCache {
   }
 
   @usableFromInline
-  func noteSubscriptFailure(_ error: CacheError, _ operation: String) {
+  func noteSubscriptFailure(_ error: CacheError, _ category: DiagnosticLog.Category) {
     events.counters.subscriptFailures.add()
-    events.tellLog("\(operation) by subscript: \(error)")
+    events.log(.error, category, "\(category.rawValue) by subscript: \(error)")
   }
 
   // MARK: Records
@@ -301,7 +301,7 @@ extension DiskCache {
     do throws(CodingFailure) {
       metadata = try CacheMetadata(decoding: bytes, wantsRest: wantsRest)
     } catch {
-      throw .undecodableValue(version: version, reason: error.reason)
+      throw .undecodableValue(cache: name, version: version, reason: error.reason)
     }
     guard metadata.tag == valueCoder.tag else {
       throw .changedType(version: version, found: metadata.tag, expected: valueCoder.tag)
@@ -311,7 +311,7 @@ extension DiskCache {
 
   func decodeValue(_ bytes: RawSpan, version: UInt64) throws(CacheError) -> Value {
     do { return try valueCoder.decode(bytes) } catch {
-      throw .undecodable(error, version: version)
+      throw .undecodable(error, version: version, in: name)
     }
   }
 
@@ -324,7 +324,7 @@ extension DiskCache {
     switch error {
     case .changedType(let found, _, _):
       (version, policy) = (found, configuration.changedTypePolicy)
-    case .undecodableValue(let found, _):
+    case .undecodableValue(_, let found, _):
       (version, policy) = (found, configuration.undecodablePolicy)
     default: throw error
     }
@@ -348,7 +348,7 @@ extension DiskCache {
     do throws(CacheError) { return try read() } catch {
       let version: UInt64
       switch error {
-      case .changedType(let found, _, _), .undecodableValue(let found, _): version = found
+      case .changedType(let found, _, _), .undecodableValue(_, let found, _): version = found
       case .store(.corrupt):
         if counts { events.counters.misses.add() }
         noteDamage(error)
@@ -365,7 +365,8 @@ extension DiskCache {
       } catch .store(.usedAfterFork(let path)) {
         throw .store(.usedAfterFork(path: path))
       } catch {
-        events.tellLog("a value that cannot be made sense of could not be removed: \(error)")
+        events.log(
+          .error, .writing, "a value that cannot be made sense of could not be removed: \(error)")
       }
       return nil
     }
@@ -391,7 +392,12 @@ extension DiskCache {
 
   private func noteDrop(_ error: CacheError) {
     events.counters.drops.add()
-    events.tellLog("removed: \(error)")
+    // After a change of the type there is one such message for each value: they would flood standard error.
+    switch error {
+    case .changedType: events.log(.debug, .coding, "removed: \(error)")
+    case .undecodableValue: events.log(.info, .coding, "removed: \(error)")
+    default: events.log(.warning, .damage, "removed: \(error)")
+    }
   }
 }
 

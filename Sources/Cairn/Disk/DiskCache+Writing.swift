@@ -385,7 +385,17 @@ extension DiskCache {
     _ body: (_ key: RawSpan, _ value: RawSpan) throws(CacheError) -> Void
   ) throws(CacheError) {
     try keyCoder.withBytes(key) { (key) throws(CacheError) in
-      try valueCoder.withBytes(value) { (value) throws(CacheError) in try body(key, value) }
+      try encode(value) { (value) throws(CacheError) in try body(key, value) }
+    }
+  }
+
+  /// Calls `body` with the bytes of a value; an error of the coder names this cache.
+  @inlinable
+  func encode(
+    _ value: Value, _ body: (RawSpan) throws(CacheError) -> Void
+  ) throws(CacheError) {
+    do throws(CacheError) { try valueCoder.withBytes(value, body) } catch {
+      throw error.named(name)
     }
   }
 }

@@ -199,7 +199,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     recency?.begin(new)
     reopening.withLock { $0.abandoned.append(old) }
     replacement.set(0, to: new)
-    events.tellLog(
+    events.log(
+      .warning, .recovery,
       "its directory was removed while it was open; what it held is lost, and it was made anew")
     old.abandon()
   }
@@ -306,10 +307,10 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     do throws(StoreError) { hasEnded = try store.closeOnce() } catch { throw .store(error) }
   }
 
-  /// Closes the store, if `close` was not called. Errors are lost: call `close` to see them.
+  /// Closes the store, if `close` was not called. Errors go to the log: call `close` to have them thrown.
   deinit {
     recency?.tell()
-    try? store.close()
+    store.closeAtEnd()
     streams.end()
     SharedCaches.endClosing(self)
   }

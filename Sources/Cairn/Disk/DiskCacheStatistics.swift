@@ -1,3 +1,4 @@
+internal import CairnStore
 internal import Synchronization
 
 /// What a ``DiskCache`` has done since it was opened, and what it holds.
@@ -95,6 +96,30 @@ public struct DiskCacheStatistics: Sendable, Hashable {
   /// Values that had to make room, for whatever cause.
   public var evictionCount: UInt64 {
     countEvictionCount + byteEvictionCount + spaceEvictionCount + trimEvictionCount
+  }
+}
+
+extension DiskCacheStatistics: CustomStringConvertible {
+  /// What the cache holds and what it has done, a line each; then the tier in memory and the loads.
+  public var description: String {
+    let size = DisplayText.size
+    var lines = [
+      "\(DisplayText.count(heldCount, "entry", "entries")), \(size(liveByteCount)) live, "
+        + "\(size(deadByteCount)) dead, \(size(allocatedByteCount)) on disk",
+      describe(
+        hits: hitCount, misses: missCount, insertions: insertionCount, removals: removalCount,
+        expirations: expirationCount, evictions: evictionCount),
+    ]
+    let failures = [
+      (undecodableCount, "undecodable"), (dropCount, "dropped"),
+      (subscriptFailureCount, "failed by subscript"),
+    ].filter { $0.0 > 0 }.map { "\(counted($0.0)) \($0.1)" }
+    if !failures.isEmpty { lines.append(failures.joined(separator: ", ")) }
+    if let memory {
+      lines += "\(memory)".split(separator: "\n").map { "memory: \($0)" }
+    }
+    if loads.startedCount > 0 { lines.append("\(loads)") }
+    return lines.joined(separator: "\n")
   }
 }
 

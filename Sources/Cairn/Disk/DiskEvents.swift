@@ -24,7 +24,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   let counters = DiskCounters()
   private let keyCoder: KeyCoder<Key>
-  private let log: (@Sendable (String) -> Void)?
+  private let diagnostics: DiagnosticLog
   /// Where the cache is, for the log.
   private let path: String
   /// The observer of the store's configuration, which is told after those of the cache.
@@ -38,18 +38,20 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let hasRoom = Atomic(true)
 
   init(
-    path: String, keyCoder: KeyCoder<Key>, log: (@Sendable (String) -> Void)?,
+    path: String, keyCoder: KeyCoder<Key>, log: DiagnosticLog,
     storeObserver: (@Sendable (RemovalEvent) -> Void)?
   ) {
     self.path = path
     self.keyCoder = keyCoder
-    self.log = log
+    diagnostics = log
     self.storeObserver = storeObserver
   }
 
-  func tellLog(_ message: @autoclosure () -> String) {
-    if let log { log("\(path): \(message())") }
-  }
+  /// Logs a message. Under no lock, since the log may use the cache.
+  func log(
+    _ level: DiagnosticLog.Level, _ category: DiagnosticLog.Category,
+    _ text: @autoclosure () -> String
+  ) { diagnostics(level, category, path: path, text()) }
 
   var observerCount: Int { state.withLock { $0.observers.count } }
 
@@ -145,7 +147,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         let key = try bytes.withBytes { (bytes) throws(CacheError) in try keyCoder.decode(bytes) }
         tell(.damaged(key: key), 0)
       } catch {
-        tellLog("damage could not be told to observers: \(error)")
+        log(.warning, .coding, "damage could not be told to observers: \(error)")
       }
     }
   }
@@ -159,7 +161,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         let key = try bytes.withBytes { (bytes) throws(CacheError) in try keyCoder.decode(bytes) }
         tell(.removed(key: key, cause: cause), version)
       } catch {
-        tellLog("a removal could not be told to observers: \(error)")
+        log(.warning, .coding, "a removal could not be told to observers: \(error)")
       }
     }
   }

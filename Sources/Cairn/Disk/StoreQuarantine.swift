@@ -11,7 +11,7 @@ struct StoreQuarantine {
   let environment: Environment
   let clock: any WallClock
   let segmentByteLimit: Int
-  let log: (@Sendable (String) -> Void)?
+  let log: DiagnosticLog
 
   /// - Parameters:
   ///   - damage: why the store could not be opened.
@@ -39,7 +39,7 @@ struct StoreQuarantine {
     let lockFile = try directory.openFile(FileName.lock, mode: .readOnly)
     try lockFile?.lockStore(at: path, exclusively: false)
     defer { lockFile?.unlock() }
-    log?("\(damage); what is sound is copied, and it is set aside")
+    log(.error, .recovery, path: path, "\(damage); what is sound is copied, and it is set aside")
     let report = try replace(directory, damage)
     lockFile?.unlock()
     let store = try open()
@@ -55,12 +55,12 @@ struct StoreQuarantine {
       readingOnly: Directory.parentPath(of: path), fileSystem: fileSystem)
     let name = Directory.lastName(of: path)
     guard try parent.holdsDirectory(name) else {
-      log?("\(path): it is left as it is, since the path is a symbolic link")
+      log(.error, .recovery, path: path, "it is left as it is, since the path is a symbolic link")
       throw damage
     }
     for other in try directory.names() where other != FileName.quarantine {
       if !Self.isFileOfCopy(other), try directory.holdsDirectory(other) {
-        log?("\(path): it is left as it is, since there is a directory in it")
+        log(.error, .recovery, path: path, "it is left as it is, since there is a directory in it")
         throw damage
       }
     }
@@ -73,7 +73,9 @@ struct StoreQuarantine {
         path: path, to: copyPath, environment: environment, segmentByteLimit: segmentByteLimit,
         clock: clock)
     } catch {
-      log?("\(path): nothing was changed, since it could not be salvaged: \(error)")
+      log(
+        .error, .recovery, path: path,
+        "nothing was changed, since it could not be salvaged: \(error)")
       throw error
     }
     // Nobody writes to the copy before its new name is durable.
@@ -96,8 +98,9 @@ struct StoreQuarantine {
       if try found == directory.identity() { try? empty(copy) }
       throw error
     }
-    log?(
-      "\(path): \(report.entryCount) entries were salvaged, known keys that are lost: "
+    log(
+      .warning, .recovery, path: path,
+      "\(report.entryCount) entries were salvaged, known keys that are lost: "
         + "\(report.lostKeyCount), bytes: \(report.lostByteCount); what it was is at \(copyPath)")
     try parent.synchronize()
     return report

@@ -7,7 +7,7 @@ internal import CairnStore
 ///
 /// Its closures may run on any thread, several at once, under no lock. They may throw anything; the cache
 /// throws ``CacheError`` then, with no more of the error than its type and case, or with the words of a
-/// ``CodingFailure``.
+/// ``CodingFailure``. Of a `DecodingError` it says what is missing or wrong and where: `users[3].age`.
 public struct ValueCoder<Value: Sendable>: Sendable {
   /// Calls its closure with the bytes of a value, once.
   @usableFromInline

@@ -241,3 +241,12 @@ private func makeByteCosting<Value>() -> (@Sendable (Value) -> Int)? {
   guard let type = Value.self as? any (ByteSource & SendableMetatype).Type else { return nil }
   return costing(type)
 }
+
+extension MemoryCache: CustomStringConvertible {
+  /// How many entries it holds, and what they cost.
+  public var description: String {
+    let statistics = statistics()
+    return "MemoryCache with \(DisplayText.count(statistics.heldCount, "entry", "entries")), cost "
+      + DisplayText.count(statistics.heldCost)
+  }
+}

@@ -1,3 +1,5 @@
+internal import CairnStore
+
 /// What a ``MemoryCache`` has done since it was made, and what it holds.
 ///
 /// A value as of one moment; getting it takes O(1), so a metrics library can poll it. The counts only
@@ -83,5 +85,18 @@ public struct MemoryCacheStatistics: Sendable, Hashable {
     case .evicted(.memoryPressure): pressureEvictionCount += count
     case .evicted(.background): backgroundEvictionCount += count
     }
+  }
+}
+
+extension MemoryCacheStatistics: CustomStringConvertible {
+  /// What the cache holds, and what it has done, a line each.
+  public var description: String {
+    """
+    \(DisplayText.count(heldCount, "entry", "entries")), cost \(DisplayText.count(heldCost)), \
+    \(DisplayText.size(overheadByteCount)) of overhead
+    \(describe(
+      hits: hitCount, misses: missCount, insertions: insertionCount, removals: removalCount,
+      expirations: expirationCount, evictions: evictionCount))
+    """
   }
 }

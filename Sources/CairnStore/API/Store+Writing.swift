@@ -38,6 +38,34 @@ extension Store {
     try setValue(value, forKey: key, options: .lifetime(lifetime), durability: durability)
   }
 
+  /// A store holds bytes: a value of any other type goes into a `DiskCache`, or is made bytes of by the caller.
+  @available(
+    *, unavailable,
+    message:
+      "a Store holds bytes: [UInt8], Data (with `import Cairn`), String or another ByteSource. For Codable values use a DiskCache, or encode the value to bytes first"
+  )
+  @discardableResult
+  public func setValue<Value>(
+    _ value: Value, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
+    options: EntryOptions = .standard, durability: Durability? = nil
+  ) throws(StoreError) -> UInt64 {
+    fatalError("unavailable")
+  }
+
+  /// A store holds bytes: a value of any other type goes into a `DiskCache`, or is made bytes of by the caller.
+  @available(
+    *, unavailable,
+    message:
+      "a Store holds bytes: [UInt8], Data (with `import Cairn`), String or another ByteSource. For Codable values use a DiskCache, or encode the value to bytes first"
+  )
+  @discardableResult
+  public func setValue<Value>(
+    _ value: Value, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
+    lifetime: Lifetime, durability: Durability? = nil
+  ) throws(StoreError) -> UInt64 {
+    fatalError("unavailable")
+  }
+
   /// Sets the value of a key if its version is the expected one.
   ///
   /// - Parameters:

@@ -83,8 +83,8 @@ public final class Store: Sendable {
     self.engine = engine
   }
 
-  /// Closes the store, if `close` was not called. Errors are lost: call `close` to see them.
-  deinit { _ = try? engine.close() }
+  /// Closes the store, if `close` was not called. Errors go to the log: call `close` to have them thrown.
+  deinit { engine.closeAtEnd() }
 
   // MARK: State
 
@@ -158,6 +158,9 @@ public final class Store: Sendable {
   /// As `close`, and tells whether this call closed it: of several at once, one does.
   package func closeOnce() throws(StoreError) -> Bool { try engine.close() }
 
+  /// As `close`, where nobody is there to be told of an error: the log is.
+  package func closeAtEnd() { engine.closeAtEnd() }
+
   /// Checks every byte of every file of a store that nobody has open for writing, and compares its checkpoint with
   /// the log.
   ///
@@ -230,4 +233,9 @@ public final class Store: Sendable {
       path: path, to: destination, segmentByteLimit: segmentByteLimit, clock: clock,
       environment: environment, progress: progress)
   }
+}
+
+extension Store: CustomStringConvertible {
+  /// The path.
+  public var description: String { "Store at \(shown(path))" }
 }

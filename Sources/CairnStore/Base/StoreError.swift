@@ -208,8 +208,8 @@ extension StoreError: CustomStringConvertible {
   }
 }
 
-/// A path in a line of text: a byte that a line cannot show, as a line feed, is written as `\x0A`.
-private func shown(_ path: String) -> String {
+/// A path or a message in a line of text: a byte that a line cannot show, as a line feed, is written as `\x0A`.
+package func shown(_ path: String) -> String {
   func isControl(_ byte: UInt8) -> Bool { byte < 0x20 || byte == 0x7F }
   guard path.utf8.contains(where: isControl) else { return path }
   return path.unicodeScalars.map { scalar in

@@ -32,6 +32,7 @@ final class BackPressure: Sendable {
       }
       if isFirst {
         session.tell(
+          .warning, .writing,
           "overwriting waits for compaction: half as much again is dead as spaceBound allows")
       }
       if !isDue, rest < .milliseconds(1) { break }
@@ -82,6 +83,9 @@ final class BackPressure: Sendable {
       defer { appender.allowance.lift() }
       return !appender.allowance.isLifted
     }
-    if isNew { session.tell("overwriting no longer waits for compaction: it gives nothing back") }
+    if isNew {
+      session.tell(
+        .warning, .writing, "overwriting no longer waits for compaction: it gives nothing back")
+    }
   }
 }

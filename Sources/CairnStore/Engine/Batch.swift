@@ -53,6 +53,19 @@ public struct Batch: ~Copyable {
     }
   }
 
+  /// A store holds bytes: a value of any other type goes into a `DiskCache`, or is made bytes of by the caller.
+  @available(
+    *, unavailable,
+    message:
+      "a Store holds bytes: [UInt8], Data (with `import Cairn`), String or another ByteSource. For Codable values use a DiskCache, or encode the value to bytes first"
+  )
+  public mutating func setValue<Value>(
+    _ value: Value, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
+    options: EntryOptions = .standard
+  ) throws(StoreError) {
+    fatalError("unavailable")
+  }
+
   /// Removes the value of a key, if there is one.
   ///
   /// - Throws: `invalidKey`, `batchTooLarge`.

@@ -45,7 +45,7 @@ extension Catalog {
     let messages = try? change { (state) throws(StoreError) in
       ids.compactMap { discard($0, in: &state) }
     }
-    for message in messages ?? [] { session.tell(message) }
+    for message in messages ?? [] { session.tell(.warning, .maintenance, message) }
   }
 
   /// Makes a file for a segment to come.
@@ -113,7 +113,7 @@ extension Catalog {
       try session.directory.unlink(FileName.checkpoint(id))
       state.unlinkedIDs.insert(id)
     } catch {
-      session.tell("removing \(FileName.checkpoint(id)): \(error)")
+      session.tell(.warning, .maintenance, "removing \(FileName.checkpoint(id)): \(error)")
     }
   }
 
@@ -147,7 +147,7 @@ extension Catalog {
       }
     }
     // A write that waits for room may hold a lock here.
-    for message in messages { session.tell(message) }
+    for message in messages { session.tell(.warning, .maintenance, message) }
     return true
   }
 }

@@ -48,7 +48,7 @@ final class Committer: Sendable {
       guard let self else { return }
       // From here on a write asks for a sync of its own, since this one may miss it.
       syncDelay.store(.max, ordering: .relaxed)
-      session.attempt("syncing") { () throws(StoreError) in try log.sync() }
+      session.attempt("syncing", .error) { () throws(StoreError) in try log.sync() }
     }
     if isAsked { return }
     // With no thread to wait, the interval can only be kept by a sync now. One that fails poisons the store.

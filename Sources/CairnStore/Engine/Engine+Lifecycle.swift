@@ -57,13 +57,26 @@ extension Engine {
     try writer.supply.sealRolledSegments()
     try catalog.removeLeftFiles()
     var message: String?
-    defer { if let message { session.configuration.log?(message) } }
+    defer { if let message { session.log(.warning, .maintenance, message) } }
     // A compaction that copies ends by itself, since the store is closed; one that has switched
     // brings the index up to date first.
     try checkpointer.keepingOut { () throws(StoreError) in
       message = try markClean(try checkpointer.writeClosingCheckpoint())
     }
     return true
+  }
+
+  /// Closes a store that nobody closed. Since nobody is there to be told of an error, the log is.
+  package func closeAtEnd() {
+    do throws(StoreError) { try close() } catch {
+      switch error {
+      // The log has it already.
+      case .poisoned, .vanished: break
+      // The parent closes it.
+      case .usedAfterFork: break
+      default: session.log(.error, .writing, "closing: \(error)")
+      }
+    }
   }
 
   /// Writes the manifest of a store that is closed, in which all is durable.

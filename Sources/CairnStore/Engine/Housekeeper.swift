@@ -57,7 +57,7 @@ final class Housekeeper: Sendable {
     if session.lookForPlace() { return }
     let isTimeUp = isTimeUp.exchange(false, ordering: .relaxed)
     let outcome = doChores(byTime: isTimeUp && session.configuration.maintenanceInterval != nil) {
-      session.configuration.log?("\($0): \($1)")
+      session.log(.error, .maintenance, "\($0): \($1)")
     }
     hasFailed.store(outcome.hasFailed, ordering: .relaxed)
     if outcome.hasFailed { return session.alarm.rest() }
@@ -124,6 +124,7 @@ final class Housekeeper: Sendable {
     }
     let side = offset < 0 ? "behind" : "ahead of"
     session.tell(
+      .info, .clock,
       "the clock was set: it is \(offset.magnitude / 1000) s \(side) the time at the open and what has passed since"
     )
   }

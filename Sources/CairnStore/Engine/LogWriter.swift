@@ -102,7 +102,7 @@ final class LogWriter: Sendable {
   }
 
   private func tellOfPoison(_ failure: SystemFailure) {
-    session.tell("the store takes no more writes: \(failure)")
+    session.tell(.error, .writing, "the store takes no more writes: \(failure)")
   }
 
   // MARK: Syncs

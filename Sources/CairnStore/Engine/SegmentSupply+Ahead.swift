@@ -8,7 +8,7 @@ extension SegmentSupply {
   func requestNextSegment() {
     guard !isPreparing.exchange(true, ordering: .relaxed) else { return }
     let isAsked = session.environment.background.runIfPossible { [self] in
-      let isDone = session.attempt("preparing a segment") { () throws(StoreError) in
+      let isDone = session.attempt("preparing a segment", .warning) { () throws(StoreError) in
         try prepareNextSegment()
       }
       if isDone {

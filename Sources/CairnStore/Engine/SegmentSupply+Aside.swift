@@ -147,7 +147,9 @@ extension SegmentSupply {
           capacity: max(session.configuration.segmentByteLimit, allocated), allocating: allocated,
           durably: false)
       } catch {
-        if let message = catalog.discard(id, in: &state) { session.tell(message) }
+        if let message = catalog.discard(id, in: &state) {
+          session.tell(.warning, .maintenance, message)
+        }
         log.reserve.shrink(forLogOf: log.allocatedByteCount)
         throw error
       }

@@ -85,7 +85,10 @@ final class Session: Sendable {
     case .isThere: return false
     case .isGone: return true
     case .hasJustGone:
-      tell("\(StoreError.vanished(path: path)); nothing more is written into it")
+      tell(
+        .error, .writing,
+        "the directory was removed while the store was open; what it held is lost, and nothing more "
+          + "is written into it")
       return true
     }
   }
@@ -97,10 +100,18 @@ final class Session: Sendable {
 
   // MARK: Words for others
 
-  /// Logs a message from where a lock may be held: later, under none, since the log may use the store.
-  func tell(_ message: String) {
-    guard let log = configuration.log else { return }
-    environment.background.run { log(message) }
+  /// Logs a message. Under no lock, since the log may use the store.
+  func log(
+    _ level: DiagnosticLog.Level, _ category: DiagnosticLog.Category,
+    _ text: @autoclosure () -> String
+  ) { configuration.log(level, category, path: path, text()) }
+
+  /// Logs a message from where a lock may be held: later, under none.
+  func tell(_ level: DiagnosticLog.Level, _ category: DiagnosticLog.Category, _ text: String) {
+    guard configuration.log.takes(level) else { return }
+    environment.background.run { [log = configuration.log, path] in
+      log(level, category, path: path, text)
+    }
   }
 
   /// Has a pass of housekeeping run soon.
@@ -111,13 +122,15 @@ final class Session: Sendable {
 
   /// Runs a job unless the store is closed; `false` where it failed, which is logged.
   @discardableResult
-  func attempt(_ what: String, _ job: () throws(StoreError) -> Void) -> Bool {
+  func attempt(
+    _ what: String, _ level: DiagnosticLog.Level, _ job: () throws(StoreError) -> Void
+  ) -> Bool {
     if isClosed { return true }
     do { try job() } catch {
       if isClosed { return true }
       // That was said once.
       if case .vanished = error { return false }
-      configuration.log?("\(what): \(error)")
+      log(level, .maintenance, "\(what): \(error)")
       return false
     }
     return true

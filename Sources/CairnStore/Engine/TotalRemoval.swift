@@ -91,7 +91,7 @@ final class TotalRemoval: Sendable {
     while let segment = segments.popLast() {
       if isOnDisk {
         let message = catalog.whileUsable { catalog.unlink(consume segment, in: &$0) } ?? nil
-        if let message { session.configuration.log?(message) }
+        if let message { session.log(.warning, .maintenance, message) }
       }
       progress(
         RemoveAllProgress(fileCount: fileCount - segments.count, totalFileCount: fileCount))

@@ -15,7 +15,8 @@ final class CheckpointSource: ShardSource {
   private let hash: SipHash
   private let floor: SequenceNumber
   private let recency: RecencyClock
-  private let log: (@Sendable (String) -> Void)?
+  /// Warns, from under a lock too.
+  private let warn: @Sendable (String) -> Void
   /// Whether the ticks are still those of the file.
   private let knowsOldest = Atomic(true)
   /// When entries that were left out were last accessed, by their hashes.
@@ -30,7 +31,7 @@ final class CheckpointSource: ShardSource {
 
   init(
     _ file: CheckpointFile, segments: [SegmentID: Segment], hash: SipHash, floor: SequenceNumber,
-    recency: RecencyClock, log: (@Sendable (String) -> Void)?
+    recency: RecencyClock, warn: @escaping @Sendable (String) -> Void
   ) {
     self.file = file
     places = SegmentPlaces(file.header.segments)
@@ -44,7 +45,7 @@ final class CheckpointSource: ShardSource {
     self.hash = hash
     self.floor = floor
     self.recency = recency
-    self.log = log
+    self.warn = warn
   }
 
   func contents(ofShard number: Int) throws(StoreError) -> ShardContents {
@@ -52,7 +53,7 @@ final class CheckpointSource: ShardSource {
     do throws(StoreError) { contents = try file.contents(ofShard: number, in: places) } catch {
       // Where entries are left out, the log alone does not tell what the rest amounts to.
       guard error.isLoss, !dropsEntries else { throw error }
-      log?("\(error); what it held is read from the log")
+      warn("\(error); what it held is read from the log")
       return try rebuiltContents(ofShard: number)
     }
     if !dropsEntries { return contents }
@@ -82,7 +83,7 @@ final class CheckpointSource: ShardSource {
   func oldest() -> [RemovalCandidate] {
     if !knowsOldest.load(ordering: .relaxed) { return [] }
     do throws(StoreError) { return try file.oldest(in: places) } catch {
-      log?("\(error); what goes first is looked for in the index")
+      warn("\(error); what goes first is looked for in the index")
       return []
     }
   }

@@ -1,9 +1,7 @@
 extension OpenedStore {
   /// The checkpoint that the manifest lists, if it can be used. Whatever is wrong with it costs the
   /// reading of the log, and nothing else.
-  func usableCheckpoint(
-    log: (@Sendable (String) -> Void)?
-  ) -> CheckpointFile? {
+  func usableCheckpoint(log: DiagnosticLog) -> CheckpointFile? {
     if manifest.checkpointID == 0 { return nil }
     do {
       let file = try CheckpointFile(
@@ -14,31 +12,29 @@ extension OpenedStore {
       }
       return file
     } catch {
-      log?("the log is read as a whole, since the checkpoint cannot be used: \(error)")
+      log(.warning, .recovery, path: directory.path, Self.uselessCheckpoint(error))
       return nil
     }
   }
 
   /// Has the index take what a checkpoint holds; `false` where it turns out to be of no use.
-  mutating func apply(
-    _ file: CheckpointFile, log: (@Sendable (String) -> Void)?
-  ) -> Bool {
+  mutating func apply(_ file: CheckpointFile, log: DiagnosticLog) -> Bool {
     var byID: [SegmentID: Segment] = [:]
     for segment in segments { byID[segment.id] = segment }
     // Shards are read under their lock, and the log may use the store.
-    var laterLog: (@Sendable (String) -> Void)?
-    if let log {
-      laterLog = { [background] message in background.run { log(message) } }
+    let warn: @Sendable (String) -> Void = { [background, path = directory.path] text in
+      guard log.takes(.warning) else { return }
+      background.run { log(.warning, .recovery, path: path, text) }
     }
     let source = CheckpointSource(
       file, segments: byID, hash: hash, floor: manifest.floorSequence, recency: index.recency,
-      log: laterLog)
+      warn: warn)
     let header = file.header
     index.recency.restore(tick: header.tick, samples: header.samples, now: clock.now())
     index.attach(source, counts: header.shards.map { ($0.count, $0.expirableCount) })
     if source.dropsEntries {
       do throws(StoreError) { try index.loadAll() } catch {
-        log?("the log is read as a whole, since the checkpoint cannot be used: \(error)")
+        log(.warning, .recovery, path: directory.path, Self.uselessCheckpoint(error))
         index.removeAll()
         return false
       }
@@ -50,11 +46,15 @@ extension OpenedStore {
     if header.tick > IndexEntry.tickLimit / 2 {
       source.forgetOldest()
       do throws(StoreError) { try index.compressTicks() } catch {
-        log?("the order of accesses is lost: \(error)")
+        log(.warning, .recovery, path: directory.path, "the order of accesses is lost: \(error)")
       }
     }
     checkpoint = header
     checkpointSource = source
     return true
+  }
+
+  private static func uselessCheckpoint(_ error: any Error) -> String {
+    "the log is read as a whole, since the checkpoint cannot be used: \(error)"
   }
 }

@@ -1,7 +1,7 @@
 extension OpenedStore {
   /// Opens the segments that the manifest lists and builds the index.
   mutating func recover(
-    segmentByteLimit: Int, precedingVersion: SequenceNumber, log: (@Sendable (String) -> Void)?
+    segmentByteLimit: Int, precedingVersion: SequenceNumber, log: DiagnosticLog
   ) throws(StoreError) {
     let found = usableCheckpoint(log: log)
     let covered = found?.header.segments ?? []

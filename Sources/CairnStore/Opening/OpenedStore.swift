@@ -228,20 +228,27 @@ struct OpenedStore {
     manifest.pendingIDs = []
   }
 
-  private func report(to log: (@Sendable (String) -> Void)?) {
-    guard let log else { return }
+  private func report(to log: DiagnosticLog) {
+    func tell(
+      _ level: DiagnosticLog.Level, _ category: DiagnosticLog.Category,
+      _ text: @autoclosure () -> String
+    ) { log(level, category, path: directory.path, text()) }
     for name in recovery.quarantinedFiles {
-      log("\(name) is not in the manifest; moved to \(FileName.quarantine)/")
+      tell(.warning, .recovery, "\(name) is not in the manifest; moved to \(FileName.quarantine)/")
     }
     if recovery.tornByteCount > 0 {
-      log("discarded \(recovery.tornByteCount) bytes that a crash left unfinished")
+      tell(
+        .info, .recovery, "discarded \(recovery.tornByteCount) bytes that a crash left unfinished")
     }
-    for value in recovery.damagedValues { log("\(value)") }
-    for record in replacedDamage { log("\(record); a later record took its place") }
+    for value in recovery.damagedValues { tell(.error, .damage, "\(value)") }
+    for record in replacedDamage {
+      tell(.warning, .damage, "\(record); a later record took its place")
+    }
     if recovery.clockWentBack {
-      log("the clock is more than a day behind the store's last use")
+      tell(.warning, .clock, "the clock is more than a day behind the store's last use")
     } else if recovery.clockLag > .zero {
-      log(
+      tell(
+        .info, .clock,
         "the clock is \(recovery.clockLag.milliseconds / 1000) s behind the store's last use; lifetimes "
           + "go by the store's time")
     }

@@ -136,9 +136,9 @@ public struct StoreConfiguration: Sendable {
   /// told of it. It then counts as just read. Called while entries are chosen: it must not use the store.
   package var isInUse: (@Sendable (_ key: RawSpan) -> Bool)?
 
-  /// Told of what a person who runs the program may want to know: a recovery, a file set aside,
-  /// a background failure. Never of keys or values. Default `nil`.
-  public var log: (@Sendable (String) -> Void)?
+  /// Where the store reports what no call throws: a recovery, a file set aside, a background failure. Never keys or
+  /// values. Default `.standardError`: warnings and errors, one line each; `.none` silences it.
+  public var log: DiagnosticLog = .standardError
 
   /// A batch of so many operations is written beside the log, so that other writers get on meanwhile. Fewer
   /// in simulations.

@@ -124,8 +124,8 @@ struct AwaitingTests {
       let store = try Store(
         directory("store \(isTask)"),
         .small(durability: .durable) {
-          $0.log = { message in
-            guard message.contains("no more writes") else { return }
+          $0.log = DiagnosticLog { message in
+            guard message.text.contains("no more writes") else { return }
             try? place.withLock { $0.take() }?.close()
           }
         }, fileSystem: system)
@@ -319,5 +319,15 @@ struct ChosenFormTests {
     #expect(try await onMainActor(store) == 3)
     #expect(try await closing(store) == 3)
     #expect(throws: StoreError.closed(path: directory.store)) { try store.count() }
+  }
+
+  @Test("A literal of numbers is bytes: the form that refuses other types is not in the way")
+  func literals() throws {
+    let directory = try TemporaryDirectory()
+    let store = try Store(directory.store)
+    try store.setValue([1, 2], forKey: [3])
+    try store.setValue([], forKey: "empty", lifetime: .hours(1))
+    try store.write { batch in try batch.setValue([4], forKey: "\(5)") }
+    #expect(try store.values(forKeys: [[3], Array("empty".utf8), [53]]) == [[1, 2], [], [4]])
   }
 }

@@ -42,7 +42,9 @@ struct BackPressureTests {
       path: directory.store,
       configuration: .small {
         if let asideOperationCount { $0.asideOperationCount = asideOperationCount }
-        $0.log = { [writer] message in writer.messages.withLock { $0.append(message) } }
+        $0.log = DiagnosticLog { [writer] message in
+          writer.messages.withLock { $0.append(message.text) }
+        }
       },
       environment: Environment(
         fileSystem: SystemFileSystem(), background: queue,

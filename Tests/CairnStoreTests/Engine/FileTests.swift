@@ -98,7 +98,8 @@ struct FileTests {
       try Store.verify(path: directory.store).errors
         == [Corruption(file: name, offset: 0, cause: .unlistedFile)])
     let messages = Messages()
-    let store = try Store(directory.store, .small { $0.log = { messages.add($0) } })
+    let store = try Store(
+      directory.store, .small { $0.log = DiagnosticLog { messages.add($0.text) } })
     #expect(try store.count() == 100)
     #expect(try store.statistics().recovery.quarantinedFiles == [name])
     #expect(try Image(of: directory.store).files[name] == nil)

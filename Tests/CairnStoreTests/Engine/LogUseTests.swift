@@ -20,10 +20,10 @@ struct LogUseTests {
     let store = try Store(
       directory.store,
       .small { [told] in
-        $0.log = { message in
-          guard message.contains(text), let store = place.store else { return }
+        $0.log = DiagnosticLog { message in
+          guard message.text.contains(text), let store = place.store else { return }
           try? body(store)
-          told.add(message)
+          told.add(message.text)
         }
       }, fileSystem: fileSystem)
     place.set(store)

@@ -10,7 +10,7 @@ final class VanishingTests: StoreSuite {
   private func openStore(_ durability: Durability = .process) throws -> Store {
     let store = try makeStore {
       $0.durability = durability
-      $0.log = messages.add
+      $0.log = DiagnosticLog { [messages] in messages.add($0.text) }
     }
     try store.setValue("v", forKey: "key")
     return store

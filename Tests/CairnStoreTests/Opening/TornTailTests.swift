@@ -129,7 +129,8 @@ struct TornTailTests {
     let directory = try TemporaryDirectory()
     try killed.image.flipping(try killed.lastSegment, at: last.offset).write(to: directory.store)
     let messages = Messages()
-    let store = try Store(directory.store, .small { $0.log = { messages.add($0) } })
+    let store = try Store(
+      directory.store, .small { $0.log = DiagnosticLog { messages.add($0.text) } })
     let recovery = try store.statistics().recovery
     #expect(recovery.source == .scan)
     #expect(recovery.wasClean == false)

@@ -32,7 +32,9 @@ struct StoreClockTests {
 
   private func open() throws -> Store {
     try Store(
-      directory.store, .small(clock: clock) { $0.log = messages.add }, background: queue)
+      directory.store,
+      .small(clock: clock) { $0.log = DiagnosticLog { [messages] in messages.add($0.text) } },
+      background: queue)
   }
 
   @Test("A clock set back while the store is open prolongs no life")

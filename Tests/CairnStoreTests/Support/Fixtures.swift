@@ -5,13 +5,20 @@ import Synchronization
 import Testing
 
 extension StoreConfiguration {
+  /// The defaults without a log, where failures are provoked.
+  static var quiet: StoreConfiguration {
+    var configuration = StoreConfiguration()
+    configuration.log = .none
+    return configuration
+  }
+
   /// The smallest segments, so that tests see many of them, and no syncs that a test did not ask
   /// for.
   static func small(
     durability: Durability = .process, clock: (any WallClock)? = nil,
     _ change: (inout StoreConfiguration) -> Void = { _ in }
   ) -> StoreConfiguration {
-    var configuration = StoreConfiguration()
+    var configuration = quiet
     configuration.durability = durability
     configuration.segmentByteLimit = 64 << 10
     if let clock { configuration.clock = clock }

@@ -178,12 +178,13 @@ struct CoderTests {
       #expect(throws: CacheError.unencodableKey(reason: reason)) {
         try cache.value(forKey: "bad")
       }
-      #expect(throws: CacheError.unencodableValue(reason: reason)) {
+      #expect(throws: CacheError.unencodableValue(cache: "cache", reason: reason)) {
         try cache.setValue(-1, forKey: "good")
       }
       #expect(try !cache.contains("good"))
       let version = try cache.setValue(1, forKey: "good")
-      #expect(throws: CacheError.undecodableValue(version: version, reason: reason)) {
+      #expect(throws: CacheError.undecodableValue(cache: "cache", version: version, reason: reason))
+      {
         try cache.value(forKey: "good")
       }
       try cache.removeAll()
@@ -208,10 +209,14 @@ struct CoderTests {
       (.store(.system(failure)), "open /c: no access (errno 13)"),
       (.unencodableKey(reason: "r"), "a key could not be encoded: r"),
       (.unencodableValue(reason: "r"), "a value could not be encoded: r"),
+      (
+        .unencodableValue(cache: "pages", reason: "r"),
+        "a value for the cache pages could not be encoded: r"
+      ),
       (.undecodableKey(reason: "r"), "a key could not be decoded: r"),
       (
-        .undecodableValue(version: 7, reason: "r"),
-        "the value of version 7 could not be decoded: r"
+        .undecodableValue(cache: "a\nb", version: 7, reason: "r"),
+        #"the value of version 7 in the cache a\x0Ab could not be decoded: r"#
       ),
       (.invalidName(reason: "it is empty"), "not a name for a cache: it is empty"),
       (.noCacheDirectory(reason: "r"), "there is no directory for caches: r"),
@@ -271,9 +276,74 @@ struct CoderTests {
     try texts.setValue([0x73, 0xFF], forKey: "private")
     try texts.close()
     let strings: DiskCache<String, String> = try scene.cache(at: scene("texts"))
-    #expect(throws: CacheError.undecodableValue(version: 1, reason: "it is not UTF-8")) {
+    #expect(
+      throws: CacheError.undecodableValue(cache: "texts", version: 1, reason: "it is not UTF-8")
+    ) {
       try strings.value(forKey: "private")
     }
+  }
+
+  /// A value with parts whose names stand in the source, and one whose names are data.
+  private struct Book<Number: Codable & Sendable>: Codable, Sendable {
+    struct Chapter: Codable, Sendable {
+      var title: String
+      var pages: [Number]
+    }
+    var chapters: [Chapter]
+    var notes: [String: [Number]] = [:]
+
+    init(_ pages: [Number], notes: [String: [Number]] = [:]) {
+      chapters = [Chapter(title: "", pages: []), Chapter(title: "", pages: pages)]
+      self.notes = notes
+    }
+  }
+
+  @Test("An error of a value names the part that is wrong, and no key of a dictionary")
+  func codingPath() throws {
+    func reason(
+      _ write: (DiskCache<String, Book<String>>) throws -> Void
+    ) throws -> String? {
+      let scene = DiskScene()
+      let written: DiskCache<String, Book<String>> = try scene.cache()
+      try write(written)
+      try written.close()
+      let read: DiskCache<String, Book<Int>> = try scene.cache()
+      let error = #expect(throws: CacheError.self) { try read.value(forKey: "book") }
+      guard case .undecodableValue("cache", 1, let reason) = error else { return "\(error as Any)" }
+      return reason
+    }
+    #expect(
+      try reason { try $0.setValue(Book(["1"]), forKey: "book") }
+        == "no Int where one was expected, at chapters[1].pages[0]")
+    #expect(
+      try reason { try $0.setValue(Book([], notes: ["secret": ["1"]]), forKey: "book") }
+        == "no Int where one was expected, at notes[…][0]")
+    let scene = DiskScene()
+    let raw: DiskCache<String, String> = try scene.cache()
+    try raw.setValue(#"{"chapters":[{"pages":[]}]}"#, forKey: "book")
+    try raw.setValue(#"{"chapters":null}"#, forKey: "null")
+    try raw.setValue("secret", forKey: "nonsense")
+    try raw.close()
+    let books: DiskCache<String, Book<Double>> = try scene.cache()
+    let reasons = [
+      "book": "a part is missing, at chapters[0].title",
+      "null": "nothing where Array<Any> was expected, at chapters",
+      "nonsense": "the bytes are not of the coder's format",
+    ]
+    for (key, reason) in reasons {
+      let error = #expect(throws: CacheError.self) { try books.value(forKey: key) }
+      guard case .undecodableValue("cache", _, let found) = error else {
+        Issue.record("\(error as Any)")
+        continue
+      }
+      #expect(found == reason)
+    }
+    #expect(
+      throws: CacheError.unencodableValue(
+        cache: "cache",
+        reason: "the coder's format has no form for a value, as JSON has none for NaN, at "
+          + "chapters[1].pages[2]")
+    ) { try books.setValue(Book([1, 2, .nan]), forKey: "book") }
   }
 
   @Test("Keys of the wrong length are left out of an iteration")
@@ -286,7 +356,9 @@ struct CoderTests {
       try store.close()
     }
     let log = Record<String>()
-    let numbers: DiskCache<Int, Int> = try scene.cache { $0.store.log = { log.add($0) } }
+    let numbers: DiskCache<Int, Int> = try scene.cache {
+      $0.store.log = DiagnosticLog { log.add($0.text) }
+    }
     var keys: [Int] = []
     #expect(
       try numbers.forEachKey {

@@ -60,7 +60,7 @@ struct DiskBatchTests {
         throw Stop()
       }
     }
-    #expect(throws: CacheError.unencodableValue(reason: "below zero")) {
+    #expect(throws: CacheError.unencodableValue(cache: "cache", reason: "below zero")) {
       try cache.write { batch in
         try batch.removeValue(forKey: "a")
         try batch.setValue(-1, forKey: "b")

@@ -243,7 +243,7 @@ struct DiskLimitTests {
     let messages = Record<String>()
     let cache: DiskCache<Int, Int> = try scene.cache {
       $0.store.freeDiskSpaceFloor = 1 << 60
-      $0.store.log = { messages.add($0) }
+      $0.store.log = DiagnosticLog { messages.add($0.text) }
       $0.store.maintenanceInterval = nil
     }
     for number in 0..<5 { try cache.setValue(number, forKey: number) }

@@ -81,7 +81,9 @@ struct DiskOpeningTests {
   @Test("A subscript reads, sets and removes, and its failures are logged and counted")
   func subscripts() throws {
     let log = Record<String>()
-    let cache: DiskCache<String, Int> = try scene.cache { $0.store.log = { log.add($0) } }
+    let cache: DiskCache<String, Int> = try scene.cache {
+      $0.store.log = DiagnosticLog { log.add("\($0)") }
+    }
     cache["a"] = 1
     #expect(cache["a"] == 1)
     cache["a"] = nil
@@ -91,7 +93,38 @@ struct DiskOpeningTests {
     #expect(cache[""] == nil)
     #expect(try cache.statistics().subscriptFailureCount == 2)
     let reason = "by subscript: a key has 0 bytes; it must have from 1 to 65535"
-    #expect(log.all == ["set", "get"].map { "\(scene.path): \($0) \(reason)" })
+    #expect(
+      log.all == ["writing", "reading"].map { "error: \($0): \(scene.path): \($0) \(reason)" })
+  }
+
+  @Test("Caches and their statistics are printed for people")
+  func descriptions() async throws {
+    let cache: DiskCache<String, String> = try scene.cache {
+      $0.memory = MemoryTierConfiguration(countLimit: 10, costLimit: nil)
+    }
+    try await cache.setValue("v", forKey: "key")
+    #expect(try await cache.value(forKey: "loaded") { "w" } == "w")
+    #expect(try cache.value(forKey: "key") == "v")
+    #expect(try cache.value(forKey: "none") == nil)
+    cache[""] = "x"
+    #expect("\(cache)" == "DiskCache cache at \(scene.path)")
+    let statistics = try cache.statistics()
+    let lines = "\(statistics)".split(separator: "\n")
+    try #require(lines.count == 6)
+    #expect(lines[0].hasPrefix("2 entries, \(statistics.liveByteCount) B live, "))
+    #expect(lines[0].hasSuffix(" KiB on disk"))
+    #expect(
+      lines[1].hasPrefix(
+        "\(statistics.hitCount) hit (") && lines[1].contains(" % of reads), 2 misses, "))
+    #expect(lines[1].hasSuffix("2 insertions, 0 removed, 0 expired, 0 evicted"))
+    #expect(lines[2] == "1 failed by subscript")
+    #expect(lines[3].hasPrefix("memory: 2 entries, cost "))
+    #expect(lines[4].hasPrefix("memory: 1 hit "))
+    #expect(lines[5] == "1 load")
+    let memory = MemoryCache<String, String>(
+      configuration: MemoryCacheConfiguration(countLimit: 10, costLimit: nil))
+    memory.setValue("v", forKey: "key", options: .cost(1234))
+    #expect("\(memory)" == "MemoryCache with 1 entry, cost 1,234")
   }
 
   @Test("Bytes are read where they lie, and written to a file")

@@ -22,6 +22,7 @@ struct DiskQuarantineCrashTests {
 
     func open() throws(CacheError) -> DiskCache<Int, String> {
       var configuration = DiskCacheConfiguration.unlimited
+      configuration.store.log = .none
       configuration.store = .simulated(ManualClock())
       configuration.corruptStorePolicy = .quarantine
       return try DiskCache(

@@ -49,7 +49,7 @@ struct DiskQuarantineTests {
     let before = try contents()
     let log = Record<String>()
     do {
-      let cache = try open { $0.store.log = { log.add($0) } }
+      let cache = try open { $0.store.log = DiagnosticLog { log.add("\($0)") } }
       #expect(try cache.keys().sorted() == Array(0..<20))
       #expect(try cache.value(forKey: 7) == "value 7")
       #expect(cache.salvageReport?.entryCount == 20)
@@ -75,8 +75,8 @@ struct DiskQuarantineTests {
     try makeCorrupt()
     let attempts = Record<String>()
     let cache = try open {
-      $0.store.log = { [scene] message in
-        guard message.contains("what is sound is copied") else { return }
+      $0.store.log = DiagnosticLog { [scene] message in
+        guard message.text.contains("what is sound is copied") else { return }
         do {
           let other: DiskCache<Int, String> = try scene.cache {
             $0.corruptStorePolicy = .quarantine

@@ -67,7 +67,7 @@ struct UnreadableValueTests {
       try old.close()
     }
     let log = Record<String>()
-    let new = try cache(tag: 2, .drop) { $0.store.log = { log.add($0) } }
+    let new = try cache(tag: 2, .drop) { $0.store.log = DiagnosticLog { log.add("\($0)") } }
     let events = Record<CacheEvent<String>>()
     new.observe { events.add($0) }
     #expect(try new.value(forKey: "key") == nil)
@@ -80,7 +80,7 @@ struct UnreadableValueTests {
     #expect(events.all == [.removed(key: "key", cause: .removed)])
     #expect(
       log.all == [
-        "\(scene.path): removed: the value of version 1 was written with the tag 1, not 2"
+        "debug: coding: \(scene.path): removed: the value of version 1 was written with the tag 1, not 2"
       ])
   }
 
@@ -137,7 +137,9 @@ struct UnreadableValueTests {
     }
     do {
       let new = try cache(tag: 1, decodes: false) { $0.changedTypePolicy = .drop }
-      #expect(throws: CacheError.undecodableValue(version: 1, reason: "it will not")) {
+      #expect(
+        throws: CacheError.undecodableValue(cache: "cache", version: 1, reason: "it will not")
+      ) {
         try new.value(forKey: "key")
       }
       #expect(try new.contains("key"))
@@ -182,7 +184,7 @@ struct UnreadableValueTests {
       #expect(try cache.entry(forKey: "plain")?.metadata == [])
       #expect(
         throws: CacheError.undecodableValue(
-          version: 2, reason: "its metadata is not of a cache")
+          cache: "cache", version: 2, reason: "its metadata is not of a cache")
       ) { try cache.value(forKey: "foreign") }
       try cache.close()
     }
@@ -240,7 +242,7 @@ struct UnreadableValueTests {
     try damage(part)
     let log = Record<String>()
     var configuration = DiskCacheConfiguration.unlimited
-    configuration.store.log = { log.add($0) }
+    configuration.store.log = DiagnosticLog { log.add("\($0)") }
     if inMemoryToo {
       configuration.memory = MemoryTierConfiguration(countLimit: 10, costLimit: nil)
       let cache = try await DiskCache.open(

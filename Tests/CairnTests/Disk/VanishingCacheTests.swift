@@ -48,7 +48,7 @@ struct VanishingCacheTests {
   func write() throws {
     let messages = Mutex<[String]>([])
     let cache: DiskCache<String, String> = try scene.disk.cache {
-      $0.store.log = { message in messages.withLock { $0.append(message) } }
+      $0.store.log = DiagnosticLog { message in messages.withLock { $0.append(message.text) } }
     }
     for number in 0..<10 { try cache.setValue("old", forKey: "\(number)") }
     try removeDirectory()
@@ -178,6 +178,7 @@ struct VanishingCacheTests {
   func enteredBefore() async throws {
     let files = SyncGate()
     var configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: nil)
+    configuration.store.log = .none
     configuration.store.clock = scene.clock
     let cache = try DiskCache<String, Int>(
       path: path, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
@@ -212,6 +213,7 @@ struct VanishingCacheTests {
   func named() throws {
     let variables = ["XDG_CACHE_HOME": scene.disk("home")]
     var configuration = DiskCacheConfiguration.unlimited
+    configuration.store.log = .none
     configuration.namespace = "app"
     configuration.store.clock = scene.clock
     let cache = try DiskCache<String, Int>.open(
@@ -242,6 +244,7 @@ struct VanishingCacheTests {
   func closedMeanwhile() throws {
     let files = HeldFileSystem()
     var configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: nil)
+    configuration.store.log = .none
     configuration.store.clock = scene.clock
     let cache = try DiskCache<String, Int>(
       path: path, configuration: configuration,

@@ -41,6 +41,7 @@ final class DiskScene: Sendable {
   ) throws(CacheError) -> DiskCache<Key, Value> {
     var configuration = DiskCacheConfiguration(countLimit: count, byteLimit: bytes)
     configuration.store.clock = clock
+    configuration.store.log = .none
     configuration.store.segmentByteLimit = 256 << 10
     change(&configuration)
     return try DiskCache(
@@ -63,6 +64,7 @@ final class DiskScene: Sendable {
   func store() throws -> Store {
     var configuration = StoreConfiguration()
     configuration.clock = clock
+    configuration.log = .none
     return try Store(path: path, configuration: configuration)
   }
 

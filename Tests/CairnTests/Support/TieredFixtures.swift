@@ -25,6 +25,7 @@ final class TieredScene: Sendable {
       countLimit: count, byteLimit: bytes,
       memory: MemoryTierConfiguration(countLimit: held, costLimit: cost))
     configuration.store.clock = clock
+    configuration.store.log = .none
     configuration.store.segmentByteLimit = 256 << 10
     change(&configuration)
     return try DiskCache(

@@ -30,7 +30,7 @@ struct SharedCacheTests {
     let messages = Record<String>()
     let first: DiskCache<String, Int> = try shared("a") {
       $0.memory?.countLimit = 5
-      $0.store.log = { messages.add($0) }
+      $0.store.log = DiagnosticLog { messages.add($0.text) }
     }
     #expect(messages.all == [])
     let second: DiskCache<String, Int> = try shared("a") {

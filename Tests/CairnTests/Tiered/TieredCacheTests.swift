@@ -350,7 +350,7 @@ struct TieredCacheTests {
   func subscripts() throws {
     let lines = Record<String>()
     let cache: DiskCache<String, Int> = try scene.cache {
-      $0.store.log = { lines.add($0) }
+      $0.store.log = DiagnosticLog { lines.add($0.text) }
     }
     cache["a"] = 1
     #expect(cache["a"] == 1)

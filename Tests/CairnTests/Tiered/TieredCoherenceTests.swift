@@ -375,7 +375,7 @@ struct TieredCoherenceTests {
       }, decode: { Int([UInt8](copying: $0)[0]) })
     let cache: DiskCache<String, Int> = try scene.cache(keys: .string, values: coder)
     try cache.setValue(1, forKey: "a")
-    #expect(throws: CacheError.unencodableValue(reason: "below zero")) {
+    #expect(throws: CacheError.unencodableValue(cache: "cache", reason: "below zero")) {
       try cache.setValue(-1, forKey: "a")
     }
     #expect(throws: CacheError.self) { try cache.setValues([(key: "a", value: -1)]) }

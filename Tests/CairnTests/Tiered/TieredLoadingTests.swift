@@ -125,7 +125,7 @@ struct TieredLoadingTests {
     let coder = ValueCoder<Int>.custom(
       encode: { _ in throw CodingFailure("not this") }, decode: { _ in 0 })
     let cache: DiskCache<String, Int> = try scene.cache(keys: .string, values: coder) {
-      $0.store.log = { lines.add($0) }
+      $0.store.log = DiagnosticLog { lines.add($0.text) }
     }
     #expect(try await cache.value(forKey: "a") { 5 } == 5)
     #expect(cache.loadStatistics.unkeptCount == 1)
@@ -141,7 +141,7 @@ struct TieredLoadingTests {
     let cache: DiskCache<String, [UInt8]> = try scene.cache(
       keys: .string, values: .bytes, files: SimulatedFileSystem(disk: disk, seed: 1),
       path: "/data/cache"
-    ) { $0.store.log = { lines.add($0) } }
+    ) { $0.store.log = DiagnosticLog { lines.add($0.text) } }
     let value = [UInt8](repeating: 1, count: 1 << 20)
     for times in 1...2 {
       let capacity = disk.capacity

@@ -234,7 +234,7 @@ final class Checkpointer: Sendable {
       // Once: it is tried again with each segment, and what is the matter may stay so for hours.
       let hindrance: CheckpointHindrance = if case .noSpace = error { .noSpace } else { .other }
       if toldHindrance.exchange(hindrance, ordering: .relaxed) != hindrance {
-        session.tell("no checkpoint is made: \(error)")
+        session.tell(.warning, .maintenance, "no checkpoint is made: \(error)")
       }
       return nil
     }

@@ -102,7 +102,7 @@ extension Compactor {
   ) throws(StoreError) {
     guard isUnreadable(error, segment) else { throw error }
     state.unreadable.insert(segment.id)
-    session.tell("\(segment.name) is not compacted: \(error)")
+    session.tell(.error, .maintenance, "\(segment.name) is not compacted: \(error)")
     if case .system = error, state.isByHand { throw error }
   }
 

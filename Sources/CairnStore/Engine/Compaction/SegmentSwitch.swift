@@ -209,6 +209,6 @@ struct SegmentSwitch {
       }
       return messages
     }
-    for message in messages ?? [] { session.tell(message) }
+    for message in messages ?? [] { session.tell(.warning, .maintenance, message) }
   }
 }

@@ -92,7 +92,7 @@ final class Scrubber: Sendable {
     ) {
       [weak self] in
       guard let self, !session.isClosed, !session.hasVanished else { return }
-      session.attempt("scrubbing") { () throws(StoreError) in try scrubIfDue() }
+      session.attempt("scrubbing", .error) { () throws(StoreError) in try scrubIfDue() }
       scheduleScrub()
     }
   }
@@ -296,7 +296,8 @@ final class Scrubber: Sendable {
   /// Tells the log and the observer, under no lock.
   private func tell(_ damage: [DamageEvent]) {
     for event in damage {
-      session.configuration.log?(
+      session.log(
+        .error, .damage,
         "damage: \(event.place); keys whose newest values lie there: \(event.keyCount)")
       session.configuration.damageObserver?(event)
     }

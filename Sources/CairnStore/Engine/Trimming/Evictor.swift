@@ -138,7 +138,7 @@ final class Evictor: Sendable {
     if isOverLimit {
       do throws(StoreError) { try evict(&removals) } catch {
         start.hasFailed.store(true, ordering: .relaxed)
-        if !session.isClosed { session.configuration.log?("keeping the limits: \(error)") }
+        if !session.isClosed { session.log(.error, .maintenance, "keeping the limits: \(error)") }
       }
       return
     }

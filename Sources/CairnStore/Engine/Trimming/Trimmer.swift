@@ -184,6 +184,7 @@ final class Trimmer: Sendable {
     let count = evictedCount.exchange(0, ordering: .relaxed)
     if count > 0, try missingByteCount(floor) > 0 {
       session.tell(
+        .warning, .maintenance,
         "freeDiskSpaceFloor: \(count) entries went, and the disk has less free all the same")
     }
     return false

@@ -175,7 +175,7 @@ struct CheckpointTests {
       directory.store,
       .small {
         $0.checkpointByteThreshold = 100 << 10
-        $0.log = { messages.add($0) }
+        $0.log = DiagnosticLog { messages.add($0.text) }
       }, fileSystem: fileSystem, background: queue)
     let value = [UInt8](repeating: 1, count: 1000)
     for count in 1...2 {

@@ -26,7 +26,7 @@ struct FullDiskTrimTests {
     arguments: [0, 50])
   func compactionOfActive(count: Int) throws {
     let disk = try TinyDisk(byteCount: 16 << 20)
-    let store = try Store(path: disk.path + "/store")
+    let store = try Store(path: disk.path + "/store", configuration: .quiet)
     let value = [UInt8](repeating: 1, count: 50_000)
     for number in 0..<150 {
       try store.setValue(value, forKey: "key\(number)", durability: .process)
@@ -46,7 +46,7 @@ struct FullDiskTrimTests {
     arguments: [1 << 20, 4 << 20, 64 << 20], [400, 1000, 10_000])
   func trim(segmentByteLimit: Int, valueByteCount: Int) throws {
     let disk = try TinyDisk(byteCount: 24 << 20)
-    var configuration = StoreConfiguration()
+    var configuration = StoreConfiguration.quiet
     configuration.durability = .process
     configuration.segmentByteLimit = segmentByteLimit
     let store = try Store(path: disk.path + "/store", configuration: configuration)
@@ -84,7 +84,7 @@ struct FullDiskTrimTests {
   func overwriting(durability: Durability) throws {
     let disk = try TinyDisk(byteCount: 8 << 20)
     // With segments of 64 MiB, of which the disk has no room for one.
-    let store = try Store(path: disk.path + "/store")
+    let store = try Store(path: disk.path + "/store", configuration: .quiet)
     for round in 0..<40 {
       for number in 0..<1000 {
         let value = [UInt8](repeating: UInt8(round), count: 1000)
@@ -106,7 +106,7 @@ struct FullDiskTrimTests {
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))
   func evicting() throws {
     let disk = try TinyDisk(byteCount: 8 << 20)
-    var configuration = StoreConfiguration()
+    var configuration = StoreConfiguration.quiet
     configuration.durability = .process
     configuration.countLimit = 5000
     let store = try Store(path: disk.path + "/store", configuration: configuration)
@@ -128,7 +128,7 @@ struct FullDiskTrimTests {
     let result = try KillWriterProcess.run("fill", disk.path + "/store")
     #expect(result.status == 0, "\(result.output)")
     try disk.fill()
-    let store = try Store(path: disk.path + "/store")
+    let store = try Store(path: disk.path + "/store", configuration: .quiet)
     let count = try store.count()
     #expect(count > 5000)
     #expect(try store.trim(toCount: 10).count == count - 10)

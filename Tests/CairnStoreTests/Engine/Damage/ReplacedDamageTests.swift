@@ -28,7 +28,9 @@ struct ReplacedDamageTests {
       do {
         let store = try Store(
           directory.store,
-          .small { $0.log = { message in messages.withLock { $0.append(message) } } })
+          .small {
+            $0.log = DiagnosticLog { message in messages.withLock { $0.append(message.text) } }
+          })
         #expect(try store.statistics().recovery.source == .checkpoint)
         for (key, value) in fixture.contents where key != "key7" {
           #expect(try store.value(forKey: key) == value)

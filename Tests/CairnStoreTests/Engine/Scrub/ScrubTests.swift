@@ -27,7 +27,7 @@ final class ScrubScene {
       path: directory.store,
       configuration: .small(clock: clock) {
         $0.damageObserver = { [events] in events.add($0) }
-        $0.log = { [log] in log.add($0) }
+        $0.log = DiagnosticLog { [log] in log.add($0.text) }
         change(&$0)
       }, environment: environment, readOnly: readOnly)
   }

@@ -219,9 +219,11 @@ struct RegressionTrimTests {
     let store = try Store(
       directory.store,
       .small {
-        $0.log = { message in
-          guard message.contains("removing"), let store = place.withLock({ $0 }) else { return }
-          told.withLock { $0.append(message) }
+        $0.log = DiagnosticLog { message in
+          guard message.text.contains("removing"), let store = place.withLock({ $0 }) else {
+            return
+          }
+          told.withLock { $0.append(message.text) }
           _ = try? store.statistics()
         }
       }, fileSystem: system)

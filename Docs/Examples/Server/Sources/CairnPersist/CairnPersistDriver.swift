@@ -26,11 +26,18 @@ public struct CairnPersistDriver: PersistDriver {
   }
 
   /// Opens the cache at a path, or makes one there. It holds all that it is given, until that expires.
+  ///
+  /// - Parameters:
+  ///   - path: a directory.
+  ///   - durability: what a write survives once it is acknowledged.
+  ///   - log: where the cache reports what no call throws.
   public static func open(
-    path: String, durability: Durability = .durable
+    path: String, durability: Durability = .durable, log: DiagnosticLog = .standardError
   ) async throws -> CairnPersistDriver {
-    CairnPersistDriver(
-      cache: try await .open(.path(path), configuration: .unlimited), durability: durability)
+    var configuration = DiskCacheConfiguration.unlimited
+    configuration.store.log = log
+    return CairnPersistDriver(
+      cache: try await .open(.path(path), configuration: configuration), durability: durability)
   }
 
   /// The same values, with writes of another durability.

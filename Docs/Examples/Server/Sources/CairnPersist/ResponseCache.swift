@@ -25,12 +25,14 @@ public struct ResponseCache: Service {
   ///   - path: a directory.
   ///   - countLimit: how many responses there may be. The least recently used go.
   ///   - memoryByteLimit: how many bytes of bodies are held in memory.
+  ///   - log: where the cache reports what no call throws.
   public static func open(
-    path: String, countLimit: Int, memoryByteLimit: Int
+    path: String, countLimit: Int, memoryByteLimit: Int, log: DiagnosticLog = .standardError
   ) async throws -> ResponseCache {
-    let configuration = DiskCacheConfiguration(
+    var configuration = DiskCacheConfiguration(
       countLimit: countLimit, byteLimit: nil,
       memory: MemoryTierConfiguration(countLimit: nil, costLimit: memoryByteLimit))
+    configuration.store.log = log
     return ResponseCache(
       cache: try await .open(.path(path), configuration: configuration) { _, response in
         response.body.readableBytes

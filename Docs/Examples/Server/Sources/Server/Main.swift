@@ -2,6 +2,7 @@ import Cairn
 import CairnPersist
 import Foundation
 import Hummingbird
+import Logging
 
 /// A server with sessions and counters that survive a restart, and pages that are made once for all who ask.
 @main
@@ -11,9 +12,12 @@ enum Main {
       print("usage: Server \(Options.usage)")
       exit(2)
     }
-    let persist = try await CairnPersistDriver.open(path: options.directory + "/persist")
+    // What the caches report goes where the server's own messages go.
+    let log = DiagnosticLog(Logger(label: "cairn"))
+    let persist = try await CairnPersistDriver.open(
+      path: options.directory + "/persist", log: log)
     let pages = try await ResponseCache.open(
-      path: options.directory + "/pages", countLimit: 2_000, memoryByteLimit: 4 << 20)
+      path: options.directory + "/pages", countLimit: 2_000, memoryByteLimit: 4 << 20, log: log)
 
     let router = Router()
     // A counter that was told to somebody survives a power loss.

@@ -1,65 +1,5 @@
-/// Bytes, sizes, counts and times as a person reads them.
+/// Sizes, counts and times as a person reads them: in reports that are printed, and in the commands.
 package enum DisplayText {
-  /// Bytes on one line, and unambiguously so: `\` is `\\`, and bytes of characters that a terminal
-  /// may obey, or of what is not UTF-8, are `\xNN`. Anything else stands as it is.
-  package static func line(_ bytes: [UInt8]) -> String { escaped(bytes, backslash: "\\\\") }
-
-  /// Text that may hold what was escaped already: only what a terminal may obey is.
-  package static func line(_ text: String) -> String { escaped(Array(text.utf8), backslash: "\\") }
-
-  /// Whether a terminal shows the bytes as they are: text, with line feeds and tabs.
-  package static func isPlainText(_ bytes: [UInt8]) -> Bool {
-    guard let text = String(validating: bytes, as: UTF8.self) else { return false }
-    return text.unicodeScalars.allSatisfy { $0 == "\n" || $0 == "\t" || !isObeyed($0) }
-  }
-
-  private static func escaped(_ bytes: [UInt8], backslash: String) -> String {
-    var line = ""
-    var decoder = UTF8()
-    var iterator = bytes[...].makeIterator()
-    var start = 0
-    // A decoder tells what is wrong, not how long it is, so each byte of that is taken alone.
-    while start < bytes.count {
-      switch decoder.decode(&iterator) {
-      case .scalarValue(let scalar):
-        let count = UTF8.width(scalar)
-        if isObeyed(scalar) {
-          line += hexadecimal(bytes[start..<start + count])
-        } else if scalar == "\\" {
-          line += backslash
-        } else {
-          line.unicodeScalars.append(scalar)
-        }
-        start += count
-      case .emptyInput, .error:
-        line += hexadecimal(bytes[start..<start + 1])
-        start += 1
-        decoder = UTF8()
-        iterator = bytes[start...].makeIterator()
-      }
-    }
-    return line
-  }
-
-  private static func hexadecimal(_ bytes: ArraySlice<UInt8>) -> String {
-    bytes.map { "\\x" + hexadecimal($0) }.joined()
-  }
-
-  /// Whether a terminal may do something else with a character than show it where it stands: controls,
-  /// ends of lines, what turns the direction of writing or has no width.
-  private static func isObeyed(_ scalar: Unicode.Scalar) -> Bool {
-    switch scalar.properties.generalCategory {
-    case .control, .format, .lineSeparator, .paragraphSeparator: true
-    default: false
-    }
-  }
-
-  /// A byte as two hexadecimal digits, in capitals.
-  package static func hexadecimal(_ byte: UInt8) -> String {
-    let digits = String(byte, radix: 16, uppercase: true)
-    return digits.utf8.count < 2 ? "0" + digits : digits
-  }
-
   /// A number with its thousands apart: `1,234,567`.
   package static func count(_ number: Int) -> String {
     var digits = String(number.magnitude)
@@ -126,5 +66,10 @@ package enum DisplayText {
     case ..<3600: return "\(seconds / 60) min \(seconds % 60) s"
     default: return "\(count(Int(seconds / 3600))) h \(seconds / 60 % 60) min"
     }
+  }
+
+  /// As `duration(_:)`, with milliseconds below a second: `340 ms`.
+  package static func shortDuration(_ duration: Duration) -> String {
+    duration < .seconds(1) ? "\(max(0, duration.milliseconds)) ms" : Self.duration(duration)
   }
 }

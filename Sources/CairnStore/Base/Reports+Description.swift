@@ -1,0 +1,139 @@
+// What `print` shows of reports and statistics: lines for people, whose words later versions may change.
+
+/// A line of parts of which some are left out.
+private func line(_ first: String, _ others: String?...) -> String {
+  ([first] + others).compactMap(\.self).joined(separator: ", ")
+}
+
+/// A part of a line that only stands there where something is counted.
+private func part(_ count: Int, _ text: @autoclosure () -> String) -> String? {
+  count == 0 ? nil : text()
+}
+
+/// The first of many lines, and how many there are besides.
+private func list(_ lines: [some CustomStringConvertible]) -> String {
+  let shown = 10
+  let first = lines.prefix(shown).map { "\n  \($0)" }.joined()
+  return lines.count <= shown
+    ? first : first + "\n  and \(DisplayText.count(lines.count - shown)) more"
+}
+
+extension StoreStatistics: CustomStringConvertible {
+  /// What the store holds, what waits, and how it was opened, a line each.
+  public var description: String {
+    let size = DisplayText.size
+    var lines = [
+      line(
+        DisplayText.count(indexedKeyCount, "key"), "\(size(liveByteCount)) live",
+        "\(size(deadByteCount)) dead",
+        "\(size(allocatedByteCount)) on disk in \(DisplayText.count(segmentCount, "segment"))",
+        part(pinnedByteCount, "\(size(pinnedByteCount)) still read from"),
+        "\(size(indexByteCount)) of memory for the index")
+    ]
+    if delayedWriteCount > 0 {
+      lines.append(
+        "\(DisplayText.count(delayedWriteCount, "write")) waited "
+          + "\(DisplayText.shortDuration(writeDelay)) in all for compaction")
+    }
+    lines.append("\(recovery)")
+    return lines.joined(separator: "\n")
+  }
+}
+
+extension RecoveryReport: CustomStringConvertible {
+  /// How the store was opened, and what was found, on one line.
+  public var description: String {
+    let records = "\(DisplayText.count(replayedRecordCount, "record")) read"
+    let opening =
+      switch source {
+      case .created: "opened as a new store"
+      case .scan: "opened by reading the log: \(records)"
+      case .checkpoint: "opened from a checkpoint: \(records)"
+      }
+    return line(
+      opening, wasClean ? nil : "not closed before",
+      part(tornByteCount, "\(DisplayText.count(tornByteCount, "unfinished byte")) discarded"),
+      part(damagedValues.count, DisplayText.count(damagedValues.count, "damaged value")),
+      part(
+        quarantinedFiles.count, "\(DisplayText.count(quarantinedFiles.count, "file")) set aside"),
+      clockWentBack ? "the clock is more than a day behind" : nil,
+      clockLag > .zero && !clockWentBack
+        ? "the clock is \(DisplayText.shortDuration(clockLag)) behind" : nil)
+  }
+}
+
+extension VerificationReport: CustomStringConvertible {
+  /// What was checked, and the first ten errors.
+  public var description: String {
+    line(
+      "\(DisplayText.count(recordCount, "sound record")) in \(DisplayText.size(byteCount))",
+      part(tornByteCount, DisplayText.count(tornByteCount, "unfinished byte")),
+      errors.isEmpty ? "no errors" : DisplayText.count(errors.count, "error") + list(errors))
+  }
+}
+
+extension SalvageReport: CustomStringConvertible {
+  /// What was copied and lost, the first ten losses, and the warnings.
+  public var description: String {
+    line(
+      "\(DisplayText.count(entryCount, "entry", "entries")) salvaged, \(DisplayText.size(byteCount))",
+      part(lostKeyCount, "\(DisplayText.count(lostKeyCount, "key")) lost"),
+      part(tornByteCount, DisplayText.count(tornByteCount, "unfinished byte")),
+      manifest == .used ? nil : "manifest \(manifest.rawValue)",
+      isComplete ? "complete" : nil,
+      part(
+        lossCount,
+        "\(DisplayText.size(lostByteCount)) unreadable in \(DisplayText.count(lossCount, "place"))"
+          + list(losses)))
+      + warnings.map { "\n  warning: \($0)" }.joined()
+  }
+}
+
+extension CompactionReport: CustomStringConvertible {
+  /// What was compacted into what, on one line.
+  public var description: String {
+    let size = DisplayText.size
+    return line(
+      "\(DisplayText.count(removedSegmentCount, "segment")) compacted into "
+        + DisplayText.count(writtenSegmentCount),
+      "\(size(byteCountBefore)) before and \(size(byteCountAfter)) after",
+      "\(DisplayText.count(copiedRecordCount, "record")) copied",
+      part(pinnedByteCount, "\(size(pinnedByteCount)) still read from"),
+      part(
+        unreadableSegmentCount,
+        "\(DisplayText.count(unreadableSegmentCount, "unreadable segment")) left as before"))
+  }
+}
+
+extension RemovalSummary: CustomStringConvertible {
+  /// What went, on one line.
+  public var description: String {
+    line(
+      "\(DisplayText.count(count, "entry", "entries")) removed", "cost \(DisplayText.count(cost))",
+      part(damagedCount, "\(DisplayText.count(damagedCount, "damaged one")) left"))
+  }
+}
+
+extension BackupReport: CustomStringConvertible {
+  /// What was copied, and the first ten damaged values.
+  public var description: String {
+    line(
+      "\(DisplayText.count(entryCount, "entry", "entries")) backed up",
+      "\(DisplayText.size(byteCount)) in \(DisplayText.count(segmentCount, "segment"))",
+      part(
+        damagedValues.count,
+        DisplayText.count(damagedValues.count, "damaged value") + list(damagedValues)))
+  }
+}
+
+extension ScrubReport: CustomStringConvertible {
+  /// What was read, and the first ten damaged places.
+  public var description: String {
+    line(
+      "\(DisplayText.count(recordCount, "sound record")) in \(DisplayText.size(byteCount))",
+      isComplete ? nil : "stopped before the end",
+      damage.isEmpty
+        ? "no damage" : DisplayText.count(damage.count, "damaged place") + list(damage.map(\.place))
+    )
+  }
+}
