@@ -270,43 +270,38 @@ struct HashIndexTests {
       try index.makeRoom(hash(number))
       index.insert(hash(number), location: Location(rawValue: UInt64(number)), flags: [])
     }
-    let isOver = Atomic(false)
-    let seenCount = Atomic(0), missedCount = Atomic(0), wrongCount = Atomic(0)
-    DispatchQueue.concurrentPerform(iterations: 3) { thread in
-      if thread == 0 {
-        for round in 0..<30 {
-          let others = 1000..<(1500 + round * 50)
-          for number in others {
-            try? index.makeRoom(hash(number))
-            index.insert(hash(number), location: Location(rawValue: UInt64(number)), flags: [])
-          }
-          for number in others {
-            _ = index.remove(hash(number), location: Location(rawValue: UInt64(number)))
-          }
+    final class Counts: Sendable { let seen = Atomic(0), missed = Atomic(0), wrong = Atomic(0) }
+    let counts = Counts()
+    try besideReaders(2) {
+      for number in kept {
+        guard let pin = Pin() else { continue }
+        defer { pin.end() }
+        guard let seen = index.look(hash(number), { Optional($0) }) else { continue }
+        counts.seen.add(1, ordering: .relaxed)
+        guard case .entry(let place) = seen.found else {
+          counts.missed.add(1, ordering: .relaxed)
+          continue
         }
-        isOver.store(true, ordering: .releasing)
-        return
+        if place.entry.location.rawValue != number || seen.value != place.entry.location {
+          counts.wrong.add(1, ordering: .relaxed)
+        }
+        if let tick = index.recency.tickOfRead(after: place.entry.tick) { _ = place.touch(tick) }
       }
-      while !isOver.load(ordering: .acquiring) {
-        for number in kept {
-          guard let pin = Pin() else { continue }
-          defer { pin.end() }
-          guard let seen = index.look(hash(number), { Optional($0) }) else { continue }
-          seenCount.add(1, ordering: .relaxed)
-          guard case .entry(let place) = seen.found else {
-            missedCount.add(1, ordering: .relaxed)
-            continue
-          }
-          if place.entry.location.rawValue != number || seen.value != place.entry.location {
-            wrongCount.add(1, ordering: .relaxed)
-          }
-          if let tick = index.recency.tickOfRead(after: place.entry.tick) { _ = place.touch(tick) }
+    } write: {
+      for round in 0..<30 {
+        let others = 1000..<(1500 + round * 50)
+        for number in others {
+          try index.makeRoom(hash(number))
+          index.insert(hash(number), location: Location(rawValue: UInt64(number)), flags: [])
+        }
+        for number in others {
+          _ = index.remove(hash(number), location: Location(rawValue: UInt64(number)))
         }
       }
     }
-    #expect(missedCount.load(ordering: .relaxed) == 0)
-    #expect(wrongCount.load(ordering: .relaxed) == 0)
-    #expect(seenCount.load(ordering: .relaxed) > 0)
+    #expect(counts.missed.load(ordering: .relaxed) == 0)
+    #expect(counts.wrong.load(ordering: .relaxed) == 0)
+    #expect(counts.seen.load(ordering: .relaxed) > 0)
     for number in kept {
       var location = Location.none
       #expect(try index.find(hash(number), touch: .no) { location = $0.location })

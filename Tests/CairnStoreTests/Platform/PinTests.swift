@@ -112,33 +112,31 @@ struct PinTests {
   func churn(readerCount: Int) {
     let table = ReferenceTable<Probe>(slotCount: 1)
     table.set(0, to: Probe(Flag()))
-    let isOver = Flag()
-    let seenCount = Atomic(0), badCount = Atomic(0)
-    DispatchQueue.concurrentPerform(iterations: readerCount + 1) { number in
-      if number == 0 {
-        for _ in 0..<20_000 {
-          guard let old = table[0] else { continue }
-          table.set(0, to: Probe(Flag()))
-          Reclamation.retire(old, keeping: old)
-          Reclamation.reclaim()
+    let counts = Counts()
+    besideReaders(readerCount) {
+      guard let pin = Pin() else { return }
+      // Without a reference to the object: only the pin keeps it.
+      table.withObject(in: 0) { probe in
+        for _ in 0..<8 {
+          if probe.isFreed.isSet { counts.bad.add(1, ordering: .relaxed) }
+          counts.seen.add(1, ordering: .relaxed)
         }
-        isOver.value.store(true, ordering: .releasing)
-        return
       }
-      while !isOver.isSet {
-        guard let pin = Pin() else { continue }
-        // Without a reference to the object: only the pin keeps it.
-        table.withObject(in: 0) { probe in
-          for _ in 0..<8 {
-            if probe.isFreed.isSet { badCount.add(1, ordering: .relaxed) }
-            seenCount.add(1, ordering: .relaxed)
-          }
-        }
-        pin.end()
+      pin.end()
+    } write: {
+      for _ in 0..<20_000 {
+        guard let old = table[0] else { continue }
+        table.set(0, to: Probe(Flag()))
+        Reclamation.retire(old, keeping: old)
+        Reclamation.reclaim()
       }
     }
-    #expect(badCount.load(ordering: .relaxed) == 0)
-    #expect(seenCount.load(ordering: .relaxed) > 0)
+    #expect(counts.bad.load(ordering: .relaxed) == 0)
+    #expect(counts.seen.load(ordering: .relaxed) > 0)
+  }
+
+  final class Counts: Sendable {
+    let seen = Atomic(0), bad = Atomic(0)
   }
 }
 
@@ -147,39 +145,30 @@ struct VersionedWordsTests {
   @Test("A look sees words of one moment, also where the run is replaced by a longer one")
   func consistency() throws {
     let versions = VersionedWords(count: 2)
-    let isOver = PinTests.Flag()
-    let seenCount = Atomic(0), tornCount = Atomic(0)
-    DispatchQueue.concurrentPerform(iterations: 3) { number in
-      if number > 0 {
-        while !isOver.isSet {
-          guard let pin = Pin() else { continue }
-          let sums = versions.look(at: 1) { view in
-            (0..<view.count).map { view[$0] }
-          }
-          pin.end()
-          guard let sums else { continue }
-          seenCount.add(1, ordering: .relaxed)
-          if Set(sums).count != 1 { tornCount.add(1, ordering: .relaxed) }
-        }
-        return
-      }
-      var words = SharedWords()
+    let counts = PinTests.Counts()
+    var words = try SharedWords(zeroCount: 4, label: 0, budget: .unlimited)
+    versions.beginChange(1)
+    versions.endChange(1, words)
+    try besideReaders(2) {
+      guard let pin = Pin() else { return }
+      let seen = versions.look(at: 1) { view in (0..<view.count).map { view[$0] } }
+      pin.end()
+      guard let seen else { return }
+      counts.seen.add(1, ordering: .relaxed)
+      if Set(seen).count != 1 { counts.bad.add(1, ordering: .relaxed) }
+    } write: {
       for round in 1...20_000 {
         versions.beginChange(1)
         if round % 16 == 1 {
-          let length = 4 + round % 7
-          if let longer = try? SharedWords(zeroCount: length, label: 0, budget: .unlimited) {
-            words = longer
-          }
+          words = try SharedWords(zeroCount: 4 + round % 7, label: 0, budget: .unlimited)
         }
         for index in 0..<words.count { words[index] = UInt64(round) }
         versions.endChange(1, words)
         Reclamation.reclaimIfDue()
       }
-      isOver.value.store(true, ordering: .releasing)
     }
-    #expect(tornCount.load(ordering: .relaxed) == 0)
-    #expect(seenCount.load(ordering: .relaxed) > 0)
+    #expect(counts.bad.load(ordering: .relaxed) == 0)
+    #expect(counts.seen.load(ordering: .relaxed) > 0)
   }
 
   @Test("While a run changes, and where there is none, a look tells nothing")

@@ -1,0 +1,26 @@
+import Foundation
+import Synchronization
+
+/// Calls `write` while threads of their own call `read` again and again; each has done so once before `write` begins.
+func besideReaders(
+  _ count: Int, read: @escaping @Sendable () -> Void, write: () throws -> Void
+) rethrows {
+  final class State: Sendable {
+    let startedCount = Atomic(0), endedCount = Atomic(0), isOver = Atomic(false)
+  }
+  let state = State()
+  for _ in 0..<count {
+    Thread.detachNewThread {
+      read()
+      state.startedCount.add(1, ordering: .releasing)
+      while !state.isOver.load(ordering: .acquiring) { read() }
+      state.endedCount.add(1, ordering: .releasing)
+    }
+  }
+  while state.startedCount.load(ordering: .acquiring) < count { sched_yield() }
+  defer {
+    state.isOver.store(true, ordering: .releasing)
+    while state.endedCount.load(ordering: .acquiring) < count { sched_yield() }
+  }
+  try write()
+}
