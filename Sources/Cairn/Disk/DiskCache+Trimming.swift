@@ -110,7 +110,7 @@ extension DiskCache: Trimming {
     return try storing { () throws(StoreError) in try store.removeExpired() }
   }
 
-  /// Removes the entries that `isRemoved` says so of: by key, size, cost, age.
+  /// Removes every entry for which `shouldRemove` returns true: by key, size, cost, age.
   ///
   ///     try cache.remove { key, info in info.valueByteCount ?? 0 > 1 << 20 }
   ///
@@ -118,11 +118,11 @@ extension DiskCache: Trimming {
   /// removed before it was asked about all of them. An entry that was written anew since stays. One whose
   /// key cannot be decoded is not asked about and stays; the log tells of it.
   ///
-  /// - Throws: what `isRemoved` throws, unchanged: nothing was removed then. Else a ``CacheError``.
+  /// - Throws: what `shouldRemove` throws, unchanged: nothing was removed then. Else a ``CacheError``.
   /// - Complexity: O(keys), with a look at the head of each record.
   @discardableResult
   public func remove(
-    where isRemoved: (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
+    where shouldRemove: (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
   ) throws -> RemovalSummary {
     recency?.tell()
     var failure: (any Error)?
@@ -130,7 +130,7 @@ extension DiskCache: Trimming {
       return try store.remove { key, info in
         guard let key = decodableKey(key) else { return false }
         try noteShown(info.version, of: key)
-        do { return try isRemoved(key, CacheEntryInfo(info)) } catch {
+        do { return try shouldRemove(key, CacheEntryInfo(info)) } catch {
           failure = error
           throw error
         }
