@@ -27,37 +27,63 @@ struct TieredLookingTests {
   func peekIsSeen() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a")
-    let ticket = cache.tier.held.ticket(forKey: TierKey("a"))
-    let old = try #require(try cache.fetchedValue(forKey: "a"))
+    let old = try #require(try cache.info(forKey: "a")).version
+    try cache.setValue(2, forKey: "a")
     cache.tier.removeAll()
-    // Another thread has come so far with its write, and a third reads from before it.
-    try cache.setStored(2, forKey: "a")
+    // Another thread has read the first value, before the second was written, and keeps it late.
+    let ticket = cache.tier.held.ticket(forKey: TierKey("a"))
     #expect(try cache.peekValue(forKey: "a") == 2)
-    cache.tier.held.promote(
-      old.value, forKey: TierKey("a"), ticket: ticket, version: old.version)
+    cache.tier.held.promote(1, forKey: TierKey("a"), ticket: ticket, version: old)
     #expect(try cache.value(forKey: "a") == 2)
+  }
+
+  /// Has something happen when a key is encoded for the time after so many others.
+  private final class EncodingHook: Sendable {
+    private let state = Lock<(count: Int, body: @Sendable () -> Void)?>(nil)
+
+    var isDone: Bool { state.withLock { $0 == nil } }
+
+    func arm(after count: Int, _ body: @escaping @Sendable () -> Void) {
+      state.withLock { $0 = (count, body) }
+    }
+
+    var coder: KeyCoder<String> {
+      .custom(
+        encode: { [self] key in
+          let body = state.withLock { state -> (@Sendable () -> Void)? in
+            guard let armed = state else { return nil }
+            state = armed.count == 0 ? nil : (armed.count - 1, armed.body)
+            return armed.count == 0 ? armed.body : nil
+          }
+          body?()
+          return Array(key.utf8)
+        }, decode: { String(copying: $0) ?? "" })
+    }
   }
 
   @Test("A value that is written between the two looks of a look-up is found")
   func writtenMeanwhile() throws {
-    let write = Lock<(count: Int, body: @Sendable () -> Void)?>(nil)
-    let coder = KeyCoder<String>.custom(
-      encode: { key in
-        let body = write.withLock { write -> (@Sendable () -> Void)? in
-          guard let waiting = write else { return nil }
-          write = waiting.count == 0 ? nil : (waiting.count - 1, waiting.body)
-          return waiting.count == 0 ? waiting.body : nil
-        }
-        body?()
-        return Array(key.utf8)
-      }, decode: { String(copying: $0) ?? "" })
-    let cache: DiskCache<String, Int> = try scene.disk.cache(keys: coder, values: .standard)
-    // The first look encodes the key, and the second does.
-    write.withLock {
-      $0 = (1, { [unowned cache] in _ = try? cache.setValue(7, forKey: "a") })
+    let hook = EncodingHook()
+    let cache: DiskCache<String, Int> = try scene.disk.cache(keys: hook.coder, values: .standard)
+    // Each look encodes the key.
+    hook.arm(after: 1) { [unowned cache] in _ = try? cache.setValue(7, forKey: "a") }
+    #expect(try cache.lookUp("a") == .found(7) && hook.isDone)
+  }
+
+  @Test("What a look-up has not found, no later read finds in memory")
+  func absenceIsSeen() throws {
+    let hook = EncodingHook()
+    let cache: DiskCache<String, Int> = try scene.cache(keys: hook.coder, values: .standard)
+    let version = try cache.setValue(1, forKey: "a")
+    try cache.removeValue(forKey: "a")
+    // For memory, for the first look, and for the second: by then another thread keeps what it read before the removal.
+    hook.arm(after: 2) { [unowned cache] in
+      guard let key = try? cache.tierKey("a") else { return }
+      let held = cache.tier.held
+      held.promote(1, forKey: key, ticket: held.ticket(forKey: key), version: version)
     }
-    #expect(try cache.lookUp("a") == .found(7))
-    #expect(write.withLock { $0 == nil })
+    #expect(try cache.lookUp("a") == .absent && hook.isDone)
+    #expect(try cache.value(forKey: "a") == nil)
   }
 
   @Test("Memory that has dropped an expired value still tells that it has expired")
