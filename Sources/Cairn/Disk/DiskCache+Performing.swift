@@ -67,10 +67,10 @@ extension DiskCache {
   /// Removes entries until at most so many bytes are live.
   @discardableResult
   public nonisolated(nonsending) func trim(
-    toBytes byteCount: Int, order: TrimOrder = .leastRecentlyUsed
+    toCost cost: Int, order: TrimOrder = .leastRecentlyUsed
   ) async throws(CacheError) -> RemovalSummary {
     try await perform { (cache) throws(CacheError) in
-      try cache.trim(toBytes: byteCount, order: order)
+      try cache.trim(toCost: cost, order: order)
     }
   }
 

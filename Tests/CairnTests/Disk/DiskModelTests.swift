@@ -258,7 +258,7 @@ struct DiskModelTests {
           check(try cache.takeValue(forKey: key), index, since: before)
           mine[index] = nil
         case 28: try cache.trim(toCount: random.below(limit))
-        case 29: try cache.trim(toBytes: 1 + random.below(40_000), order: .largestFirst)
+        case 29: try cache.trim(toCost: 1 + random.below(40_000), order: .largestFirst)
         case 30: try cache.trim(olderThan: .milliseconds(1 + random.below(30)))
         case 31: try cache.removeExpired()
         case 32:
