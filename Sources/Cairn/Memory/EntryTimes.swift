@@ -35,9 +35,9 @@ extension CacheEntryInfo {
 @usableFromInline
 struct CacheClock: ~Copyable, Sendable {
   private let clock: StoreClock
-  /// May be changed at any time.
-  let lifetime: AtomicDuration
-  let idleLimit: AtomicDuration
+  /// In milliseconds; `never`: none. May be changed at any time.
+  private let standardLifetime: Atomic<Int64>
+  private let standardIdleLimit: Atomic<Int64>
   /// In a tier above another, which has the same two: how often they began to change, and how often they were changed.
   /// Odd while they differ.
   let changes = Atomic(0)
@@ -46,8 +46,26 @@ struct CacheClock: ~Copyable, Sendable {
   init(_ configuration: MemoryCacheConfiguration, shared: StoreClock?) {
     let start = Timestamp(millisecondsSinceEpoch: .min)
     clock = shared ?? StoreClock(configuration.clock, lastRecorded: start)
-    lifetime = AtomicDuration(configuration.lifetime)
-    idleLimit = AtomicDuration(configuration.idleLimit)
+    standardLifetime = Atomic(configuration.lifetime?.milliseconds ?? never)
+    standardIdleLimit = Atomic(configuration.idleLimit?.milliseconds ?? never)
+  }
+
+  var lifetime: Duration? {
+    get { duration(standardLifetime.load(ordering: .relaxed)) }
+    nonmutating set {
+      standardLifetime.store(newValue?.milliseconds ?? never, ordering: .relaxed)
+    }
+  }
+
+  var idleLimit: Duration? {
+    get { duration(standardIdleLimit.load(ordering: .relaxed)) }
+    nonmutating set {
+      standardIdleLimit.store(newValue?.milliseconds ?? never, ordering: .relaxed)
+    }
+  }
+
+  private func duration(_ milliseconds: Int64) -> Duration? {
+    milliseconds == never ? nil : .milliseconds(milliseconds)
   }
 
   @usableFromInline
@@ -64,14 +82,16 @@ struct CacheClock: ~Copyable, Sendable {
   @usableFromInline
   func standardTimes() -> EntryTimes {
     let now = now()
-    return EntryTimes(now: now, expires: standardEnd(from: now), idleLimit: standardIdleLimit)
+    return EntryTimes(
+      now: now, expires: standardEnd(from: now),
+      idleLimit: standardIdleLimit.load(ordering: .relaxed))
   }
 
+  @inline(__always)
   private func standardEnd(from now: Int64) -> Int64 {
-    lifetime.milliseconds.map { end(of: $0, from: now) } ?? never
+    let lifetime = standardLifetime.load(ordering: .relaxed)
+    return lifetime == never ? never : end(of: lifetime, from: now)
   }
-
-  private var standardIdleLimit: Int64 { idleLimit.milliseconds ?? never }
 
   @usableFromInline
   func explicitTimes(_ lifetime: Lifetime, idleLimit: Duration?) -> EntryTimes {
@@ -84,7 +104,8 @@ struct CacheClock: ~Copyable, Sendable {
       case .until: lifetime.milliseconds
       }
     return EntryTimes(
-      now: now, expires: expires, idleLimit: idleLimit?.milliseconds ?? standardIdleLimit)
+      now: now, expires: expires,
+      idleLimit: idleLimit?.milliseconds ?? standardIdleLimit.load(ordering: .relaxed))
   }
 
   /// The times of an entry that was written elsewhere and comes in now.

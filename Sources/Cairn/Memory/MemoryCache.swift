@@ -137,15 +137,15 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// How long an entry lives that is written from now on without a lifetime; `nil`: for ever. Entries that are there
   /// keep theirs.
   public var lifetime: Duration? {
-    get { clock.lifetime.value }
-    set { clock.lifetime.value = newValue }
+    get { clock.lifetime }
+    set { clock.lifetime = newValue }
   }
 
   /// How long an entry may go unread and unwritten that is written from now on without an idle limit; `nil`: for
   /// ever. Entries that are there keep theirs.
   public var idleLimit: Duration? {
-    get { clock.idleLimit.value }
-    set { clock.idleLimit.value = newValue }
+    get { clock.idleLimit }
+    set { clock.idleLimit = newValue }
   }
 
   /// What a value costs that is set without a cost.

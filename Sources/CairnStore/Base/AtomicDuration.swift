@@ -1,14 +1,14 @@
 internal import Synchronization
 
 /// A duration that all threads may read and set: what an entry gets that asks for none.
-package struct AtomicDuration: ~Copyable, Sendable {
+struct AtomicDuration: ~Copyable, Sendable {
   /// `Int64.max`: none.
   private let count: Atomic<Int64>
 
-  package init(_ duration: Duration?) { count = Atomic(duration?.milliseconds ?? .max) }
+  init(_ duration: Duration?) { count = Atomic(duration?.milliseconds ?? .max) }
 
   /// In whole milliseconds; `nil`: none.
-  package var milliseconds: Int64? {
+  var milliseconds: Int64? {
     @inline(__always) get {
       let count = count.load(ordering: .relaxed)
       return count == .max ? nil : count
@@ -16,7 +16,7 @@ package struct AtomicDuration: ~Copyable, Sendable {
   }
 
   /// Rounded down to milliseconds; `nil`: none.
-  package var value: Duration? {
+  var value: Duration? {
     get { milliseconds.map { .milliseconds($0) } }
     nonmutating set { count.store(newValue?.milliseconds ?? .max, ordering: .relaxed) }
   }
