@@ -16,6 +16,13 @@ func improveDraft(in store: Store) async throws -> UInt64 {
   }
 }
 
+func move<Cache: Caching<String, Page>>(
+  _ old: String, to new: String, in cache: Cache
+) async throws {
+  guard let page = try await cache.takeValue(forKey: old) else { return }
+  try await cache.setValue(page, forKey: new, options: .standard)
+}
+
 /// Something that takes long.
 func improve(_ text: [UInt8]) async throws -> [UInt8] {
   try await Task.sleep(for: .milliseconds(1))
@@ -87,6 +94,34 @@ struct ConcurrencySamples {
         #expect(seats == -2)
         #expect(try store.keys(prefix: "sea") == [Array("seats".utf8)])
         #expect(try !store.isEmpty)
+      }
+    }
+  }
+
+  @Test("A look-up tells what it found, and code for any cache works with both")
+  func looks() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        let pages = try LoadingSamples.pages()
+        let home = Page(title: "Home", body: "")
+        var shown: [Page] = []
+        func show(_ page: Page) { shown.append(page) }
+        try await pages.setValue(home, forKey: "/index")
+
+        try await move("/index", to: "/", in: pages)
+
+        switch try pages.lookUp("/") {
+        case .found(let page): show(page)
+        case .expired: print("it was there, and has expired")
+        case .absent: print("it is not there")
+        }
+
+        #expect(shown == [home])
+        #expect(try pages.lookUp("/index") == .absent)
+        let cache = MemoryCache<String, Page>(configuration: .unlimited)
+        cache.setValue(home, forKey: "/index")
+        try await move("/index", to: "/", in: cache)
+        #expect(cache.keys() == ["/"])
       }
     }
   }

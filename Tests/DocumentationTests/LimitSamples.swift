@@ -53,7 +53,7 @@ struct LimitSamples {
         }
 
         try await thumbnails.trim(toCount: 50_000)
-        try await thumbnails.trim(toBytes: 512 << 20, order: .largestFirst)
+        try await thumbnails.trim(toCost: 512 << 20, order: .largestFirst)
         try await thumbnails.trim(olderThan: .seconds(30 * 86_400), by: .write)
         try await thumbnails.remove { key, info in key.hasPrefix("draft/") }
         let expired = try await thumbnails.removeExpired()

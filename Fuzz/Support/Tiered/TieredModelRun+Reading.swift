@@ -23,6 +23,13 @@ extension TieredModelRun {
       try expect(bytes != nil, expected != nil, "the bytes of \(key)")
       // They count as an access of memory, and are not kept there.
       return
+    case 2 where !below:
+      let found = try cache.lookUp(key)
+      if let expected {
+        try expect(found, .found(expected.value), "what was looked up of \(key)")
+      } else if case .found(let value) = found {
+        throw FuzzFailure("a look-up of \(key) found \(value)")
+      }
     default:
       let value = below ? try cache.storedValue(forKey: key) : try cache.value(forKey: key)
       try expect(value, expected?.value, "the value of \(key)")
@@ -32,6 +39,17 @@ extension TieredModelRun {
       try expect(
         try cache.tier.value(forKey: key), expected.value, "what memory has of \(key) then")
     }
+  }
+
+  /// What is no access is looked at before and after.
+  mutating func peek(_ key: Int) throws {
+    let isHeld = try cache.tier.contains(key)
+    note("peek \(key)")
+    let accessed = try cache.info(forKey: key)?.accessed
+    let value = try cache.peekValue(forKey: key)
+    try expect(value, model.entry(key)?.value, "what was peeked of \(key)")
+    try expect(try cache.tier.contains(key), isHeld, "whether memory holds \(key)")
+    try expect(try cache.info(forKey: key)?.accessed, accessed, "the last access of \(key)")
   }
 
   mutating func readMany() throws {

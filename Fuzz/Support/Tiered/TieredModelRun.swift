@@ -77,7 +77,8 @@ package struct TieredModelRun {
     case 23..<25: try makeMemorySmaller()
     case 25: try keepHouse()
     case 26: if random.once(in: 8) { try reopen(key) }
-    case 27..<34: try read(key, below: false)
+    case 27: try peek(key)
+    case 28..<34: try read(key, below: false)
     default: pass()
     }
   }
@@ -115,10 +116,14 @@ package struct TieredModelRun {
     let lifetime = lifetime(entry)
     let idleLimit = entry.idleLimit.map { Duration.milliseconds($0) }
     note("set \(key) until \(Self.text(entry))")
-    entry.version =
-      try cache.setValue(
-        entry.value, forKey: key,
-        options: EntryOptions(cost: entry.cost, lifetime: lifetime, idleLimit: idleLimit))
+    let options = EntryOptions(cost: entry.cost, lifetime: lifetime, idleLimit: idleLimit)
+    if random.once(in: 3) {
+      let old = try cache.updateValue(entry.value, forKey: key, options: options)
+      try expect(old, model.entry(key)?.value, "what a write of \(key) replaced")
+      entry.version = try cache.storedInfo(forKey: key)?.version ?? 0
+    } else {
+      entry.version = try cache.setValue(entry.value, forKey: key, options: options)
+    }
     model.set(entry, forKey: key)
     tally["sets"] += 1
   }

@@ -52,7 +52,7 @@ extension DiskCache {
   @inlinable
   public nonisolated(nonsending) func compareAndSet(
     _ value: Value, forKey key: Key, expecting version: UInt64?,
-    options: EntryOptions = .standard, durability: Durability? = nil
+    options: EntryOptions = .standard, durability: Durability?
   ) async throws(CacheError) -> CompareAndSetResult {
     var write: StartedWrite<EnteredResult, CacheError>?
     do throws(CacheError) {
@@ -71,10 +71,42 @@ extension DiskCache {
     }
   }
 
+  /// Sets the value of a key if its version is the expected one, with the configuration's durability.
+  @inlinable
+  public nonisolated(nonsending) func compareAndSet(
+    _ value: Value, forKey key: Key, expecting version: UInt64?,
+    options: EntryOptions = .standard
+  ) async throws(CacheError) -> CompareAndSetResult {
+    try await compareAndSet(
+      value, forKey: key, expecting: version, options: options, durability: nil)
+  }
+
+  /// Sets the value of a key and returns the one that it replaced.
+  @discardableResult
+  public nonisolated(nonsending) func updateValue(
+    _ value: Value, forKey key: Key, options: EntryOptions = .standard
+  ) async throws(CacheError) -> Value? {
+    while true {
+      let old = try versioned(key)
+      let result = try await compareAndSet(
+        value, forKey: key, expecting: old?.version, options: options)
+      if case .stored = result { return old?.value }
+    }
+  }
+
+  /// Changes the value of a key in one call, with the configuration's durability.
+  @discardableResult
+  public nonisolated(nonsending) func update(
+    forKey key: Key, options: EntryOptions = .standard,
+    _ change: (_ value: Value?) throws -> Value?
+  ) async throws -> (value: Value, version: UInt64)? {
+    try await update(forKey: key, options: options, durability: nil, change)
+  }
+
   /// Changes the value of a key in one call. `change` runs in the caller's isolation.
   @discardableResult
   public nonisolated(nonsending) func update(
-    forKey key: Key, options: EntryOptions = .standard, durability: Durability? = nil,
+    forKey key: Key, options: EntryOptions = .standard, durability: Durability?,
     _ change: (_ value: Value?) throws -> Value?
   ) async throws -> (value: Value, version: UInt64)? {
     while true {
@@ -114,14 +146,21 @@ extension DiskCache {
 
   /// Removes the value of a key if its version is the expected one.
   public nonisolated(nonsending) func compareAndRemove(
-    forKey key: Key, expecting version: UInt64, durability: Durability? = nil
+    forKey key: Key, expecting version: UInt64, durability: Durability?
   ) async throws(CacheError) -> Bool {
     try await onWorkers { (cache) throws(CacheError) in
       try cache.compareAndRemove(forKey: key, expecting: version, durability: durability)
     }
   }
 
-  /// Removes the value of a key and hands it out.
+  /// Removes the value of a key if its version is the expected one, with the configuration's durability.
+  public nonisolated(nonsending) func compareAndRemove(
+    forKey key: Key, expecting version: UInt64
+  ) async throws(CacheError) -> Bool {
+    try await compareAndRemove(forKey: key, expecting: version, durability: nil)
+  }
+
+  /// Removes the value of a key and returns it.
   public nonisolated(nonsending) func takeValue(
     forKey key: Key
   ) async throws(CacheError) -> Value? {
@@ -187,11 +226,19 @@ extension DiskCache {
   /// Has a value live for `lifetime` from now on, if that is longer than it would otherwise.
   @discardableResult
   public nonisolated(nonsending) func extendLifetime(
-    forKey key: Key, to lifetime: Duration, durability: Durability? = nil
+    forKey key: Key, to lifetime: Duration, durability: Durability?
   ) async throws(CacheError) -> Bool {
     try await onWorkers { (cache) throws(CacheError) in
       try cache.extendLifetime(forKey: key, to: lifetime, durability: durability)
     }
+  }
+
+  /// Has a value live for `lifetime` from now on, with the configuration's durability.
+  @discardableResult
+  public nonisolated(nonsending) func extendLifetime(
+    forKey key: Key, to lifetime: Duration
+  ) async throws(CacheError) -> Bool {
+    try await extendLifetime(forKey: key, to: lifetime, durability: nil)
   }
 
   /// Has the values of many keys live longer.

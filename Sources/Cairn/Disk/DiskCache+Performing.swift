@@ -67,10 +67,10 @@ extension DiskCache {
   /// Removes entries until at most so many bytes are live.
   @discardableResult
   public nonisolated(nonsending) func trim(
-    toBytes byteCount: Int, order: TrimOrder = .leastRecentlyUsed
+    toCost cost: Int, order: TrimOrder = .leastRecentlyUsed
   ) async throws(CacheError) -> RemovalSummary {
     try await perform { (cache) throws(CacheError) in
-      try cache.trim(toBytes: byteCount, order: order)
+      try cache.trim(toCost: cost, order: order)
     }
   }
 
@@ -100,12 +100,12 @@ extension DiskCache {
     try await perform { (cache) throws(CacheError) in try cache.removeExpired() }
   }
 
-  /// Removes the entries that `isRemoved` says, which runs on one of the cache's own threads.
+  /// Removes every entry for which `shouldRemove` returns true. It runs on one of the cache's own threads.
   @discardableResult
   public nonisolated(nonsending) func remove(
-    where isRemoved: @escaping @Sendable (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
+    where shouldRemove: @escaping @Sendable (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
   ) async throws -> RemovalSummary {
-    try await perform { try $0.remove(where: isRemoved) }
+    try await perform { try $0.remove(where: shouldRemove) }
   }
 
   /// Gives the space of dead records back.

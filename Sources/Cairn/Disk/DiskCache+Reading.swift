@@ -43,7 +43,7 @@ extension DiskCache {
   func readValue(
     of key: RawSpan, _ body: (_ value: RawSpan, _ version: UInt64) throws(CacheError) -> Void
   ) throws(CacheError) {
-    try read(key, part: .all, counts: true) { (record) throws(CacheError) in
+    try read(key, part: .all, isAccess: true, counts: true) { (record) throws(CacheError) in
       try checkTag(of: record)
       try body(record.value, record.version)
     }
@@ -237,16 +237,19 @@ extension DiskCache {
   /// Finds the record of a key, and returns what `body` makes of it.
   ///
   /// - Parameters:
-  ///   - part: with `.head`, the value is not read, and this is no access and no hit.
-  ///   - counts: whether it is a hit or a miss at all.
+  ///   - part: with `.head`, the value is not read, and this is no access.
+  ///   - isAccess: whether the key counts as read.
+  ///   - counts: whether it is a hit or a miss; what is no access is neither.
   /// - Returns: `nil` where there is none, or where `body` threw of a value that is to be dropped.
   func fetch<Result>(
-    _ key: Key, part: Record.Part = .all, counts: Bool = true,
+    _ key: Key, part: Record.Part = .all, isAccess: Bool = true, counts: Bool = true,
     _ body: (borrowing PinnedEntry) throws(CacheError) -> Result
   ) throws(CacheError) -> Result? {
     var result: Result?
     try keyCoder.withBytes(key) { (key) throws(CacheError) in
-      try read(key, part: part, counts: counts) { (record) throws(CacheError) in
+      let isAccess = isAccess && part == .all
+      try read(key, part: part, isAccess: isAccess, counts: counts && isAccess) {
+        (record) throws(CacheError) in
         result = try body(record)
       }
     }
@@ -255,11 +258,10 @@ extension DiskCache {
 
   /// Calls `body` with the record of a key; not where there is none. Otherwise as `fetch`.
   private func read(
-    _ key: RawSpan, part: Record.Part, counts: Bool,
+    _ key: RawSpan, part: Record.Part, isAccess: Bool, counts: Bool,
     _ body: (borrowing PinnedEntry) throws(CacheError) -> Void
   ) throws(CacheError) {
-    let counts = counts && part == .all
-    let record = try readingPinnedEntry(forKey: key, part: part)
+    let record = try readingPinnedEntry(forKey: key, part: part, isAccess: isAccess)
     guard let record else {
       if counts { events.counters.misses.add() }
       return

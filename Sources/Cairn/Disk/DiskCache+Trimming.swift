@@ -1,8 +1,8 @@
 public import CairnStore
 
 /// Removing many entries at once, from both tiers; as the same methods of ``Store`` have it. They go by the order of use
-/// of both tiers together, and sizes are those on disk. To make memory alone smaller, trim `memory`. A trim to a count, a cost, a
-/// number of bytes or an age of zero leaves nothing.
+/// of both tiers together, and sizes are those on disk. To make memory alone smaller, trim `memory`. A trim to a count, a cost
+/// or an age of zero leaves nothing.
 ///
 /// Compaction gives the space back in the background. To have it at once, on a full disk say, call
 /// `trim(toFreeDiskSpace:)`, or `compact()` after the trim.
@@ -44,35 +44,16 @@ extension DiskCache: Trimming {
     return summary
   }
 
-  /// Removes entries until the live bytes are at most so many. What has expired goes first.
-  ///
-  /// - Throws: as the store's: what was removed by then stays so.
-  @discardableResult
-  public func trim(toCost cost: Int, order: TrimOrder) throws(CacheError) -> RemovalSummary {
-    try trim(toBytes: cost, order: order)
-  }
-
-  /// Removes entries until the live bytes are at most so many; `trim(toCost:)` by another name.
+  /// Removes entries until the live bytes on disk are at most so many. What has expired goes first.
   ///
   /// - Parameters:
-  ///   - byteCount: zero or less removes everything.
+  ///   - cost: in bytes; zero or less removes everything.
   ///   - order: which go first.
   /// - Throws: as the store's: what was removed by then stays so.
   @discardableResult
-  public func trim(
-    toBytes byteCount: Int, order: TrimOrder
-  ) throws(CacheError) -> RemovalSummary {
-    if byteCount <= 0 { return try trim(toCount: 0, order: order) }
-    return try trimming { () throws(StoreError) in
-      try store.trim(toBytes: byteCount, order: order)
-    }
-  }
-
-  /// Removes entries until the live bytes on disk are at most so many, the least recently used first.
-  @inlinable
-  @discardableResult
-  public func trim(toBytes byteCount: Int) throws(CacheError) -> RemovalSummary {
-    try trim(toBytes: byteCount, order: .leastRecentlyUsed)
+  public func trim(toCost cost: Int, order: TrimOrder) throws(CacheError) -> RemovalSummary {
+    if cost <= 0 { return try trim(toCount: 0, order: order) }
+    return try trimming { () throws(StoreError) in try store.trim(toBytes: cost, order: order) }
   }
 
   /// Gives space back, and removes the least recently used entries, until so many bytes are free on the
@@ -110,7 +91,7 @@ extension DiskCache: Trimming {
     return try storing { () throws(StoreError) in try store.removeExpired() }
   }
 
-  /// Removes the entries that `isRemoved` says so of: by key, size, cost, age.
+  /// Removes every entry for which `shouldRemove` returns true: by key, size, cost, age.
   ///
   ///     try cache.remove { key, info in info.valueByteCount ?? 0 > 1 << 20 }
   ///
@@ -118,11 +99,11 @@ extension DiskCache: Trimming {
   /// removed before it was asked about all of them. An entry that was written anew since stays. One whose
   /// key cannot be decoded is not asked about and stays; the log tells of it.
   ///
-  /// - Throws: what `isRemoved` throws, unchanged: nothing was removed then. Else a ``CacheError``.
+  /// - Throws: what `shouldRemove` throws, unchanged: nothing was removed then. Else a ``CacheError``.
   /// - Complexity: O(keys), with a look at the head of each record.
   @discardableResult
   public func remove(
-    where isRemoved: (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
+    where shouldRemove: (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
   ) throws -> RemovalSummary {
     recency?.tell()
     var failure: (any Error)?
@@ -130,7 +111,7 @@ extension DiskCache: Trimming {
       return try store.remove { key, info in
         guard let key = decodableKey(key) else { return false }
         try noteShown(info.version, of: key)
-        do { return try isRemoved(key, CacheEntryInfo(info)) } catch {
+        do { return try shouldRemove(key, CacheEntryInfo(info)) } catch {
           failure = error
           throw error
         }

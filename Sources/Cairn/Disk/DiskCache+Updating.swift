@@ -22,7 +22,7 @@ extension DiskCache {
   /// - Complexity: O(key + value) for each round. Of those who write a key at once, one gets on with each.
   @discardableResult
   public func update(
-    forKey key: Key, options: EntryOptions = .standard, durability: Durability? = nil,
+    forKey key: Key, options: EntryOptions = .standard, durability: Durability?,
     _ change: (_ value: Value?) throws -> Value?
   ) throws -> (value: Value, version: UInt64)? {
     while true {
@@ -40,6 +40,15 @@ extension DiskCache {
         value, forKey: key, expecting: present?.info.version, options, durability: durability)
       if case .stored(let version) = result { return (value, version) }
     }
+  }
+
+  /// Changes the value of a key in one call, with the configuration's durability.
+  @discardableResult
+  public func update(
+    forKey key: Key, options: EntryOptions = .standard,
+    _ change: (_ value: Value?) throws -> Value?
+  ) throws -> (value: Value, version: UInt64)? {
+    try update(forKey: key, options: options, durability: nil, change)
   }
 
   /// What an update finds of a key. Counts as an access.

@@ -159,6 +159,30 @@ extension DiskCache {
     return (result, pending)
   }
 
+  /// Sets the value of a key and returns the one that it replaced. Of several that write a key at once, each gets the
+  /// value that its own replaced.
+  ///
+  /// - Parameters: as `setValue`.
+  /// - Returns: the old value, as it was on disk, or `nil` where there was none or it had expired.
+  /// - Throws: as `value(forKey:)`, so also where the old value is damaged, or cannot be decoded and is kept: nothing was
+  ///   written then; `setValue` replaces such a value. Else as `setValue`.
+  /// - Complexity: O(key + both values) for each round. Of those who write a key at once, one gets on with each.
+  @discardableResult
+  public func updateValue(
+    _ value: Value, forKey key: Key, options: EntryOptions = .standard
+  ) throws(CacheError) -> Value? {
+    while true {
+      let old = try versioned(key)
+      let result = try compareAndSet(value, forKey: key, expecting: old?.version, options: options)
+      if case .stored = result { return old?.value }
+    }
+  }
+
+  /// What a write finds of a key that returns it. Counts as an access.
+  func versioned(_ key: Key) throws(CacheError) -> (value: Value, version: UInt64)? {
+    try fetch(key) { (record) throws(CacheError) in (try decode(record), record.version) }
+  }
+
   /// Sets the value of a key if its version is the expected one.
   ///
   /// - Parameters:
@@ -171,11 +195,19 @@ extension DiskCache {
   /// - Throws: as `setValue`; a mismatch is no error.
   public func compareAndSet(
     _ value: Value, forKey key: Key, expecting version: UInt64?,
-    options: EntryOptions = .standard, durability: Durability? = nil
+    options: EntryOptions = .standard, durability: Durability?
   ) throws(CacheError) -> CompareAndSetResult {
     try compareAndWrite(
       value, forKey: key, expecting: version, stored(options),
       durability: durability)
+  }
+
+  /// Sets the value of a key if its version is the expected one, with the configuration's durability.
+  public func compareAndSet(
+    _ value: Value, forKey key: Key, expecting version: UInt64?,
+    options: EntryOptions = .standard
+  ) throws(CacheError) -> CompareAndSetResult {
+    try compareAndSet(value, forKey: key, expecting: version, options: options, durability: nil)
   }
 
   func compareAndWrite(
@@ -232,7 +264,7 @@ extension DiskCache {
   /// - Returns: whether it was, and is removed.
   /// - Throws: as `setValue`; `store` with `corrupt` where the record is damaged.
   public func compareAndRemove(
-    forKey key: Key, expecting version: UInt64, durability: Durability? = nil
+    forKey key: Key, expecting version: UInt64, durability: Durability?
   ) throws(CacheError) -> Bool {
     let tierKey = held == nil ? nil : try tierKey(key)
     do throws(CacheError) {
@@ -251,7 +283,14 @@ extension DiskCache {
     }
   }
 
-  /// Removes the value of a key and hands it out. Of several that take it at once, one gets it.
+  /// Removes the value of a key if its version is the expected one, with the configuration's durability.
+  public func compareAndRemove(
+    forKey key: Key, expecting version: UInt64
+  ) throws(CacheError) -> Bool {
+    try compareAndRemove(forKey: key, expecting: version, durability: nil)
+  }
+
+  /// Removes the value of a key and returns it. Of several that take it at once, one gets it.
   ///
   /// - Returns: the value, as it is on disk, or `nil` where there was none or it had expired.
   /// - Throws: as `value(forKey:)` and `removeValue(forKey:)`; nothing was removed then, but for
@@ -263,10 +302,7 @@ extension DiskCache {
   private func takeStored(_ key: Key) throws(CacheError) -> Value? {
     var isLoading = try keyCoder.encode(key) { (key) in noteWrite(key) }
     while true {
-      let found = try fetch(key) { (record) throws(CacheError) in
-        (value: try decode(record), version: record.version)
-      }
-      guard let found else {
+      guard let found = try versioned(key) else {
         if !isLoading { return nil }
         // As with `removeValue`.
         store.passWriters()
@@ -319,7 +355,7 @@ extension DiskCache {
   /// - Returns: whether the key has a value.
   @discardableResult
   public func extendLifetime(
-    forKey key: Key, to lifetime: Duration, durability: Durability? = nil
+    forKey key: Key, to lifetime: Duration, durability: Durability?
   ) throws(CacheError) -> Bool {
     var inMemory: TierExtension<Key, Value>?
     if let held { inMemory = TierExtension(of: try tierKey(key), to: lifetime, in: held) }
@@ -330,6 +366,12 @@ extension DiskCache {
     }
     if isFound { inMemory?.apply() } else { try noteShown(nil, of: key) }
     return isFound
+  }
+
+  /// Has a value live for `lifetime` from now on, with the configuration's durability.
+  @discardableResult
+  public func extendLifetime(forKey key: Key, to lifetime: Duration) throws(CacheError) -> Bool {
+    try extendLifetime(forKey: key, to: lifetime, durability: nil)
   }
 
   /// Has the values of many keys live longer, each as `extendLifetime(forKey:to:)` has it, with one sync for

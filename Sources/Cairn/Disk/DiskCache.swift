@@ -160,11 +160,13 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// What a read finds. As long as the store is the first, it is called without a reference of the thread's own, whose
   /// count all threads would share.
   func readingPinnedEntry(
-    forKey key: RawSpan, part: Record.Part
+    forKey key: RawSpan, part: Record.Part, isAccess: Bool
   ) throws(CacheError) -> PinnedEntry? {
     do throws(StoreError) {
-      if replacement.isEmpty(0) { return try original.pinnedEntry(forKey: key, part: part) }
-      return try store.pinnedEntry(forKey: key, part: part)
+      if replacement.isEmpty(0) {
+        return try original.pinnedEntry(forKey: key, part: part, isAccess: isAccess)
+      }
+      return try store.pinnedEntry(forKey: key, part: part, isAccess: isAccess)
     } catch { throw .store(error) }
   }
 
@@ -197,12 +199,52 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
       throw .store(.closed(path: path))
     }
     recency?.begin(new)
-    reopening.withLock { $0.abandoned.append(old) }
-    replacement.set(0, to: new)
+    reopening.withLock { state in
+      state.abandoned.append(old)
+      // They may be changed until here, under this lock.
+      (new.lifetime, new.idleLimit) = (old.lifetime, old.idleLimit)
+      replacement.set(0, to: new)
+    }
     events.log(
       .warning, .recovery,
       "its directory was removed while it was open; what it held is lost, and it was made anew")
     old.abandon()
+  }
+
+  /// How long an entry lives that is written from now on without a lifetime; `nil`: for ever. Entries that are there
+  /// keep theirs.
+  ///
+  /// The next open goes by its configuration again.
+  public var lifetime: Duration? {
+    get { store.lifetime }
+    set {
+      changeDefaults {
+        store.lifetime = newValue
+        held?.lifetime = newValue
+      }
+    }
+  }
+
+  /// How long an entry may go unread and unwritten that is written from now on without an idle limit; `nil`: for
+  /// ever. Otherwise as `lifetime`.
+  public var idleLimit: Duration? {
+    get { store.idleLimit }
+    set {
+      changeDefaults {
+        store.idleLimit = newValue
+        held?.idleLimit = newValue
+      }
+    }
+  }
+
+  /// Changes what both tiers give an entry that asks for nothing. Of a write that may have got the one there and the
+  /// other here, memory keeps nothing.
+  private func changeDefaults(_ change: () -> Void) {
+    reopening.withLock { _ in
+      held?.clock.changes.add(1, ordering: .acquiringAndReleasing)
+      change()
+      held?.clock.changes.add(1, ordering: .acquiringAndReleasing)
+    }
   }
 
   private static func openStore(

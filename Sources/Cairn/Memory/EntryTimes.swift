@@ -1,4 +1,5 @@
 public import CairnStore
+internal import Synchronization
 
 /// The times of an entry that is being written, in milliseconds.
 @usableFromInline
@@ -32,18 +33,39 @@ extension CacheEntryInfo {
 
 /// The time as a cache has it: what clock, and what an entry gets that asks for nothing.
 @usableFromInline
-struct CacheClock: Sendable {
+struct CacheClock: ~Copyable, Sendable {
   private let clock: StoreClock
-  /// `nil`: none. Milliseconds.
-  @usableFromInline let lifetime: Int64?
-  @usableFromInline let idleLimit: Int64
+  /// In milliseconds; `never`: none. May be changed at any time.
+  private let standardLifetime: Atomic<Int64>
+  private let standardIdleLimit: Atomic<Int64>
+  /// In a tier above another, which has the same two: how often they began to change, and how often they were changed.
+  /// Odd while they differ.
+  let changes = Atomic(0)
 
   /// - Parameter shared: the clock of a tier below, so that both say the same of an entry; `nil`: there is none.
   init(_ configuration: MemoryCacheConfiguration, shared: StoreClock?) {
     let start = Timestamp(millisecondsSinceEpoch: .min)
     clock = shared ?? StoreClock(configuration.clock, lastRecorded: start)
-    lifetime = configuration.lifetime?.milliseconds
-    idleLimit = configuration.idleLimit?.milliseconds ?? never
+    standardLifetime = Atomic(configuration.lifetime?.milliseconds ?? never)
+    standardIdleLimit = Atomic(configuration.idleLimit?.milliseconds ?? never)
+  }
+
+  var lifetime: Duration? {
+    get { duration(standardLifetime.load(ordering: .relaxed)) }
+    nonmutating set {
+      standardLifetime.store(newValue?.milliseconds ?? never, ordering: .relaxed)
+    }
+  }
+
+  var idleLimit: Duration? {
+    get { duration(standardIdleLimit.load(ordering: .relaxed)) }
+    nonmutating set {
+      standardIdleLimit.store(newValue?.milliseconds ?? never, ordering: .relaxed)
+    }
+  }
+
+  private func duration(_ milliseconds: Int64) -> Duration? {
+    milliseconds == never ? nil : .milliseconds(milliseconds)
   }
 
   @usableFromInline
@@ -52,10 +74,23 @@ struct CacheClock: Sendable {
   /// The times of an entry that is written now.
   @inlinable
   func times(_ lifetime: Lifetime, idleLimit: Duration?) -> EntryTimes {
-    if idleLimit == nil && self.lifetime == nil && lifetime.kind == .standard {
-      return EntryTimes(now: now(), expires: never, idleLimit: self.idleLimit)
-    }
+    if idleLimit == nil && lifetime.kind == .standard { return standardTimes() }
     return explicitTimes(lifetime, idleLimit: idleLimit)
+  }
+
+  /// Those of an entry that asks for nothing.
+  @usableFromInline
+  func standardTimes() -> EntryTimes {
+    let now = now()
+    return EntryTimes(
+      now: now, expires: standardEnd(from: now),
+      idleLimit: standardIdleLimit.load(ordering: .relaxed))
+  }
+
+  @inline(__always)
+  private func standardEnd(from now: Int64) -> Int64 {
+    let lifetime = standardLifetime.load(ordering: .relaxed)
+    return lifetime == never ? never : end(of: lifetime, from: now)
   }
 
   @usableFromInline
@@ -63,13 +98,14 @@ struct CacheClock: Sendable {
     let now = now()
     let expires =
       switch lifetime.kind {
-      case .standard: self.lifetime.map { end(of: $0, from: now) } ?? never
+      case .standard: standardEnd(from: now)
       case .unlimited: never
       case .after: end(of: lifetime.milliseconds, from: now)
       case .until: lifetime.milliseconds
       }
     return EntryTimes(
-      now: now, expires: expires, idleLimit: idleLimit?.milliseconds ?? self.idleLimit)
+      now: now, expires: expires,
+      idleLimit: idleLimit?.milliseconds ?? standardIdleLimit.load(ordering: .relaxed))
   }
 
   /// The times of an entry that was written elsewhere and comes in now.

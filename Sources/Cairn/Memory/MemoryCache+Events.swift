@@ -24,6 +24,14 @@ extension MemoryCache {
     return CacheObservation { [weak self] in self?.cancelObserver(id) }
   }
 
+  /// The same without the values, as all caches have it.
+  @discardableResult
+  public func observe(
+    _ body: @escaping @Sendable (_ event: CacheEvent<Key>) -> Void
+  ) -> CacheObservation {
+    observe { event, _ in body(event) }
+  }
+
   private func cancelObserver(_ id: UInt64) {
     let observers = lock.withLock { state in
       defer { state.observers.removeAll { $0.id == id } }

@@ -52,17 +52,12 @@ extension MemoryCache: Loading {
     forKey key: Key, _ load: @escaping @Sendable () async throws -> Loaded<Value>
   ) async throws -> Value {
     try await flights.value(forKey: key) { [self] in
-      peek(key)
+      peekValue(forKey: key)
     } load: { [self] flight in
       let loaded = try await load()
       if !keep(loaded, forKey: key, flight) { flights.noteOutdated() }
       return loaded.value
     }
-  }
-
-  /// The value of a key, without counting as an access.
-  func peek(_ key: Key) -> Value? {
-    look(key, isRead: false) { state, slot in state.table.payloads[Int(slot)]?.value }
   }
 
   /// Puts a value in that was loaded, unless its key was written or removed since the load began, or has

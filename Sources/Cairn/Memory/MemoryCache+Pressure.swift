@@ -1,6 +1,9 @@
 extension MemoryCache: PressureResponder {
-  /// Makes the cache smaller: drops what has expired, then half, then everything.
-  package func respond(to pressure: MemoryPressure) {
+  /// Makes the cache smaller, as it does by itself where `respondsToMemoryPressure` is set; to be called by a host that
+  /// knows more than the system tells. Observers are told first.
+  ///
+  /// - Parameter pressure: `.moderate` removes what has expired, `.high` half of the cache, `.critical` all of it.
+  public func respond(to pressure: MemoryPressure) {
     tell(.memoryPressure(pressure))
     switch pressure {
     case .moderate: removeExpired()

@@ -1,3 +1,5 @@
+public import CairnStore
+
 extension MemoryCache {
   /// The value of a key, or `nil` where there is none or it has expired.
   ///
@@ -7,6 +9,30 @@ extension MemoryCache {
   @inlinable
   public func value(forKey key: Key) -> Value? {
     look(key, isRead: true) { state, slot in state.table.payloads[Int(slot)]?.value }
+  }
+
+  /// The value of a key, and where there is none, whether it has expired. Counts as an access.
+  ///
+  /// An entry that has expired is removed, so a second look finds it absent.
+  ///
+  /// - Complexity: O(1).
+  @inlinable
+  public func lookUp(_ key: Key) -> LookupResult<Value> {
+    var hasExpired = false
+    let value = look(key, isRead: true, hasExpired: &hasExpired) { state, slot in
+      state.table.payloads[Int(slot)]?.value
+    }
+    if let value { return .found(value) }
+    return hasExpired ? .expired : .absent
+  }
+
+  /// The value of a key, or `nil` where there is none or it has expired. Is no access: neither the order of use, nor
+  /// an idle limit, nor the statistics learn of it.
+  ///
+  /// - Complexity: O(1).
+  @inlinable
+  public func peekValue(forKey key: Key) -> Value? {
+    look(key, isRead: false) { state, slot in state.table.payloads[Int(slot)]?.value }
   }
 
   /// The value of a key with all that the cache knows of it, from one read. Counts as an access; the
@@ -42,17 +68,31 @@ extension MemoryCache {
   /// - Complexity: O(count), under the lock.
   public func keys() -> [Key] { snapshot { payload, _ in payload.key } }
 
-  /// All entries that a read would find, as they are at one moment, the one that would go last first.
-  /// Is no access. To look at the first few alone, leave the loop.
+  /// Calls `body` with each entry that a read would find, until it returns `.stop`. The entries are those of one moment,
+  /// the one that would go last first. `body` runs outside the lock and may use the cache. Is no access.
   ///
-  ///     for entry in cache.entries() where entry.info.cost > 1 << 20 { … }
+  ///     cache.forEachEntry { entry in
+  ///       print(entry.key, entry.info.cost)
+  ///       return .next
+  ///     }
   ///
+  /// - Returns: 0: in memory no entry is left out.
+  /// - Throws: what `body` throws.
   /// - Complexity: O(count), under the lock.
-  public func entries() -> [CacheEntry<Key, Value>] {
+  @discardableResult
+  public func forEachEntry<Failure: Error>(
+    _ body: (CacheEntry<Key, Value>) throws(Failure) -> Visit
+  ) throws(Failure) -> Int {
+    for entry in entries() where try body(entry) == .stop { break }
+    return 0
+  }
+
+  /// The entries of `forEachEntry`.
+  package func entries() -> [CacheEntry<Key, Value>] {
     snapshot { CacheEntry(key: $0.key, value: $0.value, info: $1) }
   }
 
-  private func snapshot<Result>(
+  func snapshot<Result>(
     _ body: (EntryPayload<Key, Value>, CacheEntryInfo) -> Result
   ) -> [Result] {
     let now = clock.now()
@@ -81,6 +121,19 @@ extension MemoryCache {
   func look<Found>(
     _ key: Key, isRead: Bool, _ body: (inout MemoryState<Key, Value>, UInt32) -> Found?
   ) -> Found? {
+    var hasExpired = false
+    return look(key, isRead: isRead, hasExpired: &hasExpired, body)
+  }
+
+  /// The same.
+  ///
+  /// - Parameter hasExpired: whether there is no value since it has expired.
+  @inlinable
+  @inline(__always)
+  func look<Found>(
+    _ key: Key, isRead: Bool, hasExpired: inout Bool,
+    _ body: (inout MemoryState<Key, Value>, UInt32) -> Found?
+  ) -> Found? {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
     var expired: ExpiredEntry<Key, Value>?
@@ -102,7 +155,10 @@ extension MemoryCache {
       }
       return found
     }
-    if let expired { deliver(expired.takeRemoved(), to: expired.observers) }
+    if let expired {
+      hasExpired = true
+      deliver(expired.takeRemoved(), to: expired.observers)
+    }
     return found
   }
 }

@@ -67,25 +67,23 @@ extension MemoryCache: Trimming {
     return removeGroups { state, removed in state.removeOneExpired(at: now, &removed) }
   }
 
-  /// Removes the entries that `isRemoved` says so of: by key, value, cost, age.
+  /// Removes every entry for which `shouldRemove` returns true: by key, cost, age.
   ///
-  ///     cache.remove { $0.key.hasPrefix("session/") }
-  ///
-  /// The caches on disk give the key and what is known of it alone, since there a value has to be read first.
+  ///     cache.remove { key, _ in key.hasPrefix("session/") }
   ///
   /// The closure is called once with each entry, outside the lock; it may use the cache. An entry that was
-  /// written anew since it was asked about stays.
+  /// written anew since it was asked about stays. To remove by value, call `compareAndRemove` in `forEachEntry`.
   ///
   /// - Returns: what was removed.
-  /// - Throws: what `isRemoved` throws, unchanged: nothing was removed then.
+  /// - Throws: what `shouldRemove` throws, unchanged: nothing was removed then.
   /// - Complexity: O(n).
   @discardableResult
   public func remove<Failure: Error>(
-    where isRemoved: (CacheEntry<Key, Value>) throws(Failure) -> Bool
+    where shouldRemove: (_ key: Key, _ info: CacheEntryInfo) throws(Failure) -> Bool
   ) throws(Failure) -> RemovalSummary {
     var victims: [(key: Key, hash: UInt32, version: UInt64)] = []
-    for entry in entries() where try isRemoved(entry) {
-      victims.append((entry.key, MemoryTable<Key, Value>.hash(entry.key), entry.info.version))
+    for (key, info) in snapshot({ ($0.key, $1) }) where try shouldRemove(key, info) {
+      victims.append((key, MemoryTable<Key, Value>.hash(key), info.version))
     }
     var rest = victims[...]
     return removeGroups { state, removed in

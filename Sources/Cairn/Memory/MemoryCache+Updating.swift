@@ -14,7 +14,7 @@ extension MemoryCache {
   ///   - options: what is not given is as the entry has it; the configuration decides for an entry that is not there.
   ///     A lifetime counts from now on. A cost that `costing` gave the old value is the one that it gives the new one.
   ///   - change: makes the new value of the one that is there; of `nil` where there is none. `nil` removes it.
-  /// - Returns: the new value; `nil` where there is none now.
+  /// - Returns: the new value and its version; `nil` where there is none now.
   /// - Throws: what `change` throws, unchanged: nothing was set then.
   /// - Complexity: as that of a read and of `setValue`, for each round. Of those who write a key at once, one
   ///   gets on with each.
@@ -23,7 +23,7 @@ extension MemoryCache {
   public func update<Failure: Error>(
     forKey key: Key, options: EntryOptions = .standard,
     _ change: (_ value: Value?) throws(Failure) -> Value?
-  ) throws(Failure) -> Value? {
+  ) throws(Failure) -> (value: Value, version: UInt64)? {
     while true {
       let entry = entry(forKey: key)
       guard let value = try change(entry?.value) else {
@@ -40,7 +40,7 @@ extension MemoryCache {
       let result = compareAndWrite(
         value, forKey: key, expecting: entry?.info.version, cost: newCost, options: options,
         keepsTimes: true)
-      if case .stored = result { return value }
+      if case .stored(let version) = result { return (value, version) }
     }
   }
 

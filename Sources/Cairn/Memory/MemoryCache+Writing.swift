@@ -17,6 +17,32 @@ extension MemoryCache: Caching {
   public func setValue(
     _ value: Value, forKey key: Key, options: EntryOptions = .standard
   ) -> UInt64 {
+    write(value, forKey: key, options: options) { version, _ in version }
+  }
+
+  /// Sets the value of a key and returns the one that it replaced; otherwise as `setValue`. Of several that write a key
+  /// at once, each gets the value that its own replaced.
+  ///
+  /// - Returns: the old value, or `nil` where there was none or it had expired.
+  @inlinable
+  @discardableResult
+  public func updateValue(
+    _ value: Value, forKey key: Key, options: EntryOptions = .standard
+  ) -> Value? {
+    write(value, forKey: key, options: options) { _, old in
+      old?.cause == .replaced ? old?.value : nil
+    }
+  }
+
+  /// Sets the value of a key.
+  ///
+  /// - Returns: what `result` makes of the new version and of the first entry that went.
+  @inlinable
+  @inline(__always)
+  func write<Result>(
+    _ value: Value, forKey key: Key, options: EntryOptions,
+    _ result: (_ version: UInt64, _ removed: borrowing RemovedEntry<Key, Value>?) -> Result
+  ) -> Result {
     let cost = options.cost ?? defaultCost(of: value, forKey: key)
     let hash = MemoryTable<Key, Value>.hash(key)
     let times = clock.times(options.lifetime ?? .standard, idleLimit: options.idleLimit)
@@ -31,8 +57,9 @@ extension MemoryCache: Caching {
       )
     }
     if schedules { scheduleTrim() }
+    let outcome = result(version, removed.first)
     deliver(removed, inserted: isInserted ? (key, value) : nil, to: observers)
-    return version
+    return outcome
   }
 
   /// Sets the value of a key, which lives for `lifetime`.
@@ -59,7 +86,7 @@ extension MemoryCache: Caching {
   @discardableResult
   public func removeValue(forKey key: Key) -> Bool { takeValue(forKey: key) != nil }
 
-  /// Removes the value of a key and hands it out.
+  /// Removes the value of a key and returns it. Of several that take it at once, one gets it.
   ///
   /// - Returns: the value, or `nil` where there was none or it had expired.
   /// - Complexity: O(1).

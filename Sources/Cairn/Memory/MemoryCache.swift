@@ -28,7 +28,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   @usableFromInline let schedulesMaintenance: Bool
   /// How long after it was asked for; `nil`: never.
   let maintenanceInterval: Duration?
-  /// As it was made, but for the limits, which may have changed since.
+  /// As it was made, but for the limits and defaults, which may have changed since.
   let configuration: MemoryCacheConfiguration
   let environment: MemoryCacheEnvironment
   @usableFromInline let flights = SingleFlight<Key, Value>()
@@ -132,6 +132,20 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
       lock.withLock { $0.costLimit = newValue.map { UInt128(max(0, $0)) } ?? .max }
       keepLimits()
     }
+  }
+
+  /// How long an entry lives that is written from now on without a lifetime; `nil`: for ever. Entries that are there
+  /// keep theirs.
+  public var lifetime: Duration? {
+    get { clock.lifetime }
+    set { clock.lifetime = newValue }
+  }
+
+  /// How long an entry may go unread and unwritten that is written from now on without an idle limit; `nil`: for
+  /// ever. Entries that are there keep theirs.
+  public var idleLimit: Duration? {
+    get { clock.idleLimit }
+    set { clock.idleLimit = newValue }
   }
 
   /// What a value costs that is set without a cost.

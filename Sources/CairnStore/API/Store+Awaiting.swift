@@ -77,6 +77,35 @@ extension Store {
     }
   }
 
+  /// Sets the value of a key and returns the one that it replaced.
+  @inlinable
+  @discardableResult
+  public nonisolated(nonsending) func updateValue(
+    _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
+    options: EntryOptions = .standard, durability: Durability? = nil
+  ) async throws(StoreError) -> [UInt8]? {
+    while true {
+      let old = try entry(forKey: key)
+      let result = try await compareAndSet(
+        value, forKey: key, expecting: old?.info.version, options: options, durability: durability)
+      if case .stored = result { return old?.value }
+    }
+  }
+
+  /// Removes the value of a key and returns it.
+  @inlinable
+  public nonisolated(nonsending) func takeValue(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, durability: Durability? = nil
+  ) async throws(StoreError) -> [UInt8]? {
+    while let entry = try entry(forKey: key) {
+      let isTaken = try await compareAndRemove(
+        forKey: key, expecting: entry.info.version, durability: durability)
+      if isTaken { return entry.value }
+    }
+    return nil
+  }
+
   /// Adds to a counter in one call.
   @discardableResult
   public nonisolated(nonsending) func increment(

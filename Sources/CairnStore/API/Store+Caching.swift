@@ -2,9 +2,14 @@
 extension Store {
   /// The record of a key where it lies; as `Engine.pinnedEntry`.
   package func pinnedEntry(
-    forKey key: RawSpan, part: Record.Part = .all
+    forKey key: RawSpan, part: Record.Part = .all, isAccess: Bool = true
   ) throws(StoreError) -> PinnedEntry? {
-    try engine.reader.pinnedEntry(forKey: key, part: part)
+    try engine.reader.pinnedEntry(forKey: key, part: part, isAccess: isAccess)
+  }
+
+  /// Whether the value of a key has expired and was not removed yet; `nil` where there is none. Is no access.
+  package func hasExpired(_ key: RawSpan) throws(StoreError) -> Bool? {
+    try engine.reader.hasExpired(key)
   }
 
   package func info(of entry: borrowing PinnedEntry) -> EntryInfo { engine.reader.info(of: entry) }

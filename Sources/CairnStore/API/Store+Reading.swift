@@ -42,7 +42,19 @@ extension Store {
     }
   }
 
-  /// The value of a key with all that the store knows of it, from one read.
+  /// The value of a key, copied out, or `nil` where there is none or it has expired. Is no access: neither the order
+  /// of use nor an idle limit learns of it.
+  ///
+  /// - Throws: as `value(forKey:)`.
+  /// - Complexity: as `value(forKey:)`.
+  @inlinable
+  public func peekValue(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
+  ) throws(StoreError) -> [UInt8]? {
+    try key.withBytes { (key) throws(StoreError) in try engine.reader.peekValue(forKey: key) }
+  }
+
+  /// The value of a key with all that the store knows of it, from one read. Counts as an access.
   ///
   /// - Throws: as `value(forKey:)`.
   @inlinable

@@ -36,6 +36,22 @@ extension Store {
     try engine.evictor.setLimits(countLimit: countLimit, byteLimit: byteLimit)
   }
 
+  /// How long an entry lives that is written from now on without a lifetime; `nil`: for ever. Entries that are there
+  /// keep theirs.
+  ///
+  /// The next open goes by its configuration again.
+  public var lifetime: Duration? {
+    get { engine.session.limits.lifetime.value }
+    set { engine.session.limits.lifetime.value = newValue }
+  }
+
+  /// How long an entry may go unread and unwritten that is written from now on without an idle limit; `nil`: for
+  /// ever. Otherwise as `lifetime`.
+  public var idleLimit: Duration? {
+    get { engine.session.limits.idleLimit.value }
+    set { engine.session.limits.idleLimit.value = newValue }
+  }
+
   /// Removes entries until at most so many keys are left.
   ///
   /// What has expired goes first.

@@ -57,6 +57,54 @@ extension Store {
     }
   }
 
+  /// Sets the value of a key and returns the one that it replaced. Of several that write a key at once, each gets the
+  /// value that its own replaced.
+  ///
+  /// - Parameters: as `setValue`.
+  /// - Returns: the old value, or `nil` where there was none or it had expired.
+  /// - Throws: as `value(forKey:)` and `setValue`, so `corrupt` where the old value is damaged: nothing was written
+  ///   then. `setValue` and `removeValue` replace and remove one that is damaged.
+  /// - Complexity: as `update`.
+  @inlinable
+  @discardableResult
+  public func updateValue(
+    _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
+    options: EntryOptions = .standard, durability: Durability? = nil
+  ) throws(StoreError) -> [UInt8]? {
+    try key.withBytes { (key) throws(StoreError) in
+      try value.withBytes { (value) throws(StoreError) in
+        while true {
+          let old = try engine.reader.entry(forKey: key)
+          let result = try engine.compareAndSet(
+            value, forKey: key, expecting: old?.info.version, options: options,
+            durability: durability)
+          if case .stored = result { return old?.value }
+        }
+      }
+    }
+  }
+
+  /// Removes the value of a key and returns it. Of several that take it at once, one gets it.
+  ///
+  /// - Returns: the value, or `nil` where there was none or it had expired: nothing was written, nor made durable.
+  /// - Throws: as `value(forKey:)` and `compareAndRemove`: nothing was removed then, but for `durabilityUnknown`, where
+  ///   nobody has the value.
+  /// - Complexity: O(key + value).
+  @inlinable
+  public func takeValue(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, durability: Durability? = nil
+  ) throws(StoreError) -> [UInt8]? {
+    try key.withBytes { (key) throws(StoreError) in
+      while let entry = try engine.reader.entry(forKey: key) {
+        let isTaken = try engine.removeValue(
+          forKey: key, expecting: entry.info.version, durability: durability)
+        if isTaken { return entry.value }
+      }
+      return nil
+    }
+  }
+
   // MARK: Counters
 
   /// Adds to a counter in one call, so that no addition is lost that others make at the same time.

@@ -90,11 +90,11 @@ public struct Lifetime: Sendable, Hashable {
 
   /// When an entry ends that is written now; `nil`: never.
   ///
-  /// - Parameter standard: the configuration's lifetime.
+  /// - Parameter standard: the store's lifetime, in milliseconds.
   @inline(__always)
-  package func end(writtenAt now: Timestamp, standard: Duration?) -> Timestamp? {
+  package func end(writtenAt now: Timestamp, standard: Int64?) -> Timestamp? {
     switch kind {
-    case .standard: standard.map { now.advanced(by: $0) }
+    case .standard: standard.map { now.advanced(byMilliseconds: $0) }
     case .unlimited: nil
     case .after: now.advanced(byMilliseconds: milliseconds)
     case .until: Timestamp(millisecondsSinceEpoch: milliseconds)

@@ -24,6 +24,12 @@ package final class Reader: Sendable {
     try lookup.find(key, touch: .yes) { (found) throws(StoreError) in try value(of: found.record) }
   }
 
+  /// The same, as no access.
+  @usableFromInline
+  package func peekValue(forKey key: RawSpan) throws(StoreError) -> [UInt8]? {
+    try lookup.find(key, touch: .no) { (found) throws(StoreError) in try value(of: found.record) }
+  }
+
   // MARK: Many at once
 
   /// Asks for the entry of a key, and returns the key's hash.
@@ -58,11 +64,13 @@ package final class Reader: Sendable {
 
   /// The record of a key where it lies, held until the result goes.
   ///
-  /// - Parameter part: with `.head`, the value is not read, and this is no access.
+  /// - Parameters:
+  ///   - part: with `.head`, the value is not read.
+  ///   - isAccess: whether the key counts as read.
   package func pinnedEntry(
-    forKey key: RawSpan, part: Record.Part
+    forKey key: RawSpan, part: Record.Part, isAccess: Bool
   ) throws(StoreError) -> PinnedEntry? {
-    try lookup.find(key, touch: part == .all ? .yes : .no, part: part) {
+    try lookup.find(key, touch: isAccess ? .yes : .no, part: part) {
       (found) throws(StoreError) in
       if part == .all && verifiesValues { try found.record.checkValue() }
       return PinnedEntry(found)
@@ -76,6 +84,15 @@ package final class Reader: Sendable {
   /// - Returns: whether it is there.
   package func touch(_ key: RawSpan, _ touch: HashIndex.Touch) throws(StoreError) -> Bool {
     try lookup.find(key, touch: touch, part: .head) { _ in true } ?? false
+  }
+
+  /// Whether the value of a key has expired and was not removed yet; `nil` where there is none.
+  package func hasExpired(_ key: RawSpan) throws(StoreError) -> Bool? {
+    try session.checkUsable()
+    try session.limits.checkKey(key)
+    let existing = try lookup.locate(lookup.hash.hash(key), key: key, now: lookup.clock.now())
+    if let damage = existing?.damage { throw damage }
+    return existing?.hasExpired
   }
 
   @usableFromInline

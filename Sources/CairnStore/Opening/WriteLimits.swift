@@ -11,8 +11,9 @@ final class WriteLimits: Sendable {
   let asideByteCount: Int
   private let count: Atomic<Int>
   private let bytes: Atomic<Int>
-  private let lifetime: Duration?
-  private let idleLimit: Duration?
+  /// What an entry gets that asks for none; may be changed while the store is open.
+  let lifetime: AtomicDuration
+  let idleLimit: AtomicDuration
 
   init(_ configuration: StoreConfiguration) {
     keyByteLimit = configuration.keyByteLimit
@@ -24,8 +25,8 @@ final class WriteLimits: Sendable {
     asideByteCount = min(16 << 20, room - RecordHeader.syncMarkByteCount + 1)
     count = Atomic(configuration.countLimit ?? .max)
     bytes = Atomic(configuration.byteLimit ?? .max)
-    lifetime = configuration.lifetime
-    idleLimit = configuration.idleLimit
+    lifetime = AtomicDuration(configuration.lifetime)
+    idleLimit = AtomicDuration(configuration.idleLimit)
   }
 
   /// How many entries there may be; may be changed while the store is open.
@@ -77,13 +78,14 @@ final class WriteLimits: Sendable {
     header.keyByteCount = key.byteCount
     header.valueByteCount = value.byteCount
     header.valueChecksum = CRC32C.checksum(of: value)
-    if let end = (options.lifetime ?? .standard).end(writtenAt: now, standard: lifetime) {
+    let lifetime = options.lifetime ?? .standard
+    if let end = lifetime.end(writtenAt: now, standard: self.lifetime.milliseconds) {
       header.flags.insert(.expiry)
       header.expires = end.millisecondsSinceEpoch
     }
-    if let idleLimit = options.idleLimit ?? idleLimit {
+    if let idleLimit = options.idleLimit?.milliseconds ?? idleLimit.milliseconds {
       header.flags.insert(.idleLimit)
-      header.idleLimit = UInt64(max(0, idleLimit.milliseconds))
+      header.idleLimit = UInt64(max(0, idleLimit))
     }
     if let cost = options.cost {
       header.flags.insert(.cost)

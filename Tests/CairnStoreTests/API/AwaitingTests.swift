@@ -303,6 +303,10 @@ private func closing(_ store: Store) async throws -> Int {
   try await store.setValue("v", forKey: "deferred")
   let write: (String) throws -> UInt64 = { try store.setValue("v", forKey: $0) }
   _ = try write("in a closure")
+  let take: (String) throws -> [UInt8]? = { try store.takeValue(forKey: $0) }
+  let replace: (String) throws -> [UInt8]? = { try store.updateValue("w", forKey: $0) }
+  guard try replace("in a closure") == [0x76], try take("in a closure") == [0x77] else { return 0 }
+  guard try await store.takeValue(forKey: "in a closure") == nil else { return 0 }
   return try ["x", "y"].map { try store.setValue("v", forKey: $0) }.count
     + (store.synchronous { try $0.removeValue(forKey: "x") } ? 1 : 0)
 }

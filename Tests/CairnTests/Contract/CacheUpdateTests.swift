@@ -30,7 +30,7 @@ struct CacheUpdateTests {
       let cache: MemoryCache<String, Int> = MemoryScene().cache { $0.clock = scene.clock }
       return Subject(
         update: { key, lifetime, change in
-          try cache.update(forKey: key, options: .lifetime(lifetime)) { try change($0) }
+          try cache.update(forKey: key, options: .lifetime(lifetime)) { try change($0) }?.value
         },
         set: { cache.setValue($0, forKey: $1, options: EntryOptions(cost: $2, lifetime: $3)) },
         extend: { cache.extendLifetime(forKey: $0, to: $1) },
@@ -170,8 +170,8 @@ struct CacheUpdateTests {
   @Test("In memory, who cannot fail needs no try, and what costing says follows the value")
   func inMemory() {
     let cache: MemoryCache<String, String> = MemoryScene().cache(cost: 10)
-    #expect(cache.update(forKey: "a") { ($0 ?? "") + "ab" } == "ab")
-    #expect(cache.update(forKey: "a") { ($0 ?? "") + "cde" } == "abcde")
+    #expect(cache.update(forKey: "a") { ($0 ?? "") + "ab" }?.value == "ab")
+    #expect(cache.update(forKey: "a") { ($0 ?? "") + "cde" }?.value == "abcde")
     #expect(cache.totalCost() == 5)
     cache.setValue("x", forKey: "b", options: .cost(4))
     cache.update(forKey: "b") { $0.map { $0 + "yz" } }
@@ -179,7 +179,7 @@ struct CacheUpdateTests {
     cache.update(forKey: "b", options: .cost(2)) { $0 }
     #expect(cache.info(forKey: "b")?.cost == 2)
     // It is not kept, and neither is the old one.
-    #expect(cache.update(forKey: "a") { _ in "01234567890" } == "01234567890")
+    #expect(cache.update(forKey: "a") { _ in "01234567890" }?.value == "01234567890")
     #expect(cache.value(forKey: "a") == nil)
     #expect(cache.audit() == [])
   }

@@ -97,7 +97,7 @@ struct DiskLimitTests {
     let cache: DiskCache<String, String> = try scene.cache(count: 1 << 40, bytes: 5 << 30)
     try cache.setValue("value", forKey: "key", options: .cost(1 << 40))
     #expect(try cache.info(forKey: "key")?.cost == 1 << 40)
-    #expect(try cache.trim(toBytes: 3 << 30).count == 0)
+    #expect(try cache.trim(toCost: 3 << 30).count == 0)
     #expect(try cache.trim(toCost: .max).count == 0)
     #expect(try cache.trim(toCount: .max).count == 0)
     #expect(try cache.trim(olderThan: .seconds(Int64.max)).count == 0)
@@ -117,13 +117,13 @@ struct DiskLimitTests {
     }
   }
 
-  @Test("A trim to a count, a cost, bytes or an age of zero leaves nothing")
+  @Test("A trim to a count, a cost or an age of zero leaves nothing")
   func zeroTrims() throws {
     let cache: DiskCache<Int, Int> = try scene.cache()
     let trims: [() throws -> RemovalSummary] = [
       { try cache.trim(toCount: 0) }, { try cache.trim(toCount: -1) },
       { try cache.trim(toCount: 0, order: .largestFirst) }, { try cache.trim(toCost: 0) },
-      { try cache.trim(toBytes: 0) }, { try cache.trim(toBytes: .min) },
+      { try cache.trim(toCost: .min) },
       { try cache.trim(olderThan: .zero) }, { try cache.trim(olderThan: .zero, by: .write) },
       { try cache.trim(olderThan: .seconds(-1)) },
     ]
@@ -144,7 +144,7 @@ struct DiskLimitTests {
     #expect(try cache.trim(toCount: 7, order: .largestFirst).count == 3)
     #expect(try cache.keys().sorted() == Array(0..<7))
     let rest = try cache.totalCost()
-    #expect(try cache.trim(toBytes: Int(rest) - 1, order: .largestFirst).count == 1)
+    #expect(try cache.trim(toCost: Int(rest) - 1, order: .largestFirst).count == 1)
     #expect(try cache.keys().sorted() == Array(0..<6))
   }
 

@@ -81,19 +81,32 @@ struct DiskModelTests {
           key: key, value: "\(step)", written: now, accessed: now,
           expires: random.below(3) == 0 ? now + 500 + 1000 * Int64(random.below(20)) : nil,
           idle: random.below(3) == 0 ? 500 + 1000 * Int64(random.below(15)) : nil)
+        let old = model.index(of: key, at: now).map { model.entries[$0].value }
         model.set(entry)
-        try cache.setValue(
-          entry.value, forKey: key,
-          options: EntryOptions(
-            lifetime: entry.expires.map { .milliseconds($0 - now) } ?? .standard,
-            idleLimit: entry.idle.map { .milliseconds($0) }))
-      case 8..<13: #expect(try cache.value(forKey: key) == model.read(key, at: now))
+        let options = EntryOptions(
+          lifetime: entry.expires.map { .milliseconds($0 - now) } ?? .standard,
+          idleLimit: entry.idle.map { .milliseconds($0) })
+        if random.below(2) == 0 {
+          let replaced = try cache.updateValue(entry.value, forKey: key, options: options)
+          #expect(replaced == old, TestSeed.comment)
+        } else {
+          try cache.setValue(entry.value, forKey: key, options: options)
+        }
+      case 8..<12: #expect(try cache.value(forKey: key) == model.read(key, at: now))
+      case 12:
+        let isThere = model.entries.contains { $0.key == key }
+        let expected = model.read(key, at: now).map { LookupResult.found($0) }
+        #expect(
+          try cache.lookUp(key) == expected ?? (isThere ? .expired : .absent), TestSeed.comment)
       case 13: #expect(try cache.entry(forKey: key)?.value == model.read(key, at: now))
       case 14:
         #expect(
           try cache.withValue(forKey: key) { String(decoding: [UInt8](copying: $0), as: UTF8.self) }
             == model.read(key, at: now))
-      case 15: #expect(try cache.contains(key) == (model.index(of: key, at: now) != nil))
+      case 15:
+        let value = model.index(of: key, at: now).map { model.entries[$0].value }
+        #expect(try cache.contains(key) == (value != nil))
+        #expect(try cache.peekValue(forKey: key) == value, TestSeed.comment)
       case 16: #expect(try cache.takeValue(forKey: key) == model.remove(key, at: now))
       case 17: #expect(try cache.removeValue(forKey: key) == (model.remove(key, at: now) != nil))
       case 18:
@@ -245,7 +258,7 @@ struct DiskModelTests {
           check(try cache.takeValue(forKey: key), index, since: before)
           mine[index] = nil
         case 28: try cache.trim(toCount: random.below(limit))
-        case 29: try cache.trim(toBytes: 1 + random.below(40_000), order: .largestFirst)
+        case 29: try cache.trim(toCost: 1 + random.below(40_000), order: .largestFirst)
         case 30: try cache.trim(olderThan: .milliseconds(1 + random.below(30)))
         case 31: try cache.removeExpired()
         case 32:

@@ -27,7 +27,7 @@ func useForms(of cache: DiskCache<Int, Int>, backup: String) async throws {
   #expect(try await cache.trim(toCount: 15).count == 5)
   #expect(try await cache.trim(toCount: 14, order: .largestFirst).count == 1)
   let each = Int(try cache.totalCost()) / 14
-  #expect(try await cache.trim(toBytes: 10 * each).count == 4)
+  #expect(try await cache.trim(toCost: 10 * each).count == 4)
   #expect(try await cache.trim(toFreeDiskSpace: 0).count == 0)
   #expect(try await cache.trim(olderThan: .seconds(1000)).count == 0)
   try await cache.setValue(

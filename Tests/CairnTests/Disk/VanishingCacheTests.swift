@@ -201,11 +201,16 @@ struct VanishingCacheTests {
   func limits() throws {
     let cache: DiskCache<String, Int> = try scene.disk.cache(count: 100)
     try cache.setLimits(countLimit: 3, byteLimit: nil)
+    cache.lifetime = .seconds(50)
+    cache.idleLimit = .seconds(5)
     try cache.setValue(0, forKey: "old")
     try removeDirectory()
     scene.clock.advance(by: .seconds(1))
     for number in 0..<10 { try cache.setValue(number, forKey: "\(number)") }
     #expect(try cache.count() == 3)
+    let info = try #require(try cache.info(forKey: "9"))
+    #expect(info.expires == info.written.advanced(by: .seconds(50)))
+    #expect(info.idleLimit == .seconds(5) && cache.idleLimit == .seconds(5))
     try cache.close()
   }
 

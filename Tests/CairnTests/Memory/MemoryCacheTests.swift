@@ -83,10 +83,11 @@ struct MemoryCacheTests {
     scene.clock.advance(by: .seconds(1))
     #expect(cache.keys() == ["b", "d", "c", "a"])
     var seen: [Int] = []
-    for entry in cache.entries() {
+    let leftOutCount = cache.forEachEntry { entry in
       seen.append(entry.value)
-      if entry.key == "c" { break }
+      return entry.key == "c" ? .stop : .next
     }
+    #expect(leftOutCount == 0)
     #expect(seen == [1, 3, 2])
   }
 
@@ -108,17 +109,17 @@ struct MemoryCacheTests {
   func removeWhere() {
     let cache: MemoryCache<Int, Int> = scene.cache()
     for number in 0..<200 { cache.setValue(number, forKey: number, options: .cost(3)) }
-    let summary = cache.remove { entry in
+    let summary = cache.remove { key, info in
       // The closure runs outside the lock.
-      if entry.key == 8 { cache.setValue(0, forKey: 8) }
-      return entry.value.isMultiple(of: 2)
+      if key == 8 { cache.setValue(0, forKey: 8) }
+      return info.cost == 3 && key.isMultiple(of: 2)
     }
     #expect(summary == RemovalSummary(count: 99, cost: 297))
     #expect(cache.count() == 101)
     #expect(cache.value(forKey: 8) == 0)
     struct Refusal: Error {}
     #expect(throws: Refusal.self) {
-      try cache.remove { _ throws(Refusal) in throw Refusal() }
+      try cache.remove { _, _ throws(Refusal) in throw Refusal() }
     }
     #expect(cache.count() == 101)
   }
@@ -189,6 +190,40 @@ struct MemoryCacheTests {
     #expect(statistics.evictionCount == 2)
     #expect(statistics.heldCount == 0 && statistics.heldCost == 0)
     #expect(statistics.overheadByteCount > 0)
+  }
+
+  @Test("In async code, no call is awaited, and none that cannot fail is tried")
+  func asyncCode() async {
+    let cache: MemoryCache<String, Int> = scene.cache()
+    cache.setValue(1, forKey: "a")
+    #expect(cache.updateValue(2, forKey: "a") == 1 && cache.peekValue(forKey: "a") == 2)
+    #expect(cache.update(forKey: "a") { ($0 ?? 0) + 1 }?.value == 3)
+    #expect(cache.lookUp("a") == .found(3))
+    #expect(cache.extendLifetime(forKey: "a", to: .seconds(1)))
+    cache.observe { event in _ = event }
+    cache.observe { event, value in _ = (event, value) }
+    #expect(cache.remove { key, _ in key == "b" }.count == 0)
+    #expect(cache.takeValue(forKey: "a") == 3)
+    #expect(cache.compareAndSet(4, forKey: "a", expecting: 1) == .mismatch(current: nil))
+    #expect(!cache.compareAndRemove(forKey: "a", expecting: 1))
+  }
+
+  @Test("A peek is no hit and no miss; a look-up is")
+  func peeks() {
+    let cache: MemoryCache<String, Int> = scene.cache()
+    cache.setValue(1, forKey: "a")
+    _ = (cache.peekValue(forKey: "a"), cache.peekValue(forKey: "b"))
+    #expect(cache.statistics().hitCount == 0 && cache.statistics().missCount == 0)
+    _ = (cache.lookUp("a"), cache.lookUp("b"))
+    #expect(cache.statistics().hitCount == 1 && cache.statistics().missCount == 1)
+    // A value that is not kept has replaced the old one all the same.
+    #expect(cache.updateValue(2, forKey: "a", options: .lifetime(.seconds(0))) == 1)
+    #expect(cache.updateValue(3, forKey: "a") == nil)
+    // A look-up removes what has expired, so that the next finds nothing.
+    cache.setValue(4, forKey: "c", lifetime: .seconds(1))
+    scene.clock.advance(by: .seconds(1))
+    #expect(cache.lookUp("c") == .expired && cache.lookUp("c") == .absent)
+    #expect(cache.audit() == [])
   }
 
   @Test("Code that is generic over caches needs no try for one that cannot fail")

@@ -107,7 +107,7 @@ struct MemoryConcurrencyTests {
           if random.below(20) == 0 { cache.removeAll() }
         case 35:
           let victim = random.below(7)
-          cache.remove { $0.key % 7 == victim && $0.key % threads == thread }
+          cache.remove { key, _ in key % 7 == victim && key % threads == thread }
         case 36:
           if random.below(10) == 0 {
             cache.respond(to: MemoryPressure.allCases[random.below(3)])

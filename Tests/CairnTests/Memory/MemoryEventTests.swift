@@ -177,9 +177,9 @@ struct MemoryEventTests {
     holder.add(cache)
     cache[1] = 1
     for number in 0..<10 { cache[number] = number }
-    cache.remove { entry in
+    cache.remove { key, _ in
       use()
-      return entry.key < 9
+      return key < 9
     }
     #expect(cache.audit() == [])
     holder.removeAll()

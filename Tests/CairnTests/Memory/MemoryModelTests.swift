@@ -94,14 +94,28 @@ struct MemoryModelTests {
           key: key, value: step, cost: random.below(16), written: now, accessed: now,
           expires: random.below(3) == 0 ? now + Int64(random.below(50)) : nil,
           idle: random.below(3) == 0 ? Int64(random.below(30)) : nil)
+        let old = model.entries.first { $0.key == key }?.value
         model.set(entry)
-        cache.setValue(
-          entry.value, forKey: key,
-          options: EntryOptions(
-            cost: entry.cost, lifetime: entry.expires.map { .milliseconds($0 - now) } ?? .standard,
-            idleLimit: entry.idle.map { .milliseconds($0) }))
-      case 7..<12: #expect(cache.value(forKey: key) == model.read(key, at: now))
-      case 12: #expect(cache.contains(key) == model.entries.contains { $0.key == key })
+        let options = EntryOptions(
+          cost: entry.cost, lifetime: entry.expires.map { .milliseconds($0 - now) } ?? .standard,
+          idleLimit: entry.idle.map { .milliseconds($0) })
+        if random.below(2) == 0 {
+          #expect(cache.updateValue(step, forKey: key, options: options) == old, TestSeed.comment)
+        } else {
+          cache.setValue(step, forKey: key, options: options)
+        }
+      case 7..<11: #expect(cache.value(forKey: key) == model.read(key, at: now))
+      case 11:
+        let found = cache.lookUp(key)
+        if let value = model.read(key, at: now) {
+          #expect(found == .found(value), TestSeed.comment)
+        } else {
+          #expect(found == .absent || found == .expired, TestSeed.comment)
+        }
+      case 12:
+        let value = model.entries.first { $0.key == key }?.value
+        #expect(cache.contains(key) == (value != nil))
+        #expect(cache.peekValue(forKey: key) == value, TestSeed.comment)
       case 13:
         #expect(cache.takeValue(forKey: key) == model.entries.first { $0.key == key }?.value)
         model.entries.removeAll { $0.key == key }

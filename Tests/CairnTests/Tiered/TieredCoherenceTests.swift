@@ -225,7 +225,7 @@ struct TieredCoherenceTests {
       switch way {
       case 0: try await cache.removeAll()
       case 1: try await cache.trim(toCount: 0)
-      case 2: try cache.trim(toCost: 0)
+      case 2: try await cache.trim(toCost: 0)
       case 3: try await cache.trim(olderThan: .zero)
       case 4: try await cache.removeAll { _ in }
       default: try await cache.removeAll()

@@ -64,7 +64,7 @@ extension DiskCache {
     }
     let key = try tierKey(key)
     let ticket = held.ticket(forKey: key)
-    if let value = held.peek(key) { return value }
+    if let value = held.peekValue(forKey: key) { return value }
     return try fetchValue(key, ticket, in: held, counts: false)
   }
 
@@ -156,8 +156,11 @@ extension DiskCache {
 }
 
 extension DiskCache: PressureResponder {
-  /// Makes memory smaller; the disk keeps everything.
-  package func respond(to pressure: MemoryPressure) {
+  /// Makes the tier in memory smaller, as it does by itself where `respondsToMemoryPressure` is set; to be called by a
+  /// host that knows more than the system tells. The disk keeps everything.
+  ///
+  /// - Parameter pressure: as with `MemoryCache`.
+  public func respond(to pressure: MemoryPressure) {
     // Memory is freed first. Telling the disk reads records, which takes long where memory is short.
     recency?.tell { held?.respond(to: pressure) }
   }

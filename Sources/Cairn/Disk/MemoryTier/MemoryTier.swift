@@ -46,7 +46,7 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// The value of a key where it is held. Is no access.
   public func value(forKey key: Key) throws(CacheError) -> Value? {
-    held.peek(try cache.tierKey(key))
+    held.peekValue(forKey: try cache.tierKey(key))
   }
 
   /// Whether the value of a key is held. Is no access.

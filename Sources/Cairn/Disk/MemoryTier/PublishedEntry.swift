@@ -1,4 +1,5 @@
 internal import CairnStore
+internal import Synchronization
 
 /// What memory is to hold of a write once it is on disk. Made before it is.
 @usableFromInline
@@ -9,6 +10,8 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let cost: Int?
   private let ticket: CacheTicket
   private let times: EntryTimes
+  /// How often the defaults that `times` may have were changed before.
+  private let changes: Int
 
   init(
     _ value: Value, _ key: TierKey<Key>, _ options: EntryOptions,
@@ -18,6 +21,7 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     self.key = key
     cost = options.cost ?? memory.knownCost(of: value, forKey: key)
     ticket = memory.ticket(forKey: key)
+    changes = memory.clock.changes.load(ordering: .acquiring)
     times = memory.clock.times(
       options.lifetime ?? .standard, idleLimit: options.idleLimit)
   }
@@ -26,6 +30,12 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ///
   /// - Parameter byteCount: the value's on disk.
   func publish(to memory: MemoryCache<TierKey<Key>, Value>, version: UInt64, byteCount: Int) {
+    // While the defaults change, and where they have since, the disk may have another end.
+    atomicMemoryFence(ordering: .acquiring)
+    if changes & 1 != 0 || memory.clock.changes.load(ordering: .relaxed) != changes {
+      memory.invalidate(key, through: version - 1, .replaced)
+      return
+    }
     memory.publish(
       value, forKey: key, ticket: ticket, version: version, times, cost: cost ?? byteCount)
   }

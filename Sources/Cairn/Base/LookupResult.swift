@@ -1,0 +1,12 @@
+/// What a read finds of a key, and why it finds nothing.
+public enum LookupResult<Value: Sendable>: Sendable {
+  /// The key's value.
+  case found(Value)
+  /// The key's value has expired, and the cache has not removed it yet.
+  case expired
+  /// The key has no value, or one that expired and was removed.
+  case absent
+}
+
+extension LookupResult: Equatable where Value: Equatable {}
+extension LookupResult: Hashable where Value: Hashable {}

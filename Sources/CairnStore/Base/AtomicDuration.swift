@@ -1,0 +1,23 @@
+internal import Synchronization
+
+/// A duration that all threads may read and set: what an entry gets that asks for none.
+struct AtomicDuration: ~Copyable, Sendable {
+  /// `Int64.max`: none.
+  private let count: Atomic<Int64>
+
+  init(_ duration: Duration?) { count = Atomic(duration?.milliseconds ?? .max) }
+
+  /// In whole milliseconds; `nil`: none.
+  var milliseconds: Int64? {
+    @inline(__always) get {
+      let count = count.load(ordering: .relaxed)
+      return count == .max ? nil : count
+    }
+  }
+
+  /// Rounded down to milliseconds; `nil`: none.
+  var value: Duration? {
+    get { milliseconds.map { .milliseconds($0) } }
+    nonmutating set { count.store(newValue?.milliseconds ?? .max, ordering: .relaxed) }
+  }
+}

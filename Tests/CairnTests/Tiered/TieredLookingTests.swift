@@ -1,0 +1,121 @@
+import CairnStore
+import FuzzSupport
+import Testing
+
+@testable import Cairn
+
+@Suite("Reads that are no accesses, and reads that tell more, of a cache on disk")
+struct TieredLookingTests {
+  let scene = TieredScene()
+
+  @Test("A peek is no hit and no miss, and keeps nothing in memory")
+  func peeks() throws {
+    let cache: DiskCache<String, Int> = try scene.cache()
+    try cache.setValue(1, forKey: "a")
+    cache.tier.removeAll()
+    #expect(try cache.peekValue(forKey: "a") == 1 && cache.peekValue(forKey: "b") == nil)
+    #expect(try !cache.tier.contains("a"))
+    let statistics = try cache.statistics()
+    #expect(statistics.hitCount == 0 && statistics.missCount == 0)
+    #expect(statistics.memory?.missCount == 0)
+    _ = try (cache.lookUp("a"), cache.lookUp("b"))
+    #expect(try cache.statistics().hitCount == 1 && cache.statistics().missCount == 1)
+    #expect(try cache.tier.contains("a"))
+  }
+
+  @Test("What a peek has shown, no later read goes back behind")
+  func peekIsSeen() throws {
+    let cache: DiskCache<String, Int> = try scene.cache()
+    try cache.setValue(1, forKey: "a")
+    let old = try #require(try cache.info(forKey: "a")).version
+    try cache.setValue(2, forKey: "a")
+    cache.tier.removeAll()
+    // Another thread has read the first value, before the second was written, and keeps it late.
+    let ticket = cache.tier.held.ticket(forKey: TierKey("a"))
+    #expect(try cache.peekValue(forKey: "a") == 2)
+    cache.tier.held.promote(1, forKey: TierKey("a"), ticket: ticket, version: old)
+    #expect(try cache.value(forKey: "a") == 2)
+  }
+
+  /// Has something happen when a key is encoded for the time after so many others.
+  private final class EncodingHook: Sendable {
+    private let state = Lock<(count: Int, body: @Sendable () -> Void)?>(nil)
+
+    var isDone: Bool { state.withLock { $0 == nil } }
+
+    func arm(after count: Int, _ body: @escaping @Sendable () -> Void) {
+      state.withLock { $0 = (count, body) }
+    }
+
+    var coder: KeyCoder<String> {
+      .custom(
+        encode: { [self] key in
+          let body = state.withLock { state -> (@Sendable () -> Void)? in
+            guard let armed = state else { return nil }
+            state = armed.count == 0 ? nil : (armed.count - 1, armed.body)
+            return armed.count == 0 ? armed.body : nil
+          }
+          body?()
+          return Array(key.utf8)
+        }, decode: { String(copying: $0) ?? "" })
+    }
+  }
+
+  @Test("A value that is written between the two looks of a look-up is found")
+  func writtenMeanwhile() throws {
+    let hook = EncodingHook()
+    let cache: DiskCache<String, Int> = try scene.disk.cache(keys: hook.coder, values: .standard)
+    // Each look encodes the key.
+    hook.arm(after: 1) { [unowned cache] in _ = try? cache.setValue(7, forKey: "a") }
+    #expect(try cache.lookUp("a") == .found(7) && hook.isDone)
+  }
+
+  @Test("What a look-up has not found, no later read finds in memory")
+  func absenceIsSeen() throws {
+    let hook = EncodingHook()
+    let cache: DiskCache<String, Int> = try scene.cache(keys: hook.coder, values: .standard)
+    let version = try cache.setValue(1, forKey: "a")
+    try cache.removeValue(forKey: "a")
+    // For memory, for the first look, and for the second: by then another thread keeps what it read before the removal.
+    hook.arm(after: 2) { [unowned cache] in
+      guard let key = try? cache.tierKey("a") else { return }
+      let held = cache.tier.held
+      held.promote(1, forKey: key, ticket: held.ticket(forKey: key), version: version)
+    }
+    #expect(try cache.lookUp("a") == .absent && hook.isDone)
+    #expect(try cache.value(forKey: "a") == nil)
+  }
+
+  @Test("Memory that has dropped an expired value still tells that it has expired")
+  func expiredInMemory() throws {
+    let cache: DiskCache<String, Int> = try scene.cache { $0.store.maintenanceInterval = nil }
+    try cache.setValue(1, forKey: "a", lifetime: .seconds(10))
+    scene.advance(by: .seconds(10))
+    #expect(try cache.value(forKey: "a") == nil && !cache.tier.contains("a"))
+    #expect(try cache.lookUp("a") == .expired && cache.lookUp("a") == .expired)
+    try cache.removeExpired()
+    #expect(try cache.lookUp("a") == .absent)
+    try cache.close()
+    #expect(throws: CacheError.self) { try cache.lookUp("a") }
+    #expect(throws: CacheError.self) { try cache.peekValue(forKey: "a") }
+  }
+
+  @Test("The host's word that memory is short makes the tier smaller, and no other")
+  func pressure() throws {
+    let cache: DiskCache<Int, Int> = try scene.cache()
+    for number in 0..<10 { try cache.setValue(number, forKey: number) }
+    let events = Record<CacheEvent<Int>>()
+    cache.tier.observe { event, _ in
+      if case .memoryPressure = event { events.add(event) }
+    }
+    cache.respond(to: .high)
+    #expect(cache.tier.count() == 5)
+    cache.respond(to: .critical)
+    #expect(try cache.tier.count() == 0 && cache.count() == 10)
+    #expect(events.all == [.memoryPressure(.high), .memoryPressure(.critical)])
+    let disk: DiskCache<Int, Int> = try scene.disk.cache(at: scene.disk("disk"))
+    try disk.setValue(1, forKey: 1)
+    disk.respond(to: .critical)
+    #expect(try disk.value(forKey: 1) == 1)
+  }
+}
