@@ -13,7 +13,8 @@ struct SegmentTableTests {
       storeIdentifier: [UInt8](repeating: 1, count: 16), usesMappings: true, reservesBlocks: true,
       table: table)
     let segment = try files.create(
-      id: SegmentID(rawValue: 1), salt: 2, baseSequence: 1, baseTime: 0, capacity: 1 << 20, allocating: 4096,
+      id: SegmentID(rawValue: 1), salt: 2, baseSequence: 1, baseTime: 0, capacity: 1 << 20,
+      allocating: 4096,
       durably: false)
     table.publish(segment)
     let location = segment.location(at: 64)
