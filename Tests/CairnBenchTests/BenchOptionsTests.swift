@@ -40,7 +40,7 @@ struct BenchOptionsTests {
       "fill fill-batch overwrite get get-zero-copy get-many get-missing get-zipf get-2-threads "
       + "delete mixed-95-5 mixed-50-50 open-clean open-killed durable-put durable-put-16-threads "
       + "get-compacting overwrite-compacting churn compact memory-get memory-get-2-threads memory-set "
-      + "memory-mixed-95-5"
+      + "memory-mixed-95-5 get-zero-copy-2-threads get-missing-2-threads get-zipf-2-threads"
     #expect(
       Set(Workload.allCases.map(\.rawValue)) == Set(names.split(separator: " ").map(String.init)))
     #expect(Set(Workload.runOrder) == Set(Workload.allCases))

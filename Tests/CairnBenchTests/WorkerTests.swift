@@ -69,7 +69,8 @@ struct WorkerTests {
 
   @Test(
     "fails the run when a store gives anything else than was written",
-    arguments: lies.indices, [Workload.get, .getZeroCopy, .getMany, .getTwoThreads, .mixed95to5])
+    arguments: lies.indices,
+    [Workload.get, .getZeroCopy, .getMany, .getTwoThreads, .getZeroCopyTwoThreads, .mixed95to5])
   func dishonest(lie: Int, workload: Workload) throws {
     let directory = try TemporaryDirectory()
     let worker = worker(directory.path)

@@ -16,8 +16,11 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   case getMissing = "get-missing"
   /// Keys by Zipf's law with exponent 0.99, the popular ones spread over the key space.
   case getZipf = "get-zipf"
-  /// `get` by two threads; their sum.
+  /// Reads by two threads; their sum.
   case getTwoThreads = "get-2-threads"
+  case getZeroCopyTwoThreads = "get-zero-copy-2-threads"
+  case getMissingTwoThreads = "get-missing-2-threads"
+  case getZipfTwoThreads = "get-zipf-2-threads"
   /// Every key, one at a time, in random order.
   case delete
   /// 95 % `get`, 5 % `overwrite`.
@@ -54,7 +57,8 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   /// The order of measuring: what needs an empty store first, what uses it up last.
   static let runOrder: [Workload] = [
     .fillBatch, .fill, .openKilled, .get, .getZeroCopy, .getMany, .getMissing, .getZipf,
-    .getTwoThreads, .getCompacting, .mixed95to5, .mixed50to50, .overwrite, .overwriteCompacting,
+    .getTwoThreads, .getZeroCopyTwoThreads, .getMissingTwoThreads, .getZipfTwoThreads,
+    .getCompacting, .mixed95to5, .mixed50to50, .overwrite, .overwriteCompacting,
     .churn, .compact, .openClean, .delete, .durablePut,
     .durablePut16Threads, .memoryGet, .memoryGetTwoThreads, .memorySet, .memoryMixed95to5,
   ]
@@ -67,7 +71,12 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   ]
 
   /// Whether it belongs to a run that names none; those of `--scale` take long.
-  var isStandard: Bool { self != .churn && self != .compact }
+  var isStandard: Bool {
+    switch self {
+    case .churn, .compact, .getZeroCopyTwoThreads, .getMissingTwoThreads, .getZipfTwoThreads: false
+    default: true
+    }
+  }
 
   /// Whether it is one of caches in memory.
   var isInMemory: Bool {
@@ -80,7 +89,7 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   /// What a store must be able to do for the row to mean anything.
   var needs: StoreAbilities {
     switch self {
-    case .getZeroCopy: .zeroCopyReads
+    case .getZeroCopy, .getZeroCopyTwoThreads: .zeroCopyReads
     case .getCompacting, .overwriteCompacting, .compact: .compaction
     case .openClean, .openKilled: .reopening
     case .durablePut: .durableWrites

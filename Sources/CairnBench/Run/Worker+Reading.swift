@@ -5,50 +5,39 @@ import Synchronization
 extension Worker {
   func read(_ round: Round) throws -> Measurement {
     var random = round.random
+    let count = data.keyCount
+    // The dataset and the store are shared; the worker, which is not, does not enter.
+    let reader = Reader(store: try openMain(), data: data, sampleInterval: sampleInterval)
     switch round.workload {
-    case .getZipf:
-      return try get(round, .zipf(keyCount: data.keyCount, random: &random))
+    case .getZipf: return try reader.get(round, .zipf(keyCount: count, random: &random))
     case .getZeroCopy:
-      return try getWithoutCopying(round, .uniform(keyCount: data.keyCount, random: &random))
-    case .getMany:
-      return try getMany(round, .uniform(keyCount: data.keyCount, random: &random))
+      return try reader.getWithoutCopying(round, .uniform(keyCount: count, random: &random))
+    case .getMany: return try getMany(round, .uniform(keyCount: count, random: &random))
     case .getMissing:
-      let missing = KeySequence.uniform(
-        keyCount: data.keyCount, first: data.keyCount, random: &random)
-      return try getMissing(round, missing)
+      return try reader.getMissing(
+        round, .uniform(keyCount: count, first: count, random: &random))
     case .getTwoThreads:
-      let sequences = (0..<2).map { _ in
-        KeySequence.uniform(keyCount: data.keyCount, random: &random)
-      }
-      // The dataset and the store are shared; the worker, which is not, does not enter.
-      let reader = Reader(store: try openMain(), data: data, sampleInterval: sampleInterval)
+      let sequences = (0..<2).map { _ in KeySequence.uniform(keyCount: count, random: &random) }
+      return .together(try ThreadTeam.run(2) { try reader.get(round, sequences[$0]) })
+    case .getZipfTwoThreads:
+      let sequences = (0..<2).map { _ in KeySequence.zipf(keyCount: count, random: &random) }
+      return .together(try ThreadTeam.run(2) { try reader.get(round, sequences[$0]) })
+    case .getZeroCopyTwoThreads:
+      let sequences = (0..<2).map { _ in KeySequence.uniform(keyCount: count, random: &random) }
       return .together(
-        try ThreadTeam.run(2) { try reader.get(round, sequences[$0]) })
-    default:
-      return try get(round, .uniform(keyCount: data.keyCount, random: &random))
+        try ThreadTeam.run(2) { try reader.getWithoutCopying(round, sequences[$0]) })
+    case .getMissingTwoThreads:
+      let sequences = (0..<2).map { _ in
+        KeySequence.uniform(keyCount: count, first: count, random: &random)
+      }
+      return .together(try ThreadTeam.run(2) { try reader.getMissing(round, sequences[$0]) })
+    default: return try reader.get(round, .uniform(keyCount: count, random: &random))
     }
   }
 
   func get(_ round: Round, _ sequence: KeySequence) throws -> Measurement {
     try Reader(store: try openMain(), data: data, sampleInterval: sampleInterval)
       .get(round, sequence)
-  }
-
-  private func getWithoutCopying(_ round: Round, _ sequence: KeySequence) throws -> Measurement {
-    let (store, data, indices) = (try openMain(), data, sequence.indices)
-    let mask = indices.count - 1
-    return try Measurement.run(pace(round)) { call in
-      let index = Int(indices[call & mask])
-      let generation = data.generation(of: index)
-      let difference = try data.key(index).withBytes { key throws in
-        try store.withValue(forKey: key) { bytes in
-          data.difference(
-            bytes, index: index, generation: generation, isThorough: call & 15 == 0)
-        }
-      }
-      guard let difference else { throw mismatch(round.workload, index, "the key is missing") }
-      if let difference { throw mismatch(round.workload, index, difference) }
-    }
   }
 
   private func getMany(_ round: Round, _ sequence: KeySequence) throws -> Measurement {
@@ -77,18 +66,6 @@ extension Worker {
     }
   }
 
-  private func getMissing(_ round: Round, _ sequence: KeySequence) throws -> Measurement {
-    let (store, data, indices) = (try openMain(), data, sequence.indices)
-    let mask = indices.count - 1
-    return try Measurement.run(pace(round)) { call in
-      let index = Int(indices[call & mask])
-      let value = try data.key(index).withBytes { key throws in try store.value(forKey: key) }
-      guard value == nil else {
-        throw mismatch(round.workload, index, "a key that was never written has a value")
-      }
-    }
-  }
-
   func pace(_ round: Round, maximumCallCount: Int = .max) -> Pace {
     Pace(
       maximumCallCount: maximumCallCount, nanosecondLimit: round.nanosecondLimit,
@@ -96,7 +73,7 @@ extension Worker {
   }
 }
 
-/// The plain read, for one thread or several.
+/// Reads of one key at a time, for one thread or several.
 private struct Reader<Store: KeyValueStore>: Sendable {
   let store: Store
   let data: Dataset
@@ -105,10 +82,7 @@ private struct Reader<Store: KeyValueStore>: Sendable {
   func get(_ round: Round, _ sequence: KeySequence) throws -> Measurement {
     let (store, data, indices) = (store, data, sequence.indices)
     let mask = indices.count - 1
-    let pace = Pace(
-      maximumCallCount: .max, nanosecondLimit: round.nanosecondLimit,
-      sampleInterval: sampleInterval)
-    return try Measurement.run(pace) { call in
+    return try Measurement.run(pace(round)) { call in
       let index = Int(indices[call & mask])
       let value = try data.key(index).withBytes { key throws in try store.value(forKey: key) }
       guard let value else { throw mismatch(round, index, "the key is missing") }
@@ -119,6 +93,41 @@ private struct Reader<Store: KeyValueStore>: Sendable {
       }
       if let difference { throw mismatch(round, index, difference) }
     }
+  }
+
+  func getWithoutCopying(_ round: Round, _ sequence: KeySequence) throws -> Measurement {
+    let (store, data, indices) = (store, data, sequence.indices)
+    let mask = indices.count - 1
+    return try Measurement.run(pace(round)) { call in
+      let index = Int(indices[call & mask])
+      let generation = data.generation(of: index)
+      let difference = try data.key(index).withBytes { key throws in
+        try store.withValue(forKey: key) { bytes in
+          data.difference(
+            bytes, index: index, generation: generation, isThorough: call & 15 == 0)
+        }
+      }
+      guard let difference else { throw mismatch(round, index, "the key is missing") }
+      if let difference { throw mismatch(round, index, difference) }
+    }
+  }
+
+  func getMissing(_ round: Round, _ sequence: KeySequence) throws -> Measurement {
+    let (store, data, indices) = (store, data, sequence.indices)
+    let mask = indices.count - 1
+    return try Measurement.run(pace(round)) { call in
+      let index = Int(indices[call & mask])
+      let value = try data.key(index).withBytes { key throws in try store.value(forKey: key) }
+      guard value == nil else {
+        throw mismatch(round, index, "a key that was never written has a value")
+      }
+    }
+  }
+
+  private func pace(_ round: Round) -> Pace {
+    Pace(
+      maximumCallCount: .max, nanosecondLimit: round.nanosecondLimit,
+      sampleInterval: sampleInterval)
   }
 
   @inline(never)

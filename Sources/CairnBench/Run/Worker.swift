@@ -59,7 +59,8 @@ final class Worker<Store: KeyValueStore>: WorkerServing {
       try makeEmptyMain()
       return try finish(round, try fill(try openMain()), changes: true)
     case .fillBatch: return try fillInBatches(round)
-    case .get, .getZeroCopy, .getMany, .getMissing, .getZipf, .getTwoThreads:
+    case .get, .getZeroCopy, .getMany, .getMissing, .getZipf, .getTwoThreads,
+      .getZeroCopyTwoThreads, .getMissingTwoThreads, .getZipfTwoThreads:
       return try finish(round, try read(round), changes: false)
     case .overwrite, .mixed95to5, .mixed50to50, .delete:
       return try finish(round, try change(round), changes: true)
