@@ -13,20 +13,36 @@ enum { EXPEDITED = 1 << 3, REGISTER_EXPEDITED = 1 << 4 };
 __thread struct cairn_pin_slot *cairn_own_pin_slot;
 uint64_t cairn_pin_epoch = 1;
 bool cairn_pins_need_fences = true;
+bool cairn_reclamation_due;
 
 /// All slots there ever were; one whose thread has ended goes to the next that begins.
 static struct cairn_pin_slot *slots;
 static pthread_key_t key;
 static bool has_key;
 
+/// Lets go of all that a slot holds up, whose thread does not exist any more.
+static void clear(struct cairn_pin_slot *slot) {
+  slot->depth = 0;
+  __atomic_store_n(&slot->epoch, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&slot->hazard, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&slot->is_taken, 0, __ATOMIC_RELEASE);
+}
+
 static void give_back(void *slot) {
   cairn_own_pin_slot = NULL;
-  __atomic_store_n(&((struct cairn_pin_slot *)slot)->is_taken, 0, __ATOMIC_RELEASE);
+  clear(slot);
+}
+
+/// Of the threads of a process, its child has only the one that forked.
+static void forget_other_threads(void) {
+  for (struct cairn_pin_slot *slot = slots; slot; slot = slot->next)
+    if (slot != cairn_own_pin_slot) clear(slot);
 }
 
 // Before `main`: with one thread the kernel registers a process at once.
 __attribute__((constructor)) static void prepare(void) {
   has_key = pthread_key_create(&key, give_back) == 0;
+  pthread_atfork(NULL, NULL, forget_other_threads);
   cairn_pins_need_fences = syscall(SYS_membarrier, REGISTER_EXPEDITED, 0, 0) != 0;
 }
 
@@ -64,7 +80,7 @@ uint64_t cairn_oldest_pin(void) {
   for (struct cairn_pin_slot *slot = first; slot; slot = slot->next) {
     epoch = __atomic_load_n(&slot->epoch, __ATOMIC_ACQUIRE);
     if (epoch == 0 || epoch >= now) continue;
-    __atomic_store_n(&slot->wanted, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->wanted_pin, 1, __ATOMIC_RELAXED);
     is_held_up = true;
   }
   if (!is_held_up) return oldest;
@@ -72,7 +88,7 @@ uint64_t cairn_oldest_pin(void) {
   if (!order_all_threads()) return 0;
   for (struct cairn_pin_slot *slot = first; slot; slot = slot->next) {
     epoch = __atomic_load_n(&slot->epoch, __ATOMIC_ACQUIRE);
-    if (epoch && epoch < oldest && __atomic_load_n(&slot->wanted, __ATOMIC_RELAXED)) oldest = epoch;
+    if (epoch && epoch < oldest && __atomic_load_n(&slot->wanted_pin, __ATOMIC_RELAXED)) oldest = epoch;
   }
   return oldest;
 }
@@ -81,7 +97,7 @@ bool cairn_is_held(const void *object) {
   uint64_t hazard = (uint64_t)(uintptr_t)object;
   for (struct cairn_pin_slot *slot = __atomic_load_n(&slots, __ATOMIC_ACQUIRE); slot; slot = slot->next) {
     if (__atomic_load_n(&slot->hazard, __ATOMIC_ACQUIRE) != hazard) continue;
-    __atomic_store_n(&slot->wanted, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->wanted_hazard, 1, __ATOMIC_RELAXED);
     if (!order_all_threads() || __atomic_load_n(&slot->hazard, __ATOMIC_ACQUIRE) == hazard) return true;
   }
   return false;

@@ -150,7 +150,7 @@ struct LayerTests {
 
   /// The checksum is the larger part: `Docs/Performance.md` says what its two ways of counting gave. Pins need a variable of
   /// each thread, which Swift does not have.
-  @Test("The C target stays below 470 lines, and below 270 without the checksum")
+  @Test("The C target stays below 500 lines, and below 300 without the checksum")
   func cTarget() throws {
     let folder = Source.root.appending(path: "Sources/CCairn")
     let names = try #require(FileManager.default.enumerator(atPath: folder.path)).compactMap {
@@ -164,8 +164,8 @@ struct LayerTests {
       lineCount += count
       if name == "CRC32C.c" { checksumLineCount = count }
     }
-    #expect(lineCount < 470)
-    #expect(lineCount - checksumLineCount < 270)
+    #expect(lineCount < 500)
+    #expect(lineCount - checksumLineCount < 300)
   }
 }
 

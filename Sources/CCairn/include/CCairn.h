@@ -48,14 +48,14 @@ int cairn_exchange(int directory, const char *name, const char *other);
 
 // Pins: what readers without locks hold up (epochs and hazard pointers). Pins.swift has the rules.
 
-/// What one thread holds up. On cache lines of its own; only `wanted` is written by others.
+/// What one thread holds up. On cache lines of its own; only the two `wanted` are written by others.
 struct cairn_pin_slot {
   /// The epoch when the thread began to read; 0 while it does not.
   uint64_t epoch;
   /// An object that the thread holds by itself, or 0.
   uint64_t hazard;
-  /// Whether somebody waits for this slot to let go.
-  uint32_t wanted;
+  /// Whether somebody waits for the pin to end, and for the object to be let go.
+  uint32_t wanted_pin, wanted_hazard;
   /// How many pins of the thread have begun and not ended.
   uint32_t depth;
   uint32_t is_taken;
@@ -90,11 +90,11 @@ static inline struct cairn_pin_slot *cairn_pin(void) {
   return slot;
 }
 
-/// Whether somebody waits for the slot; tells it once.
-static inline bool cairn_is_wanted(struct cairn_pin_slot *slot) {
+/// Whether somebody waits; tells it once.
+static inline bool cairn_is_wanted(uint32_t *wanted) {
   cairn_pin_fence();
-  if (__builtin_expect(!__atomic_load_n(&slot->wanted, __ATOMIC_RELAXED), 1)) return false;
-  __atomic_store_n(&slot->wanted, 0, __ATOMIC_RELAXED);
+  if (__builtin_expect(!__atomic_load_n(wanted, __ATOMIC_RELAXED), 1)) return false;
+  __atomic_store_n(wanted, 0, __ATOMIC_RELAXED);
   return true;
 }
 
@@ -102,7 +102,7 @@ static inline bool cairn_is_wanted(struct cairn_pin_slot *slot) {
 static inline bool cairn_unpin(struct cairn_pin_slot *slot) {
   if (--slot->depth > 0) return false;
   __atomic_store_n(&slot->epoch, 0, __ATOMIC_RELEASE);
-  return cairn_is_wanted(slot);
+  return cairn_is_wanted(&slot->wanted_pin);
 }
 
 /// Holds an object that a pin of this thread reaches, beyond that pin. Returns the slot; NULL where it holds one already.
@@ -116,12 +116,19 @@ static inline struct cairn_pin_slot *cairn_hold(const void *object) {
 /// Lets go of what the slot holds. Returns whether somebody waits for that.
 static inline bool cairn_let_go(struct cairn_pin_slot *slot) {
   __atomic_store_n(&slot->hazard, 0, __ATOMIC_RELEASE);
-  return cairn_is_wanted(slot);
+  return cairn_is_wanted(&slot->wanted_hazard);
 }
 
 /// Begins the next epoch and returns it. What was unlinked before is reached only by pins of earlier epochs.
 static inline uint64_t cairn_next_pin_epoch(void) {
   return __atomic_add_fetch(&cairn_pin_epoch, 1, __ATOMIC_ACQ_REL);
+}
+
+/// Whether something was retired that nobody has tried to free yet.
+extern bool cairn_reclamation_due;
+static inline bool cairn_is_reclamation_due(void) { return __atomic_load_n(&cairn_reclamation_due, __ATOMIC_RELAXED); }
+static inline void cairn_set_reclamation_due(bool is_due) {
+  __atomic_store_n(&cairn_reclamation_due, is_due, __ATOMIC_RELAXED);
 }
 
 /// The earliest epoch in which a pin may still reach something that was retired; the highest number where there is none.

@@ -40,7 +40,8 @@ final class LogWriter: Sendable {
   func withLock<Value: ~Copyable, Failure: Error>(
     _ body: (inout Appender) throws(Failure) -> Value
   ) throws(Failure) -> Value {
-    try appender.withLock(body)
+    defer { Reclamation.reclaimIfDue() }
+    return try appender.withLock(body)
   }
 
   /// Runs `body` while nobody else appends; not at all where somebody does.
@@ -48,7 +49,8 @@ final class LogWriter: Sendable {
   func withLockIfFree<Value, Failure: Error>(
     _ body: (inout Appender) throws(Failure) -> Value?
   ) throws(Failure) -> Value? {
-    try appender.withLockIfFree(body)
+    defer { Reclamation.reclaimIfDue() }
+    return try appender.withLockIfFree(body)
   }
 
   /// Runs `body` under the lock until it returns a value; in between it waits for `wakeAll`.

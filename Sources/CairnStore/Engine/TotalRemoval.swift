@@ -76,6 +76,7 @@ final class TotalRemoval: Sendable {
       for segment in segments { lookup.table.remove(segment) }
       return (segments, last, count, isOnDisk)
     }
+    Reclamation.reclaimIfDue()
     // Also where there was nothing: who removed it may still be about to tell of it, and nobody who returns
     // from here may meet what others still take to be there.
     session.configuration.removalObserver?(.all(throughVersion: last, count: count))
@@ -192,6 +193,7 @@ final class TotalRemoval: Sendable {
         return (segments, appender.nextSequence - 1, count)
       }
     }
+    Reclamation.reclaimIfDue()
     log.wakeAll()
     withExtendedLifetime(segments) {}
     session.configuration.removalObserver?(.all(throughVersion: last, count: count))

@@ -37,6 +37,7 @@ extension HashIndex {
   package func enter(
     _ count: Int, inShard number: Int, newCount: Int, _ next: (Int) -> Change?
   ) throws(StoreError) {
+    defer { Reclamation.reclaimIfDue() }
     try change(number) { (shard) throws(StoreError) in
       try shard.reserve(newCount)
       for index in 0..<count {

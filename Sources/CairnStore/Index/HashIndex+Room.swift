@@ -10,7 +10,6 @@ extension HashIndex {
     _ hash: UInt64, _ body: (IndexEntry) -> Void = { _ in }
   ) throws(StoreError) {
     let number = Self.shard(of: hash)
-    defer { Reclamation.reclaimIfDue() }
     try shards[number].withLock { (shard) throws(StoreError) in
       if !shard.hasRoom(for: 1) { try makeRoom(in: &shard, number, for: [Self.stored(hash)]) }
       if let slot = shard.slot(of: Self.stored(hash)) { body(shard[slot]) }
@@ -23,7 +22,6 @@ extension HashIndex {
   package func makeRoom(for hashes: some Collection<UInt64>) throws(StoreError) {
     var counts = [Int](repeating: 0, count: Self.shardCount)
     for hash in hashes { counts[Self.shard(of: hash)] += 1 }
-    defer { Reclamation.reclaimIfDue() }
     for (number, count) in counts.enumerated() where count > 0 {
       try shards[number].withLock { (shard) throws(StoreError) in
         if shard.hasRoom(for: count) { return }
@@ -37,6 +35,7 @@ extension HashIndex {
   private func makeRoom(
     in shard: inout IndexShard, _ number: Int, for hashes: [UInt64]
   ) throws(StoreError) {
+    if shard.isUnloaded { try load(&shard, number) }
     try changing(&shard, number) { (shard) throws(StoreError) in try shard.makeRoom(for: hashes) }
   }
 }

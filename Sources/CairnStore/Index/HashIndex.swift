@@ -52,6 +52,12 @@ package final class HashIndex: Sendable {
   @inline(__always)
   static func stored(_ hash: UInt64) -> UInt64 { hash >> 24 }
 
+  deinit {
+    // Nobody looks any more, and nobody may come who frees the tables.
+    for shard in 0..<Self.shardCount { shards[shard].withLock { $0.removeAll() } }
+    Reclamation.reclaim()
+  }
+
   /// Whether finding an entry counts as reading it.
   package enum Touch: Sendable {
     case no, yes
@@ -287,14 +293,16 @@ package final class HashIndex: Sendable {
     _ number: Int, isRemovalOfAll: Bool = false,
     _ body: (inout IndexShard) throws(Failure) -> Value
   ) throws(Failure) -> Value {
-    defer { Reclamation.reclaimIfDue() }
-    return try shards[number].withLock { (shard) throws(Failure) in
+    try shards[number].withLock { (shard) throws(Failure) in
       let (count, expirableCount) = (shard.count, shard.expirableCount)
       let wasUnloaded = shard.isUnloaded
-      if shard.epoch != epoch.load(ordering: .relaxed) {
-        preserve(&shard, number, handingOver: isRemovalOfAll)
+      let value = try changing(&shard, number) { (shard) throws(Failure) in
+        // A table that is handed over may go at once, so no look may be told of it any more.
+        if shard.epoch != epoch.load(ordering: .relaxed) {
+          preserve(&shard, number, handingOver: isRemovalOfAll)
+        }
+        return try body(&shard)
       }
-      let value = try changing(&shard, number, body)
       note(count, expirableCount, before: shard)
       if wasUnloaded != shard.isUnloaded { noteLoaded() }
       return value

@@ -33,12 +33,8 @@ package final class IndexSnapshot: Sendable {
   /// Gives up the copies, and keeps no more. It must not be asked for anything after that.
   package func end() {
     index.forget(self)
-    // Out of the lock, since it frees much memory.
-    let old = parts.withLock { parts in
-      defer { parts = Array(repeating: .released, count: HashIndex.shardCount) }
-      return parts
-    }
-    withExtendedLifetime(old) {}
+    replace(with: Array(repeating: .released, count: HashIndex.shardCount))
+    Reclamation.reclaimIfDue()
   }
 
   /// Gives up one shard, which is not asked for any more.
@@ -46,6 +42,15 @@ package final class IndexSnapshot: Sendable {
     let old = parts.withLock { parts in
       defer { parts[shard] = .released }
       return parts[shard]
+    }
+    withExtendedLifetime(old) {}
+  }
+
+  /// What was there goes out of the lock, since it frees much memory.
+  private func replace(with new: [Part]) {
+    let old = parts.withLock { parts in
+      defer { parts = new }
+      return parts
     }
     withExtendedLifetime(old) {}
   }

@@ -4,9 +4,9 @@ internal import Synchronization
 /// 1 % of its age.
 ///
 /// Writes are all counted. Reads are counted as long as few accesses were since the clock last moved; from then on until
-/// it moves again, they have the newest tick in common, and an entry that was accessed since it moved keeps its own. So
-/// threads that read do not contend for one word, and the order of use is exact to one step of the system's clock, some
-/// milliseconds.
+/// it moves again, they have the newest tick in common, and an entry that was accessed a few ticks before keeps its own. So
+/// threads that read do not contend for one word, and the order of use is exact but for accesses within one step of
+/// the system's clock, some milliseconds, and a few ticks of each other.
 package final class RecencyClock: Sendable {
   private static let sampleLimit = 8192
   /// How far back the clock goes without notice, in milliseconds.
@@ -76,7 +76,7 @@ package final class RecencyClock: Sendable {
     if old == now { return nil }
     let sample = sampleTick.load(ordering: .relaxed)
     if now &- sample < exactCount { return advance() }
-    return old >= sample ? nil : min(now, IndexEntry.tickLimit - 1)
+    return old >= sample && now &- old < exactCount ? nil : min(now, IndexEntry.tickLimit - 1)
   }
 
   /// Whether anything was accessed since the tick.
@@ -109,7 +109,7 @@ package final class RecencyClock: Sendable {
   /// Whether `note` has to be told the time. To be asked with each access.
   @inline(__always)
   package func needs(_ now: Timestamp) -> Bool {
-    lastTime.load(ordering: .relaxed) != now.millisecondsSinceEpoch
+    lastTime.load(ordering: .acquiring) != now.millisecondsSinceEpoch
   }
 
   /// Remembers the time. The system's clock moves every few milliseconds only, so this is rare.
@@ -120,12 +120,13 @@ package final class RecencyClock: Sendable {
       // A thread may come late with a time that it was told before others. Only a clock that was set
       // back by more counts as one: else each such thread would leave a pair that is never dropped.
       if (0...Self.lateness).contains(now.milliseconds(until: last)) { return }
-      lastTime.store(milliseconds, ordering: .relaxed)
       // The tick is taken, so that no entry has it and the next access of any entry gets a later
       // one, also of the entry that was accessed last.
       let tick = tick.wrappingAdd(1, ordering: .relaxed).newValue
       sampleTick.store(tick, ordering: .relaxed)
       samples.append(RecencyTimes.Sample(tick: tick, time: now))
+      // The last of them, so that whoever sees it gives entries that he reads a tick of this time.
+      lastTime.store(milliseconds, ordering: .releasing)
       if samples.count > Self.sampleLimit { Self.thin(&samples, now: now) }
     }
   }

@@ -93,7 +93,6 @@ package final class SegmentTable: Sendable {
   /// Keeps a segment that lost its place, and the numbers of granules that are free now, until no reader reaches them.
   private func retire(_ segment: Segment, granules: Range<Int>) {
     Reclamation.retire(Unlinked(segment, granules, of: self), keeping: segment)
-    Reclamation.reclaim()
   }
 
   private final class Unlinked {

@@ -1,5 +1,4 @@
 internal import CCairn
-internal import Synchronization
 
 /// A stretch in which this thread may look, without a lock, at what other threads unlink: until it ends, nothing is
 /// freed that this thread can have reached. It begins and ends within one call, on one thread.
@@ -13,7 +12,9 @@ internal import Synchronization
 /// 3. Nobody waits. Whoever holds up what is retired is told so, and frees it when it lets go.
 /// 4. A reader shows and looks without a fence: whoever frees has the kernel order all threads (membarrier(2)) between
 ///    unlinking and looking at the slots.
-/// 5. Nothing is freed in a child of fork(2) that another thread may have held.
+/// 5. Of the slots of threads, a child of fork(2) keeps its own.
+/// 6. What is freed takes locks of its own, so it is freed under no lock of the log or the index: whoever retires under
+///    one reclaims once that is given up.
 @safe
 package struct Pin {
   // SAFETY: a slot is never freed.
@@ -67,9 +68,6 @@ package enum Reclamation {
   }
 
   private static let queue = Lock<[Retired]>([])
-  /// Whether something was retired that nobody has tried to free yet.
-  private static let isDue = Atomic(false)
-
   /// Lets go of an object when nobody can look at `kept`, which it keeps, any more. That was unlinked before; `reclaim` is
   /// to be called once no lock is held.
   package static func retire(_ object: AnyObject, keeping kept: AnyObject) {
@@ -77,7 +75,7 @@ package enum Reclamation {
     queue.withLock {
       unsafe $0.append(Retired(epoch: cairn_next_pin_epoch(), object: object, address: address))
     }
-    isDue.store(true, ordering: .relaxed)
+    cairn_set_reclamation_due(true)
   }
 
   /// Frees memory when nobody can look at it any more; otherwise as above.
@@ -85,19 +83,19 @@ package enum Reclamation {
     queue.withLock {
       unsafe $0.append(Retired(epoch: cairn_next_pin_epoch(), memory: memory, address: memory))
     }
-    isDue.store(true, ordering: .relaxed)
+    cairn_set_reclamation_due(true)
   }
 
   /// Frees what was retired, if anything was.
   @inline(__always)
   package static func reclaimIfDue() {
-    if isDue.load(ordering: .relaxed) { reclaim() }
+    if cairn_is_reclamation_due() { reclaim() }
   }
 
   /// Frees what nobody can look at any more.
   @inline(never)
   package static func reclaim() {
-    isDue.store(false, ordering: .relaxed)
+    cairn_set_reclamation_due(false)
     let free = queue.withLock { queue -> [Retired] in
       if queue.isEmpty { return [] }
       let oldest = cairn_oldest_pin()

@@ -24,6 +24,7 @@ struct SegmentTableTests {
     let other = try table.reserve(capacity: 1 << 20)
     #expect(other != segment.granule)
     pin.end()
+    Reclamation.reclaim()
     // Another test's pin may hold it up a moment longer.
     var taken = try table.reserve(capacity: 1 << 20)
     while taken != segment.granule {

@@ -309,4 +309,41 @@ struct HashIndexTests {
     }
     #expect(index.count == kept.count)
   }
+
+  @Test(
+    "A removal of all that hands its tables to a snapshot is seen whole by looks without a lock",
+    .timeLimit(.minutes(2)))
+  func lookBesideHandover() throws {
+    let index = HashIndex(recency: RecencyClock(now: ManualClock.start))
+    final class Counts: Sendable { let seen = Atomic(0), wrong = Atomic(0) }
+    let counts = Counts()
+    // All in one shard.
+    @Sendable func hash(_ number: Int) -> UInt64 {
+      UInt64(number) &* 0x9E37_79B9_7F4A_7C15 & ~0xFF
+    }
+    try besideReaders(2) {
+      for number in 1...100 {
+        guard let pin = Pin() else { continue }
+        defer { pin.end() }
+        guard let seen = index.look(hash(number), { Optional($0) }) else { continue }
+        counts.seen.add(1, ordering: .relaxed)
+        guard case .entry(let place) = seen.found else { continue }
+        if place.entry.location.rawValue != number { counts.wrong.add(1, ordering: .relaxed) }
+      }
+    } write: {
+      for _ in 0..<500 {
+        for number in 1...100 {
+          try index.makeRoom(hash(number))
+          index.insert(hash(number), location: Location(rawValue: UInt64(number)), flags: [])
+        }
+        let snapshot = index.snapshot()
+        index.removeAll()
+        #expect(index.count == 0)
+        snapshot.end()
+        Reclamation.reclaim()
+      }
+    }
+    #expect(counts.wrong.load(ordering: .relaxed) == 0)
+    #expect(counts.seen.load(ordering: .relaxed) > 0)
+  }
 }

@@ -12,7 +12,7 @@ struct PinModel {
     case hazardAfterPin, hazardsBeforeEpochs, epochAfterLook
   }
 
-  enum Word: Int { case pointer, epoch, slot, wanted, hazard }
+  enum Word: Int { case pointer, epoch, slot, wantedPin, wantedHazard, hazard }
 
   struct Store: Hashable {
     var word: Int
@@ -20,7 +20,7 @@ struct PinModel {
   }
 
   struct Machine: Hashable {
-    var memory = [1, 1, 0, 0, 0]
+    var memory = [1, 1, 0, 0, 0, 0]
     var buffers: [[Store]] = [[], []]
     /// Where each thread is.
     var steps = [Step.readEpoch, Step.unlink]
@@ -99,9 +99,9 @@ struct PinModel {
 
   private func step(_ machine: inout Machine, _ thread: Int, _ outcome: inout Outcome) {
     func go(_ step: Step) { machine.steps[thread] = step }
-    func ask(otherwise step: Step) {
-      if machine.load(.wanted, by: thread) == 1, mistake != .wantedNotLookedAt {
-        machine.store(0, in: .wanted, by: thread)
+    func ask(_ wanted: Word, otherwise step: Step) {
+      if machine.load(wanted, by: thread) == 1, mistake != .wantedNotLookedAt {
+        machine.store(0, in: wanted, by: thread)
         go(.lock)
       } else {
         go(step)
@@ -128,7 +128,7 @@ struct PinModel {
       machine.store(0, in: .slot, by: thread)
       go(
         usesHazard && machine.pointer == 1 && mistake == .hazardAfterPin ? .hold : .askAfterPin)
-    case .askAfterPin: ask(otherwise: .useHeld)
+    case .askAfterPin: ask(.wantedPin, otherwise: .useHeld)
     case .useHeld:
       if usesHazard, machine.pointer == 1 {
         if machine.isFreed { outcome.isUsedAfterFree = true }
@@ -140,7 +140,7 @@ struct PinModel {
       machine.store(0, in: .hazard, by: thread)
       machine.pointer = 0
       go(.askAfterHold)
-    case .askAfterHold: ask(otherwise: .next)
+    case .askAfterHold: ask(.wantedHazard, otherwise: .next)
     case .unlink:
       machine.memory[Word.pointer.rawValue] = 0
       go(.retire)
@@ -166,7 +166,7 @@ struct PinModel {
       if epoch == 0 || epoch >= machine.now {
         go(.hazards)
       } else {
-        if mistake != .wantedNotSet { machine.store(1, in: .wanted, by: thread) }
+        if mistake != .wantedNotSet { machine.store(1, in: .wantedPin, by: thread) }
         go(.secondOrder)
       }
     case .secondOrder:
@@ -174,7 +174,7 @@ struct PinModel {
       go(.secondLook)
     case .secondLook:
       let epoch = machine.load(.slot, by: thread)
-      let isWanted = machine.load(.wanted, by: thread) == 1 || mistake == .wantedNotSet
+      let isWanted = machine.load(.wantedPin, by: thread) == 1 || mistake == .wantedNotSet
       go(epoch != 0 && epoch < machine.tag && isWanted ? .keep : .hazards)
     case .hazards:
       let hazard =
@@ -183,7 +183,7 @@ struct PinModel {
         go(.free)
       } else {
         // As `cairn_is_held` does: wanted, then all threads in order, then a second look.
-        machine.store(1, in: .wanted, by: thread)
+        machine.store(1, in: .wantedHazard, by: thread)
         machine.orderAll()
         go(machine.load(.hazard, by: thread) == 1 ? .keep : .free)
       }

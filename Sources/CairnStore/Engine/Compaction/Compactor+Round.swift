@@ -75,6 +75,7 @@ extension Compactor {
         state.reclaimedByteCount += removed.reduce(-written) { $0 + $1.usage.end }
         return outputs
       }
+      Reclamation.reclaimIfDue()
       guard let outputs else {
         catalog.abandon(copier.ids)
         return []
