@@ -85,9 +85,9 @@ public protocol Caching<Key, Value>: Sendable {
     forKey key: Key, options: EntryOptions, _ change: (_ value: Value?) throws -> Value?
   ) throws -> (value: Value, version: UInt64)?
 
-  /// Sets the value of a key if its version is the expected one.
+  /// Sets the value of a key if its version is the expected one, which `info(forKey:)` and `entry(forKey:)` tell; `nil`: the
+  /// key has no value.
   ///
-  /// - Parameter version: as `info(forKey:)` and `entry(forKey:)` tell it; `nil`: the key has no value.
   /// - Returns: the new version, or the one that was found instead.
   func compareAndSet(
     _ value: Value, forKey key: Key, expecting version: UInt64?, options: EntryOptions
