@@ -4,15 +4,15 @@ extension Store {
   package func pinnedEntry(
     forKey key: RawSpan, part: Record.Part = .all, isAccess: Bool = true
   ) throws(StoreError) -> PinnedEntry? {
-    try engine.reader.pinnedEntry(forKey: key, part: part, isAccess: isAccess)
+    try reader.pinnedEntry(forKey: key, part: part, isAccess: isAccess)
   }
 
   /// Whether the value of a key has expired and was not removed yet; `nil` where there is none. Is no access.
   package func hasExpired(_ key: RawSpan) throws(StoreError) -> Bool? {
-    try engine.reader.hasExpired(key)
+    try reader.hasExpired(key)
   }
 
-  package func info(of entry: borrowing PinnedEntry) -> EntryInfo { engine.reader.info(of: entry) }
+  package func info(of entry: borrowing PinnedEntry) -> EntryInfo { reader.info(of: entry) }
 
   /// Counts a key as just read, without reading its value. Never writes to disk.
   ///
@@ -23,7 +23,7 @@ extension Store {
     _ key: RawSpan, unlessIdleLimited sparesIdle: Bool = false
   ) throws(StoreError) -> Bool {
     do throws(StoreError) {
-      return try engine.reader.touch(key, sparesIdle ? .unlessIdle : .yes)
+      return try reader.touch(key, sparesIdle ? .unlessIdle : .yes)
     } catch {
       guard case .corrupt = error else { throw error }
       return false

@@ -10,7 +10,7 @@ extension Store {
   public func value(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
   ) throws(StoreError) -> [UInt8]? {
-    try key.withBytes { (key) throws(StoreError) in try engine.reader.value(forKey: key) }
+    try key.withBytes { (key) throws(StoreError) in try reader.value(forKey: key) }
   }
 
   /// Calls `body` with the value of a key where it lies, without a copy, and returns what it
@@ -27,7 +27,7 @@ extension Store {
     _ body: (RawSpan) throws -> Result
   ) throws -> Result? {
     try Self.use(
-      key.withBytes { (key) throws(StoreError) in try engine.reader.pinnedValue(forKey: key) }, body
+      key.withBytes { (key) throws(StoreError) in try reader.pinnedValue(forKey: key) }, body
     )
   }
 
@@ -51,7 +51,7 @@ extension Store {
   public func peekValue(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
   ) throws(StoreError) -> [UInt8]? {
-    try key.withBytes { (key) throws(StoreError) in try engine.reader.peekValue(forKey: key) }
+    try key.withBytes { (key) throws(StoreError) in try reader.peekValue(forKey: key) }
   }
 
   /// The value of a key with all that the store knows of it, from one read. Counts as an access.
@@ -61,7 +61,7 @@ extension Store {
   public func entry(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
   ) throws(StoreError) -> Entry? {
-    try key.withBytes { (key) throws(StoreError) in try engine.reader.entry(forKey: key) }
+    try key.withBytes { (key) throws(StoreError) in try reader.entry(forKey: key) }
   }
 
   /// What the store knows of a key. The value is not read, and this is no access.
@@ -71,7 +71,7 @@ extension Store {
   public func info(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
   ) throws(StoreError) -> EntryInfo? {
-    try key.withBytes { (key) throws(StoreError) in try engine.reader.info(forKey: key) }
+    try key.withBytes { (key) throws(StoreError) in try reader.info(forKey: key) }
   }
 
   /// Whether a read of the key would find a value. The value is not read, and this is no access.
@@ -81,7 +81,7 @@ extension Store {
   public func contains(
     _ key: borrowing some ByteSource & ~Copyable & ~Escapable
   ) throws(StoreError) -> Bool {
-    try key.withBytes { (key) throws(StoreError) in try engine.reader.contains(key) }
+    try key.withBytes { (key) throws(StoreError) in try reader.contains(key) }
   }
 
   /// The values of many keys, in the order of the keys; `nil` for each that has none.
@@ -102,14 +102,14 @@ extension Store {
       rest = rest.dropFirst(Store.groupKeyCount)
       for key in group {
         hashes.append(
-          try key.withBytes { (key) throws(StoreError) in try engine.reader.prefetchEntry(of: key) }
+          try key.withBytes { (key) throws(StoreError) in try reader.prefetchEntry(of: key) }
         )
       }
-      for hash in hashes { engine.reader.prefetchRecord(ofHash: hash) }
+      for hash in hashes { reader.prefetchRecord(ofHash: hash) }
       for (number, key) in group.enumerated() {
         values.append(
           try key.withBytes { (key) throws(StoreError) in
-            try engine.reader.value(forKey: key, hash: hashes[number])
+            try reader.value(forKey: key, hash: hashes[number])
           })
       }
       hashes.removeAll(keepingCapacity: true)
@@ -137,7 +137,7 @@ extension Store {
   public func forEachKey(
     prefix: borrowing some ByteSource & ~Copyable & ~Escapable, _ body: (RawSpan) throws -> Visit
   ) throws {
-    try prefix.withBytes { prefix in try engine.reader.forEachKey(prefix: prefix, body) }
+    try prefix.withBytes { prefix in try reader.forEachKey(prefix: prefix, body) }
   }
 
   /// Calls `body` with each key; otherwise as `forEachKey(prefix:_:)`.
@@ -171,7 +171,7 @@ extension Store {
   public func forEachEntry(
     prefix: borrowing some ByteSource & ~Copyable & ~Escapable, _ body: (Entry) throws -> Visit
   ) throws {
-    try prefix.withBytes { prefix in try engine.reader.forEachEntry(prefix: prefix, body) }
+    try prefix.withBytes { prefix in try reader.forEachEntry(prefix: prefix, body) }
   }
 
   /// Calls `body` with each entry; otherwise as `forEachKey`.

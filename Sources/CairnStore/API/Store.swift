@@ -16,6 +16,9 @@
 /// disk, and trims, compactions and backups take long: async code calls them through `perform`.
 public final class Store: Sendable {
   @usableFromInline let engine: Engine
+  /// The engine's. A reference of its own, since callers that inline a read would count another that they find by way of
+  /// the engine.
+  @usableFromInline let reader: Reader
   /// Where asynchronous calls do their work.
   package let workers: WorkQueue
   /// Where writes are entered that tasks may not wait for: long work does not hold them up.
@@ -47,6 +50,7 @@ public final class Store: Sendable {
     entering = WorkQueue(width: configuration.concurrentCallLimit)
     engine = try Engine(
       path: path, configuration: configuration, environment: .system(), readOnly: false)
+    reader = engine.reader
   }
 
   /// Opens the store at a path for reading. Nothing on disk is changed, also where the store was
@@ -63,6 +67,7 @@ public final class Store: Sendable {
     entering = WorkQueue(width: configuration.concurrentCallLimit)
     engine = try Engine(
       path: path, configuration: configuration, environment: .system(), readOnly: true)
+    reader = engine.reader
   }
 
   /// Opens a store in an environment of the caller's: for simulations.
@@ -74,6 +79,7 @@ public final class Store: Sendable {
     entering = WorkQueue(width: configuration.concurrentCallLimit)
     engine = try Engine(
       path: path, configuration: configuration, environment: environment, readOnly: readOnly)
+    reader = engine.reader
   }
 
   init(path: String, configuration: StoreConfiguration, engine: Engine) {
@@ -81,6 +87,7 @@ public final class Store: Sendable {
     workers = WorkQueue(width: configuration.concurrentCallLimit)
     entering = WorkQueue(width: configuration.concurrentCallLimit)
     self.engine = engine
+    reader = engine.reader
   }
 
   /// Closes the store, if `close` was not called. Errors go to the log: call `close` to have them thrown.
@@ -126,7 +133,7 @@ public final class Store: Sendable {
   }
 
   /// For tests: the keys, the least recently accessed first.
-  package func keysByRecency() throws -> [[UInt8]] { try engine.reader.keysByRecency() }
+  package func keysByRecency() throws -> [[UInt8]] { try reader.keysByRecency() }
 
   /// The version of the newest write.
   package var lastVersion: UInt64 { engine.log.lastSequence }

@@ -43,22 +43,26 @@ struct Lookup: Sendable {
       if let seen = index.look(hash, { [table] in table.pinnedSegment(at: $0) }) {
         guard case .entry(let place) = seen.found else { return nil }
         let entry = place.entry
-        if !entry.flags.contains(.extended), let segment = seen.value,
-          let record = try Record(
-            in: segment, at: segment.withObject { $0.offset(of: entry.location) }, part: part),
-          record.hasKey(key), record.header.kind == .put, !record.header.flags.contains(.idleLimit)
-        {
-          if entry.flags.contains(.canExpire),
-            hasExpired(record.header, tick: entry.tick, now: now)
-          {
-            return nil
+        if !entry.flags.contains(.extended), let segment = seen.value {
+          let offset = segment.withObject { $0.offset(of: entry.location) }
+          if let bytes = try Record.bytes(in: segment, at: offset) {
+            let record = try Record(of: bytes, at: offset, part: part)
+            if record.hasKey(key), record.header.kind == .put,
+              !record.header.flags.contains(.idleLimit)
+            {
+              if entry.flags.contains(.canExpire),
+                hasExpired(record.header, tick: entry.tick, now: now)
+              {
+                return nil
+              }
+              if touch != .no, let tick = index.recency.tickOfRead(after: entry.tick),
+                !place.touch(tick)
+              {
+                index.touch(hash, entry)
+              }
+              return try body(FoundRecord(record: record, tick: entry.tick, end: .min))
+            }
           }
-          if touch != .no, let tick = index.recency.tickOfRead(after: entry.tick),
-            !place.touch(tick)
-          {
-            index.touch(hash, entry)
-          }
-          return try body(FoundRecord(record: record, tick: entry.tick, end: .min))
         }
       }
     }

@@ -15,6 +15,7 @@ extension HashIndex {
       shards[number].withLock { shard in
         let (count, expirableCount) = (shard.count, shard.expirableCount)
         shard.unload(count: counts.entries, expirableCount: counts.expirable)
+        versions.hide(number)
         note(count, expirableCount, before: shard)
       }
       unloadedShardCount.wrappingAdd(1, ordering: .relaxed)

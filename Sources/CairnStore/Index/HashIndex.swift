@@ -14,7 +14,7 @@ package final class HashIndex: Sendable {
   package static let emptyByteCount = shardCount * LockBlock<IndexShard>.stride
 
   /// The tables of the shards, for lookups without locks.
-  private let versions: VersionedWords
+  let versions: VersionedWords
   let shards: InlineArray<256, Lock<IndexShard>>
   package let recency: RecencyClock
   private let entryCount = Atomic(0)

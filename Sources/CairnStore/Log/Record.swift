@@ -42,18 +42,30 @@ package struct Record: ~Copyable {
     self.pinned = pinned
   }
 
-  /// As above, in a segment that a pin of this thread keeps: what is read is valid as long as the pin, unless `keep` is
-  /// called. `nil` where there is no mapping.
+  /// The bytes from an offset on, in a segment that a pin of this thread keeps. They are valid as long as the pin, unless
+  /// `keep` is called. `nil` where there is no mapping.
+  ///
+  /// - Throws: `corrupt` where no record can lie there.
   @inline(__always)
-  init?(in segment: Pinned<Segment>, at offset: Int, part: Part) throws(StoreError) {
+  static func bytes(
+    in segment: Pinned<Segment>, at offset: Int
+  ) throws(StoreError) -> PinnedBytes<Segment>? {
     let limit = segment.withObject { $0.allocatedByteCount } &- offset
     guard offset >= SegmentHeader.byteCount, limit >= RecordHeader.fixedByteCount else {
       throw segment.withObject { $0.corruption(at: offset, .badRecordHeader) }
     }
-    guard let pinned = PinnedBytes(of: segment, at: offset, count: limit, in: { $0.mapping })
-    else { return nil }
-    guard let header = Self.header(in: pinned, limit: limit, at: offset, part: part) else {
-      throw segment.withObject { $0.corruption(at: offset, .badRecordHeader) }
+    return PinnedBytes(of: segment, at: offset, count: limit, in: { $0.mapping })
+  }
+
+  /// The record that such bytes begin with.
+  ///
+  /// - Throws: `corrupt` where they are no record with a valid header.
+  @inline(__always)
+  init(
+    of pinned: consuming PinnedBytes<Segment>, at offset: Int, part: Part
+  ) throws(StoreError) {
+    guard let header = Self.header(in: pinned, limit: pinned.count, at: offset, part: part) else {
+      throw pinned.owner.corruption(at: offset, .badRecordHeader)
     }
     self.offset = offset
     self.header = header

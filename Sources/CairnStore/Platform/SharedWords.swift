@@ -63,10 +63,7 @@ package struct SharedWords: ~Copyable, @unchecked Sendable {
     private let base: UnsafeMutablePointer<Atomic<UInt64>>
 
     @inline(__always)
-    fileprivate init?(address: UInt64) {
-      guard let base = unsafe UnsafeMutablePointer<Atomic<UInt64>>(bitPattern: UInt(address)) else {
-        return nil
-      }
+    fileprivate init(_ base: UnsafeMutablePointer<Atomic<UInt64>>) {
       unsafe self.base = unsafe base
     }
 
@@ -103,6 +100,8 @@ package final class VersionedWords: @unchecked Sendable {
   private let base: UnsafeMutablePointer<Atomic<UInt64>>
   private let count: Int
   private static var stride: Int { 8 }
+  /// Stands for words that are not known: no address.
+  private static var unknown: UInt64 { 1 }
   /// How often a look is tried while the run changes.
   private static var tryCount: Int { 8 }
   package static func byteCount(of count: Int) -> Int {
@@ -141,17 +140,24 @@ package final class VersionedWords: @unchecked Sendable {
       version.pointee.load(ordering: .relaxed) &+ 1, ordering: .releasing)
   }
 
+  /// From now on no look tells anything, until the next change has ended.
+  package func hide(_ run: Int) {
+    unsafe word(run, 1).pointee.store(Self.unknown, ordering: .releasing)
+  }
+
   /// What `body` makes of the words, all of one moment. Called under a pin.
   ///
-  /// - Returns: `nil` where there are none, or they went on changing, or `body` returned it.
+  /// - Returns: `nil` where they are not known or went on changing, or `body` returned it.
   @inline(__always)
   package func look<Result>(at run: Int, _ body: (SharedWords.View) -> Result?) -> Result? {
     for _ in 0..<Self.tryCount {
       let version = unsafe word(run, 0).pointee.load(ordering: .acquiring)
       if version & 1 != 0 { continue }
-      guard
-        let view = SharedWords.View(address: unsafe word(run, 1).pointee.load(ordering: .acquiring))
-      else { return nil }
+      let address = unsafe word(run, 1).pointee.load(ordering: .acquiring)
+      if address == Self.unknown { return nil }
+      let words = unsafe UnsafeMutablePointer<Atomic<UInt64>>(bitPattern: UInt(address))
+      // Of no words, the head is two words of the run that are never written.
+      let view = unsafe SharedWords.View(words ?? word(run, 2))
       let result = body(view)
       if unsafe word(run, 0).pointee.load(ordering: .relaxed) == version { return result }
     }
