@@ -14,8 +14,9 @@ extension HashIndex {
     for (number, counts) in counts.enumerated() where counts.entries > 0 {
       shards[number].withLock { shard in
         let (count, expirableCount) = (shard.count, shard.expirableCount)
-        shard.unload(count: counts.entries, expirableCount: counts.expirable)
-        versions.hide(number)
+        changing(&shard, number) {
+          $0.unload(count: counts.entries, expirableCount: counts.expirable)
+        }
         note(count, expirableCount, before: shard)
       }
       unloadedShardCount.wrappingAdd(1, ordering: .relaxed)

@@ -315,7 +315,7 @@ package final class HashIndex: Sendable {
     _ shard: inout IndexShard, _ number: Int, _ body: (inout IndexShard) throws(Failure) -> Value
   ) throws(Failure) -> Value {
     versions.beginChange(number)
-    defer { versions.endChange(number, shard.entries.words) }
+    defer { versions.endChange(number, shard.entries.words, isKnown: !shard.isUnloaded) }
     return try body(&shard)
   }
 

@@ -131,18 +131,15 @@ package final class VersionedWords: @unchecked Sendable {
     unsafe version.pointee.store(last &+ 1, ordering: .relaxed)
   }
 
-  /// - Parameter words: what is looked at from now on.
+  /// - Parameters:
+  ///   - words: what is looked at from now on.
+  ///   - isKnown: `false`: no look tells anything until another change has ended.
   @inline(__always)
-  package func endChange(_ run: Int, _ words: borrowing SharedWords) {
-    unsafe word(run, 1).pointee.store(words.address, ordering: .releasing)
+  package func endChange(_ run: Int, _ words: borrowing SharedWords, isKnown: Bool = true) {
+    unsafe word(run, 1).pointee.store(isKnown ? words.address : Self.unknown, ordering: .releasing)
     let version = unsafe word(run, 0)
     unsafe version.pointee.store(
       version.pointee.load(ordering: .relaxed) &+ 1, ordering: .releasing)
-  }
-
-  /// From now on no look tells anything, until the next change has ended.
-  package func hide(_ run: Int) {
-    unsafe word(run, 1).pointee.store(Self.unknown, ordering: .releasing)
   }
 
   /// What `body` makes of the words, all of one moment. Called under a pin.

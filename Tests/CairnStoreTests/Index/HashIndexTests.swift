@@ -346,4 +346,30 @@ struct HashIndexTests {
     #expect(counts.wrong.load(ordering: .relaxed) == 0)
     #expect(counts.seen.load(ordering: .relaxed) > 0)
   }
+
+  @Test("A change that meets nothing leaves what is not loaded to be looked for under the lock")
+  func lookBeforeLoading() throws {
+    final class Source: ShardSource {
+      func contents(ofShard shard: Int) -> ShardContents {
+        let entry = IndexEntry(hash: 7, location: Location(rawValue: 9), tick: 1, flags: [])
+        return ShardContents(entries: shard == 5 ? [entry] : [])
+      }
+    }
+    let index = HashIndex(recency: RecencyClock(now: ManualClock.start))
+    var counts = Array(repeating: (entries: 0, expirable: 0), count: HashIndex.shardCount)
+    counts[5].entries = 1
+    index.attach(Source(), counts: counts)
+    let hash: UInt64 = 7 << 24 | 5
+    #expect(!index.remove(hash, location: Location(rawValue: 8)))
+    let pin = try #require(Pin())
+    defer { pin.end() }
+    #expect(index.look(hash) { Optional($0) }?.value == nil)
+    if let seen = index.look(hash, { Optional($0) }) {
+      Issue.record("told without the lock: \(seen.found)")
+    }
+    var location = Location.none
+    #expect(try index.find(hash, touch: .no) { location = $0.location })
+    #expect(location.rawValue == 9)
+    #expect(index.look(hash) { Optional($0) }?.value == location)
+  }
 }

@@ -171,13 +171,14 @@ struct VersionedWordsTests {
     #expect(counts.seen.load(ordering: .relaxed) > 0)
   }
 
-  @Test("While a run changes, and where it is hidden, a look tells nothing")
+  @Test("While a run changes, and where it is not known, a look tells nothing")
   func changing() throws {
     let versions = VersionedWords(count: 1)
     let pin = try #require(Pin())
     defer { pin.end() }
     #expect(versions.look(at: 0) { $0.count } == 0)
-    versions.hide(0)
+    versions.beginChange(0)
+    versions.endChange(0, SharedWords(), isKnown: false)
     #expect(versions.look(at: 0) { $0.count } == nil)
     let words = try SharedWords(zeroCount: 3, label: 7, budget: .unlimited)
     versions.beginChange(0)
