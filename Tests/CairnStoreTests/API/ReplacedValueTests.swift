@@ -99,16 +99,16 @@ struct ReplacedValueTests {
   func damage() throws {
     let scene = try RegressionScene()
     let store = try scene.open()
-    try store.setValue("value", forKey: "a")
-    try scene.damage("a")
+    try store.setValue("value", forKey: "the key")
+    try scene.damage("the key")
     let calls: [() throws -> [UInt8]?] = [
-      { try store.peekValue(forKey: "a") }, { try store.takeValue(forKey: "a") },
-      { try store.updateValue("v", forKey: "a") },
+      { try store.peekValue(forKey: "the key") }, { try store.takeValue(forKey: "the key") },
+      { try store.updateValue("v", forKey: "the key") },
     ]
     for call in calls {
       #expect(#expect(throws: StoreError.self) { try call() }?.corruption != nil)
     }
-    try store.setValue("v", forKey: "a")
-    #expect(try store.takeValue(forKey: "a") == [0x76])
+    try store.setValue("v", forKey: "the key")
+    #expect(try store.takeValue(forKey: "the key") == [0x76])
   }
 }
