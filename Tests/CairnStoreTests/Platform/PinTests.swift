@@ -5,7 +5,7 @@ import Testing
 
 /// Other tests pin and retire at the same time: what they hold up goes a moment later. So "is freed" is waited for, and
 /// "is kept" holds for certain, by a pin of the test's own.
-@Suite("Pins, and what is freed when they end", .timeLimit(.minutes(2)))
+@Suite("Pins, and what is freed when they end", .serialized, .timeLimit(.minutes(2)))
 struct PinTests {
   final class Probe: Sendable {
     let isFreed: Flag
