@@ -41,7 +41,7 @@ extension TieredModelRun {
     }
   }
 
-  /// What is no access is looked at before and after.
+  /// Compares the order of use before and after a call that is no access.
   mutating func peek(_ key: Int) throws {
     let isHeld = try cache.tier.contains(key)
     note("peek \(key)")

@@ -211,8 +211,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     old.abandon()
   }
 
-  /// How long an entry lives that is written from now on without a lifetime; `nil`: for ever. Entries that are there
-  /// keep theirs.
+  /// The lifetime of entries that later writes give none; `nil`: for ever. Existing entries keep theirs.
   ///
   /// The next open goes by its configuration again.
   public var lifetime: Duration? {
@@ -225,8 +224,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     }
   }
 
-  /// How long an entry may go unread and unwritten that is written from now on without an idle limit; `nil`: for
-  /// ever. Otherwise as `lifetime`.
+  /// The idle limit of entries that later writes give none; `nil`: for ever. Otherwise as `lifetime`.
   public var idleLimit: Duration? {
     get { store.idleLimit }
     set {

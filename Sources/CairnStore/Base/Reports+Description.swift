@@ -1,6 +1,6 @@
 // What `print` shows of reports and statistics: lines for people, whose words later versions may change.
 
-/// A line of parts of which some are left out.
+/// One line, without the parts that are empty.
 private func line(_ first: String, _ others: String?...) -> String {
   ([first] + others).compactMap(\.self).joined(separator: ", ")
 }

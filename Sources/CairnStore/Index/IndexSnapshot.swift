@@ -46,7 +46,7 @@ package final class IndexSnapshot: Sendable {
     withExtendedLifetime(old) {}
   }
 
-  /// What was there goes out of the lock, since it frees much memory.
+  /// Frees the old parts after the lock is given up, since they take much memory.
   private func replace(with new: [Part]) {
     let old = parts.withLock { parts in
       defer { parts = new }

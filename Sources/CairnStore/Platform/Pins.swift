@@ -6,15 +6,15 @@ internal import CCairn
 /// Epoch-based reclamation (Fraser, "Practical lock-freedom", 2004), and hazard pointers (Michael, 2004) for what is
 /// held beyond a pin:
 ///
-/// 1. A pin shows the epoch in which it begins, in a slot of its thread, and then looks.
-/// 2. What is retired was unlinked before, and is marked with an epoch that begins then. A pin of that epoch or a later
-///    one cannot reach it; it is freed when no earlier one is shown, and no slot holds it.
-/// 3. Nobody waits. Whoever holds up what is retired is told so, and frees it when it lets go.
+/// 1. A thread writes the current epoch into its slot. Then it looks.
+/// 2. A writer unlinks an object, then begins a new epoch and marks the object with it. Pins of this epoch and of later
+///    ones cannot reach the object. It is freed when no slot shows an earlier epoch and no slot holds it.
+/// 3. Nobody waits. A thread that holds an object up is told so. It frees the object when it lets go.
 /// 4. A reader shows and looks without a fence: whoever frees has the kernel order all threads (membarrier(2)) between
 ///    unlinking and looking at the slots.
 /// 5. Of the slots of threads, a child of fork(2) keeps its own.
-/// 6. What is freed takes locks of its own, so it is freed under no lock of the log or the index: whoever retires under
-///    one reclaims once that is given up.
+/// 6. Freeing an object may take locks. So nothing is freed under a lock of the log or the index: code that retires
+///    under one reclaims after it has given the lock up.
 @safe
 package struct Pin {
   // SAFETY: a slot is never freed.
