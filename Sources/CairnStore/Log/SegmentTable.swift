@@ -1,76 +1,40 @@
+internal import Synchronization
+
 /// All segments of a store, found by location without a lock.
 package final class SegmentTable: Sendable {
   /// Segments beyond this many are read by system calls: the kernel allows a process 65,530
   /// mappings by default.
   package static let mappedSegmentLimit = 32_768
 
-  private struct Granules: ~Copyable {
-    /// Granules from here on were never used. 0 is left out, so that no location is 0.
-    var next = 1
-    /// Starts of runs that were given back, by their length.
-    var free: [Int: [Int]] = [:]
-    var segmentCount = 0
-
-    /// The start of a run that was given back, which may be part of a longer one.
-    mutating func takeFree(_ length: Int) -> Int? {
-      if let start = free[length]?.popLast() { return start }
-      let longer = free.filter { $0.key > length && !$0.value.isEmpty }.keys.min()
-      guard let longer, let start = free[longer]?.popLast() else { return nil }
-      free[longer - length, default: []].append(start + length)
-      return start
-    }
-  }
-
   private let segments = ReferenceTable<Segment>(slotCount: Location.granuleCount)
-  private let granules = Lock(Granules())
+  private let granules = GranuleSpace()
+  private let count = Atomic(0)
   /// What all segments hold.
   package let total = UsageTotal()
 
   package init() {}
 
-  package var segmentCount: Int { granules.withLock { $0.segmentCount } }
+  package var segmentCount: Int { count.load(ordering: .relaxed) }
 
   /// What stands for a call in the error of a full table.
   package static let callName = "segment table"
 
   /// Takes a run of granules.
   package func reserve(capacity: Int) throws(StoreError) -> Int {
-    let length = Location.granuleCount(forCapacity: capacity)
-    let granule = granules.withLock { state -> Int? in
-      if let start = state.takeFree(length) { return start }
-      guard state.next + length <= Location.granuleCount else { return nil }
-      defer { state.next += length }
-      return state.next
-    }
-    guard let granule else {
-      throw .system(
-        SystemError(call: Self.callName, errorNumber: SystemError.noMemory).failure(
-          path: "8 TiB of segments"))
-    }
-    return granule
+    try granules.reserve(Location.granuleCount(forCapacity: capacity))
   }
 
   /// Keeps the granules below `end` for segments that get theirs back. What is reserved meanwhile
   /// lies beyond.
-  package func beginPlacing(below end: Int) { granules.withLock { $0.next = max($0.next, end) } }
+  package func beginPlacing(below end: Int) { granules.beginPlacing(below: end) }
 
   /// Every run that was to be given back has been; what lies between is free.
   package func endPlacing(_ runs: [Range<Int>], below end: Int) {
-    granules.withLock { state in
-      var next = 1
-      for run in runs.sorted(by: { $0.lowerBound < $1.lowerBound }) + [end..<end] {
-        if run.lowerBound > next { state.free[run.lowerBound - next, default: []].append(next) }
-        next = max(next, run.upperBound)
-      }
-    }
+    granules.endPlacing(runs, below: end)
   }
 
   package func release(granule: Int, capacity: Int) {
-    release(granule..<(granule + Location.granuleCount(forCapacity: capacity)))
-  }
-
-  private func release(_ run: Range<Int>) {
-    granules.withLock { $0.free[run.count, default: []].append(run.lowerBound) }
+    granules.release(granule..<(granule + Location.granuleCount(forCapacity: capacity)))
   }
 
   /// Lets readers find the segment.
@@ -78,7 +42,7 @@ package final class SegmentTable: Sendable {
     for slot in 0..<Location.granuleCount(forCapacity: segment.capacity) {
       segments.set(segment.granule + slot, to: segment)
     }
-    granules.withLock { $0.segmentCount += 1 }
+    count.wrappingAdd(1, ordering: .relaxed)
   }
 
   /// Forgets a segment that no index entry names any more; readers that hold it go on.
@@ -86,27 +50,28 @@ package final class SegmentTable: Sendable {
     for slot in 0..<Location.granuleCount(forCapacity: segment.capacity) {
       segments.set(segment.granule + slot, to: nil)
     }
-    granules.withLock { $0.segmentCount -= 1 }
+    count.wrappingSubtract(1, ordering: .relaxed)
     retire(segment, granules: segment.granules)
   }
 
   /// Keeps a segment that lost its place, and the numbers of granules that are free now, until no reader reaches them.
   private func retire(_ segment: Segment, granules: Range<Int>) {
-    Reclamation.retire(Unlinked(segment, granules, of: self), keeping: segment)
+    Reclamation.retire(Unlinked(segment, granules, of: self.granules), keeping: segment)
   }
 
+  /// Does not keep the table, which has every other segment: a reader may hold this one up for long.
   private final class Unlinked {
     let segment: Segment
     let granules: Range<Int>
-    let table: SegmentTable
+    let space: GranuleSpace
 
-    init(_ segment: Segment, _ granules: Range<Int>, of table: SegmentTable) {
+    init(_ segment: Segment, _ granules: Range<Int>, of space: GranuleSpace) {
       self.segment = segment
       self.granules = granules
-      self.table = table
+      self.space = space
     }
 
-    deinit { if !granules.isEmpty { table.release(granules) } }
+    deinit { if !granules.isEmpty { space.release(granules) } }
   }
 
   /// Puts a segment into the place of the longer one that it was made of.

@@ -104,6 +104,7 @@ struct DescriptorTests {
     if access == .mapped { #expect(system.mostOpenDescriptorCount <= 6) }
     snapshot.close()
     queue.runAll()
+    system.awaitClosing(downTo: access == .mapped ? 3 : 3 + 16)
     #expect(system.openDescriptorCount <= (access == .mapped ? 3 : 3 + 16))
     try store.close()
   }
@@ -137,6 +138,7 @@ struct DescriptorTests {
     try store.removeAll()
     // The files go once the removal is on disk.
     queue.runAll(dueAfter: .zero)
+    system.awaitClosing(downTo: 2)
     #expect(system.mostOpenDescriptorCount <= 7 + 16)
     #expect(system.openDescriptorCount == 2)
     try store.close()

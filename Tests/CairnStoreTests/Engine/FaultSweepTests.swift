@@ -118,6 +118,7 @@ struct FaultSweepTests {
     var run = Run()
     run.counts = system.counts
     run.hasFired = system.hasFired
+    system.awaitClosing()
     run.faults = ledger.faults + system.mistakes
     if system.openDescriptorCount != 0 {
       run.faults.append("\(system.openDescriptorCount) descriptors are left open")

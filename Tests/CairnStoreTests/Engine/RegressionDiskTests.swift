@@ -257,6 +257,7 @@ struct RegressionDiskTests {
       scene.queue.runAll(dueAfter: .zero)
       try store.close()
     }
+    scene.fileSystem.awaitClosing()
     #expect(scene.fileSystem.openDescriptorCount == 0)
   }
 

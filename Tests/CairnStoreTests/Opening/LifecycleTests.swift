@@ -135,6 +135,7 @@ struct LifecycleTests {
       try store.close()
     }
     queue.discardAll()
+    system.awaitClosing()
     #expect(system.openDescriptorCount == 0)
     #expect(system.mappingCount == 0)
     #expect(system.mistakes == [])

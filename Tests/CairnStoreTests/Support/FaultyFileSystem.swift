@@ -91,6 +91,14 @@ final class FaultyFileSystem: FileSystem {
   var hasFired: Bool { state.withLock { $0.hasFired } }
   /// Descriptors that were opened and not closed.
   var openDescriptorCount: Int { state.withLock { $0.names.count } }
+  /// Waits until no more is open, and then nothing mapped; ten seconds at most. A read of another test may delay the
+  /// freeing of what a store gave up.
+  func awaitClosing(downTo count: Int = 0) {
+    for _ in 0..<10_000 {
+      if openDescriptorCount <= count && (count > 0 || mappingCount == 0) { return }
+      usleep(1_000)
+    }
+  }
   /// The most that were open at once.
   var mostOpenDescriptorCount: Int { state.withLock { $0.mostOpen } }
   /// Mappings that were made and not taken down.

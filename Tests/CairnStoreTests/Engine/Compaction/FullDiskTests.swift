@@ -234,6 +234,7 @@ struct FullDiskTests {
       #expect(!queue.delays.isEmpty)
       try store.close()
     }
+    files.awaitClosing()
     #expect(files.openDescriptorCount == 0)
     withExtendedLifetime(queue) {}
   }

@@ -1,0 +1,52 @@
+/// Which granules of the space of locations are taken by segments.
+final class GranuleSpace: Sendable {
+  private struct State: ~Copyable {
+    /// Granules from here on were never used. 0 is left out, so that no location is 0.
+    var next = 1
+    /// Starts of runs that were given back, by their length.
+    var free: [Int: [Int]] = [:]
+
+    /// The start of a run that was given back, which may be part of a longer one.
+    mutating func takeFree(_ length: Int) -> Int? {
+      if let start = free[length]?.popLast() { return start }
+      let longer = free.filter { $0.key > length && !$0.value.isEmpty }.keys.min()
+      guard let longer, let start = free[longer]?.popLast() else { return nil }
+      free[longer - length, default: []].append(start + length)
+      return start
+    }
+  }
+
+  private let state = Lock(State())
+
+  /// Takes a run of granules, and returns its start.
+  func reserve(_ length: Int) throws(StoreError) -> Int {
+    let granule = state.withLock { state -> Int? in
+      if let start = state.takeFree(length) { return start }
+      guard state.next + length <= Location.granuleCount else { return nil }
+      defer { state.next += length }
+      return state.next
+    }
+    guard let granule else {
+      throw .system(
+        SystemError(call: SegmentTable.callName, errorNumber: SystemError.noMemory).failure(
+          path: "8 TiB of segments"))
+    }
+    return granule
+  }
+
+  func release(_ run: Range<Int>) {
+    state.withLock { $0.free[run.count, default: []].append(run.lowerBound) }
+  }
+
+  func beginPlacing(below end: Int) { state.withLock { $0.next = max($0.next, end) } }
+
+  func endPlacing(_ runs: [Range<Int>], below end: Int) {
+    state.withLock { state in
+      var next = 1
+      for run in runs.sorted(by: { $0.lowerBound < $1.lowerBound }) + [end..<end] {
+        if run.lowerBound > next { state.free[run.lowerBound - next, default: []].append(next) }
+        next = max(next, run.upperBound)
+      }
+    }
+  }
+}
