@@ -180,5 +180,7 @@ extension Store {
   ///
   /// - Throws: `closed`, `usedAfterFork`.
   /// - Complexity: O(segments).
-  public func snapshot() throws(StoreError) -> Snapshot { try Snapshot(of: engine) }
+  public func snapshot() throws(StoreError) -> Snapshot {
+    if let follower { try follower.snapshot() } else { try Snapshot(of: engine) }
+  }
 }

@@ -4,12 +4,12 @@ extension Store {
   package func pinnedEntry(
     forKey key: RawSpan, part: Record.Part = .all, isAccess: Bool = true
   ) throws(StoreError) -> PinnedEntry? {
-    try reader.pinnedEntry(forKey: key, part: part, isAccess: isAccess)
+    try currentReader.pinnedEntry(forKey: key, part: part, isAccess: isAccess && follower == nil)
   }
 
   /// Whether the value of a key has expired and was not removed yet; `nil` where there is none. Is no access.
   package func hasExpired(_ key: RawSpan) throws(StoreError) -> Bool? {
-    try reader.hasExpired(key)
+    try currentReader.hasExpired(key)
   }
 
   package func info(of entry: borrowing PinnedEntry) -> EntryInfo { reader.info(of: entry) }
@@ -23,6 +23,7 @@ extension Store {
     _ key: RawSpan, unlessIdleLimited sparesIdle: Bool = false
   ) throws(StoreError) -> Bool {
     do throws(StoreError) {
+      if follower != nil { return try currentReader.contains(key) }
       return try reader.touch(key, sparesIdle ? .unlessIdle : .yes)
     } catch {
       guard case .corrupt = error else { throw error }
@@ -103,7 +104,7 @@ extension Store {
   /// What the store holds.
   ///
   /// - Complexity: O(segments), without a system call.
-  package func usage() throws(StoreError) -> StoreUsage { try engine.usage() }
+  package func usage() throws(StoreError) -> StoreUsage { try currentEngine.usage() }
 
   /// The limits that hold now.
   package var limits: (countLimit: Int?, byteLimit: Int?) {

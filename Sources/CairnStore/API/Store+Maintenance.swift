@@ -54,7 +54,7 @@ extension Store {
     bytesPerSecond: Int? = nil, progress: (ScrubProgress) -> Visit = { _ in .next }
   ) throws(StoreError) -> ScrubReport {
     do throws(StoreError) {
-      return try engine.scrubber.scrub(bytesPerSecond: bytesPerSecond, progress: progress)
+      return try currentEngine.scrubber.scrub(bytesPerSecond: bytesPerSecond, progress: progress)
     } catch { throw error.located(in: path) }
   }
 

@@ -10,7 +10,12 @@ extension Store {
   public func value(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
   ) throws(StoreError) -> [UInt8]? {
-    try key.withBytes { (key) throws(StoreError) in try reader.value(forKey: key) }
+    try key.withBytes { (key) throws(StoreError) in
+      guard let follower else { return try reader.value(forKey: key) }
+      return try follower.read { (reader) throws(StoreError) in
+        try reader.peekValue(forKey: key)
+      }
+    }
   }
 
   /// Calls `body` with the value of a key where it lies, without a copy, and returns what it
@@ -27,7 +32,12 @@ extension Store {
     _ body: (RawSpan) throws -> Result
   ) throws -> Result? {
     try Self.use(
-      key.withBytes { (key) throws(StoreError) in try reader.pinnedValue(forKey: key) }, body
+      key.withBytes { (key) throws(StoreError) in
+        guard let follower else { return try reader.pinnedValue(forKey: key) }
+        return try follower.read { (reader) throws(StoreError) in
+          try reader.peekPinnedValue(forKey: key)
+        }
+      }, body
     )
   }
 
@@ -51,7 +61,12 @@ extension Store {
   public func peekValue(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
   ) throws(StoreError) -> [UInt8]? {
-    try key.withBytes { (key) throws(StoreError) in try reader.peekValue(forKey: key) }
+    try key.withBytes { (key) throws(StoreError) in
+      guard let follower else { return try reader.peekValue(forKey: key) }
+      return try follower.read { (reader) throws(StoreError) in
+        try reader.peekValue(forKey: key)
+      }
+    }
   }
 
   /// The value of a key with all that the store knows of it, from one read. Counts as an access.
@@ -61,7 +76,12 @@ extension Store {
   public func entry(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
   ) throws(StoreError) -> Entry? {
-    try key.withBytes { (key) throws(StoreError) in try reader.entry(forKey: key) }
+    try key.withBytes { (key) throws(StoreError) in
+      guard let follower else { return try reader.entry(forKey: key) }
+      return try follower.read { (reader) throws(StoreError) in
+        try reader.peekEntry(forKey: key)
+      }
+    }
   }
 
   /// What the store knows of a key. The value is not read, and this is no access.
@@ -71,7 +91,12 @@ extension Store {
   public func info(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
   ) throws(StoreError) -> EntryInfo? {
-    try key.withBytes { (key) throws(StoreError) in try reader.info(forKey: key) }
+    try key.withBytes { (key) throws(StoreError) in
+      guard let follower else { return try reader.info(forKey: key) }
+      return try follower.read { (reader) throws(StoreError) in
+        try reader.info(forKey: key)
+      }
+    }
   }
 
   /// Whether a read of the key would find a value. The value is not read, and this is no access.
@@ -81,7 +106,10 @@ extension Store {
   public func contains(
     _ key: borrowing some ByteSource & ~Copyable & ~Escapable
   ) throws(StoreError) -> Bool {
-    try key.withBytes { (key) throws(StoreError) in try reader.contains(key) }
+    try key.withBytes { (key) throws(StoreError) in
+      guard let follower else { return try reader.contains(key) }
+      return try follower.read { (reader) throws(StoreError) in try reader.contains(key) }
+    }
   }
 
   /// The values of many keys, in the order of the keys; `nil` for each that has none.
@@ -96,6 +124,10 @@ extension Store {
     values.reserveCapacity(keys.count)
     var hashes: [UInt64] = []
     hashes.reserveCapacity(Store.groupKeyCount)
+    if follower != nil {
+      for key in keys { values.append(try value(forKey: key)) }
+      return values
+    }
     var rest = keys[...]
     while !rest.isEmpty {
       let group = rest.prefix(Store.groupKeyCount)
@@ -137,7 +169,7 @@ extension Store {
   public func forEachKey(
     prefix: borrowing some ByteSource & ~Copyable & ~Escapable, _ body: (RawSpan) throws -> Visit
   ) throws {
-    try prefix.withBytes { prefix in try reader.forEachKey(prefix: prefix, body) }
+    try prefix.withBytes { prefix in try currentReader.forEachKey(prefix: prefix, body) }
   }
 
   /// Calls `body` with each key; otherwise as `forEachKey(prefix:_:)`.
@@ -171,7 +203,7 @@ extension Store {
   public func forEachEntry(
     prefix: borrowing some ByteSource & ~Copyable & ~Escapable, _ body: (Entry) throws -> Visit
   ) throws {
-    try prefix.withBytes { prefix in try reader.forEachEntry(prefix: prefix, body) }
+    try prefix.withBytes { prefix in try currentReader.forEachEntry(prefix: prefix, body) }
   }
 
   /// Calls `body` with each entry; otherwise as `forEachKey`.

@@ -39,7 +39,7 @@ extension Store {
     _ change: (_ value: [UInt8]?) throws -> [UInt8]?
   ) throws -> (value: [UInt8], version: UInt64)? {
     while true {
-      let entry = try reader.entry(forKey: key)
+      let entry = try currentReader.entry(forKey: key)
       guard let value = try change(entry?.value) else {
         guard let version = entry?.info.version else { return nil }
         if try engine.removeValue(forKey: key, expecting: version, durability: durability) {
@@ -75,7 +75,7 @@ extension Store {
     try key.withBytes { (key) throws(StoreError) in
       try value.withBytes { (value) throws(StoreError) in
         while true {
-          let old = try reader.entry(forKey: key)
+          let old = try currentReader.entry(forKey: key)
           let result = try engine.compareAndSet(
             value, forKey: key, expecting: old?.info.version, options: options,
             durability: durability)
@@ -96,7 +96,7 @@ extension Store {
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, durability: Durability? = nil
   ) throws(StoreError) -> [UInt8]? {
     try key.withBytes { (key) throws(StoreError) in
-      while let entry = try reader.entry(forKey: key) {
+      while let entry = try currentReader.entry(forKey: key) {
         let isTaken = try engine.removeValue(
           forKey: key, expecting: entry.info.version, durability: durability)
         if isTaken { return entry.value }
@@ -138,7 +138,7 @@ extension Store {
     _ key: RawSpan, by amount: Int64, options: EntryOptions, durability: Durability?
   ) throws(StoreError) -> Int64 {
     while true {
-      let increment = try Increment(reader.entry(forKey: key), by: amount, options)
+      let increment = try Increment(currentReader.entry(forKey: key), by: amount, options)
       let result = try increment.value.withBytes { (bytes) throws(StoreError) in
         try engine.compareAndSet(
           bytes, forKey: key, expecting: increment.version, options: increment.options,

@@ -19,6 +19,8 @@ public final class Store: Sendable {
   /// The engine's. A reference of its own, since callers that inline a read would count another that they find by way of
   /// the engine.
   @usableFromInline let reader: Reader
+  /// What reads go through in a store that follows another process; the engine has no entries then.
+  @usableFromInline let follower: Follower?
   /// Where asynchronous calls do their work.
   package let workers: WorkQueue
   /// Where writes are entered that tasks may not wait for: long work does not hold them up.
@@ -51,6 +53,7 @@ public final class Store: Sendable {
     engine = try Engine(
       path: path, configuration: configuration, environment: .system(), readOnly: false)
     reader = engine.reader
+    follower = nil
   }
 
   /// Opens the store at a path for reading. Nothing on disk is changed, also where the store was
@@ -68,6 +71,7 @@ public final class Store: Sendable {
     engine = try Engine(
       path: path, configuration: configuration, environment: .system(), readOnly: true)
     reader = engine.reader
+    follower = nil
   }
 
   /// Opens a store in an environment of the caller's: for simulations.
@@ -80,6 +84,7 @@ public final class Store: Sendable {
     engine = try Engine(
       path: path, configuration: configuration, environment: environment, readOnly: readOnly)
     reader = engine.reader
+    follower = nil
   }
 
   init(path: String, configuration: StoreConfiguration, engine: Engine) {
@@ -88,10 +93,20 @@ public final class Store: Sendable {
     entering = WorkQueue(width: configuration.concurrentCallLimit)
     self.engine = engine
     reader = engine.reader
+    follower = nil
+  }
+
+  init(path: String, configuration: StoreConfiguration, follower: Follower) {
+    self.path = path
+    workers = WorkQueue(width: configuration.concurrentCallLimit)
+    entering = WorkQueue(width: configuration.concurrentCallLimit)
+    engine = follower.shell
+    reader = engine.reader
+    self.follower = follower
   }
 
   /// Closes the store, if `close` was not called. Errors go to the log: call `close` to have them thrown.
-  deinit { engine.closeAtEnd() }
+  deinit { closeAtEnd() }
 
   // MARK: State
 
@@ -103,7 +118,7 @@ public final class Store: Sendable {
   ///   each 64 keys of those parts of the index that have any. Reads the records of entries that expire in this
   ///   very moment, and once those of entries with an idle limit that may have expired, and of segments in which
   ///   something has expired since they were written in an earlier session.
-  public func count() throws(StoreError) -> Int { try engine.trimmer.expiry.count() }
+  public func count() throws(StoreError) -> Int { try currentEngine.trimmer.expiry.count() }
 
   /// Whether a read would find no key; as `count()`.
   public var isEmpty: Bool { get throws(StoreError) { try count() == 0 } }
@@ -112,7 +127,7 @@ public final class Store: Sendable {
   ///
   /// - Throws: `closed`, `usedAfterFork`.
   /// - Complexity: O(segments).
-  public func statistics() throws(StoreError) -> StoreStatistics { try engine.statistics() }
+  public func statistics() throws(StoreError) -> StoreStatistics { try currentEngine.statistics() }
 
   /// Makes every write durable that was acknowledged before the call, whatever class it asked for.
   ///
@@ -133,10 +148,10 @@ public final class Store: Sendable {
   }
 
   /// For tests: the keys, the least recently accessed first.
-  package func keysByRecency() throws -> [[UInt8]] { try reader.keysByRecency() }
+  package func keysByRecency() throws -> [[UInt8]] { try currentReader.keysByRecency() }
 
   /// The version of the newest write.
-  package var lastVersion: UInt64 { engine.log.lastSequence }
+  package var lastVersion: UInt64 { (try? currentEngine)?.log.lastSequence ?? 0 }
 
   /// Whether it was noticed that the directory was removed.
   package var hasVanished: Bool { engine.session.hasVanished }
@@ -148,7 +163,7 @@ public final class Store: Sendable {
 
   /// For tests: what is counted wrongly of the segments.
   package func auditUsage(mayCountMore: Bool = false) throws(StoreError) -> [String] {
-    try engine.auditUsage(mayCountMore: mayCountMore)
+    try currentEngine.auditUsage(mayCountMore: mayCountMore)
   }
 
   /// Makes every write durable, marks the store clean and gives its lock up. Every later call
@@ -160,13 +175,17 @@ public final class Store: Sendable {
   /// - Throws: as `sync()`; `vanished`; and where the mark cannot be written. It is closed all the same and its lock is given up, so
   ///   there is nothing to be tried again: what was durable is safe, and the next open finds what there is of the
   ///   rest.
-  public func close() throws(StoreError) { try engine.close() }
+  public func close() throws(StoreError) { _ = try closeOnce() }
 
   /// As `close`, and tells whether this call closed it: of several at once, one does.
-  package func closeOnce() throws(StoreError) -> Bool { try engine.close() }
+  package func closeOnce() throws(StoreError) -> Bool {
+    if let follower { try follower.close() } else { try engine.close() }
+  }
 
   /// As `close`, where nobody is there to be told of an error: the log is.
-  package func closeAtEnd() { engine.closeAtEnd() }
+  package func closeAtEnd() {
+    if let follower { _ = try? follower.close() } else { engine.closeAtEnd() }
+  }
 
   /// Checks every byte of every file of a store that nobody has open for writing, and compares its checkpoint with
   /// the log.

@@ -63,6 +63,9 @@ public indirect enum StoreError: Error, Sendable, Hashable {
   /// what was written since is lost. Reads go on. Thrown from when it was noticed: at the latest by a durable write,
   /// by a write a second later, and by whatever begins another segment.
   case vanished(path: String)
+  /// A store that is followed is not what it was: a recovery has discarded what was there, or another store lies at the
+  /// path. The next read finds what is there.
+  case outdated(path: String)
   /// The process is a child of the one that opened the store.
   case usedAfterFork(path: String)
   /// A system call failed.
@@ -199,6 +202,8 @@ extension StoreError: CustomStringConvertible {
     case .cancelled: "the task was cancelled before the work began"
     case .outOfMemory(let needed):
       "no memory for \(needed) more bytes of the index"
+    case .outdated(let path):
+      "\(shown(path)): the store that is followed is another, or has lost what it had; the next read finds what is there"
     case .vanished(let path):
       "\(shown(path)): the directory was removed while the store was open; what it held is lost"
     case .usedAfterFork(let path):

@@ -34,6 +34,8 @@ struct Appender: ~Copyable {
   /// Why nothing may be written any more.
   var failure: SystemFailure?
   var isClosed = false
+  /// How far the log goes by what was said to those who follow the store.
+  var announced = LogPosition(rawValue: 0)
 
   /// The sync mark that the active segment's records carry last.
   private var lastSyncMark = 0

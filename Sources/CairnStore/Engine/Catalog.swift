@@ -161,7 +161,9 @@ final class Catalog: Sendable {
       state.failure = error.asFailure
       throw .poisoned(cause: error.asFailure)
     }
-    do { try file.install() } catch {
+    do throws(StoreError) {
+      try file.install { log.announce(generation: next.generation) }
+    } catch {
       state.failure = error.asFailure
       throw .poisoned(cause: error.asFailure)
     }

@@ -20,6 +20,8 @@ final class LogWriter: Sendable {
   let files: SegmentFiles
   let reserve: DiskReserve
   let commits: GroupCommit
+  /// Where the writes are announced to those who follow the store.
+  private let page: FollowPage?
   private let appender: Lock<Appender>
   /// Where syncs run that tasks wait for: apart from those at intervals, which nothing may hold up.
   private let taskSyncing = ThreadBackgroundQueue()
@@ -27,6 +29,7 @@ final class LogWriter: Sendable {
   init(_ session: Session, _ parts: borrowing OpenedStore) {
     self.session = session
     files = parts.files
+    page = parts.page
     reserve = DiskReserve(directory: parts.directory, isUsed: parts.reservesBlocks)
     commits = GroupCommit(durableSequence: parts.nextSequence - 1)
     appender = Lock(
@@ -41,7 +44,10 @@ final class LogWriter: Sendable {
     _ body: (inout Appender) throws(Failure) -> Value
   ) throws(Failure) -> Value {
     defer { Reclamation.reclaimIfDue() }
-    return try appender.withLock(body)
+    return try appender.withLock { (appender) throws(Failure) in
+      defer { announce(&appender) }
+      return try body(&appender)
+    }
   }
 
   /// Runs `body` while nobody else appends; not at all where somebody does.
@@ -50,8 +56,24 @@ final class LogWriter: Sendable {
     _ body: (inout Appender) throws(Failure) -> Value?
   ) throws(Failure) -> Value? {
     defer { Reclamation.reclaimIfDue() }
-    return try appender.withLockIfFree(body)
+    return try appender.withLockIfFree { (appender) throws(Failure) in
+      defer { announce(&appender) }
+      return try body(&appender)
+    }
   }
+
+  /// Says how far the log goes, if it has gone on: all of it is in the page cache by now.
+  @inline(__always)
+  private func announce(_ appender: inout Appender) {
+    guard let page, let active = appender.active else { return }
+    let position = LogPosition(id: active.id, end: appender.offset)
+    if position == appender.announced { return }
+    appender.announced = position
+    page.publish(position)
+  }
+
+  /// Says which manifest is in place, as soon as it is.
+  func announce(generation: UInt64) { page?.publish(generation: generation) }
 
   /// Runs `body` under the lock until it returns a value; in between it waits for `wakeAll`.
   func waitUntil<Value>(_ body: (inout Appender) -> Value?) -> Value { appender.waitUntil(body) }

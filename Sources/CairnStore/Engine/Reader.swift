@@ -62,6 +62,15 @@ package final class Reader: Sendable {
     }
   }
 
+  /// The same, as no access.
+  @usableFromInline
+  package func peekPinnedValue(forKey key: RawSpan) throws(StoreError) -> PinnedValue? {
+    try lookup.find(key, touch: .no) { (found) throws(StoreError) in
+      if verifiesValues { try found.record.checkValue() }
+      return PinnedValue(found)
+    }
+  }
+
   /// The record of a key where it lies, held until the result goes.
   ///
   /// - Parameters:
@@ -108,6 +117,12 @@ package final class Reader: Sendable {
   @usableFromInline
   package func entry(forKey key: RawSpan) throws(StoreError) -> Entry? {
     try lookup.find(key, touch: .yes) { (found) throws(StoreError) in try entry(of: found) }
+  }
+
+  /// The same, as no access.
+  @usableFromInline
+  package func peekEntry(forKey key: RawSpan) throws(StoreError) -> Entry? {
+    try lookup.find(key, touch: .no) { (found) throws(StoreError) in try entry(of: found) }
   }
 
   @inline(__always)

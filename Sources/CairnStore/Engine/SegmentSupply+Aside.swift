@@ -91,6 +91,7 @@ extension SegmentSupply {
             appender.withdrawRoll()
             throw StoreError.poisoned(cause: error.asFailure)
           }
+          log.announce(generation: next.generation)
           // A sync of the directory may have begun before the exchange.
           log.commits.noteName()
           state.manifest = next

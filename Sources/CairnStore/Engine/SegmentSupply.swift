@@ -108,6 +108,7 @@ final class SegmentSupply: Sendable {
       }
       // A sync of the directory may have begun before the exchange.
       log.commits.noteName()
+      log.announce(generation: next.generation)
       state.isSettled = false
       state.manifest.isClean = false
       state.manifest.generation = next.generation

@@ -161,6 +161,7 @@ final class TotalRemoval: Sendable {
       state.failure = error.asFailure
       throw .poisoned(cause: error.asFailure)
     }
+    log.announce(generation: emptied.generation)
     // A sync of the directory may have begun before the exchange.
     log.commits.noteName()
     state.dropEmptied()

@@ -69,8 +69,11 @@ package struct ManifestFile: Sendable {
 
   /// Puts a replacement that was written into place. After a failure it is not known which of the
   /// two will be found after a power loss.
-  package func install() throws(StoreError) {
+  ///
+  /// - Parameter announce: says that it is in place, though its name may not be on disk.
+  package func install(announcing announce: () -> Void = {}) throws(StoreError) {
     try exchange(FileName.newManifest)
+    announce()
     try settle()
   }
 

@@ -18,6 +18,8 @@ package enum FileName {
   package static let reserve = "RESERVE"
   /// How far a scrub has come.
   package static let scrub = "SCRUB"
+  /// Where whoever writes the store says how far its log goes.
+  package static let followPage = "FOLLOW"
   /// The folder for files of the store's kind that the manifest does not know.
   package static let quarantine = "quarantine"
   /// What the root of a mounted filesystem holds that is new.

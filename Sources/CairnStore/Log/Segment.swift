@@ -166,6 +166,11 @@ package final class Segment: Sendable {
     try file.open().truncate(to: byteCount)
   }
 
+  /// Lets what another process has appended be read. For segments of a store that is followed.
+  package func extend(to byteCount: Int) {
+    allocated.max(byteCount, ordering: .releasing)
+  }
+
   // MARK: The file
 
   /// Its bytes, to be read by calls; from the mapping where the file has lost its name.

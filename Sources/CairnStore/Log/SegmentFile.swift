@@ -107,9 +107,9 @@ package final class SegmentHome: Sendable {
   let openFiles = OpenFiles()
   let readers: EarlierReaders
 
-  package init(directory: Directory, lockFile: File?) {
+  package init(directory: Directory, lockFile: File?, pageFile: File? = nil) {
     self.directory = directory
-    readers = EarlierReaders(lockFile: lockFile)
+    readers = EarlierReaders(lockFile: lockFile, pageFile: pageFile)
   }
 }
 
@@ -171,12 +171,19 @@ final class OpenFiles: Sendable {
 /// They share a lock on the bytes of the file LOCK, and whoever shortens a file has that lock alone. It is not
 /// the lock that a store is opened by, and it goes with the last segment of the session. One lock stands for all
 /// segments: one for each would take as many descriptors.
+///
+/// Who follows the store has files mapped too, and shares such a lock on the file FOLLOW from before it opens the first.
 final class EarlierReaders: Sendable {
   private let lockFile: File?
+  /// FOLLOW, in a store that announces its writes.
+  private let pageFile: File?
   /// Whether the session that this belongs to is over.
   private let isOver = Lock(false)
 
-  init(lockFile: File?) { self.lockFile = lockFile }
+  init(lockFile: File?, pageFile: File?) {
+    self.lockFile = lockFile
+    self.pageFile = pageFile
+  }
 
   /// The session ends: whoever still reads is an earlier reader for the next.
   func endSession() {
@@ -194,7 +201,16 @@ final class EarlierReaders: Sendable {
         return false
       }
       defer { _ = try? lockFile.lockBytes(exclusively: nil) }
-      return body()
+      return withoutFollowers(body)
     }
+  }
+
+  /// Runs `body` unless somebody follows the store who may have its files mapped, and returns what it does; `false` where
+  /// somebody does.
+  func withoutFollowers(_ body: () -> Bool) -> Bool {
+    guard let pageFile else { return body() }
+    guard (try? pageFile.lockBytes(exclusively: true)) == true else { return false }
+    defer { _ = try? pageFile.lockBytes(exclusively: nil) }
+    return body()
   }
 }

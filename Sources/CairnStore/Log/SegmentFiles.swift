@@ -9,13 +9,14 @@ package struct SegmentFiles: Sendable {
   package let reservesBlocks: Bool
   package let table: SegmentTable
 
-  /// - Parameter lockFile: the store's file LOCK; `nil` where no file is ever shortened.
+  /// - Parameters:
+  ///   - lockFile: the store's file LOCK; `nil` where no file is ever shortened.
+  ///   - pageFile: the store's file FOLLOW, where it announces its writes.
   package init(
-    directory: Directory, lockFile: File? = nil, storeIdentifier: [UInt8], usesMappings: Bool,
-    reservesBlocks: Bool,
-    table: SegmentTable
+    directory: Directory, lockFile: File? = nil, pageFile: File? = nil, storeIdentifier: [UInt8],
+    usesMappings: Bool, reservesBlocks: Bool, table: SegmentTable
   ) {
-    home = SegmentHome(directory: directory, lockFile: lockFile)
+    home = SegmentHome(directory: directory, lockFile: lockFile, pageFile: pageFile)
     self.storeIdentifier = storeIdentifier
     self.usesMappings = usesMappings
     self.reservesBlocks = reservesBlocks
@@ -71,8 +72,8 @@ package struct SegmentFiles: Sendable {
   /// Opens a segment that the manifest lists.
   ///
   /// - Parameters:
-  ///   - capacity: its capacity if it is to be appended to, else `nil`: it gets a read-only
-  ///     mapping of its length.
+  ///   - capacity: its capacity if it is to be appended to, here or by whom this follows, else `nil`: it gets a
+  ///     read-only mapping of its length.
   ///   - byteCount: where its records end, or `nil` where only the file's length is known.
   ///   - usage: what its records amount to, where that is known.
   ///   - place: its first granule, if it has one already.
@@ -94,7 +95,8 @@ package struct SegmentFiles: Sendable {
       let segment = Segment(
         header: header,
         file: SegmentFile(file, home: home, readOnly: readOnly, isKept: false),
-        mapping: try map(file, byteCount: capacity, writable: capacity > end), capacity: capacity,
+        mapping: try map(file, byteCount: capacity, writable: capacity > end && !readOnly),
+        capacity: capacity,
         granule: granule, allocatedByteCount: end, syncedByteCount: end, compactedAt: compactedAt,
         usage: usage ?? SegmentUsage(total: table.total))
       table.publish(segment)

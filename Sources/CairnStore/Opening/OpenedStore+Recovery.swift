@@ -17,6 +17,8 @@ extension OpenedStore {
     let overlong = overlong
     if manifest.isClean {
       try openCleanSegments(segmentByteLimit: segmentByteLimit)
+    } else if let followed {
+      try openFollowedSegments(through: followed)
     } else {
       try openUncleanSegments()
     }
@@ -81,7 +83,7 @@ extension OpenedStore {
     replayedSequence = replay.highestSequence
   }
 
-  private mutating func open(
+  mutating func open(
     id: SegmentID, salt: UInt64, end: Int, capacity: Int?, compactedAt: SequenceNumber = 0
   ) throws(StoreError) {
     if let place = places[id], max(capacity ?? 0, end) > place.capacity {
@@ -113,7 +115,7 @@ extension OpenedStore {
         manifest.openSegments.count == 1 && !isReadOnly && entry.byteCount + 1024 <= capacity
       try open(
         id: entry.id, salt: entry.salt, end: entry.byteCount,
-        capacity: isResumable ? capacity : nil)
+        capacity: isResumable ? capacity : capacityOfFollowed(entry.id, end: entry.byteCount))
       if isResumable { resumable = segments.last }
     }
   }
@@ -206,7 +208,13 @@ extension OpenedStore {
     manifest = next
     // The order matters on a full disk: what is cut off makes room for the next manifest.
     // Not beside a poisoned store whose readers may still look at what is cut off.
-    if !hasLostPages { for segment in recovered { try? segment.trim(to: segment.usage.end) } }
+    // Nor where those may who follow the store: the next open does it.
+    if !hasLostPages {
+      _ = files.home.readers.withoutFollowers {
+        for segment in recovered { try? segment.trim(to: segment.usage.end) }
+        return true
+      }
+    }
     file.reserve(next)
     for id in emptySegments { try directory.unlink(FileName.segment(id)) }
   }

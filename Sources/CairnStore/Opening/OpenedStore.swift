@@ -5,6 +5,8 @@ struct OpenedStore {
   let reservesBlocks: Bool
   let directory: Directory
   let lockFile: File
+  /// Where the writes are announced to those who follow the store, if they are.
+  let page: FollowPage?
   let files: SegmentFiles
   let index: HashIndex
   let hash: SipHash
@@ -41,6 +43,10 @@ struct OpenedStore {
   var hasLostPages = false
   /// Segments that hold nothing, to be removed.
   var emptySegments: [SegmentID] = []
+  /// Of a store that is followed while another process writes it: how far its log goes.
+  var followed: LogPosition?
+  /// How large its segments become.
+  var followedCapacity = 0
   /// The highest sequence number in a part of the log that was discarded; it is not used again.
   var discardedSequence: SequenceNumber = 0
 
@@ -72,12 +78,7 @@ struct OpenedStore {
     reservesBlocks =
       readOnly ? false : try Self.reservesBlocks(lock, access: configuration.access)
 
-    do {
-      let identifier = try fileSystem.bootIdentifier()
-      bootIdentifier = Array((identifier + [UInt8](repeating: 0, count: 16)).prefix(16))
-    } catch {
-      throw error.storeError(path: "/proc/sys/kernel/random/boot_id")
-    }
+    bootIdentifier = try Self.bootIdentifier(of: fileSystem)
     let file = ManifestFile(directory: directory)
     if let found = try file.read() {
       manifest = found
@@ -101,6 +102,10 @@ struct OpenedStore {
     recovery.clockLag = clock.lag < .seconds(1) ? .zero : clock.lag
     recovery.wasClean = manifest.isClean
     hash = SipHash(secret: manifest.hashSecret)
+    let announced = Self.openPage(
+      directory, manifest, bootIdentifier,
+      announces: environment.announces && reservesBlocks && configuration.access == .mapped)
+    page = announced?.page
     let table = SegmentTable()
     // The time of another clock stands still between its steps, however much is read.
     let recency = RecencyClock(now: clock.now(), exactCount: clock.isSystem ? 256 : .max)
@@ -108,9 +113,11 @@ struct OpenedStore {
       table.segment(at: known.location)?.usage.killExtension(byteCount: known.byteCount)
     }
     files = SegmentFiles(
-      directory: directory, lockFile: lock, storeIdentifier: manifest.storeIdentifier,
+      directory: directory, lockFile: lock, pageFile: page?.file,
+      storeIdentifier: manifest.storeIdentifier,
       usesMappings: configuration.access == .mapped && directory.mapsFiles,
       reservesBlocks: reservesBlocks, table: table)
+    let openedManifest = manifest
     try recover(
       segmentByteLimit: configuration.segmentByteLimit,
       precedingVersion: configuration.precedingVersion, log: configuration.log)
@@ -127,6 +134,7 @@ struct OpenedStore {
         ?? (try? file.makeReady(after: &manifest, in: bootIdentifier, at: clock.now()))
       manifest.nextID = max(manifest.nextID, next?.nextID ?? 0)
     }
+    announce(after: announced?.before, openedManifest, configuration.segmentByteLimit)
     report(to: configuration.log)
     isOpen = true
   }

@@ -9,6 +9,8 @@ package struct Environment: Sendable {
   package var maintenance: any BackgroundQueue
   /// What the index may take of the memory.
   package var memory = MemoryBudget.unlimited
+  /// Whether a store that is open for writing announces its writes to those who follow it.
+  package var announces = false
   /// Lets the thread rest that does long jobs, so that others get on.
   package var pause: @Sendable (Duration) -> Void
 
@@ -30,8 +32,10 @@ package struct Environment: Sendable {
 
   /// The real thing.
   package static func system() -> Environment {
-    Environment(
+    var environment = Environment(
       fileSystem: SystemFileSystem(), background: ThreadBackgroundQueue(),
       maintenance: ThreadBackgroundQueue(), syncing: ThreadBackgroundQueue())
+    environment.announces = true
+    return environment
   }
 }

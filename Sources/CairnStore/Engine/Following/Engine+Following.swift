@@ -1,0 +1,94 @@
+/// Entering what another process has appended.
+extension Engine {
+  /// Enters the records of a part of the log, under its lock.
+  ///
+  /// - Throws: `corrupt` where they are not what was published; `outOfMemory`, `system`. Some may have been entered then.
+  func follow(
+    _ part: FollowedProgress.Part, in progress: inout FollowedProgress
+  ) throws(StoreError) {
+    let start = progress.ends[part.id] ?? SegmentHeader.byteCount
+    let segment: Segment
+    let isNew: Bool
+    if let known = progress.segments[part.id] {
+      (segment, isNew) = (known, false)
+    } else {
+      segment = try log.files.open(
+        id: part.id, salt: part.salt, byteCount: part.end ?? SegmentHeader.byteCount,
+        capacity: max(progress.capacity, part.end ?? 0), readOnly: true,
+        compactedAt: part.compactedAt)
+      isNew = true
+    }
+    var end = start
+    var last: SequenceNumber = 0
+    var hasRolled = false
+    try log.withLock { (appender) throws(StoreError) in
+      if isNew { appender.sealed.append(segment) }
+      if let known = part.end {
+        // Its place in the space of locations is no larger.
+        guard known <= segment.capacity else {
+          throw segment.corruption(at: segment.capacity, .badLength)
+        }
+        segment.extend(to: known)
+      } else {
+        segment.extend(to: min(segment.capacity, try segment.file.open().status().byteCount))
+      }
+      var batch = BatchProgress()
+      while !hasRolled, end < part.end ?? segment.allocatedByteCount {
+        let record = try Record(in: segment, at: end, part: .head)
+        guard batch.accept(record.header, at: end) else {
+          throw segment.corruption(at: batch.start ?? end, .incompleteBatch)
+        }
+        let next = end + record.header.byteCount
+        guard next <= segment.allocatedByteCount else {
+          throw segment.corruption(at: end, .badLength)
+        }
+        hasRolled = record.header.kind == .roll
+        if !hasRolled { last = max(last, record.sequence) }
+        try enter(record, in: segment, end: next)
+        end = next
+      }
+      guard batch.start == nil, part.end.map({ $0 == end }) ?? hasRolled else {
+        throw segment.corruption(at: batch.start ?? end, .lostRecords)
+      }
+      if last > 0 { appender.nextSequence = max(appender.nextSequence, last + 1) }
+    }
+    progress.note(segment, end: end, isComplete: hasRolled, last: last)
+  }
+
+  private func enter(
+    _ record: borrowing Record, in segment: Segment, end: Int
+  ) throws(StoreError) {
+    let header = record.header
+    if header.kind == .roll {
+      segment.usage.add(header, sequence: 0, end: end, isLive: false)
+      return
+    }
+    let now = lookup.clock.now()
+    let key = record.key
+    let hash = lookup.hash.hash(key)
+    let location = segment.location(at: record.offset)
+    try lookup.index.load(shardOf: hash)
+    if header.kind == .put { try writer.makeRoom(hash, key: key, now: now) }
+    let existing = try lookup.locate(hash, key: key, now: now)
+    switch header.kind {
+    case .put:
+      segment.usage.add(header, sequence: record.sequence, end: end, isLive: true)
+      writer.publish(
+        hash, at: location, deadline: header.deadline { now }, replacing: existing)
+    case .tombstone:
+      segment.usage.add(header, sequence: record.sequence, end: end, isLive: false)
+      if let existing { writer.unpublish(existing) }
+    case .extension:
+      let isInForce =
+        existing.map { $0.sequence == header.target && $0.expires ?? .max < header.expires } ?? false
+      segment.usage.add(header, sequence: record.sequence, end: end, isLive: isInForce)
+      if isInForce, let existing {
+        _ = lookup.index.extend(
+          hash, at: existing.location,
+          LifetimeExtension(
+            expires: header.expires, location: location, byteCount: header.byteCount))
+      }
+    case .roll: break
+    }
+  }
+}

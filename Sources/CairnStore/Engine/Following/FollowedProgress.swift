@@ -1,0 +1,90 @@
+/// How far a view of a store has come in the log of the store.
+struct FollowedProgress {
+  /// What is to be read next of the log, in order.
+  struct Part {
+    let id: SegmentID
+    let salt: UInt64
+    /// Where its records end; `nil`: at its roll record.
+    let end: Int?
+    let compactedAt: SequenceNumber
+  }
+
+  var manifest: Manifest
+  /// The segments that were read, and how far.
+  private(set) var segments: [SegmentID: Segment]
+  private(set) var ends: [SegmentID: Int]
+  /// Those of them that end with a roll record, or are sealed.
+  private var complete: Set<SegmentID>
+  /// The number of the last record, also of those that a compaction has dropped.
+  private(set) var lastSequence: SequenceNumber
+  /// How large segments become.
+  let capacity: Int
+
+  init(_ parts: OpenedStore) {
+    manifest = parts.manifest
+    segments = Dictionary(parts.segments.map { ($0.id, $0) }) { first, _ in first }
+    ends = parts.ends.filter { [segments] in segments[$0.key] != nil }
+    complete = Set(parts.manifest.sealedSegments.map(\.id))
+    // All that lie before the one that is written to were left.
+    if !parts.manifest.isClean, let position = parts.followed {
+      let open = parts.manifest.openSegments.map(\.id)
+      complete.formUnion(open.prefix { !position.lies(in: $0) })
+      complete.formIntersection(segments.keys)
+    }
+    lastSequence = parts.nextSequence - 1
+    capacity = parts.followedCapacity
+  }
+
+  mutating func note(_ segment: Segment, end: Int, isComplete: Bool, last: SequenceNumber) {
+    segments[segment.id] = segment
+    ends[segment.id] = end
+    if isComplete { complete.insert(segment.id) }
+    lastSequence = max(lastSequence, last)
+  }
+
+  /// What a manifest and a position add to what is known; `nil` where they take something away, or where the order of
+  /// the log does not tell.
+  func tail(in next: Manifest, _ position: LogPosition) -> [Part]? {
+    guard next.storeIdentifier == manifest.storeIdentifier,
+      next.hashSecret == manifest.hashSecret, next.floorSequence == manifest.floorSequence
+    else { return nil }
+    var sealed: [Manifest.SealedSegment] = []
+    var listed: Set<SegmentID> = []
+    for entry in next.sealedSegments {
+      listed.insert(entry.id)
+      if let end = ends[entry.id], let segment = segments[entry.id] {
+        guard segment.header.salt == entry.salt, end <= entry.byteCount else { return nil }
+        if end < entry.byteCount { sealed.append(entry) }
+      } else {
+        // What a compaction has written, or what nobody can place.
+        guard entry.compactedAt == 0, entry.highestSequence == 0 || entry.lowestSequence > lastSequence
+        else { return nil }
+        sealed.append(entry)
+      }
+    }
+    // In the order of the log.
+    sealed.sort { $0.highestSequence < $1.highestSequence }
+    var parts = sealed.map {
+      Part(id: $0.id, salt: $0.salt, end: $0.byteCount, compactedAt: $0.compactedAt)
+    }
+    let last = next.openSegments.firstIndex { position.lies(in: $0.id) } ?? -1
+    for (index, entry) in next.openSegments.enumerated() {
+      listed.insert(entry.id)
+      let known = ends[entry.id]
+      if !next.isClean, index > last {
+        // A place that nothing was written to.
+        if known != nil || entry.byteCount > SegmentHeader.byteCount { return nil }
+        continue
+      }
+      if let segment = segments[entry.id], segment.header.salt != entry.salt { return nil }
+      if complete.contains(entry.id) { continue }
+      let end = next.isClean ? entry.byteCount : index == last ? position.end : nil
+      if let end {
+        if end < known ?? 0 || end > segments[entry.id]?.capacity ?? .max { return nil }
+        if end == known ?? SegmentHeader.byteCount { continue }
+      }
+      parts.append(Part(id: entry.id, salt: entry.salt, end: end, compactedAt: 0))
+    }
+    return segments.keys.allSatisfy { listed.contains($0) } ? parts : nil
+  }
+}

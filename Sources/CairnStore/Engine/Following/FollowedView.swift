@@ -1,0 +1,137 @@
+internal import Synchronization
+
+/// A store that is followed, as one open found it, with what was appended since.
+///
+/// 1. While changes come in, and after some could not be entered, it is not whole: no read begins then. So no read finds a
+///    part of a batch and a later one does not.
+/// 2. What it knows it has from the log up to a position that was published, and from a manifest that was in place when
+///    that was loaded, or before.
+///
+/// Changed under the lock of `Follower`, and with it under that of its log.
+final class FollowedView: Sendable {
+  let engine: Engine
+  let page: FollowPage?
+  private let position: Atomic<UInt64>
+  private let generation: Atomic<UInt64>
+  let session: UInt64
+  private let whole = Atomic(true)
+  private let progress: Lock<FollowedProgress>
+
+  private init(
+    _ parts: OpenedStore, _ page: FollowPage?, _ words: FollowPage.Words,
+    configuration: StoreConfiguration, environment: Environment
+  ) {
+    self.page = page
+    position = Atomic(words.position.rawValue)
+    generation = Atomic(words.generation)
+    session = words.session
+    progress = Lock(FollowedProgress(parts))
+    engine = Engine(parts, configuration: configuration, environment: environment)
+  }
+
+  /// Opens the store as it is now.
+  static func open(
+    _ followed: OpenedStore.Followed, configuration: StoreConfiguration, environment: Environment
+  ) throws(StoreError) -> FollowedView {
+    var attempt = 0
+    while true {
+      attempt += 1
+      let isLast = attempt == attemptLimit
+      let manifest: Manifest
+      do throws(StoreError) { manifest = try readManifest(followed) } catch {
+        // It may have been overwritten while it was read: it is the space for the next but one.
+        guard case .corrupt = error, !isLast else { throw error }
+        environment.pause(pauseOfAttempt)
+        continue
+      }
+      let words = followed.page?.words
+      let isAnnounced = words?.generation == manifest.generation
+      if words != nil, !isAnnounced, attempt < attemptLimit / 2 {
+        environment.pause(pauseOfAttempt)
+        continue
+      }
+      // Where the page goes on saying something else, who has put the manifest in place is dead, or does not announce.
+      do throws(StoreError) {
+        let parts = try OpenedStore(
+          followed, manifest, isAnnounced ? words : nil, configuration: configuration,
+          environment: environment)
+        let lacksCheckpoint = manifest.checkpointID != 0 && parts.checkpoint == nil
+        if lacksCheckpoint, !isLast, followed.page?.generation != words?.generation { continue }
+        return FollowedView(
+          parts, followed.page, words ?? FollowPage.Words(), configuration: configuration,
+          environment: environment)
+      } catch {
+        // Files go when a later manifest is in place.
+        guard !isLast, try hasMoved(followed, since: manifest, words) else { throw error }
+        environment.pause(pauseOfAttempt)
+      }
+    }
+  }
+
+  private static let attemptLimit = 200
+  private static let pauseOfAttempt = Duration.milliseconds(1)
+
+  private static func readManifest(
+    _ followed: OpenedStore.Followed
+  ) throws(StoreError) -> Manifest {
+    guard let manifest = try ManifestFile(directory: followed.directory).read() else {
+      throw .noStore(path: followed.directory.path)
+    }
+    return manifest
+  }
+
+  /// Whether something else is in place than what was read.
+  private static func hasMoved(
+    _ followed: OpenedStore.Followed, since manifest: Manifest, _ words: FollowPage.Words?
+  ) throws(StoreError) -> Bool {
+    if let page = followed.page { return page.words != words }
+    return try readManifest(followed).generation != manifest.generation
+  }
+
+  // MARK: Looking
+
+  /// Whether reads may begin.
+  @inline(__always)
+  var isWhole: Bool { whole.load(ordering: .acquiring) }
+
+  /// Whether it has everything that was published by now.
+  @inline(__always)
+  var isCurrent: Bool {
+    guard isWhole else { return false }
+    guard let page else { return true }
+    return page.position.rawValue == position.load(ordering: .relaxed)
+      && page.generation == generation.load(ordering: .relaxed) && page.session == session
+  }
+
+  var lastVersion: SequenceNumber { engine.log.lastSequence }
+  var manifestGeneration: UInt64 { progress.withLock { $0.manifest.generation } }
+
+  // MARK: Going on
+
+  /// Enters what was appended since.
+  ///
+  /// - Returns: `false` where that cannot be told from what was appended alone: the store is to be opened anew.
+  /// - Throws: as well; it is not whole then.
+  func goOn(_ followed: OpenedStore.Followed) throws(StoreError) -> Bool {
+    guard isWhole, let page else { return false }
+    return try progress.withLock { (progress) throws(StoreError) -> Bool in
+      var manifest = progress.manifest
+      var words = page.words
+      if words.generation != manifest.generation {
+        manifest = try Self.readManifest(followed)
+        words = page.words
+      }
+      guard words.session == session, words.generation == manifest.generation,
+        let tail = progress.tail(in: manifest, words.position)
+      else { return false }
+      whole.store(false, ordering: .sequentiallyConsistent)
+      for part in tail { try engine.follow(part, in: &progress) }
+      progress.manifest = manifest
+      engine.catalog.withLock { $0.manifest = manifest }
+      position.store(words.position.rawValue, ordering: .relaxed)
+      generation.store(words.generation, ordering: .relaxed)
+      whole.store(true, ordering: .releasing)
+      return true
+    }
+  }
+}

@@ -1,0 +1,223 @@
+internal import Synchronization
+
+/// Follows a store that another process may have open for writing.
+///
+/// 1. A read finds a state that the store was in, and no earlier one than any read before it found.
+/// 2. What was appended is entered in place. Where segments were replaced or taken away, the store is opened anew beside
+///    the view that there is, and then takes its place as a whole.
+/// 3. Where what was published is gone, since a recovery has discarded it or another store lies at the path, one call
+///    throws `outdated`; those after it find what is there.
+///
+/// Under the lock a view is opened and changed; no lock of another store is taken, and a view's locks come after it.
+@usableFromInline
+package final class Follower: Sendable {
+  private let path: String
+  private let configuration: StoreConfiguration
+  private let environment: Environment
+  private let freshness: Freshness
+  /// What is asked where no entry is: whether the store is open, and why it takes no writes.
+  let shell: Engine
+  private let clock: StoreClock
+  private let views = ReferenceTable<FollowedView>(slotCount: 1)
+  private let state: Lock<State>
+  /// When it was last looked whether the path still leads to the store, and whether there is something new.
+  private let lookTime: Atomic<Int64>
+  /// How long another store may lie at the path without notice, in milliseconds.
+  private static let lookInterval: Int64 = 100
+
+  private struct State: ~Copyable {
+    var followed: OpenedStore.Followed
+    var view: FollowedView
+    var isClosed = false
+  }
+
+  init(
+    path: String, freshness: Freshness, configuration: StoreConfiguration, environment: Environment
+  ) throws(StoreError) {
+    try configuration.check()
+    self.path = path
+    self.freshness = freshness
+    self.environment = environment
+    do throws(StoreError) {
+      let followed = try OpenedStore.Followed(
+        path: path, configuration: configuration, fileSystem: environment.fileSystem)
+      let view = try FollowedView.open(
+        followed, configuration: configuration, environment: environment)
+      clock = followed.clock
+      shell = Engine(
+        OpenedStore(followed, environment: environment), configuration: configuration,
+        environment: environment)
+      views.set(0, to: view)
+      state = Lock(State(followed: followed, view: view))
+    } catch { throw error.located(in: path) }
+    lookTime = Atomic(clock.now().millisecondsSinceEpoch)
+    // What is opened later is opened under a lock, where the log, which may use the store, is not called.
+    var quiet = configuration
+    quiet.log = .none
+    self.configuration = quiet
+  }
+
+  // MARK: Reads
+
+  /// Runs a read on the store as it is seen now.
+  @usableFromInline
+  package func read<Result: ~Copyable>(
+    _ body: (Reader) throws(StoreError) -> Result
+  ) throws(StoreError) -> Result {
+    let view = try view()
+    do throws(StoreError) { return try body(view.engine.reader) } catch {
+      // Without mappings, a file may have gone, or have been cut, that was still to be read.
+      guard case .corrupt = error else { throw error }
+      guard let later = try viewAfter(view) else { throw error.located(in: path) }
+      return try body(later.engine.reader)
+    }
+  }
+
+  /// What reads are done on now.
+  @usableFromInline
+  package var reader: Reader {
+    get throws(StoreError) { try view().engine.reader }
+  }
+
+  func snapshot() throws(StoreError) -> Snapshot {
+    while true {
+      let view = try view()
+      let snapshot = try Snapshot(of: view.engine)
+      // Else a part of a batch may be in it.
+      if view.isWhole { return snapshot }
+    }
+  }
+
+  /// What the store is made of as it is seen now.
+  var engine: Engine { get throws(StoreError) { try view().engine } }
+
+  private func view() throws(StoreError) -> FollowedView {
+    try shell.session.checkUsable()
+    if let pin = Pin() {
+      defer { pin.end() }
+      if let view = views[0], isFresh(view) { return view }
+    }
+    return try refresh(isAsked: false)
+  }
+
+  private func isFresh(_ view: FollowedView) -> Bool {
+    switch freshness {
+    case .everyRead: view.isCurrent && !isDue(after: Self.lookInterval)
+    case .interval(let interval): view.isWhole && !isDue(after: max(0, interval.milliseconds))
+    case .manual: view.isWhole
+    }
+  }
+
+  private func isDue(after interval: Int64) -> Bool {
+    let last = lookTime.load(ordering: .relaxed)
+    let (passed, isTooLong) = clock.now().millisecondsSinceEpoch.subtractingReportingOverflow(last)
+    return isTooLong || passed >= interval || passed < 0
+  }
+
+  /// The view after this one, if the store was changed so that this one may lack a file.
+  private func viewAfter(_ view: FollowedView) throws(StoreError) -> FollowedView? {
+    if view.isCurrent { return nil }
+    if freshness == .manual { throw .outdated(path: path) }
+    return try refresh(isAsked: true)
+  }
+
+  // MARK: Going on
+
+  /// Has reads find everything that was acknowledged before the call.
+  func catchUp() throws(StoreError) {
+    try shell.session.checkUsable()
+    _ = try refresh(isAsked: true)
+  }
+
+  private func refresh(isAsked: Bool) throws(StoreError) -> FollowedView {
+    defer { Reclamation.reclaimIfDue() }
+    do throws(StoreError) {
+      return try state.withLock { (state) throws(StoreError) in
+        if state.isClosed { throw StoreError.closed(path: path) }
+        // Another thread may have seen to it.
+        if !isAsked, isFresh(state.view) { return state.view }
+        if isAsked || isDue(after: Self.lookInterval) {
+          lookTime.store(clock.now().millisecondsSinceEpoch, ordering: .relaxed)
+          if try look(&state, isAsked: isAsked) { return state.view }
+        }
+        try goOn(&state)
+        return state.view
+      }
+    } catch { throw error.located(in: path) }
+  }
+
+  /// Brings the view up to what was published when this was called, or later.
+  private func goOn(_ state: inout State) throws(StoreError) {
+    if state.view.isCurrent { return }
+    do throws(StoreError) { if try state.view.goOn(state.followed) { return } } catch {
+      // The view is not whole, and no read finds it. Opening the store anew tells whether it is damaged.
+      guard case .corrupt = error else { throw error }
+    }
+    let view = try FollowedView.open(
+      state.followed, configuration: configuration, environment: environment)
+    let isOutdated =
+      view.session != state.view.session || view.lastVersion < state.view.lastVersion
+    replace(&state, by: view)
+    if isOutdated { throw .outdated(path: path) }
+  }
+
+  /// Looks whether the path still leads to the store.
+  ///
+  /// - Returns: whether the store was opened anew.
+  private func look(_ state: inout State, isAsked: Bool) throws(StoreError) -> Bool {
+    let directory: Directory
+    let found: File?
+    do throws(StoreError) {
+      directory = try Directory(path: path, fileSystem: environment.fileSystem, readOnly: true)
+      found = try directory.openFile(FileName.followPage, mode: .readOnly)
+      // Without a manifest it is no store, or not yet: reads go on in the one that was there.
+      guard try directory.openFile(FileName.manifest, mode: .readOnly) != nil else { return false }
+    } catch {
+      if case .noStore = error { return false }
+      throw error
+    }
+    if let page = state.followed.page {
+      if found?.identity == page.file.identity { return false }
+    } else if found == nil, try !hasChanged(state.view, in: directory), !isAsked {
+      return false
+    }
+    let followed = try OpenedStore.Followed(
+      path: path, configuration: configuration, fileSystem: environment.fileSystem, clock: clock)
+    let view = try FollowedView.open(
+      followed, configuration: configuration, environment: environment)
+    let isOutdated =
+      state.followed.page != nil || followed.storeIdentifier != state.followed.storeIdentifier
+      || view.lastVersion < state.view.lastVersion
+    state.followed = followed
+    replace(&state, by: view)
+    if isOutdated { throw .outdated(path: path) }
+    return true
+  }
+
+  /// Whether another manifest is in place than the one that a view was made of.
+  private func hasChanged(
+    _ view: FollowedView, in directory: Directory
+  ) throws(StoreError) -> Bool {
+    try ManifestFile(directory: directory).read()?.generation != view.manifestGeneration
+  }
+
+  private func replace(_ state: inout State, by view: FollowedView) {
+    let old = state.view
+    state.view = view
+    views.set(0, to: view)
+    // A read may just have found it.
+    Reclamation.retire(old, keeping: old)
+  }
+
+  // MARK: The end
+
+  /// - Returns: whether this call closed it.
+  func close() throws(StoreError) -> Bool {
+    guard try shell.close() else { return false }
+    try state.withLock { (state) throws(StoreError) in
+      state.isClosed = true
+      try state.view.engine.close()
+    }
+    return true
+  }
+}

@@ -1,0 +1,133 @@
+/// The page in which a store that is open for writing says how far its log goes, for those who follow it: one file for the
+/// life of the store, never renamed or shortened.
+///
+/// 1. `position` is stored after the bytes before it are in the page cache: a record, or a whole batch.
+/// 2. `generation` is stored after the manifest of that generation is in place, and before a position in a segment that no
+///    earlier manifest lists.
+/// 3. `session` is another from when something is not there any more that was published.
+///
+/// Nothing here outlives the run of the kernel, so nothing is synced. The format is in Docs/FileFormat.md.
+package final class FollowPage: Sendable {
+  package static let magic: [UInt8] = [0x8B, 0x43, 0x52, 0x4E, 0x46, 0x0D, 0x0A, 0x1A]  // "CRNF"
+  private static let headByteCount = 52
+  private static let positionOffset = 64
+  private static let generationOffset = 72
+  private static let sessionOffset = 80
+  private static let capacityOffset = 88
+
+  /// What the words said at one time.
+  package struct Words: Sendable, Hashable {
+    package var position = LogPosition(rawValue: 0)
+    package var generation: UInt64 = 0
+    package var session: UInt64 = 0
+
+    package init() {}
+  }
+
+  private let page: SharedPage
+
+  private init(_ page: SharedPage) { self.page = page }
+
+  package var file: File { page.file }
+
+  // MARK: Who writes the store
+
+  /// Opens the page of a store that this process has locked, or makes one.
+  ///
+  /// - Returns: the page, and what it said before, if that was said of this store in this run of the kernel.
+  package static func openForWriting(
+    in directory: Directory, storeIdentifier: [UInt8], bootIdentifier: [UInt8]
+  ) throws(StoreError) -> (page: FollowPage, before: Words?) {
+    let name = FileName.followPage
+    let file: File
+    if let known = try directory.openFile(name, mode: .readWrite) {
+      file = known
+    } else {
+      file = try directory.createFile(name)
+    }
+    if try file.status().byteCount < SharedPage.byteCount {
+      try file.allocate(from: 0, to: SharedPage.byteCount, orExtend: false)
+    }
+    let head = head(storeIdentifier: storeIdentifier, bootIdentifier: bootIdentifier)
+    let page = FollowPage(try SharedPage(file, writable: true))
+    if try page.readHead() == head { return (page, page.words) }
+    // Whoever reads it meanwhile finds no page.
+    let nothing = [UInt8](repeating: 0, count: headByteCount)
+    try nothing.withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: 0) }
+    page.page.store(0, at: positionOffset)
+    page.page.store(0, at: generationOffset)
+    page.page.store(try directory.randomNumbers(count: 1)[0] | 1, at: sessionOffset)
+    try head.withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: 0) }
+    return (page, nil)
+  }
+
+  /// Says how far the log goes.
+  @inline(__always)
+  package func publish(_ position: LogPosition) {
+    page.store(position.rawValue, at: Self.positionOffset)
+  }
+
+  /// Says which manifest is in place.
+  package func publish(generation: UInt64) { page.store(generation, at: Self.generationOffset) }
+
+  /// Says that something is gone that was published.
+  package func beginSession() {
+    page.store(page.load(Self.sessionOffset) &+ 1, at: Self.sessionOffset)
+  }
+
+  /// Says how large segments become that are not for one large write.
+  package func publish(segmentByteLimit: Int) {
+    page.store(UInt64(segmentByteLimit), at: Self.capacityOffset)
+  }
+
+  // MARK: Who follows it
+
+  /// Opens the page of a store; `nil` where there is none of this store and this run of the kernel.
+  package static func open(
+    in directory: Directory, storeIdentifier: [UInt8], bootIdentifier: [UInt8]
+  ) throws(StoreError) -> FollowPage? {
+    guard let file = try directory.openFile(FileName.followPage, mode: .readOnly),
+      try file.status().byteCount >= SharedPage.byteCount
+    else { return nil }
+    let page = FollowPage(try SharedPage(file, writable: false))
+    let head = head(storeIdentifier: storeIdentifier, bootIdentifier: bootIdentifier)
+    return try page.readHead() == head ? page : nil
+  }
+
+  /// How far the log goes. Whoever loads another word after it finds that as new, or newer.
+  @inline(__always)
+  package var position: LogPosition { LogPosition(rawValue: page.load(Self.positionOffset)) }
+  @inline(__always)
+  package var generation: UInt64 { page.load(Self.generationOffset) }
+  @inline(__always)
+  package var session: UInt64 { page.load(Self.sessionOffset) }
+
+  /// How large segments become, as far as is known.
+  package var segmentByteLimit: Int { Int(clamping: page.load(Self.capacityOffset)) }
+
+  /// The words, the position first.
+  package var words: Words {
+    var words = Words()
+    words.position = position
+    words.generation = generation
+    words.session = session
+    return words
+  }
+
+  // MARK: The head
+
+  private func readHead() throws(StoreError) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: Self.headByteCount)
+    let count = try file.read(into: &bytes, at: 0)
+    return Array(bytes.prefix(count))
+  }
+
+  private static func head(storeIdentifier: [UInt8], bootIdentifier: [UInt8]) -> [UInt8] {
+    var bytes = magic + [1, 0, 0, 0, 0, 0, 0, 0] + storeIdentifier + bootIdentifier
+    let checksum = bytes.withSpan { CRC32C.checksum(of: $0) }
+    for shift in stride(from: UInt32(0), to: 32, by: 8) {
+      bytes.append(UInt8(truncatingIfNeeded: checksum >> shift))
+    }
+    return bytes
+  }
+}

@@ -1,0 +1,45 @@
+internal import Synchronization
+
+/// Words in a mapped page of a file: one process stores them, others load them. Each is whole, and what was stored before
+/// a word is seen by whoever has seen the word.
+@safe
+package final class SharedPage: @unchecked Sendable {
+  // SAFETY: the address never changes, the mapping lasts as long as this object, and words are atomic.
+  private let base: UnsafeMutableRawPointer
+  private let fileSystem: any FileSystem
+  /// Kept open, since whoever maps the page may hold a lock on its file.
+  package let file: File
+
+  package static let byteCount = 4096
+
+  /// Maps the first page of a file, which has at least that length.
+  package init(_ file: File, writable: Bool) throws(StoreError) {
+    do {
+      unsafe base = try file.fileSystem.map(
+        file.descriptor, byteCount: Self.byteCount, writable: writable)
+    } catch {
+      throw error.storeError(path: file.path)
+    }
+    self.file = file
+    fileSystem = file.fileSystem
+  }
+
+  deinit { unsafe fileSystem.unmap(base, byteCount: Self.byteCount) }
+
+  @inline(__always)
+  private func word(_ offset: Int) -> UnsafeMutablePointer<Atomic<UInt64>> {
+    precondition(offset >= 0 && offset & 7 == 0 && offset < Self.byteCount)
+    return unsafe (base + offset).assumingMemoryBound(to: Atomic<UInt64>.self)
+  }
+
+  /// The word at an offset in bytes, which is a multiple of 8.
+  @inline(__always)
+  package func load(_ offset: Int) -> UInt64 {
+    unsafe UInt64(littleEndian: word(offset).pointee.load(ordering: .acquiring))
+  }
+
+  @inline(__always)
+  package func store(_ value: UInt64, at offset: Int) {
+    unsafe word(offset).pointee.store(value.littleEndian, ordering: .releasing)
+  }
+}
