@@ -19,6 +19,8 @@ enum KillWriter {
       case "write":
         try Writer.run(
           path: path, seed: numbers[0], threads: Int(numbers[1]), mayFail: numbers.count > 2)
+      case "followed":
+        try Writer.runFollowed(path: path, seed: numbers[0], base: Int(numbers[1]))
       case "hold": try Situations.hold(path: path)
       case "fork": try Situations.fork(path: path)
       case "umask": try Situations.umask(path: path, mask: mode_t(numbers[0]))

@@ -1,5 +1,6 @@
 import CairnStore
 import Dispatch
+import FuzzSupport
 import Glibc
 
 /// Writes until it is killed, and tells standard output of each write once it was acknowledged.
@@ -16,6 +17,14 @@ enum Writer {
         }
         acknowledge(Acknowledgement(thread: thread, number: number))
       }
+    }
+  }
+
+  /// Writes what others follow.
+  static func runFollowed(path: String, seed: UInt64, base: Int) throws {
+    let store = try Store(path: path, configuration: FollowedWorkload.configuration)
+    try FollowedWorkload(seed: seed).run(in: store, base: base) { number in
+      acknowledge(Acknowledgement(thread: 0, number: number))
     }
   }
 

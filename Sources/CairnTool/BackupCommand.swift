@@ -8,7 +8,7 @@ enum BackupCommand {
     let destination = try invocation.store(at: 1, named: "DESTINATION")
     let copy = UnfinishedCopy(at: destination, on: console)
     let progress = Progress(on: console)
-    let report = try location.read { store in
+    let report = try location.read(on: console) { store in
       try store.backup(to: destination.path) {
         copy.removeIfInterrupted()
         progress.show(

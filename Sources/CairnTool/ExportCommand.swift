@@ -9,7 +9,7 @@ enum ExportCommand {
     let path = invocation.operands[1]
     // From here on no file must be left half written.
     SystemCalls.watchInterruptions()
-    let exporter = try location.read { store in
+    let exporter = try location.read(on: console) { store in
       let root = try makeRoot(path, outside: location)
       var exporter = Exporter(store: store, root: root, console: console)
       try exporter.run()

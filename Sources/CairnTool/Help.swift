@@ -29,7 +29,8 @@ enum Help {
       $ cairn stats notes.cairn
 
     STORE is a directory; put and import make it if it is not there. get, info, keys, stats,
-    verify, scrub, salvage, backup and export write nothing to it. Options may stand anywhere; -- ends them.
+    verify, scrub, salvage, backup and export write nothing to it; all of these but salvage work while another
+    program has it open, and say so. Options may stand anywhere; -- ends them.
     --json has every report as JSON, for programs. What takes long says on a terminal how far it
     is. cairn --version tells the version.
 

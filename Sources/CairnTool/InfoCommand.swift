@@ -6,9 +6,8 @@ enum InfoCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
     let key = try invocation.key(at: 1)
-    guard let info = try location.read({ store in try store.info(forKey: key) }) else {
-      throw ValueCommands.notFound(key)
-    }
+    let found = try location.read(on: console) { store in try store.info(forKey: key) }
+    guard let info = found else { throw ValueCommands.notFound(key) }
     if invocation.has(.json) {
       try console.print(json(key, info).text)
     } else {

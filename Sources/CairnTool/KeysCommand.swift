@@ -6,7 +6,7 @@ enum KeysCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
     let prefix = invocation.options[.prefix] ?? []
-    try location.read { store in
+    try location.read(on: console) { store in
       var damage: StoreError?
       let keys = try store.sortedKeys(prefix: prefix, passingOver: &damage)
       if let damage { console.report(CommandFailure(damage)) }

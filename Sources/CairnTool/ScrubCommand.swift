@@ -12,13 +12,19 @@ enum ScrubCommand {
         "a number of bytes above 0, as 500K or 10M")
     }
     let progress = Progress(on: console)
-    let report = try location.read { store in
+    let report = try location.read(on: console) { store in
       try store.scrub(bytesPerSecond: rate) {
         progress.show("checked", byteCount: $0.byteCount, of: $0.totalByteCount)
         return .next
       }
     }
     console.clearProgress()
+    try show(report, invocation, on: console)
+  }
+
+  private static func show(
+    _ report: ScrubReport, _ invocation: Invocation, on console: Console
+  ) throws {
     if invocation.has(.json) {
       try console.print(
         JSON.object([
@@ -37,13 +43,21 @@ enum ScrubCommand {
           ),
         ]).text)
     } else {
-      for event in report.damage.prefix(lineLimit) { try console.print(line(event)) }
-      let unlisted = report.damage.count - lineLimit
-      if unlisted > 0 {
-        try console.print("and \(DisplayText.count(unlisted, "more place")); --json lists all")
-      }
-      try console.print(summary(report))
+      try showLines(report, on: console)
     }
+    try judge(report)
+  }
+
+  static func showLines(_ report: ScrubReport, on console: Console) throws {
+    for event in report.damage.prefix(lineLimit) { try console.print(line(event)) }
+    let unlisted = report.damage.count - lineLimit
+    if unlisted > 0 {
+      try console.print("and \(DisplayText.count(unlisted, "more place")); --json lists all")
+    }
+    try console.print(summary(report))
+  }
+
+  static func judge(_ report: ScrubReport) throws {
     if let first = report.damage.first {
       throw CommandFailure(
         .corrupt,

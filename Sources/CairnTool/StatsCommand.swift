@@ -5,7 +5,7 @@ import CommandText
 enum StatsCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
-    let (keyCount, statistics, usage) = try location.read { store in
+    let (keyCount, statistics, usage) = try location.read(on: console) { store in
       (try store.count(), try store.statistics(), DiskUsage(location))
     }
     if invocation.has(.json) {

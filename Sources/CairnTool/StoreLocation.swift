@@ -5,9 +5,39 @@ import CommandText
 struct StoreLocation {
   let path: String
 
-  /// Opens for reading, which writes nothing to disk.
-  func read<Result>(_ body: (Store) throws -> Result) throws -> Result {
-    try use(Store(readingAt: path, configuration: Self.quiet(StoreConfiguration())), body)
+  /// Opens for reading, which writes nothing to disk. A store that another process writes to is read as it is at this
+  /// moment, which is said.
+  func read<Result>(on console: Console, _ body: (Store) throws -> Result) throws -> Result {
+    let store: Store
+    do throws(StoreError) {
+      store = try Store(readingAt: path, configuration: Self.quiet(StoreConfiguration()))
+    } catch {
+      store = try follow(after: error, on: console)
+    }
+    return try use(store, body)
+  }
+
+  /// Opens a store beside the process that has it locked.
+  ///
+  /// - Throws: the error itself, if it says something else.
+  func follow(after error: StoreError, on console: Console) throws(StoreError) -> Store {
+    guard case .locked(_, _, let processID) = error else { throw error }
+    let store = try Store(
+      following: path, freshness: .manual, configuration: Self.quiet(StoreConfiguration()))
+    let owner = processID.map { "process \($0)\(Self.program(of: $0))" } ?? "another process"
+    console.note("\(owner) has the store open; this is the store as it is now")
+    return store
+  }
+
+  /// The name of the program that a process runs, in brackets; nothing where that is not told.
+  private static func program(of processID: Int32) -> String {
+    guard
+      let file = try? SystemCalls.open(
+        [UInt8]("/proc/\(processID)/comm".utf8), in: nil, as: .fileForReading),
+      let name = try? FileContents.read(file, expecting: 0, byteLimit: 64)
+    else { return "" }
+    let text = String(decoding: name, as: UTF8.self).split(separator: "\n").first ?? ""
+    return text.isEmpty ? "" : " (\(text))"
   }
 
   /// Opens for writing. Closing syncs, so what the body wrote is durable when this returns.
@@ -24,7 +54,7 @@ struct StoreLocation {
     return configuration
   }
 
-  private func use<Result>(_ store: Store, _ body: (Store) throws -> Result) throws -> Result {
+  func use<Result>(_ store: Store, _ body: (Store) throws -> Result) throws -> Result {
     let result: Result
     do {
       result = try body(store)

@@ -44,7 +44,7 @@ enum ValueCommands {
   static func get(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
     let key = try invocation.key(at: 1)
-    let found: Void? = try location.read { store in
+    let found: Void? = try location.read(on: console) { store in
       try store.withValue(forKey: key) { value in
         if console.outputIsTerminal {
           try show(value, on: console)

@@ -6,8 +6,14 @@ enum VerifyCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
     let progress = Progress(on: console)
-    let report = try Store.verify(path: location.path) {
-      progress.show("checked", byteCount: $0.byteCount, of: $0.totalByteCount)
+    let report: VerificationReport
+    do throws(StoreError) {
+      report = try Store.verify(path: location.path) {
+        progress.show("checked", byteCount: $0.byteCount, of: $0.totalByteCount)
+      }
+    } catch {
+      let store = try location.follow(after: error, on: console)
+      return try location.use(store) { try verify($0, invocation, progress, on: console) }
     }
     console.clearProgress()
     if invocation.has(.json) {
@@ -42,6 +48,38 @@ enum VerifyCommand {
     if !report.errors.isEmpty {
       throw CommandFailure(.corrupt, judgement(report))
     }
+  }
+
+  /// Checks the log of a store that another process has open: every head, and every value that a read would find.
+  private static func verify(
+    _ store: Store, _ invocation: Invocation, _ progress: Progress, on console: Console
+  ) throws {
+    let report = try store.scrub {
+      progress.show("checked", byteCount: $0.byteCount, of: $0.totalByteCount)
+      return .next
+    }
+    console.clearProgress()
+    if invocation.has(.json) {
+      try console.print(
+        JSON.object([
+          ("records", .integer(report.recordCount)),
+          ("bytes", .integer(report.byteCount)),
+          ("tornBytes", .integer(0)),
+          (
+            "errors",
+            .array(
+              report.damage.map { event in
+                .object(
+                  event.place.members + [
+                    JSON.member(key: event.keys.first), ("isReplaced", .bool(event.keyCount == 0)),
+                  ])
+              })
+          ),
+        ]).text)
+    } else {
+      try ScrubCommand.showLines(report, on: console)
+    }
+    try ScrubCommand.judge(report)
   }
 
   private static func judgement(_ report: VerificationReport) -> String {

@@ -16,8 +16,8 @@ extension Store {
   /// was there, since the disk has failed or another store was put into the place, one call throws `outdated`, and those
   /// after it find what is there.
   ///
-  /// Where files are mapped, a writer on a full disk cuts none of them off while this is open. A follower with
-  /// `configuration.access = .systemCalls` hinders nothing; with `.manual` its reads throw `outdated` where a file is gone.
+  /// While this is open, a writer on a full disk cuts no file off, and compacts as far as it can without. What was removed
+  /// and is still read keeps its space on the disk, until the next read that goes on.
   ///
   /// A writer announces its writes where files are mapped and blocks can be reserved: on ext4, XFS and tmpfs, and with
   /// `access = .mapped`. A store that another writer has open, or none since the machine started, is seen as it is with each

@@ -7,6 +7,18 @@ package struct ManifestFile: Sendable {
   /// The manifest, or `nil` where there is none.
   package func read() throws(StoreError) -> Manifest? { try read(FileName.manifest) }
 
+  /// The manifest of a store that another process may be writing to. A file that loses its name while it is opened counts
+  /// as missing, so that is asked more than once.
+  ///
+  /// - Throws: `noStore` where there is none.
+  package func readBesideWriter() throws(StoreError) -> Manifest {
+    for _ in 0..<20 {
+      if let manifest = try read() { return manifest }
+      pause(for: .milliseconds(1))
+    }
+    throw .noStore(path: directory.path)
+  }
+
   private func read(_ name: String) throws(StoreError) -> Manifest? {
     guard let file = try directory.openFile(name, mode: .readOnly) else { return nil }
     let byteCount = try file.status().byteCount

@@ -168,7 +168,7 @@ package final class Segment: Sendable {
 
   /// Lets what another process has appended be read. For segments of a store that is followed.
   package func extend(to byteCount: Int) {
-    allocated.max(byteCount, ordering: .releasing)
+    allocated.store(byteCount, ordering: .releasing)
   }
 
   // MARK: The file

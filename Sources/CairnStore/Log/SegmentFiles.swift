@@ -8,14 +8,19 @@ package struct SegmentFiles: Sendable {
   /// written to: the store into a page would raise SIGBUS.
   package let reservesBlocks: Bool
   package let table: SegmentTable
+  /// Whether files that are not mapped stay open, since another process may remove them: those of the first segments.
+  private let keepsFilesOpen: Bool
+  private static let openFileLimit = 256
 
   /// - Parameters:
   ///   - lockFile: the store's file LOCK; `nil` where no file is ever shortened.
   ///   - pageFile: the store's file FOLLOW, where it announces its writes.
+  ///   - keepsFilesOpen: whether another process may remove files that are still read.
   package init(
     directory: Directory, lockFile: File? = nil, pageFile: File? = nil, storeIdentifier: [UInt8],
-    usesMappings: Bool, reservesBlocks: Bool, table: SegmentTable
+    usesMappings: Bool, reservesBlocks: Bool, table: SegmentTable, keepsFilesOpen: Bool = false
   ) {
+    self.keepsFilesOpen = keepsFilesOpen
     home = SegmentHome(directory: directory, lockFile: lockFile, pageFile: pageFile)
     self.storeIdentifier = storeIdentifier
     self.usesMappings = usesMappings
@@ -92,11 +97,13 @@ package struct SegmentFiles: Sendable {
     let capacity = max(capacity ?? 0, end)
     let granule = if let place { place } else { try table.reserve(capacity: capacity) }
     do {
+      let mapping = try map(file, byteCount: capacity, writable: capacity > end && !readOnly)
+      let isKept =
+        keepsFilesOpen && mapping == nil && table.segmentCount < Self.openFileLimit
       let segment = Segment(
         header: header,
-        file: SegmentFile(file, home: home, readOnly: readOnly, isKept: false),
-        mapping: try map(file, byteCount: capacity, writable: capacity > end && !readOnly),
-        capacity: capacity,
+        file: SegmentFile(file, home: home, readOnly: readOnly, isKept: isKept),
+        mapping: mapping, capacity: capacity,
         granule: granule, allocatedByteCount: end, syncedByteCount: end, compactedAt: compactedAt,
         usage: usage ?? SegmentUsage(total: table.total))
       table.publish(segment)

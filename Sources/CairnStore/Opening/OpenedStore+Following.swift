@@ -26,9 +26,7 @@ extension OpenedStore {
       clock known: StoreClock? = nil
     ) throws(StoreError) {
       directory = try Directory(path: path, fileSystem: fileSystem, readOnly: true)
-      guard let manifest = try ManifestFile(directory: directory).read() else {
-        throw .noStore(path: path)
-      }
+      let manifest = try Self.readManifest(in: directory)
       guard let lockFile = try directory.openFile(FileName.lock, mode: .readOnly) else {
         throw .notAStore(path: path, reason: "it has no file LOCK")
       }
@@ -39,11 +37,23 @@ extension OpenedStore {
         in: directory, storeIdentifier: storeIdentifier, bootIdentifier: bootIdentifier)
       // From here on whoever would shorten a file leaves it.
       var isKept = false
-      if configuration.access == .mapped, directory.mapsFiles, let page {
-        isKept = try Self.keepsFiles(from: page.file)
-      }
-      mapsFiles = isKept
+      if let page { isKept = try Self.keepsFiles(from: page.file) }
+      mapsFiles = isKept && configuration.access == .mapped && directory.mapsFiles
       clock = known ?? StoreClock(configuration.clock, lastRecorded: manifest.lastTime)
+    }
+
+    private static func readManifest(in directory: Directory) throws(StoreError) -> Manifest {
+      var attempt = 0
+      while true {
+        attempt += 1
+        do throws(StoreError) {
+          return try ManifestFile(directory: directory).readBesideWriter()
+        } catch {
+          // It may have been overwritten while it was read.
+          guard case .corrupt = error, attempt < 20 else { throw error }
+          pause(for: .milliseconds(1))
+        }
+      }
     }
 
     /// Has nobody shorten a file as long as this one is open; `false` where somebody goes on doing so.
@@ -64,7 +74,9 @@ extension OpenedStore {
     _ followed: Followed, _ manifest: Manifest, _ words: FollowPage.Words?,
     configuration: StoreConfiguration, environment: Environment
   ) throws(StoreError) {
-    self.init(followed, manifest, usesMappings: followed.mapsFiles && words != nil, environment: environment)
+    // Who announces nothing may not know that files are mapped here.
+    let usesMappings = followed.mapsFiles && words != nil
+    self.init(followed, manifest, usesMappings: usesMappings, environment: environment)
     self.followed = words?.position
     followedCapacity = followed.page?.segmentByteLimit ?? 0
     try recover(
@@ -102,7 +114,7 @@ extension OpenedStore {
     files = SegmentFiles(
       directory: directory, lockFile: followed.page?.file,
       storeIdentifier: manifest.storeIdentifier, usesMappings: usesMappings,
-      reservesBlocks: false, table: table)
+      reservesBlocks: false, table: table, keepsFilesOpen: true)
     recovery.source = .scan
     recovery.wasClean = manifest.isClean
     recovery.clockWentBack = clock.wentBack

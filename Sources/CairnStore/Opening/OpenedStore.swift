@@ -69,7 +69,8 @@ struct OpenedStore {
     if !names.contains(FileName.lock) {
       try Self.check(names, of: directory, mayCreate: mayCreate)
     }
-    let lock = try Self.lock(directory, readOnly: readOnly)
+    let lock = try Self.lock(
+      directory, readOnly: readOnly, waiting: configuration.lockTimeout, pause: environment.pause)
     lockFile = lock
     // A process that is just being spawned may hold the descriptor too: given up, not just closed.
     var isOpen = false
@@ -153,6 +154,22 @@ struct OpenedStore {
       throw .notAStore(path: directory.path, reason: "it holds \(other) and no MANIFEST")
     }
     if !mayCreate { throw .noStore(path: directory.path) }
+  }
+
+  /// Takes the store's lock, as soon as another opener has given it up.
+  private static func lock(
+    _ directory: Directory, readOnly: Bool, waiting timeout: Duration,
+    pause: (Duration) -> Void
+  ) throws(StoreError) -> File {
+    var rest = timeout
+    while true {
+      do throws(StoreError) { return try lock(directory, readOnly: readOnly) } catch {
+        guard case .locked = error, rest > .zero else { throw error }
+      }
+      let step = min(rest, .milliseconds(5))
+      pause(step)
+      rest -= step
+    }
   }
 
   private static func lock(

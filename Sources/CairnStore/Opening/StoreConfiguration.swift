@@ -112,6 +112,12 @@ public struct StoreConfiguration: Sendable {
   /// Headers and keys are always checked.
   public var verifiesValues: Bool = true
 
+  /// How long an open waits for another opener to close the store, as for a server that is shutting down. Default: not at
+  /// all. Then it throws `locked`.
+  ///
+  /// It takes a few milliseconds to notice. Of several that wait any may be next.
+  public var lockTimeout: Duration = .zero
+
   /// How bytes are read and written. Default `.mapped`.
   public var access: Access = .mapped
 

@@ -32,6 +32,8 @@ extension Engine {
       } else {
         segment.extend(to: min(segment.capacity, try segment.file.open().status().byteCount))
       }
+      // Whoever wrote it may cut off what lies behind.
+      defer { segment.extend(to: max(start, end)) }
       var batch = BatchProgress()
       while !hasRolled, end < part.end ?? segment.allocatedByteCount {
         let record = try Record(in: segment, at: end, part: .head)
@@ -79,8 +81,10 @@ extension Engine {
       segment.usage.add(header, sequence: record.sequence, end: end, isLive: false)
       if let existing { writer.unpublish(existing) }
     case .extension:
-      let isInForce =
-        existing.map { $0.sequence == header.target && $0.expires ?? .max < header.expires } ?? false
+      var isInForce = false
+      if let existing, existing.sequence == header.target, let expires = existing.expires {
+        isInForce = expires < header.expires
+      }
       segment.usage.add(header, sequence: record.sequence, end: end, isLive: isInForce)
       if isInForce, let existing {
         _ = lookup.index.extend(

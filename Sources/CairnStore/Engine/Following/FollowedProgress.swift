@@ -57,8 +57,10 @@ struct FollowedProgress {
         if end < entry.byteCount { sealed.append(entry) }
       } else {
         // What a compaction has written, or what nobody can place.
-        guard entry.compactedAt == 0, entry.highestSequence == 0 || entry.lowestSequence > lastSequence
-        else { return nil }
+        let isEmpty = entry.highestSequence == 0
+        guard entry.compactedAt == 0, isEmpty || entry.lowestSequence > lastSequence else {
+          return nil
+        }
         sealed.append(entry)
       }
     }

@@ -14,14 +14,17 @@ final class FollowedView: Sendable {
   private let position: Atomic<UInt64>
   private let generation: Atomic<UInt64>
   let session: UInt64
+  /// Whether it was said how far the log goes: else it has what was there.
+  let isAnnounced: Bool
   private let whole = Atomic(true)
   private let progress: Lock<FollowedProgress>
 
   private init(
-    _ parts: OpenedStore, _ page: FollowPage?, _ words: FollowPage.Words,
+    _ parts: OpenedStore, _ page: FollowPage?, _ words: FollowPage.Words, isAnnounced: Bool,
     configuration: StoreConfiguration, environment: Environment
   ) {
     self.page = page
+    self.isAnnounced = isAnnounced
     position = Atomic(words.position.rawValue)
     generation = Atomic(words.generation)
     session = words.session
@@ -58,11 +61,11 @@ final class FollowedView: Sendable {
         let lacksCheckpoint = manifest.checkpointID != 0 && parts.checkpoint == nil
         if lacksCheckpoint, !isLast, followed.page?.generation != words?.generation { continue }
         return FollowedView(
-          parts, followed.page, words ?? FollowPage.Words(), configuration: configuration,
-          environment: environment)
+          parts, followed.page, words ?? FollowPage.Words(), isAnnounced: isAnnounced,
+          configuration: configuration, environment: environment)
       } catch {
         // Files go when a later manifest is in place.
-        guard !isLast, try hasMoved(followed, since: manifest, words) else { throw error }
+        guard !isLast, hasMoved(followed, since: manifest, words) else { throw error }
         environment.pause(pauseOfAttempt)
       }
     }
@@ -74,18 +77,15 @@ final class FollowedView: Sendable {
   private static func readManifest(
     _ followed: OpenedStore.Followed
   ) throws(StoreError) -> Manifest {
-    guard let manifest = try ManifestFile(directory: followed.directory).read() else {
-      throw .noStore(path: followed.directory.path)
-    }
-    return manifest
+    try ManifestFile(directory: followed.directory).readBesideWriter()
   }
 
   /// Whether something else is in place than what was read.
   private static func hasMoved(
     _ followed: OpenedStore.Followed, since manifest: Manifest, _ words: FollowPage.Words?
-  ) throws(StoreError) -> Bool {
-    if let page = followed.page { return page.words != words }
-    return try readManifest(followed).generation != manifest.generation
+  ) -> Bool {
+    if let page = followed.page, page.words != words { return true }
+    return (try? readManifest(followed))?.generation != manifest.generation
   }
 
   // MARK: Looking
@@ -113,11 +113,11 @@ final class FollowedView: Sendable {
   /// - Returns: `false` where that cannot be told from what was appended alone: the store is to be opened anew.
   /// - Throws: as well; it is not whole then.
   func goOn(_ followed: OpenedStore.Followed) throws(StoreError) -> Bool {
-    guard isWhole, let page else { return false }
+    guard isWhole, isAnnounced, let page else { return false }
     return try progress.withLock { (progress) throws(StoreError) -> Bool in
       var manifest = progress.manifest
       var words = page.words
-      if words.generation != manifest.generation {
+      for _ in 0..<5 where words.generation != manifest.generation {
         manifest = try Self.readManifest(followed)
         words = page.words
       }

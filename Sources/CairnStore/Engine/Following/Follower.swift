@@ -176,17 +176,19 @@ package final class Follower: Sendable {
       if case .noStore = error { return false }
       throw error
     }
-    if let page = state.followed.page {
-      if found?.identity == page.file.identity { return false }
-    } else if found == nil, try !hasChanged(state.view, in: directory), !isAsked {
-      return false
+    let isSame = found?.identity == state.followed.page?.file.identity
+    if isSame {
+      if state.view.isAnnounced { return false }
+      // Nobody says what is new.
+      if !isAsked && !hasChanged(state.view, in: directory) { return false }
     }
     let followed = try OpenedStore.Followed(
       path: path, configuration: configuration, fileSystem: environment.fileSystem, clock: clock)
     let view = try FollowedView.open(
       followed, configuration: configuration, environment: environment)
     let isOutdated =
-      state.followed.page != nil || followed.storeIdentifier != state.followed.storeIdentifier
+      state.followed.page != nil && !isSame
+      || followed.storeIdentifier != state.followed.storeIdentifier
       || view.lastVersion < state.view.lastVersion
     state.followed = followed
     replace(&state, by: view)
@@ -195,10 +197,12 @@ package final class Follower: Sendable {
   }
 
   /// Whether another manifest is in place than the one that a view was made of.
-  private func hasChanged(
-    _ view: FollowedView, in directory: Directory
-  ) throws(StoreError) -> Bool {
-    try ManifestFile(directory: directory).read()?.generation != view.manifestGeneration
+  private func hasChanged(_ view: FollowedView, in directory: Directory) -> Bool {
+    // One that is overwritten while it is read is looked at again later.
+    guard let manifest = try? ManifestFile(directory: directory).readBesideWriter() else {
+      return false
+    }
+    return manifest.generation != view.manifestGeneration
   }
 
   private func replace(_ state: inout State, by view: FollowedView) {

@@ -1,0 +1,174 @@
+import CairnStore
+import Foundation
+import FuzzSupport
+import Synchronization
+import Testing
+
+/// What the writer does is looked at from before each of its calls, and what the follower does is met at each of its own.
+@Suite("Following, call by call")
+final class FollowingStepTests {
+  typealias Contents = [String: [UInt8]]
+
+  /// Something that a writer does: one change, or none that a read can tell.
+  struct Step: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    let run: @Sendable (Store) throws -> Void
+
+    init(_ name: String, _ run: @escaping @Sendable (Store) throws -> Void) {
+      testDescription = name
+      self.run = run
+    }
+
+    static let all = [
+      Step("a value") { try $0.setValue("new", forKey: "key 3") },
+      Step("a removal") { try $0.removeValue(forKey: "key 5") },
+      Step("a value that needs the next segment") {
+        try $0.setValue([UInt8](repeating: 7, count: 50_000), forKey: "key 4")
+      },
+      Step("a value that needs a segment of its own") {
+        try $0.setValue([UInt8](repeating: 8, count: 90_000), forKey: "key 4")
+      },
+      Step("a batch") { try writeBatch(6, to: $0) },
+      Step("a batch beside the log") { try writeBatch(40, to: $0) },
+      Step("a longer life") { try $0.extendLifetime(forKey: "mortal", to: .seconds(9000)) },
+      Step("a compaction") { try $0.compact() },
+      Step("a compaction by pieces") { try $0.compactByPieces(of: 4096) },
+      Step("a checkpoint") { try $0.checkpoint() },
+      Step("a removal of all") { try $0.removeAll() },
+      Step("a pass of maintenance") { try $0.maintain() },
+      Step("a sync") { try $0.sync() },
+      Step("a close") { try $0.close() },
+    ]
+
+    private static func writeBatch(_ count: Int, to store: Store) throws {
+      try store.write { batch in
+        for number in 0..<count { try batch.setValue("of a batch", forKey: "key \(number)") }
+        try batch.removeValue(forKey: "key 50")
+      }
+    }
+  }
+
+  let directory: TemporaryDirectory
+  let queue = ManualBackgroundQueue()
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  private var configuration: StoreConfiguration {
+    .small {
+      $0.asideOperationCount = 30
+      $0.deadByteFloor = 0
+      $0.spaceBound = 1.1
+    }
+  }
+
+  /// A store of several segments, of which parts are dead; some of it was closed, some not.
+  private func makeStore(_ fileSystem: any FileSystem = SystemFileSystem()) throws -> Store {
+    var store = try Store.announcing(directory.store, configuration, background: queue)
+    for number in 0..<120 {
+      try store.setValue(
+        [UInt8](repeating: UInt8(number), count: 1500), forKey: "key \(number % 60)")
+    }
+    try store.close()
+    store = try Store.announcing(
+      directory.store, configuration, fileSystem: fileSystem, background: queue)
+    for number in 0..<40 {
+      try store.setValue([UInt8](repeating: UInt8(number), count: 1500), forKey: "key \(number)")
+    }
+    try store.setValue("dies", forKey: "mortal", lifetime: .seconds(3000))
+    try store.removeValue(forKey: "key 41")
+    return store
+  }
+
+  @Test(
+    "Before each call that the writer makes, followers find the state before or the one after",
+    arguments: Step.all)
+  func writersCalls(step: Step) throws {
+    let fileSystem = FaultyFileSystem()
+    let writer = try makeStore(fileSystem)
+    let follower = try Store.following(directory.store)
+    let before = try follower.contents()
+    let path = directory.store
+    let found = Mutex<[Contents]>([])
+    let failure = Mutex<(any Error)?>(nil)
+    let count = Mutex(0)
+    fileSystem.setHook { _ in
+      do {
+        let number = count.withLock { count in
+          count += 1
+          return count
+        }
+        let contents = try follower.contents()
+        found.withLock { $0.append(contents) }
+        // A new one opens what there is. It does not wait for who is held up here.
+        if number % 3 == 0 {
+          let late = try Store.following(path)
+          let contents = try late.contents()
+          found.withLock { $0.append(contents) }
+          try late.close()
+        }
+      } catch { failure.withLock { $0 = $0 ?? error } }
+      return nil
+    }
+    try step.run(writer)
+    fileSystem.setHook(nil)
+    if let error = failure.withLock({ $0 }) { throw error }
+    let after = try follower.contents()
+    #expect(try Store.following(path).contents() == after)
+    var hasChanged = false
+    for contents in found.withLock({ $0 }) {
+      if contents == after, after != before { hasChanged = true }
+      #expect(contents == after || (contents == before && !hasChanged))
+    }
+    #expect(try follower.auditUsage(mayCountMore: true) == [])
+    try follower.close()
+    try? writer.close()
+    #expect(try Store(path, readOnly: true).contents() == after)
+  }
+
+  @Test(
+    "Whatever happens before any call of a follower that opens or goes on, it finds the newest state",
+    arguments: Step.all)
+  func followersCalls(step: Step) throws {
+    for isNew in [true, false] {
+      var index = 0
+      while true {
+        try? FileManager.default.removeItem(atPath: directory.store)
+        let writer = try makeStore()
+        let fileSystem = FaultyFileSystem()
+        let early = isNew ? nil : try Store.following(directory.store, fileSystem: fileSystem)
+        if !isNew {
+          // Something for it to go on to.
+          try writer.compact()
+          try writer.setValue("later", forKey: "key 30")
+        }
+        let before = try Store.following(directory.store).contents()
+        let count = Mutex(0)
+        let failure = Mutex<(any Error)?>(nil)
+        let wanted = index
+        fileSystem.setHook { _ in
+          let number = count.withLock { count in
+            count += 1
+            return count - 1
+          }
+          if number == wanted {
+            do { try step.run(writer) } catch { failure.withLock { $0 = error } }
+          }
+          return nil
+        }
+        let follower = try early ?? Store.following(directory.store, fileSystem: fileSystem)
+        let contents = try follower.contents()
+        let hasRun = count.withLock { $0 } > wanted
+        fileSystem.setHook(nil)
+        if let error = failure.withLock({ $0 }) { throw error }
+        let after = try Store.following(directory.store).contents()
+        #expect(contents == before || contents == after, "call \(wanted)")
+        #expect(try follower.contents() == after, "call \(wanted)")
+        try follower.close()
+        try? writer.close()
+        if !hasRun { break }
+        index += isNew ? 7 : 5
+      }
+      #expect(index > 0)
+    }
+  }
+}

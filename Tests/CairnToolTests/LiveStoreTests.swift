@@ -1,0 +1,54 @@
+import Cairn
+import Glibc
+import Testing
+
+@Suite("A store that another process has open")
+struct LiveStoreTests {
+  let directory: TemporaryDirectory
+  let open: Store
+  var store: String { directory("store") }
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    open = try Store(path: directory("store"))
+    try open.setValue("value", forKey: "key", durability: .process)
+    try open.setValue("other", forKey: "folder/other", durability: .process)
+  }
+
+  @Test(arguments: [
+    (["get", "key"], "value"), (["info", "key"], "key "), (["keys"], "folder/other\nkey\n"),
+    (["stats"], "2"), (["verify"], "2 records, "), (["scrub"], "2 records, "),
+    (["export"], "exported 2 files"), (["backup"], "copied 2 entries"),
+  ])
+  func `what reads works beside it, and says so`(words: [String], text: String) throws {
+    var arguments = [words[0], store] + words.dropFirst()
+    if ["export", "backup"].contains(words[0]) { arguments.append(directory("out")) }
+    let outcome = try cairn(bytes: arguments.map { Array($0.utf8) })
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    #expect(outcome.text.contains(text))
+    #expect(outcome.errors.hasPrefix("cairn: \(words[0]): process \(getpid()) ("))
+    #expect(outcome.errors.hasSuffix(") has the store open; this is the store as it is now\n"))
+    if words[0] == "backup" {
+      #expect(try Store(readingAt: directory("out")).value(forKey: "key") == Array("value".utf8))
+    }
+    // What is written meanwhile is seen by the next.
+    try open.setValue("later", forKey: "key", durability: .process)
+    #expect(try cairn("get", store, "key").text == "later")
+    try open.close()
+  }
+
+  @Test func `verify tells of damage in the form that it always has`() throws {
+    let names = try ChildProcess.run("/bin/ls", [Array(store.utf8)]).lines
+    for name in names where name.hasPrefix("seg-") {
+      let bytes = try directory.contents("store/\(name)")
+      guard let place = bytes.firstRange(of: Array("value".utf8)) else { continue }
+      // In place: the file is mapped.
+      let words = ["of=\(store)/\(name)", "bs=1", "seek=\(place.lowerBound)", "conv=notrunc"]
+      _ = try ChildProcess.run("/bin/dd", words.map { Array($0.utf8) }, input: [0])
+    }
+    let outcome = try cairn("verify", store, "--json")
+    #expect(outcome.status == 3)
+    #expect(outcome.text.contains("\"badValue\"") && outcome.text.contains("\"key\""))
+    try? open.close()
+  }
+}
