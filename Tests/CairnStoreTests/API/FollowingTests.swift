@@ -162,6 +162,45 @@ final class FollowingTests {
   }
 }
 
+extension FollowingTests {
+  @Test("A read that begins while a batch is entered waits for all of it")
+  func batchIsEntered() throws {
+    let fileSystem = FaultyFileSystem()
+    let keys = (0..<12).map { "key \($0)" }
+    let writer = try Store.announcing(directory.store, background: queue)
+    for key in keys { try writer.setValue("before", forKey: key) }
+    let follower = try Store.following(
+      directory.store, .everyRead, .small { $0.access = .systemCalls }, fileSystem: fileSystem)
+    #expect(try follower.count() == keys.count)
+    try writer.write { batch in
+      for key in keys { try batch.setValue("after", forKey: key) }
+    }
+    let readers = Mutex<[Background]>([])
+    let isInside = Atomic(false)
+    fileSystem.setHook { event in
+      // Those who read make calls too.
+      guard event.call == .read, !isInside.exchange(true, ordering: .relaxed) else { return nil }
+      let reader = Background {
+        let texts = try keys.map { try follower.text($0) }
+        #expect(Set(texts).count == 1)
+      }
+      reader.waitUntilBlocked()
+      readers.withLock { $0.append(reader) }
+      isInside.store(false, ordering: .relaxed)
+      return nil
+    }
+    #expect(try follower.text("key 0") == "after")
+    fileSystem.setHook(nil)
+    let waited = readers.withLock { $0 }
+    #expect(waited.count > keys.count)
+    for reader in waited {
+      #expect(reader.finishes())
+      #expect(reader.error == nil)
+    }
+    try writer.close()
+  }
+}
+
 @Suite("What ends or replaces the store that is followed")
 final class FollowingEndTests {
   let directory: TemporaryDirectory
@@ -191,6 +230,8 @@ final class FollowingEndTests {
       directory.store + "/" + name, [UInt8](repeating: 0, count: 24), at: record.offset)
     let writer = try Store.announcing(
       directory.store, FollowedWorkload.configuration, background: queue)
+    // So that it has as many writes again.
+    for number in 0..<9 { try writer.setValue("0", forKey: "new \(number)") }
     #expect(storeError { _ = try follower.count() } == .outdated(path: directory.store))
     #expect(try follower.contents() == writer.contents())
     #expect(try follower.contents() != before)
