@@ -58,6 +58,20 @@ actor TestEngine: SharedEngine {
 
 @Suite("The samples of Scaling")
 struct ScalingSamples {
+  @Test("A store is followed while it is written to")
+  func following() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        let store = try await Store(path: "blobs.cairn")
+        try await store.setValue("hello", forKey: "greeting")
+        let follower = try Store(following: "blobs.cairn")
+        let greeting = try follower.value(forKey: "greeting")
+        #expect(greeting == Array("hello".utf8))
+        try await store.close()
+      }
+    }
+  }
+
   @Test("Two machines share an engine, and each has a near cache")
   func near() async {
     await #expect(processExitsWith: .success) {

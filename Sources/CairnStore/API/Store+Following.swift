@@ -7,7 +7,7 @@ extension Store {
   ///     let value = try store.value(forKey: "greeting")
   ///
   /// A read finds a state that the store was in, all of a batch or nothing of it, and never an earlier state than a read
-  /// before it. With `.everyRead` it finds everything that was acknowledged before it began, whatever its durability. The
+  /// before it; an iteration may see writes arrive, a snapshot does not. With `.everyRead` it finds everything that was acknowledged before it began, whatever its durability. The
   /// writer is never held up, nothing in the directory is changed, and the right to read is enough. No read counts as an
   /// access, so the order of use and idle limits are as the last checkpoint knows them, and lifetimes end by this process's
   /// clock.
