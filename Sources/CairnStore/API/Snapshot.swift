@@ -181,6 +181,7 @@ extension Store {
   /// - Throws: `closed`, `usedAfterFork`.
   /// - Complexity: O(segments).
   public func snapshot() throws(StoreError) -> Snapshot {
-    if let follower { try follower.snapshot() } else { try Snapshot(of: engine) }
+    guard let follower else { return try Snapshot(of: engine) }
+    return try follower.atOneMoment { (engine) throws(StoreError) in try Snapshot(of: engine) }
   }
 }

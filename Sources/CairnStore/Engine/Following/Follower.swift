@@ -79,12 +79,15 @@ package final class Follower: Sendable {
     get throws(StoreError) { try view().engine.reader }
   }
 
-  func snapshot() throws(StoreError) -> Snapshot {
+  /// What `make` makes of the store as it is seen at one moment.
+  func atOneMoment<Value>(
+    _ make: (Engine) throws(StoreError) -> Value
+  ) throws(StoreError) -> Value {
     while true {
       let view = try view()
-      let snapshot = try Snapshot(of: view.engine)
+      let value = try make(view.engine)
       // Else a part of a batch may be in it.
-      if view.isWhole { return snapshot }
+      if view.isWhole { return value }
     }
   }
 
