@@ -119,7 +119,10 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   public var countLimit: Int? {
     get { lock.withLock { $0.countLimit == .max ? nil : $0.countLimit } }
     set {
-      lock.withLock { $0.countLimit = max(0, newValue ?? .max) }
+      lock.withLock { state in
+        state.countLimit = max(0, newValue ?? .max)
+        state.table.list.isFilling = true
+      }
       keepLimits()
     }
   }
@@ -129,7 +132,10 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   public var costLimit: Int? {
     get { lock.withLock { $0.costLimit == .max ? nil : Int(clamping: $0.costLimit) } }
     set {
-      lock.withLock { $0.costLimit = newValue.map { UInt128(max(0, $0)) } ?? .max }
+      lock.withLock { state in
+        state.costLimit = newValue.map { UInt128(max(0, $0)) } ?? .max
+        state.table.list.isFilling = true
+      }
       keepLimits()
     }
   }

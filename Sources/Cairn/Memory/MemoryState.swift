@@ -113,8 +113,10 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     _ removed: inout Removed
   ) -> Int? {
     if let cost = removeOneExpired(at: now, &removed) { return cost }
-    let slot = table.list.victim(
-      policy: policy, sparing: spared, of: table.count, &table.nodes)
+    let slot =
+      policy == .s3FIFO
+      ? queueVictim(cause, sparing: spared)
+      : table.list.victim(policy: policy, sparing: spared, of: table.count, &table.nodes)
     if slot == noSlot { return nil }
     let cost = table.nodes[Int(slot)].cost
     remove(slot, .evicted(cause), &removed)
@@ -149,7 +151,8 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     }
     var slot = found
     if slot == noSlot {
-      slot = table.insert(key, value, hash: hash)
+      let isSmall = policy == .s3FIFO && goesToSmall(hash: hash, cost: cost)
+      slot = table.insert(key, value, hash: hash, isSmall: isSmall)
     } else {
       statistics.note(oldCause)
       var old = value

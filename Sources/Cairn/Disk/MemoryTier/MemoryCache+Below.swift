@@ -198,9 +198,10 @@ extension MemoryCache {
 
   /// The keys of all entries that were read since a call that gave any, and of those that were written after
   /// one of them, in the order of use as far as the policy's order tells: told below in that order, reads and
-  /// writes keep theirs. With `.sieve` those that were read alone. Who tells of a key says so by `noteTold`.
+  /// writes keep theirs. With `.sieve` and `.s3FIFO` those that were read alone. Who tells of a key says so by
+  /// `noteTold`.
   ///
-  /// - Complexity: O(keys); with `.sieve` O(n). The lock is held for some hundreds at a time.
+  /// - Complexity: O(keys); with `.sieve` and `.s3FIFO` O(n). The lock is held for some hundreds at a time.
   ///
   /// Before them come those that were read and then evicted here.
   func takeRecentKeys() -> [Key] {
@@ -213,7 +214,8 @@ extension MemoryCache {
     }
     if !hasRead { return evicted }
     return evicted
-      + (configuration.policy == .sieve ? takeRecentKeysBySweep() : takeRecentKeysByWalk())
+      + (configuration.policy == .leastRecentlyUsed
+        ? takeRecentKeysByWalk() : takeRecentKeysBySweep())
   }
 
   private func takeRecentKeysByWalk() -> [Key] {
