@@ -136,6 +136,9 @@ public struct StoreConfiguration: Sendable {
   /// told of it. It then counts as just read. Called while entries are chosen: it must not use the store.
   package var isInUse: (@Sendable (_ key: RawSpan) -> Bool)?
 
+  /// Whether a write that finds no room on the disk makes the coldest entries go, as a cache's does.
+  package var evictsOnFullDisk = false
+
   /// Where the store reports what no call throws: a recovery, a file set aside, a background failure. Never keys or
   /// values. Default `.standardError`: warnings and errors, one line each; `.none` silences it.
   public var log: DiagnosticLog = .standardError

@@ -26,6 +26,8 @@ final class Compactor: Sendable {
   let state = Lock(CompactionState())
   /// How many segments had been given up when a write last waited for their space in vain, on a full disk.
   let retirementsInVain = Atomic(-1)
+  /// Who gives entries up for a write on a full disk: nobody but a cache.
+  let segmentEvictor = Lock(WeakSegmentEvictor())
 
   init(
     _ lookup: Lookup, _ supply: SegmentSupply, _ checkpointer: Checkpointer,
