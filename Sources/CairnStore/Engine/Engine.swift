@@ -30,13 +30,13 @@ package final class Engine: Sendable {
     let remover = Remover(writer, committer)
     evictor = Evictor(remover)
     segmentEvictor = configuration.evictsOnFullDisk ? SegmentEvictor(remover) : nil
-    compactor.segmentEvictor.withLock { [segmentEvictor] in $0.evictor = segmentEvictor }
     reader = Reader(lookup, log)
     trimmer = Trimmer(remover, reader, expiry)
     totalRemoval = TotalRemoval(remover, evictor)
     scrubber = Scrubber(lookup, log, parts)
     housekeeper = Housekeeper(compactor, totalRemoval, trimmer, scrubber)
     evictor.prepare(startingWith: parts.oldest, parts.recovery)
+    segmentEvictor?.start()
     housekeeper.start()
   }
 

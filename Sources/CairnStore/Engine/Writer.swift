@@ -203,12 +203,3 @@ struct Writer: Sendable {
       cause: existing.hasExpired ? .expired : cause)
   }
 }
-
-/// How a write that found no room looks for some.
-struct RoomSearch {
-  let byteCount: Int
-  /// How often it found none.
-  var failureCount = 0
-  /// Whether a cache has given entries up for it.
-  var hasEvicted = false
-}

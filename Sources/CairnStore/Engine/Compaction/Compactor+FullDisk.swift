@@ -16,6 +16,7 @@ extension Compactor {
   ///
   /// - Parameter search: what the same write has tried before.
   func findRoom(isRemoval: Bool, _ search: inout RoomSearch) throws(StoreError) -> Bool {
+    if !isRemoval, search.failureCount == 0 { pressure.noteWait() }
     defer { search.failureCount += 1 }
     if try catalog.removeLeftFiles() { return true }
     if isRemoval, giveHalfOfReserve() { return true }
@@ -41,13 +42,13 @@ extension Compactor {
     }
     // At first what was under way may just have ended.
     if search.failureCount == 0 { return true }
-    guard !isRemoval, let evictor = segmentEvictor.withLock({ $0.evictor }) else { return false }
+    guard !isRemoval, let lastResort = lastResort.withLock({ $0 }) else { return false }
     if search.hasEvicted {
-      evictor.noteFailure()
+      lastResort.noteFailure()
       return false
     }
     search.hasEvicted = true
-    return try evictor.makeRoom(forByteCount: search.byteCount)
+    return try lastResort.makeRoom(search.byteCount)
   }
 
   /// The segments that can be compacted now. Where there is none, the active one is left, if there is room for that.

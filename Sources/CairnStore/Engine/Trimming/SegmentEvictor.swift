@@ -33,6 +33,16 @@ final class SegmentEvictor: Sendable {
     self.remover = remover
   }
 
+  /// Is asked from now on by writes that find no room.
+  func start() {
+    compactor.lastResort.withLock {
+      $0 = LastResort(
+        makeRoom: { [weak self] (byteCount) throws(StoreError) in
+          try self?.makeRoom(forByteCount: byteCount) ?? false
+        }, noteFailure: { [weak self] in self?.noteFailure() })
+    }
+  }
+
   /// Makes room for a write that found none; `false` where the cache gives nothing up for it. To be called under no
   /// lock.
   func makeRoom(forByteCount byteCount: Int) throws(StoreError) -> Bool {
@@ -117,7 +127,8 @@ final class SegmentEvictor: Sendable {
         Double(segment.usage.liveByteCount) / Double(max(1, segment.allocatedByteCount))
       return age * share
     }
-    return try compactor.segmentsToGiveUp().filter { sums[$0.id] != nil }.min { heat($0) < heat($1) }
+    let candidates = try compactor.segmentsToGiveUp().filter { sums[$0.id] != nil }
+    return candidates.min { heat($0) < heat($1) }
   }
 
   /// The entries of a segment from its end on, where it is cut off.
@@ -133,9 +144,4 @@ final class SegmentEvictor: Sendable {
     }
     return found.sorted { $0.goesBefore($1) }
   }
-}
-
-/// Does not keep its evictor, which keeps whoever has this.
-struct WeakSegmentEvictor {
-  weak var evictor: SegmentEvictor?
 }
