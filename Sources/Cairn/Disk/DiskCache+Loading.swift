@@ -139,6 +139,11 @@ extension DiskCache: Loading {
     }
   }
 
+  /// For tests: how often somebody was suspended for a load, and how many tasks of loads there are.
+  package var loadActivity: (waitCount: UInt64, taskCount: Int) {
+    (flights.waitCount.value, flights.taskCount.load(ordering: .relaxed))
+  }
+
   /// To be called before a key is written or removed.
   ///
   /// - Returns: whether it is being loaded.

@@ -156,7 +156,8 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   private func noteFailure(_ flight: Flight) {
-    if policy.retention == 0, policy.refreshAhead == nil, policy.earlyRefresh == nil { return }
+    // Where nothing is given before a load has ended, nobody asks when to try again.
+    if flights.retained == 0, policy.refreshAhead == nil, policy.earlyRefresh == nil { return }
     let now = now()
     flights.history.change(key, now: now, unless: { flight.isOutdated }) { record in
       record.failureCount += 1

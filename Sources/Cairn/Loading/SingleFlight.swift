@@ -62,6 +62,9 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     activeCount.load(ordering: .acquiring) != 0 || keepingCount.load(ordering: .acquiring) != 0
   }
 
+  /// For tests: how many tasks of loads there are, also of those that were given up.
+  let taskCount = Atomic(0)
+
   /// For tests: the loads under way.
   var count: Int { activeCount.load(ordering: .relaxed) }
 
@@ -198,9 +201,11 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let timer = load.timeLimit.map { limit in
       timers.add(after: limit) { [weak self] in self?.endByTimeLimit(flight, key, load, limit) }
     }
+    taskCount.add(1, ordering: .relaxed)
     let task = Task(executorPreference: LoadExecutor.shared) {
       await self.run(flight, key, load)
       if let timer { self.timers.remove(timer) }
+      self.taskCount.subtract(1, ordering: .relaxed)
     }
     flight.start(task, priority: Task.currentPriority)
   }
