@@ -49,6 +49,26 @@ struct GettingStartedSamples {
     }
   }
 
+  @Test("Keep values of your own types")
+  func view() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        let store = try Store(path: "app.cairn")
+        let articles = store.view(of: Page.self, prefix: "page/")
+        try articles.setValue(Page(title: "About", body: "…"), forKey: "about")
+        let about = try articles.value(forKey: "about")
+        try articles.update(forKey: "about") { page in
+          page.map { Page(title: $0.title, body: $0.body + "!") }
+        }
+
+        #expect(about?.title == "About")
+        #expect(try articles.value(forKey: "about")?.body == "…!")
+        let lists = store.view(prefix: "list/", coder: ValueCoder<Page>.propertyList())
+        #expect(try lists.value(forKey: "about") == nil)
+      }
+    }
+  }
+
   @Test("Keep something for a while")
   func lifetime() async {
     await #expect(processExitsWith: .success) {

@@ -125,4 +125,19 @@ struct LimitSamples {
       }
     }
   }
+
+  @Test("The files stay within a limit")
+  func bytesOnDisk() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        var bounded = DiskCacheConfiguration.unlimited
+        bounded.diskByteLimit = 1 << 30
+        let previews = try await DiskCache<String, [UInt8]>.open(
+          .name("previews"), configuration: bounded)
+
+        try await previews.setValue([1], forKey: "a")
+        #expect(try previews.count() == 1)
+      }
+    }
+  }
 }

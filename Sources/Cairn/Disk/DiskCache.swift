@@ -96,6 +96,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     if configuration.memory != nil, TierRecency<Key, Value>.knowsKeysByBytes(keyCoder) {
       storeConfiguration.isInUse = { events.recency.load()?.isInUse($0) ?? false }
     }
+    // What it holds can be made again.
+    storeConfiguration.evictsOnFullDisk = true
     let damageObserver = storeConfiguration.damageObserver
     storeConfiguration.damageObserver = { event in
       events.noteDamage(event)

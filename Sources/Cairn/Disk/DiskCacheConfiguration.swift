@@ -56,6 +56,13 @@ public struct DiskCacheConfiguration: Sendable {
     set { store.byteLimit = newValue }
   }
 
+  /// How many bytes the files may take on disk, whatever is in them; `nil`, the default: what the disk has. The same as
+  /// the option of that name in `store`, which says how it differs from `byteLimit`.
+  public var diskByteLimit: Int? {
+    get { store.diskByteLimit }
+    set { store.diskByteLimit = newValue }
+  }
+
   /// How long an entry lives that is given no lifetime; `nil`, the default: for ever. The same as the
   /// option of that name in `store`.
   public var lifetime: Duration? {
@@ -83,7 +90,7 @@ public struct DiskCacheConfiguration: Sendable {
   ///   - countLimit: how many entries there may be; `nil`: any number.
   ///   - byteLimit: how many bytes they may take, keys and metadata included; `nil`: any number. The files
   ///     take up to the store's `spaceBound` times as much, and four segments, each an eighth of it, from 4 to 64 MiB,
-  ///     as long as writers do not outrun the compaction.
+  ///     as long as writers do not outrun the compaction; ``diskByteLimit`` is a limit on the files.
   ///   - memory: a tier in memory, in front of the disk; `nil`: none.
   public init(countLimit: Int?, byteLimit: Int?, memory: MemoryTierConfiguration? = nil) {
     self.memory = memory

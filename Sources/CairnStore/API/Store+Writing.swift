@@ -42,7 +42,7 @@ extension Store {
   @available(
     *, unavailable,
     message:
-      "a Store holds bytes: [UInt8], Data (with `import Cairn`), String or another ByteSource. For Codable values use a DiskCache, or encode the value to bytes first"
+      "a Store holds bytes: [UInt8], Data (with `import Cairn`), String or another ByteSource. For Codable values use store.view(of:) or a DiskCache, with `import Cairn`, or encode the value to bytes first"
   )
   @discardableResult
   public func setValue<Value>(
@@ -56,7 +56,7 @@ extension Store {
   @available(
     *, unavailable,
     message:
-      "a Store holds bytes: [UInt8], Data (with `import Cairn`), String or another ByteSource. For Codable values use a DiskCache, or encode the value to bytes first"
+      "a Store holds bytes: [UInt8], Data (with `import Cairn`), String or another ByteSource. For Codable values use store.view(of:) or a DiskCache, with `import Cairn`, or encode the value to bytes first"
   )
   @discardableResult
   public func setValue<Value>(

@@ -73,7 +73,7 @@ public indirect enum StoreError: Error, Sendable, Hashable {
 public enum SpaceLimit: String, Sendable, Hashable, CustomStringConvertible {
   /// No block of the filesystem is free.
   case disk
-  /// The user's or the project's share of the filesystem is used up.
+  /// The user's or the project's share of the filesystem is used up, or the store's `diskByteLimit`.
   case quota
   /// The process may not make files that large (`RLIMIT_FSIZE`).
   case fileSize
@@ -82,7 +82,7 @@ public enum SpaceLimit: String, Sendable, Hashable, CustomStringConvertible {
   public var description: String {
     switch self {
     case .disk: "the filesystem is full"
-    case .quota: "the disk quota is used up"
+    case .quota: "the disk quota is used up, or the store's diskByteLimit"
     case .fileSize: "the process's limit on the size of a file (RLIMIT_FSIZE) is reached"
     }
   }

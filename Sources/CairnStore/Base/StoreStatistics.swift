@@ -25,7 +25,7 @@ public struct StoreStatistics: Sendable, Hashable {
   /// By how many of those the log is beyond half as much again as `spaceBound` allows. While there are any,
   /// overwriting waits for compaction.
   public var excessByteCount = 0
-  /// Writes that have waited for compaction since the store was opened.
+  /// Writes that have waited for compaction since the store was opened, or for room on the disk or within `diskByteLimit`.
   public var delayedWriteCount = 0
   /// How long these writes waited in all.
   public var writeDelay: Duration = .zero

@@ -77,6 +77,9 @@ final class BackPressure: Sendable {
     delay.wrappingAdd(slept.milliseconds, ordering: .relaxed)
   }
 
+  /// Counts a write that found no room at first.
+  func noteWait() { writeCount.wrappingAdd(1, ordering: .relaxed) }
+
   /// Lets writers go on, since compaction gives nothing back.
   func liftAllowance() {
     let isNew = log.withLock { appender in

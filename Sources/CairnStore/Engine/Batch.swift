@@ -57,7 +57,7 @@ public struct Batch: ~Copyable {
   @available(
     *, unavailable,
     message:
-      "a Store holds bytes: [UInt8], Data (with `import Cairn`), String or another ByteSource. For Codable values use a DiskCache, or encode the value to bytes first"
+      "a Store holds bytes: [UInt8], Data (with `import Cairn`), String or another ByteSource. For Codable values use store.view(of:) or a DiskCache, with `import Cairn`, or encode the value to bytes first"
   )
   public mutating func setValue<Value>(
     _ value: Value, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,

@@ -3,6 +3,7 @@ extension Engine {
   package convenience init(
     path: String, configuration: StoreConfiguration, environment: Environment, readOnly: Bool
   ) throws(StoreError) {
+    let configuration = configuration.resolved
     let parts: OpenedStore
     do throws(StoreError) {
       parts = try OpenedStore(

@@ -9,6 +9,7 @@ package final class Engine: Sendable {
   let writer: Writer
   let committer: Committer
   let evictor: Evictor
+  let segmentEvictor: SegmentEvictor?
   @usableFromInline let trimmer: Trimmer
   let totalRemoval: TotalRemoval
   let scrubber: Scrubber
@@ -28,12 +29,14 @@ package final class Engine: Sendable {
     committer = Committer(session, log)
     let remover = Remover(writer, committer)
     evictor = Evictor(remover)
+    segmentEvictor = configuration.evictsOnFullDisk ? SegmentEvictor(remover) : nil
     reader = Reader(lookup, log)
     trimmer = Trimmer(remover, reader, expiry)
     totalRemoval = TotalRemoval(remover, evictor)
     scrubber = Scrubber(lookup, log, parts)
     housekeeper = Housekeeper(compactor, totalRemoval, trimmer, scrubber)
     evictor.prepare(startingWith: parts.oldest, parts.recovery)
+    segmentEvictor?.start()
     housekeeper.start()
   }
 

@@ -47,7 +47,7 @@ struct Writer: Sendable {
   func withRoom<Value>(
     byteCount: Int, isRemoval: Bool, _ body: (inout Appender) throws(StoreError) -> Value
   ) throws(StoreError) -> Value {
-    var failureCount = 0
+    var search = RoomSearch(byteCount: byteCount)
     while true {
       try session.checkPlace()
       var room = Appender.Room.ready
@@ -65,7 +65,7 @@ struct Writer: Sendable {
         return value
       }
       if let value = try make(
-        room, byteCount: byteCount, isRemoval: isRemoval, failureCount: &failureCount, body)
+        room, byteCount: byteCount, isRemoval: isRemoval, &search, body)
       {
         return value
       }
@@ -98,7 +98,7 @@ struct Writer: Sendable {
   /// - Returns: what `body` returned; `nil` where it was not run.
   @inline(never)
   private func make<Value>(
-    _ room: Appender.Room, byteCount: Int, isRemoval: Bool, failureCount: inout Int,
+    _ room: Appender.Room, byteCount: Int, isRemoval: Bool, _ search: inout RoomSearch,
     _ body: (inout Appender) throws(StoreError) -> Value
   ) throws(StoreError) -> Value? {
     var isInBody = false
@@ -110,9 +110,8 @@ struct Writer: Sendable {
       }
     } catch {
       guard case .noSpace(_, _, let limit) = error, limit != .fileSize, !isInBody,
-        try compactor.findRoom(isRemoval: isRemoval, failureCount: failureCount)
+        try compactor.findRoom(isRemoval: isRemoval, &search)
       else { throw error }
-      failureCount += 1
       return nil
     }
   }
@@ -135,7 +134,7 @@ struct Writer: Sendable {
     _ body: (inout Appender, SequenceNumber) throws(StoreError) -> Value
   ) throws(StoreError) -> Value {
     if !isRemoval { pressure.waitForDebt() }
-    var failureCount = 0
+    var search = RoomSearch(byteCount: byteCount)
     while true {
       do throws(StoreError) {
         let value = try supply.tryAppendingAside(
@@ -145,9 +144,8 @@ struct Writer: Sendable {
       } catch {
         // A removal has its room on a full disk in the segment that is written to.
         guard case .noSpace(_, _, let limit) = error, limit != .fileSize, !isRemoval,
-          try compactor.findRoom(isRemoval: false, failureCount: failureCount)
+          try compactor.findRoom(isRemoval: false, &search)
         else { throw error }
-        failureCount += 1
       }
     }
   }

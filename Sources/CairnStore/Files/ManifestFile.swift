@@ -32,7 +32,7 @@ package struct ManifestFile: Sendable {
 
   private func prepare(_ manifest: Manifest, in file: File) throws(StoreError) -> Prepared {
     let bytes = manifest.encoded()
-    try file.allocate(from: 0, to: bytes.count, orExtend: true)
+    try file.allocate(from: 0, to: bytes.count, orExtend: true, mayExceedQuota: true)
     return Prepared(file: file, bytes: bytes)
   }
 
@@ -52,7 +52,7 @@ package struct ManifestFile: Sendable {
   package func reserve(_ manifest: Manifest) {
     let byteCount = (2 * manifest.encoded().count + 4095) & ~4095
     guard let file = try? openSpare() else { return }
-    try? file.allocate(from: 0, to: byteCount, orExtend: true)
+    try? file.allocate(from: 0, to: byteCount, orExtend: true, mayExceedQuota: true)
   }
 
   /// Writes a replacement out. After a failure the old manifest stands, but a sync that failed is

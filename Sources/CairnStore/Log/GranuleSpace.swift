@@ -16,6 +16,9 @@ final class GranuleSpace: Sendable {
     }
   }
 
+  /// What stands for a call in the error of a full space.
+  static let callName = "segment table"
+
   private let state = Lock(State())
 
   /// Takes a run of granules, and returns its start.
@@ -28,7 +31,7 @@ final class GranuleSpace: Sendable {
     }
     guard let granule else {
       throw .system(
-        SystemError(call: SegmentTable.callName, errorNumber: SystemError.noMemory).failure(
+        SystemError(call: Self.callName, errorNumber: SystemError.noMemory).failure(
           path: "8 TiB of segments"))
     }
     return granule

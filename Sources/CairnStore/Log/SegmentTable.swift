@@ -17,7 +17,7 @@ package final class SegmentTable: Sendable {
   package var segmentCount: Int { count.load(ordering: .relaxed) }
 
   /// What stands for a call in the error of a full table.
-  package static let callName = "segment table"
+  package static let callName = GranuleSpace.callName
 
   /// Takes a run of granules.
   package func reserve(capacity: Int) throws(StoreError) -> Int {

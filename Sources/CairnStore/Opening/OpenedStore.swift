@@ -54,7 +54,9 @@ struct OpenedStore {
     let fileSystem = environment.fileSystem
     let mayCreate = configuration.createsStore && !readOnly
     if mayCreate { try Directory.create(path: path, fileSystem: fileSystem) }
-    directory = try Directory(path: path, fileSystem: fileSystem, readOnly: readOnly)
+    directory = try Directory(
+      path: path, fileSystem: fileSystem, readOnly: readOnly,
+      byteLimit: configuration.diskByteLimit)
     isReadOnly = readOnly
     background = environment.background
     // Before the lock, so that no lock file is put into a directory that is something else; and

@@ -63,6 +63,19 @@ public struct StoreConfiguration: Sendable {
   /// smaller than an eighth of a small limit.
   public var byteLimit: Int?
 
+  /// How many bytes the store's files may take on disk, as `du` counts them: all segments, the reserve, the index file and
+  /// the manifests; from 4 MiB. `nil`, the default: what the disk has.
+  ///
+  /// `byteLimit` counts live entries, and the files may take more for a time. This limit is never passed. It makes
+  /// `byteLimit` at most what compaction can keep within it, ``diskByteLimit`` less four segments, divided by `spaceBound`; and
+  /// `segmentByteLimit` at most a sixteenth of it. A lower `spaceBound` thus holds more entries, and more of what was
+  /// written is written again.
+  ///
+  /// Where writers are faster than compaction, a write waits until it has given back enough, which
+  /// `statistics().delayedWriteCount` counts. A cache gives up its coldest entries before that fails, as on a full disk; a
+  /// store throws `noSpace`. Files that a snapshot or a reader still holds after they were removed are not counted.
+  public var diskByteLimit: Int?
+
   /// How long an entry lives that is written without a lifetime of its own; `nil`, the default: for
   /// ever. No read finds an entry after that. Zero or less: it has expired at once.
   public var lifetime: Duration?
@@ -136,6 +149,9 @@ public struct StoreConfiguration: Sendable {
   /// told of it. It then counts as just read. Called while entries are chosen: it must not use the store.
   package var isInUse: (@Sendable (_ key: RawSpan) -> Bool)?
 
+  /// Whether a write that finds no room on the disk makes the coldest entries go, as a cache's does.
+  package var evictsOnFullDisk = false
+
   /// Where the store reports what no call throws: a recovery, a file set aside, a background failure. Never keys or
   /// values. Default `.standardError`: warnings and errors, one line each; `.none` silences it.
   public var log: DiagnosticLog = .standardError
@@ -170,6 +186,18 @@ public struct StoreConfiguration: Sendable {
 }
 
 extension StoreConfiguration {
+  /// The same with the limits that follow from `diskByteLimit`.
+  var resolved: StoreConfiguration {
+    // What is out of range is refused by `check`.
+    guard let diskByteLimit, diskByteLimit >= 4 << 20, spaceBound >= 1 else { return self }
+    var resolved = self
+    resolved.segmentByteLimit = min(segmentByteLimit, diskByteLimit / 16)
+    // The index file takes a part, and the manifests.
+    let room = Double(diskByteLimit - 4 * resolved.segmentByteLimit) * 0.95
+    resolved.byteLimit = min(byteLimit ?? .max, Int(room / spaceBound))
+    return resolved
+  }
+
   /// Throws where an option is out of its range.
   func check() throws(StoreError) {
     func require(_ holds: Bool, _ option: String, _ reason: String) throws(StoreError) {
@@ -197,6 +225,9 @@ extension StoreConfiguration {
     try require(
       byteLimit.map { $0 >= 1 } ?? true, "byteLimit",
       "\(byteLimit ?? 0) is not 1 or more")
+    try require(
+      diskByteLimit.map { $0 >= 4 << 20 } ?? true, "diskByteLimit",
+      "\(diskByteLimit ?? 0) is not 4 MiB or more")
     try require(
       freeDiskSpaceFloor.map { $0 >= 1 } ?? true, "freeDiskSpaceFloor",
       "\(freeDiskSpaceFloor ?? 0) is not 1 or more")

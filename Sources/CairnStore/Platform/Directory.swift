@@ -7,6 +7,8 @@ package final class Directory: Sendable {
   /// Who must own every file in it.
   private let owner: UInt32
   private let volume: VolumeStatus
+  /// What its files may take on disk; `nil`: what there is.
+  private let quota: DiskQuota?
   /// The sync that failed. Held through each.
   private let syncFailure = Lock<StoreError?>(nil)
 
@@ -26,6 +28,7 @@ package final class Directory: Sendable {
     self.fileSystem = fileSystem
     self.path = path
     owner = 0
+    quota = nil
     volume = VolumeStatus(unsupportedName: nil, mapsFiles: false)
   }
 
@@ -35,7 +38,7 @@ package final class Directory: Sendable {
   ///   may read anybody's, but files that it made there would lock the owner out),
   ///   `unsupportedFileSystem`, `system`.
   package init(
-    path: String, fileSystem: any FileSystem, readOnly: Bool
+    path: String, fileSystem: any FileSystem, readOnly: Bool, byteLimit: Int? = nil
   ) throws(StoreError) {
     if let flaw = Self.flaw(of: path) { throw .notAStore(path: path, reason: flaw) }
     let descriptor: Int32
@@ -58,6 +61,7 @@ package final class Directory: Sendable {
     self.fileSystem = fileSystem
     self.path = path
     self.descriptor = descriptor
+    quota = byteLimit.map { DiskQuota(byteLimit: $0) }
     // From here on `deinit` closes the descriptor.
     let user = fileSystem.userIdentifier()
     guard owner == user || (user == 0 && readOnly) else {
@@ -66,6 +70,7 @@ package final class Directory: Sendable {
     if let name = volume.unsupportedName {
       throw .unsupportedFileSystem(path: path, name: name)
     }
+    quota?.begin { [weak self] in self?.allocatedByteCount }
   }
 
   deinit { fileSystem.close(descriptor) }
@@ -75,8 +80,20 @@ package final class Directory: Sendable {
 
   /// How many bytes may still be allocated where it lies.
   package func freeByteCount() throws(StoreError) -> Int {
-    do { return try fileSystem.freeByteCount(of: descriptor) } catch {
+    do {
+      let free = try fileSystem.freeByteCount(of: descriptor)
+      return max(0, min(free, quota?.freeByteCount ?? .max))
+    } catch {
       throw error.storeError(path: path)
+    }
+  }
+
+  /// The blocks of its files; `nil` where it cannot be read.
+  private var allocatedByteCount: Int? {
+    guard let names = try? names() else { return nil }
+    return names.reduce(0) { sum, name in
+      let file = try? openFile(name, mode: .readOnly)
+      return sum + ((try? file?.status())?.allocatedByteCount ?? 0)
     }
   }
 
@@ -123,7 +140,7 @@ package final class Directory: Sendable {
     }
     let file = File(
       fileSystem: fileSystem, descriptor: opened, name: name, path: "\(path)/\(name)",
-      identity: status.identity)
+      identity: status.identity, quota: quota)
     // It lost its name between the two calls.
     if status.linkCount == 0 { return nil }
     let reason: String? =

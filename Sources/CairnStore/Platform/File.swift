@@ -10,18 +10,21 @@ package final class File: Sendable {
   package let path: String
   /// What tells it from all other files, where that is known.
   package let identity: FileIdentity?
+  /// What its directory may take.
+  private let quota: DiskQuota?
   /// Whether it is one of `HeldLocks`: nearly all files are none of these.
   private let isListed = Atomic(false)
 
   init(
     fileSystem: any FileSystem, descriptor: Int32, name: String, path: String,
-    identity: FileIdentity? = nil
+    identity: FileIdentity? = nil, quota: DiskQuota? = nil
   ) {
     self.fileSystem = fileSystem
     self.descriptor = descriptor
     self.name = name
     self.path = path
     self.identity = identity
+    self.quota = quota
   }
 
   /// The path of the directory that it was opened in.
@@ -85,6 +88,7 @@ package final class File: Sendable {
 
   /// Writes all the bytes at `offset`.
   package func write(_ bytes: RawSpan, at offset: Int) throws(StoreError) {
+    quota?.add(bytes.byteCount)
     try named(neededByteCount: bytes.byteCount) { () throws(SystemError) in
       // SAFETY: the span keeps its memory alive for the time of the call.
       try unsafe bytes.withUnsafeBytes { (bytes) throws(SystemError) in
@@ -144,11 +148,22 @@ package final class File: Sendable {
   /// Reserves blocks for `from..<to` and extends the file to `to`. Fails with `noSpace`, not with
   /// a signal, also where RLIMIT_FSIZE is in the way.
   ///
-  /// - Parameter orExtend: whether it is enough to extend the file where the filesystem cannot
-  ///   reserve blocks. Not so for a mapped file: a store into its pages could raise SIGBUS.
-  package func allocate(from offset: Int, to end: Int, orExtend: Bool) throws(StoreError) {
+  /// - Parameters:
+  ///   - orExtend: whether it is enough to extend the file where the filesystem cannot
+  ///     reserve blocks. Not so for a mapped file: a store into its pages could raise SIGBUS.
+  ///   - mayExceedQuota: whether the directory's quota does not refuse it.
+  package func allocate(
+    from offset: Int, to end: Int, orExtend: Bool, mayExceedQuota: Bool = false
+  ) throws(StoreError) {
     guard end <= fileSystem.fileSizeLimit() else {
       throw .noSpace(path: path, neededByteCount: end - offset, limit: .fileSize)
+    }
+    if let quota {
+      if mayExceedQuota {
+        quota.add(end - offset)
+      } else if !quota.take(end - offset) {
+        throw .noSpace(path: path, neededByteCount: end - offset, limit: .quota)
+      }
     }
     try named(neededByteCount: end - offset) { () throws(SystemError) in
       var done = offset

@@ -14,14 +14,16 @@ extension Compactor {
   /// Makes room for a write that found none; `false` where there is none to be made. To be called under
   /// no lock but that of evictions.
   ///
-  /// - Parameter failureCount: how often the same write found none before.
-  func findRoom(isRemoval: Bool, failureCount: Int) throws(StoreError) -> Bool {
+  /// - Parameter search: what the same write has tried before.
+  func findRoom(isRemoval: Bool, _ search: inout RoomSearch) throws(StoreError) -> Bool {
+    if !isRemoval, search.failureCount == 0 { pressure.noteWait() }
+    defer { search.failureCount += 1 }
     if try catalog.removeLeftFiles() { return true }
     if isRemoval, giveHalfOfReserve() { return true }
     if getsPinnedBytesBack() { return true }
     // What is under way in the background may give back room: the inputs of a round, the checkpoint
     // before the one that is written.
-    if failureCount < 4, state.isHeld || checkpointer.isBusy {
+    if search.failureCount < 4, state.isHeld || checkpointer.isBusy {
       state.withLock { _ in }
       checkpointer.waitUntilIdle()
       return true
@@ -39,7 +41,70 @@ extension Compactor {
       return true
     }
     // At first what was under way may just have ended.
-    return failureCount == 0
+    if search.failureCount == 0 { return true }
+    guard !isRemoval, let lastResort = lastResort.withLock({ $0 }) else { return false }
+    if search.hasEvicted {
+      lastResort.noteFailure()
+      return false
+    }
+    search.hasEvicted = true
+    return try lastResort.makeRoom(search.byteCount)
+  }
+
+  /// The segments that can be compacted now. Where there is none, the active one is left, if there is room for that.
+  func segmentsToGiveUp() throws(StoreError) -> [Segment] {
+    try state.withLock { (state) throws(StoreError) in
+      for isLast in [false, true] {
+        let ids = Set(plan(state).planner.segments.lazy.filter(\.isCandidate).map(\.id))
+        let segments = log.withLock { $0.sealed.filter { ids.contains($0.id) } }
+        if isLast || !segments.isEmpty { return segments }
+        defer { takeReserveBack(isForRemoval: true) }
+        try lendReserveIfNeeded()
+        do throws(StoreError) {
+          try supply.leaveActiveSegment { $0.livePutCount > 0 }
+          try supply.sealRolledSegments()
+        } catch {
+          guard case .noSpace = error else { throw error }
+        }
+      }
+      return []
+    }
+  }
+
+  /// Gives back a segment from its end on, where little is live, until that are `goal` bytes.
+  func giveBack(endOf id: SegmentID, goal: Int) throws(StoreError) {
+    try state.withLock { (state) throws(StoreError) in
+      let before = log.allocatedByteCount
+      var report = CompactionReport()
+      try inLittleRoom(isForRemoval: false) { () throws(StoreError) in
+        giveBackAhead()
+        try lendReserveIfNeeded()
+        do throws(StoreError) {
+          if plan(state).planner.wholeDeadSegments().contains(id) {
+            try run([id], pace: nil, &state, &report)
+          } else {
+            try compactByPieces(id, of: nil, &state, &report) {
+              before - log.allocatedByteCount >= goal
+            }
+          }
+        } catch {
+          guard case .noSpace = error else { throw error }
+        }
+      }
+    }
+  }
+
+  /// Takes the reserve back after `body`, and sees to the checkpoint that a cut takes away.
+  private func inLittleRoom<Value>(
+    isForRemoval: Bool, _ body: () throws(StoreError) -> Value
+  ) throws(StoreError) -> Value {
+    defer {
+      takeReserveBack(isForRemoval: isForRemoval)
+      if checkpointer.progress.isGone.exchange(false, ordering: .relaxed) {
+        checkpointer.progress.noteCompacted(byteCount: log.allocatedByteCount)
+      }
+    }
+    return try body()
   }
 
   /// Compacts for a writer that found no room; `false` where that gave nothing back.
@@ -66,13 +131,14 @@ extension Compactor {
     goal: Int, highestCost: Int, isForRemoval: Bool = false, _ state: inout CompactionState,
     _ report: inout CompactionReport
   ) throws(StoreError) -> Int {
-    defer {
-      takeReserveBack(isForRemoval: isForRemoval)
-      // Cutting a segment takes the checkpoint away.
-      if checkpointer.progress.isGone.exchange(false, ordering: .relaxed) {
-        checkpointer.progress.noteCompacted(byteCount: log.allocatedByteCount)
-      }
+    try inLittleRoom(isForRemoval: isForRemoval) { () throws(StoreError) in
+      try compactWhatGivesMost(goal: goal, highestCost: highestCost, &state, &report)
     }
+  }
+
+  private func compactWhatGivesMost(
+    goal: Int, highestCost: Int, _ state: inout CompactionState, _ report: inout CompactionReport
+  ) throws(StoreError) -> Int {
     giveBackAhead()
     var before = log.allocatedByteCount
     var (hasLeftActive, isTooFullForBlockers) = (false, false)

@@ -26,6 +26,8 @@ final class Compactor: Sendable {
   let state = Lock(CompactionState())
   /// How many segments had been given up when a write last waited for their space in vain, on a full disk.
   let retirementsInVain = Atomic(-1)
+  /// What a cache does for a write on a full disk.
+  let lastResort = Lock<LastResort?>(nil)
 
   init(
     _ lookup: Lookup, _ supply: SegmentSupply, _ checkpointer: Checkpointer,
@@ -301,6 +303,23 @@ final class Compactor: Sendable {
       appender.allowance.update(reclaimable: reclaimable, allowed: allowed, gain: gain)
     }
   }
+}
+
+/// How a write that found no room looks for some.
+struct RoomSearch {
+  let byteCount: Int
+  /// How often it found none.
+  var failureCount = 0
+  /// Whether a cache has given entries up for it.
+  var hasEvicted = false
+}
+
+/// Who gives entries up for a write that finds no room, and removes them by writes of its own.
+struct LastResort: Sendable {
+  /// Makes room for so many bytes; `false` where it does not.
+  let makeRoom: @Sendable (_ byteCount: Int) throws(StoreError) -> Bool
+  /// Told that the write found no room all the same.
+  let noteFailure: @Sendable () -> Void
 }
 
 /// What the compactions of a session know.

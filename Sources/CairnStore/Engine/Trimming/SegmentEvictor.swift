@@ -1,0 +1,147 @@
+internal import Synchronization
+
+/// Room on a full disk for the writes of a cache: its coldest segments are given up, so that nothing has to be copied.
+///
+/// 1. Entries go by ordinary removals, before the space that they take.
+/// 2. One write gives up a tenth of the entries at most, and none where that would not make enough room.
+/// 3. After an attempt in vain, others take what the cache gives: it rests.
+///
+/// A store never does this. The lock is taken before that of compaction.
+final class SegmentEvictor: Sendable {
+  private struct State {
+    /// No attempt is made before.
+    var rest: Timestamp?
+    /// When the log was last told.
+    var told: Timestamp?
+  }
+
+  /// What is given back beside what the write asks for: the first blocks of a segment, a manifest, and the reserve's
+  /// growth.
+  private static let spareByteCount = 256 << 10
+  private static let restAfterFailure = Duration.seconds(10)
+
+  private let session: Session
+  private let lookup: Lookup
+  private let remover: Remover
+  private let attempts = Atomic(0)
+  private let state = Lock(State())
+  private var compactor: Compactor { remover.writer.compactor }
+
+  init(_ remover: Remover) {
+    session = remover.session
+    lookup = remover.lookup
+    self.remover = remover
+  }
+
+  /// Is asked from now on by writes that find no room.
+  func start() {
+    compactor.lastResort.withLock {
+      $0 = LastResort(
+        makeRoom: { [weak self] (byteCount) throws(StoreError) in
+          try self?.makeRoom(forByteCount: byteCount) ?? false
+        }, noteFailure: { [weak self] in self?.noteFailure() })
+    }
+  }
+
+  /// Makes room for a write that found none; `false` where the cache gives nothing up for it. To be called under no
+  /// lock.
+  func makeRoom(forByteCount byteCount: Int) throws(StoreError) -> Bool {
+    let attempt = attempts.load(ordering: .acquiring)
+    var removal = try remover.begin(.evicted(.freeDiskSpace), sparesRead: false)
+    removal.holdsEvents = true
+    defer { remover.tell(&removal) }
+    return try state.withLock { (state) throws(StoreError) -> Bool in
+      // Another write has made room meanwhile.
+      if attempts.load(ordering: .acquiring) != attempt { return true }
+      if let rest = state.rest, removal.now < rest { return false }
+      defer { attempts.wrappingAdd(1, ordering: .releasing) }
+      let gained = try giveUp(byteCount + Self.spareByteCount, in: &removal)
+      if gained < byteCount { state.rest = removal.now.advanced(by: Self.restAfterFailure) }
+      if removal.summary.count > 0 { note(removal.summary, &state, removal.now) }
+      return gained > 0
+    }
+  }
+
+  /// To be called where the write found no room all the same.
+  func noteFailure() {
+    let rest = session.clock.now().advanced(by: Self.restAfterFailure)
+    state.withLock { $0.rest = rest }
+  }
+
+  private func note(_ summary: RemovalSummary, _ state: inout State, _ now: Timestamp) {
+    if let told = state.told, now < told.advanced(by: .seconds(60)), now >= told { return }
+    state.told = now
+    session.tell(
+      .warning, .maintenance,
+      "the disk is full: a write made \(summary.count) entries go, of \(summary.cost) bytes")
+  }
+
+  /// - Returns: how many bytes were given back.
+  private func giveUp(_ byteCount: Int, in removal: inout Removal) throws(StoreError) -> Int {
+    try lookup.index.loadAll()
+    let count = lookup.index.count
+    var allowance = max(1, count / 10)
+    let mean = lookup.table.total.liveByteCount / max(1, count)
+    guard count > 0, mean * allowance >= byteCount else { return 0 }
+    let allocated = compactor.log.allocatedByteCount
+    // A round in the background may give back what this one has made dead.
+    var gained: Int { allocated - compactor.log.allocatedByteCount }
+    while gained < byteCount, allowance > 0 {
+      guard let victim = try coldestSegment() else { break }
+      let victims = try entries(of: victim).prefix(allowance)
+      let before = removal.summary.count
+      do throws(StoreError) { try remover.remove(Array(victims), in: &removal) } catch {
+        guard case .noSpace = error, removal.summary.count > before else { throw error }
+      }
+      let removedCount = removal.summary.count - before
+      allowance -= removedCount
+      let wasGained = gained
+      try compactor.giveBack(endOf: victim.id, goal: byteCount - gained)
+      if removedCount == 0 && gained <= wasGained { break }
+    }
+    return gained
+  }
+
+  /// The segment that is needed least: by when what is live in it was accessed, on average, and by how much that is.
+  ///
+  /// - Complexity: O(keys).
+  private func coldestSegment() throws(StoreError) -> Segment? {
+    var sums: [SegmentID: (ticks: Double, count: Double)] = [:]
+    var entries: [IndexEntry] = []
+    var oldest = UInt64.max
+    for shard in 0..<HashIndex.shardCount {
+      try session.checkUsable()
+      try lookup.index.copyEntries(ofShard: shard, into: &entries)
+      for entry in entries {
+        guard let segment = lookup.table.segment(at: entry.location) else { continue }
+        sums[segment.id, default: (0, 0)].ticks += Double(entry.tick)
+        sums[segment.id, default: (0, 0)].count += 1
+        oldest = min(oldest, entry.tick)
+      }
+    }
+    let span = max(1, Double(lookup.index.recency.now) - Double(oldest))
+    func heat(_ segment: Segment) -> Double {
+      let sum = sums[segment.id] ?? (0, 0)
+      let age = sum.count == 0 ? 0 : (sum.ticks / sum.count - Double(oldest)) / span
+      let share =
+        Double(segment.usage.liveByteCount) / Double(max(1, segment.allocatedByteCount))
+      return age * share
+    }
+    let candidates = try compactor.segmentsToGiveUp().filter { sums[$0.id] != nil }
+    return candidates.min { heat($0) < heat($1) }
+  }
+
+  /// The entries of a segment from its end on, where it is cut off.
+  private func entries(of segment: Segment) throws(StoreError) -> [RemovalCandidate] {
+    var found: [RemovalCandidate] = []
+    var entries: [IndexEntry] = []
+    for shard in 0..<HashIndex.shardCount {
+      try lookup.index.copyEntries(ofShard: shard, into: &entries)
+      for entry in entries where segment.granules.contains(entry.location.granule) {
+        found.append(
+          RemovalCandidate(entry, inShard: shard, rank: .max - entry.location.rawValue))
+      }
+    }
+    return found.sorted { $0.goesBefore($1) }
+  }
+}

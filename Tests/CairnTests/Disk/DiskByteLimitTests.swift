@@ -1,0 +1,135 @@
+import Cairn
+import Foundation
+import FuzzSupport
+import Testing
+
+/// A limit on what the files take, which `byteLimit` is not.
+@Suite("A limit in bytes on disk")
+struct DiskByteLimitTests {
+  private let scene = DiskScene()
+  private var path: String { scene.path }
+
+  private func open(_ limit: Int, spaceBound: Double = 1.5) throws -> DiskCache<Int, [UInt8]> {
+    var configuration = DiskCacheConfiguration.unlimited
+    configuration.diskByteLimit = limit
+    configuration.store.spaceBound = spaceBound
+    configuration.store.log = .none
+    return try .open(.path(path), configuration: configuration)
+  }
+
+  /// What the files take, as `du` counts it.
+  private func takenByteCount() throws -> Int {
+    try FileManager.default.contentsOfDirectory(atPath: path).reduce(0) { sum, name in
+      var status = stat()
+      // SAFETY: the structure lives across the call. A file may go between the two calls.
+      guard unsafe lstat("\(path)/\(name)", &status) == 0 else { return sum }
+      return sum + Int(status.st_blocks) * 512
+    }
+  }
+
+  @Test(
+    "It holds whenever a write returns, whatever the values' sizes, and the cache holds what it may",
+    arguments: [(4 << 20, 200), (4 << 20, 20_000), (16 << 20, 3000), (16 << 20, 500_000)])
+  func holds(limit: Int, valueByteCount: Int) throws {
+    let cache = try open(limit)
+    var random = SystemRandomNumberGenerator()
+    let count = 6 * limit / (valueByteCount + 60)
+    var most = 0
+    for number in 0..<count {
+      // Two in three are new, one is overwritten.
+      let key = number % 3 == 2 ? Int.random(in: 0...number, using: &random) : number
+      try cache.setValue([UInt8](repeating: UInt8(key & 255), count: valueByteCount), forKey: key)
+      if number % 16 == 0 {
+        #expect(try cache.value(forKey: key)?.first == UInt8(key & 255))
+      }
+      if number % max(1, count / 500) == 0 { most = max(most, try takenByteCount()) }
+    }
+    #expect(most <= limit)
+    let live = try cache.totalCost()
+    #expect(live > limit * 35 / 100, "\(live) of \(limit)")
+    try cache.close()
+    #expect(try takenByteCount() <= limit)
+    #expect(try Store.verify(path: path).errors == [])
+  }
+
+  @Test("It holds where nothing is compacted in the background: writes see to it, and say so")
+  func withoutBackground() throws {
+    let limit = 4 << 20
+    let cache: DiskCache<Int, [UInt8]> = try scene.cache(keys: .standard, values: .bytes) {
+      $0.diskByteLimit = limit
+    }
+    for number in 0..<6000 {
+      try cache.setValue([UInt8](repeating: 1, count: 3000), forKey: number)
+      if number % 20 == 0 { #expect(try takenByteCount() <= limit) }
+    }
+    #expect(try cache.storeStatistics().delayedWriteCount > 0)
+    #expect(try cache.totalCost() > limit / 3)
+    try cache.close()
+  }
+
+  @Test("It holds under several writers")
+  func threads() async throws {
+    let limit = 8 << 20
+    let cache = try open(limit)
+    await withTaskGroup(of: Void.self) { group in
+      for writer in 0..<4 {
+        group.addTask {
+          for number in 0..<2000 {
+            do {
+              try await cache.setValue(
+                [UInt8](repeating: 1, count: 3000), forKey: number * 4 + writer)
+              if number % 50 == 0 { #expect(try takenByteCount() <= limit) }
+            } catch { Issue.record("\(error)") }
+          }
+        }
+      }
+    }
+    try await cache.close()
+  }
+
+  @Test("A cache that is opened with a lower limit comes under it with its next writes")
+  func lowered() throws {
+    do {
+      let cache = try open(32 << 20)
+      for number in 0..<4000 {
+        try cache.setValue([UInt8](repeating: 1, count: 5000), forKey: number)
+      }
+      try cache.close()
+    }
+    let cache = try open(8 << 20)
+    for number in 0..<2000 {
+      try cache.setValue([UInt8](repeating: 2, count: 5000), forKey: -1 - number)
+    }
+    try cache.maintain()
+    #expect(try takenByteCount() <= 8 << 20)
+    #expect(try cache.value(forKey: -2000)?.first == 2)
+  }
+
+  @Test("A store keeps it too, while a snapshot holds what was overwritten")
+  func store() throws {
+    var configuration = StoreConfiguration()
+    configuration.diskByteLimit = 4 << 20
+    configuration.durability = .process
+    configuration.log = .none
+    let store = try Store(path: path, configuration: configuration)
+    for number in 0..<100 { try store.setValue([1], forKey: "kept \(number)") }
+    let snapshot = try store.snapshot()
+    for number in 0..<3000 {
+      try store.setValue([UInt8](repeating: 1, count: 5000), forKey: "\(number % 10)")
+      if number % 10 == 0 { #expect(try takenByteCount() <= 4 << 20) }
+    }
+    #expect(try snapshot.count() == 100 && store.count() == 110)
+    snapshot.close()
+    try store.close()
+  }
+
+  @Test("A limit that is too low for any use is refused")
+  func refused() throws {
+    for limit in [0, -1, 100_000] {
+      let error = #expect(throws: CacheError.self) { _ = try open(limit) }
+      guard case .store(.invalidConfiguration("diskByteLimit", _)) = error else {
+        return #expect(Bool(false), "\(error!)")
+      }
+    }
+  }
+}

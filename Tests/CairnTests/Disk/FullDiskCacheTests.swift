@@ -1,0 +1,117 @@
+import Cairn
+import FuzzSupport
+import Synchronization
+import Testing
+
+/// A disk that is full, with a cache on it.
+@Suite(
+  "A cache on a full disk",
+  .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))
+struct FullDiskCacheTests {
+  private func open(
+    _ disk: TinyDisk, segmentByteLimit: Int = 1 << 20,
+    observer: (@Sendable (RemovalEvent) -> Void)? = nil
+  ) throws -> DiskCache<Int, [UInt8]> {
+    var configuration = DiskCacheConfiguration.unlimited
+    configuration.store.segmentByteLimit = segmentByteLimit
+    configuration.store.removalObserver = observer
+    configuration.store.log = .none
+    return try .open(.path(disk.path + "/cache"), configuration: configuration)
+  }
+
+  private func value(_ number: Int, _ byteCount: Int) -> [UInt8] {
+    [UInt8](repeating: UInt8(number & 255), count: byteCount)
+  }
+
+  @Test(
+    "It goes on caching: no write fails, and each is found",
+    arguments: [64 << 10, 1 << 20, 64 << 20], [200, 3000, 50_000])
+  func goesOn(segmentByteLimit: Int, valueByteCount: Int) throws {
+    let disk = try TinyDisk(byteCount: 8 << 20)
+    let evicted = Atomic(0)
+    let cache = try open(disk, segmentByteLimit: segmentByteLimit) { event in
+      if case .entry(_, _, .evicted(.freeDiskSpace)) = event {
+        evicted.wrappingAdd(1, ordering: .relaxed)
+      }
+    }
+    let count = (24 << 20) / (valueByteCount + 60)
+    for number in 0..<count {
+      try cache.setValue(value(number, valueByteCount), forKey: number)
+      if number % 16 == 0 {
+        #expect(try cache.value(forKey: number)?.first == UInt8(number & 255))
+      }
+    }
+    let left = try cache.count()
+    #expect(left * (valueByteCount + 60) > 4 << 20)
+    #expect(evicted.load(ordering: .relaxed) == count - left)
+    try cache.close()
+    #expect(try Store.verify(path: disk.path + "/cache").errors == [])
+    let again = try open(disk)
+    #expect(try again.count() == left)
+    #expect(try again.value(forKey: count - 1) == value(count - 1, valueByteCount))
+  }
+
+  @Test("Segments that are read stay, those that are not go")
+  func coldestFirst() throws {
+    let disk = try TinyDisk(byteCount: 8 << 20)
+    let cache = try open(disk, segmentByteLimit: 256 << 10)
+    // Two segments, and what lies beside the last of them.
+    let hot = 0..<600
+    for number in 0..<20_000 {
+      try cache.setValue(value(number, 1000), forKey: number)
+      _ = try cache.value(forKey: number % hot.count)
+    }
+    #expect(try hot.count { try cache.contains($0) } >= 400)
+    #expect(try !cache.contains(1000))
+  }
+
+  @Test("Where others have the disk, or a value is larger than a tenth of the cache, nothing goes")
+  func boundedLoss() throws {
+    let disk = try TinyDisk(byteCount: 8 << 20)
+    let cache = try open(disk)
+    for number in 0..<1000 { try cache.setValue(value(number, 3000), forKey: number) }
+    try disk.fill()
+    for _ in 0..<10 {
+      let error = #expect(throws: CacheError.self) {
+        try cache.setValue(value(0, 2 << 20), forKey: -1)
+      }
+      guard case .store(.noSpace) = error else { return #expect(Bool(false), "\(error!)") }
+    }
+    #expect(try cache.count() == 1000)
+  }
+
+  @Test("One write makes a tenth go at most, and none follows at once where it was in vain")
+  func tenth() throws {
+    let disk = try TinyDisk(byteCount: 8 << 20)
+    let cache = try open(disk)
+    for number in 0..<1000 { try cache.setValue(value(number, 3000), forKey: number) }
+    // Somebody takes whatever comes free.
+    let taker = disk
+    try taker.fill()
+    var failureCount = 0
+    for number in 0..<50 {
+      let before = try cache.count()
+      do { try cache.setValue(value(number, 3000), forKey: -1 - number) } catch {
+        guard case .store(.noSpace) = error else { throw error }
+        failureCount += 1
+      }
+      #expect(try cache.count() >= before - before / 10)
+      try taker.fill()
+    }
+    #expect(try cache.count() > 300, "\(failureCount) failures")
+  }
+
+  @Test("A store gives nothing up")
+  func store() throws {
+    let disk = try TinyDisk(byteCount: 4 << 20)
+    let store = try Store(path: disk.path + "/store")
+    var count = 0
+    do {
+      while count < 10_000 {
+        try store.setValue(value(count, 3000), forKey: "key \(count)", durability: .process)
+        count += 1
+      }
+    } catch {}
+    #expect(try (100..<10_000).contains(count) && store.count() == count)
+  }
+}

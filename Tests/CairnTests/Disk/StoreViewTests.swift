@@ -1,0 +1,104 @@
+import Cairn
+import Foundation
+import FuzzSupport
+import Testing
+
+@Suite("Views of a store")
+struct StoreViewTests {
+  struct User: Codable, Equatable, Sendable {
+    var name: String
+    var age: Int
+  }
+
+  private let scene = DiskScene()
+
+  private func open() throws -> Store {
+    var configuration = StoreConfiguration()
+    configuration.durability = .process
+    configuration.clock = scene.clock
+    return try Store(path: scene.path, configuration: configuration)
+  }
+
+  @Test("Two types stand in one store, each under its prefix")
+  func types() throws {
+    let store = try open()
+    let users = store.view(of: User.self, prefix: "user/")
+    let counts = store.view(of: Int.self, prefix: "count/")
+    try users.setValue(User(name: "Ann", age: 30), forKey: "1")
+    try counts.setValue(7, forKey: "1")
+    #expect(try users.value(forKey: "1") == User(name: "Ann", age: 30))
+    #expect(try counts.value(forKey: "1") == 7)
+    #expect(try users.value(forKey: "2") == nil)
+    #expect(try store.contains("user/1") && store.contains("count/1"))
+    var seen: [String: Int] = [:]
+    try counts.forEach { key, value in
+      seen[String(decoding: key, as: UTF8.self)] = value
+      return .next
+    }
+    #expect(seen == ["1": 7])
+    #expect(try users.removeValue(forKey: "1"))
+    #expect(try users.value(forKey: "1") == nil && counts.value(forKey: "1") == 7)
+  }
+
+  @Test("Bytes and text are stored as they are")
+  func plain() throws {
+    let store = try open()
+    try store.view(of: String.self).setValue("text", forKey: "a")
+    #expect(try store.value(forKey: "a") == Array("text".utf8))
+    try store.setValue("other", forKey: "b")
+    #expect(try store.view(of: String.self).value(forKey: "b") == "other")
+  }
+
+  @Test("An update keeps what the entry has, and removes it where there is no value any more")
+  func update() throws {
+    let store = try open()
+    let counts = store.view(of: Int.self, prefix: "n/")
+    #expect(try counts.update(forKey: "a") { ($0 ?? 0) + 1 } == 1)
+    try counts.setValue(5, forKey: "b", options: .lifetime(.seconds(60)))
+    #expect(try counts.update(forKey: "b") { ($0 ?? 0) + 1 } == 6)
+    scene.clock.advance(by: .seconds(61))
+    #expect(try counts.value(forKey: "b") == nil)
+    #expect(try counts.update(forKey: "a") { _ in nil } == nil)
+    #expect(try counts.value(forKey: "a") == nil)
+    #expect(throws: CancellationError.self) {
+      try counts.update(forKey: "a") { _ in throw CancellationError() }
+    }
+  }
+
+  @Test("Another tag, and bytes that are no value, are errors that say so")
+  func errors() throws {
+    let store = try open()
+    let old = store.view(coder: ValueCoder<Int>.json().tagged(1))
+    let new = store.view(coder: ValueCoder<Int>.json().tagged(2))
+    try old.setValue(1, forKey: "a")
+    #expect(try old.value(forKey: "a") == 1)
+    let changed = #expect(throws: CacheError.self) { try new.value(forKey: "a") }
+    guard case .changedType(_, found: 1, expected: 2) = changed else {
+      return #expect(Bool(false), "\(changed!)")
+    }
+    try store.setValue("no JSON", forKey: "b")
+    let bad = #expect(throws: CacheError.self) { try store.view(of: Int.self).value(forKey: "b") }
+    guard case .undecodableValue(let name, _, _) = bad else {
+      return #expect(Bool(false), "\(bad!)")
+    }
+    #expect(name == scene.path)
+    try store.close()
+    let closed = #expect(throws: CacheError.self) { try old.value(forKey: "a") }
+    guard case .store(.closed) = closed else { return #expect(Bool(false), "\(closed!)") }
+  }
+
+  @Test("In async code writes hold no thread, and updates of many tasks are all counted")
+  func tasks() async throws {
+    let store = try open()
+    let counts = store.view(of: Int.self)
+    try await counts.setValue(0, forKey: "sum")
+    await withTaskGroup(of: Void.self) { group in
+      for _ in 0..<100 {
+        group.addTask { _ = try? counts.update(forKey: "sum") { ($0 ?? 0) + 1 } }
+      }
+    }
+    #expect(try counts.value(forKey: "sum") == 100)
+    #expect(try await counts.removeValue(forKey: "sum"))
+    try await store.close()
+  }
+}
