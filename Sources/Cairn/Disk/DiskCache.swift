@@ -115,7 +115,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     let policy = configuration.corruptStorePolicy
     (original, salvageReport) = try Self.openStore(path, storeConfiguration, policy, environment)
     comparesBytes = keyCoder.identity == .bytes
-    flights = SingleFlight(clock: original.clock, memory)
+    flights = SingleFlight(
+      clock: original.clock, background: memory.background, random: memory.random)
     loadPolicy = configuration.loadPolicy == .standard ? nil : configuration.loadPolicy
     if let tier = configuration.memory {
       var ofTier: (@Sendable (TierKey<Key>, Value) -> Int)?

@@ -44,9 +44,11 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// A number from 0 up to 1.
   let random: @Sendable () -> Double
 
-  init(clock: StoreClock, _ environment: MemoryCacheEnvironment) {
-    timers = LoadTimers(clock: clock, background: environment.background)
-    random = environment.random
+  init(
+    clock: StoreClock, background: any BackgroundQueue, random: @escaping @Sendable () -> Double
+  ) {
+    timers = LoadTimers(clock: clock, background: background)
+    self.random = random
   }
 
   var statistics: LoadStatistics {

@@ -62,7 +62,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     self.costing = costing
     byteCosting = costing == nil ? makeByteCosting() : nil
     clock = CacheClock(configuration, shared: clockBelow)
-    flights = SingleFlight(clock: clock.source, environment)
+    flights = SingleFlight(
+      clock: clock.source, background: environment.background, random: environment.random)
     loadPolicy = configuration.loadPolicy == .standard ? nil : configuration.loadPolicy
     // A timer that is due at once would do nothing else.
     maintenanceInterval = configuration.maintenanceInterval.flatMap {
