@@ -85,8 +85,13 @@ struct EntryNode: Sendable {
   @inlinable
   @inline(__always)
   func hasExpired(at now: Int64) -> Bool {
-    now >= expires || (idleLimit != never && now >= idleDeadline)
+    now >= expires || isIdle(at: now)
   }
+
+  /// Whether it has gone for too long without an access.
+  @inlinable
+  @inline(__always)
+  func isIdle(at now: Int64) -> Bool { idleLimit != never && now >= idleDeadline }
 
   /// When it will have been idle for too long, if it is not used before.
   @inlinable

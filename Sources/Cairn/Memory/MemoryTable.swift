@@ -109,8 +109,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   /// Gives a slot other attributes.
   @inlinable
   mutating func set(
-    _ slot: UInt32, cost: Int, written: Int64, expires: Int64, idleLimit: Int64,
-    version: UInt64
+    _ slot: UInt32, cost: Int, _ times: EntryTimes, version: UInt64
   ) {
     let index = Int(slot)
     totalCost -= UInt128(nodes[index].cost)
@@ -119,13 +118,15 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
       list.smallCost = list.smallCost - UInt128(nodes[index].cost) + UInt128(cost)
     }
     nodes[index].cost = cost
-    nodes[index].written = written
-    nodes[index].accessed = written
-    nodes[index].expires = expires
-    nodes[index].idleLimit = idleLimit
+    nodes[index].written = times.written
+    nodes[index].accessed = times.now
+    nodes[index].expires = times.expires
+    nodes[index].idleLimit = times.idleLimit
     nodes[index].version = version
     nodes[index].isRead = false
-    if nodes[index].heapIndex != noSlot || expires != never || idleLimit != never {
+    if nodes[index].heapIndex != noSlot || times.expires != never
+      || times.idleLimit != never
+    {
       deadlines.update(slot, &nodes)
     }
   }
