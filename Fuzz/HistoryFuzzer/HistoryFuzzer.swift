@@ -7,7 +7,8 @@ import FuzzSupport
 /// answered had all calls come one after the other, as `Linearizability` says it, with batches and snapshots in one
 /// piece. With `--kill` the threads are those of another process, which is killed; whatever it had been told is there,
 /// and what it had not is there or not, a batch all of it or nothing. With `--tiered` it is a cache of two tiers.
-/// With `--tiered-model` one thread alone uses such a cache, and a model knows each answer exactly.
+/// With `--tiered-model` one thread alone uses such a cache, and a model knows each answer exactly; with `--loads` the same of
+/// calls that load by policies, with memory or without.
 ///
 /// A seed decides what the threads do, not how they meet, so a failure need not come again; the history
 /// that nothing explains is printed with it.
@@ -19,14 +20,34 @@ enum HistoryFuzzer {
       KillRun.work(store: arguments[2], log: arguments[3], arguments[4], arguments[5])
     }
     let fuzzer = Fuzzer(
-      name: "HistoryFuzzer", iterations: 1000, options: ["--kill", "--tiered", "--tiered-model"])
+      name: "HistoryFuzzer", iterations: 1000,
+      options: ["--kill", "--tiered", "--tiered-model", "--loads"])
     switch fuzzer.arguments {
     case []: fuzzer.run { try ThreadRun.run(seed: $0) }
     case ["--kill"]: fuzzer.run { try KillRun.run(seed: $0) }
     case ["--tiered"]: fuzzer.run { try ThreadRun.runTiered(seed: $0) }
     case ["--tiered-model"]: fuzzer.run { try TieredModelRun.run(seed: $0) }
-    default: Fuzzer.end(with: 2, "HistoryFuzzer: one of --kill, --tiered and --tiered-model")
+    case ["--loads"]:
+      fuzzer.run { seed in try waiting { try await LoadModelRun.run(seed: seed) } }
+    default:
+      Fuzzer.end(with: 2, "HistoryFuzzer: one of --kill, --tiered, --tiered-model and --loads")
     }
+  }
+
+  /// Lets the main thread, which runs no tasks, wait for one.
+  private static func waiting(_ body: @escaping @Sendable () async throws -> Tally) throws -> Tally
+  {
+    let outcome = Lock<Result<Tally, any Error>?>(nil)
+    let end = DispatchSemaphore(value: 0)
+    Task.detached {
+      let result: Result<Tally, any Error>
+      do { result = .success(try await body()) } catch { result = .failure(error) }
+      outcome.withLock { $0 = result }
+      end.signal()
+    }
+    end.wait()
+    guard let result = outcome.withLock({ $0 }) else { throw FuzzFailure("it gave no result") }
+    return try result.get()
   }
 }
 

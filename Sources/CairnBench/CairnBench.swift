@@ -39,6 +39,7 @@ enum CairnBench {
   }
 
   private static func run(_ options: BenchOptions) throws {
+    if options.isPolicies { return try comparePolicies(options) }
     let plan = Plan(options)
     let machine = Machine.current
     // Before the run, which takes long.
@@ -72,6 +73,17 @@ enum CairnBench {
         : ReportChart(sections: results, caption: caption).svg
       try write(Array(svg.utf8), to: path)
     }
+  }
+
+  private static func comparePolicies(_ options: BenchOptions) throws {
+    for path in [options.jsonPath, options.svgPath] { if let path { try write([], to: path) } }
+    let run = PolicyRun(isQuick: options.isQuick, seed: options.seed)
+    let report = PolicyReport(
+      results: try RequestStream.allCases.flatMap { try run.results(of: $0) },
+      caption: "\(Figures.count(RequestStream.capacity)) entries, seed \(options.seed)")
+    try say(report.table)
+    if let path = options.jsonPath { try write(try PolicyRun.json(report.results), to: path) }
+    if let path = options.svgPath { try write(Array(report.svg.utf8), to: path) }
   }
 
   private static func introduction(

@@ -19,6 +19,9 @@ struct BenchOptionsTests {
           workloads: [.fill, .getTwoThreads], keyCount: 100_000, valueByteCount: 100,
           seed: .max, directory: "/x", jsonPath: "a.json", svgPath: "b=c.svg"))
     #expect(try BenchOptions.parse([]) == BenchOptions())
+    #expect(
+      try BenchOptions.parse(["--policies", "--quick", "--seed", "3"])
+        == BenchOptions(isQuick: true, isPolicies: true, seed: 3))
     #expect(try BenchOptions.parse(["--quick", "--help"]) == nil)
   }
 
@@ -28,7 +31,9 @@ struct BenchOptionsTests {
       ["--fast"], ["fill"], ["--n"], ["--n", "0"], ["--n", "-1"], ["--n", "x"], ["--n="],
       ["--stores", "cairn,lmdb2"], ["--stores", "cairn,"], ["--workloads", "Fill"],
       ["--value-bytes", "0"], ["--value-bytes", "999999999999"], ["--seed", "-1"],
-      ["--quick=yes"], ["--scale=10"], ["--quick", "--scale"], ["--dir"], ["--json", ""],
+      ["--quick=yes"], ["--scale=10"], ["--quick", "--scale"], ["--policies=lru"],
+      ["--policies", "--scale"], ["--policies", "--n", "3"], ["--stores", "cairn", "--policies"],
+      ["--dir"], ["--json", ""],
     ])
   func refusals(arguments: [String]) {
     #expect(throws: UsageError.self) { try BenchOptions.parse(arguments) }

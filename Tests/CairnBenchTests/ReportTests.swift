@@ -158,6 +158,33 @@ struct ReportTests {
     expectWellFormed(ScaleChart(results: [], caption: "").svg)
   }
 
+  @Test("by eviction policy is a table and a chart, of streams that follow from the seed alone")
+  func policies() throws {
+    var results: [PolicyResult] = []
+    for stream in RequestStream.allCases {
+      let requests = stream.requests(count: 50_000, seed: 7)
+      #expect(requests.count == 50_000 && requests == stream.requests(count: 50_000, seed: 7))
+      results += try PolicyRun(isQuick: true, seed: 7).results(of: stream)
+    }
+    func hits(_ stream: RequestStream, _ policy: String) -> Int {
+      results.first { $0.stream == stream && $0.policy == policy }?.hitCount ?? -1
+    }
+    #expect(hits(.loop, "lru") == 0 && hits(.loop, "s3-fifo") > 10_000)
+    #expect(hits(.oneHit, "s3-fifo") > hits(.oneHit, "lru"))
+    #expect(hits(.scanAndHot, "s3-fifo") > hits(.scanAndHot, "sieve"))
+    #expect(hits(.zipfShift, "s3-fifo") > hits(.zipfShift, "lru"))
+    #expect(hits(.toAndFro, "lru") > hits(.toAndFro, "s3-fifo"))
+    let report = PolicyReport(results: results, caption: "a < b")
+    let lines = report.table.split(separator: "\n")
+    #expect(lines.count == 2 + results.count && lines[0] == "1,000 entries")
+    #expect(lines[5].hasPrefix("loop          lru       0.0 %"))
+    expectWellFormed(report.svg)
+    #expect(report.svg.contains(">one-hit</text>") && report.svg.contains("a &lt; b"))
+    let decoded = try JSONDecoder().decode(
+      [PolicyResult].self, from: Data(try PolicyRun.json(results)))
+    #expect(decoded == results)
+  }
+
   /// Every element is closed in order, every attribute quoted, every special character escaped.
   private func expectWellFormed(_ text: String) {
     var open: [Substring] = []

@@ -1,4 +1,5 @@
 import Cairn
+import Foundation
 import Testing
 
 @Suite("The samples of Loading and single flight")
@@ -26,6 +27,7 @@ struct LoadingSamples {
 
         let statistics = pages.loadStatistics
         print(statistics.startedCount, statistics.joinedCount, statistics.failedCount)
+        print(statistics.refreshedCount, statistics.timedOutCount, statistics.staleServedCount)
 
         #expect(statistics.startedCount == 1)
         #expect(statistics.failedCount == 0)
@@ -130,6 +132,84 @@ struct LoadingSamples {
         let after = try await pages.value(forKey: url) { try await fetch(url) }
         #expect(before.body == "first")
         #expect(after == newPage)
+      }
+    }
+  }
+
+  @Test("A policy says what is given near the end of a lifetime and after it")
+  func policy() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        var policy = LoadPolicy()
+        policy.refreshAhead = 0.8
+
+        var configuration = DiskCacheConfiguration(
+          countLimit: 100_000, byteLimit: 1 << 30,
+          memory: MemoryTierConfiguration(countLimit: 1_000, costLimit: nil))
+        configuration.loadPolicy = policy
+
+        policy.staleWhileRevalidating = .seconds(15)
+
+        policy.staleOnError = .seconds(600)
+        policy.firstRetryDelay = .seconds(1)
+        policy.longestRetryDelay = .seconds(60)
+
+        policy.softTimeLimit = .milliseconds(200)
+        policy.timeLimit = .seconds(10)
+
+        policy.lifetimeJitter = 0.1  // a minute becomes 54 to 60 seconds
+
+        configuration.loadPolicy = policy
+        let pages = try await DiskCache<String, Page>.open(
+          .path("pages.cairn"), configuration: configuration)
+        let url = "/about"
+        var shown: [(Page, Duration, Bool)] = []
+        func show(_ page: Page, age: Duration, isStale: Bool) { shown.append((page, age, isStale)) }
+
+        let page = try await pages.loaded(forKey: url) { _ in
+          .loaded(try await fetch(url), options: .lifetime(.seconds(60)))
+        }
+        if let page { show(page.value, age: page.age, isStale: page.isStale) }
+
+        #expect(shown.first?.1 == .zero && shown.first?.2 == false)
+        let expires = try #require(try pages.info(forKey: url)?.expires)
+        #expect(expires <= SystemClock().now().advanced(by: .seconds(60)))
+        #expect(expires > SystemClock().now().advanced(by: .seconds(40)))
+      }
+    }
+  }
+
+  @Test("A loader asks whether the value has changed")
+  func conditional() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        let pages = try LoadingSamples.pages()
+        @Sendable func ask(_ url: String) async throws -> Page? {
+          let page = try await pages.loaded(forKey: url) { prior in
+            let answer = try await fetch(url, ifNoneMatch: prior?.metadata)
+            switch answer {
+            case .notModified:
+              guard let prior else { throw URLError(.badServerResponse) }
+              return prior.notModified(lifetime: .minutes(5))
+            case .page(let page, let etag):
+              return .loaded(page, options: EntryOptions(lifetime: .minutes(5), metadata: etag))
+            case .gone:
+              return .absent(for: .seconds(5))
+            }
+          }
+          return page?.value
+        }
+        #expect(try await ask("/about")?.body == "first")
+        #expect(try await ask("/none") == nil)
+        #expect(try pages.metadata(forKey: "/about") == Array("v1".utf8))
+        #expect(try pages.count() == 1)
+        var policy = LoadPolicy()
+        policy.refreshAhead = 0
+        _ = try await pages.loaded(forKey: "/about", policy: policy) { prior in
+          #expect(prior?.metadata == Array("v1".utf8))
+          guard let prior else { throw URLError(.badServerResponse) }
+          return prior.notModified(lifetime: .minutes(5))
+        }
       }
     }
   }

@@ -51,6 +51,19 @@ func fetchWithETag(_ url: String) async throws -> (Page, [UInt8]) {
   (try await fetch(url), Array("v1".utf8))
 }
 
+/// What an origin answers that is asked whether a page has changed.
+enum Answer {
+  case notModified
+  case page(Page, etag: [UInt8])
+  case gone
+}
+
+func fetch(_ url: String, ifNoneMatch etag: [UInt8]?) async throws -> Answer {
+  if url == "/none" { return .gone }
+  if etag == Array("v1".utf8) { return .notModified }
+  return .page(try await fetch(url), etag: Array("v1".utf8))
+}
+
 /// The page, if there is one.
 func fetchIfThere(_ url: String) async throws -> Page? {
   url == "/none" ? nil : try await fetch(url)

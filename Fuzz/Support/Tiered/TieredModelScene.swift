@@ -17,7 +17,8 @@ struct TieredModelScene {
     var configuration = DiskCacheConfiguration(
       countLimit: nil, byteLimit: nil,
       memory: MemoryTierConfiguration(countLimit: 1 + random.below(8), costLimit: nil))
-    configuration.memory?.policy = random.once(in: 3) ? .sieve : .leastRecentlyUsed
+    let policies = EvictionPolicy.allCases
+    configuration.memory?.policy = policies[random.below(policies.count)]
     configuration.store.clock = clock
     configuration.store.segmentByteLimit = 64 << 10
     configuration.store.maintenanceInterval = nil

@@ -44,6 +44,8 @@ public enum CacheError: Error, Sendable, Hashable {
   /// A load waits for itself: its loader asked for its own key, or for one whose load waits for it. Thrown where
   /// the loader or one of its child tasks asks.
   case circularLoad
+  /// A load took longer than its policy's `timeLimit`. It was cancelled, and what it may still bring is not kept.
+  case loadTimedOut(limit: Duration)
 }
 
 extension CacheError: CustomStringConvertible {
@@ -67,6 +69,8 @@ extension CacheError: CustomStringConvertible {
     case .otherType(let found, let expected):
       "the live cache of that name is a \(found), not a \(expected)"
     case .circularLoad: "a load waits for itself"
+    case .loadTimedOut(let limit):
+      "a load took longer than \(max(0, limit.milliseconds)) ms, which is its limit"
     }
   }
 }

@@ -16,6 +16,18 @@ public struct LoadStatistics: Sendable, Hashable {
   /// Values that were loaded and could not be kept, since they could not be written to disk. Those who
   /// waited got them; the log tells why.
   public var unkeptCount: UInt64 = 0
+  /// Loads that brought a value where there was none.
+  public var freshCount: UInt64 = 0
+  /// Loads that brought a value where there was one, or found that one not modified.
+  public var refreshedCount: UInt64 = 0
+  /// Of those, the loads that found it not modified.
+  public var notModifiedCount: UInt64 = 0
+  /// Loads that found that there is no value.
+  public var absentCount: UInt64 = 0
+  /// Loads that took longer than their time limit. They are not among those that failed.
+  public var timedOutCount: UInt64 = 0
+  /// Callers that were given a stale value.
+  public var staleServedCount: UInt64 = 0
 
   /// Makes counts of nothing, for who has a cache of his own.
   package init() {}
@@ -27,6 +39,8 @@ public struct LoadStatistics: Sendable, Hashable {
     [
       ("started", startedCount), ("joined", joinedCount), ("failed", failedCount),
       ("cancelled", cancelledCount), ("outdated", outdatedCount), ("unkept", unkeptCount),
+      ("fresh", freshCount), ("refreshed", refreshedCount), ("notModified", notModifiedCount),
+      ("absent", absentCount), ("timedOut", timedOutCount), ("staleServed", staleServedCount),
     ]
   }
 }
@@ -36,7 +50,9 @@ extension LoadStatistics: CustomStringConvertible {
   public var description: String {
     let others: [(UInt64, String)] = [
       (joinedCount, "joined"), (failedCount, "failed"), (cancelledCount, "cancelled"),
-      (outdatedCount, "outdated"), (unkeptCount, "not kept"),
+      (outdatedCount, "outdated"), (unkeptCount, "not kept"), (refreshedCount, "refreshed"),
+      (notModifiedCount, "not modified"), (absentCount, "absent"), (timedOutCount, "timed out"),
+      (staleServedCount, "served stale"),
     ]
     return
       (["\(counted(startedCount, "load"))"]
@@ -75,8 +91,12 @@ func describe(
 public struct Loaded<Value: Sendable>: Sendable {
   /// The value, for all who wait for it.
   public var value: Value
-  /// How it is kept. A lifetime begins with the end of the load; metadata may be the ETag that came with it.
+  /// How it is kept; of a value that was not loaded, nothing is said. A lifetime begins with the end of the load; metadata may be the ETag that came with it.
   public var options: EntryOptions
+  /// How long ago the value was written, or found not modified by this process. Zero from the load that brought it.
+  public package(set) var age: Duration = .zero
+  /// Whether its lifetime has ended: it is given as a ``LoadPolicy`` allows.
+  public package(set) var isStale = false
 
   /// Makes what a loader returns.
   ///

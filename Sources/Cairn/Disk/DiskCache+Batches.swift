@@ -171,7 +171,14 @@ extension DiskCache {
       version += 1
     }
     events.settle(insertions, after: removals)
-    do throws(StoreError) { try store.finish(pending) } catch {
+    do throws(StoreError) {
+      for new in written where new.change.value == nil && flights.retained > 0 {
+        try new.change.bytes.withBytes { (key) throws(StoreError) in
+          try removeRetained(key, durability: durability)
+        }
+      }
+      try store.finish(pending)
+    } catch {
       try noteFailure(.store(error), of: written)
       throw .store(error)
     }

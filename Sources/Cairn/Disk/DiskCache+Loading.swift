@@ -19,32 +19,89 @@ extension DiskCache: Loading {
   /// - Parameters:
   ///   - key: the key.
   ///   - options: as with `setValue`. A lifetime begins with the end of the load.
+  ///   - policy: how fresh the value is, and how long it is waited for; `nil`: as the configuration says.
   ///   - load: makes the value.
   /// - Throws: what `load` throws; what `value(forKey:)` throws; `CancellationError`;
-  ///   `CacheError.circularLoad`.
+  ///   `CacheError.circularLoad` and `loadTimedOut`.
   @inlinable
   public func value(
-    forKey key: Key, options: EntryOptions = .standard,
+    forKey key: Key, options: EntryOptions = .standard, policy: LoadPolicy? = nil,
     orLoad load: @escaping @Sendable () async throws -> Value
   ) async throws -> Value {
-    if let value = try readableValue(forKey: key) { return value }
-    return try await loadValue(forKey: key) {
-      Loaded(try await load(), options: options)
+    if policy == nil && loadPolicy == nil {
+      if let value = try readableValue(forKey: key) { return value }
+      return try await loadValue(forKey: key) {
+        Loaded(try await load(), options: options)
+      }
     }
+    return try await value(forKey: key, by: policy) { Loaded(try await load(), options: options) }
   }
 
   /// The value of a key; where there is none, it is loaded, and kept as the load says. Otherwise as
   /// `value(forKey:orLoad:)`.
   @inlinable
   public func value(
-    forKey key: Key, orLoadEntry load: @escaping @Sendable () async throws -> Loaded<Value>
+    forKey key: Key, policy: LoadPolicy? = nil,
+    orLoadEntry load: @escaping @Sendable () async throws -> Loaded<Value>
   ) async throws -> Value {
-    if let value = try readableValue(forKey: key) { return value }
-    return try await loadValue(forKey: key, load)
+    if policy == nil && loadPolicy == nil {
+      if let value = try readableValue(forKey: key) { return value }
+      return try await loadValue(forKey: key, load)
+    }
+    return try await value(forKey: key, by: policy, load)
+  }
+
+  /// The value of a key with its age; where there is none that the policy allows, it is loaded by a loader that sees the
+  /// old one. Otherwise as `value(forKey:orLoad:)`.
+  ///
+  /// - Parameters:
+  ///   - key: the key.
+  ///   - policy: how fresh the value is, and how long it is waited for; `nil`: as the configuration says.
+  ///   - load: makes the value, or says that the old one is still right, or that there is none. It is given the value that
+  ///     the key has, fresh or stale; `nil` where it has none.
+  /// - Returns: `nil` where the loader says that there is none, or has said so.
+  /// - Throws: as `value(forKey:orLoad:)`.
+  public func loaded(
+    forKey key: Key, policy: LoadPolicy? = nil,
+    orLoad load: @escaping @Sendable (_ prior: PriorValue<Value>?) async throws -> LoadResult<Value>
+  ) async throws -> Loaded<Value>? {
+    try await policyLoad(forKey: key, policy, acceptsAbsence: true, load).run()
   }
 
   /// What was loaded by `value(forKey:orLoad:)`.
   public var loadStatistics: LoadStatistics { flights.statistics }
+
+  @usableFromInline
+  func value(
+    forKey key: Key, by policy: LoadPolicy?,
+    _ load: @escaping @Sendable () async throws -> Loaded<Value>
+  ) async throws -> Value {
+    let loaded = try await policyLoad(forKey: key, policy, acceptsAbsence: false) { _ in
+      LoadResult(kind: .loaded(try await load()))
+    }.run()
+    guard let loaded else { preconditionFailure("absence is no answer here") }
+    return loaded.value
+  }
+
+  private func policyLoad(
+    forKey key: Key, _ policy: LoadPolicy?, acceptsAbsence: Bool,
+    _ load: @escaping @Sendable (PriorValue<Value>?) async throws -> LoadResult<Value>
+  ) throws(CacheError) -> PolicyLoad<[UInt8], Value> {
+    let policy = policy ?? loadPolicy ?? .standard
+    retain(policy)
+    let bytes = try bytes(of: key)
+    return PolicyLoad(
+      key: bytes, policy: policy, acceptsAbsence: acceptsAbsence, flights: flights,
+      now: { [self] in store.clock.now().millisecondsSinceEpoch }, loader: load,
+      store: DiskLoadStore(cache: self, key: key, bytes: bytes))
+  }
+
+  /// Has what expires stay for as long as a policy may give it.
+  func retain(_ policy: LoadPolicy) {
+    guard let retention = flights.retain(policy) else { return }
+    store.retainExpired(for: retention)
+    held?.retain(policy)
+  }
 
   /// The value of a key; what cannot be made sense of is removed, and what is damaged is none.
   @inlinable
@@ -60,61 +117,31 @@ extension DiskCache: Loading {
     forKey key: Key, _ load: @escaping @Sendable () async throws -> Loaded<Value>
   ) async throws -> Value {
     let damage = Lock<CacheError?>(nil)
-    return try await flights.value(forKey: try bytes(of: key)) { [self] in
+    let load = SingleFlight<[UInt8], Loaded<Value>?>.Load { [self] in
       // Once more, since it may have come meanwhile.
       try orDropped(key, counts: false) { error in
         damage.withLock { $0 = error }
       } _: { () throws(CacheError) in
         try uncountedValue(forKey: key)
-      }
+      }.map { .some(Loaded($0)) }
     } load: { [self] flight in
       let loaded = try await load()
-      do throws(CacheError) {
-        // A durable write waits for a sync, and any write may wait for room.
-        let isKept = try await store.entering.performUncancelled { [self] () throws(CacheError) in
-          if let damage = damage.withLock({ $0 }) {
-            try keyCoder.encode(key) { (key) throws(CacheError) in try dropDamaged(key, damage) }
-          }
-          return try flights.keeping { () throws(CacheError) in
-            try write(loaded, forKey: key, flight)
-          }
-        }
-        if isKept { events.hasRoom.store(true, ordering: .relaxed) } else { flights.noteOutdated() }
-      } catch {
-        flights.noteUnkept()
-        var isNew = true
-        if case .store(.noSpace) = error {
-          // Once, while the disk is full: how many they are is counted.
-          isNew = events.hasRoom.exchange(false, ordering: .relaxed)
-        }
-        if isNew {
-          events.log(.warning, .writing, "a value that was loaded could not be kept: \(error)")
-        }
+      await keep(loaded, forKey: key, replacing: nil, damage.withLock { $0 }, flight)
+      flights.count { $0.freshCount += 1 }
+      return loaded
+    }
+    let bytes = try bytes(of: key)
+    while true {
+      // A call with a policy may have begun it, and been given a stale value, or none.
+      if let loaded = try await flights.value(forKey: bytes, load), !loaded.isStale {
+        return loaded.value
       }
-      return loaded.value
     }
   }
 
-  /// Sets a value that was loaded, unless its key was written or removed since the load began, or has a
-  /// value.
-  ///
-  /// - Returns: whether it was set.
-  private func write(
-    _ loaded: Loaded<Value>, forKey key: Key, _ flight: Flight<Value>
-  ) throws(CacheError) -> Bool {
-    let options = stored(loaded.options)
-    let entry = try published(loaded.value, key, options)
-    var isWritten = false
-    try encode(loaded.value, forKey: key) { (bytes, value) throws(CacheError) in
-      let result = try write(value, bytes, of: key, entry, showsMismatch: false) {
-        (store, removals: inout [RemovalEvent]) throws(StoreError) in
-        try store.enterAbsent(
-          value, forKey: bytes, options: options, removals: &removals
-        ) { !flight.isOutdated }
-      }
-      if case .stored = result { isWritten = true }
-    }
-    return isWritten
+  /// For tests: how often somebody was suspended for a load, and how many tasks of loads there are.
+  package var loadActivity: (waitCount: UInt64, taskCount: Int) {
+    (flights.waitCount.value, flights.taskCount.load(ordering: .relaxed))
   }
 
   /// To be called before a key is written or removed.
@@ -122,6 +149,6 @@ extension DiskCache: Loading {
   /// - Returns: whether it is being loaded.
   @discardableResult
   func noteWrite(_ key: RawSpan) -> Bool {
-    flights.isActive && flights.noteWrite([UInt8](copying: key))
+    flights.isNoting && flights.noteWrite([UInt8](copying: key))
   }
 }

@@ -108,7 +108,7 @@ extension DiskCache: Trimming {
     recency?.tell()
     var failure: (any Error)?
     do {
-      return try store.remove { key, info in
+      let summary = try store.remove { key, info in
         guard let key = decodableKey(key) else { return false }
         try noteShown(info.version, of: key)
         do { return try shouldRemove(key, CacheEntryInfo(info)) } catch {
@@ -116,6 +116,10 @@ extension DiskCache: Trimming {
           throw error
         }
       }
+      // Nobody was asked about what had expired. It must not be given after this.
+      if flights.retained > 0 { try removeExpired() }
+      flights.history.forgetAll()
+      return summary
     } catch {
       throw failure ?? cacheError(error)
     }

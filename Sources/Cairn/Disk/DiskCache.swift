@@ -68,7 +68,9 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   let streams = StreamEnds<CacheEvent<Key>>()
   var workers: WorkQueue { store.workers }
   /// By the bytes of keys.
-  let flights = SingleFlight<[UInt8], Value>()
+  let flights: SingleFlight<[UInt8], Loaded<Value>?>
+  /// What calls go by that load; `nil`: only fresh values, and no limits.
+  @usableFromInline let loadPolicy: LoadPolicy?
   /// As it was opened.
   public let configuration: DiskCacheConfiguration
   /// The name that it was opened by, or the last part of its path.
@@ -113,6 +115,9 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     let policy = configuration.corruptStorePolicy
     (original, salvageReport) = try Self.openStore(path, storeConfiguration, policy, environment)
     comparesBytes = keyCoder.identity == .bytes
+    flights = SingleFlight(
+      clock: original.clock, background: memory.background, random: memory.random)
+    loadPolicy = configuration.loadPolicy == .standard ? nil : configuration.loadPolicy
     if let tier = configuration.memory {
       var ofTier: (@Sendable (TierKey<Key>, Value) -> Int)?
       if let costing { ofTier = { key, value in costing(key.key, value) } }
@@ -139,6 +144,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
       return try Self.openStore(path, configuration, policy, environment).0
     }
     recency?.begin(original)
+    if let loadPolicy { retain(loadPolicy) }
     if configuration.memory?.respondsToMemoryPressure == true { memory.pressureMonitor.add(self) }
   }
 
@@ -205,6 +211,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
       state.abandoned.append(old)
       // They may be changed until here, under this lock.
       (new.lifetime, new.idleLimit) = (old.lifetime, old.idleLimit)
+      new.retainExpired(for: flights.retained)
       replacement.set(0, to: new)
     }
     events.log(
@@ -324,11 +331,14 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// Makes every write durable that was acknowledged before, marks the store clean and gives its lock up.
   /// Every later call throws `closed`; a second `close` does nothing. Streams of events end.
   ///
+  /// Loads that nobody waits for are cancelled, and nothing that they bring is kept; none is begun any more.
+  ///
   /// Nothing acknowledged is lost without it, but the next open takes longer.
   ///
   /// - Throws: as `Store.close()`. It is closed all the same.
   public func close() throws(CacheError) {
     SharedCaches.beginClosing(self)
+    flights.close()
     recency?.tell()
     // Of several that close it at once, one closes the store, and may still be doing that when others return.
     var hasEnded = true

@@ -19,6 +19,13 @@ public struct DiskCacheConfiguration: Sendable {
   /// holds a part of what is on disk.
   public var memory: MemoryTierConfiguration?
 
+  /// How fresh the values are that calls give which load, where the call does not say. Default `.standard`: only fresh
+  /// values, and no limits.
+  ///
+  /// What has expired stays on disk and in memory for as long as a policy may give it, and counts for the limits. A policy
+  /// that is said here holds for what an earlier process has left, too. One that a call brings holds from that call on.
+  public var loadPolicy: LoadPolicy = .standard
+
   /// A directory between that of all caches and this one, for caches that are known by name. It must be valid as a
   /// name; an empty one is none. `nil`, the default: the name of the program, so that two programs with a cache of one
   /// name do not meet.

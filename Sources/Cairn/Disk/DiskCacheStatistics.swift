@@ -1,5 +1,4 @@
 internal import CairnStore
-internal import Synchronization
 
 /// What a ``DiskCache`` has done since it was opened, and what it holds.
 ///
@@ -121,15 +120,6 @@ extension DiskCacheStatistics: CustomStringConvertible {
     if loads.startedCount > 0 { lines.append("\(loads)") }
     return lines.joined(separator: "\n")
   }
-}
-
-/// A number that any thread counts up.
-struct Counter: ~Copyable, Sendable {
-  private let count = Atomic<UInt64>(0)
-
-  var value: UInt64 { count.load(ordering: .relaxed) }
-
-  func add(_ count: Int = 1) { self.count.wrappingAdd(UInt64(count), ordering: .relaxed) }
 }
 
 /// The counts of ``DiskCacheStatistics``, to be counted up from any thread.

@@ -5,13 +5,26 @@ internal import Synchronization
 ///
 /// A load runs in a task of its own, which has the priority and the task-local values of who came first
 /// and is not cancelled with it. Who is cancelled leaves at once; when the last one has left, the load is
-/// cancelled. An error is told to all who wait, and forgotten. No lock is held while anything of the
-/// caller's runs.
+/// cancelled, unless it was begun in the background. An error is told to all who wait, and forgotten. No lock is held
+/// while anything of the caller's runs.
 @usableFromInline
 final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private struct State {
     var flights: [Key: Flight<Value>] = [:]
     var statistics = LoadStatistics()
+    var isClosed = false
+  }
+
+  /// A load that may be begun.
+  struct Load: Sendable {
+    /// Looks once more whether there is a value: a load may have ended since the caller looked.
+    let found: @Sendable () throws -> Value?
+    /// Loads the value, and keeps it unless the flight is outdated by then.
+    let load: @Sendable (Flight<Value>) async throws -> Value
+    /// How long it may take; `nil`: any time.
+    var timeLimit: Duration?
+    /// To be told where it has taken that long, before anybody else is.
+    var noteTimeOut: @Sendable (Flight<Value>) -> Void = { _ in }
   }
 
   private let state = Lock(State())
@@ -20,17 +33,68 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// How many of them, or of those that were taken out, are about to keep a value.
   private let keepingCount = Atomic(0)
 
-  @usableFromInline init() {}
+  /// Values that were given after their end.
+  let staleCount = Counter()
+  /// For tests: how often somebody was suspended for a load.
+  let waitCount = Counter()
+  let history = LoadHistory<Key>()
+  /// For how long after its end the value of some policy may be given, in milliseconds. It only grows.
+  private let retention = Atomic<Int64>(0)
+  let timers: LoadTimers
+  /// A number from 0 up to 1.
+  let random: @Sendable () -> Double
 
-  var statistics: LoadStatistics { state.withLock { $0.statistics } }
+  init(
+    clock: StoreClock, background: any BackgroundQueue, random: @escaping @Sendable () -> Double
+  ) {
+    timers = LoadTimers(clock: clock, background: background)
+    self.random = random
+  }
+
+  var statistics: LoadStatistics {
+    var statistics = state.withLock { $0.statistics }
+    statistics.staleServedCount = staleCount.value
+    return statistics
+  }
+
+  func count(_ body: (inout LoadStatistics) -> Void) { state.withLock { body(&$0.statistics) } }
 
   /// Whether anything is being loaded.
   var isActive: Bool {
     activeCount.load(ordering: .acquiring) != 0 || keepingCount.load(ordering: .acquiring) != 0
   }
 
+  /// For tests: how many tasks of loads there are, also of those that were given up.
+  let taskCount = Atomic(0)
+
   /// For tests: the loads under way.
   var count: Int { activeCount.load(ordering: .relaxed) }
+
+  /// For how long what has expired stays, in milliseconds.
+  var retained: Int64 { retention.load(ordering: .relaxed) }
+
+  /// Has values stay as a policy wants it.
+  ///
+  /// - Returns: for how long; `nil`: they do already.
+  func retain(_ policy: LoadPolicy) -> Int64? {
+    let wanted = policy.retention
+    if wanted <= retained { return nil }
+    return retention.max(wanted, ordering: .relaxed).newValue
+  }
+
+  /// Whether writes are to be noted.
+  var isNoting: Bool { isActive || !history.isEmpty }
+
+  /// Ends what goes on in the background, and begins nothing there any more.
+  func close() {
+    let flights = state.withLock { state in
+      state.isClosed = true
+      return state.flights
+    }
+    for (key, flight) in flights where flight.leaveBackground() {
+      remove(flight, key, isCancelled: true)
+    }
+  }
 
   // MARK: Writes
 
@@ -41,19 +105,23 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline
   @discardableResult
   func noteWrite(_ key: Key) -> Bool {
+    defer { history.forget(key) }
     if !isActive { return false }
-    return state.withLock { state in
+    let (flight, mayKeep) = state.withLock { state -> (Flight<Value>?, Bool) in
       guard let flight = state.flights[key] else {
-        return keepingCount.load(ordering: .acquiring) > 0
+        return (nil, keepingCount.load(ordering: .acquiring) > 0)
       }
       flight.noteWrite()
       take(flight, key, from: &state)
-      return true
+      return (flight, true)
     }
+    if flight?.leaveBackground() == true { count { $0.cancelledCount += 1 } }
+    return mayKeep
   }
 
   /// The same for all keys.
   func noteRemovalOfAll() {
+    defer { history.forgetAll() }
     if !isActive { return }
     let flights = state.withLock { state in
       for flight in state.flights.values { flight.noteWrite() }
@@ -61,7 +129,9 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       return exchange(&state.flights, with: [:])
     }
     // What they hold goes out of the lock.
-    withExtendedLifetime(flights) {}
+    for flight in flights.values where flight.leaveBackground() {
+      count { $0.cancelledCount += 1 }
+    }
   }
 
   /// Runs `body`, which keeps a value that was loaded unless the flight is outdated.
@@ -83,12 +153,9 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Waits for a key's value: the one that is being loaded, or else one that is loaded now.
   ///
-  /// - Parameters:
-  ///   - found: looks once more whether there is a value: a load may have ended since the caller looked.
-  ///   - load: loads the value, and keeps it unless the flight is outdated by then.
+  /// - Parameter softLimit: after how long the wait ends with `SoftTimeLimit` while the load goes on; `nil`: never.
   func value(
-    forKey key: Key, found: @escaping @Sendable () throws -> Value?,
-    load: @escaping @Sendable (Flight<Value>) async throws -> Value
+    forKey key: Key, softLimit: Duration? = nil, _ load: Load
   ) async throws -> Value {
     try Task.checkCancellation()
     let waiter = Flight<Value>.Waiter()
@@ -99,19 +166,62 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       throw CacheError.circularLoad
     }
     defer { if let waiting { LoadGraph.remove(waiting, waitsFor: flight.node) } }
-    if isNew {
-      let task = Task(executorPreference: LoadExecutor.shared) {
-        await self.run(flight, key, found, load)
+    if isNew { start(flight, key, load) } else { flight.escalate(to: Task.currentPriority) }
+    let timer = softLimit.map { limit in
+      timers.add(after: limit) { [weak self] in
+        // What nobody waits for ends with a close.
+        guard let self else { return }
+        if state.withLock({ $0.isClosed }) {
+          leave(flight, waiter, key)
+        } else {
+          flight.detach(waiter)
+        }
       }
-      flight.start(task, priority: Task.currentPriority)
-    } else {
-      flight.escalate(to: Task.currentPriority)
     }
+    defer { if let timer { timers.remove(timer) } }
+    waitCount.add()
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { flight.wait(waiter, $0) }
     } onCancel: {
       leave(flight, waiter, key)
     }
+  }
+
+  /// Begins a load of a key that nobody waits for, unless there is one.
+  func begin(_ key: Key, _ load: Load) {
+    let flight = state.withLock { state -> Flight<Value>? in
+      if state.isClosed || state.flights[key] != nil { return nil }
+      let flight = Flight<Value>(inBackground: true)
+      state.flights[key] = flight
+      activeCount.add(1, ordering: .acquiringAndReleasing)
+      return flight
+    }
+    if let flight { start(flight, key, load) }
+  }
+
+  private func start(_ flight: Flight<Value>, _ key: Key, _ load: Load) {
+    let timer = load.timeLimit.map { limit in
+      timers.add(after: limit) { [weak self] in self?.endByTimeLimit(flight, key, load, limit) }
+    }
+    taskCount.add(1, ordering: .relaxed)
+    let task = Task(executorPreference: LoadExecutor.shared) {
+      await self.run(flight, key, load)
+      if let timer { self.timers.remove(timer) }
+      self.taskCount.subtract(1, ordering: .relaxed)
+    }
+    flight.start(task, priority: Task.currentPriority)
+  }
+
+  private func endByTimeLimit(
+    _ flight: Flight<Value>, _ key: Key, _ load: Load, _ limit: Duration
+  ) {
+    load.noteTimeOut(flight)
+    // What it still brings is not kept.
+    flight.noteWrite()
+    remove(flight, key, isCancelled: false)
+    // Counted before anybody goes on.
+    if !flight.hasOutcome { count { $0.timedOutCount += 1 } }
+    flight.finish(.failure(CacheError.loadTimedOut(limit: limit)), cancels: true)
   }
 
   private func enter(_ key: Key, _ waiter: Flight<Value>.Waiter) -> (Flight<Value>, isNew: Bool) {
@@ -147,21 +257,19 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     activeCount.subtract(1, ordering: .acquiringAndReleasing)
   }
 
-  private func run(
-    _ flight: Flight<Value>, _ key: Key, _ found: @Sendable () throws -> Value?,
-    _ load: @Sendable (Flight<Value>) async throws -> Value
-  ) async {
+  private func run(_ flight: Flight<Value>, _ key: Key, _ load: Load) async {
     let outcome: Result<Value, any Error>
+    var hasFailed = false
     do {
-      if let value = try found() {
+      if let value = try load.found() {
         outcome = .success(value)
       } else {
         state.withLock { $0.statistics.startedCount += 1 }
         do {
           outcome = .success(
-            try await LoadNode.$starter.withValue(flight.node) { try await load(flight) })
+            try await LoadNode.$starter.withValue(flight.node) { try await load.load(flight) })
         } catch {
-          state.withLock { $0.statistics.failedCount += 1 }
+          hasFailed = true
           throw error
         }
       }
@@ -170,6 +278,8 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
     // First out of the table: who comes now looks again, and finds the value or loads it anew.
     remove(flight, key, isCancelled: false)
+    // Counted before anybody goes on.
+    if hasFailed, !flight.hasOutcome { count { $0.failedCount += 1 } }
     flight.finish(outcome)
   }
 }

@@ -67,6 +67,18 @@ struct DeadlineHeap: Sendable {
     return noSlot
   }
 
+  /// Calls `body` with each slot whose deadline has come, by what the heap has.
+  ///
+  /// - Complexity: O(those).
+  func forEachDue(at now: Int64, _ body: (UInt32) -> Void) {
+    var open = [0]
+    while let index = open.popLast() {
+      guard index < items.count, items[index].deadline <= now else { continue }
+      body(items[index].slot)
+      open += [2 * index + 1, 2 * index + 2]
+    }
+  }
+
   /// For tests: what is out of order.
   func audit(_ nodes: borrowing SlotArray<EntryNode>) -> [String] {
     items.indices.compactMap { index in

@@ -22,8 +22,8 @@ struct EntryNode: Sendable {
   @usableFromInline var idleLimit: Int64 = never
   @usableFromInline var written: Int64 = 0
   @usableFromInline var cost = 0
-  /// The version, and in the three lowest bits whether SIEVE's hand is to pass it, whether it was used since
-  /// a tier below was told, and whether that was a read.
+  /// The version, and in the five lowest bits: how often it was used, which takes two; whether it was used since
+  /// a tier below was told; whether that was a read; whether it stands in the small queue.
   @usableFromInline var mark: UInt64 = 0
   @usableFromInline var hash: UInt32 = 0
   /// Where it stands in the heap of deadlines, or `noSlot`.
@@ -33,36 +33,65 @@ struct EntryNode: Sendable {
 
   @inlinable
   var version: UInt64 {
-    get { mark >> 3 }
-    set { mark = newValue << 3 | mark & 7 }
+    get { mark >> 5 }
+    set { mark = newValue << 5 | mark & 31 }
   }
 
+  /// Whether SIEVE's hand is to pass it.
   @inlinable
   var isVisited: Bool {
     get { mark & 1 != 0 }
     set { mark = mark & ~1 | (newValue ? 1 : 0) }
   }
 
+  /// With S3-FIFO, how often it was used since it came to its queue, at most 3, less one for each time that it was
+  /// spared there.
+  @inlinable
+  var frequency: UInt64 {
+    get { mark & 3 }
+    set { mark = mark & ~3 | newValue }
+  }
+
   /// Whether it was read or written since `MemoryCache.takeRecentKeys` last gave its key.
   @inlinable
   var isRecent: Bool {
-    get { mark & 2 != 0 }
-    set { mark = mark & ~2 | (newValue ? 2 : 0) }
+    get { mark & 4 != 0 }
+    set { mark = mark & ~4 | (newValue ? 4 : 0) }
   }
 
   /// Whether it was read since a tier below knew it as just used.
   @inlinable
   var isRead: Bool {
-    get { mark & 4 != 0 }
-    set { mark = mark & ~4 | (newValue ? 4 : 0) }
+    get { mark & 8 != 0 }
+    set { mark = mark & ~8 | (newValue ? 8 : 0) }
+  }
+
+  /// With S3-FIFO, whether it stands in the small queue.
+  @inlinable
+  var isSmall: Bool {
+    get { mark & 16 != 0 }
+    set { mark = mark & ~16 | (newValue ? 16 : 0) }
+  }
+
+  /// Notes a use, for S3-FIFO and for a tier below: bits alone, and nothing is written where they are set.
+  @inlinable
+  @inline(__always)
+  mutating func noteUse() {
+    let noted = (mark | 4) &+ (mark & 3 == 3 ? 0 : 1)
+    if noted != mark { mark = noted }
   }
 
   /// Whether no read finds it any more.
   @inlinable
   @inline(__always)
   func hasExpired(at now: Int64) -> Bool {
-    now >= expires || (idleLimit != never && now >= idleDeadline)
+    now >= expires || isIdle(at: now)
   }
+
+  /// Whether it has gone for too long without an access.
+  @inlinable
+  @inline(__always)
+  func isIdle(at now: Int64) -> Bool { idleLimit != never && now >= idleDeadline }
 
   /// When it will have been idle for too long, if it is not used before.
   @inlinable

@@ -7,10 +7,13 @@ struct EntryTimes: Sendable {
   @usableFromInline var now: Int64
   @usableFromInline var expires: Int64
   @usableFromInline var idleLimit: Int64
+  /// When it was written, which is `now` unless that was elsewhere.
+  @usableFromInline var written: Int64
 
   @inlinable
-  init(now: Int64, expires: Int64, idleLimit: Int64) {
+  init(now: Int64, expires: Int64, idleLimit: Int64, written: Int64? = nil) {
     self.now = now
+    self.written = written ?? now
     self.expires = expires
     self.idleLimit = idleLimit
   }
@@ -35,6 +38,7 @@ extension CacheEntryInfo {
 @usableFromInline
 struct CacheClock: ~Copyable, Sendable {
   private let clock: StoreClock
+  var source: StoreClock { clock }
   /// In milliseconds; `never`: none. May be changed at any time.
   private let standardLifetime: Atomic<Int64>
   private let standardIdleLimit: Atomic<Int64>
@@ -110,10 +114,10 @@ struct CacheClock: ~Copyable, Sendable {
 
   /// The times of an entry that was written elsewhere and comes in now.
   @usableFromInline
-  func times(expires: Timestamp?, idleLimit: Duration?) -> EntryTimes {
+  func times(expires: Timestamp?, idleLimit: Duration?, written: Timestamp? = nil) -> EntryTimes {
     EntryTimes(
       now: now(), expires: expires?.millisecondsSinceEpoch ?? never,
-      idleLimit: idleLimit?.milliseconds ?? never)
+      idleLimit: idleLimit?.milliseconds ?? never, written: written?.millisecondsSinceEpoch)
   }
 
   /// The time so many milliseconds after another, `never` where it cannot be expressed.

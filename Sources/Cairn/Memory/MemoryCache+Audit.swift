@@ -47,6 +47,7 @@ extension MemoryTable {
       if used.count > count { break }
     }
     expect(list.oldest == newer, "the list ends elsewhere")
+    faults += auditQueues()
     expect(used.count == count, "\(used.count) in the list, \(count) counted")
     expect(cost == totalCost, "a cost of \(cost), \(totalCost) counted")
     expect(deadlines.count == expirable, "\(deadlines.count) in the heap, \(expirable) say so")
@@ -63,6 +64,30 @@ extension MemoryTable {
     var filled = 0
     for bucket in 0..<buckets.count where buckets[bucket] != 0 { filled += 1 }
     expect(filled == count, "\(filled) buckets filled, \(count) entries")
+    return faults
+  }
+
+  /// The same of the queues of S3-FIFO, in a list that is sound.
+  private func auditQueues() -> [String] {
+    var faults = ghosts.audit()
+    var (small, cost) = (0, UInt128(0))
+    var slot = list.newest
+    var newestSmall = noSlot
+    while slot != noSlot && small <= count {
+      let node = nodes[Int(slot)]
+      if node.isSmall {
+        if newestSmall == noSlot { newestSmall = slot }
+        small += 1
+        cost += UInt128(node.cost)
+      } else if newestSmall != noSlot {
+        faults.append("slot \(slot) of the main queue stands in the small one")
+      }
+      slot = node.older
+    }
+    if list.newestSmall != newestSmall { faults.append("the small queue begins elsewhere") }
+    if small != list.smallCount || cost != list.smallCost {
+      faults.append("\(small) small of cost \(cost), \(list.smallCount), \(list.smallCost) counted")
+    }
     return faults
   }
 }

@@ -24,47 +24,109 @@ extension MemoryCache: Loading {
   /// - Parameters:
   ///   - key: the key.
   ///   - options: as with `setValue`. A lifetime begins with the end of the load.
+  ///   - policy: how fresh the value is, and how long it is waited for; `nil`: as the configuration says.
   ///   - load: makes the value.
-  /// - Throws: what `load` throws; `CancellationError`; `CacheError.circularLoad`.
+  /// - Throws: what `load` throws; `CancellationError`; `CacheError.circularLoad` and `loadTimedOut`.
   @inlinable
   public func value(
-    forKey key: Key, options: EntryOptions = .standard,
+    forKey key: Key, options: EntryOptions = .standard, policy: LoadPolicy? = nil,
     orLoad load: @escaping @Sendable () async throws -> Value
   ) async throws -> Value {
-    if let value = value(forKey: key) { return value }
-    return try await loadValue(forKey: key) {
-      Loaded(try await load(), options: options)
+    if policy == nil && loadPolicy == nil {
+      if let value = value(forKey: key) { return value }
+      return try await loadValue(forKey: key) {
+        Loaded(try await load(), options: options)
+      }
     }
+    return try await value(forKey: key, by: policy) { Loaded(try await load(), options: options) }
   }
 
   /// The value of a key; where there is none, it is loaded, and kept as the load says. Otherwise as
   /// `value(forKey:orLoad:)`.
   @inlinable
   public func value(
-    forKey key: Key, orLoadEntry load: @escaping @Sendable () async throws -> Loaded<Value>
+    forKey key: Key, policy: LoadPolicy? = nil,
+    orLoadEntry load: @escaping @Sendable () async throws -> Loaded<Value>
   ) async throws -> Value {
-    if let value = value(forKey: key) { return value }
-    return try await loadValue(forKey: key, load)
+    if policy == nil && loadPolicy == nil {
+      if let value = value(forKey: key) { return value }
+      return try await loadValue(forKey: key, load)
+    }
+    return try await value(forKey: key, by: policy, load)
+  }
+
+  /// The value of a key with its age; where there is none that the policy allows, it is loaded by a loader that sees the
+  /// old one. Otherwise as `value(forKey:orLoad:)`.
+  ///
+  /// - Parameters:
+  ///   - key: the key.
+  ///   - policy: how fresh the value is, and how long it is waited for; `nil`: as the configuration says.
+  ///   - load: makes the value, or says that the old one is still right, or that there is none. It is given the value that
+  ///     the key has, fresh or stale; `nil` where it has none.
+  /// - Returns: `nil` where the loader says that there is none, or has said so.
+  /// - Throws: as `value(forKey:orLoad:)`.
+  public func loaded(
+    forKey key: Key, policy: LoadPolicy? = nil,
+    orLoad load: @escaping @Sendable (_ prior: PriorValue<Value>?) async throws -> LoadResult<Value>
+  ) async throws -> Loaded<Value>? {
+    try await policyLoad(forKey: key, policy, acceptsAbsence: true, load).run()
+  }
+
+  @usableFromInline
+  func value(
+    forKey key: Key, by policy: LoadPolicy?,
+    _ load: @escaping @Sendable () async throws -> Loaded<Value>
+  ) async throws -> Value {
+    let loaded = try await policyLoad(forKey: key, policy, acceptsAbsence: false) { _ in
+      LoadResult(kind: .loaded(try await load()))
+    }.run()
+    guard let loaded else { preconditionFailure("absence is no answer here") }
+    return loaded.value
+  }
+
+  private func policyLoad(
+    forKey key: Key, _ policy: LoadPolicy?, acceptsAbsence: Bool,
+    _ load: @escaping @Sendable (PriorValue<Value>?) async throws -> LoadResult<Value>
+  ) -> PolicyLoad<Key, Value> {
+    let policy = policy ?? loadPolicy ?? .standard
+    retain(policy)
+    return PolicyLoad(
+      key: key, policy: policy, acceptsAbsence: acceptsAbsence, flights: flights,
+      now: { [self] in clock.now() }, loader: load, store: MemoryLoadStore(cache: self, key: key))
+  }
+
+  /// Has what expires stay for as long as a policy may give it.
+  func retain(_ policy: LoadPolicy) {
+    guard let retention = flights.retain(policy) else { return }
+    lock.withLock { $0.retention = max($0.retention, retention) }
   }
 
   @usableFromInline
   func loadValue(
     forKey key: Key, _ load: @escaping @Sendable () async throws -> Loaded<Value>
   ) async throws -> Value {
-    try await flights.value(forKey: key) { [self] in
-      peekValue(forKey: key)
+    let load = SingleFlight<Key, Loaded<Value>?>.Load { [self] in
+      peekValue(forKey: key).map { .some(Loaded($0)) }
     } load: { [self] flight in
       let loaded = try await load()
-      if !keep(loaded, forKey: key, flight) { flights.noteOutdated() }
-      return loaded.value
+      keep(loaded, forKey: key, replacing: nil, flight)
+      flights.count { $0.freshCount += 1 }
+      return loaded
+    }
+    while true {
+      // A call with a policy may have begun it, and been given a stale value, or none.
+      if let loaded = try await flights.value(forKey: key, load), !loaded.isStale {
+        return loaded.value
+      }
     }
   }
 
   /// Puts a value in that was loaded, unless its key was written or removed since the load began, or has
-  /// a value.
-  ///
-  /// - Returns: `false` where not.
-  private func keep(_ loaded: Loaded<Value>, forKey key: Key, _ flight: Flight<Value>) -> Bool {
+  /// another value than that of a version.
+  func keep(
+    _ loaded: Loaded<Value>, forKey key: Key, replacing version: UInt64?,
+    _ flight: Flight<Loaded<Value>?>
+  ) {
     let cost = loaded.options.cost ?? defaultCost(of: loaded.value, forKey: key)
     let hash = MemoryTable<Key, Value>.hash(key)
     let times = clock.times(
@@ -73,9 +135,8 @@ extension MemoryCache: Loading {
     let (isUpToDate, isInserted, observers, schedules) = lock.withLock { state in
       // Who writes notes it before it takes the lock, so that it is seen here or comes after this.
       let found = state.table.find(key, hash: hash)
-      let isUpToDate =
-        !flight.isOutdated
-        && (found == noSlot || state.table.nodes[Int(found)].hasExpired(at: times.now))
+      let current = state.version(found, at: times.now)
+      let isUpToDate = !flight.isOutdated && (current == nil || current == version)
       var isInserted = false
       if isUpToDate {
         isInserted = state.put(
@@ -87,7 +148,7 @@ extension MemoryCache: Loading {
     }
     if schedules { scheduleTrim() }
     deliver(removed, inserted: isInserted ? (key, loaded.value) : nil, to: observers)
-    return isUpToDate
+    if !isUpToDate { flights.noteOutdated() }
   }
 
   /// What was loaded by `value(forKey:orLoad:)`.

@@ -3,7 +3,8 @@ public import CairnStore
 extension MemoryCache {
   /// The value of a key, or `nil` where there is none or it has expired.
   ///
-  /// Counts as an access. An entry that has expired is removed.
+  /// Counts as an access. An entry that has expired is removed, unless a `LoadPolicy` keeps it for calls that may be
+  /// given stale values; this one finds no such value.
   ///
   /// - Complexity: O(1); no reference is counted but the value's.
   @inlinable
@@ -13,7 +14,7 @@ extension MemoryCache {
 
   /// The value of a key, and where there is none, whether it has expired. Counts as an access.
   ///
-  /// An entry that has expired is removed, so a second look finds it absent.
+  /// An entry that has expired is removed, so a second look finds it absent, unless a `LoadPolicy` keeps it.
   ///
   /// - Complexity: O(1).
   @inlinable
@@ -145,7 +146,8 @@ extension MemoryCache {
       }
       if state.table.nodes[Int(slot)].hasExpired(at: now) {
         if isRead { state.statistics.missCount &+= 1 }
-        expired = state.drop(expired: slot)
+        hasExpired = true
+        if !state.retains(slot, at: now) { expired = state.drop(expired: slot) }
         return nil
       }
       let found = body(&state, slot)
@@ -155,10 +157,7 @@ extension MemoryCache {
       }
       return found
     }
-    if let expired {
-      hasExpired = true
-      deliver(expired.takeRemoved(), to: expired.observers)
-    }
+    if let expired { deliver(expired.takeRemoved(), to: expired.observers) }
     return found
   }
 }

@@ -67,6 +67,14 @@ extension MemoryCache: Trimming {
     return removeGroups { state, removed in state.removeOneExpired(at: now, &removed) }
   }
 
+  /// The same, but for what is retained for readers of stale values.
+  func removeUnretained() {
+    let now = clock.now()
+    _ = removeGroups { state, removed in
+      state.removeOneExpired(at: state.retentionEnd(at: now), &removed)
+    }
+  }
+
   /// Removes every entry for which `shouldRemove` returns true: by key, cost, age.
   ///
   ///     cache.remove { key, _ in key.hasPrefix("session/") }
@@ -85,6 +93,9 @@ extension MemoryCache: Trimming {
     for (key, info) in snapshot({ ($0.key, $1) }) where try shouldRemove(key, info) {
       victims.append((key, MemoryTable<Key, Value>.hash(key), info.version))
     }
+    // Nobody was asked about what had expired. It must not be served after this.
+    if lock.withLock({ $0.retention > 0 }) { removeExpired() }
+    flights.history.forgetAll()
     var rest = victims[...]
     return removeGroups { state, removed in
       while let victim = rest.popFirst() {
@@ -232,7 +243,7 @@ extension MemoryCache: Trimming {
   }
 
   private func runScheduledMaintenance() {
-    removeExpired()
+    removeUnretained()
     let goesOn = lock.withLock { state in
       state.isTrimScheduled = false
       return state.schedulesTrim()

@@ -31,7 +31,9 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// As it was made, but for the limits and defaults, which may have changed since.
   let configuration: MemoryCacheConfiguration
   let environment: MemoryCacheEnvironment
-  @usableFromInline let flights = SingleFlight<Key, Value>()
+  @usableFromInline let flights: SingleFlight<Key, Loaded<Value>?>
+  /// What calls go by that load; `nil`: only fresh values, and no limits.
+  @usableFromInline let loadPolicy: LoadPolicy?
 
   /// Makes an empty cache.
   ///
@@ -60,6 +62,9 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     self.costing = costing
     byteCosting = costing == nil ? makeByteCosting() : nil
     clock = CacheClock(configuration, shared: clockBelow)
+    flights = SingleFlight(
+      clock: clock.source, background: environment.background, random: environment.random)
+    loadPolicy = configuration.loadPolicy == .standard ? nil : configuration.loadPolicy
     // A timer that is due at once would do nothing else.
     maintenanceInterval = configuration.maintenanceInterval.flatMap {
       $0 > .zero ? max($0, .milliseconds(10)) : nil
@@ -69,6 +74,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
       MemoryState(
         countLimit: configuration.countLimit, costLimit: configuration.costLimit,
         policy: configuration.policy, isAboveOther: clockBelow != nil))
+    if let loadPolicy { retain(loadPolicy) }
     if configuration.respondsToMemoryPressure { environment.pressureMonitor.add(self) }
   }
 
@@ -87,18 +93,20 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// How many keys a read would find.
   ///
   /// - Complexity: O(1), and O(log n) for each entry that has expired since the last call, which is
-  ///   removed.
+  ///   removed; O(1) for each that a `LoadPolicy` keeps for stale reads.
   public func count() -> Int {
-    removeExpired()
-    return lock.withLock { $0.table.count }
+    removeUnretained()
+    let now = clock.now()
+    return lock.withLock { $0.found(at: now).count }
   }
 
   /// What all entries cost together that a read would find, or the greatest number where it is more.
   ///
   /// - Complexity: as `count`.
   public func totalCost() -> Int {
-    removeExpired()
-    return lock.withLock { Int(clamping: $0.table.totalCost) }
+    removeUnretained()
+    let now = clock.now()
+    return lock.withLock { Int(clamping: $0.found(at: now).cost) }
   }
 
   /// What the cache has done, and what it holds.
@@ -119,7 +127,10 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   public var countLimit: Int? {
     get { lock.withLock { $0.countLimit == .max ? nil : $0.countLimit } }
     set {
-      lock.withLock { $0.countLimit = max(0, newValue ?? .max) }
+      lock.withLock { state in
+        state.countLimit = max(0, newValue ?? .max)
+        state.table.list.isFilling = true
+      }
       keepLimits()
     }
   }
@@ -129,7 +140,10 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   public var costLimit: Int? {
     get { lock.withLock { $0.costLimit == .max ? nil : Int(clamping: $0.costLimit) } }
     set {
-      lock.withLock { $0.costLimit = newValue.map { UInt128(max(0, $0)) } ?? .max }
+      lock.withLock { state in
+        state.costLimit = newValue.map { UInt128(max(0, $0)) } ?? .max
+        state.table.list.isFilling = true
+      }
       keepLimits()
     }
   }

@@ -23,6 +23,13 @@ public struct MemoryCacheConfiguration: Sendable {
   /// default: for ever. No read finds an entry after that. Otherwise as `lifetime`.
   public var idleLimit: Duration?
 
+  /// How fresh the values are that calls give which load, where the call does not say. Default `.standard`: only fresh
+  /// values, and no limits.
+  ///
+  /// What has expired stays in memory for as long as a policy may give it, and counts for the limits. Where there is too
+  /// much, it goes first.
+  public var loadPolicy: LoadPolicy = .standard
+
   /// Which entry goes where there is one too many. Default `.leastRecentlyUsed`.
   public var policy: EvictionPolicy = .leastRecentlyUsed
 

@@ -5,10 +5,16 @@ package struct MemoryCacheEnvironment: Sendable {
   /// For jobs that nobody waits for: destroying values, removing what has expired.
   package var background: any BackgroundQueue
   package var pressureMonitor: PressureMonitor
+  /// A number from 0 up to 1, for what is to happen at random times.
+  package var random: @Sendable () -> Double
 
-  package init(background: any BackgroundQueue, pressureMonitor: PressureMonitor) {
+  package init(
+    background: any BackgroundQueue, pressureMonitor: PressureMonitor,
+    random: @escaping @Sendable () -> Double = { .random(in: 0..<1) }
+  ) {
     self.background = background
     self.pressureMonitor = pressureMonitor
+    self.random = random
   }
 
   /// What all caches of a process share.

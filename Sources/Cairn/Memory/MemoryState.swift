@@ -28,6 +28,8 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @usableFromInline var evictedUntold: [Key] = []
   /// Whether somebody was asked to tell the tier below what is used, where there is one.
   @usableFromInline var isTellingScheduled = false
+  /// How long what has expired stays for readers of stale values, in milliseconds. It only grows.
+  @usableFromInline var retention: Int64 = 0
 
   /// Expired entries that a write removes at most on its way: more than it can add.
   @usableFromInline static var expiredPerWrite: Int { 4 }
@@ -113,8 +115,10 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     _ removed: inout Removed
   ) -> Int? {
     if let cost = removeOneExpired(at: now, &removed) { return cost }
-    let slot = table.list.victim(
-      policy: policy, sparing: spared, of: table.count, &table.nodes)
+    let slot =
+      policy == .s3FIFO
+      ? queueVictim(cause, sparing: spared)
+      : table.list.victim(policy: policy, sparing: spared, of: table.count, &table.nodes)
     if slot == noSlot { return nil }
     let cost = table.nodes[Int(slot)].cost
     remove(slot, .evicted(cause), &removed)
@@ -149,7 +153,8 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     }
     var slot = found
     if slot == noSlot {
-      slot = table.insert(key, value, hash: hash)
+      let isSmall = policy == .s3FIFO && goesToSmall(hash: hash, cost: cost)
+      slot = table.insert(key, value, hash: hash, isSmall: isSmall)
     } else {
       statistics.note(oldCause)
       var old = value
@@ -157,9 +162,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
       removed.append(RemovedEntry(key: key, value: old, cause: oldCause))
       table.list.touch(slot, policy: policy, &table.nodes)
     }
-    table.set(
-      slot, cost: cost, written: times.now, expires: times.expires, idleLimit: times.idleLimit,
-      version: version ?? lastVersion)
+    table.set(slot, cost: cost, times, version: version ?? lastVersion)
     keepLimits(at: times.now, sparing: slot, &removed)
     return true
   }
@@ -179,7 +182,8 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @inlinable
   mutating func keepLimits(at now: Int64, sparing spared: UInt32, _ removed: inout Removed) {
     var expiredCount = 0
-    while expiredCount < Self.expiredPerWrite, removeOneExpired(at: now, &removed) != nil {
+    let end = retentionEnd(at: now)
+    while expiredCount < Self.expiredPerWrite, removeOneExpired(at: end, &removed) != nil {
       expiredCount += 1
     }
     while table.count > countLimit,
@@ -188,6 +192,36 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     while table.totalCost > costLimit,
       removeNext(at: now, .costLimit, sparing: spared, &removed) != nil
     {}
+  }
+
+  // MARK: What has expired and stays
+
+  /// What had expired by then is not retained.
+  @inlinable
+  func retentionEnd(at now: Int64) -> Int64 {
+    if retention == 0 { return now }
+    let (end, overflow) = now.subtractingReportingOverflow(retention)
+    return overflow ? .min : end
+  }
+
+  /// Whether an entry that has expired stays, for readers of stale values.
+  @inlinable
+  func retains(_ slot: UInt32, at now: Int64) -> Bool {
+    if retention == 0 { return false }
+    return table.nodes[Int(slot)].expires > retentionEnd(at: now)
+      && !table.nodes[Int(slot)].isIdle(at: now)
+  }
+
+  /// How many entries a read would find, and what they cost together.
+  func found(at now: Int64) -> (count: Int, cost: UInt128) {
+    var found = (count: table.count, cost: table.totalCost)
+    if retention == 0 { return found }
+    table.deadlines.forEachDue(at: now) { slot in
+      guard table.nodes[Int(slot)].hasExpired(at: now) else { return }
+      found.count -= 1
+      found.cost -= UInt128(table.nodes[Int(slot)].cost)
+    }
+    return found
   }
 
   // MARK: Looking at

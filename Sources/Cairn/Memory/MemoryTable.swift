@@ -30,6 +30,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   /// The free slots, linked through `older`.
   @usableFromInline var firstFree = noSlot
   @usableFromInline var list = RecencyList()
+  @usableFromInline var ghosts = GhostQueue()
   @usableFromInline var deadlines = DeadlineHeap()
   @usableFromInline var count = 0
   /// Wide enough that the sum of any number of costs is exact.
@@ -88,8 +89,10 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   // MARK: Changing
 
   /// Enters a key that is not there. The node gets its hash; the rest of it is the caller's business.
+  ///
+  /// - Parameter isSmall: whether it comes to the small queue of S3-FIFO.
   @inlinable
-  mutating func insert(_ key: Key, _ value: Value, hash: UInt32) -> UInt32 {
+  mutating func insert(_ key: Key, _ value: Value, hash: UInt32, isSmall: Bool) -> UInt32 {
     if firstFree == noSlot { grow() }
     let slot = firstFree
     firstFree = nodes[Int(slot)].older
@@ -98,7 +101,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     nodes[Int(slot)].hash = hash
     nodes[Int(slot)].isRecent = true
     enter(slot, hash: hash)
-    list.pushNewest(slot, &nodes)
+    if isSmall { list.pushSmall(slot, &nodes) } else { list.pushNewest(slot, &nodes) }
     count += 1
     return slot
   }
@@ -106,20 +109,24 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   /// Gives a slot other attributes.
   @inlinable
   mutating func set(
-    _ slot: UInt32, cost: Int, written: Int64, expires: Int64, idleLimit: Int64,
-    version: UInt64
+    _ slot: UInt32, cost: Int, _ times: EntryTimes, version: UInt64
   ) {
     let index = Int(slot)
     totalCost -= UInt128(nodes[index].cost)
     totalCost += UInt128(cost)
+    if nodes[index].isSmall {
+      list.smallCost = list.smallCost - UInt128(nodes[index].cost) + UInt128(cost)
+    }
     nodes[index].cost = cost
-    nodes[index].written = written
-    nodes[index].accessed = written
-    nodes[index].expires = expires
-    nodes[index].idleLimit = idleLimit
+    nodes[index].written = times.written
+    nodes[index].accessed = times.now
+    nodes[index].expires = times.expires
+    nodes[index].idleLimit = times.idleLimit
     nodes[index].version = version
     nodes[index].isRead = false
-    if nodes[index].heapIndex != noSlot || expires != never || idleLimit != never {
+    if nodes[index].heapIndex != noSlot || times.expires != never
+      || times.idleLimit != never
+    {
       deadlines.update(slot, &nodes)
     }
   }
@@ -131,10 +138,12 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     if nodes[index].heapIndex != noSlot {
       deadlines.remove(slot, &nodes)
     }
+    if nodes[index].isSmall { list.leaveSmall(slot, &nodes) }
     list.unlink(slot, &nodes)
     leave(slot)
     totalCost -= UInt128(nodes[index].cost)
     count -= 1
+    if count == 0 { list.isFilling = true }
     nodes[index].older = firstFree
     firstFree = slot
     var payload: EntryPayload<Key, Value>?
@@ -201,6 +210,6 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   var byteCount: Int {
     buckets.count * 8 + nodes.count * MemoryLayout<EntryNode>.stride
       + payloads.count * MemoryLayout<EntryPayload<Key, Value>?>.stride
-      + deadlines.byteCount
+      + deadlines.byteCount + ghosts.byteCount
   }
 }

@@ -3,6 +3,10 @@
 ///     newest ─older→ … ─older→ oldest
 ///            ←newer─   ←newer─
 ///
+/// With S3-FIFO the old end of the list is the small queue, and the rest the main queue:
+///
+///     newest ─older→ … oldest of main ─older→ newestSmall ─older→ … ─older→ oldest
+///
 /// Not to be used without the nodes that it links; `MemoryTable` has both.
 @usableFromInline
 struct RecencyList: Sendable {
@@ -15,6 +19,12 @@ struct RecencyList: Sendable {
   @usableFromInline var takenCount = 0
   /// Where a walk from the newest to the oldest goes on, whatever moves meanwhile.
   @usableFromInline var walk = noSlot
+  /// The newest of the small queue; `noSlot`: it is empty.
+  @usableFromInline var newestSmall = noSlot
+  @usableFromInline var smallCount = 0
+  @usableFromInline var smallCost: UInt128 = 0
+  /// Whether new entries may go to the main queue of S3-FIFO: until one had to make room.
+  @usableFromInline var isFilling = true
 
   @inlinable init() {}
 
@@ -44,6 +54,10 @@ struct RecencyList: Sendable {
   mutating func touch(
     _ slot: UInt32, policy: EvictionPolicy, _ nodes: inout SlotArray<EntryNode>
   ) {
+    if policy == .s3FIFO {
+      nodes[Int(slot)].noteUse()
+      return
+    }
     nodes[Int(slot)].isRecent = true
     if policy == .sieve {
       // Reading is cheaper than writing where the line is shared.

@@ -5,6 +5,8 @@ struct BenchOptions: Sendable, Equatable {
   var isQuick = false
   /// Whether the same rows are measured with ever more keys.
   var isScale = false
+  /// Whether the eviction policies of the cache in memory are compared, and nothing else.
+  var isPolicies = false
   /// `nil`: the stores that stand side by side by default.
   var stores: [StoreKind]?
   /// Whether `stores` are all that there are: then they are compared at a million keys too.
@@ -32,7 +34,7 @@ struct BenchOptions: Sendable, Equatable {
 
   static let usage = Paragraphs(
     """
-    usage: cairn-bench [--quick | --scale] [--stores S,...] [--workloads W,...] [--n N] \
+    usage: cairn-bench [--quick | --scale | --policies] [--stores S,...] [--workloads W,...] [--n N] \
     [--value-bytes V] [--seed S] [--dir DIR] [--json FILE] [--svg FILE] [--help]
 
     Puts Cairn and others under the same workloads, in real files, and checks every byte that is
@@ -43,6 +45,8 @@ struct BenchOptions: Sendable, Equatable {
       --scale           the cost of an operation, memory, opening and compaction at 10,000 to
                         10,000,000 keys, or those of --n, of 100 bytes; takes minutes, 4 GiB of
                         memory and of disk
+      --policies        hits and time of MemoryCache by eviction policy, on generated requests; takes
+                        a minute, or with --quick a second
       --stores S        of \(StoreKind.allCases.map(\.rawValue).joined(separator: ", ")); or all
                         that are on disk and built (default: cairn,file-per-key).
                         \(StoreKind.peers.map(\.rawValue).joined(separator: ", ")) need a build
@@ -73,7 +77,7 @@ struct UsageError: Error, Equatable, CustomStringConvertible {
 
 extension BenchOptions {
   private static let names =
-    "--help --quick --scale --stores --workloads --n --value-bytes --seed --dir --json --svg"
+    "--help --quick --scale --policies --stores --workloads --n --value-bytes --seed --dir --json --svg"
     .split(separator: " ").map(String.init)
 
   /// Reads the arguments after the command's name. `nil`: help is wanted.
@@ -105,6 +109,11 @@ extension BenchOptions {
           throw UsageError(description: "--scale takes no value")
         }
         options.isScale = true
+      case "--policies":
+        guard inlineValue == nil else {
+          throw UsageError(description: "--policies takes no value")
+        }
+        options.isPolicies = true
       case "--stores":
         let text = try value()
         options.isEveryStore = text == "all"
@@ -124,6 +133,13 @@ extension BenchOptions {
     }
     if options.isQuick && options.isScale {
       throw UsageError(description: "--quick and --scale are two different runs")
+    }
+    if options.isPolicies
+      && (options.isScale || options.stores != nil || options.workloads != nil
+        || options.keyCount != nil || options.valueByteCount != nil)
+    {
+      throw UsageError(
+        description: "--policies goes with --quick, --seed, --json and --svg alone")
     }
     return options
   }

@@ -120,7 +120,7 @@ struct ReportChart {
 
   /// Blue, orange, grey and violet, which also differ in lightness; the peers' green, red, pink and
   /// brown; lighter and darker greys.
-  private static let style = """
+  static let style = """
     text{font:11px system-ui,sans-serif;fill:#24292f}\
     .title{font-size:16px;font-weight:600}.panel{font-size:13px;font-weight:600}\
     .label{text-anchor:end}.tick{text-anchor:middle;fill:#57606a;font-size:10px}\

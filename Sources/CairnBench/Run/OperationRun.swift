@@ -13,6 +13,12 @@ enum OperationRun: String, CaseIterable {
   case tieredSet = "tiered-set"
   case tieredGet = "tiered-get"
   case tieredMiss = "tiered-miss"
+  case hitLRU = "memory-hit-lru"
+  case hitSieve = "memory-hit-sieve"
+  case hitS3FIFO = "memory-hit-s3-fifo"
+  case missLRU = "memory-miss-lru"
+  case missSieve = "memory-miss-sieve"
+  case missS3FIFO = "memory-miss-s3-fifo"
 
   static let argument = "--operations"
 
@@ -41,6 +47,12 @@ enum OperationRun: String, CaseIterable {
     defer { try? FileManager.default.removeItem(atPath: path) }
     switch self {
     case .diskSet, .diskGet, .tieredSet, .tieredGet, .tieredMiss: try useCache(count, at: path)
+    case .hitLRU: useMemory(count, .leastRecentlyUsed, findsAll: true)
+    case .hitSieve: useMemory(count, .sieve, findsAll: true)
+    case .hitS3FIFO: useMemory(count, .s3FIFO, findsAll: true)
+    case .missLRU: useMemory(count, .leastRecentlyUsed, findsAll: false)
+    case .missSieve: useMemory(count, .sieve, findsAll: false)
+    case .missS3FIFO: useMemory(count, .s3FIFO, findsAll: false)
     case .open: try openAfterKill(count, at: path)
     default: try useStore(count, at: path)
     }
@@ -138,6 +150,27 @@ enum OperationRun: String, CaseIterable {
     try countedOperations { () throws in result = try body() }
     guard let result else { preconditionFailure("it was run") }
     return result
+  }
+
+  /// Reads of keys in turn, and writes of those that are missing.
+  ///
+  /// - Parameter findsAll: whether all of them are held; else none is.
+  private func useMemory(_ count: Int, _ policy: EvictionPolicy, findsAll: Bool) {
+    var configuration = MemoryCacheConfiguration(countLimit: Self.keyCount, costLimit: nil)
+    configuration.policy = policy
+    let cache = MemoryCache<Int, Int>(configuration: configuration)
+    for key in 0..<Self.keyCount { cache.setValue(key, forKey: key) }
+    countedOperations {
+      for number in 0..<count {
+        let key = findsAll ? number % Self.keyCount : Self.keyCount + number
+        if let value = cache.value(forKey: key) {
+          precondition(findsAll && value == key)
+        } else {
+          precondition(!findsAll)
+          cache.setValue(key, forKey: key)
+        }
+      }
+    }
   }
 
   private func useCache(_ count: Int, at path: String) throws {

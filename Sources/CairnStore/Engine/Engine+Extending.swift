@@ -7,11 +7,31 @@ extension Engine {
   package func extendLifetime(
     forKey key: RawSpan, to lifetime: Duration, durability: Durability?
   ) throws(StoreError) -> Bool {
+    try extendLifetime(forKey: key, to: lifetime, durability: durability, renewal: nil)
+  }
+
+  /// The same, or a renewal: then returns whether the key has that value, and it is wanted.
+  func extendLifetime(
+    forKey key: RawSpan, to lifetime: Duration, durability: Durability?, renewal: Renewal?
+  ) throws(StoreError) -> Bool {
     let durability = session.durability(durability)
-    let extended = try extend(key, to: lifetime, forSync: durability == .durable)
+    let extended = try extend(
+      key, to: lifetime, forSync: durability == .durable, renewal: renewal)
     // Where nothing had to be written, what gave it the end that it has is made as durable.
     if extended.isThere { try committer.commit(extended.sequence ?? log.lastSequence, durability) }
     return extended.isThere
+  }
+
+  /// Removes the value of a key if it has expired, and returns whether it had.
+  func removeExpiredValue(
+    forKey key: RawSpan, durability: Durability?
+  ) throws(StoreError) -> Bool {
+    let durability = session.durability(durability)
+    let sequence = try remove(
+      key, expecting: .anything, forSync: durability == .durable, expired: true)
+    guard let sequence else { return false }
+    try committer.commit(sequence, durability)
+    return true
   }
 
   /// The extension of many keys, each as one write.
@@ -27,7 +47,8 @@ extension Engine {
 
   /// Extends one more; `finish` waits for all of them.
   func extend(_ key: RawSpan, in extending: inout Extending) throws(StoreError) {
-    let extended = try extend(key, to: extending.lifetime, forSync: false)
+    let extended = try extend(
+      key, to: extending.lifetime, forSync: false, renewal: nil)
     if extended.isThere { extending.count += 1 }
   }
 
@@ -39,9 +60,16 @@ extension Engine {
     return extending.count
   }
 
+  /// Which entry lives on, also where it has expired: that of one version, as long as that is wanted.
+  struct Renewal: Sendable {
+    let version: SequenceNumber
+    /// Asked under the log's lock; it must do no more than look.
+    let isWanted: @Sendable () -> Bool
+  }
+
   /// Appends an extension where one is needed, and returns its number.
-  private func extend(
-    _ key: RawSpan, to lifetime: Duration, forSync: Bool
+  func extend(
+    _ key: RawSpan, to lifetime: Duration, forSync: Bool, renewal: Renewal?
   ) throws(StoreError) -> (isThere: Bool, sequence: SequenceNumber?) {
     try session.checkWritable()
     let now = lookup.clock.now()
@@ -51,7 +79,11 @@ extension Engine {
     func look() throws(StoreError) -> (shorter: Existing?, isThere: Bool) {
       guard let existing = try lookup.locate(hash, key: key, now: now) else { return (nil, false) }
       if let damage = existing.damage { throw damage }
-      if existing.hasExpired { return (nil, false) }
+      if let renewal {
+        guard existing.sequence == renewal.version, renewal.isWanted() else { return (nil, false) }
+      } else if existing.hasExpired {
+        return (nil, false)
+      }
       guard let expires = existing.expires, expires < template.expires else { return (nil, true) }
       return (existing, true)
     }

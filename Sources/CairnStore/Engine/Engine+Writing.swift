@@ -208,8 +208,10 @@ extension Engine {
   }
 
   /// Removes the key's value if it is as expected, and returns the tombstone's version.
+  ///
+  /// - Parameter expired: whether a value that has expired is to go, and no other.
   func remove(
-    _ key: RawSpan, expecting expectation: Expectation, forSync: Bool
+    _ key: RawSpan, expecting expectation: Expectation, forSync: Bool, expired: Bool = false
   ) throws(StoreError) -> SequenceNumber? {
     try session.checkWritable()
     let template = try session.limits.tombstoneHeader(key: key)
@@ -217,7 +219,7 @@ extension Engine {
     let hash = lookup.hash.hash(key)
     @inline(__always)
     func isThere(_ existing: Existing?) throws(StoreError) -> Bool {
-      guard let existing, !existing.hasExpired else { return false }
+      guard let existing, existing.hasExpired == expired else { return false }
       return try Optional(existing).mismatch(expectation) == nil
     }
     // Removing what is not there writes nothing, and does not begin a session either. Where there is an
@@ -228,7 +230,7 @@ extension Engine {
       canExpire = entry.flags.contains(.canExpire)
       table.prefetch(entry.location, count: Lookup.prefetchByteCount)
     }
-    guard isFound else { return nil }
+    guard isFound, canExpire || !expired else { return nil }
     if case .anything = expectation, !canExpire {
     } else {
       guard try isThere(lookup.locate(hash, key: key, now: now)) else { return nil }

@@ -20,6 +20,8 @@ enum Expectation: Sendable {
   case version(SequenceNumber)
   /// Absent, and still wanted, which is asked under the log's lock.
   case absentAndWanted(@Sendable () -> Bool)
+  /// Absent, expired or of this version, and still wanted, which is asked under the log's lock.
+  case replaceableAndWanted(SequenceNumber, @Sendable () -> Bool)
   /// A record whose head is damaged, where it was found.
   case damaged(at: Location)
 }
@@ -45,6 +47,9 @@ extension Optional<Existing> {
     case .version(let version): return current == version ? nil : .mismatch(current: current)
     case .absentAndWanted(let isWanted):
       return current == nil && isWanted() ? nil : .mismatch(current: current)
+    case .replaceableAndWanted(let version, let isWanted):
+      return (current == nil || current == version) && isWanted()
+        ? nil : .mismatch(current: current)
     case .damaged: return .mismatch(current: current)
     }
   }

@@ -176,7 +176,7 @@ final class Housekeeper: Sendable {
     attempt("compacting") { () throws(StoreError) in try compactor.compactIfNeeded() }
     if byTime, index.expirableCount > 0 {
       attempt("removing what has expired") { () throws(StoreError) in
-        _ = try trimmer.removeExpired(durability: .process)
+        _ = try trimmer.removeUnretained()
         return false
       }
     }

@@ -71,6 +71,30 @@ struct Lookup: Sendable {
     return try body(record)
   }
 
+  /// The record of a key whose lifetime ended less than `retention` milliseconds ago; `nil` where it has not ended, or
+  /// it has been idle for too long, or there is none. Is no access.
+  func findExpired<Result: ~Copyable>(
+    _ key: RawSpan, within retention: Int64, part: Record.Part,
+    _ body: (consuming FoundRecord) throws(StoreError) -> Result
+  ) throws(StoreError) -> Result? {
+    try session.checkUsable()
+    try session.limits.checkKey(key)
+    let now = clock.now()
+    let record = try findUnderLock(
+      key, hash.hash(key), touch: .no, part: part, now: now.advanced(byMilliseconds: -retention))
+    guard let record else { return nil }
+    let header = record.header
+    guard header.flags.contains(.expiry), header.expires <= now.millisecondsSinceEpoch else {
+      return nil
+    }
+    if header.flags.contains(.idleLimit) {
+      let accessed = index.recency.time(of: record.tick)
+      let end = accessed.advanced(byMilliseconds: Int64(clamping: header.idleLimit))
+      if end <= now { return nil }
+    }
+    return try body(record)
+  }
+
   @inline(never)
   private func findUnderLock(
     _ key: RawSpan, _ hash: UInt64, touch: HashIndex.Touch, part: Record.Part, now: Timestamp

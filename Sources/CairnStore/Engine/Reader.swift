@@ -88,6 +88,16 @@ package final class Reader: Sendable {
 
   package func info(of entry: borrowing PinnedEntry) -> EntryInfo { info(of: entry.found) }
 
+  /// The record of a key whose lifetime ended less than `retention` milliseconds ago, held until the result goes.
+  package func pinnedExpiredEntry(
+    forKey key: RawSpan, within retention: Int64
+  ) throws(StoreError) -> PinnedEntry? {
+    try lookup.findExpired(key, within: retention, part: .all) { (found) throws(StoreError) in
+      if verifiesValues { try found.record.checkValue() }
+      return PinnedEntry(found)
+    }
+  }
+
   /// Makes an entry the most recently read one, as if it had just been read; its value is not.
   ///
   /// - Returns: whether it is there.

@@ -128,7 +128,7 @@ struct DiskByteLimitTests {
     for limit in [0, -1, 100_000] {
       let error = #expect(throws: CacheError.self) { _ = try open(limit) }
       guard case .store(.invalidConfiguration("diskByteLimit", _)) = error else {
-        return #expect(Bool(false), "\(error!)")
+        return #expect(Bool(false), "\(String(describing: error))")
       }
     }
   }

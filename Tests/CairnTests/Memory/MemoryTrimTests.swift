@@ -85,11 +85,12 @@ struct MemoryTrimTests {
     #expect(cache.keys() == [77])
   }
 
-  @Test("Large trims, with both policies", arguments: EvictionPolicy.allCases)
+  @Test("Large trims, with each policy", arguments: EvictionPolicy.allCases)
   func large(policy: EvictionPolicy) {
     let cache: MemoryCache<Int, Int> = scene.cache { $0.policy = policy }
     for number in 0..<5000 { cache.setValue(number, forKey: number, options: .cost(1)) }
-    for number in 0..<100 { _ = cache[number] }
+    // S3-FIFO spares what was used twice.
+    for number in 0..<200 { _ = cache[number % 100] }
     #expect(cache.trim(toCount: 1000).count == 4000)
     for number in 0..<100 { #expect(cache.contains(number)) }
     #expect(cache.trim(toCost: 10, order: .largestFirst).count == 990)

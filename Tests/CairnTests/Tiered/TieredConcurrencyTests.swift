@@ -120,6 +120,7 @@ struct TieredConcurrencyTests {
       Trial(testDescription: "a small disk", held: 3, count: 4),
       Trial(testDescription: "lifetimes", held: 4, expires: true),
       Trial(testDescription: "SIEVE", held: 3, policy: .sieve),
+      Trial(testDescription: "S3-FIFO", held: 3, policy: .s3FIFO),
       Trial(testDescription: "idle limits", held: 4, idles: true),
       Trial(testDescription: "idle limits and lifetimes", held: 3, expires: true, idles: true),
     ])

@@ -10,4 +10,12 @@ struct TieredModelTests {
     let tally = try TieredModelRun.run(seed: TestSeed.current &+ UInt64(run))
     #expect(tally["runs"] == 1)
   }
+
+  @Test(
+    "Whatever is loaded by a policy is given as the model says, and the origin is asked as it says",
+    arguments: 0..<20)
+  func loads(run: Int) async throws {
+    let tally = try await LoadModelRun.run(seed: TestSeed.current &+ UInt64(run))
+    #expect(tally["runs"] == 1)
+  }
 }

@@ -45,9 +45,11 @@ struct TieredRecencyTests {
     #expect(try cache.statistics().hitCount == cache.statistics().memory?.hitCount)
   }
 
-  @Test("Also with the policy that does not keep the order of use in memory")
-  func sieve() throws {
-    let cache: DiskCache<Int, Int> = try scene.cache { $0.memory?.policy = .sieve }
+  @Test(
+    "Also with the policies that do not keep the order of use in memory",
+    arguments: [EvictionPolicy.sieve, .s3FIFO])
+  func sieve(policy: EvictionPolicy) throws {
+    let cache: DiskCache<Int, Int> = try scene.cache { $0.memory?.policy = policy }
     for key in 0..<4 { try cache.setValue(key, forKey: key) }
     cache.recency?.tell()
     for key in [2, 0] {

@@ -54,7 +54,7 @@ extension DiskCache {
     let cost = info.cost ?? held.knownCost(of: value, forKey: key) ?? info.valueByteCount
     held.promote(
       value, forKey: key, ticket: ticket, cost: cost, expires: info.expires,
-      idleLimit: info.idleLimit, version: info.version)
+      idleLimit: info.idleLimit, version: info.version, written: info.written)
   }
 
   /// The value of a key, which is no hit and no miss.

@@ -39,29 +39,36 @@ extension MemoryCache {
       }
       if state.table.nodes[Int(slot)].hasExpired(at: now) {
         state.statistics.missCount &+= 1
-        expired = state.drop(expired: slot)
+        if !state.retains(slot, at: now) { expired = state.drop(expired: slot) }
         ticket = state.ticket(hash: hash)
         return nil
       }
       state.statistics.hitCount &+= 1
-      // Within one millisecond once is enough.
-      let isToldAtOnce = state.table.nodes[Int(slot)].idleLimit != never
-      if isToldAtOnce, state.table.nodes[Int(slot)].accessed < now { notice.insert(.atOnce) }
+      state.noteUse(slot, at: now, &notice)
       state.touch(slot, at: now)
-      // What was told at once is not told or spared later, which would prolong its life.
-      if !state.table.nodes[Int(slot)].isRead, !isToldAtOnce {
-        state.table.nodes[Int(slot)].isRead = true
-        state.untoldReadCount &+= 1
-        if state.untoldReadCount == manyReadsCount { notice.insert(.soon) }
-      }
-      if !state.isTellingScheduled {
-        state.isTellingScheduled = true
-        notice.insert(.later)
-      }
       return state.table.payloads[Int(slot)]?.value
     }
     if let expired { deliver(expired.takeRemoved(), to: expired.observers) }
     return value
+  }
+
+  /// The value of a key, fresh or retained; otherwise as `readAbove`. What is read of a stale one is told to nobody.
+  func readHeldAbove(
+    _ key: Key, ticket: inout CacheTicket, notice: inout PendingNotice
+  ) -> HeldValue<Value>? {
+    let hash = MemoryTable<Key, Value>.hash(key)
+    let now = clock.now()
+    var expired: ExpiredEntry<Key, Value>?
+    let held = lock.withLock { state -> HeldValue<Value>? in
+      let slot = state.table.find(key, hash: hash)
+      let held = slot == noSlot ? nil : state.held(slot, at: now, drops: &expired)
+      if let held, held.expires > now { state.noteUse(slot, at: now, &notice) }
+      state.noteRead(slot, held, at: now)
+      if held == nil { ticket = state.ticket(hash: hash) }
+      return held
+    }
+    if let expired { deliver(expired.takeRemoved(), to: expired.observers) }
+    return held
   }
 
   /// Puts a value in that was fetched, unless its key was written or removed since the ticket was taken,
@@ -73,16 +80,18 @@ extension MemoryCache {
   ///   - expires: the end of its lifetime; `nil`: none.
   ///   - idleLimit: `nil`: none.
   ///   - version: the one it has where it was fetched; `nil`: a new one, and any value is newer.
+  ///   - written: when it was written there; `nil`: now.
   /// - Returns: whether it was put in.
   @inlinable
   @discardableResult
   package func promote(
     _ value: Value, forKey key: Key, ticket: CacheTicket, cost: Int? = nil,
-    expires: Timestamp? = nil, idleLimit: Duration? = nil, version: UInt64? = nil
+    expires: Timestamp? = nil, idleLimit: Duration? = nil, version: UInt64? = nil,
+    written: Timestamp? = nil
   ) -> Bool {
     let cost = cost ?? defaultCost(of: value, forKey: key)
     let hash = MemoryTable<Key, Value>.hash(key)
-    let times = clock.times(expires: expires, idleLimit: idleLimit)
+    let times = clock.times(expires: expires, idleLimit: idleLimit, written: written)
     var removed = RemovedEntries<Key, Value>()
     let (isInserted, observers, schedules) = lock.withLock { state in
       let isInserted = state.promote(
@@ -198,9 +207,10 @@ extension MemoryCache {
 
   /// The keys of all entries that were read since a call that gave any, and of those that were written after
   /// one of them, in the order of use as far as the policy's order tells: told below in that order, reads and
-  /// writes keep theirs. With `.sieve` those that were read alone. Who tells of a key says so by `noteTold`.
+  /// writes keep theirs. With `.sieve` and `.s3FIFO` those that were read alone. Who tells of a key says so by
+  /// `noteTold`.
   ///
-  /// - Complexity: O(keys); with `.sieve` O(n). The lock is held for some hundreds at a time.
+  /// - Complexity: O(keys); with `.sieve` and `.s3FIFO` O(n). The lock is held for some hundreds at a time.
   ///
   /// Before them come those that were read and then evicted here.
   func takeRecentKeys() -> [Key] {
@@ -213,7 +223,8 @@ extension MemoryCache {
     }
     if !hasRead { return evicted }
     return evicted
-      + (configuration.policy == .sieve ? takeRecentKeysBySweep() : takeRecentKeysByWalk())
+      + (configuration.policy == .leastRecentlyUsed
+        ? takeRecentKeysByWalk() : takeRecentKeysBySweep())
   }
 
   private func takeRecentKeysByWalk() -> [Key] {
@@ -301,6 +312,25 @@ extension MemoryCache {
 }
 
 extension MemoryState {
+  /// Notes what the tier below is to be told of a read. To be called before the entry is touched.
+  @inlinable
+  @inline(__always)
+  mutating func noteUse(_ slot: UInt32, at now: Int64, _ notice: inout PendingNotice) {
+    // Within one millisecond once is enough.
+    let isToldAtOnce = table.nodes[Int(slot)].idleLimit != never
+    if isToldAtOnce, table.nodes[Int(slot)].accessed < now { notice.insert(.atOnce) }
+    // What was told at once is not told or spared later, which would prolong its life.
+    if !table.nodes[Int(slot)].isRead, !isToldAtOnce {
+      table.nodes[Int(slot)].isRead = true
+      untoldReadCount &+= 1
+      if untoldReadCount == manyReadsCount { notice.insert(.soon) }
+    }
+    if !isTellingScheduled {
+      isTellingScheduled = true
+      notice.insert(.later)
+    }
+  }
+
   /// Notes that an entry is about to be told below.
   ///
   /// - Returns: whether it is to be. What may not be idle for long was told at once: a telling now would prolong

@@ -2,6 +2,8 @@
 struct Removal {
   var cause: RemovalCause
   let now: Timestamp
+  /// The time that its records say they were written at.
+  let written: Timestamp
   /// Whether an entry that was read since it was chosen stays.
   var sparesRead: Bool
   /// Whether an entry that was read elsewhere stays, too.
@@ -16,9 +18,11 @@ struct Removal {
   /// Where records lie whose head is damaged.
   private(set) var damaged: Set<Location> = []
 
-  init(_ cause: RemovalCause, now: Timestamp, sparesRead: Bool) {
+  /// - Parameter written: `nil`: as `now`.
+  init(_ cause: RemovalCause, now: Timestamp, written: Timestamp? = nil, sparesRead: Bool) {
     self.cause = cause
     self.now = now
+    self.written = written ?? now
     self.sparesRead = sparesRead
     asksForUse = sparesRead
   }

@@ -152,7 +152,7 @@ final class Remover: Sendable {
           // Where these are to be durable, one sync follows all of them.
           try appender.append(
             &header, key: keys.extracting(victim.key), metadata: RawSpan(), value: RawSpan(),
-            written: removal.now, forSync: false
+            written: removal.written, forSync: false
           ).sequence
         }
         _ = lookup.index.remove(victim.candidate.hash, location: place.location)

@@ -10,6 +10,8 @@ final class Trimmer: Sendable {
   let remover: Remover
   /// Whether free space is being won back: it goes on until there is some more than the floor.
   private let isWinningSpace = Atomic(false)
+  /// How long what has expired stays for readers of stale values, in milliseconds. It only grows.
+  let retention = Atomic<Int64>(0)
   /// How many entries that took.
   private let evictedCount = Atomic(0)
   private var compactor: Compactor { remover.writer.compactor }
@@ -232,14 +234,22 @@ final class Trimmer: Sendable {
     return try remover.finish(removal, durability)
   }
 
+  /// The same of what expired so long ago that nobody wants it any more.
+  func removeUnretained() throws(StoreError) -> RemovalSummary {
+    var removal = try remover.begin(.expired, sparesRead: true)
+    try removeExpired(in: &removal, retention: retention.load(ordering: .relaxed))
+    return try remover.finish(removal, .process)
+  }
+
   /// Removes what has expired, as long as that is needed.
   private func removeExpired(
-    in removal: inout Removal, while isNeeded: () -> Bool = { true }
+    in removal: inout Removal, retention: Int64 = 0, while isNeeded: () -> Bool = { true }
   ) throws(StoreError) {
     if lookup.index.expirableCount == 0 || !isNeeded() { return }
     // A read in between that found an entry alive by an earlier time keeps it alive.
-    var expired = Removal(.expired, now: removal.now, sparesRead: true)
-    let look = expiry.look(at: removal.now)
+    let end = removal.now.advanced(byMilliseconds: -retention)
+    var expired = Removal(.expired, now: end, written: removal.now, sparesRead: true)
+    let look = expiry.look(at: end)
     _ = try expiry.settleDeadlines(look)
     try remover.removeShardByShard(in: &expired) { (shard, _) throws(StoreError) in
       var victims: [RemovalCandidate] = []

@@ -1,0 +1,369 @@
+import Cairn
+import CairnStore
+
+/// Calls that load by policies, to a cache on disk with or without memory, each of whose answers the model knows exactly: no
+/// value is older than promised, one load of a key is under way at a time, and no load is kept that began before a removal
+/// or a write that has returned. Time goes by whole seconds, which the disk knows exactly.
+package struct LoadModelRun {
+  typealias Cache = DiskCache<Int, String>
+
+  static let keyCount = 3
+
+  /// Somebody who waits.
+  private struct Waiter {
+    let policy: LoadPolicy
+    let task: Task<LoadModel.Answer, Never>
+  }
+
+  /// A load that has not ended.
+  private struct Load {
+    let key: Int
+    let call: LoadOrigin.Call
+    let policy: LoadPolicy
+    /// When it ends by its time limit.
+    let end: Int64?
+    var waiters: [Waiter] = []
+    /// Whether what it brings is not kept.
+    var isOutdated = false
+  }
+
+  private let scene = LoadModelScene()
+  private let origin = LoadOrigin()
+  private let path: String
+  private let hasMemory: Bool
+  private var random: FuzzRandom
+  private var cache: Cache
+  private var model: LoadModel
+  private var loads: [Load] = []
+  private var step = 0
+  private var done: [String] = []
+  private var tally = Tally()
+
+  package static func run(seed: UInt64) async throws -> Tally {
+    let directory = try RunDirectory(onDisk: false)
+    var run = try LoadModelRun(seed: seed, path: directory.store)
+    try await run.work()
+    let errors = try await Store.verify(path: directory.store).errors
+    guard errors.isEmpty else { throw FuzzFailure("the store is damaged: \(errors)") }
+    return run.tally
+  }
+
+  private init(seed: UInt64, path: String) throws {
+    random = FuzzRandom(seed: seed)
+    self.path = path
+    hasMemory = random.once(in: 2)
+    model = LoadModel(now: scene.clock.now().millisecondsSinceEpoch)
+    cache = try scene.open(path, hasMemory: hasMemory, &random)
+  }
+
+  private mutating func work() async throws {
+    do {
+      for _ in 0..<300 {
+        step += 1
+        try await takeStep(random.below(Self.keyCount))
+        try compare()
+      }
+      try await endLoads()
+      try await cache.close()
+    } catch {
+      for load in loads { load.call.reply(.failure) }
+      throw FuzzFailure(
+        "step \(step): \(error); the last steps:\n  "
+          + done.suffix(30).joined(separator: "\n  "))
+    }
+    scene.discardAll()
+    tally["runs"] += 1
+    tally["steps"] += step
+  }
+
+  private mutating func takeStep(_ key: Int) async throws {
+    switch random.below(24) {
+    case 0..<10: try await ask(key)
+    case 10..<14: if !loads.isEmpty { try await finish(random.below(loads.count)) }
+    case 14..<18: try await pass()
+    case 18: try await write(key)
+    case 19: try await remove(key)
+    case 20: try await keepHouse()
+    case 21: if hasMemory { cache.tier.trim(toCount: random.below(2)) }
+    case 22: if random.once(in: 6) { try await reopen() }
+    default: try await removeMany(key)
+    }
+  }
+
+  private mutating func note(_ text: String) {
+    done.append(
+      "\(step) at \((model.now - ManualClock.start.millisecondsSinceEpoch) / 1000) s: \(text)")
+  }
+
+  // MARK: Loads
+
+  private mutating func newPolicy() -> LoadPolicy {
+    var policy = LoadPolicy()
+    if random.once(in: 2) { policy.refreshAhead = Double(random.below(10)) / 8 }
+    if random.once(in: 2) { policy.staleWhileRevalidating = .seconds(random.below(20)) }
+    if random.once(in: 2) { policy.staleOnError = .seconds(random.below(40)) }
+    if random.once(in: 2) { policy.timeLimit = .seconds(1 + random.below(20)) }
+    policy.firstRetryDelay = .seconds(1 + random.below(3))
+    policy.longestRetryDelay = .seconds(4 + random.below(10))
+    return policy
+  }
+
+  private mutating func ask(_ key: Int) async throws {
+    let policy = newPolicy()
+    let expected = model.outcome(key, policy)
+    note("ask for \(key): \(expected)")
+    let waitCount = cache.loadActivity.waitCount
+    let task = Task { [cache, origin] in
+      await Self.answer(cache, origin, key, policy)
+    }
+    let isUnderWay = loads.contains { $0.key == key && !$0.isOutdated }
+    switch expected {
+    case .answered(let answer, let begins):
+      try expect(await task.value, answer, "the answer")
+      try expect(cache.loadActivity.waitCount, waitCount, "the number of waits")
+      if case .value(_, _, isStale: true) = answer { tally["stale"] += 1 }
+      if begins, !isUnderWay {
+        try await begin(key, policy, nil)
+        tally["loads in the background"] += 1
+      }
+    case .waits:
+      let waiter = Waiter(policy: policy, task: task)
+      try await settle("a wait") { cache.loadActivity.waitCount == waitCount + 1 }
+      if isUnderWay {
+        for index in loads.indices where loads[index].key == key && !loads[index].isOutdated {
+          loads[index].waiters.append(waiter)
+        }
+        tally["joined"] += 1
+      } else {
+        try await begin(key, policy, waiter)
+        tally["loads"] += 1
+      }
+    }
+  }
+
+  private static func answer(
+    _ cache: Cache, _ origin: LoadOrigin, _ key: Int, _ policy: LoadPolicy
+  ) async -> LoadModel.Answer {
+    do {
+      let loaded = try await cache.loaded(forKey: key, policy: policy) { prior in
+        try await origin.load(key, prior)
+      }
+      guard let loaded else { return .absent }
+      return .value(loaded.value, age: loaded.age.milliseconds, isStale: loaded.isStale)
+    } catch CacheError.loadTimedOut {
+      return .timedOut
+    } catch {
+      return .failure
+    }
+  }
+
+  /// Waits for a load that is to begin, and compares what it is shown.
+  private mutating func begin(_ key: Int, _ policy: LoadPolicy, _ waiter: Waiter?) async throws {
+    try await settle("a load of \(key)") { origin.count > 0 }
+    guard let call = origin.take() else { throw FuzzFailure("the load is gone") }
+    try expect(call.key, key, "what is loaded")
+    let entry = model.entries[key]
+    try expect(call.prior?.value, entry?.value, "the old value")
+    try expect(call.prior?.version, entry?.version, "its version")
+    try expect(call.prior?.isStale, entry.map { $0.expires <= model.now }, "whether it is stale")
+    try expect(
+      call.prior?.age, entry.map { .milliseconds(model.now - $0.validated) }, "its age")
+    loads.append(
+      Load(
+        key: key, call: call, policy: policy,
+        end: policy.timeLimit.map { model.now + $0.milliseconds },
+        waiters: waiter.map { [$0] } ?? []))
+  }
+
+  private mutating func newLifetime() -> Int64 { 1000 * Int64(1 + random.below(20)) }
+
+  /// Lets the origin answer.
+  private mutating func finish(_ index: Int) async throws {
+    let load = loads.remove(at: index)
+    let key = load.key
+    let lifetime = newLifetime()
+    let value = "\(key) \(step)"
+    let isRenewable = load.call.prior != nil
+    let kind = random.below(isRenewable ? 5 : 4)
+    note("answer \(kind) to the load of \(key), \(load.isOutdated ? "outdated" : "to be kept")")
+    let reply: LoadOrigin.Reply =
+      switch kind {
+      case 0, 1: .loaded(value, .milliseconds(lifetime))
+      case 2: .failure
+      case 3: .absent(.milliseconds(lifetime))
+      default: .notModified(.milliseconds(lifetime))
+      }
+    let taskCount = cache.loadActivity.taskCount
+    load.call.reply(reply)
+    try await settle("the end of a load") { cache.loadActivity.taskCount == taskCount - 1 }
+    var answer: LoadModel.Answer?
+    switch kind {
+    case 0, 1:
+      answer = .value(value, age: 0, isStale: false)
+      if load.isOutdated { break }
+      model.forget(key)
+      model.entries[key] = LoadModel.Entry(
+        value: value, version: try cache.info(forKey: key)?.version ?? 0, written: model.now,
+        validated: model.now, expires: model.now + lifetime)
+    case 2: if !load.isOutdated { model.noteFailure(key, load.policy) }
+    case 3:
+      answer = .absent
+      if load.isOutdated { break }
+      model.forget(key)
+      if model.entries[key]?.version == load.call.prior?.version { model.entries[key] = nil }
+      model.past[key, default: LoadModel.Past()].absenceEnd = model.now + lifetime
+    default:
+      answer = .value(load.call.prior?.value ?? "", age: 0, isStale: false)
+      if load.isOutdated { break }
+      model.forget(key)
+      if let entry = model.entries[key], entry.version == load.call.prior?.version {
+        model.entries[key]?.validated = model.now
+        model.entries[key]?.expires = max(entry.expires, model.now + lifetime)
+        tally["not modified"] += 1
+      }
+    }
+    try await tell(load, answer)
+  }
+
+  private func tell(
+    _ load: Load, _ answer: LoadModel.Answer?, timedOut: Bool = false
+  ) async throws {
+    for waiter in load.waiters {
+      let expected =
+        answer ?? model.answer(afterFailureOf: load.key, waiter.policy, timedOut: timedOut)
+      try expect(await waiter.task.value, expected, "what somebody got who waited for \(load.key)")
+    }
+  }
+
+  private mutating func endLoads() async throws {
+    while !loads.isEmpty { try await finish(0) }
+  }
+
+  // MARK: Time
+
+  private mutating func pass() async throws {
+    let seconds = random.below(8)
+    note("\(seconds) s pass")
+    scene.advance(by: .seconds(seconds))
+    model.now = scene.clock.now().millisecondsSinceEpoch
+    // What is too old for all goes with the maintenance, or stays. No answer shows that.
+    model.removeExpired(before: model.now - LoadModelScene.retention)
+    for index in loads.indices {
+      guard let end = loads[index].end, end <= model.now else { continue }
+      if !loads[index].isOutdated { model.noteFailure(loads[index].key, loads[index].policy) }
+      loads[index].isOutdated = true
+      let load = loads[index]
+      loads[index].waiters = []
+      try await tell(load, nil, timedOut: true)
+      tally["timed out"] += load.waiters.count
+    }
+  }
+
+  // MARK: Writes
+
+  /// What a write or a removal makes of the loads of a key.
+  private mutating func noteWrite(_ key: Int?) {
+    for index in loads.indices where key == nil || loads[index].key == key {
+      loads[index].isOutdated = true
+    }
+    if let key { model.forget(key) } else { model.past = [:] }
+  }
+
+  private mutating func write(_ key: Int) async throws {
+    let lifetime = newLifetime()
+    note("set \(key) for \(lifetime) ms")
+    let value = "\(key) \(step)"
+    let version = try await cache.setValue(value, forKey: key, lifetime: .milliseconds(lifetime))
+    noteWrite(key)
+    model.entries[key] = LoadModel.Entry(
+      value: value, version: version, written: model.now, validated: model.now,
+      expires: model.now + lifetime)
+  }
+
+  private mutating func remove(_ key: Int) async throws {
+    let expected = model.fresh(key)
+    note("remove \(key)")
+    switch random.below(3) {
+    case 0:
+      try expect(try await cache.removeValue(forKey: key), expected != nil, "a removal")
+    case 1:
+      try expect(try await cache.takeValue(forKey: key), expected?.value, "what was taken")
+    default:
+      try await cache.write { batch in try batch.removeValue(forKey: key) }
+    }
+    noteWrite(key)
+    model.entries[key] = nil
+    tally["removals"] += 1
+  }
+
+  private mutating func removeMany(_ key: Int) async throws {
+    if !random.once(in: 4) { return }
+    note("remove all")
+    try await cache.removeAll()
+    noteWrite(nil)
+    model.entries = [:]
+  }
+
+  private mutating func keepHouse() async throws {
+    let number = random.below(3)
+    note("keep house: \(number)")
+    switch number {
+    case 0: try await cache.maintain()
+    case 1: try await cache.compact()
+    default:
+      if !random.once(in: 4) { return }
+      try await cache.removeExpired()
+      model.removeExpired(before: model.now)
+    }
+  }
+
+  /// Who waits is told before. What goes on in the background ends with the close.
+  private mutating func reopen() async throws {
+    for index in loads.indices.reversed() where !loads[index].waiters.isEmpty {
+      try await finish(index)
+    }
+    note("open anew")
+    try await cache.close()
+    for load in loads { load.call.reply(.loaded("too late", .unlimited)) }
+    loads = []
+    try await settle("the end of all loads") { cache.loadActivity.taskCount == 0 }
+    scene.discardAll()
+    cache = try scene.open(path, hasMemory: hasMemory, &random)
+    model.past = [:]
+    model.entries = model.entries.mapValues { entry in
+      var entry = entry
+      entry.validated = entry.written
+      return entry
+    }
+    tally["times opened anew"] += 1
+  }
+
+  // MARK: Comparisons
+
+  private func expect<Value: Equatable>(
+    _ found: Value, _ expected: Value, _ what: @autoclosure () -> String
+  ) throws {
+    if found != expected { throw FuzzFailure("\(what()): \(found) instead of \(expected)") }
+  }
+
+  /// What all other reads find; and nobody has asked the origin but whom the model knows.
+  private func compare() throws {
+    for key in 0..<Self.keyCount {
+      try expect(try cache.peekValue(forKey: key), model.fresh(key)?.value, "the value of \(key)")
+      try expect(
+        try cache.info(forKey: key)?.version, model.fresh(key)?.version, "the version of \(key)")
+    }
+    let count = (0..<Self.keyCount).count { model.fresh($0) != nil }
+    try expect(try cache.count(), count, "the number of keys")
+    try expect(origin.count, 0, "the number of loads that the model does not know")
+  }
+
+  /// Waits for what other tasks do.
+  private func settle(_ what: String, _ condition: () -> Bool) async throws {
+    let end = ContinuousClock.now.advanced(by: .seconds(60))
+    while !condition() {
+      if ContinuousClock.now > end { throw FuzzFailure("it did not come to \(what)") }
+      await Task.yield()
+    }
+  }
+}

@@ -1,0 +1,51 @@
+import Cairn
+import CairnStore
+
+/// What a run of loads decides itself: the time, when background work runs, and what is random.
+struct LoadModelScene {
+  private struct SilentSource: PressureSource {
+    func next() -> MemoryPressure? { nil }
+  }
+
+  /// For how long after its end a value may be given at most, in milliseconds.
+  static let retention: Int64 = 40_000
+
+  let clock = ManualClock()
+  private let diskBackground = ManualBackgroundQueue()
+  private let background = ManualBackgroundQueue()
+  private let monitor = PressureMonitor(source: SilentSource(), queue: ManualBackgroundQueue())
+
+  func open(
+    _ path: String, hasMemory: Bool, _ random: inout FuzzRandom
+  ) throws -> LoadModelRun.Cache {
+    var configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: nil)
+    if hasMemory {
+      configuration.memory = MemoryTierConfiguration(
+        countLimit: 1 + random.below(4), costLimit: nil)
+    }
+    configuration.loadPolicy.staleOnError = .milliseconds(Self.retention)
+    configuration.store.clock = clock
+    configuration.store.segmentByteLimit = 64 << 10
+    configuration.store.durability = .process
+    return try DiskCache(
+      path: path, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
+      environment: Environment(
+        fileSystem: SystemFileSystem(), background: diskBackground, maintenance: diskBackground,
+        pause: { _ in }),
+      memory: MemoryCacheEnvironment(
+        background: background, pressureMonitor: monitor, random: { 0 }))
+  }
+
+  /// Lets time pass, and what is due then happen.
+  func advance(by duration: Duration) {
+    clock.advance(by: duration)
+    background.runAll(dueAfter: duration)
+    diskBackground.runAll(dueAfter: duration)
+  }
+
+  /// Forgets background work, and with it the store that it holds.
+  func discardAll() {
+    diskBackground.discardAll()
+    background.discardAll()
+  }
+}

@@ -1,0 +1,10 @@
+internal import Synchronization
+
+/// A number that any thread counts up.
+struct Counter: ~Copyable, Sendable {
+  private let count = Atomic<UInt64>(0)
+
+  var value: UInt64 { count.load(ordering: .relaxed) }
+
+  func add(_ count: Int = 1) { self.count.wrappingAdd(UInt64(count), ordering: .relaxed) }
+}

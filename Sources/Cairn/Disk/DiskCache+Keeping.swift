@@ -1,0 +1,94 @@
+internal import CairnStore
+internal import Synchronization
+
+// What a load does with what it brings.
+extension DiskCache {
+  /// Keeps a value that was loaded, unless the flight is outdated, or the key has another value than that of a version. One
+  /// that cannot be kept is counted, and the log tells of it.
+  ///
+  /// - Parameter damage: the error of reading the value that it replaces, where that is damaged.
+  func keep(
+    _ loaded: Loaded<Value>, forKey key: Key, replacing version: UInt64?, _ damage: CacheError?,
+    _ flight: Flight<Loaded<Value>?>
+  ) async {
+    await keeping { [self] () throws(CacheError) in
+      if let damage {
+        try keyCoder.encode(key) { (key) throws(CacheError) in try dropDamaged(key, damage) }
+      }
+      let isKept = try flights.keeping { () throws(CacheError) in
+        try write(loaded, forKey: key, replacing: version, flight)
+      }
+      if isKept { events.hasRoom.store(true, ordering: .relaxed) } else { flights.noteOutdated() }
+    }
+  }
+
+  /// Has the value of a version live on, also where it has expired, unless the flight is outdated.
+  func renew(
+    _ key: Key, version: UInt64, to lifetime: Duration, _ flight: Flight<Loaded<Value>?>
+  ) async {
+    await keeping { [self] () throws(CacheError) in
+      var inMemory: TierExtension<Key, Value>?
+      if let held { inMemory = TierExtension(of: try tierKey(key), to: lifetime, in: held) }
+      let isKept = try flights.keeping { () throws(CacheError) in
+        try keyCoder.encode(key) { (key) throws(CacheError) in
+          try storing { () throws(StoreError) in
+            try store.renewValue(forKey: key, version: version, to: lifetime) { !flight.isOutdated }
+          }
+        }
+      }
+      if isKept { inMemory?.apply() } else { flights.noteOutdated() }
+    }
+  }
+
+  /// Removes the value of a version, also where it has expired.
+  func drop(_ key: Key, version: UInt64) async {
+    await keeping { [self] () throws(CacheError) in
+      try keyCoder.encode(key) { (key) throws(CacheError) in
+        try storing { () throws(StoreError) in
+          if try !store.compareAndRemove(forKey: key, expecting: version) {
+            try store.removeExpiredValue(forKey: key, durability: nil)
+          }
+        }
+      }
+      held?.invalidate(try tierKey(key), through: version, .removed)
+    }
+  }
+
+  /// Writes on one of the cache's own threads: a durable write waits for a sync, and any write may wait for room.
+  private func keeping(_ body: @escaping @Sendable () throws(CacheError) -> Void) async {
+    do throws(CacheError) { try await store.entering.performUncancelled(body) } catch {
+      flights.noteUnkept()
+      var isNew = true
+      if case .store(.noSpace) = error {
+        // Once, while the disk is full: how many they are is counted.
+        isNew = events.hasRoom.exchange(false, ordering: .relaxed)
+      }
+      if isNew {
+        events.log(.warning, .writing, "a value that was loaded could not be kept: \(error)")
+      }
+    }
+  }
+
+  /// Sets a value that was loaded, unless its key was written or removed since the load began, or has
+  /// another value than that of a version.
+  ///
+  /// - Returns: whether it was set.
+  private func write(
+    _ loaded: Loaded<Value>, forKey key: Key, replacing version: UInt64?,
+    _ flight: Flight<Loaded<Value>?>
+  ) throws(CacheError) -> Bool {
+    let options = stored(loaded.options)
+    let entry = try published(loaded.value, key, options)
+    var isWritten = false
+    try encode(loaded.value, forKey: key) { (bytes, value) throws(CacheError) in
+      let result = try write(value, bytes, of: key, entry, showsMismatch: false) {
+        (store, removals: inout [RemovalEvent]) throws(StoreError) in
+        try store.enterLoaded(
+          value, forKey: bytes, replacing: version, options: options, removals: &removals
+        ) { !flight.isOutdated }
+      }
+      if case .stored = result { isWritten = true }
+    }
+    return isWritten
+  }
+}

@@ -1,0 +1,145 @@
+public import CairnStore
+
+/// Removing values by their keys.
+extension DiskCache {
+  /// Removes the value of a key, from both tiers. It is not read, so one that could not be decoded goes too.
+  ///
+  /// - Returns: whether there was one. Where not, nothing is written.
+  /// - Throws: as `setValue`.
+  @discardableResult
+  public func removeValue(forKey key: Key, durability: Durability?) throws(CacheError) -> Bool {
+    let removed: Bool? = try removing(key) { () throws(CacheError) in
+      try removeStored(key, durability: durability) ? true : nil
+    }
+    return removed ?? false
+  }
+
+  private func removeStored(_ key: Key, durability: Durability?) throws(CacheError) -> Bool {
+    try keyCoder.encode(key) { (key) throws(CacheError) in
+      let isLoading = noteWrite(key)
+      return try storing { () throws(StoreError) in
+        if try store.removeValue(forKey: key, durability: durability) { return true }
+        if isLoading {
+          // What was loaded may have been kept just after that look; from here on it is not.
+          store.passWriters()
+          if try store.removeValue(forKey: key, durability: durability) { return true }
+        }
+        try removeRetained(key, durability: durability)
+        return false
+      }
+    }
+  }
+
+  /// Removes the value of a key, as the configuration says.
+  @discardableResult
+  public func removeValue(forKey key: Key) throws(CacheError) -> Bool {
+    try removeValue(forKey: key, durability: nil)
+  }
+
+  /// Removes the value of a key if its version is the expected one.
+  ///
+  /// - Returns: whether it was, and is removed.
+  /// - Throws: as `setValue`; `store` with `corrupt` where the record is damaged.
+  public func compareAndRemove(
+    forKey key: Key, expecting version: UInt64, durability: Durability?
+  ) throws(CacheError) -> Bool {
+    let tierKey = held == nil ? nil : try tierKey(key)
+    do throws(CacheError) {
+      let isRemoved = try keyCoder.encode(key) { (key) throws(CacheError) in
+        noteWrite(key)
+        return try storing { () throws(StoreError) in
+          try store.compareAndRemove(forKey: key, expecting: version, durability: durability)
+        }
+      }
+      // The caller learns that this version is gone, so memory must not show it.
+      if !isRemoved, let tierKey { held?.invalidate(tierKey, through: version, .replaced) }
+      return isRemoved
+    } catch {
+      if let tierKey { noteFailure(error, of: tierKey) }
+      throw error
+    }
+  }
+
+  /// Removes the value of a key if its version is the expected one, with the configuration's durability.
+  public func compareAndRemove(
+    forKey key: Key, expecting version: UInt64
+  ) throws(CacheError) -> Bool {
+    try compareAndRemove(forKey: key, expecting: version, durability: nil)
+  }
+
+  /// Removes the value of a key and returns it. Of several that take it at once, one gets it.
+  ///
+  /// - Returns: the value, as it is on disk, or `nil` where there was none or it had expired.
+  /// - Throws: as `value(forKey:)` and `removeValue(forKey:)`; nothing was removed then, but for
+  ///   `durabilityUnknown`, where nobody has the value.
+  public func takeValue(forKey key: Key) throws(CacheError) -> Value? {
+    try removing(key) { () throws(CacheError) in try takeStored(key) }
+  }
+
+  private func takeStored(_ key: Key) throws(CacheError) -> Value? {
+    var isLoading = try keyCoder.encode(key) { (key) in noteWrite(key) }
+    while true {
+      guard let found = try versioned(key) else {
+        if !isLoading {
+          try keyCoder.encode(key) { (key) throws(CacheError) in
+            try storing { () throws(StoreError) in try removeRetained(key, durability: nil) }
+          }
+          return nil
+        }
+        // As with `removeValue`.
+        store.passWriters()
+        isLoading = false
+        continue
+      }
+      if try compareAndRemove(forKey: key, expecting: found.version) {
+        return found.value
+      }
+      // Somebody wrote it anew, or took it.
+    }
+  }
+
+  /// Removes the values of many keys, each as a write of its own, with one sync for all of them.
+  ///
+  /// - Returns: how many there were.
+  /// - Throws: as `setValue`, at the first key whose removal fails; what was removed by then stays so.
+  @discardableResult
+  public func removeValues(
+    forKeys keys: some Sequence<Key>, durability: Durability?
+  ) throws(CacheError) -> Int {
+    var encoded: [[UInt8]] = []
+    var tierKeys: [TierKey<Key>] = []
+    for key in keys {
+      encoded.append(try bytes(of: key))
+      if held != nil { tierKeys.append(try tierKey(key)) }
+    }
+    // Those that were not there have nothing to be told of; but see `removing`.
+    defer { for key in tierKeys { held?.invalidate(key, through: nil, .removed) } }
+    let loading = encoded.filter { flights.noteWrite($0) }
+    return try storing { () throws(StoreError) in
+      var count = try store.removeValues(forKeys: encoded, durability: durability)
+      if !loading.isEmpty {
+        // As with `removeValue`.
+        store.passWriters()
+        count += try store.removeValues(forKeys: loading, durability: durability)
+      }
+      for key in encoded where flights.retained > 0 {
+        try key.withBytes { (key) throws(StoreError) in
+          try removeRetained(key, durability: durability)
+        }
+      }
+      return count
+    }
+  }
+
+  /// Removes the values of many keys, as the configuration says.
+  @discardableResult
+  public func removeValues(forKeys keys: some Sequence<Key>) throws(CacheError) -> Int {
+    try removeValues(forKeys: keys, durability: nil)
+  }
+
+  /// Removes a value that has expired and may still be given to some, as far as there are such.
+  func removeRetained(_ key: RawSpan, durability: Durability?) throws(StoreError) {
+    if flights.retained == 0 { return }
+    try store.removeExpiredValue(forKey: key, durability: durability)
+  }
+}

@@ -1,0 +1,115 @@
+internal import CairnStore
+
+/// One key of a cache on disk, for loads by a policy.
+struct DiskLoadStore<CacheKey: Hashable & Sendable, Value: Sendable>: LoadStore {
+  typealias Key = [UInt8]
+
+  let cache: DiskCache<CacheKey, Value>
+  let key: CacheKey
+  let bytes: [UInt8]
+  /// Why the value could not be read that is to be replaced, where it is damaged.
+  private let damage = Damage()
+
+  private final class Damage: Sendable {
+    let error = Lock<CacheError?>(nil)
+  }
+
+  init(cache: DiskCache<CacheKey, Value>, key: CacheKey, bytes: [UInt8]) {
+    self.cache = cache
+    self.key = key
+    self.bytes = bytes
+  }
+
+  var standardLifetime: Int64? { cache.lifetime?.milliseconds }
+
+  func held(_ purpose: HeldPurpose) throws -> HeldValue<Value>? {
+    try cache.orDropped(key, counts: purpose == .answer) { error in
+      damage.error.withLock { $0 = error }
+    } _: { () throws(CacheError) in
+      try cache.heldValue(forKey: key, purpose)
+    }
+  }
+
+  func keep(
+    _ loaded: Loaded<Value>, replacing version: UInt64?, _ flight: Flight<Loaded<Value>?>
+  ) async {
+    await cache.keep(
+      loaded, forKey: key, replacing: version, damage.error.withLock { $0 }, flight)
+  }
+
+  func renew(
+    version: UInt64, to lifetime: Duration, _ flight: Flight<Loaded<Value>?>
+  ) async {
+    await cache.renew(key, version: version, to: lifetime, flight)
+  }
+
+  func drop(version: UInt64?, _ flight: Flight<Loaded<Value>?>) async {
+    if let version, !flight.isOutdated { await cache.drop(key, version: version) }
+  }
+}
+
+extension DiskCache {
+  /// The value of a key, fresh or retained.
+  func heldValue(forKey key: Key, _ purpose: HeldPurpose) throws(CacheError) -> HeldValue<Value>? {
+    guard let held else { return try storedHeld(key, purpose)?.0 }
+    let tierKey = try tierKey(key)
+    while true {
+      var ticket = CacheTicket()
+      switch purpose {
+      case .answer:
+        var notice: PendingNotice = []
+        if let found = held.readHeldAbove(tierKey, ticket: &ticket, notice: &notice) {
+          if !notice.isEmpty { tellRecency(of: tierKey, notice) }
+          return found
+        }
+      case .check:
+        ticket = held.ticket(forKey: tierKey)
+        let found = held.heldValue(forKey: tierKey, isRead: false)
+        // The disk may know that a stale one lives on.
+        if let found, found.expires > held.clock.now() { return found }
+      case .prior: ticket = held.ticket(forKey: tierKey)
+      }
+      let found = try storedHeld(key, purpose)
+      if let (value, info) = found, let info {
+        promote(value.value, info, forKey: tierKey, ticket, to: held)
+        return value
+      }
+      // What came to memory since is found after all.
+      if held.noteAbsent(tierKey) == nil { return found?.0 }
+    }
+  }
+
+  /// The value of a key as it is on disk.
+  ///
+  /// - Returns: what is known of a fresh one as well.
+  private func storedHeld(
+    _ key: Key, _ purpose: HeldPurpose
+  ) throws(CacheError) -> (HeldValue<Value>, EntryInfo?)? {
+    let isRead = purpose == .answer
+    let found = try fetch(key, isAccess: isRead, counts: isRead) {
+      (record) throws(CacheError) -> (HeldValue<Value>, EntryInfo?) in
+      let info = store.info(of: record)
+      return (try heldValue(record, info, purpose), info)
+    }
+    if let found { return found }
+    let retention = flights.retained
+    if retention == 0 { return nil }
+    return try keyCoder.encode(key) { (key) throws(CacheError) in
+      let record = try storing { () throws(StoreError) in
+        try store.expiredEntry(forKey: key, within: retention)
+      }
+      guard let record else { return nil }
+      return (try heldValue(record, store.info(of: record), purpose), nil)
+    }
+  }
+
+  private func heldValue(
+    _ record: borrowing PinnedEntry, _ info: EntryInfo, _ purpose: HeldPurpose
+  ) throws(CacheError) -> HeldValue<Value> {
+    let metadata = try metadata(of: record, wantsRest: purpose == .prior)
+    return HeldValue(
+      value: try decodeValue(record.value, version: record.version), version: info.version,
+      written: info.written.millisecondsSinceEpoch,
+      expires: info.expires?.millisecondsSinceEpoch ?? never, metadata: metadata.rest)
+  }
+}

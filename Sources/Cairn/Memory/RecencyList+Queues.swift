@@ -1,0 +1,119 @@
+/// S3-FIFO: a small queue, which new entries come to, a main queue, and the ghosts of the small one.
+extension RecencyList {
+  /// What the small queue is of the whole: one in so many.
+  @usableFromInline static var smallShare: Int { 10 }
+
+  /// How often an entry was used, at least, that goes from the small queue to the main one.
+  private static var promotionFrequency: UInt64 { 2 }
+
+  /// Puts an entry in as the newest of the small queue. Its cost is 0 as yet.
+  @usableFromInline
+  mutating func pushSmall(_ slot: UInt32, _ nodes: inout SlotArray<EntryNode>) {
+    let older = newestSmall
+    let newer = oldestMain(nodes)
+    nodes[Int(slot)].older = older
+    nodes[Int(slot)].newer = newer
+    if older == noSlot { oldest = slot } else { nodes[Int(older)].newer = slot }
+    if newer == noSlot { newest = slot } else { nodes[Int(newer)].older = slot }
+    nodes[Int(slot)].isSmall = true
+    newestSmall = slot
+    smallCount += 1
+  }
+
+  /// Counts an entry out of the small queue, which is about to be unlinked.
+  @usableFromInline
+  mutating func leaveSmall(_ slot: UInt32, _ nodes: inout SlotArray<EntryNode>) {
+    if newestSmall == slot { newestSmall = nodes[Int(slot)].older }
+    nodes[Int(slot)].isSmall = false
+    smallCount -= 1
+    smallCost -= UInt128(nodes[Int(slot)].cost)
+  }
+
+  private func oldestMain(_ nodes: borrowing SlotArray<EntryNode>) -> UInt32 {
+    newestSmall == noSlot ? oldest : nodes[Int(newestSmall)].newer
+  }
+
+  /// The entry to evict next; `noSlot` where there is none. Where it is of the small queue, its hash joins the ghosts.
+  ///
+  /// - Parameters:
+  ///   - spared: the entry that room is made for, which must stay; `noSlot`: none.
+  ///   - count: how many entries there are.
+  ///   - limit: what the cache may hold, in entries or in cost.
+  ///   - isByCost: which of the two.
+  /// - Complexity: amortised O(1): each move of an entry takes back a use of it, or is its only one to the main queue.
+  @usableFromInline
+  mutating func queueVictim(
+    sparing spared: UInt32, of count: Int, limit: UInt128, isByCost: Bool,
+    _ ghosts: inout GhostQueue, _ nodes: inout SlotArray<EntryNode>
+  ) -> UInt32 {
+    // What is trimmed leaves room for either queue.
+    isFilling = spared == noSlot
+    let mostSmall = max(1, limit / UInt128(Self.smallShare))
+    while true {
+      let oldestMain = oldestMain(nodes)
+      let hasMain = oldestMain != noSlot && !(oldestMain == spared && newest == spared)
+      let hasSmall = newestSmall != noSlot && !(newestSmall == spared && oldest == spared)
+      if !hasMain && !hasSmall { return noSlot }
+      if hasSmall && (!hasMain || small(without: spared, isByCost, nodes) >= mostSmall) {
+        let slot = oldest == spared ? nodes[Int(oldest)].newer : oldest
+        if nodes[Int(slot)].frequency < Self.promotionFrequency {
+          // As many as the main queue is to have, once this one is gone.
+          let limit = (count - 1) * (Self.smallShare - 1) / Self.smallShare
+          ghosts.append(nodes[Int(slot)].hash, limit: limit)
+          return slot
+        }
+        nodes[Int(slot)].frequency = 0
+        leaveSmall(slot, &nodes)
+        moveToNewest(slot, &nodes)
+      } else {
+        let frequency = nodes[Int(oldestMain)].frequency
+        if oldestMain != spared && frequency == 0 { return oldestMain }
+        if frequency > 0 { nodes[Int(oldestMain)].frequency = frequency - 1 }
+        moveToNewest(oldestMain, &nodes)
+      }
+    }
+  }
+
+  private mutating func moveToNewest(_ slot: UInt32, _ nodes: inout SlotArray<EntryNode>) {
+    unlink(slot, &nodes)
+    pushNewest(slot, &nodes)
+  }
+
+  /// The size of the small queue, in entries or in cost, but for one entry.
+  private func small(
+    without spared: UInt32, _ isByCost: Bool, _ nodes: borrowing SlotArray<EntryNode>
+  ) -> UInt128 {
+    let counts = spared != noSlot && nodes[Int(spared)].isSmall
+    if isByCost { return smallCost - UInt128(counts ? nodes[Int(spared)].cost : 0) }
+    return UInt128(smallCount - (counts ? 1 : 0))
+  }
+}
+
+extension MemoryState {
+  /// The entry to evict next by S3-FIFO; `noSlot` where there is none.
+  @inlinable
+  mutating func queueVictim(_ cause: EvictionCause, sparing spared: UInt32) -> UInt32 {
+    let isByCost = cause == .costLimit
+    return table.list.queueVictim(
+      sparing: spared, of: table.count,
+      limit: isByCost ? costLimit : UInt128(min(countLimit, table.count)), isByCost: isByCost,
+      &table.ghosts, &table.nodes)
+  }
+
+  /// Whether a new entry comes to the small queue of S3-FIFO: not if it was evicted from there lately, nor while the
+  /// cache fills and that queue has its share.
+  @inlinable
+  mutating func goesToSmall(hash: UInt32, cost: Int) -> Bool {
+    if table.ghosts.take(hash) { return false }
+    let fits = table.count < countLimit && table.totalCost + UInt128(cost) <= costLimit
+    return !(table.list.isFilling && fits && smallHasItsShare)
+  }
+
+  @inlinable
+  var smallHasItsShare: Bool {
+    let share = RecencyList.smallShare
+    let limit = countLimit == .max && costLimit == .max ? table.count : countLimit
+    return table.list.smallCount >= max(1, limit / share)
+      || table.list.smallCost >= max(1, costLimit / UInt128(share))
+  }
+}

@@ -1,0 +1,328 @@
+import CairnStore
+import FuzzSupport
+import Testing
+
+@testable import Cairn
+
+@Suite(
+  "Loads that see the old value, lifetimes at random, and what is absent", .timeLimit(.minutes(10)))
+struct ConditionalLoadTests {
+  let origin = Origin()
+
+  private func policy(_ change: (inout LoadPolicy) -> Void) -> LoadPolicy {
+    var policy = LoadPolicy()
+    change(&policy)
+    return policy
+  }
+
+  private func info(
+    _ cache: some Loading<String, String>, _ key: String = "a"
+  ) throws -> CacheEntryInfo? {
+    try cache.info(forKey: key)
+  }
+
+  // MARK: Not modified
+
+  @Test(
+    "A value that is not modified lives on under its version, and is not written again",
+    arguments: LoadingKind.allCases)
+  func notModified(_ kind: LoadingKind) async throws {
+    let scene = LoadScene()
+    let subject = try scene.cache(kind, policy { $0.staleOnError = .seconds(600) })
+    let cache = subject.cache
+    let first = try await cache.loaded(forKey: "a", policy: nil) { prior in
+      #expect(prior == nil)
+      return .loaded("page", options: EntryOptions(lifetime: .seconds(60), metadata: [7, 8]))
+    }
+    #expect(first?.value == "page")
+    let version = try info(cache)?.version
+    for round in 1...5 {
+      scene.advance(by: .seconds(70))
+      #expect(try info(cache) == nil)
+      let renewed = try await cache.loaded(forKey: "a", policy: nil) { prior in
+        let prior = try #require(prior)
+        #expect(prior.value == "page" && prior.isStale && prior.version == version)
+        #expect(prior.age == .seconds(70))
+        #expect(prior.metadata == (kind == .memory ? [] : [7, 8]))
+        return prior.notModified(lifetime: .seconds(60))
+      }
+      #expect(renewed?.value == "page" && renewed?.isStale == false && renewed?.age == .zero)
+      #expect(subject.loads.notModifiedCount == UInt64(round))
+      let info = try info(cache)
+      #expect(info?.version == version)
+      #expect(info?.expires == scene.clock.now().advanced(by: .seconds(60)))
+      scene.advance(by: .milliseconds(30))
+      let found = try await cache.loaded(forKey: "a", policy: nil) { _ in .loaded("") }
+      #expect(found?.age == .milliseconds(30) && found?.isStale == false)
+      scene.clock.advance(by: .milliseconds(-30))
+    }
+    #expect(subject.loads.refreshedCount == 5 && subject.loads.outdatedCount == 0)
+  }
+
+  @Test(
+    "A refresh ahead counts from when the value was found not modified",
+    arguments: LoadingKind.allCases)
+  func refreshAfterRenewal(_ kind: LoadingKind) async throws {
+    let scene = LoadScene()
+    let subject = try scene.cache(kind, policy { $0.refreshAhead = 0.5 })
+    @Sendable func ask() async throws -> Loaded<String>? {
+      try await subject.cache.loaded(forKey: "a", policy: nil) { [origin] prior in
+        _ = try origin.answer()
+        return prior?.notModified(lifetime: .seconds(60))
+          ?? .loaded("page", options: .lifetime(.seconds(60)))
+      }
+    }
+    _ = try await ask()
+    // Every half minute, as long as it is asked for: never more often.
+    for second in 1...300 {
+      scene.advance(by: .seconds(1))
+      #expect(try await ask()?.isStale == false)
+      await eventually { subject.flightCount() == 0 }
+      #expect(origin.callCount == 1 + second / 30)
+    }
+  }
+
+  @Test(
+    "What is removed while it is found not modified is not brought back",
+    arguments: LoadingKind.allCases)
+  func removedMeanwhile(_ kind: LoadingKind) async throws {
+    let scene = LoadScene()
+    let subject = try scene.cache(kind, policy { $0.refreshAhead = 0 })
+    _ = try await subject.cache.loaded(forKey: "a", policy: nil) { _ in .loaded("page") }
+    let gate = Gate()
+    try await set("page", subject.cache, lifetime: .seconds(60))
+    _ = try await subject.cache.loaded(forKey: "a", policy: nil) { prior in
+      await gate.wait()
+      guard let prior else { throw Origin.Failure() }
+      return prior.notModified(lifetime: .seconds(600))
+    }
+    await eventually { gate.arrivedCount == 1 }
+    try await remove(subject.cache)
+    gate.open()
+    await eventually { subject.loads.outdatedCount == 1 }
+    #expect(try info(subject.cache) == nil)
+  }
+
+  private func set(
+    _ value: String, _ cache: some Loading<String, String>, lifetime: Lifetime
+  ) async throws {
+    try await cache.setValue(value, forKey: "a", options: .lifetime(lifetime))
+  }
+
+  private func remove(_ cache: some Loading<String, String>) async throws {
+    try await cache.removeValue(forKey: "a")
+  }
+
+  // MARK: After a restart
+
+  @Test(
+    "A stale value outlives maintenance and a restart, as long as the policy may give it",
+    arguments: [false, true])
+  func restart(hasMemory: Bool) async throws {
+    let scene = LoadScene()
+    let policy = policy { $0.staleOnError = .seconds(600) }
+    var cache = try scene.disk(policy, memory: hasMemory)
+    try await cache.setValue(
+      "page", forKey: "a", options: EntryOptions(lifetime: .seconds(60), metadata: [1]))
+    scene.advance(by: .seconds(100))
+    for _ in 0..<2 {
+      try await cache.maintain()
+      try await cache.compact()
+      try await cache.close()
+      cache = try scene.disk(policy, memory: hasMemory)
+      let stale = try await cache.loaded(forKey: "a") { prior in
+        #expect(prior?.metadata == [1] && prior?.age == .seconds(100))
+        throw Origin.Failure()
+      }
+      #expect(stale?.value == "page" && stale?.isStale == true && stale?.age == .seconds(100))
+      #expect(try cache.count() == 0 && cache.value(forKey: "a") == nil)
+    }
+    scene.advance(by: .seconds(560))
+    try await cache.maintain()
+    #expect(try cache.statistics().heldCount == 0)
+    await #expect(throws: Origin.Failure.self) {
+      try await cache.loaded(forKey: "a") { _ in throw Origin.Failure() }
+    }
+    try await cache.close()
+    // Without the policy nothing is left of what has expired.
+    cache = try scene.disk(policy)
+    try await cache.setValue("page", forKey: "b", lifetime: .seconds(60))
+    try await cache.close()
+    cache = try scene.disk(.standard)
+    scene.advance(by: .seconds(60))
+    try await cache.maintain()
+    #expect(try cache.statistics().heldCount == 0)
+  }
+
+  @Test("A renewal outlives a restart", arguments: [false, true])
+  func renewedAcrossRestart(hasMemory: Bool) async throws {
+    let scene = LoadScene()
+    let policy = policy { $0.staleOnError = .seconds(600) }
+    var cache = try scene.disk(policy, memory: hasMemory)
+    try await cache.setValue("page", forKey: "a", lifetime: .seconds(60))
+    scene.advance(by: .seconds(100))
+    _ = try await cache.loaded(forKey: "a") { prior in
+      try #require(prior).notModified(lifetime: .seconds(60))
+    }
+    scene.advance(by: .seconds(59))
+    try await cache.close()
+    cache = try scene.disk(policy, memory: hasMemory)
+    #expect(try cache.value(forKey: "a") == "page")
+    scene.advance(by: .seconds(1))
+    #expect(try cache.value(forKey: "a") == nil)
+    try await cache.close()
+    #expect(try await Store.verify(path: cache.path).errors.isEmpty)
+  }
+
+  // MARK: Close
+
+  @Test(
+    "A refresh in the background ends with the close, and nothing that it brings is kept",
+    arguments: [false, true])
+  func close(hasMemory: Bool) async throws {
+    let scene = LoadScene()
+    let cache = try scene.disk(policy { $0.refreshAhead = 0 }, memory: hasMemory)
+    try await cache.setValue("old", forKey: "a", lifetime: .seconds(60))
+    let gate = Gate()
+    let wasCancelled = Record<Bool>()
+    let given = try await cache.loaded(forKey: "a") { _ in
+      await gate.wait()
+      wasCancelled.add(Task.isCancelled)
+      return .loaded("new")
+    }
+    #expect(given?.value == "old")
+    await eventually { gate.arrivedCount == 1 }
+    try await cache.close()
+    #expect(cache.flights.count == 0 && cache.loadStatistics.cancelledCount == 1)
+    gate.open()
+    await eventually { wasCancelled.all == [true] }
+    let again = try scene.disk(.standard)
+    #expect(try again.value(forKey: "a") == "old")
+    // Nothing is begun after it.
+    await #expect(throws: CacheError.self) {
+      try await cache.loaded(forKey: "a") { _ in .loaded("") }
+    }
+    #expect(cache.flights.count == 0)
+    try await again.close()
+  }
+
+  // MARK: At random
+
+  @Test(
+    "What is loaded together does not expire together, and lives no longer than it was given",
+    arguments: LoadingKind.allCases)
+  func jitter(_ kind: LoadingKind) async throws {
+    let numbers = Lock(FuzzRandom(seed: TestSeed.current))
+    let scene = LoadScene { numbers.withLock { Double($0.below(1000)) / 1000 } }
+    let subject = try scene.cache(kind, policy { $0.lifetimeJitter = 0.25 })
+    var ends: Set<Timestamp> = []
+    for key in 0..<100 {
+      _ = try await subject.cache.value(forKey: "\(key)", lifetime: .seconds(100), policy: nil) {
+        ""
+      }
+      let end = try #require(try info(subject.cache, "\(key)")?.expires)
+      ends.insert(end)
+      #expect(end <= scene.clock.now().advanced(by: .seconds(100)), TestSeed.comment)
+      #expect(end > scene.clock.now().advanced(by: .seconds(75)), TestSeed.comment)
+    }
+    #expect(ends.count > 50, TestSeed.comment)
+    // An end that is a point in time stays.
+    let end = scene.clock.now().advanced(by: .seconds(7))
+    _ = try await subject.cache.value(forKey: "until", lifetime: .until(end), policy: nil) { "" }
+    #expect(try info(subject.cache, "until")?.expires == end)
+  }
+
+  @Test(
+    "XFetch loads early with the odds that the load time gives", arguments: LoadingKind.allCases)
+  func earlyRefresh(_ kind: LoadingKind) async throws {
+    let number = Lock(0.0)
+    let scene = LoadScene { number.withLock { $0 } }
+    let subject = try scene.cache(kind, policy { $0.earlyRefresh = 1 })
+    @Sendable func ask() async throws -> Loaded<String>? {
+      try await subject.cache.loaded(forKey: "a", policy: nil) { [origin] _ in
+        // It takes ten seconds.
+        scene.clock.advance(by: .seconds(10))
+        return .loaded(try origin.answer(), options: .lifetime(.seconds(100)))
+      }
+    }
+    _ = try await ask()
+    scene.clock.advance(by: .seconds(80))
+    // 20 seconds before the end, a load of 10 seconds is early for a number above 1 - e^-2, which is 0.8647.
+    number.withLock { $0 = 0.86 }
+    _ = try await ask()
+    #expect(origin.callCount == 1 && subject.flightCount() == 0)
+    number.withLock { $0 = 0.87 }
+    #expect(try await ask()?.value == "1")
+    await eventually { subject.flightCount() == 0 }
+    #expect(origin.callCount == 2)
+    number.withLock { $0 = 0.99 }
+    #expect(try await ask()?.value == "2")
+    #expect(origin.callCount == 2)
+  }
+
+  // MARK: Absent
+
+  @Test(
+    "There is none: nobody asks again before the time is over, or the key is written or removed",
+    arguments: LoadingKind.allCases)
+  func absent(_ kind: LoadingKind) async throws {
+    let scene = LoadScene()
+    let subject = try scene.cache(kind)
+    @Sendable func ask() async throws -> Loaded<String>? {
+      try await subject.cache.loaded(forKey: "a", policy: nil) { [origin] _ in
+        _ = try origin.answer()
+        return .absent(for: .seconds(5))
+      }
+    }
+    for _ in 0..<3 { #expect(try await ask() == nil) }
+    #expect(origin.callCount == 1 && subject.loads.absentCount == 1)
+    #expect(try info(subject.cache) == nil)
+    scene.advance(by: .milliseconds(4999))
+    #expect(try await ask() == nil)
+    #expect(origin.callCount == 1)
+    scene.advance(by: .milliseconds(1))
+    #expect(try await ask() == nil)
+    #expect(origin.callCount == 2)
+    // Who cannot be told of an absence has the value loaded.
+    let value = try await subject.cache.value(forKey: "a", policy: .standard) { "made" }
+    #expect(value == "made")
+    #expect(try await ask()?.value == "made")
+    try await remove(subject.cache)
+    #expect(try await ask() == nil)
+    #expect(origin.callCount == 3)
+    try await remove(subject.cache)
+    #expect(try await ask() == nil)
+    #expect(origin.callCount == 4)
+    try await set("set", subject.cache, lifetime: .seconds(1))
+    #expect(try await ask()?.value == "set")
+    scene.advance(by: .seconds(1))
+    #expect(try await ask() == nil)
+    #expect(origin.callCount == 5)
+  }
+
+  @Test(
+    "Where the origin has none any more, the old value goes, also a stale one",
+    arguments: LoadingKind.allCases, [false, true])
+  func becomesAbsent(_ kind: LoadingKind, isStale: Bool) async throws {
+    let scene = LoadScene()
+    let subject = try scene.cache(
+      kind,
+      policy {
+        $0.staleWhileRevalidating = .seconds(600)
+        $0.refreshAhead = 0
+      })
+    try await set("old", subject.cache, lifetime: .seconds(60))
+    if isStale { scene.advance(by: .seconds(60)) }
+    let given = try await subject.cache.loaded(forKey: "a", policy: nil) { prior in
+      #expect(prior?.isStale == isStale)
+      return .absent(for: .seconds(5))
+    }
+    #expect(given?.value == "old")
+    await eventually { subject.flightCount() == 0 }
+    let none = try await subject.cache.loaded(forKey: "a", policy: nil) { _ in
+      throw Origin.Failure()
+    }
+    #expect(none == nil)
+    #expect(try info(subject.cache) == nil)
+  }
+}

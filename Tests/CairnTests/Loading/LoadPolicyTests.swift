@@ -1,0 +1,353 @@
+import CairnStore
+import FuzzSupport
+import Testing
+
+@testable import Cairn
+
+@Suite("Stale values, refreshes and time limits of loads", .timeLimit(.minutes(10)))
+struct LoadPolicyTests {
+  let scene = LoadScene()
+  let origin = Origin()
+
+  private static func policy(_ change: (inout LoadPolicy) -> Void) -> LoadPolicy {
+    var policy = LoadPolicy()
+    change(&policy)
+    return policy
+  }
+
+  /// The value of a key, from the origin if need be.
+  private func ask(
+    _ subject: LoadSubject, _ key: String = "a", for seconds: Int = 60
+  ) async throws -> Loaded<String>? {
+    try await subject.cache.loaded(forKey: key, policy: nil) { [origin] _ in
+      .loaded(try origin.answer(), options: .lifetime(.seconds(seconds)))
+    }
+  }
+
+  // MARK: Stampedes
+
+  @Test(
+    "Of ten thousand at the end of a lifetime none waits for the load, and the origin is asked once",
+    arguments: LoadingKind.allCases, [true, false])
+  func stampede(_ kind: LoadingKind, isAhead: Bool) async throws {
+    let policy = Self.policy {
+      if isAhead { $0.refreshAhead = 0.8 } else { $0.staleWhileRevalidating = .seconds(30) }
+    }
+    let subject = try scene.cache(kind, policy)
+    #expect(try await ask(subject)?.value == "1")
+    scene.advance(by: isAhead ? .seconds(48) : .seconds(60))
+    let waits = subject.waitCount()
+    // The origin answers when all have been given theirs.
+    let gate = Gate()
+    let given = try await withThrowingTaskGroup(of: Loaded<String>?.self) { group in
+      for _ in 0..<10_000 {
+        group.addTask { [origin] in
+          try await subject.cache.loaded(forKey: "a", policy: nil) { _ in
+            await gate.wait()
+            return .loaded(try origin.answer(), options: .lifetime(.seconds(60)))
+          }
+        }
+      }
+      return try await group.reduce(into: []) { $0.append($1) }
+    }
+    #expect(given.count == 10_000)
+    #expect(given.allSatisfy { $0?.value == "1" && $0?.isStale == !isAhead })
+    #expect(given.allSatisfy { $0?.age == (isAhead ? .seconds(48) : .seconds(60)) })
+    #expect(subject.waitCount() == waits)
+    gate.open()
+    await eventually { subject.flightCount() == 0 }
+    #expect(origin.callCount == 2 && subject.loads.startedCount == 2)
+    #expect(subject.loads.refreshedCount == 1 && subject.loads.freshCount == 1)
+    #expect(subject.loads.staleServedCount == (isAhead ? 0 : 10_000))
+    let new = try await ask(subject)
+    #expect(new?.value == "2" && new?.isStale == false && new?.age == .zero)
+    #expect(origin.callCount == 2)
+  }
+
+  @Test(
+    "While an origin fails for an hour, all are given the stale value, and it is asked as the back-off says",
+    arguments: LoadingKind.allCases)
+  func failingOrigin(_ kind: LoadingKind) async throws {
+    let subject = try scene.cache(kind, Self.policy { $0.staleOnError = .seconds(7200) })
+    _ = try await ask(subject)
+    origin.isFailing = true
+    scene.advance(by: .seconds(60))
+    for second in 0..<3600 {
+      for _ in 0..<3 {
+        let given = try await ask(subject)
+        #expect(given?.value == "1" && given?.isStale == true)
+        #expect(given?.age == .seconds(60 + second))
+      }
+      scene.advance(by: .seconds(1))
+    }
+    // After 0, 1, 2, 4 … 32 seconds, and then each minute: no number is drawn above 0.
+    #expect(origin.callCount == 1 + 7 + (3600 - 63) / 60)
+    #expect(subject.loads.failedCount == UInt64(origin.callCount - 1))
+    #expect(subject.loads.staleServedCount == 10_800)
+    origin.isFailing = false
+    scene.advance(by: .seconds(60))
+    let new = try await ask(subject)
+    #expect(new?.isStale == false && new?.value == "\(origin.callCount)")
+  }
+
+  // MARK: What is served, and to whom
+
+  @Test("No value is given that is older than its policy allows", arguments: LoadingKind.allCases)
+  func noOlder(_ kind: LoadingKind) async throws {
+    let subject = try scene.cache(
+      kind,
+      Self.policy {
+        $0.staleWhileRevalidating = .seconds(5)
+        $0.staleOnError = .seconds(20)
+      })
+    _ = try await ask(subject)
+    // Another call may allow more. What it may be given stays for it.
+    let longer = Self.policy { $0.staleOnError = .seconds(30) }
+    _ = try await subject.cache.loaded(forKey: "a", policy: longer) { _ in .loaded("") }
+    origin.isFailing = true
+    scene.advance(by: .seconds(60) + .milliseconds(4999))
+    let waits = subject.waitCount()
+    #expect(try await ask(subject)?.value == "1")
+    #expect(subject.waitCount() == waits)
+    await eventually { subject.flightCount() == 0 }
+    scene.advance(by: .seconds(15))
+    #expect(try await ask(subject)?.value == "1")
+    #expect(subject.waitCount() == waits + 1)
+    scene.advance(by: .milliseconds(1))
+    await #expect(throws: Origin.Failure.self) { try await ask(subject) }
+    let given = try await subject.cache.loaded(forKey: "a", policy: longer) { _ in
+      throw Origin.Failure()
+    }
+    #expect(given?.value == "1" && given?.isStale == true)
+  }
+
+  @Test("To all other reads a stale value has expired", arguments: LoadingKind.allCases)
+  func plainReads(_ kind: LoadingKind) async throws {
+    let subject = try scene.cache(kind, Self.policy { $0.staleWhileRevalidating = .seconds(30) })
+    try await checkPlainReads(subject.cache, subject)
+  }
+
+  private func checkPlainReads(
+    _ cache: some Loading<String, String>, _ subject: LoadSubject
+  ) async throws {
+    _ = try await ask(subject, "a")
+    _ = try await ask(subject, "b", for: 600)
+    scene.advance(by: .seconds(60))
+    for _ in 0..<2 {
+      #expect(try cache.value(forKey: "a") == nil && cache.peekValue(forKey: "a") == nil)
+      #expect(try cache.entry(forKey: "a") == nil && cache.info(forKey: "a") == nil)
+      #expect(try !cache.contains("a") && cache.lookUp("a") == .expired)
+      #expect(try cache.count() == 1 && cache.keys() == ["b"])
+      #expect(try cache.values(forKeys: ["a", "b"]) == [nil, "2"])
+      var keys: [String] = []
+      try cache.forEachEntry { entry in
+        keys.append(entry.key)
+        return .next
+      }
+      #expect(keys == ["b"])
+      #expect(try await !cache.extendLifetime(forKey: "a", to: .seconds(100)))
+      // It is there nevertheless.
+      let gate = Gate()
+      let stale = try await cache.loaded(forKey: "a", policy: nil) { _ in
+        await gate.wait()
+        throw Origin.Failure()
+      }
+      #expect(stale?.value == "1" && stale?.isStale == true)
+      gate.open()
+      await eventually { subject.flightCount() == 0 }
+    }
+    // A call whose policy allows nothing stale has it loaded.
+    let fresh = try await cache.value(forKey: "a", policy: .standard) { [origin] in
+      try origin.answer()
+    }
+    #expect(fresh == "3")
+    #expect(try cache.count() == 2)
+  }
+
+  enum Removal: CaseIterable {
+    case one, many, taken, byKey, all, set
+  }
+
+  @Test(
+    "What was removed is not given stale, and a load that began before is not kept",
+    arguments: LoadingKind.allCases, Removal.allCases)
+  func removed(_ kind: LoadingKind, _ removal: Removal) async throws {
+    let subject = try scene.cache(kind, Self.policy { $0.staleWhileRevalidating = .seconds(600) })
+    _ = try await ask(subject)
+    scene.advance(by: .seconds(60))
+    let gate = Gate()
+    let stale = try await subject.cache.loaded(forKey: "a", policy: nil) { _ in
+      await gate.wait()
+      return .loaded("from before")
+    }
+    #expect(stale?.value == "1")
+    await eventually { gate.arrivedCount == 1 }
+    try await remove(removal, subject.cache)
+    let isSet = removal == .set
+    let began = subject.waitCount()
+    #expect(try await ask(subject)?.value == (isSet ? "new" : "2"))
+    #expect(subject.waitCount() == began + (isSet ? 0 : 1))
+    gate.open()
+    await eventually { subject.loads.cancelledCount + subject.loads.outdatedCount >= 1 }
+    #expect(try await ask(subject)?.value == (isSet ? "new" : "2"))
+  }
+
+  private func remove(_ removal: Removal, _ cache: some Loading<String, String>) async throws {
+    switch removal {
+    case .one: #expect(try await !cache.removeValue(forKey: "a"))
+    case .many: #expect(try await cache.removeValues(forKeys: ["a"]) == 0)
+    case .taken: #expect(try await cache.takeValue(forKey: "a") == nil)
+    // Nobody is asked about what has expired. The load is told nothing, and what it brings is kept; so it is removed first.
+    case .byKey:
+      try await cache.removeValue(forKey: "a")
+      try await cache.remove { key, _ in key == "a" }
+    case .all: try await cache.removeAll()
+    case .set: try await cache.setValue("new", forKey: "a", options: .standard)
+    }
+  }
+
+  @Test("After a removal by choice nothing stale is given", arguments: LoadingKind.allCases)
+  func removedByChoice(_ kind: LoadingKind) async throws {
+    let subject = try scene.cache(kind, Self.policy { $0.staleOnError = .seconds(600) })
+    _ = try await ask(subject)
+    scene.advance(by: .seconds(60))
+    try await removeByChoice(subject.cache)
+    origin.isFailing = true
+    await #expect(throws: Origin.Failure.self) { try await ask(subject) }
+  }
+
+  private func removeByChoice(_ cache: some Loading<String, String>) async throws {
+    try await cache.remove { _, _ in true }
+  }
+
+  @Test("A write makes failures forgotten", arguments: LoadingKind.allCases)
+  func forgottenFailure(_ kind: LoadingKind) async throws {
+    let subject = try scene.cache(kind, Self.policy { $0.staleOnError = .seconds(600) })
+    _ = try await ask(subject)
+    origin.isFailing = true
+    scene.advance(by: .seconds(60))
+    _ = try await ask(subject)
+    _ = try await ask(subject)
+    #expect(origin.callCount == 2)
+    try await set("x", subject.cache)
+    scene.advance(by: .milliseconds(20))
+    #expect(try await ask(subject)?.value == "x")
+    #expect(origin.callCount == 3)
+  }
+
+  private func set(_ value: String, _ cache: some Loading<String, String>) async throws {
+    try await cache.setValue(value, forKey: "a", options: .lifetime(.milliseconds(20)))
+  }
+
+  // MARK: Time limits
+
+  @Test(
+    "A load that takes too long is an error, and what it brings is not kept",
+    arguments: LoadingKind.allCases)
+  func hardLimit(_ kind: LoadingKind) async throws {
+    let subject = try scene.cache(kind, Self.policy { $0.timeLimit = .seconds(2) })
+    let gate = Gate()
+    let wasCancelled = Record<Bool>()
+    let waiters = (0..<3).map { _ in
+      Task {
+        try await subject.cache.value(forKey: "a", policy: nil) {
+          await gate.wait()
+          wasCancelled.add(Task.isCancelled)
+          return "late"
+        }
+      }
+    }
+    await eventually { gate.arrivedCount == 1 && subject.loads.joinedCount == 2 }
+    scene.advance(by: .milliseconds(1999))
+    #expect(subject.loads.timedOutCount == 0)
+    scene.advance(by: .milliseconds(1))
+    for waiter in waiters {
+      await #expect(throws: CacheError.loadTimedOut(limit: .seconds(2))) { try await waiter.value }
+    }
+    #expect(subject.loads.timedOutCount == 1 && subject.flightCount() == 0)
+    gate.open()
+    await eventually { wasCancelled.all == [true] }
+    #expect(try await ask(subject)?.value == "1")
+    #expect(subject.loads.failedCount == 0)
+  }
+
+  @Test(
+    "A load that waits for itself through a detached task ends at its limit",
+    arguments: LoadingKind.allCases)
+  func detachedCircle(_ kind: LoadingKind) async throws {
+    let subject = try scene.cache(kind, Self.policy { $0.timeLimit = .seconds(2) })
+    let outer = Task {
+      try await subject.cache.value(forKey: "a", policy: nil) {
+        let inner = Task.detached {
+          try await subject.cache.value(forKey: "a", policy: nil) { "never" }
+        }
+        return try await inner.value
+      }
+    }
+    await eventually { subject.loads.joinedCount == 1 }
+    scene.advance(by: .seconds(2))
+    await #expect(throws: CacheError.loadTimedOut(limit: .seconds(2))) { try await outer.value }
+  }
+
+  @Test(
+    "A stale value is given where the load takes too long, and after that until the next try",
+    arguments: LoadingKind.allCases)
+  func hardLimitOfStale(_ kind: LoadingKind) async throws {
+    let subject = try scene.cache(
+      kind,
+      Self.policy {
+        $0.staleOnError = .seconds(600)
+        $0.timeLimit = .seconds(2)
+      })
+    _ = try await ask(subject)
+    scene.advance(by: .seconds(60))
+    let gate = Gate()
+    let waiter = Task {
+      try await subject.cache.loaded(forKey: "a", policy: nil) { _ in
+        await gate.wait()
+        return .loaded("late")
+      }
+    }
+    await eventually { gate.arrivedCount == 1 }
+    scene.advance(by: .seconds(2))
+    #expect(try await waiter.value?.value == "1")
+    #expect(try await ask(subject)?.value == "1")
+    #expect(origin.callCount == 1)
+    gate.open()
+    scene.advance(by: .seconds(1))
+    #expect(try await ask(subject)?.value == "2")
+  }
+
+  @Test(
+    "After the soft limit a stale value is given, and what the load brings is kept",
+    arguments: LoadingKind.allCases)
+  func softLimit(_ kind: LoadingKind) async throws {
+    let subject = try scene.cache(
+      kind,
+      Self.policy {
+        $0.staleOnError = .seconds(600)
+        $0.softTimeLimit = .milliseconds(100)
+      })
+    _ = try await ask(subject)
+    scene.advance(by: .seconds(60))
+    let gate = Gate()
+    let waiter = Task {
+      try await subject.cache.loaded(forKey: "a", policy: nil) { _ in
+        await gate.wait()
+        try Task.checkCancellation()
+        return .loaded("late", options: .lifetime(.seconds(60)))
+      }
+    }
+    await eventually { gate.arrivedCount == 1 }
+    // The timer of the wait may be set a moment later.
+    await eventually { scene.background.delays.contains(.milliseconds(100)) }
+    scene.advance(by: .milliseconds(100))
+    let stale = try await waiter.value
+    #expect(stale?.value == "1" && stale?.isStale == true)
+    #expect(subject.flightCount() == 1)
+    gate.open()
+    await eventually { subject.flightCount() == 0 }
+    #expect(try await ask(subject)?.value == "late")
+    #expect(origin.callCount == 1)
+  }
+}

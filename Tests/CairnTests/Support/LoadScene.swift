@@ -1,0 +1,113 @@
+import CairnStore
+import FuzzSupport
+import Testing
+
+@testable import Cairn
+
+/// The caches that load: in memory, on disk, and of both tiers.
+enum LoadingKind: CaseIterable {
+  case memory, disk, tiered
+}
+
+/// What a test of loads by a policy decides itself: the time, when time limits are looked at, and what is random.
+final class LoadScene: Sendable {
+  let clock = ManualClock()
+  let background = ManualBackgroundQueue()
+  private let disk = DiskScene()
+  private let random: @Sendable () -> Double
+
+  init(random: @escaping @Sendable () -> Double = { 0 }) { self.random = random }
+
+  deinit { background.discardAll() }
+
+  private var environment: MemoryCacheEnvironment {
+    MemoryCacheEnvironment(
+      background: background,
+      pressureMonitor: PressureMonitor(
+        source: SilentPressureSource(), queue: ManualBackgroundQueue()),
+      random: random)
+  }
+
+  func memory(_ policy: LoadPolicy) -> MemoryCache<String, String> {
+    var configuration = MemoryCacheConfiguration.unlimited
+    configuration.clock = clock
+    configuration.loadPolicy = policy
+    return MemoryCache(configuration: configuration, environment: environment)
+  }
+
+  /// - Parameter memory: whether there is a tier in memory.
+  func disk(_ policy: LoadPolicy, memory: Bool = false) throws -> DiskCache<String, String> {
+    var configuration = DiskCacheConfiguration(
+      countLimit: nil, byteLimit: nil, memory: memory ? .unlimited : nil)
+    configuration.store.clock = clock
+    configuration.store.log = .none
+    configuration.store.segmentByteLimit = 256 << 10
+    configuration.loadPolicy = policy
+    return try DiskCache(
+      path: disk.path, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
+      environment: Environment(
+        fileSystem: SystemFileSystem(), background: background, maintenance: background,
+        pause: { _ in }), memory: environment)
+  }
+
+  func cache(_ kind: LoadingKind, _ policy: LoadPolicy = .standard) throws -> LoadSubject {
+    switch kind {
+    case .memory: LoadSubject(memory(policy))
+    case .disk: LoadSubject(try disk(policy))
+    case .tiered: LoadSubject(try disk(policy, memory: true))
+    }
+  }
+
+  /// Lets time pass, and what is due then happen.
+  func advance(by duration: Duration) {
+    clock.advance(by: duration)
+    background.runAll(dueAfter: duration)
+  }
+}
+
+/// A cache of any kind, with what a test looks at beside its interface.
+struct LoadSubject: Sendable {
+  let cache: any Loading<String, String>
+  /// How often somebody was suspended for a load.
+  let waitCount: @Sendable () -> UInt64
+  /// How many loads there are.
+  let flightCount: @Sendable () -> Int
+
+  init(_ cache: MemoryCache<String, String>) {
+    self.cache = cache
+    waitCount = { cache.flights.waitCount.value }
+    flightCount = { cache.flights.count }
+  }
+
+  init(_ cache: DiskCache<String, String>) {
+    self.cache = cache
+    waitCount = { cache.flights.waitCount.value }
+    flightCount = { cache.flights.count }
+  }
+
+  var loads: LoadStatistics { cache.loadStatistics }
+}
+
+/// What is loaded from: counts the calls, and answers as the test wants.
+final class Origin: Sendable {
+  struct Failure: Error {}
+
+  private let calls = Lock(0)
+  private let failing = Lock(false)
+
+  var callCount: Int { calls.withLock { $0 } }
+  var isFailing: Bool {
+    get { failing.withLock { $0 } }
+    set { failing.withLock { $0 = newValue } }
+  }
+
+  /// The number of the call, or a failure.
+  func answer() throws -> String {
+    let call = calls.withLock { calls in
+      calls += 1
+      return calls
+    }
+    if isFailing { throw Failure() }
+    return "\(call)"
+  }
+}
