@@ -20,6 +20,8 @@ package struct LoadModelRun {
     let key: Int
     let call: LoadOrigin.Call
     let policy: LoadPolicy
+    /// What it is to replace.
+    let entry: LoadModel.Entry?
     /// When it ends by its time limit.
     let end: Int64?
     var waiters: [Waiter] = []
@@ -170,7 +172,7 @@ package struct LoadModelRun {
       call.prior?.age, entry.map { .milliseconds(model.now - $0.validated) }, "its age")
     loads.append(
       Load(
-        key: key, call: call, policy: policy,
+        key: key, call: call, policy: policy, entry: entry,
         end: policy.timeLimit.map { model.now + $0.milliseconds },
         waiters: waiter.map { [$0] } ?? []))
   }
@@ -216,11 +218,15 @@ package struct LoadModelRun {
       answer = .value(load.call.prior?.value ?? "", age: 0, isStale: false)
       if load.isOutdated { break }
       model.forget(key)
-      if let entry = model.entries[key], entry.version == load.call.prior?.version {
-        model.entries[key]?.validated = model.now
-        model.entries[key]?.expires = max(entry.expires, model.now + lifetime)
-        tally["not modified"] += 1
-      }
+      // What has become too old for all meanwhile lives on where it is still there.
+      let isLeft = try load.entry?.version == cache.info(forKey: key)?.version
+      guard var entry = model.entries[key] ?? (isLeft ? load.entry : nil),
+        entry.version == load.call.prior?.version
+      else { break }
+      entry.validated = model.now
+      entry.expires = max(entry.expires, model.now + lifetime)
+      model.entries[key] = entry
+      tally["not modified"] += 1
     }
     try await tell(load, answer)
   }

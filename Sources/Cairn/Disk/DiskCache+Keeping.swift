@@ -11,6 +11,8 @@ extension DiskCache {
     _ loaded: Loaded<Value>, forKey key: Key, replacing version: UInt64?, _ damage: CacheError?,
     _ flight: Flight<Loaded<Value>?>
   ) async {
+    // After a close, too.
+    if flight.isOutdated { return flights.noteOutdated() }
     await keeping { [self] () throws(CacheError) in
       if let damage {
         try keyCoder.encode(key) { (key) throws(CacheError) in try dropDamaged(key, damage) }
@@ -26,6 +28,7 @@ extension DiskCache {
   func renew(
     _ key: Key, version: UInt64, to lifetime: Duration, _ flight: Flight<Loaded<Value>?>
   ) async {
+    if flight.isOutdated { return flights.noteOutdated() }
     await keeping { [self] () throws(CacheError) in
       var inMemory: TierExtension<Key, Value>?
       if let held { inMemory = TierExtension(of: try tierKey(key), to: lifetime, in: held) }
