@@ -13,7 +13,9 @@ extension Writer {
   func appendAside(
     _ batch: UnpublishedBatch, forSync: Bool
   ) throws(StoreError) -> SequenceNumber {
-    let first = try supply.asides.withLock { (_) throws(StoreError) in
+    let (byteCount, isRemoval) = (batch.batch.byteCount, batch.batch.isRemoval)
+    let first = try writingAside(byteCount: byteCount, isRemoval: isRemoval) {
+      () throws(StoreError) in
       let first: SequenceNumber
       do throws(StoreError) { first = try write(batch, forSync: forSync) } catch {
         let end = SegmentHeader.byteCount + batch.batch.byteCount + RecordHeader.rollByteCount

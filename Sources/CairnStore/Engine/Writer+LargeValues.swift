@@ -13,7 +13,8 @@ extension Writer {
     hash: UInt64, written now: Timestamp, keepsEnd: Bool, expecting expectation: Expectation,
     forSync: Bool
   ) throws(StoreError) -> AsidePut {
-    try supply.asides.withLock { (_) throws(StoreError) -> AsidePut in
+    try writingAside(byteCount: template.byteCount, isRemoval: false) {
+      () throws(StoreError) -> AsidePut in
       try appendAside(
         byteCount: template.byteCount, isRemoval: false, forSync: forSync, isBatch: false
       ) { (segment, _) throws(StoreError) in

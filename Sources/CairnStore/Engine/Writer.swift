@@ -134,13 +134,23 @@ struct Writer: Sendable {
     _ body: (inout Appender, SequenceNumber) throws(StoreError) -> Value
   ) throws(StoreError) -> Value {
     if !isRemoval { pressure.waitForDebt() }
+    while true {
+      let value = try supply.tryAppendingAside(
+        byteCount: byteCount, isRemoval: isRemoval, forSync: forSync, isBatch: isBatch,
+        writing: write, unless: check, body)
+      if let value { return value }
+    }
+  }
+
+  /// Runs `body`, which writes beside the log, while nobody else does. Where the disk has no room, looks for some when
+  /// others may go on, since observers are told then of what went.
+  func writingAside<Value>(
+    byteCount: Int, isRemoval: Bool, _ body: () throws(StoreError) -> Value
+  ) throws(StoreError) -> Value {
     var search = RoomSearch(byteCount: byteCount)
     while true {
       do throws(StoreError) {
-        let value = try supply.tryAppendingAside(
-          byteCount: byteCount, isRemoval: isRemoval, forSync: forSync, isBatch: isBatch,
-          writing: write, unless: check, body)
-        if let value { return value }
+        return try supply.asides.withLock { (_) throws(StoreError) in try body() }
       } catch {
         // A removal has its room on a full disk in the segment that is written to.
         guard case .noSpace(_, _, let limit) = error, limit != .fileSize, !isRemoval,

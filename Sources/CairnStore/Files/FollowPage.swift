@@ -61,6 +61,22 @@ package final class FollowPage: Sendable {
     return (page, nil)
   }
 
+  /// Says that nobody announces from now on, in a page that an earlier writer has left.
+  ///
+  /// - Returns: the file, whose lock those have who follow the store.
+  package static func withdraw(in directory: Directory) throws(StoreError) -> File? {
+    guard let file = try directory.openFile(FileName.followPage, mode: .readWrite) else {
+      return nil
+    }
+    if try file.status().byteCount < SharedPage.byteCount { return file }
+    let none = [UInt8](repeating: 0xFF, count: 8)
+    try none.withSpan { (bytes) throws(StoreError) in
+      // By a call, since a store into the page of a full disk may raise SIGBUS.
+      try file.write(bytes, at: generationOffset)
+    }
+    return file
+  }
+
   /// Says how far the log goes.
   @inline(__always)
   package func publish(_ position: LogPosition) {
@@ -103,7 +119,10 @@ package final class FollowPage: Sendable {
   package var session: UInt64 { page.load(Self.sessionOffset) }
 
   /// How large segments become, as far as is known.
-  package var segmentByteLimit: Int { Int(clamping: page.load(Self.capacityOffset)) }
+  package var segmentByteLimit: Int {
+    // The file may hold anything.
+    min(Int(clamping: page.load(Self.capacityOffset)), 1 << 30)
+  }
 
   /// The words, the position first.
   package var words: Words {

@@ -76,7 +76,8 @@ extension OpenedStore {
   ) throws(StoreError) {
     // Who announces nothing may not know that files are mapped here.
     let usesMappings = followed.mapsFiles && words != nil
-    self.init(followed, manifest, usesMappings: usesMappings, environment: environment)
+    self.init(
+      followed, manifest, usesMappings: usesMappings, keepsFiles: true, environment: environment)
     self.followed = words?.position
     followedCapacity = followed.page?.segmentByteLimit ?? 0
     try recover(
@@ -89,11 +90,13 @@ extension OpenedStore {
     let manifest = Manifest(
       storeIdentifier: followed.storeIdentifier,
       hashSecret: [UInt8](repeating: 0, count: 16), bootIdentifier: followed.bootIdentifier)
-    self.init(followed, manifest, usesMappings: false, environment: environment)
+    self.init(
+      followed, manifest, usesMappings: false, keepsFiles: false, environment: environment)
   }
 
   private init(
-    _ followed: Followed, _ manifest: Manifest, usesMappings: Bool, environment: Environment
+    _ followed: Followed, _ manifest: Manifest, usesMappings: Bool, keepsFiles: Bool,
+    environment: Environment
   ) {
     isReadOnly = true
     reservesBlocks = false
@@ -112,7 +115,7 @@ extension OpenedStore {
     }
     // Segments keep the page's file open, and with it the lock that keeps their files as long as they are.
     files = SegmentFiles(
-      directory: directory, lockFile: followed.page?.file,
+      directory: directory, lockFile: keepsFiles ? followed.page?.file : nil,
       storeIdentifier: manifest.storeIdentifier, usesMappings: usesMappings,
       reservesBlocks: false, table: table, keepsFilesOpen: true)
     recovery.source = .scan
@@ -158,8 +161,6 @@ extension OpenedStore {
       offset += record.byteCount
       if record.kind == .roll { return offset }
     }
-    // What the checkpoint covers may end with the roll.
-    if let covered = places[entry.id], covered.end == offset { return offset }
     throw .corrupt(Corruption(file: file.name, offset: offset, cause: .lostRecords))
   }
 
@@ -190,6 +191,19 @@ extension OpenedStore {
       in: directory, storeIdentifier: manifest.storeIdentifier, bootIdentifier: bootIdentifier)
   }
 
+  /// Says that something is gone that was published, if a recovery has discarded it.
+  ///
+  /// - Parameters:
+  ///   - before: what was said last.
+  ///   - opened: the manifest that was found.
+  func tellOfLoss(after before: FollowPage.Words?, _ opened: Manifest) {
+    guard let page, let before, !opened.isClean,
+      let last = opened.openSegments.firstIndex(where: { before.position.lies(in: $0.id) })
+    else { return }
+    let end = ends[opened.openSegments[last].id] ?? SegmentHeader.byteCount
+    if end < before.position.end || cutIndex ?? last < last { page.beginSession() }
+  }
+
   /// Says how far the log goes that this process begins with.
   ///
   /// - Parameters:
@@ -199,12 +213,8 @@ extension OpenedStore {
     after before: FollowPage.Words?, _ opened: Manifest, _ segmentByteLimit: Int
   ) {
     guard let page else { return }
-    if let before, !opened.isClean,
-      let entry = opened.openSegments.first(where: { before.position.lies(in: $0.id) }),
-      ends[entry.id] ?? SegmentHeader.byteCount < before.position.end
-    {
-      page.beginSession()
-    }
+    // Once more: a store may have been opened to be followed since.
+    tellOfLoss(after: before, opened)
     page.publish(segmentByteLimit: segmentByteLimit)
     if let resumable {
       page.publish(LogPosition(id: resumable.id, end: ends[resumable.id] ?? resumable.usage.end))

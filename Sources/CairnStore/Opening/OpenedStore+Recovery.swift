@@ -54,6 +54,8 @@ extension OpenedStore {
     // Only here, since nothing is changed in a store that is refused.
     try sweep()
     if let resumable { try clear(resumable, behind: ends[resumable.id] ?? resumable.usage.end) }
+    // While the manifest still tells: whoever opens the store after a kill finds it clean.
+    tellOfLoss(after: announcedBefore, manifest)
     if !manifest.isClean { try sealRecovered() }
     // What was cut off or allocated ahead, in a process that came to no close. Not beside a poisoned
     // store whose readers may still look at it.
@@ -177,6 +179,7 @@ extension OpenedStore {
     recovery.tornByteCount = tail.tornByteCount
     recovery.damagedValues = tail.damagedValues
     discardedSequence = tail.highestSequence
+    cutIndex = tail.cut?.index
     for (entry, extent) in zip(manifest.openSegments, tail.extents) {
       if extent.end == SegmentHeader.byteCount {
         if !extent.isAbsent { emptySegments.append(entry.id) }

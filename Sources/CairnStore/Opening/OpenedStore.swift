@@ -43,6 +43,10 @@ struct OpenedStore {
   var hasLostPages = false
   /// Segments that hold nothing, to be removed.
   var emptySegments: [SegmentID] = []
+  /// What those who follow the store were told before it was opened.
+  var announcedBefore: FollowPage.Words?
+  /// At which of the segments that the manifest listed as open the log was cut off.
+  var cutIndex: Int?
   /// Of a store that is followed while another process writes it: how far its log goes.
   var followed: LogPosition?
   /// How large its segments become.
@@ -109,6 +113,11 @@ struct OpenedStore {
       directory, manifest, bootIdentifier,
       announces: environment.announces && reservesBlocks && configuration.access == .mapped)
     page = announced?.page
+    announcedBefore = announced?.before
+    var pageFile = page?.file
+    if pageFile == nil, !readOnly, names.contains(FileName.followPage) {
+      pageFile = try FollowPage.withdraw(in: directory)
+    }
     let table = SegmentTable()
     // The time of another clock stands still between its steps, however much is read.
     let recency = RecencyClock(now: clock.now(), exactCount: clock.isSystem ? 256 : .max)
@@ -116,7 +125,7 @@ struct OpenedStore {
       table.segment(at: known.location)?.usage.killExtension(byteCount: known.byteCount)
     }
     files = SegmentFiles(
-      directory: directory, lockFile: lock, pageFile: page?.file,
+      directory: directory, lockFile: lock, pageFile: pageFile,
       storeIdentifier: manifest.storeIdentifier,
       usesMappings: configuration.access == .mapped && directory.mapsFiles,
       reservesBlocks: reservesBlocks, table: table)

@@ -91,10 +91,16 @@ package final class Directory: Sendable {
   /// The blocks of its files; `nil` where it cannot be read.
   private var allocatedByteCount: Int? {
     guard let names = try? names() else { return nil }
-    return names.reduce(0) { sum, name in
-      let file = try? openFile(name, mode: .readOnly)
-      return sum + ((try? file?.status())?.allocatedByteCount ?? 0)
+    var sum = 0
+    for name in names {
+      do throws(StoreError) {
+        sum += try openFile(name, mode: .readOnly)?.status().allocatedByteCount ?? 0
+      } catch {
+        // A folder, or what is not the store's.
+        guard case .unsafeFile = error else { return nil }
+      }
     }
+    return sum
   }
 
   private func named<Value>(

@@ -9,6 +9,8 @@ package final class DiskQuota: Sendable {
   private struct State {
     /// The sum; `nil`: nobody has looked yet.
     var usedByteCount: Int?
+    /// Taken, and perhaps not allocated yet: a look may not show it.
+    var pendingByteCount = 0
     /// What they may take now.
     var limit = Int.max
     /// Adds up the blocks of all files; `nil` where that cannot be done.
@@ -32,9 +34,13 @@ package final class DiskQuota: Sendable {
       }
       guard let used = state.usedByteCount, used <= state.limit - byteCount else { return false }
       state.usedByteCount = used + byteCount
+      state.pendingByteCount += byteCount
       return true
     }
   }
+
+  /// To be called when the allocation that so many bytes were taken for has ended.
+  func settle(_ byteCount: Int) { state.withLock { $0.pendingByteCount -= byteCount } }
 
   /// Adds what is written or what a manifest takes, which is never refused: whoever writes much asks before how much is free.
   func add(_ byteCount: Int) {
@@ -53,7 +59,7 @@ package final class DiskQuota: Sendable {
 
   private func look(_ state: inout State) {
     guard let used = state.look?() else { return }
-    state.usedByteCount = used
+    state.usedByteCount = used + state.pendingByteCount
     state.limit = max(byteLimit, min(state.limit, used + byteLimit / 8))
   }
 }

@@ -158,13 +158,18 @@ package final class File: Sendable {
     guard end <= fileSystem.fileSizeLimit() else {
       throw .noSpace(path: path, neededByteCount: end - offset, limit: .fileSize)
     }
+    var takenByteCount = 0
     if let quota {
       if mayExceedQuota {
         quota.add(end - offset)
-      } else if !quota.take(end - offset) {
-        throw .noSpace(path: path, neededByteCount: end - offset, limit: .quota)
+      } else {
+        guard quota.take(end - offset) else {
+          throw .noSpace(path: path, neededByteCount: end - offset, limit: .quota)
+        }
+        takenByteCount = end - offset
       }
     }
+    defer { if takenByteCount > 0 { quota?.settle(takenByteCount) } }
     try named(neededByteCount: end - offset) { () throws(SystemError) in
       var done = offset
       var step = end - offset

@@ -48,6 +48,8 @@ extension Compactor {
       return false
     }
     search.hasEvicted = true
+    // What is under way then is waited for as well: it may have the reserve.
+    search.failureCount = 0
     return try lastResort.makeRoom(search.byteCount)
   }
 

@@ -36,7 +36,7 @@ final class FollowedView: Sendable {
   static func open(
     _ followed: OpenedStore.Followed, configuration: StoreConfiguration, environment: Environment
   ) throws(StoreError) -> FollowedView {
-    var attempt = 0
+    var (attempt, growthCount) = (0, 0)
     while true {
       attempt += 1
       let isLast = attempt == attemptLimit
@@ -64,14 +64,23 @@ final class FollowedView: Sendable {
           parts, followed.page, words ?? FollowPage.Words(), isAnnounced: isAnnounced,
           configuration: configuration, environment: environment)
       } catch {
+        // Without a page the end of the log is searched for: what was appended meanwhile looks like a hole.
+        var mayHaveGrown = false
+        if case .corrupt = error, !isAnnounced, !manifest.isClean, growthCount < growthLimit {
+          growthCount += 1
+          mayHaveGrown = true
+        }
         // Files go when a later manifest is in place.
-        guard !isLast, hasMoved(followed, since: manifest, words) else { throw error }
+        guard !isLast, mayHaveGrown || hasMoved(followed, since: manifest, words) else {
+          throw error
+        }
         environment.pause(pauseOfAttempt)
       }
     }
   }
 
   private static let attemptLimit = 200
+  private static let growthLimit = 20
   private static let pauseOfAttempt = Duration.milliseconds(1)
 
   private static func readManifest(
@@ -86,6 +95,13 @@ final class FollowedView: Sendable {
   ) -> Bool {
     if let page = followed.page, page.words != words { return true }
     return (try? readManifest(followed))?.generation != manifest.generation
+  }
+
+  /// Lets go of what is not found any more once nobody reads it. A read may just have found it, and a value that is read
+  /// in place holds its segment alone.
+  func retire() {
+    Reclamation.retire(self, keeping: self)
+    for segment in engine.log.segments { Reclamation.retire(segment, keeping: segment) }
   }
 
   // MARK: Looking

@@ -19,16 +19,16 @@ package final class Follower: Sendable {
   let shell: Engine
   private let clock: StoreClock
   private let views = ReferenceTable<FollowedView>(slotCount: 1)
-  private let state: Lock<State>
+  /// `nil` once it is closed: then nothing is held any more.
+  private let state: Lock<State?>
   /// When it was last looked whether the path still leads to the store, and whether there is something new.
   private let lookTime: Atomic<Int64>
   /// How long another store may lie at the path without notice, in milliseconds.
   private static let lookInterval: Int64 = 100
 
-  private struct State: ~Copyable {
+  private struct State {
     var followed: OpenedStore.Followed
     var view: FollowedView
-    var isClosed = false
   }
 
   init(
@@ -119,7 +119,14 @@ package final class Follower: Sendable {
 
   /// The view after this one, if the store was changed so that this one may lack a file.
   private func viewAfter(_ view: FollowedView) throws(StoreError) -> FollowedView? {
-    if view.isCurrent { return nil }
+    // Where nobody announces, only the manifest tells.
+    let isSame =
+      if view.isAnnounced { view.isCurrent } else {
+        try !hasChanged(
+          view,
+          in: Directory(path: path, fileSystem: environment.fileSystem, readOnly: true))
+      }
+    if isSame { return nil }
     if freshness == .manual { throw .outdated(path: path) }
     return try refresh(isAsked: true)
   }
@@ -135,8 +142,9 @@ package final class Follower: Sendable {
   private func refresh(isAsked: Bool) throws(StoreError) -> FollowedView {
     defer { Reclamation.reclaimIfDue() }
     do throws(StoreError) {
-      return try state.withLock { (state) throws(StoreError) in
-        if state.isClosed { throw StoreError.closed(path: path) }
+      return try state.withLock { (opened) throws(StoreError) in
+        guard var state = opened.take() else { throw StoreError.closed(path: path) }
+        defer { opened = state }
         // Another thread may have seen to it.
         if !isAsked, isFresh(state.view) { return state.view }
         if isAsked || isDue(after: Self.lookInterval) {
@@ -179,11 +187,22 @@ package final class Follower: Sendable {
       if case .noStore = error { return false }
       throw error
     }
-    let isSame = found?.identity == state.followed.page?.file.identity
+    var isSame = found?.identity == state.followed.page?.file.identity
+    if !isSame, state.followed.page == nil {
+      // A page of another run of the kernel is as good as none.
+      isSame =
+        try FollowPage.open(
+          in: directory, storeIdentifier: state.followed.storeIdentifier,
+          bootIdentifier: state.followed.bootIdentifier) == nil
+    }
     if isSame {
-      if state.view.isAnnounced { return false }
-      // Nobody says what is new.
-      if !isAsked && !hasChanged(state.view, in: directory) { return false }
+      if state.view.isAnnounced {
+        // A writer of an earlier version leaves the page as it is.
+        guard state.view.isCurrent, hasChanged(state.view, in: directory) else { return false }
+      } else if !isAsked && !hasChanged(state.view, in: directory) {
+        // Nobody says what is new.
+        return false
+      }
     }
     let followed = try OpenedStore.Followed(
       path: path, configuration: configuration, fileSystem: environment.fileSystem, clock: clock)
@@ -212,8 +231,7 @@ package final class Follower: Sendable {
     let old = state.view
     state.view = view
     views.set(0, to: view)
-    // A read may just have found it.
-    Reclamation.retire(old, keeping: old)
+    old.retire()
   }
 
   // MARK: The end
@@ -221,9 +239,12 @@ package final class Follower: Sendable {
   /// - Returns: whether this call closed it.
   func close() throws(StoreError) -> Bool {
     guard try shell.close() else { return false }
+    defer { Reclamation.reclaimIfDue() }
     try state.withLock { (state) throws(StoreError) in
-      state.isClosed = true
-      try state.view.engine.close()
+      guard let view = state.take()?.view else { return }
+      views.set(0, to: nil)
+      defer { view.retire() }
+      try view.engine.close()
     }
     return true
   }

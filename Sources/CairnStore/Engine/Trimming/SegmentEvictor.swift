@@ -84,8 +84,10 @@ final class SegmentEvictor: Sendable {
     let mean = lookup.table.total.liveByteCount / max(1, count)
     guard count > 0, mean * allowance >= byteCount else { return 0 }
     let allocated = compactor.log.allocatedByteCount
-    // A round in the background may give back what this one has made dead.
-    var gained: Int { allocated - compactor.log.allocatedByteCount }
+    let pinned = lookup.table.total.pinnedByteCount
+    // A round in the background may give back what this one has made dead; nothing gives back what somebody still reads.
+    var newlyPinned: Int { max(0, lookup.table.total.pinnedByteCount - pinned) }
+    var gained: Int { allocated - compactor.log.allocatedByteCount - newlyPinned }
     while gained < byteCount, allowance > 0 {
       guard let victim = try coldestSegment() else { break }
       let victims = try entries(of: victim).prefix(allowance)
@@ -97,7 +99,7 @@ final class SegmentEvictor: Sendable {
       allowance -= removedCount
       let wasGained = gained
       try compactor.giveBack(endOf: victim.id, goal: byteCount - gained)
-      if removedCount == 0 && gained <= wasGained { break }
+      if gained <= wasGained, removedCount == 0 || newlyPinned > 0 { break }
     }
     return gained
   }
