@@ -22,12 +22,14 @@ package final class DiskQuota: Sendable {
   private let byteLimit: Int
   private let state = Lock(State())
 
-  init(byteLimit: Int) { self.byteLimit = byteLimit - Self.manifestByteCount }
+  package init(byteLimit: Int) { self.byteLimit = byteLimit - Self.manifestByteCount }
 
-  func begin(lookingBy look: @escaping @Sendable () -> Int?) { state.withLock { $0.look = look } }
+  package func begin(lookingBy look: @escaping @Sendable () -> Int?) {
+    state.withLock { $0.look = look }
+  }
 
   /// Takes so many bytes; `false` where that would be more than the limit.
-  func take(_ byteCount: Int) -> Bool {
+  package func take(_ byteCount: Int) -> Bool {
     state.withLock { state in
       if state.usedByteCount == nil || state.usedByteCount ?? 0 > state.limit - byteCount {
         look(&state)
@@ -40,7 +42,7 @@ package final class DiskQuota: Sendable {
   }
 
   /// To be called when the allocation that so many bytes were taken for has ended.
-  func settle(_ byteCount: Int) { state.withLock { $0.pendingByteCount -= byteCount } }
+  package func settle(_ byteCount: Int) { state.withLock { $0.pendingByteCount -= byteCount } }
 
   /// Adds what is written or what a manifest takes, which is never refused: whoever writes much asks before how much is free.
   func add(_ byteCount: Int) {
@@ -50,7 +52,7 @@ package final class DiskQuota: Sendable {
   /// How many bytes are left.
   ///
   /// - Complexity: O(files), a few system calls for each.
-  var freeByteCount: Int {
+  package var freeByteCount: Int {
     state.withLock { state in
       look(&state)
       return state.limit - (state.usedByteCount ?? state.limit)

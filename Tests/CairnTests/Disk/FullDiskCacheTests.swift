@@ -27,14 +27,14 @@ struct FullDiskCacheTests {
     "It goes on caching: no write fails, and each is found",
     arguments: [64 << 10, 1 << 20, 64 << 20], [200, 3000, 50_000])
   func goesOn(segmentByteLimit: Int, valueByteCount: Int) throws {
-    let disk = try TinyDisk(byteCount: 8 << 20)
+    let disk = try TinyDisk(byteCount: 12 << 20)
     let evicted = Atomic(0)
     let cache = try open(disk, segmentByteLimit: segmentByteLimit) { event in
       if case .entry(_, _, .evicted(.freeDiskSpace)) = event {
         evicted.wrappingAdd(1, ordering: .relaxed)
       }
     }
-    let count = (24 << 20) / (valueByteCount + 60)
+    let count = (30 << 20) / (valueByteCount + 60)
     for number in 0..<count {
       try cache.setValue(value(number, valueByteCount), forKey: number)
       if number % 16 == 0 {
@@ -102,6 +102,25 @@ struct FullDiskCacheTests {
     #expect(failureCount == 50)
     // An attempt each ten seconds.
     #expect(try cache.count() > 7000)
+  }
+
+  @Test("An observer may write, also what is written beside the log", .timeLimit(.minutes(1)))
+  func observerWrites() throws {
+    let disk = try TinyDisk(byteCount: 8 << 20)
+    let cache = Mutex<DiskCache<Int, [UInt8]>?>(nil)
+    let isFirst = Atomic(true)
+    let opened = try open(disk, segmentByteLimit: 64 << 10) { event in
+      guard case .entry(_, _, .evicted) = event, isFirst.exchange(false, ordering: .relaxed)
+      else { return }
+      _ = try? cache.withLock { $0 }?.setValue([UInt8](repeating: 9, count: 100_000), forKey: -1)
+    }
+    cache.withLock { $0 = opened }
+    for number in 0..<200 { try opened.setValue(value(number, 100_000), forKey: number) }
+    let wasTold = !isFirst.load(ordering: .relaxed)
+    #expect(wasTold)
+    #expect(try opened.value(forKey: 199) == value(199, 100_000))
+    cache.withLock { $0 = nil }
+    try opened.close()
   }
 
   @Test("A store gives nothing up")

@@ -43,14 +43,14 @@ extension Compactor {
     // At first what was under way may just have ended.
     if search.failureCount == 0 { return true }
     guard !isRemoval, let lastResort = lastResort.withLock({ $0 }) else { return false }
-    if search.hasEvicted {
-      lastResort.noteFailure()
-      return false
+    if search.evictionCount < 3, try lastResort.makeRoom(search.byteCount, &search.allowance) {
+      search.evictionCount += 1
+      // What is under way then is waited for as well: it may have the reserve.
+      search.failureCount = 0
+      return true
     }
-    search.hasEvicted = true
-    // What is under way then is waited for as well: it may have the reserve.
-    search.failureCount = 0
-    return try lastResort.makeRoom(search.byteCount)
+    if search.evictionCount > 0 { lastResort.noteFailure() }
+    return false
   }
 
   /// The segments that can be compacted now. Where there is none, the active one is left, if there is room for that.
@@ -77,6 +77,7 @@ extension Compactor {
   func giveBack(endOf id: SegmentID, goal: Int) throws(StoreError) {
     try state.withLock { (state) throws(StoreError) in
       let before = log.allocatedByteCount
+      let pinned = lookup.table.total.pinnedByteCount
       var report = CompactionReport()
       try inLittleRoom(isForRemoval: false) { () throws(StoreError) in
         giveBackAhead()
@@ -93,6 +94,8 @@ extension Compactor {
           guard case .noSpace = error else { throw error }
         }
       }
+      // Reads end soon.
+      awaitPinnedBytes { $0 <= pinned }
     }
   }
 

@@ -310,14 +310,15 @@ struct RoomSearch {
   let byteCount: Int
   /// How often it found none.
   var failureCount = 0
-  /// Whether a cache has given entries up for it.
-  var hasEvicted = false
+  /// How often a cache has given entries up for it, and how many more may go; `nil`: a tenth.
+  var evictionCount = 0
+  var allowance: Int?
 }
 
 /// Who gives entries up for a write that finds no room, and removes them by writes of its own.
 struct LastResort: Sendable {
   /// Makes room for so many bytes; `false` where it does not.
-  let makeRoom: @Sendable (_ byteCount: Int) throws(StoreError) -> Bool
+  let makeRoom: @Sendable (_ byteCount: Int, _ allowance: inout Int?) throws(StoreError) -> Bool
   /// Told that the write found no room all the same.
   let noteFailure: @Sendable () -> Void
 }

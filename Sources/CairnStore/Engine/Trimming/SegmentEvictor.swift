@@ -15,9 +15,8 @@ final class SegmentEvictor: Sendable {
     var told: Timestamp?
   }
 
-  /// What is given back beside what the write asks for: the first blocks of a segment, a manifest, and the reserve's
-  /// growth.
-  private static let spareByteCount = 256 << 10
+  /// What is given back beside what the write asks for and the reserve: the first blocks of a segment, and a manifest.
+  private static let spareByteCount = 128 << 10
   private static let restAfterFailure = Duration.seconds(10)
 
   private let session: Session
@@ -37,15 +36,19 @@ final class SegmentEvictor: Sendable {
   func start() {
     compactor.lastResort.withLock {
       $0 = LastResort(
-        makeRoom: { [weak self] (byteCount) throws(StoreError) in
-          try self?.makeRoom(forByteCount: byteCount) ?? false
+        makeRoom: { [weak self] (byteCount, allowance) throws(StoreError) in
+          try self?.makeRoom(forByteCount: byteCount, &allowance) ?? false
         }, noteFailure: { [weak self] in self?.noteFailure() })
     }
   }
 
   /// Makes room for a write that found none; `false` where the cache gives nothing up for it. To be called under no
   /// lock.
-  func makeRoom(forByteCount byteCount: Int) throws(StoreError) -> Bool {
+  ///
+  /// - Parameter allowance: how many entries may go for this write; `nil`: a tenth of all.
+  private func makeRoom(
+    forByteCount byteCount: Int, _ allowance: inout Int?
+  ) throws(StoreError) -> Bool {
     let attempt = attempts.load(ordering: .acquiring)
     var removal = try remover.begin(.evicted(.freeDiskSpace), sparesRead: false)
     removal.holdsEvents = true
@@ -55,7 +58,7 @@ final class SegmentEvictor: Sendable {
       if attempts.load(ordering: .acquiring) != attempt { return true }
       if let rest = state.rest, removal.now < rest { return false }
       defer { attempts.wrappingAdd(1, ordering: .releasing) }
-      let gained = try giveUp(byteCount + Self.spareByteCount, in: &removal)
+      let gained = try giveUp(byteCount, in: &removal, &allowance)
       if gained < byteCount { state.rest = removal.now.advanced(by: Self.restAfterFailure) }
       if removal.summary.count > 0 { note(removal.summary, &state, removal.now) }
       return gained > 0
@@ -77,20 +80,26 @@ final class SegmentEvictor: Sendable {
   }
 
   /// - Returns: how many bytes were given back.
-  private func giveUp(_ byteCount: Int, in removal: inout Removal) throws(StoreError) -> Int {
+  private func giveUp(
+    _ neededByteCount: Int, in removal: inout Removal, _ allowed: inout Int?
+  ) throws(StoreError) -> Int {
     try lookup.index.loadAll()
     let count = lookup.index.count
-    var allowance = max(1, count / 10)
+    var allowance = allowed ?? max(1, count / 10)
+    defer { allowed = allowance }
     let mean = lookup.table.total.liveByteCount / max(1, count)
-    guard count > 0, mean * allowance >= byteCount else { return 0 }
+    guard count > 0, mean * allowance >= neededByteCount else { return 0 }
     let allocated = compactor.log.allocatedByteCount
+    // Some is left of what may go, for when others take the room.
+    let spare = DiskReserve.byteCount(forLogOf: allocated) + Self.spareByteCount
+    let byteCount = neededByteCount + min(spare, mean * allowance / 3)
     let pinned = lookup.table.total.pinnedByteCount
     // A round in the background may give back what this one has made dead; nothing gives back what somebody still reads.
     var newlyPinned: Int { max(0, lookup.table.total.pinnedByteCount - pinned) }
     var gained: Int { allocated - compactor.log.allocatedByteCount - newlyPinned }
     while gained < byteCount, allowance > 0 {
       guard let victim = try coldestSegment() else { break }
-      let victims = try entries(of: victim).prefix(allowance)
+      let victims = try entries(in: victim.granules).prefix(allowance)
       let before = removal.summary.count
       do throws(StoreError) { try remover.remove(Array(victims), in: &removal) } catch {
         guard case .noSpace = error, removal.summary.count > before else { throw error }
@@ -106,8 +115,10 @@ final class SegmentEvictor: Sendable {
 
   /// The segment that is needed least: by when what is live in it was accessed, on average, and by how much that is.
   ///
+  /// Held by nobody meanwhile, or its space would not come back.
+  ///
   /// - Complexity: O(keys).
-  private func coldestSegment() throws(StoreError) -> Segment? {
+  private func coldestSegment() throws(StoreError) -> (id: SegmentID, granules: Range<Int>)? {
     var sums: [SegmentID: (ticks: Double, count: Double)] = [:]
     var entries: [IndexEntry] = []
     var oldest = UInt64.max
@@ -130,16 +141,16 @@ final class SegmentEvictor: Sendable {
       return age * share
     }
     let candidates = try compactor.segmentsToGiveUp().filter { sums[$0.id] != nil }
-    return candidates.min { heat($0) < heat($1) }
+    return candidates.min { heat($0) < heat($1) }.map { ($0.id, $0.granules) }
   }
 
   /// The entries of a segment from its end on, where it is cut off.
-  private func entries(of segment: Segment) throws(StoreError) -> [RemovalCandidate] {
+  private func entries(in granules: Range<Int>) throws(StoreError) -> [RemovalCandidate] {
     var found: [RemovalCandidate] = []
     var entries: [IndexEntry] = []
     for shard in 0..<HashIndex.shardCount {
       try lookup.index.copyEntries(ofShard: shard, into: &entries)
-      for entry in entries where segment.granules.contains(entry.location.granule) {
+      for entry in entries where granules.contains(entry.location.granule) {
         found.append(
           RemovalCandidate(entry, inShard: shard, rank: .max - entry.location.rawValue))
       }

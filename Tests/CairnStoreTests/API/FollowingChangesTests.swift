@@ -1,0 +1,143 @@
+import CairnStore
+import Foundation
+import FuzzSupport
+import Testing
+
+/// What could go wrong between a follower and what it follows, each found by reading the code.
+@Suite("A follower and what changes under it")
+final class FollowingChangesTests {
+  private let directory: TemporaryDirectory
+  private let queue = ManualBackgroundQueue()
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  @Test(
+    "Bytes that are read in place stay while the view they are of is replaced and the store closed")
+  func inPlace() throws {
+    let writer = try Store.announcing(directory.store, background: queue)
+    let value = [UInt8](repeating: 7, count: 100_000)
+    try writer.setValue(value, forKey: "a")
+    let system = FaultyFileSystem()
+    let follower = try Store.following(directory.store, fileSystem: system)
+    let isSame = try follower.withValue(forKey: "a") { bytes in
+      try writer.removeAll()
+      queue.runAll()
+      try writer.setValue("other", forKey: "b")
+      try writer.compact()
+      try follower.catchUp()
+      #expect(try follower.count() == 1)
+      try follower.close()
+      Reclamation.reclaim()
+      return [UInt8](copying: bytes) == value
+    }
+    #expect(isSame == true)
+    try writer.close()
+    system.awaitClosing(downTo: 2)
+    #expect(system.mappingCount == 0)
+  }
+
+  @Test("A closed follower holds no file and no lock, though its store is still there")
+  func closed() throws {
+    let writer = try Store.announcing(directory.store, background: queue)
+    for number in 0..<100 { try writer.setValue("value", forKey: "key \(number)") }
+    let system = FaultyFileSystem()
+    let follower = try Store.following(directory.store, fileSystem: system)
+    #expect(try follower.count() == 100)
+    try follower.close()
+    system.awaitClosing(downTo: 2)
+    // The directory and LOCK, of what answers that it is closed.
+    #expect(system.openDescriptorCount <= 2 && system.mappingCount == 0)
+    #expect(storeError { _ = try follower.count() } == .closed(path: directory.store))
+    try writer.close()
+  }
+
+  @Test("A writer that announces nothing, after one that did, is seen", arguments: [false, true])
+  func silentAfterAnnouncing(opensBetween: Bool) throws {
+    let first = try Store.announcing(directory.store, background: queue)
+    try first.setValue("1", forKey: "a")
+    var follower = try Store.following(directory.store)
+    #expect(try follower.text("a") == "1")
+    try first.close()
+    queue.runAll()
+    let second = try Store(directory.store, background: queue)
+    if opensBetween { follower = try Store.following(directory.store) }
+    try second.setValue("2", forKey: "a")
+    try follower.catchUp()
+    #expect(try follower.text("a") == "2")
+    for number in 3..<10 {
+      try second.setValue("\(number)", forKey: "a")
+      try follower.catchUp()
+      #expect(try follower.text("a") == "\(number)")
+    }
+    try second.close()
+    try follower.close()
+  }
+
+  @Test("A page with absurd words is no harm", arguments: [UInt8(0), 0x7F, 0xFF])
+  func absurdPage(byte: UInt8) throws {
+    let writer = try Store.announcing(directory.store, background: queue)
+    for number in 0..<100 { try writer.setValue("value", forKey: "key \(number)") }
+    for offset in stride(from: 64, to: 96, by: 8) {
+      let page = try Data(contentsOf: URL(filePath: directory.store + "/FOLLOW"))
+      var changed = page
+      for index in offset..<(offset + 8) { changed[index] = byte }
+      let path = directory("copy \(offset)")
+      try Image(of: directory.store).write(to: path)
+      try changed.write(to: URL(filePath: path + "/FOLLOW"))
+      // Read as it is, or refused with an error: never a trap, and never a wrong value.
+      guard let follower = try? Store.following(path) else { continue }
+      if let value = try? follower.text("key 1") { #expect(value == "value") }
+      try? follower.catchUp()
+      _ = try? follower.count()
+      try? follower.close()
+    }
+    try writer.close()
+  }
+
+  @Test("Without a writer since the machine was started, a look opens nothing anew")
+  func earlierBoot() throws {
+    do {
+      let writer = try Store.announcing(directory.store, background: queue)
+      for number in 0..<100 { try writer.setValue("value", forKey: "key \(number)") }
+      try writer.close()
+    }
+    let clock = ManualClock()
+    let system = FaultyFileSystem(bootIdentifier: [UInt8](repeating: 9, count: 16))
+    let follower = try Store.following(
+      directory.store, .everyRead, .small { $0.clock = clock }, fileSystem: system)
+    #expect(try follower.text("key 1") == "value")
+    let mapCount = system.count(of: .map)
+    for _ in 0..<20 {
+      clock.advance(by: .milliseconds(150))
+      #expect(try follower.text("key 1") == "value")
+    }
+    // A look at the page is one at most.
+    #expect(system.count(of: .map) <= mapCount + 20)
+    try follower.close()
+  }
+
+  @Test("A head that is lost before the roll of a segment is an error, not an end")
+  func lostBeforeRoll() throws {
+    let configuration = StoreConfiguration.small { $0.segmentByteLimit = 64 << 10 }
+    let writer = try Store.announcing(directory.store, configuration, background: queue)
+    try writer.setValue("first", forKey: "a")
+    try writer.checkpoint()
+    try writer.setValue("second", forKey: "a")
+    for number in 0..<40 {
+      try writer.setValue([UInt8](repeating: 1, count: 4000), forKey: "key \(number)")
+    }
+    try Image(of: directory.store).write(to: directory("copy"))
+    let name = try #require(
+      try FileManager.default.contentsOfDirectory(atPath: directory("copy"))
+        .filter { $0.hasPrefix("seg-") }.sorted().first)
+    var bytes = try Data(contentsOf: URL(filePath: directory("copy") + "/" + name))
+    // The record of "second": its head is lost.
+    let position = try #require(bytes.range(of: Data("second".utf8)))
+    for index in (position.lowerBound - 40)..<position.lowerBound { bytes[index] = 0 }
+    try bytes.write(to: URL(filePath: directory("copy") + "/" + name))
+    guard let follower = try? Store.following(directory("copy")) else { return }
+    let text = try? follower.text("a")
+    #expect(text != "first")
+    try writer.close()
+  }
+}
