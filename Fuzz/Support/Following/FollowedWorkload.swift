@@ -1,13 +1,13 @@
 package import CairnStore
 
-/// What a store is written with that others follow: batches, each with a number, of which one alone tells all that the store
-/// holds. So whoever sees a state can tell whether the store was ever in it.
+/// The writes of a store that is followed: numbered batches. The number of the last batch determines what the store holds. So
+/// a reader can tell whether the store was ever in the state that it sees.
 ///
 /// Batch `n` sets `number` to n and `since` to the last number before which all was removed, sets one of the keys and removes
 /// another. Before some batches everything is removed, and between some the space of dead records is given back.
 package struct FollowedWorkload: Sendable {
   private static let keyCount = 40
-  /// How many batches a key lives that is not overwritten.
+  /// After how many batches a key is removed unless it is overwritten.
   private static let lifetime = 25
 
   package let seed: UInt64
@@ -31,7 +31,7 @@ package struct FollowedWorkload: Sendable {
     text.flatMap { Int(String(decoding: $0, as: UTF8.self)) }
   }
 
-  /// A configuration of which compactions, large writes and new segments come often.
+  /// A configuration that makes compactions, large writes and new segments frequent.
   package static var configuration: StoreConfiguration {
     var configuration = StoreConfiguration()
     configuration.log = .none

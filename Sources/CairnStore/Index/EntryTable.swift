@@ -31,7 +31,13 @@ struct EntryTable: ~Copyable {
   /// Moves `length` entries from `source` to `target`; the ranges may overlap.
   @inline(__always)
   func move(from source: Int, to target: Int, length: Int) {
-    words.move(from: source &* 2, to: target &* 2, count: length &* 2)
+    if source < target {
+      for offset in stride(from: length - 1, through: 0, by: -1) {
+        self[target &+ offset] = self[source &+ offset]
+      }
+    } else {
+      for offset in 0..<length { self[target &+ offset] = self[source &+ offset] }
+    }
   }
 }
 

@@ -66,10 +66,10 @@ public struct StoreConfiguration: Sendable {
   /// How many bytes the store's files may take on disk, as `du` counts them: all segments, the reserve, the index file and
   /// the manifests; from 4 MiB. `nil`, the default: what the disk has.
   ///
-  /// `byteLimit` counts live entries, and the files may take more for a time. This limit is never passed. It makes
-  /// `byteLimit` at most what compaction can keep within it, ``diskByteLimit`` less four segments, divided by `spaceBound`; and
-  /// `segmentByteLimit` at most a sixteenth of it. A lower `spaceBound` thus holds more entries, and more of what was
-  /// written is written again.
+  /// `byteLimit` counts live entries, and the files may take more for a time. This limit holds when a write returns. It lowers
+  /// `segmentByteLimit` to a sixteenth of it at most, and `byteLimit` to what compaction can keep within it: 95 % of the limit
+  /// less four segments, divided by `spaceBound`. Files that take more already when the store is opened come under it with
+  /// the next writes.
   ///
   /// Where writers are faster than compaction, a write waits until it has given back enough, which
   /// `statistics().delayedWriteCount` counts. A cache gives up its coldest entries before that fails, as on a full disk; a

@@ -48,26 +48,6 @@ package struct SharedWords: ~Copyable, @unchecked Sendable {
     }
   }
 
-  /// Moves `count` words from `source` to `target`, each whole; the ranges may overlap.
-  package func move(from source: Int, to target: Int, count: Int) {
-    precondition(min(source, target, count) >= 0 && max(source, target) <= self.count - count)
-    let from = unsafe base + Self.headCount + source
-    let to = unsafe base + Self.headCount + target
-    if source < target {
-      var index = count
-      while index > 0 {
-        index &-= 1
-        unsafe to[index].store(from[index].load(ordering: .relaxed), ordering: .releasing)
-      }
-    } else {
-      var index = 0
-      while index < count {
-        unsafe to[index].store(from[index].load(ordering: .relaxed), ordering: .releasing)
-        index &+= 1
-      }
-    }
-  }
-
   /// Asks the processor for a word and the cache line behind its, without waiting.
   @inline(__always)
   package func prefetch(_ index: Int) {

@@ -24,6 +24,30 @@ struct LoadPolicyTests {
     }
   }
 
+  /// A cache with a stale value, and a task that waits for a load of it, which ends with `result` when the gate opens.
+  private func loadingStale(
+    _ kind: LoadingKind, _ change: (inout LoadPolicy) -> Void,
+    _ result: @escaping @Sendable () throws -> LoadResult<String>
+  ) async throws -> (LoadSubject, Gate, Task<Loaded<String>?, any Error>) {
+    let subject = try scene.cache(
+      kind,
+      Self.policy {
+        $0.staleOnError = .seconds(600)
+        change(&$0)
+      })
+    _ = try await ask(subject)
+    scene.advance(by: .seconds(60))
+    let gate = Gate()
+    let waiter = Task {
+      try await subject.cache.loaded(forKey: "a", policy: nil) { _ in
+        await gate.wait()
+        return try result()
+      }
+    }
+    await eventually { gate.arrivedCount == 1 }
+    return (subject, gate, waiter)
+  }
+
   // MARK: Stampedes
 
   @Test(
@@ -293,22 +317,9 @@ struct LoadPolicyTests {
     "A stale value is given where the load takes too long, and after that until the next try",
     arguments: LoadingKind.allCases)
   func hardLimitOfStale(_ kind: LoadingKind) async throws {
-    let subject = try scene.cache(
-      kind,
-      Self.policy {
-        $0.staleOnError = .seconds(600)
-        $0.timeLimit = .seconds(2)
-      })
-    _ = try await ask(subject)
-    scene.advance(by: .seconds(60))
-    let gate = Gate()
-    let waiter = Task {
-      try await subject.cache.loaded(forKey: "a", policy: nil) { _ in
-        await gate.wait()
-        return .loaded("late")
-      }
+    let (subject, gate, waiter) = try await loadingStale(kind, { $0.timeLimit = .seconds(2) }) {
+      .loaded("late")
     }
-    await eventually { gate.arrivedCount == 1 }
     scene.advance(by: .seconds(2))
     #expect(try await waiter.value?.value == "1")
     #expect(try await ask(subject)?.value == "1")
@@ -322,23 +333,12 @@ struct LoadPolicyTests {
     "After the soft limit a stale value is given, and what the load brings is kept",
     arguments: LoadingKind.allCases)
   func softLimit(_ kind: LoadingKind) async throws {
-    let subject = try scene.cache(
-      kind,
-      Self.policy {
-        $0.staleOnError = .seconds(600)
-        $0.softTimeLimit = .milliseconds(100)
-      })
-    _ = try await ask(subject)
-    scene.advance(by: .seconds(60))
-    let gate = Gate()
-    let waiter = Task {
-      try await subject.cache.loaded(forKey: "a", policy: nil) { _ in
-        await gate.wait()
-        try Task.checkCancellation()
-        return .loaded("late", options: .lifetime(.seconds(60)))
-      }
+    let (subject, gate, waiter) = try await loadingStale(
+      kind, { $0.softTimeLimit = .milliseconds(100) }
+    ) {
+      try Task.checkCancellation()
+      return .loaded("late", options: .lifetime(.seconds(60)))
     }
-    await eventually { gate.arrivedCount == 1 }
     // The timer of the wait may be set a moment later.
     await eventually { scene.background.delays.contains(.milliseconds(100)) }
     scene.advance(by: .milliseconds(100))

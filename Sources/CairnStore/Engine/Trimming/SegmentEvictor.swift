@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Room on a full disk for the writes of a cache: its coldest segments are given up, so that nothing has to be copied.
+/// Room on a full disk for the writes of a cache: it gives up its coldest segments, or the ends of them.
 ///
 /// 1. Entries go by ordinary removals, before the space that they take.
 /// 2. One write gives up a tenth of the entries at most, and none where that would not make enough room.
