@@ -6,7 +6,7 @@
 ///    earlier manifest lists.
 /// 3. `session` is another from when something is not there any more that was published.
 ///
-/// Nothing here outlives the run of the kernel, so nothing is synced. The format is in Docs/FileFormat.md.
+/// Nothing here outlives the run of the kernel, so nothing is synced. The format is in Docs/FileFormat/ScrubAndFollow.md.
 package final class FollowPage: Sendable {
   package static let magic: [UInt8] = [0x8B, 0x43, 0x52, 0x4E, 0x46, 0x0D, 0x0A, 0x1A]  // "CRNF"
   private static let headByteCount = 52
