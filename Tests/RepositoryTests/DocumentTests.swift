@@ -108,6 +108,22 @@ struct DocumentTests {
     }
   }
 
+  /// A page that grows makes room: what is said twice goes, and figures of runs are data in `Fuzz/Runs`. The format has no
+  /// limit, nor do decisions and examples.
+  @Test("The documents stay short enough to be read")
+  func wordCounts() {
+    func wordCount(_ documents: [Document]) -> Int {
+      documents.reduce(0) { $0 + $1.text.split(whereSeparator: \.isWhitespace).count }
+    }
+    let unlimited = ["Docs/FileFormat", "Docs/Decisions/", "Docs/Examples/"]
+    let pages = Document.all.filter { document in
+      document.path.hasPrefix("Docs/") && !unlimited.contains { document.path.hasPrefix($0) }
+    }
+    #expect(pages.count >= 10)
+    #expect(wordCount(pages) <= 18_000)
+    #expect(wordCount(Document.all.filter { $0.path == "README.md" }) <= 1_300)
+  }
+
   @Test("Links and anchors are found as GitHub has them")
   func linksOfText() {
     let document = Document(
