@@ -175,8 +175,9 @@ extension DiskCacheStatistics: CustomStringConvertible {
 
 /// The counts of ``DiskCacheStatistics``, to be counted up from any thread.
 final class DiskCounters: Sendable {
-  let hits = Counter()
-  let misses = Counter()
+  // Reads write them.
+  let hits = SpreadCounter()
+  let misses = SpreadCounter()
   let insertions = Counter()
   let undecodable = Counter()
   let drops = Counter()
