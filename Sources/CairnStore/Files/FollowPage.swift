@@ -6,7 +6,7 @@
 ///    earlier manifest lists.
 /// 3. `session` is another from when something is not there any more that was published.
 ///
-/// Nothing here outlives the run of the kernel, so nothing is synced. The format is in Docs/FileFormat.md.
+/// Nothing here outlives the run of the kernel, so nothing is synced. The format is in Docs/FileFormat/ScrubAndFollow.md.
 package final class FollowPage: Sendable {
   private typealias Layout = FollowPageLayout
 

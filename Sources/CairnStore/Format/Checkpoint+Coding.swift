@@ -1,4 +1,4 @@
-// Layout, little-endian; Docs/FileFormat.md has the table.
+// Layout, little-endian; Docs/FileFormat/Checkpoint.md has the table.
 //
 //     0        8       10      12     16           80                                   size-4  size
 //     ┌────────┬───────┬───────┬──────┬────────────┬─────────┬──────────┬────────┬───┬─────┬───────
