@@ -58,7 +58,10 @@ extension DiskCache {
   }
 
   /// Writes on one of the cache's own threads: a durable write waits for a sync, and any write may wait for room.
+  ///
+  /// A cache that follows another process keeps nothing of what it loads.
   private func keeping(_ body: @escaping @Sendable () throws(CacheError) -> Void) async {
+    if store.isFollowing { return flights.noteUnkept() }
     do throws(CacheError) { try await store.entering.performUncancelled(body) } catch {
       flights.noteUnkept()
       var isNew = true

@@ -12,7 +12,10 @@ extension DiskCache {
   ///   page cache.
   @inlinable
   public func value(forKey key: Key) throws(CacheError) -> Value? {
-    guard let held else { return try storedValue(forKey: key) }
+    guard let held else {
+      if let following { return try value(forKey: key, in: following) }
+      return try storedValue(forKey: key)
+    }
     let key = try tierKey(key)
     var ticket = CacheTicket()
     var notice: PendingNotice = []
@@ -377,6 +380,8 @@ extension DiskCache {
   private func drop(
     _ key: RawSpan, version: UInt64, _ error: CacheError
   ) throws(CacheError) {
+    // Whoever writes the store may know it, or removes it.
+    if store.isFollowing { return }
     // That version alone: somebody may have written a newer one meanwhile.
     let isRemoved = try storing { () throws(StoreError) in
       return try store.compareAndRemove(forKey: key, expecting: version)

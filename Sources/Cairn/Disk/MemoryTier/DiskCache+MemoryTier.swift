@@ -4,9 +4,11 @@ public import CairnStore
 extension DiskCache {
   /// The tier in memory; `nil` where the configuration has none.
   public var memory: MemoryTier<Key, Value>? {
-    guard let held, let recency else { return nil }
-    return MemoryTier(self, held, recency)
+    heldCache.map { MemoryTier(self, $0, recency) }
   }
+
+  /// The same, as it holds values.
+  var heldCache: MemoryCache<TierKey<Key>, Value>? { held ?? following?.held }
 
   // MARK: Keys
 
@@ -151,7 +153,7 @@ extension DiskCache {
   /// `clearsInBackground` says so. Observers of the tier are told in any case. The disk keeps everything.
   public func enterBackground() {
     recency?.tell()
-    held?.enterBackground()
+    heldCache?.enterBackground()
   }
 }
 
@@ -162,7 +164,11 @@ extension DiskCache: PressureResponder {
   /// - Parameter pressure: as with `MemoryCache`.
   public func respond(to pressure: MemoryPressure) {
     // Memory is freed first. Telling the disk reads records, which takes long where memory is short.
-    recency?.tell { held?.respond(to: pressure) }
+    guard let recency else {
+      heldCache?.respond(to: pressure)
+      return
+    }
+    recency.tell { held?.respond(to: pressure) }
   }
 }
 
