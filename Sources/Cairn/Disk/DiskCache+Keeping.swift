@@ -84,10 +84,10 @@ extension DiskCache {
     _ flight: Flight<Loaded<Value>?>
   ) throws(CacheError) -> Bool {
     let options = stored(loaded.options)
-    let entry = try published(loaded.value, key, options)
+    let tier = try tierSteps(loaded.value, key, options)
     var isWritten = false
     try encode(loaded.value, forKey: key) { (bytes, value) throws(CacheError) in
-      let result = try write(value, bytes, of: key, entry, showsMismatch: false) {
+      let result = try write(value, bytes, of: key, tier, showsMismatch: false) {
         (store, removals: inout [RemovalEvent]) throws(StoreError) in
         try store.enterLoaded(
           value, forKey: bytes, replacing: version, options: options, removals: &removals
