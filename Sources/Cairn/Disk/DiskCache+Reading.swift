@@ -146,7 +146,7 @@ extension DiskCache {
     return infos
   }
 
-  /// Whether a read of the key would find a value. The value is not read, let alone decoded, and this is no
+  /// Whether a read of the key would find a value. The value is not read, let alone decoded, and this does not count as an
   /// access.
   ///
   /// - Throws: `unencodableKey`; `store` with `corrupt` where the head of the record is damaged, and as the store has it.

@@ -31,7 +31,7 @@ internal import Synchronization
 /// with `perform`, and `perform` itself takes any work. Coders and observers run under no lock
 /// and may use the cache.
 ///
-/// The unit of cost is the byte, as `StoreStatistics.liveByteCount` has it. The `cost` that a value is
+/// Cost is measured in bytes, as counted by `StoreStatistics.liveByteCount`. The `cost` that a value is
 /// given counts in memory, and is kept on disk for when the value comes back from there.
 public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   // What is inlinable is specialised where it is called, for its types: keys and values are handed from one
@@ -76,7 +76,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   @usableFromInline let loadPolicy: LoadPolicy?
   /// As it was opened.
   public let configuration: DiskCacheConfiguration
-  /// The name that it was opened by, or the last part of its path.
+  /// The name it was opened with, or the last part of its path.
   public let name: String
   /// What was salvaged where the store was corrupt and the configuration wanted that; else `nil`.
   public let salvageReport: SalvageReport?
