@@ -1,5 +1,7 @@
 import CairnStore
+import Foundation
 import FuzzSupport
+import Glibc
 import Testing
 
 @Suite("What opening reads")
@@ -82,5 +84,32 @@ struct OpeningCostTests {
     #expect(fileSystem.readByteCount < limit, "of \(limit)")
     #expect(try store.auditUsage() == [])
     #expect(try store.statistics().recovery.source == .checkpoint)
+  }
+
+  @Test("Bytes of a value made to look like headers do not hold up a recovery")
+  func hostileValue() throws {
+    // Each 8 bytes claimed to begin a record with the longest key and metadata, whose checksum was
+    // run over 128 KiB at each place: hours for a segment of 64 MiB. The budget is in bytes; what
+    // can be seen from outside is time, of which the mended code takes a hundredth.
+    let scene = try StoreScene()
+    let store = try scene.open { $0.segmentByteLimit = 64 << 20 }
+    try store.setValue("1", forKey: "a")
+    let killed = try scene.killed()
+    let word: [UInt8] = [0xFF, 0xFF, 0, 0, 0xFF, 0xFF, 1, 8]
+    try killed.edit { bytes in
+      bytes.removeLast(bytes.count - 4096)
+      for _ in 0..<(8 << 20) / word.count { bytes += word }
+    }
+    // Time of the processor, since a busy machine makes everything take long.
+    func seconds() throws -> Int {
+      // Not by its members: which module they are taken to come from depends on what is compiled together.
+      let time = UnsafeMutablePointer<timespec>.allocate(capacity: 1)
+      defer { unsafe time.deallocate() }
+      try check("clock_gettime", unsafe clock_gettime(CLOCK_THREAD_CPUTIME_ID, time))
+      return unsafe UnsafeRawPointer(time).load(as: Int.self)
+    }
+    let start = try seconds()
+    #expect(try killed.open(readOnly: true).count() == 1)
+    #expect(try seconds() - start < 30)
   }
 }
