@@ -23,7 +23,8 @@ struct OpeningCostTests {
 
   @Test("The records that are replaced are read once, however many are replayed")
   func replay() throws {
-    let keyCount = 20_000
+    let keyCount = 12_000
+    let replayedCount = 60_000
     do {
       let store = try Store(directory.store, configuration())
       for number in 0..<keyCount { try store.setValue("first", forKey: "key \(number)") }
@@ -32,7 +33,7 @@ struct OpeningCostTests {
     let base = byteCounts(try Image(of: directory.store))
     let queue = ManualBackgroundQueue()
     let writer = try Store(directory.store, configuration(), background: queue)
-    for number in 0..<100_000 {
+    for number in 0..<replayedCount {
       try writer.setValue("again \(number)", forKey: "key \(number * 7919 % keyCount)")
     }
     let killed = try TemporaryDirectory()
@@ -41,13 +42,13 @@ struct OpeningCostTests {
     queue.discardAll()
     let fileSystem = FaultyFileSystem()
     let store = try Store(killed.store, configuration(), fileSystem: fileSystem)
-    #expect(try store.statistics().recovery.replayedRecordCount == 100_000)
+    #expect(try store.statistics().recovery.replayedRecordCount == replayedCount)
     // The end of the log is looked for, then it is replayed; what it replaces is read, and the checkpoint.
     let tail = byteCounts(image).log - base.log
     let limit = 2 * tail + base.log + base.checkpoint + (1 << 20)
     #expect(fileSystem.readByteCount < limit, "of \(limit)")
     #expect(try store.count() == keyCount)
-    for number in stride(from: 100_000 - keyCount, to: 100_000, by: 997) {
+    for number in stride(from: replayedCount - keyCount, to: replayedCount, by: 997) {
       #expect(try store.text("key \(number * 7919 % keyCount)") == "again \(number)")
     }
     #expect(try store.auditUsage() == [])
@@ -98,7 +99,9 @@ struct OpeningCostTests {
     let word: [UInt8] = [0xFF, 0xFF, 0, 0, 0xFF, 0xFF, 1, 8]
     try killed.edit { bytes in
       bytes.removeLast(bytes.count - 4096)
-      for _ in 0..<(8 << 20) / word.count { bytes += word }
+      var words = word
+      while words.count < 8 << 20 { words += words }
+      bytes += words
     }
     // Time of the processor, since a busy machine makes everything take long.
     func seconds() throws -> Int {
