@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Lists the entries of a Cairn store and checks every checksum in it.
 
-Written from Docs/FileFormat.md alone, whose sections the comments name, to prove that the document
+Written from Docs/FileFormat.md and its pages alone, whose sections the comments name, to prove that the document
 is enough. Python 3.8, standard library only; nothing is written.
 
     read_store.py [--now MS] [--boot same|other] DIRECTORY

@@ -51,19 +51,43 @@ struct DocumentTests {
   @Test("Every test that a document names is there", arguments: Document.all)
   func namedTests(document: Document) {
     for match in document.text.matches(of: /`(\w+Tests)(?:\.(\w+))?`/) {
-      let type = String(match.1)
-      guard let functions = Self.tests[type] else {
-        // A module of tests, or a suite.
-        let folder = Source.root.appending(path: "Tests/\(type)").path
-        if !FileManager.default.fileExists(atPath: folder) {
-          Issue.record("\(document.path): there is no \(type)")
-        }
-        continue
-      }
-      if let function = match.2.map(String.init), !functions.contains(function) {
-        Issue.record("\(document.path): \(type) has no \(function)")
-      }
+      expectTest(match.1, match.2, in: document.path)
     }
+  }
+
+  @Test("Every test that a finding names is there")
+  func testsOfFindings() throws {
+    let path = "Fuzz/Findings.json"
+    let text = try String(contentsOf: Source.root.appending(path: path), encoding: .utf8)
+    let names = text.matches(of: /"shownBy": "(\w+Tests)(?:\.(\w+))?"/)
+    #expect(names.count >= 40)
+    for match in names { expectTest(match.1, match.2, in: path) }
+  }
+
+  private func expectTest(_ type: Substring, _ function: Substring?, in path: String) {
+    guard let functions = Self.tests[String(type)] else {
+      // A module of tests, or a suite.
+      let folder = Source.root.appending(path: "Tests/\(type)").path
+      if !FileManager.default.fileExists(atPath: folder) {
+        Issue.record("\(path): there is no \(type)")
+      }
+      return
+    }
+    if let function, !functions.contains(String(function)) {
+      Issue.record("\(path): \(type) has no \(function)")
+    }
+  }
+
+  @Test("The table of long runs has the sums of Fuzz/Runs")
+  func sumsOfRuns() throws {
+    let script = Process()
+    script.executableURL = URL(filePath: "/usr/bin/env")
+    script.arguments = [
+      "python3", Source.root.appending(path: "Fuzz/runs").path, "--check",
+    ]
+    try script.run()
+    script.waitUntilExit()
+    #expect(script.terminationStatus == 0)
   }
 
   @Test("Every link within the repository leads somewhere", arguments: Document.all)
@@ -88,6 +112,22 @@ struct DocumentTests {
         #expect(target.anchors.contains(String(parts[1])), "\(document.path): \(link)")
       }
     }
+  }
+
+  /// A page that grows makes room: what is said twice goes, and figures of runs are data in `Fuzz/Runs`. The format has no
+  /// limit, nor do decisions and examples.
+  @Test("The documents stay short enough to be read")
+  func wordCounts() {
+    func wordCount(_ documents: [Document]) -> Int {
+      documents.reduce(0) { $0 + $1.text.split(whereSeparator: \.isWhitespace).count }
+    }
+    let unlimited = ["Docs/FileFormat", "Docs/Decisions/", "Docs/Examples/"]
+    let pages = Document.all.filter { document in
+      document.path.hasPrefix("Docs/") && !unlimited.contains { document.path.hasPrefix($0) }
+    }
+    #expect(pages.count >= 10)
+    #expect(wordCount(pages) <= 18_000)
+    #expect(wordCount(Document.all.filter { $0.path == "README.md" }) <= 1_300)
   }
 
   @Test("Links and anchors are found as GitHub has them")

@@ -49,7 +49,7 @@ struct LayerTests {
     }
   }
 
-  @Test("Files of the store use each other in no circle, but for the index and its snapshots")
+  @Test("Files of the store use each other in no circle")
   func circles() throws {
     let files = try Source.all(in: "Sources/CairnStore")
     var owners: [String: String] = [:]
@@ -68,7 +68,55 @@ struct LayerTests {
       uses = uses.filter { !$0.value.isEmpty && used.contains($0.key) }
       uses = uses.mapValues { $0.filter { uses[$0] != nil } }
     }
-    #expect(uses.keys.sorted() == ["HashIndex.swift", "IndexSnapshot.swift"])
+    #expect(uses.keys.sorted() == [])
+  }
+
+  /// The words above are names of types. The compiler's own index has every use of every declaration.
+  @Test(
+    "A file uses only declarations of its own layer and those below",
+    .enabled(if: ReferenceIndex.isThere, "needs python3 and the index of a debug build"),
+    arguments: modules)
+  func references(module: Module) throws {
+    let references = try ReferenceIndex.references(in: module.name)
+    #expect(references.count > 1000)
+    func level(_ path: String) -> (folder: String, level: Int)? {
+      let folder = path.split(separator: "/").dropFirst(2).first.map(String.init) ?? ""
+      return module.layers.firstIndex { $0.contains(folder) }.map { (folder, $0) }
+    }
+    for reference in references {
+      guard let user = level(reference.user), let owner = level(reference.owner) else { continue }
+      #expect(
+        user.folder == owner.folder || owner.level < user.level,
+        "\(reference.user):\(reference.line) uses \(reference.name) of \(reference.owner)")
+    }
+  }
+
+  @Test("Public types of the store are words of Base or stand under API")
+  func publicTypes() throws {
+    let files = try Source.all(in: "Sources/CairnStore")
+    var names: [String] = []
+    for file in files {
+      for line in file.code {
+        guard
+          let found = line.firstMatch(
+            of: /^public (?:final |indirect )?(?:struct|class|enum|protocol) (\w+)/)
+        else { continue }
+        names.append(String(found.1))
+        #expect(["API", "Base"].contains(file.folder), "\(file.name): \(found.1)")
+      }
+    }
+    #expect(names.contains("Store") && names.contains("StoreError"))
+  }
+
+  @Test("Offsets of bytes in files stand in Format")
+  func offsets() throws {
+    for file in try Source.all(in: "Sources/CairnStore")
+    where !["Format", "Platform"].contains(file.folder) {
+      for line in file.code {
+        #expect(
+          !line.contains(/\b(at|offset): \d{2,}|\b[1-9]\d*\.\.<\d{2,}\b/), "\(file.name): \(line)")
+      }
+    }
   }
 
   @Test("Every folder of a module with layers is one", arguments: modules)

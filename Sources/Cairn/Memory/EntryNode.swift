@@ -1,9 +1,6 @@
 /// The number of a slot that there is none of.
 @usableFromInline let noSlot = UInt32.max
 
-/// The time that never comes, in milliseconds.
-@usableFromInline let never = Int64.max
-
 /// What is kept of one slot besides key and value: 64 bytes, as much as a line of the processor's cache.
 ///
 /// Slots refer to each other by number. So nothing is counted when an entry moves in the order, and the

@@ -264,3 +264,6 @@ struct WriteStripe: Sendable {
 
   @inlinable init() {}
 }
+
+/// How many entries are read before the tier below is to be told soon: some milliseconds' work.
+@usableFromInline let manyReadsCount = 4096

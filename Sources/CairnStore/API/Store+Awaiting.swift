@@ -153,9 +153,9 @@ extension Store {
   public nonisolated(nonsending) func write<Result>(
     durability: Durability? = nil, _ body: (inout Batch) throws -> Result
   ) async throws -> Result {
-    var batch = try engine.makeBatch()
+    var batch = try makeBatch()
     let result = try body(&batch)
-    _ = try await finish(engine.start(batch, durability: durability))
+    _ = try await finish(engine.start(batch.records, durability: durability))
     return result
   }
 
@@ -165,9 +165,9 @@ extension Store {
     _ pairs: some Sequence<(key: some ByteSource, value: some ByteSource)>,
     options: EntryOptions = .standard, durability: Durability? = nil
   ) async throws(StoreError) {
-    var batch = try engine.makeBatch()
+    var batch = try makeBatch()
     for (key, value) in pairs { try batch.setValue(value, forKey: key, options: options) }
-    _ = try await finish(engine.start(batch, durability: durability))
+    _ = try await finish(engine.start(batch.records, durability: durability))
   }
 
   /// Removes the values of many keys, each as a write of its own, with one sync for all of them.
@@ -256,16 +256,5 @@ extension Store {
         self.engine.writer.pressure.waitForCompaction(afterMakingDead: pending.slowedByteCount)
       }
     }
-  }
-}
-
-extension CompareAndSetResult {
-  /// The version that was written, where nothing was expected.
-  @usableFromInline
-  package var version: UInt64 {
-    guard case .stored(let version) = self else {
-      preconditionFailure("nothing was expected, so nothing can differ")
-    }
-    return version
   }
 }

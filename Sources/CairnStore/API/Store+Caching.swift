@@ -82,7 +82,7 @@ extension Store {
   package func enter(
     _ batch: consuming Batch, durability: Durability?, removals: inout [RemovalEvent]
   ) throws(StoreError) -> (first: UInt64, pending: PendingWrite) {
-    try engine.enter(batch, durability: durability, removals: &removals)
+    try engine.enter(batch.records, durability: durability, removals: &removals)
   }
 
   /// Gives a write the durability that it was promised. What throws here is on disk as far as anybody can tell.
@@ -94,7 +94,8 @@ extension Store {
   /// Throws in a child of the process that opened the store, where none of its threads are.
   package func checkProcess() throws(StoreError) { try engine.session.checkProcess() }
 
-  package func makeBatch() throws(StoreError) -> Batch { try engine.makeBatch() }
+  @usableFromInline
+  package func makeBatch() throws(StoreError) -> Batch { Batch(try engine.makeRecords()) }
 
   /// Whether a write of so many entries and bytes may make others go, to keep the limits.
   package func isNearLimit(adding count: Int, byteCount: Int) -> Bool {
@@ -116,15 +117,4 @@ extension Store {
 
   /// The clock that expiry goes by, for a tier in front that is to agree.
   package var clock: StoreClock { engine.session.clock }
-}
-
-extension Batch {
-  /// Sets the value of a key; as the public form.
-  package mutating func setValue(
-    _ value: RawSpan, forKey key: [UInt8], options: EntryOptions
-  ) throws(StoreError) {
-    try key.withBytes { (key) throws(StoreError) in
-      try add(key: key, value: value, options: options)
-    }
-  }
 }

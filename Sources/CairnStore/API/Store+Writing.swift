@@ -140,9 +140,9 @@ extension Store {
   public func write<Result>(
     durability: Durability? = nil, _ body: (inout Batch) throws -> Result
   ) throws -> Result {
-    var batch = try engine.makeBatch()
+    var batch = try makeBatch()
     let result = try body(&batch)
-    try engine.commit(batch, durability: durability)
+    try engine.commit(batch.records, durability: durability)
     return result
   }
 
@@ -155,11 +155,11 @@ extension Store {
     _ pairs: some Sequence<(key: some ByteSource, value: some ByteSource)>,
     options: EntryOptions = .standard, durability: Durability? = nil
   ) throws(StoreError) {
-    var batch = try engine.makeBatch()
+    var batch = try makeBatch()
     for (key, value) in pairs {
       try batch.setValue(value, forKey: key, options: options)
     }
-    try engine.commit(batch, durability: durability)
+    try engine.commit(batch.records, durability: durability)
   }
 
   /// Has a value live for `lifetime` from now on, if that is longer than it would otherwise: a life is

@@ -221,7 +221,7 @@ public final class Store: Sendable {
   /// store works and no record is lost, the copy holds exactly what opening gives, except that values of
   /// which opening says only when they are read that they are damaged are left out. A checkpoint may
   /// let a store be opened although records are lost; a salvage does without. Of a damaged batch at the end of the
-  /// log, which opening discards, it copies what is sound. Docs/Durability.md tells
+  /// log, which opening discards, it copies what is sound. Docs/Durability/Salvage.md tells
   /// what is decided in which case.
   ///
   /// `isComplete` in the report says whether nothing was left out that a write may have been told was stored.

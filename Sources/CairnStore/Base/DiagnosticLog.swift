@@ -74,8 +74,15 @@ public struct DiagnosticLog: Sendable {
     }
   }
 
+  /// Who gets the messages.
+  enum Handler {
+    case nobody
+    case standardError
+    case closure(@Sendable (Message) -> Void)
+  }
+
   private let lowest: Level
-  private let handler: (@Sendable (Message) -> Void)?
+  let handler: Handler
 
   /// Makes a log.
   ///
@@ -83,23 +90,22 @@ public struct DiagnosticLog: Sendable {
   ///   - lowest: the lowest level that the handler is called for.
   ///   - handler: called with each message.
   public init(from lowest: Level = .debug, handler: @escaping @Sendable (Message) -> Void) {
+    self.init(from: lowest, to: .closure(handler))
+  }
+
+  private init(from lowest: Level, to handler: Handler) {
     self.lowest = lowest
     self.handler = handler
   }
 
-  private init() { (lowest, handler) = (.error, nil) }
+  /// Writes warnings and errors to standard error, one line each. The default.
+  public static let standardError = DiagnosticLog(from: .warning, to: .standardError)
 
   /// Reports nothing.
-  public static let none = DiagnosticLog()
+  public static let none = DiagnosticLog(from: .error, to: .nobody)
 
   /// Whether the handler is called for a level.
-  package func takes(_ level: Level) -> Bool { handler != nil && level >= lowest }
-
-  /// Calls the handler, under no lock. The text is made only if the handler is called.
-  package func callAsFunction(
-    _ level: Level, _ category: Category, path: String, _ text: @autoclosure () -> String
-  ) {
-    guard takes(level) else { return }
-    handler?(Message(level: level, category: category, path: path, text: text()))
+  package func takes(_ level: Level) -> Bool {
+    if case .nobody = handler { false } else { level >= lowest }
   }
 }

@@ -64,6 +64,17 @@ public enum CompareAndSetResult: Sendable, Hashable {
   case mismatch(current: UInt64?)
 }
 
+extension CompareAndSetResult {
+  /// The version that was written, where nothing was expected.
+  @usableFromInline
+  package var version: UInt64 {
+    guard case .stored(let version) = self else {
+      preconditionFailure("nothing was expected, so nothing can differ")
+    }
+    return version
+  }
+}
+
 /// What an iteration does after a visit.
 public enum Visit: Sendable, Hashable {
   /// It goes on with the next.

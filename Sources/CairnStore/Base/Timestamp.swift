@@ -62,3 +62,10 @@ extension WallClock {
   /// None: each step forward of `now()` counts as time that has passed.
   public func elapsed() -> Duration? { nil }
 }
+
+/// The system's time of day, to the kernel's tick (4 ms or finer), which takes a fifth of the time
+/// of the exact clock to read.
+public struct SystemClock: Sendable {
+  /// Makes the clock. All of them tell the same time.
+  public init() {}
+}

@@ -311,7 +311,7 @@ struct Appender: ~Copyable {
 
   /// Appends the encoded records of a batch, for which there is room, as one write.
   mutating func append(
-    _ batch: inout Batch, written: Timestamp, forSync: Bool
+    _ batch: inout BatchRecords, written: Timestamp, forSync: Bool
   ) throws(StoreError) -> (segment: Segment, offset: Int, firstSequence: SequenceNumber) {
     guard let active else { preconditionFailure("no room was made") }
     let mark = active.syncMark
@@ -381,28 +381,4 @@ struct Appender: ~Copyable {
 
   /// Prefaulting begins when the writer comes this close to the end of what was prefaulted.
   private static let prefaultLead = 1 << 20
-}
-
-extension StoreError {
-  /// The failed call behind an error of the platform layer.
-  var asFailure: SystemFailure {
-    switch self {
-    case .system(let failure), .poisoned(let failure), .durabilityUnknown(let failure): failure
-    case .noSpace(let path, _, let limit):
-      SystemFailure(
-        call: "write", path: path, errorNumber: limit.errorNumber, reason: limit.description)
-    default: SystemFailure(call: "write", path: "", errorNumber: 0, reason: description)
-    }
-  }
-}
-
-extension SpaceLimit {
-  /// What the system calls it.
-  fileprivate var errorNumber: Int32 {
-    switch self {
-    case .disk: SystemError.noSpace
-    case .quota: SystemError.quotaExceeded
-    case .fileSize: SystemError.fileTooLarge
-    }
-  }
 }

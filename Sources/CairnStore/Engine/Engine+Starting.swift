@@ -32,7 +32,7 @@ extension Engine {
         removals: &removals)
     }
     if !pending.isLeft { return .entered(result, pending) }
-    let (key, value) = ([UInt8](copying: key), [UInt8](copying: value))
+    let (key, value) = (key.copied(), value.copied())
     return .left { [self] () throws(StoreError) in
       try tellingRemovals { (removals: inout [RemovalEvent]) throws(StoreError) in
         try key.withBytes { (key) throws(StoreError) in
@@ -87,7 +87,7 @@ extension Engine {
     {
       return .entered(false, PendingWrite())
     }
-    let key = [UInt8](copying: key)
+    let key = key.copied()
     return .left { [self] () throws(StoreError) in
       try key.withBytes { (key) throws(StoreError) in
         try enterRemoval(ofKey: key, expecting: expectation, durability: durability)
@@ -97,7 +97,7 @@ extension Engine {
 
   @usableFromInline
   func start(
-    _ batch: consuming Batch, durability: Durability?
+    _ batch: consuming BatchRecords, durability: Durability?
   ) -> StartedWrite<SequenceNumber, StoreError> {
     // An escaping closure cannot consume what it captures.
     let unwritten = Lock(Optional(batch))

@@ -281,9 +281,9 @@ extension Engine {
   // MARK: Batches
 
   @usableFromInline
-  package func makeBatch() throws(StoreError) -> Batch {
+  func makeRecords() throws(StoreError) -> BatchRecords {
     try session.checkWritable()
-    return Batch(limits: session.limits, hash: lookup.hash, now: lookup.clock.now())
+    return BatchRecords(limits: session.limits, hash: lookup.hash, now: lookup.clock.now())
   }
 
   /// Writes a batch.
@@ -291,8 +291,8 @@ extension Engine {
   /// - Returns: the version of its first operation; the others follow in order. 0 where it is empty.
   @usableFromInline
   @discardableResult
-  package func commit(
-    _ batch: consuming Batch, durability: Durability?
+  func commit(
+    _ batch: consuming BatchRecords, durability: Durability?
   ) throws(StoreError) -> SequenceNumber {
     var unwritten = Optional(batch)
     return try finish { (removals: inout [RemovalEvent]) throws(StoreError) in
@@ -303,7 +303,7 @@ extension Engine {
 
   /// Enters a batch; as `enter(_:forKey:)` does a value.
   func enter(
-    _ batch: consuming Batch, durability: Durability?, removals: inout [RemovalEvent]
+    _ batch: consuming BatchRecords, durability: Durability?, removals: inout [RemovalEvent]
   ) throws(StoreError) -> (first: SequenceNumber, pending: PendingWrite) {
     try session.checkWritable()
     let durability = session.durability(durability)
@@ -374,7 +374,7 @@ extension Engine {
   private static var groupOperationCount: Int { 16 }
 
   /// Asks for the entries and then the records of the next operations, so that they are waited for together.
-  private func prefetch(_ batch: borrowing Batch, from start: Int) {
+  private func prefetch(_ batch: borrowing BatchRecords, from start: Int) {
     let end = min(start + Self.groupOperationCount, batch.operations.count)
     for number in start..<end { lookup.index.prefetch(batch.operations[number].hash) }
     for number in start..<end { lookup.prefetchRecord(ofHash: batch.operations[number].hash) }

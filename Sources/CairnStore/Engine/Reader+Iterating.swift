@@ -13,49 +13,96 @@ struct PassedOver {
   }
 }
 
+/// Entries and where their records lie: as they are, or as a snapshot saw them.
+protocol EntryView {
+  /// The entries of one shard, all of one moment.
+  func places(inShard shard: Int) throws(StoreError) -> [Lookup.Place]
+
+  /// - Parameter tick: when the record's entry was last accessed.
+  func hasExpired(_ header: RecordHeader, tick: UInt64) -> Bool
+}
+
+extension EntryView {
+  func hasExpired(_ entry: IndexEntry, _ header: RecordHeader) -> Bool {
+    entry.flags.contains(.canExpire) && hasExpired(header, tick: entry.tick)
+  }
+}
+
+/// The entries as they are when each part of the index is reached.
+private struct LiveEntries: EntryView {
+  let lookup: Lookup
+  let now: Timestamp
+
+  func places(inShard shard: Int) throws(StoreError) -> [Lookup.Place] {
+    try lookup.session.checkUsable()
+    let entries = try lookup.index.entries(inShard: shard) { lookup.table.segment(at: $0) }
+    return entries.compactMap { entry, segment, end in
+      segment.map { Lookup.Place(entry: entry, segment: $0, end: end) }
+    }
+  }
+
+  func hasExpired(_ header: RecordHeader, tick: UInt64) -> Bool {
+    lookup.hasExpired(header, tick: tick, now: now)
+  }
+}
+
 extension Reader {
-  /// Visits every entry that is there when its part of the index is reached and has not expired,
-  /// in no order.
+  /// The store as it is, part by part.
+  var live: some EntryView { LiveEntries(lookup: lookup, now: session.clock.now()) }
+
+  /// Visits every entry that has not expired, in no order.
   func forEach(
-    keyPrefix prefix: RawSpan, part: Record.Part,
+    in view: some EntryView, keyPrefix prefix: RawSpan, part: Record.Part,
     _ body: (borrowing FoundRecord, inout PassedOver) throws -> Visit
   ) throws {
-    let now = session.clock.now()
     var passedOver = PassedOver()
     for shard in 0..<HashIndex.shardCount {
-      try session.checkUsable()
-      for (entry, segment, end) in try lookup.index.entries(
-        inShard: shard, { lookup.table.segment(at: $0) })
-      {
-        guard let segment else { continue }
-        let record: Record
+      try session.checkProcess()
+      for place in try view.places(inShard: shard) {
+        let found: FoundRecord
         do throws(StoreError) {
-          record = try Record(in: segment, at: segment.offset(of: entry.location), part: part)
+          found = try record(at: place, part: part)
         } catch {
           try passedOver.note(error)
           continue
         }
-        guard record.hasKey(prefix: prefix) else { continue }
-        if entry.flags.contains(.canExpire),
-          lookup.hasExpired(record.header.extended(to: end), tick: entry.tick, now: now)
-        {
-          continue
-        }
-        let found = FoundRecord(record: record, tick: entry.tick, end: end)
+        guard found.record.hasKey(prefix: prefix), !view.hasExpired(place.entry, found.header)
+        else { continue }
         if try body(found, &passedOver) == .stop { return try passedOver.tell() }
       }
     }
     try passedOver.tell()
   }
 
+  func record(
+    at place: Lookup.Place, part: Record.Part
+  ) throws(StoreError) -> FoundRecord {
+    FoundRecord(
+      record: try Record(
+        in: place.segment, at: place.segment.offset(of: place.entry.location), part: part),
+      tick: place.entry.tick, end: place.end)
+  }
+
+  func forEachKey(
+    in view: some EntryView, prefix: RawSpan, _ body: (RawSpan) throws -> Visit
+  ) throws {
+    try forEach(in: view, keyPrefix: prefix, part: .head) { found, _ in try body(found.record.key) }
+  }
+
+  func forEachEntry(
+    in view: some EntryView, prefix: RawSpan, _ body: (Entry) throws -> Visit
+  ) throws {
+    try forEach(in: view, keyPrefix: prefix, part: .all) { try visit($0, &$1, body) }
+  }
+
   @usableFromInline
   package func forEachKey(prefix: RawSpan, _ body: (RawSpan) throws -> Visit) throws {
-    try forEach(keyPrefix: prefix, part: .head) { found, _ in try body(found.record.key) }
+    try forEachKey(in: live, prefix: prefix, body)
   }
 
   @usableFromInline
   package func forEachEntry(prefix: RawSpan, _ body: (Entry) throws -> Visit) throws {
-    try forEach(keyPrefix: prefix, part: .all) { try visit($0, &$1, body) }
+    try forEachEntry(in: live, prefix: prefix, body)
   }
 
   /// Calls `body` with an entry, unless its value is damaged.
@@ -76,7 +123,7 @@ extension Reader {
   package func keysByRecency() throws -> [[UInt8]] {
     var keys: [(key: [UInt8], tick: UInt64)] = []
     try [UInt8]().withSpan { prefix in
-      try forEach(keyPrefix: prefix, part: .head) { found, _ in
+      try forEach(in: live, keyPrefix: prefix, part: .head) { found, _ in
         keys.append((found.record.key.copied(), found.tick))
         return .next
       }

@@ -41,6 +41,18 @@ final class SnapshotState: Sendable {
   func segment(at location: Location) -> Segment? { places[location.granule] }
 }
 
+extension SnapshotState: EntryView {
+  func places(inShard shard: Int) throws(StoreError) -> [Lookup.Place] {
+    try index.entries(inShard: shard).compactMap { entry, end in
+      segment(at: entry.location).map { Lookup.Place(entry: entry, segment: $0, end: end) }
+    }
+  }
+
+  func hasExpired(_ header: RecordHeader, tick: UInt64) -> Bool {
+    header.hasExpired(accessed: { times.time(of: tick) }, now: now)
+  }
+}
+
 extension Reader {
   /// The store as it is now.
   func takeSnapshot() throws(StoreError) -> SnapshotState {
@@ -70,72 +82,15 @@ extension Reader {
     let hash = lookup.hash.hash(key)
     var entry = IndexEntry.empty
     while try snapshot.index.find(hash, after: entry.location, { entry = $0 }) {
-      guard let record = try record(of: entry, in: snapshot, part: part), record.hasKey(key) else {
-        continue
-      }
+      guard let segment = snapshot.segment(at: entry.location) else { continue }
       let end = try snapshot.index.end(of: entry, inShard: HashIndex.shard(of: hash))
-      if hasExpired(record.header.extended(to: end), entry, in: snapshot) { return nil }
-      return FoundRecord(record: record, tick: entry.tick, end: end)
+      let found = try record(
+        at: Lookup.Place(entry: entry, segment: segment, end: end), part: part)
+      guard found.record.hasKey(key) else { continue }
+      if snapshot.hasExpired(entry, found.header) { return nil }
+      return found
     }
     return nil
-  }
-
-  func record(
-    of entry: IndexEntry, in snapshot: SnapshotState, part: Record.Part
-  ) throws(StoreError) -> Record? {
-    guard let segment = snapshot.segment(at: entry.location) else { return nil }
-    return try Record(in: segment, at: segment.offset(of: entry.location), part: part)
-  }
-
-  func hasExpired(
-    _ header: RecordHeader, _ entry: IndexEntry, in snapshot: SnapshotState
-  ) -> Bool {
-    entry.flags.contains(.canExpire)
-      && header.hasExpired(accessed: { snapshot.times.time(of: entry.tick) }, now: snapshot.now)
-  }
-
-  // MARK: Iterating
-
-  func forEachKey(
-    in snapshot: SnapshotState, prefix: RawSpan, _ body: (RawSpan) throws -> Visit
-  ) throws {
-    try forEach(in: snapshot, keyPrefix: prefix, part: .head) { found, _ in
-      try body(found.record.key)
-    }
-  }
-
-  func forEachEntry(
-    in snapshot: SnapshotState, prefix: RawSpan, _ body: (Entry) throws -> Visit
-  ) throws {
-    try forEach(in: snapshot, keyPrefix: prefix, part: .all) { try visit($0, &$1, body) }
-  }
-
-  private func forEach(
-    in snapshot: SnapshotState, keyPrefix prefix: RawSpan, part: Record.Part,
-    _ body: (borrowing FoundRecord, inout PassedOver) throws -> Visit
-  ) throws {
-    var passedOver = PassedOver()
-    var entries: [IndexEntry] = []
-    for shard in 0..<HashIndex.shardCount {
-      try session.checkProcess()
-      try snapshot.index.copyEntries(ofShard: shard, into: &entries)
-      for entry in entries {
-        let end = try snapshot.index.end(of: entry, inShard: shard)
-        let found: FoundRecord
-        do throws(StoreError) {
-          guard let record = try record(of: entry, in: snapshot, part: part),
-            record.hasKey(prefix: prefix),
-            !hasExpired(record.header.extended(to: end), entry, in: snapshot)
-          else { continue }
-          found = FoundRecord(record: record, tick: entry.tick, end: end)
-        } catch {
-          try passedOver.note(error)
-          continue
-        }
-        if try body(found, &passedOver) == .stop { return try passedOver.tell() }
-      }
-    }
-    try passedOver.tell()
   }
 
   func count(in snapshot: SnapshotState) throws(StoreError) -> Int {
@@ -143,14 +98,12 @@ extension Reader {
     if snapshot.index.expirableCount == 0 { return snapshot.index.count }
     var passedOver = PassedOver()
     var expired = 0
-    var entries: [IndexEntry] = []
     for shard in 0..<HashIndex.shardCount {
-      try snapshot.index.copyEntries(ofShard: shard, into: &entries)
-      for entry in entries where entry.flags.contains(.canExpire) {
-        let end = try snapshot.index.end(of: entry, inShard: shard)
+      for place in try snapshot.places(inShard: shard)
+      where place.entry.flags.contains(.canExpire) {
         do throws(StoreError) {
-          guard let record = try record(of: entry, in: snapshot, part: .head) else { continue }
-          if hasExpired(record.header.extended(to: end), entry, in: snapshot) { expired += 1 }
+          let header = try record(at: place, part: .head).header
+          if snapshot.hasExpired(place.entry, header) { expired += 1 }
         } catch { try passedOver.note(error) }
       }
     }

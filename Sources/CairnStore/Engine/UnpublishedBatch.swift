@@ -13,7 +13,7 @@ final class UnpublishedBatch {
     static func rank(_ hash: UInt64) -> UInt64 { hash << 56 | hash >> 8 }
   }
 
-  var batch: Batch
+  var batch: BatchRecords
   /// When it is written.
   let now: Timestamp
   /// The operations, shard by shard, to find those on a key.
@@ -32,7 +32,7 @@ final class UnpublishedBatch {
   private var events: [(number: Int, event: RemovalEvent)] = []
 
   /// - Complexity: O(n); to be made before the log's lock is taken.
-  init(_ batch: consuming Batch, now: Timestamp) {
+  init(_ batch: consuming BatchRecords, now: Timestamp) {
     places = batch.operations.enumerated().map {
       Place(hash: $0.element.hash, number: UInt32($0.offset))
     }
@@ -98,7 +98,7 @@ final class UnpublishedBatch {
   func tick(of number: Int) -> UInt64 { min(firstTick + UInt64(number), IndexEntry.tickLimit - 1) }
 
   /// Where the record of an operation lies.
-  func location(of operation: Batch.Operation) -> Location {
+  func location(of operation: BatchRecords.Operation) -> Location {
     guard let segment else { preconditionFailure("it is not in the log") }
     return segment.location(at: start + operation.offset)
   }

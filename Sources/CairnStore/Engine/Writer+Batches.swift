@@ -1,7 +1,7 @@
 /// Large batches: others get on while one is written, and while it comes into the index.
 extension Writer {
   /// Whether others would have to wait too long for a batch.
-  func isLarge(_ batch: borrowing Batch) -> Bool {
+  func isLarge(_ batch: borrowing BatchRecords) -> Bool {
     batch.operations.count >= session.configuration.asideOperationCount
       || batch.byteCount >= session.limits.asideByteCount
   }

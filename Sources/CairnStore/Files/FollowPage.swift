@@ -6,14 +6,9 @@
 ///    earlier manifest lists.
 /// 3. `session` is another from when something is not there any more that was published.
 ///
-/// Nothing here outlives the run of the kernel, so nothing is synced. The format is in Docs/FileFormat.md.
+/// Nothing here outlives the run of the kernel, so nothing is synced. The format is in Docs/FileFormat/ScrubAndFollow.md.
 package final class FollowPage: Sendable {
-  package static let magic: [UInt8] = [0x8B, 0x43, 0x52, 0x4E, 0x46, 0x0D, 0x0A, 0x1A]  // "CRNF"
-  private static let headByteCount = 52
-  private static let positionOffset = 64
-  private static let generationOffset = 72
-  private static let sessionOffset = 80
-  private static let capacityOffset = 88
+  private typealias Layout = FollowPageLayout
 
   /// What the words said at one time.
   package struct Words: Sendable, Hashable {
@@ -48,15 +43,15 @@ package final class FollowPage: Sendable {
     if try file.status().byteCount < SharedPage.byteCount {
       try file.allocate(from: 0, to: SharedPage.byteCount, orExtend: false)
     }
-    let head = head(storeIdentifier: storeIdentifier, bootIdentifier: bootIdentifier)
+    let head = Layout.head(storeIdentifier: storeIdentifier, bootIdentifier: bootIdentifier)
     let page = FollowPage(try SharedPage(file, writable: true))
     if try page.readHead() == head { return (page, page.words) }
     // Whoever reads it meanwhile finds no page.
-    let nothing = [UInt8](repeating: 0, count: headByteCount)
+    let nothing = [UInt8](repeating: 0, count: Layout.headByteCount)
     try nothing.withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: 0) }
-    page.page.store(0, at: positionOffset)
-    page.page.store(0, at: generationOffset)
-    page.page.store(try directory.randomNumbers(count: 1)[0] | 1, at: sessionOffset)
+    page.page.store(0, at: Layout.positionOffset)
+    page.page.store(0, at: Layout.generationOffset)
+    page.page.store(try directory.randomNumbers(count: 1)[0] | 1, at: Layout.sessionOffset)
     try head.withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: 0) }
     return (page, nil)
   }
@@ -72,7 +67,7 @@ package final class FollowPage: Sendable {
     let none = [UInt8](repeating: 0xFF, count: 8)
     try none.withSpan { (bytes) throws(StoreError) in
       // By a call, since a store into the page of a full disk may raise SIGBUS.
-      try file.write(bytes, at: generationOffset)
+      try file.write(bytes, at: Layout.generationOffset)
     }
     return file
   }
@@ -80,20 +75,20 @@ package final class FollowPage: Sendable {
   /// Says how far the log goes.
   @inline(__always)
   package func publish(_ position: LogPosition) {
-    page.store(position.rawValue, at: Self.positionOffset)
+    page.store(position.rawValue, at: Layout.positionOffset)
   }
 
   /// Says which manifest is in place.
-  package func publish(generation: UInt64) { page.store(generation, at: Self.generationOffset) }
+  package func publish(generation: UInt64) { page.store(generation, at: Layout.generationOffset) }
 
   /// Says that something is gone that was published.
   package func beginSession() {
-    page.store(page.load(Self.sessionOffset) &+ 1, at: Self.sessionOffset)
+    page.store(page.load(Layout.sessionOffset) &+ 1, at: Layout.sessionOffset)
   }
 
   /// Says how large segments become that are not for one large write.
   package func publish(segmentByteLimit: Int) {
-    page.store(UInt64(segmentByteLimit), at: Self.capacityOffset)
+    page.store(UInt64(segmentByteLimit), at: Layout.capacityOffset)
   }
 
   // MARK: Who follows it
@@ -106,22 +101,22 @@ package final class FollowPage: Sendable {
       try file.status().byteCount >= SharedPage.byteCount
     else { return nil }
     let page = FollowPage(try SharedPage(file, writable: false))
-    let head = head(storeIdentifier: storeIdentifier, bootIdentifier: bootIdentifier)
+    let head = Layout.head(storeIdentifier: storeIdentifier, bootIdentifier: bootIdentifier)
     return try page.readHead() == head ? page : nil
   }
 
   /// How far the log goes. Whoever loads another word after it finds that as new, or newer.
   @inline(__always)
-  package var position: LogPosition { LogPosition(rawValue: page.load(Self.positionOffset)) }
+  package var position: LogPosition { LogPosition(rawValue: page.load(Layout.positionOffset)) }
   @inline(__always)
-  package var generation: UInt64 { page.load(Self.generationOffset) }
+  package var generation: UInt64 { page.load(Layout.generationOffset) }
   @inline(__always)
-  package var session: UInt64 { page.load(Self.sessionOffset) }
+  package var session: UInt64 { page.load(Layout.sessionOffset) }
 
   /// How large segments become, as far as is known.
   package var segmentByteLimit: Int {
     // The file may hold anything.
-    min(Int(clamping: page.load(Self.capacityOffset)), 1 << 30)
+    min(Int(clamping: page.load(Layout.capacityOffset)), 1 << 30)
   }
 
   /// The words, the position first.
@@ -136,17 +131,8 @@ package final class FollowPage: Sendable {
   // MARK: The head
 
   private func readHead() throws(StoreError) -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: Self.headByteCount)
+    var bytes = [UInt8](repeating: 0, count: Layout.headByteCount)
     let count = try file.read(into: &bytes, at: 0)
     return Array(bytes.prefix(count))
-  }
-
-  private static func head(storeIdentifier: [UInt8], bootIdentifier: [UInt8]) -> [UInt8] {
-    var bytes = magic + [1, 0, 0, 0, 0, 0, 0, 0] + storeIdentifier + bootIdentifier
-    let checksum = bytes.withSpan { CRC32C.checksum(of: $0) }
-    for shift in stride(from: UInt32(0), to: 32, by: 8) {
-      bytes.append(UInt8(truncatingIfNeeded: checksum >> shift))
-    }
-    return bytes
   }
 }

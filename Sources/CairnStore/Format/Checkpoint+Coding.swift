@@ -1,4 +1,4 @@
-// Layout, little-endian; Docs/FileFormat.md has the table.
+// Layout, little-endian; Docs/FileFormat/Checkpoint.md has the table.
 //
 //     0        8       10      12     16           80                                   size-4  size
 //     ┌────────┬───────┬───────┬──────┬────────────┬─────────┬──────────┬────────┬───┬─────┬───────
@@ -8,6 +8,8 @@
 extension Checkpoint {
   /// Bytes before the samples.
   package static let fixedByteCount = 80
+  package static let floorSequenceOffset = 40
+  package static let lastSequenceOffset = 48
   private static let sampleByteCount = 16
   private static let segmentByteCount = 128
   private static let shardByteCount = 24
@@ -120,8 +122,8 @@ extension Checkpoint {
     }
     self.init(
       storeIdentifier: bytes.extracting(16..<32).copied(), id: bytes.load(UInt64.self, at: 32))
-    floorSequence = bytes.load(UInt64.self, at: 40)
-    lastSequence = bytes.load(UInt64.self, at: 48)
+    floorSequence = bytes.load(UInt64.self, at: Self.floorSequenceOffset)
+    lastSequence = bytes.load(UInt64.self, at: Self.lastSequenceOffset)
     tick = bytes.load(UInt64.self, at: 56)
     let entryCount = bytes.load(UInt64.self, at: 64)
     let sampleCount = Int(bytes.load(UInt32.self, at: 72))
@@ -169,7 +171,7 @@ extension Checkpoint {
     }
     oldestCount = Int(next(UInt32.self))
     // A checksum does not make sense of the fields.
-    guard hasValidSequencesAndTicks else { throw corrupt(40, .badHeader) }
+    guard hasValidSequencesAndTicks else { throw corrupt(Self.floorSequenceOffset, .badHeader) }
     guard hasValidSegments else { throw corrupt(segmentsOffset, .badHeader) }
     guard hasValidShards(fileByteCount: fileByteCount), UInt64(self.entryCount) == entryCount,
       segments.reduce(0, { $0 + $1.livePutCount }) == self.entryCount

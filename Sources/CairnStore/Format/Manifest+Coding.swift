@@ -6,6 +6,10 @@
 //     └────────┴───────┴───────┴──────┴────────────┴──────────────────────────────────┴───────┘
 
 extension Manifest {
+  /// Where the UUID of the store stands.
+  package static let identifierRange = 16..<32
+  package static let nextIDOffset = 40
+  package static let lastSequenceOffset = 72
   private static let fixedByteCount = 136
   private static let openByteCount = 24
   private static let sealedByteCount = 48
@@ -81,13 +85,13 @@ extension Manifest {
     guard isIntact, major == FormatVersion.major else { throw corrupt(0, .badChecksum) }
 
     self.init(
-      storeIdentifier: bytes.extracting(16..<32).copied(),
+      storeIdentifier: bytes.extracting(Self.identifierRange).copied(),
       hashSecret: bytes.extracting(48..<64).copied(),
       bootIdentifier: bytes.extracting(96..<112).copied())
     generation = bytes.load(UInt64.self, at: 32)
-    nextID = bytes.load(UInt64.self, at: 40)
+    nextID = bytes.load(UInt64.self, at: Self.nextIDOffset)
     floorSequence = bytes.load(UInt64.self, at: 64)
-    lastSequence = bytes.load(UInt64.self, at: 72)
+    lastSequence = bytes.load(UInt64.self, at: Self.lastSequenceOffset)
     checkpointID = bytes.load(UInt64.self, at: 80)
     lastTime = Timestamp(millisecondsSinceEpoch: bytes.load(Int64.self, at: 88))
     isClean = bytes.load(UInt32.self, at: 112) & 1 == 1
@@ -126,7 +130,7 @@ extension Manifest {
       [floorSequence, lastSequence, nextID]
       + sealedSegments.flatMap { [$0.lowestSequence, $0.highestSequence, $0.compactedAt] }
     guard sequences.allSatisfy({ $0 <= FormatVersion.highestSequence }) else {
-      throw corrupt(40, .badHeader)
+      throw corrupt(Self.nextIDOffset, .badHeader)
     }
     let lengths = SegmentHeader.byteCount...FormatVersion.highestOffset
     guard sealedSegments.allSatisfy({ lengths.contains($0.byteCount) }),

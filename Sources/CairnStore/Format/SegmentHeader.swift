@@ -9,6 +9,11 @@
 /// validates in it. Sequence numbers and times of its records are relative to the two bases.
 package struct SegmentHeader: Sendable, Hashable {
   package static let byteCount = 72
+  package static let identifierOffset = 16
+  package static let baseSequenceOffset = 48
+  private static let saltOffset = 40
+  private static let baseTimeOffset = 56
+  private static let checksumOffset = 64
   /// A byte with the high bit set, the name, CR LF and a DOS end of file: transfers that mangle
   /// text are found out (as with PNG).
   package static let magic: [UInt8] = [0x8B, 0x43, 0x52, 0x4E, 0x53, 0x0D, 0x0A, 0x1A]  // "CRNS"
@@ -63,18 +68,19 @@ package struct SegmentHeader: Sendable, Hashable {
     guard Self.magic.withSpan({ $0.equals(bytes.extracting(0..<8)) }) else {
       throw .corrupt(Corruption(file: file, offset: 0, cause: .badMagic))
     }
-    guard CRC32C.checksum(of: bytes.extracting(0..<64)) == bytes.load(UInt32.self, at: 64) else {
+    let checksum = bytes.load(UInt32.self, at: Self.checksumOffset)
+    guard CRC32C.checksum(of: bytes.extracting(0..<Self.checksumOffset)) == checksum else {
       throw .corrupt(Corruption(file: file, offset: 0, cause: .badChecksum))
     }
     let major = bytes.load(UInt16.self, at: 8)
     guard major == FormatVersion.major else {
       throw .unsupportedVersion(file: file, major: Int(major))
     }
-    storeIdentifier = bytes.extracting(16..<32).copied()
+    storeIdentifier = Self.identifier(in: bytes)
     id = SegmentID(rawValue: bytes.load(UInt64.self, at: 32))
-    salt = bytes.load(UInt64.self, at: 40)
-    baseSequence = bytes.load(UInt64.self, at: 48)
-    baseTime = bytes.load(Int64.self, at: 56)
+    salt = Self.salt(in: bytes)
+    baseSequence = bytes.load(UInt64.self, at: Self.baseSequenceOffset)
+    baseTime = bytes.load(Int64.self, at: Self.baseTimeOffset)
     guard (1...FormatVersion.highestSequence).contains(baseSequence),
       id.rawValue < FormatVersion.highestSequence,
       baseTime.magnitude <= Self.baseTimeLimit.magnitude
@@ -83,6 +89,36 @@ package struct SegmentHeader: Sendable, Hashable {
       throw .corrupt(Corruption(file: file, offset: 68, cause: .badPadding))
     }
   }
+
+  /// The header whose bytes are damaged where other sources tell what they were: the checksum then vouches for the rest.
+  ///
+  /// - Parameters:
+  ///   - raw: as many bytes as a header has.
+  ///   - baseSequence: `nil`: as it stands in the bytes.
+  package init?(
+    restoring raw: RawSpan, storeIdentifier: [UInt8], id: SegmentID, salt: UInt64,
+    baseSequence: SequenceNumber? = nil
+  ) {
+    let header = SegmentHeader(
+      storeIdentifier: storeIdentifier, id: id, salt: salt,
+      baseSequence: baseSequence ?? raw.load(UInt64.self, at: Self.baseSequenceOffset),
+      baseTime: raw.load(Int64.self, at: Self.baseTimeOffset))
+    let decoded = header.encoded().withSpan { (encoded) -> SegmentHeader? in
+      let checksum = encoded.load(UInt32.self, at: Self.checksumOffset)
+      guard checksum == raw.load(UInt32.self, at: Self.checksumOffset) else { return nil }
+      return try? SegmentHeader(decoding: encoded, file: "")
+    }
+    guard let decoded else { return nil }
+    self = decoded
+  }
+
+  /// The store's identifier as it stands in the bytes of a header, damaged or not.
+  package static func identifier(in raw: RawSpan) -> [UInt8] {
+    raw.extracting(identifierOffset..<32).copied()
+  }
+
+  /// The salt as it stands in the bytes of a header, damaged or not.
+  package static func salt(in raw: RawSpan) -> UInt64 { raw.load(UInt64.self, at: saltOffset) }
 
   /// The checksum of the salt and the id, from which the header checksum of every record goes on:
   /// a record that was written elsewhere does not validate.

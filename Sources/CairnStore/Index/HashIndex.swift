@@ -24,7 +24,7 @@ package final class HashIndex: Sendable {
   let unloadedShardCount = Atomic(0)
   /// Grows with each snapshot.
   private let epoch = Atomic(UInt64(0))
-  private let snapshots = Lock<[IndexSnapshot]>([])
+  private let snapshots = Lock<[SnapshotParts]>([])
 
   /// Told of each extension that is not in force any more, under the lock of its shard; not of those
   /// that a removal of all takes.
@@ -263,11 +263,7 @@ package final class HashIndex: Sendable {
   ) throws(StoreError) -> [(entry: IndexEntry, value: Value?, end: Int64)] {
     try shards[number].withLock { (shard) throws(StoreError) in
       if shard.isUnloaded { try load(&shard, number) }
-      return shard.allEntries().map { entry in
-        let end =
-          entry.flags.contains(.extended) ? shard.extensions[entry.location]?.expires : nil
-        return (entry, resolve(entry.location), end ?? .min)
-      }
+      return shard.allEntries().map { ($0, resolve($0.location), shard.end(of: $0)) }
     }
   }
 
@@ -365,19 +361,16 @@ package final class HashIndex: Sendable {
 
   // MARK: Snapshots
 
-  /// The index as it is now. Called where nothing changes it, under the log's lock; whoever
-  /// gets it calls its `end` at last.
-  ///
-  /// - Complexity: O(1).
-  package func snapshot() -> IndexSnapshot {
-    let snapshot = IndexSnapshot(
-      of: self, epoch: epoch.wrappingAdd(1, ordering: .relaxed).newValue)
-    snapshots.withLock { $0.append(snapshot) }
-    return snapshot
+  /// From now on, what is about to change is kept for a snapshot.
+  func beginSnapshot() -> SnapshotParts {
+    let parts = SnapshotParts(
+      epoch: epoch.wrappingAdd(1, ordering: .relaxed).newValue, shardCount: Self.shardCount)
+    snapshots.withLock { $0.append(parts) }
+    return parts
   }
 
-  func forget(_ snapshot: IndexSnapshot) {
-    snapshots.withLock { $0.removeAll { $0 === snapshot } }
+  func endSnapshot(_ parts: SnapshotParts) {
+    snapshots.withLock { $0.removeAll { $0 === parts } }
   }
 
   /// Calls `body` with a shard that has not changed since an epoch began; `nil` where it has.

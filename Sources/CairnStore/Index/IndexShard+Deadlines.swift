@@ -1,5 +1,10 @@
 /// Extended lifetimes, and when entries expire.
 extension IndexShard {
+  /// To when the lifetime of an entry was extended; `Int64.min`: it was not.
+  func end(of entry: IndexEntry) -> Int64 {
+    entry.flags.contains(.extended) ? extensions[entry.location]?.expires ?? .min : .min
+  }
+
   /// The extension of the entry in a slot.
   @inline(__always)
   func extensionOfEntry(at slot: Int) -> LifetimeExtension? {

@@ -87,7 +87,10 @@ package struct LogTail: ~Copyable {
       }
       guard header.id == entry.id, header.salt == entry.salt,
         header.storeIdentifier == storeIdentifier
-      else { throw .corrupt(Corruption(file: file.name, offset: 16, cause: .badHeader)) }
+      else {
+        throw .corrupt(
+          Corruption(file: file.name, offset: SegmentHeader.identifierOffset, cause: .badHeader))
+      }
       return try scan(
         file: file, header: header, byteCount: byteCount, durable: durable, from: start,
         highestSequence: highestSequence)

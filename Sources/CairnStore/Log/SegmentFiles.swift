@@ -141,7 +141,8 @@ package struct SegmentFiles: Sendable {
       try SegmentHeader(decoding: bytes, file: name)
     }
     guard header.id == id, header.salt == salt, header.storeIdentifier == storeIdentifier else {
-      throw .corrupt(Corruption(file: name, offset: 16, cause: .badHeader))
+      throw .corrupt(
+        Corruption(file: name, offset: SegmentHeader.identifierOffset, cause: .badHeader))
     }
     return (file, header, byteCount)
   }

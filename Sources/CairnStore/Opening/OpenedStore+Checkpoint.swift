@@ -8,7 +8,9 @@ extension OpenedStore {
         in: directory, id: manifest.checkpointID, storeIdentifier: manifest.storeIdentifier,
         checksum: manifest.checkpointChecksum)
       guard file.header.agrees(with: manifest) else {
-        throw StoreError.corrupt(Corruption(file: file.name, offset: 40, cause: .badHeader))
+        throw StoreError.corrupt(
+          Corruption(
+            file: file.name, offset: Checkpoint.floorSequenceOffset, cause: .badHeader))
       }
       return file
     } catch {

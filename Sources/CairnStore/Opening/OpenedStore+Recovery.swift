@@ -40,11 +40,13 @@ extension OpenedStore {
       guard nextSequence <= limit, manifest.nextID <= limit else {
         throw .corrupt(
           Corruption(
-            file: FileName.manifest, offset: nextSequence > limit ? 72 : 40, cause: .badHeader))
+            file: FileName.manifest,
+            offset: nextSequence > limit ? Manifest.lastSequenceOffset : Manifest.nextIDOffset,
+            cause: .badHeader))
       }
     }
     for segment in segments where segment.header.baseSequence > nextSequence {
-      throw segment.corruption(at: 48, .badHeader)
+      throw segment.corruption(at: SegmentHeader.baseSequenceOffset, .badHeader)
     }
     // A sequence number is stored as a 32-bit difference.
     if let segment = resumable, nextSequence - segment.header.baseSequence >= 1 << 31 {

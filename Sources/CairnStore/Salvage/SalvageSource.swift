@@ -27,7 +27,8 @@ struct SalvageSource {
       switch error {
       case .corrupt(let damage):
         lose(FileName.manifest, damage.offset..<damage.offset, damage.cause)
-        supposedIdentifier = try? Self.bytes(16..<32, of: FileName.manifest, in: directory)
+        supposedIdentifier = try? Self.bytes(
+          Manifest.identifierRange, of: FileName.manifest, in: directory)
       case .unsafeFile: lose(FileName.manifest, 0..<0, .unsafeFile)
       case let error where error.isOfMedium: lose(FileName.manifest, 0..<0, .unreadable)
       default: throw error
@@ -121,7 +122,9 @@ struct SalvageSource {
       header = nil
     }
     if header == nil, let identifier = manifest?.storeIdentifier {
-      header = Self.restored(raw, storeIdentifier: identifier, id: id, salt: salt)
+      header = raw.withSpan {
+        SegmentHeader(restoring: $0, storeIdentifier: identifier, id: id, salt: salt)
+      }
     }
     if header == nil {
       lose(name, 0..<min(SegmentHeader.byteCount, max(byteCount, 0)), .badHeader)
@@ -185,28 +188,6 @@ struct SalvageSource {
     }
   }
 
-  /// The header whose bytes are damaged where other sources tell what they were: the checksum then
-  /// vouches for the rest.
-  private static func restored(
-    _ raw: [UInt8], storeIdentifier: [UInt8], id: SegmentID, salt: UInt64,
-    baseSequence: SequenceNumber? = nil
-  ) -> SegmentHeader? {
-    let (base, time, checksum) = raw.withSpan { bytes in
-      (
-        bytes.load(UInt64.self, at: 48), bytes.load(Int64.self, at: 56),
-        bytes.load(UInt32.self, at: 64)
-      )
-    }
-    let header = SegmentHeader(
-      storeIdentifier: storeIdentifier, id: id, salt: salt, baseSequence: baseSequence ?? base,
-      baseTime: time)
-    let encoded = header.encoded()
-    guard encoded.withSpan({ $0.load(UInt32.self, at: 64) }) == checksum else { return nil }
-    return try? encoded.withSpan { (bytes) throws(StoreError) in
-      try SegmentHeader(decoding: bytes, file: "")
-    }
-  }
-
   /// Finds the base sequence of a sealed segment without a header: with every record there, the
   /// lowest number and the highest give it twice; with some lost, they bound it.
   private func boundBase(
@@ -223,9 +204,11 @@ struct SalvageSource {
     else { return }
     let (raw, _) = try readHeader(of: segment.open())
     let salt = manifest?.sealedSegments.first { $0.id.rawValue == id }?.salt ?? 0
-    let header = Self.restored(
-      raw, storeIdentifier: identifier, id: SegmentID(rawValue: id), salt: salt,
-      baseSequence: UInt64(low))
+    let header = raw.withSpan {
+      SegmentHeader(
+        restoring: $0, storeIdentifier: identifier, id: SegmentID(rawValue: id), salt: salt,
+        baseSequence: UInt64(low))
+    }
     segment.baseTime = header?.baseTime
   }
 
@@ -328,13 +311,16 @@ struct SalvageSource {
     for (name, byteCount, raw, sound) in found {
       guard let number = FileName.identifier(in: name) else { continue }
       let id = SegmentID(rawValue: number)
-      let salt = raw.withSpan { $0.load(UInt64.self, at: 40) }
+      let salt = raw.withSpan { SegmentHeader.salt(in: $0) }
       var header = sound
       if header == nil {
-        header = Self.restored(raw, storeIdentifier: identifier, id: id, salt: salt)
+        header = raw.withSpan {
+          SegmentHeader(restoring: $0, storeIdentifier: identifier, id: id, salt: salt)
+        }
       }
       let isOurs =
-        header.map { $0.storeIdentifier == identifier } ?? (Array(raw[16..<32]) == identifier)
+        header.map { $0.storeIdentifier == identifier }
+        ?? (raw.withSpan { SegmentHeader.identifier(in: $0) } == identifier)
       guard isOurs else {
         lose(name, 0..<byteCount, .badHeader)
         continue
@@ -354,7 +340,10 @@ struct SalvageSource {
     among found: [(raw: [UInt8], header: SegmentHeader?)]
   ) throws(StoreError) -> [UInt8]? {
     var all = Set(found.compactMap { $0.header?.storeIdentifier })
-    if all.isEmpty { all = Set(found.map { Array($0.raw[16..<32]) }) }
+    if all.isEmpty {
+      all = Set(
+        found.map { $0.raw.withSpan { SegmentHeader.identifier(in: $0) } })
+    }
     if let supposedIdentifier, all.contains(supposedIdentifier) { return supposedIdentifier }
     guard all.count <= 1 else {
       throw .notAStore(

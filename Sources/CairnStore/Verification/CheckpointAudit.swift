@@ -69,7 +69,10 @@ final class CheckpointAudit {
   /// missing. To be called once, when all records were taken in.
   func differences() throws(StoreError) -> [Corruption] {
     if hasWrongEnd {
-      return [Corruption(file: file.name, offset: 48, cause: .differsFromLog)]
+      return [
+        Corruption(
+          file: file.name, offset: Checkpoint.lastSequenceOffset, cause: .differsFromLog)
+      ]
     }
     try replay.finish(keepsTombstones: true)
     var differences = Differences()

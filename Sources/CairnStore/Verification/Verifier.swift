@@ -130,7 +130,9 @@ struct Verifier: ~Copyable {
     guard isWhole else { return }
     let highest = max(highestSequence, manifest.highestSequence)
     for base in bases where base.sequence > highest + 1 {
-      report.errors.append(Corruption(file: base.file, offset: 48, cause: .badHeader))
+      report.errors.append(
+        Corruption(
+          file: base.file, offset: SegmentHeader.baseSequenceOffset, cause: .badHeader))
     }
     guard let audit else { return }
     try noting { (verifier) throws(StoreError) in
@@ -172,7 +174,8 @@ struct Verifier: ~Copyable {
       verifier.highestSequence = file.header.lastSequence
       // An open leaves aside what does not fit the manifest.
       guard file.header.agrees(with: manifest) else {
-        throw .corrupt(Corruption(file: name, offset: 40, cause: .badHeader))
+        throw .corrupt(
+          Corruption(file: name, offset: Checkpoint.floorSequenceOffset, cause: .badHeader))
       }
       for segment in file.header.segments { covered[segment.id] = segment.end }
       verifier.audit = CheckpointAudit(file, places, files: files, manifest: manifest)

@@ -95,11 +95,13 @@ enum IndependentReader {
     return String(decoding: text, as: UTF8.self)
   }
 
-  /// The text of Docs/FileFormat.md.
+  /// The pages of the format that have worked examples, one after the other.
   static var document: String {
     get throws {
-      try String(
-        contentsOf: repository.appendingPathComponent("Docs/FileFormat.md"), encoding: .utf8)
+      try ["FileFormat.md", "FileFormat/Recovery.md", "FileFormat/Checkpoint.md"].map { page in
+        try String(
+          contentsOf: repository.appendingPathComponent("Docs/\(page)"), encoding: .utf8)
+      }.joined(separator: "\n")
     }
   }
 

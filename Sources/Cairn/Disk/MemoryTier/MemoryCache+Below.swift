@@ -387,9 +387,6 @@ extension MemoryState {
   }
 }
 
-/// How many entries are read before the tier below is to be told soon: some milliseconds' work.
-@usableFromInline let manyReadsCount = 4096
-
 /// What the disk is to be told of a read.
 @usableFromInline
 struct PendingNotice: OptionSet, Sendable {

@@ -4,12 +4,7 @@
   internal import Musl
 #endif
 
-/// The system's time of day, to the kernel's tick (4 ms or finer), which takes a fifth of the time
-/// of the exact clock to read.
-public struct SystemClock: WallClock {
-  /// Makes the clock. All of them tell the same time.
-  public init() {}
-
+extension SystemClock: WallClock {
   /// The time of day, by the system's real-time clock.
   public func now() -> Timestamp {
     Timestamp(millisecondsSinceEpoch: Self.milliseconds(CLOCK_REALTIME_COARSE))

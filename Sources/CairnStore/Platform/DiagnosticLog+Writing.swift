@@ -5,9 +5,17 @@
 #endif
 
 extension DiagnosticLog {
-  /// Writes warnings and errors to standard error, one line each. The default.
-  public static let standardError = DiagnosticLog(from: .warning) { message in
-    writeToStandardError("cairn: \(message)\n")
+  /// Calls the handler, under no lock. The text is made only if the handler is called.
+  package func callAsFunction(
+    _ level: Level, _ category: Category, path: String, _ text: @autoclosure () -> String
+  ) {
+    guard takes(level) else { return }
+    let message = Message(level: level, category: category, path: path, text: text())
+    switch handler {
+    case .nobody: return
+    case .standardError: Self.writeToStandardError("cairn: \(message)\n")
+    case .closure(let handle): handle(message)
+    }
   }
 
   /// Writes a text in one call, so that lines of several threads do not mix. Nobody can be told of a failure.

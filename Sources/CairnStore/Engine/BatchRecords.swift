@@ -1,8 +1,6 @@
-/// Writes that will happen together: after a crash, all of them are found or none.
-///
-/// Filled by the closure given to `Store.write`. Later operations on a key win over earlier ones.
-/// Nothing is checked against the store or visible in it before the closure returns.
-public struct Batch: ~Copyable {
+/// The records of a batch, as they will stand in the log.
+@usableFromInline
+struct BatchRecords: ~Copyable {
   struct Operation {
     var header: RecordHeader
     /// Where its record begins in `bytes`.
@@ -10,8 +8,8 @@ public struct Batch: ~Copyable {
     var hash: UInt64
   }
 
-  /// The records as they will stand in the log, but for what is known only then: sequence
-  /// numbers, time and header checksums. Zeros follow them.
+  /// The bytes, but for what is known only when they are written: sequence numbers, time and header checksums. Zeros
+  /// follow them.
   private(set) var bytes: [UInt8] = []
   /// How many bytes the records take.
   private(set) var byteCount = 0
@@ -26,56 +24,6 @@ public struct Batch: ~Copyable {
     self.limits = limits
     self.hash = hash
     self.now = now
-  }
-
-  /// The number of operations so far.
-  public var count: Int { operations.count }
-
-  /// Sets the value of a key.
-  ///
-  /// - Parameters:
-  ///   - value: may be empty, which is a value as any other.
-  ///   - key: 1 to 65,535 bytes.
-  ///   - options: cost, lifetime, idle limit and metadata.
-  /// - Throws: `invalidKey`, `valueTooLarge`, `metadataTooLarge`, `batchTooLarge`. The batch is
-  ///   as it was before the call.
-  /// - Complexity: O(bytes); the bytes are copied.
-  @inlinable
-  public mutating func setValue(
-    _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
-    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
-    options: EntryOptions = .standard
-  ) throws(StoreError) {
-    try key.withBytes { (key) throws(StoreError) in
-      try value.withBytes { (value) throws(StoreError) in
-        try add(key: key, value: value, options: options)
-      }
-    }
-  }
-
-  /// A store holds bytes: a value of any other type goes into a `DiskCache`, or is made bytes of by the caller.
-  @available(
-    *, unavailable,
-    message:
-      "a Store holds bytes: [UInt8], Data (with `import Cairn`), String or another ByteSource. For Codable values use store.view(of:) or a DiskCache, with `import Cairn`, or encode the value to bytes first"
-  )
-  public mutating func setValue<Value>(
-    _ value: Value, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
-    options: EntryOptions = .standard
-  ) throws(StoreError) {
-    fatalError("unavailable")
-  }
-
-  /// Removes the value of a key, if there is one.
-  ///
-  /// - Throws: `invalidKey`, `batchTooLarge`.
-  @inlinable
-  public mutating func removeValue(
-    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
-  ) throws(StoreError) {
-    try key.withBytes { (key) throws(StoreError) in
-      try add(key: key, value: nil, options: .standard)
-    }
   }
 
   /// Adds a put, or a tombstone where there is no value.

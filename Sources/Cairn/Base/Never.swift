@@ -1,0 +1,2 @@
+/// The time that never comes, in milliseconds.
+@usableFromInline let never = Int64.max

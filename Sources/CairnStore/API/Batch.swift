@@ -1,0 +1,69 @@
+/// Writes that will happen together: after a crash, all of them are found or none.
+///
+/// Filled by the closure given to `Store.write`. Later operations on a key win over earlier ones.
+/// Nothing is checked against the store or visible in it before the closure returns.
+public struct Batch: ~Copyable {
+  @usableFromInline var records: BatchRecords
+
+  @usableFromInline
+  init(_ records: consuming BatchRecords) { self.records = records }
+
+  /// The number of operations so far.
+  public var count: Int { records.operations.count }
+
+  /// Sets the value of a key.
+  ///
+  /// - Parameters:
+  ///   - value: may be empty, which is a value as any other.
+  ///   - key: 1 to 65,535 bytes.
+  ///   - options: cost, lifetime, idle limit and metadata.
+  /// - Throws: `invalidKey`, `valueTooLarge`, `metadataTooLarge`, `batchTooLarge`. The batch is
+  ///   as it was before the call.
+  /// - Complexity: O(bytes); the bytes are copied.
+  @inlinable
+  public mutating func setValue(
+    _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
+    options: EntryOptions = .standard
+  ) throws(StoreError) {
+    try key.withBytes { (key) throws(StoreError) in
+      try value.withBytes { (value) throws(StoreError) in
+        try records.add(key: key, value: value, options: options)
+      }
+    }
+  }
+
+  /// A store holds bytes: a value of any other type goes into a `DiskCache`, or is made bytes of by the caller.
+  @available(
+    *, unavailable,
+    message:
+      "a Store holds bytes: [UInt8], Data (with `import Cairn`), String or another ByteSource. For Codable values use store.view(of:) or a DiskCache, with `import Cairn`, or encode the value to bytes first"
+  )
+  public mutating func setValue<Value>(
+    _ value: Value, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
+    options: EntryOptions = .standard
+  ) throws(StoreError) {
+    fatalError("unavailable")
+  }
+
+  /// Removes the value of a key, if there is one.
+  ///
+  /// - Throws: `invalidKey`, `batchTooLarge`.
+  @inlinable
+  public mutating func removeValue(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
+  ) throws(StoreError) {
+    try key.withBytes { (key) throws(StoreError) in
+      try records.add(key: key, value: nil, options: .standard)
+    }
+  }
+
+  /// Sets the value of a key; as the public form.
+  package mutating func setValue(
+    _ value: RawSpan, forKey key: [UInt8], options: EntryOptions
+  ) throws(StoreError) {
+    try key.withBytes { (key) throws(StoreError) in
+      try records.add(key: key, value: value, options: options)
+    }
+  }
+}

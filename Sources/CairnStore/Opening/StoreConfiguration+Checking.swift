@@ -1,0 +1,57 @@
+extension StoreConfiguration {
+  /// The same with the limits that follow from `diskByteLimit`.
+  var resolved: StoreConfiguration {
+    // What is out of range is refused by `check`.
+    guard let diskByteLimit, diskByteLimit >= 4 << 20, spaceBound >= 1 else { return self }
+    var resolved = self
+    resolved.segmentByteLimit = min(segmentByteLimit, diskByteLimit / 16)
+    // The index file takes a part, and the manifests.
+    let room = Double(diskByteLimit - 4 * resolved.segmentByteLimit) * 0.95
+    resolved.byteLimit = min(byteLimit ?? .max, Int(room / spaceBound))
+    return resolved
+  }
+
+  /// Throws where an option is out of its range.
+  func check() throws(StoreError) {
+    func require(_ holds: Bool, _ option: String, _ reason: String) throws(StoreError) {
+      if !holds { throw .invalidConfiguration(option: option, reason: reason) }
+    }
+    try require(
+      (64 << 10...1 << 30).contains(segmentByteLimit), "segmentByteLimit",
+      "\(segmentByteLimit) is not from 64 KiB to 1 GiB")
+    try require(
+      (1.1...1000).contains(spaceBound), "spaceBound", "\(spaceBound) is not from 1.1 to 1,000")
+    try require(
+      (1...65_535).contains(keyByteLimit), "keyByteLimit", "\(keyByteLimit) is not from 1 to 65,535"
+    )
+    try require(
+      (0...Int(UInt32.max)).contains(valueByteLimit), "valueByteLimit",
+      "\(valueByteLimit) is not from 0 to 4,294,967,295")
+    try require(
+      (0...65_535).contains(metadataByteLimit), "metadataByteLimit",
+      "\(metadataByteLimit) is not from 0 to 65,535")
+    try require(
+      (1...1 << 32).contains(batchByteLimit), "batchByteLimit",
+      "\(batchByteLimit) is not from 1 to 4 GiB")
+    try require(
+      countLimit.map { $0 >= 1 } ?? true, "countLimit", "\(countLimit ?? 0) is not 1 or more")
+    try require(
+      byteLimit.map { $0 >= 1 } ?? true, "byteLimit",
+      "\(byteLimit ?? 0) is not 1 or more")
+    try require(
+      diskByteLimit.map { $0 >= 4 << 20 } ?? true, "diskByteLimit",
+      "\(diskByteLimit ?? 0) is not 4 MiB or more")
+    try require(
+      freeDiskSpaceFloor.map { $0 >= 1 } ?? true, "freeDiskSpaceFloor",
+      "\(freeDiskSpaceFloor ?? 0) is not 1 or more")
+    try require(
+      maintenanceInterval.map { $0 >= .milliseconds(1) } ?? true, "maintenanceInterval",
+      "an interval must be a millisecond or more")
+    try require(
+      scrubBytesPerSecond.map { $0 >= 1 } ?? true, "scrubBytesPerSecond",
+      "\(scrubBytesPerSecond ?? 0) is not 1 or more")
+    if case .interval(let interval) = durability {
+      try require(interval > .zero, "durability", "an interval must be positive")
+    }
+  }
+}

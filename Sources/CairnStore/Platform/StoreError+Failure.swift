@@ -1,0 +1,23 @@
+extension StoreError {
+  /// The failed call behind an error of the platform layer.
+  var asFailure: SystemFailure {
+    switch self {
+    case .system(let failure), .poisoned(let failure), .durabilityUnknown(let failure): failure
+    case .noSpace(let path, _, let limit):
+      SystemFailure(
+        call: "write", path: path, errorNumber: limit.errorNumber, reason: limit.description)
+    default: SystemFailure(call: "write", path: "", errorNumber: 0, reason: description)
+    }
+  }
+}
+
+extension SpaceLimit {
+  /// What the system calls it.
+  fileprivate var errorNumber: Int32 {
+    switch self {
+    case .disk: SystemError.noSpace
+    case .quota: SystemError.quotaExceeded
+    case .fileSize: SystemError.fileTooLarge
+    }
+  }
+}
