@@ -267,6 +267,11 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         outcome = .success(value)
       } else {
         state.withLock { $0.statistics.startedCount += 1 }
+        let start = timers.now()
+        defer {
+          let duration = Duration.milliseconds(timers.now() &- start)
+          count { $0.note(duration) }
+        }
         do {
           outcome = .success(
             try await LoadNode.$starter.withValue(flight.node) { try await load.load(flight) })
