@@ -20,7 +20,7 @@ extension Store {
 
   package func info(of entry: borrowing PinnedEntry) -> EntryInfo {
     // Times of access are those of the reader's index.
-    ((try? currentReader) ?? reader).info(of: entry)
+    (follower?.lastReader ?? reader).info(of: entry)
   }
 
   /// Whether it follows another process. Every write throws `readOnly` then.

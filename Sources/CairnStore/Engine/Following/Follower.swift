@@ -95,6 +95,13 @@ package final class Follower: Sendable {
     get throws(StoreError) { try view().engine.reader }
   }
 
+  /// What reads were done on last. It does not look for changes, so that `outdated` is thrown by a call that can throw.
+  var lastReader: Reader? {
+    guard let pin = Pin() else { return nil }
+    defer { pin.end() }
+    return views[0]?.engine.reader
+  }
+
   /// What `make` makes of the store as it is seen at one moment.
   func atOneMoment<Value>(
     _ make: (Engine) throws(StoreError) -> Value
