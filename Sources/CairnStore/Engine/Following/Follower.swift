@@ -67,7 +67,7 @@ package final class Follower: Sendable {
     try readView { (view) throws(StoreError) in try body(view.engine.reader) }
   }
 
-  /// What is known of a key, and the history that its version is of; as `FollowedView.history`.
+  /// What the store knows about a key, and the history that the version belongs to (`FollowedView.history`).
   package func look(
     at key: RawSpan
   ) throws(StoreError) -> (info: EntryInfo?, history: UInt64) {
