@@ -265,7 +265,7 @@ extension DiskCache {
   /// - Throws: as the synchronous form; `cancelled` where the task was cancelled before the work began: nothing was
   ///   removed then.
   public nonisolated(nonsending) func removeAll(
-    progress: @escaping @Sendable (RemoveAllProgress) -> Void
+    progress: @escaping @Sendable (WorkProgress) -> Void
   ) async throws(CacheError) {
     try await perform { (cache) throws(CacheError) in try cache.removeAll(progress: progress) }
   }

@@ -19,7 +19,7 @@ extension DiskCache {
   /// `scrubBytesPerSecond` in the configuration of its store. Observers are told of each damaged value.
   @discardableResult
   public func scrub(
-    bytesPerSecond: Int? = nil, progress: (ScrubProgress) -> Visit = { _ in .next }
+    bytesPerSecond: Int? = nil, progress: (WorkProgress) -> Visit = { _ in .next }
   ) throws(CacheError) -> ScrubReport {
     try storing { () throws(StoreError) in
       try store.scrub(bytesPerSecond: bytesPerSecond, progress: progress)
@@ -39,7 +39,7 @@ extension DiskCache {
   /// is a cache in its own right.
   @discardableResult
   public func backup(
-    to destination: String, progress: (BackupProgress) -> Void
+    to destination: String, progress: (WorkProgress) -> Void
   ) throws(CacheError) -> BackupReport {
     recency?.tell()
     return try storing { () throws(StoreError) in

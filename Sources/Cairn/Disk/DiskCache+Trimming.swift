@@ -135,7 +135,7 @@ extension DiskCache: Trimming {
   ///
   /// - Parameter progress: told after each file that went, on this thread, with no lock held. The entries are
   ///   gone by then.
-  public func removeAll(progress: (RemoveAllProgress) -> Void) throws(CacheError) {
+  public func removeAll(progress: (WorkProgress) -> Void) throws(CacheError) {
     flights.noteRemovalOfAll()
     try storing { () throws(StoreError) in try store.removeAll(progress: progress) }
   }

@@ -62,7 +62,7 @@ public final class Snapshot: Sendable {
   /// - Complexity: O(bytes of the log), dead ones too: `Store.compact` before makes it smaller.
   @discardableResult
   public func backup(
-    to destination: String, progress: (BackupProgress) -> Void = { _ in }
+    to destination: String, progress: (WorkProgress) -> Void = { _ in }
   ) throws(StoreError) -> BackupReport {
     try Backup(engine).copy(try state(), to: destination, progress: progress)
   }

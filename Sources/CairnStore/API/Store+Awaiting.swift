@@ -211,7 +211,7 @@ extension Store {
   /// - Throws: as the synchronous form; `cancelled` where the task was cancelled before the work began: nothing was
   ///   removed then.
   public nonisolated(nonsending) func removeAll(
-    progress: @escaping @Sendable (RemoveAllProgress) -> Void = { _ in }
+    progress: @escaping @Sendable (WorkProgress) -> Void = { _ in }
   ) async throws(StoreError) {
     try await perform { (store) throws(StoreError) in try store.removeAll(progress: progress) }
   }

@@ -25,7 +25,7 @@ extension Store {
   /// Copies the store as it is now into a new one, while it goes on; as `Snapshot.backup`.
   @discardableResult
   public func backup(
-    to destination: String, progress: (BackupProgress) -> Void = { _ in }
+    to destination: String, progress: (WorkProgress) -> Void = { _ in }
   ) throws(StoreError) -> BackupReport {
     let snapshot = try snapshot()
     defer { snapshot.close() }
@@ -51,7 +51,7 @@ extension Store {
   ///   256 KiB; the index is loaded as a whole.
   @discardableResult
   public func scrub(
-    bytesPerSecond: Int? = nil, progress: (ScrubProgress) -> Visit = { _ in .next }
+    bytesPerSecond: Int? = nil, progress: (WorkProgress) -> Visit = { _ in .next }
   ) throws(StoreError) -> ScrubReport {
     do throws(StoreError) {
       return try currentEngine.scrubber.scrub(bytesPerSecond: bytesPerSecond, progress: progress)

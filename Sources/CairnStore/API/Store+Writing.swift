@@ -210,7 +210,7 @@ extension Store {
   ///   but for segments that zero-copy reads still hold.
   /// - Throws: as `setValue`.
   public func removeAll(
-    progress: (RemoveAllProgress) -> Void = { _ in }
+    progress: (WorkProgress) -> Void = { _ in }
   ) throws(StoreError) {
     try engine.totalRemoval.run(progress: progress)
   }

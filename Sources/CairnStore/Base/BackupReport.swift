@@ -29,30 +29,3 @@ public struct BackupReport: Sendable, Hashable {
     self.keys = keys
   }
 }
-
-/// How far a backup has come.
-public struct BackupProgress: Sendable, Hashable {
-  /// What a backup is doing.
-  public enum Phase: Sendable, Hashable {
-    /// The files are copied.
-    case copying
-    /// The copies are read again.
-    case verifying
-  }
-
-  /// The phase that it is in.
-  public var phase: Phase
-  /// Bytes that are done in this phase.
-  public var byteCount: Int
-  /// Bytes that each phase has.
-  public var totalByteCount: Int
-
-  /// Makes a step of a backup.
-  ///
-  /// - Parameters: as the properties of these names.
-  package init(phase: Phase, byteCount: Int, totalByteCount: Int) {
-    self.phase = phase
-    self.byteCount = byteCount
-    self.totalByteCount = totalByteCount
-  }
-}

@@ -1,22 +1,3 @@
-/// How far a removal of all has come. The entries are gone before the first file is.
-///
-/// In a store of class `.process` or `.interval`, a file may stay for a moment after it was counted: until the
-/// removal is on disk.
-public struct RemoveAllProgress: Sendable, Hashable {
-  /// Files that are out of the store.
-  public var fileCount: Int
-  /// Files that will be.
-  public var totalFileCount: Int
-
-  /// Makes a step of a removal.
-  ///
-  /// - Parameters: as the properties of these names.
-  package init(fileCount: Int, totalFileCount: Int) {
-    self.fileCount = fileCount
-    self.totalFileCount = totalFileCount
-  }
-}
-
 /// What a call removed that removes many entries.
 public struct RemovalSummary: Sendable, Hashable {
   /// How many entries went.

@@ -100,27 +100,3 @@ public struct SalvageReport: Sendable, Hashable {
 
   package init() {}
 }
-
-/// How far a salvage is.
-public struct SalvageProgress: Sendable, Hashable {
-  /// What a salvage is doing.
-  public enum Phase: Sendable, Hashable {
-    /// Records are looked for; the bytes are those of the store's files.
-    case searching
-    /// Values are copied; the bytes are those of keys, metadata and values.
-    case copying
-  }
-
-  /// The phase that it is in.
-  public var phase: Phase
-  /// Bytes that are done in this phase.
-  public var byteCount: Int
-  /// Entries that were copied.
-  public var entryCount: Int
-
-  package init(phase: Phase, byteCount: Int, entryCount: Int) {
-    self.phase = phase
-    self.byteCount = byteCount
-    self.entryCount = entryCount
-  }
-}

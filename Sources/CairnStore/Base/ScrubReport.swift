@@ -44,19 +44,6 @@ public struct DamageEvent: Sendable, Hashable {
   }
 }
 
-/// How far a scrub has come.
-public struct ScrubProgress: Sendable, Hashable {
-  /// Bytes of the log that are done.
-  public var byteCount: Int
-  /// Bytes that there were when it began. A compaction that removes segments meanwhile makes it less.
-  public var totalByteCount: Int
-
-  package init(byteCount: Int, totalByteCount: Int) {
-    self.byteCount = byteCount
-    self.totalByteCount = totalByteCount
-  }
-}
-
 /// What scrubs have done. A *cycle* reads the whole log once.
 public struct ScrubStatistics: Sendable, Hashable {
   /// When the last cycle came to its end; `nil`: none has.
@@ -68,7 +55,7 @@ public struct ScrubStatistics: Sendable, Hashable {
   /// Places that it has found damaged so far.
   public var damageCount: Int = 0
   /// How far it has come.
-  public var progress: ScrubProgress?
+  public var progress: WorkProgress?
   /// Bytes that all scrubs have read since the store was opened.
   public var readByteCount: Int = 0
 

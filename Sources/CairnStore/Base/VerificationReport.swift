@@ -16,16 +16,3 @@ public struct VerificationReport: Sendable, Hashable {
 
   package init() {}
 }
-
-/// How far a check of every byte has come.
-public struct VerificationProgress: Sendable, Hashable {
-  /// Bytes that were read.
-  public var byteCount: Int
-  /// Bytes that there are. Of a store that was not closed, this grows when the end of its log is found.
-  public var totalByteCount: Int
-
-  package init(byteCount: Int, totalByteCount: Int) {
-    self.byteCount = byteCount
-    self.totalByteCount = totalByteCount
-  }
-}

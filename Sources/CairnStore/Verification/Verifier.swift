@@ -2,12 +2,12 @@
 struct Verifier: ~Copyable {
   private let directory: Directory
   private(set) var report = VerificationReport()
-  private let progress: (VerificationProgress) -> Void
+  private let progress: (WorkProgress) -> Void
   /// As far as it is known.
   private var totalByteCount = 0
 
   static func verify(
-    path: String, environment: Environment, progress: (VerificationProgress) -> Void
+    path: String, environment: Environment, progress: (WorkProgress) -> Void
   ) throws(StoreError) -> VerificationReport {
     try withoutActuallyEscaping(progress) { (progress) throws(StoreError) -> VerificationReport in
       try verify(path: path, environment: environment, telling: progress)
@@ -16,7 +16,7 @@ struct Verifier: ~Copyable {
 
   private static func verify(
     path: String, environment: Environment,
-    telling progress: @escaping (VerificationProgress) -> Void
+    telling progress: @escaping (WorkProgress) -> Void
   ) throws(StoreError) -> VerificationReport {
     let directory = try Directory(
       path: path, fileSystem: environment.fileSystem, readOnly: true)
@@ -65,7 +65,7 @@ struct Verifier: ~Copyable {
 
   private init(
     directory: Directory, report: VerificationReport,
-    progress: @escaping (VerificationProgress) -> Void
+    progress: @escaping (WorkProgress) -> Void
   ) {
     self.directory = directory
     self.report = report
@@ -231,7 +231,7 @@ struct Verifier: ~Copyable {
     report.byteCount += byteCount
     defer {
       progress(
-        VerificationProgress(byteCount: report.byteCount, totalByteCount: totalByteCount))
+        WorkProgress(.reading, completedCount: report.byteCount, totalCount: totalByteCount))
     }
     scanned.append((id, salt, byteCount))
     bases.append((file.name, header.baseSequence))
