@@ -13,7 +13,8 @@ enum SalvageCommand {
       copy.removeIfInterrupted()
       let isReading = done.phase == .reading
       progress.show(
-        isReading ? "searched" : "copied", byteCount: done.completedCount, of: isReading ? total : nil)
+        isReading ? "searched" : "copied", byteCount: done.completedCount,
+        of: isReading ? total : nil)
     }
     console.clearProgress()
     if invocation.has(.json) {

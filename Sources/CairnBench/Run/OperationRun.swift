@@ -73,13 +73,13 @@ enum OperationRun: String, CaseIterable {
 
   private func useStore(_ count: Int, at path: String) throws {
     let store = try Store(path: path, configuration: Self.configuration)
-    for number in 0..<Self.keyCount { try store.setValue(Self.value, forKey: Self.key(number)) }
+    // Made before, since making a key takes as long as a read.
+    let keys = (0..<Self.keyCount + count).map(Self.key)
+    for key in keys.prefix(Self.keyCount) { try store.setValue(Self.value, forKey: key) }
     switch self {
     case .fill:
       try countedOperations {
-        for number in 0..<count {
-          try store.setValue(Self.value, forKey: Self.key(Self.keyCount + number))
-        }
+        for key in keys.dropFirst(Self.keyCount) { try store.setValue(Self.value, forKey: key) }
       }
     case .overwrite, .interval, .durable:
       let durability: Durability =
@@ -91,14 +91,14 @@ enum OperationRun: String, CaseIterable {
       try countedOperations {
         for number in 0..<count {
           try store.setValue(
-            Self.value, forKey: Self.key(number % Self.keyCount), durability: durability)
+            Self.value, forKey: keys[number % Self.keyCount], durability: durability)
         }
       }
     case .get, .absent:
       let first = self == .get ? 0 : Self.keyCount
       try countedOperations {
         for number in 0..<count {
-          let value = try store.value(forKey: Self.key(first + number % Self.keyCount))
+          let value = try store.value(forKey: keys[first + number % Self.keyCount])
           precondition((value == nil) == (self == .absent))
         }
       }
@@ -107,19 +107,16 @@ enum OperationRun: String, CaseIterable {
         for number in 0..<count {
           try store.write(durability: .durable) { batch in
             for part in 0..<10 {
-              let key = Self.key((10 * number + part) % Self.keyCount)
-              try batch.setValue(Self.value, forKey: key)
+              try batch.setValue(Self.value, forKey: keys[(10 * number + part) % Self.keyCount])
             }
           }
         }
       }
     case .trim:
-      for number in 0..<count {
-        try store.setValue(Self.value, forKey: Self.key(Self.keyCount + number))
-      }
+      for key in keys.dropFirst(Self.keyCount) { try store.setValue(Self.value, forKey: key) }
       try countedOperations { _ = try store.trim(toCount: Self.keyCount) }
     case .compaction:
-      for number in 0..<Self.keyCount / 2 { try store.removeValue(forKey: Self.key(2 * number)) }
+      for number in 0..<Self.keyCount / 2 { try store.removeValue(forKey: keys[2 * number]) }
       try countedOperations { _ = try store.compact() }
     default: break
     }

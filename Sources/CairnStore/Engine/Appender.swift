@@ -57,8 +57,9 @@ struct Appender: ~Copyable {
   var isConsistent: Bool { !holdsCopies && unpublished == nil }
 
   /// Throws unless writes are possible.
-  func checkWritable(path: String) throws(StoreError) {
-    if isClosed { throw .closed(path: path) }
+  @inline(__always)
+  func checkWritable(path: @autoclosure () -> String) throws(StoreError) {
+    if isClosed { throw .closed(path: path()) }
     if let failure { throw .poisoned(cause: failure) }
   }
 
@@ -238,20 +239,15 @@ struct Appender: ~Copyable {
     let offset = offset
     let byteCount = header.byteCount
     isAppendedByCalls = forSync || byteCount >= Self.smallestCall
-    if !isAppendedByCalls, let mapping = active.mapping {
-      let copy = header
-      mapping.write(at: offset, count: byteCount) { bytes in
-        copy.encode(key: key, metadata: metadata, value: value, into: &bytes)
-        copy.seal(&bytes, at: offset, seed: active.seed)
-      }
-    } else {
+    if isAppendedByCalls
+      || !active.write(header, at: offset, key: key, metadata: metadata, value: value)
+    {
       try appendByCalls(header, key: key, metadata: metadata, value: value, to: active)
     }
     nextSequence = sequence + 1
     self.offset = offset + byteCount
     lastSyncMark = mark
-    active.usage.add(
-      header, sequence: sequence, end: self.offset, isLive: header.kind != .tombstone)
+    active.count(header, sequence: sequence, end: self.offset)
     return (active.location(at: offset), sequence)
   }
 

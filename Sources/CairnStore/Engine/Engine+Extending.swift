@@ -77,8 +77,9 @@ extension Engine {
     let hash = lookup.hash.hash(key)
     /// What would change, or whether the key is there.
     func look() throws(StoreError) -> (shorter: Existing?, isThere: Bool) {
-      guard let existing = try lookup.locate(hash, key: key, now: now) else { return (nil, false) }
-      if let damage = existing.damage { throw damage }
+      guard let existing = try lookup.locate(hash, key: key, now: now, for: .absent) else {
+        return (nil, false)
+      }
       if let renewal {
         guard existing.sequence == renewal.version, renewal.isWanted() else { return (nil, false) }
       } else if existing.hasExpired {

@@ -100,9 +100,8 @@ extension Engine {
     if case .anything = expectation {
     } else {
       looksFirst = true
-      if let mismatch = try lookup.locate(hash, key: key, now: now).mismatch(expectation) {
-        return (mismatch, PendingWrite())
-      }
+      let existing = try lookup.locate(hash, key: key, now: now, for: expectation)
+      if let mismatch = existing.mismatch(expectation) { return (mismatch, PendingWrite()) }
     }
     // A look into a shard that is loaded does not throw: what is appended is published.
     if !looksFirst { try lookup.index.load(shardOf: hash) }
@@ -128,8 +127,8 @@ extension Engine {
         let version: SequenceNumber
         let existing: Existing?
         if looksFirst {
-          existing = try lookup.locate(hash, key: key, now: now)
-          if let mismatch = try existing.mismatch(expectation) { return mismatch }
+          existing = try lookup.locate(hash, key: key, now: now, for: expectation)
+          if let mismatch = existing.mismatch(expectation) { return mismatch }
           if existing == nil { try lookup.index.makeRoom(hash) }
           if keepsEnd, let end = existing?.expires, header.expires < end,
             header.flags.contains(.expiry)
@@ -218,9 +217,12 @@ extension Engine {
     let now = lookup.clock.now()
     let hash = lookup.hash.hash(key)
     @inline(__always)
-    func isThere(_ existing: Existing?) throws(StoreError) -> Bool {
-      guard let existing, existing.hasExpired == expired else { return false }
-      return try Optional(existing).mismatch(expectation) == nil
+    func found() throws(StoreError) -> Existing? {
+      let existing = try lookup.locate(hash, key: key, now: now, for: expectation)
+      guard existing?.hasExpired == expired, existing.mismatch(expectation) == nil else {
+        return nil
+      }
+      return existing
     }
     // Removing what is not there writes nothing, and does not begin a session either. Where there is an
     // entry with this hash it is as good as certain that there is something to remove, unless it has expired;
@@ -233,16 +235,14 @@ extension Engine {
     guard isFound, canExpire || !expired else { return nil }
     if case .anything = expectation, !canExpire {
     } else {
-      guard try isThere(lookup.locate(hash, key: key, now: now)) else { return nil }
+      guard try found() != nil else { return nil }
     }
     var event: RemovalEvent?
     let removed = try writer.withRoom(
       byteCount: template.byteCount + RecordHeader.syncMarkByteCount, isRemoval: true
     ) { (appender: inout Appender) throws(StoreError) -> SequenceNumber? in
       if appender.unpublished != nil { try writer.publishPending(hash, &appender) }
-      guard let existing = try lookup.locate(hash, key: key, now: now), try isThere(existing) else {
-        return nil
-      }
+      guard let existing = try found() else { return nil }
       var header = template
       let (_, sequence) = try appender.append(
         &header, key: key, metadata: RawSpan(), value: RawSpan(), written: now, forSync: forSync)
@@ -256,12 +256,11 @@ extension Engine {
 
   /// Removes the key's value if it is damaged, and returns whether it was. What is written meanwhile stays.
   package func removeDamagedValue(forKey key: RawSpan) throws(StoreError) -> Bool {
-    guard
-      let existing = try lookup.locate(lookup.hash.hash(key), key: key, now: lookup.clock.now())
-    else {
-      return false
-    }
-    if let damage = existing.damage {
+    var damage: StoreError?
+    let existing = try lookup.locate(
+      lookup.hash.hash(key), key: key, now: lookup.clock.now(), damage: &damage)
+    guard let existing else { return false }
+    if let damage {
       guard case .corrupt = damage else { throw damage }
       return try removeValue(
         forKey: key, expecting: .damaged(at: existing.location), durability: nil)

@@ -1,12 +1,9 @@
 /// What a write found in the place it wrote to.
-struct Existing {
+struct Existing: BitwiseCopyable {
   var hash: UInt64
   var location: Location
-  var segment: Segment
   /// The record's size, or `nil` where it cannot be read and its size is unknown.
   var byteCount: Int?
-  /// Why it cannot be read.
-  var damage: StoreError?
   var sequence: SequenceNumber
   var hasExpired: Bool
   /// When its lifetime ends, in milliseconds; `nil` where it has no end.
@@ -28,17 +25,10 @@ enum Expectation: Sendable {
 
 extension Optional<Existing> {
   /// The failure of a compare-and-set that finds this, or `nil` where it may go on.
-  ///
-  /// - Throws: where the version cannot be read and matters.
-  func mismatch(_ expectation: Expectation) throws(StoreError) -> CompareAndSetResult? {
+  func mismatch(_ expectation: Expectation) -> CompareAndSetResult? {
     if case .anything = expectation { return nil }
-    if let damage = self?.damage {
-      if case .damaged(let location) = expectation {
-        if case .corrupt = damage {
-          return self?.location == location ? nil : .mismatch(current: nil)
-        }
-      }
-      throw damage
+    if case .damaged(let location) = expectation, let self, self.byteCount == nil {
+      return self.location == location ? nil : .mismatch(current: nil)
     }
     let current = flatMap { $0.hasExpired ? nil : $0.sequence }
     switch expectation {

@@ -179,39 +179,86 @@ struct Lookup: Sendable {
   func locate(
     _ hash: UInt64, key: RawSpan, now: Timestamp
   ) throws(StoreError) -> Existing? {
+    var damage: StoreError?
+    return try locate(hash, key: key, now: now, damage: &damage)
+  }
+
+  /// As above, for a write that depends on what is there.
+  ///
+  /// - Throws: why the record cannot be read, where its version matters.
+  func locate(
+    _ hash: UInt64, key: RawSpan, now: Timestamp, for expectation: Expectation
+  ) throws(StoreError) -> Existing? {
+    var damage: StoreError?
+    let existing = try locate(hash, key: key, now: now, damage: &damage)
+    guard let damage else { return existing }
+    switch (expectation, damage) {
+    case (.anything, _), (.damaged, .corrupt): return existing
+    default: throw damage
+    }
+  }
+
+  /// As above, and tells why the record cannot be read.
+  @inline(__always)
+  func locate(
+    _ hash: UInt64, key: RawSpan, now: Timestamp, damage: inout StoreError?
+  ) throws(StoreError) -> Existing? {
+    if let pin = Pin() {
+      defer { pin.endUnderLock() }
+      if let seen = index.look(hash, { [table] in table.pinnedSegment(at: $0) }) {
+        guard case .entry(let place) = seen.found else { return nil }
+        let entry = place.entry
+        if !entry.flags.contains(.extended), let segment = seen.value,
+          let record = readable(segment, at: segment.withObject { $0.offset(of: entry.location) }),
+          record.hasKey(key)
+        {
+          return existing(record, entry, hash, now: now)
+        }
+      }
+    }
+    return try locateUnderLock(hash, key: key, now: now, damage: &damage)
+  }
+
+  @inline(never)
+  private func locateUnderLock(
+    _ hash: UInt64, key: RawSpan, now: Timestamp, damage: inout StoreError?
+  ) throws(StoreError) -> Existing? {
     var entry = IndexEntry.empty
     var end = Int64.min
     while let segment = try next(hash, after: &entry, touch: .no, extendedTo: &end) {
-      var damage: StoreError?
-      guard let record = readable(segment, at: segment.offset(of: entry.location), &damage) else {
+      let record: Record
+      do {
+        record = try Record(in: segment, at: segment.offset(of: entry.location), part: .head)
+      } catch {
+        damage = error
         return Existing(
-          hash: hash, location: entry.location, segment: segment, byteCount: nil, damage: damage,
-          sequence: 0, hasExpired: false)
+          hash: hash, location: entry.location, byteCount: nil, sequence: 0, hasExpired: false)
       }
-      guard record.hasKey(key) else { continue }
-      var existing = Existing(
-        hash: hash, location: entry.location, segment: segment,
-        byteCount: record.header.byteCount, damage: nil, sequence: record.sequence,
-        hasExpired: false)
-      if entry.flags.contains(.canExpire) {
-        let header = record.header.extended(to: end)
-        existing.hasExpired = hasExpired(header, tick: entry.tick, now: now)
-        if header.flags.contains(.expiry) { existing.expires = header.expires }
-      }
-      return existing
+      if record.hasKey(key) { return existing(record, entry, hash, extendedTo: end, now: now) }
     }
     return nil
   }
 
-  /// The record at an offset, or `nil` and the reason where it cannot be read.
   @inline(__always)
-  private func readable(
-    _ segment: Segment, at offset: Int, _ damage: inout StoreError?
-  ) -> Record? {
-    do { return try Record(in: segment, at: offset, part: .head) } catch {
-      damage = error
-      return nil
-    }
+  private func existing(
+    _ record: borrowing Record, _ entry: IndexEntry, _ hash: UInt64,
+    extendedTo end: Int64 = .min, now: Timestamp
+  ) -> Existing {
+    let header = record.header.extended(to: end)
+    let canExpire = entry.flags.contains(.canExpire)
+    return Existing(
+      hash: hash, location: entry.location, byteCount: header.byteCount, sequence: record.sequence,
+      hasExpired: canExpire && hasExpired(header, tick: entry.tick, now: now),
+      expires: canExpire && header.flags.contains(.expiry) ? header.expires : nil)
+  }
+
+  /// The record at an offset, as long as a pin keeps the segment; `nil` where it cannot be read so.
+  @inline(__always)
+  private func readable(_ segment: Pinned<Segment>, at offset: Int) -> Record? {
+    do {
+      guard let bytes = try Record.bytes(in: segment, at: offset) else { return nil }
+      return try Record(of: bytes, at: offset, part: .head)
+    } catch { return nil }
   }
 
   // MARK: Compaction and removals

@@ -109,9 +109,9 @@ package final class Reader: Sendable {
   package func hasExpired(_ key: RawSpan) throws(StoreError) -> Bool? {
     try session.checkUsable()
     try session.limits.checkKey(key)
-    let existing = try lookup.locate(lookup.hash.hash(key), key: key, now: lookup.clock.now())
-    if let damage = existing?.damage { throw damage }
-    return existing?.hasExpired
+    defer { Reclamation.reclaimIfDue() }
+    return try lookup.locate(
+      lookup.hash.hash(key), key: key, now: lookup.clock.now(), for: .absent)?.hasExpired
   }
 
   @usableFromInline

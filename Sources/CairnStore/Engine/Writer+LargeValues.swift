@@ -28,9 +28,10 @@ extension Writer {
       } unless: { (appender) throws(StoreError) in
         if appender.unpublished != nil { try publishPending(hash, &appender) }
         try lookup.index.makeRoom(hash)
-        return try lookup.locate(hash, key: key, now: now).mismatch(expectation).map {
-          AsidePut(result: $0)
-        }
+        return try lookup.locate(hash, key: key, now: now, for: expectation).mismatch(expectation)
+          .map {
+            AsidePut(result: $0)
+          }
       } _: { (appender, _) throws(StoreError) in
         var header = template
         let existing = try lookup.locate(hash, key: key, now: now)

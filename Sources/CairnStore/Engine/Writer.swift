@@ -190,18 +190,20 @@ struct Writer: Sendable {
       lookup.index.insert(hash, location: location, flags: flags, tick: tick, deadline: deadline)
       return
     }
+    let usage = lookup.table.usage(at: existing.location)
     if !lookup.index.replace(
       hash, old: existing.location, new: location, flags: flags, tick: tick, deadline: deadline)
     {
       lookup.index.insert(hash, location: location, flags: flags, tick: tick, deadline: deadline)
     }
-    existing.segment.usage.kill(byteCount: existing.byteCount ?? 0)
+    usage?.kill(byteCount: existing.byteCount ?? 0)
   }
 
   /// Makes reads of a key find nothing.
   func unpublish(_ existing: Existing) {
+    let usage = lookup.table.usage(at: existing.location)
     _ = lookup.index.remove(existing.hash, location: existing.location)
-    existing.segment.usage.kill(byteCount: existing.byteCount ?? 0)
+    usage?.kill(byteCount: existing.byteCount ?? 0)
   }
 
   func removalEvent(

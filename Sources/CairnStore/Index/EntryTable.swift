@@ -25,9 +25,6 @@ struct EntryTable: ~Copyable {
     }
   }
 
-  @inline(__always)
-  func prefetch(_ slot: Int) { words.prefetch(slot &* 2) }
-
   /// Moves `length` entries from `source` to `target`; the ranges may overlap.
   @inline(__always)
   func move(from source: Int, to target: Int, length: Int) {
@@ -58,7 +55,7 @@ package struct SeenEntry {
   @inline(__always)
   static func first(of hash: UInt64, in view: SharedWords.View) -> Look {
     let slotCount = view.count >> 1
-    var slot = Int((hash &* view.label) >> 40)
+    var slot = home(of: hash, in: view)
     while slot < slotCount {
       let entry = IndexEntry(view[slot &* 2], view[slot &* 2 &+ 1])
       if entry.isEmpty || entry.hash > hash { return .none }
@@ -66,6 +63,17 @@ package struct SeenEntry {
       slot &+= 1
     }
     return .none
+  }
+
+  @inline(__always)
+  private static func home(of hash: UInt64, in view: SharedWords.View) -> Int {
+    Int((hash &* view.label) >> 40)
+  }
+
+  /// Asks the processor for where an entry with this hash would be, without waiting.
+  @inline(__always)
+  static func prefetch(_ hash: UInt64, in view: SharedWords.View) {
+    view.prefetch(home(of: hash, in: view) &* 2)
   }
 
   /// Gives the entry a later tick, unless it is another by now; `false` where that takes the lock.

@@ -136,7 +136,11 @@ package final class HashIndex: Sendable {
   /// Asks the processor for where entries with this hash would be, for a look that follows.
   @inline(__always)
   package func prefetch(_ hash: UInt64) {
-    shards[Self.shard(of: hash)].withLock { $0.prefetch(Self.stored(hash)) }
+    guard let pin = Pin() else { return }
+    defer { pin.endUnderLock() }
+    _ = versions.look(at: Self.shard(of: hash)) { view -> Void? in
+      SeenEntry.prefetch(Self.stored(hash), in: view)
+    }
   }
 
   /// Calls `body` under the shard's lock with the first entry with this hash, if it has one and it is loaded.

@@ -149,12 +149,6 @@ struct IndexShard: ~Copyable {
   @inline(__always)
   private func home(of hash: UInt64) -> Int { Int((hash &* UInt64(capacity)) >> 40) }
 
-  /// Asks the processor for where an entry with this hash would be, without waiting.
-  @inline(__always)
-  func prefetch(_ hash: UInt64) {
-    if capacity > 0 { entries.prefetch(home(of: hash)) }
-  }
-
   /// The slot of the first entry with this hash, at or after `slot`, or the first where there is
   /// none given; `nil` where there is none left.
   @inline(__always)

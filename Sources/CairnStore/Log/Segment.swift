@@ -157,6 +157,23 @@ package final class Segment: Sendable {
     }
   }
 
+  /// Writes a record into the mapping; `false` where there is none.
+  package func write(
+    _ header: RecordHeader, at offset: Int, key: RawSpan, metadata: RawSpan, value: RawSpan
+  ) -> Bool {
+    guard let mapping else { return false }
+    mapping.write(at: offset, count: header.byteCount) { bytes in
+      header.encode(key: key, metadata: metadata, value: value, into: &bytes)
+      header.seal(&bytes, at: offset, seed: seed)
+    }
+    return true
+  }
+
+  /// Counts a record that was written at the end.
+  package func count(_ header: RecordHeader, sequence: SequenceNumber, end: Int) {
+    usage.add(header, sequence: sequence, end: end, isLive: header.kind != .tombstone)
+  }
+
   /// Makes the file end at `byteCount`, beyond which there is nothing that counts.
   ///
   /// Readers are kept inside first: memory beyond the end of the file must not be touched, even by

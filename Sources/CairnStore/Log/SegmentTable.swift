@@ -98,6 +98,14 @@ package final class SegmentTable: Sendable {
   @inline(__always)
   package func segment(at location: Location) -> Segment? { segments[location.granule] }
 
+  /// What the records of the segment at a location amount to. To be called where `segment(at:)` is.
+  @inline(__always)
+  func usage(at location: Location) -> SegmentUsage? {
+    var usage: SegmentUsage?
+    segments.withObject(in: location.granule) { usage = $0.usage }
+    return usage
+  }
+
   /// Asks the processor for the first bytes of a record, at most `count`. To be called where `segment(at:)` is.
   @inline(__always)
   package func prefetch(_ location: Location, count: Int) {

@@ -48,14 +48,6 @@ package struct SharedWords: ~Copyable, @unchecked Sendable {
     }
   }
 
-  /// Asks the processor for a word and the cache line behind its, without waiting.
-  @inline(__always)
-  package func prefetch(_ index: Int) {
-    guard UInt(bitPattern: index) < UInt(bitPattern: count) else { return }
-    unsafe cairn_prefetch(base + Self.headCount + index)
-    unsafe cairn_prefetch(base + Self.headCount + min(index + 8, count - 1))
-  }
-
   /// The words as others may look at them, under a pin.
   @safe
   package struct View {
@@ -78,6 +70,15 @@ package struct SharedWords: ~Copyable, @unchecked Sendable {
         precondition(UInt(bitPattern: index) < UInt(bitPattern: count))
         return unsafe base[headCount &+ index].load(ordering: .acquiring)
       }
+    }
+
+    /// Asks the processor for a word and the next cache line, without waiting.
+    @inline(__always)
+    package func prefetch(_ index: Int) {
+      let count = count
+      guard UInt(bitPattern: index) < UInt(bitPattern: count) else { return }
+      unsafe cairn_prefetch(base + headCount + index)
+      unsafe cairn_prefetch(base + headCount + min(index + 8, count - 1))
     }
 
     /// Changes a word unless it is another by now.
