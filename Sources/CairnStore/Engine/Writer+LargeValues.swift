@@ -1,6 +1,6 @@
-/// Large values: others get on while one is written.
+/// Large values: others continue while one is written.
 extension Writer {
-  /// What came of a large record.
+  /// The result of writing a large record.
   struct AsidePut {
     var result: CompareAndSetResult
     var event: RemovalEvent?
