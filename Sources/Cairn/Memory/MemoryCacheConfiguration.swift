@@ -9,11 +9,11 @@ public struct MemoryCacheConfiguration: Sendable {
   /// chooses.
   public var countLimit: Int?
 
-  /// How much all entries may cost together; `nil`: any amount. Zero or less: only what costs
-  /// nothing is kept.
+  /// The maximum total cost of all entries; `nil`: no limit. Zero or less: only entries that cost
+  /// nothing are kept.
   ///
-  /// Kept as `countLimit` is. A value that costs more by itself is not kept: it removes the value that
-  /// its key had, and nothing else. The unit is the caller's: see `MemoryCache.init`.
+  /// Enforced like `countLimit`. A value that alone costs more is not kept: it removes the old
+  /// value of its key, and nothing else. The unit is the caller's: see `MemoryCache.init`.
   public var costLimit: Int?
 
   /// The lifetime of entries written without one; `nil`, the default: for ever. No read finds an
