@@ -67,7 +67,7 @@ struct DeadlineHeap: Sendable {
     return noSlot
   }
 
-  /// Calls `body` with each slot whose deadline in the heap has passed.
+  /// Calls `body` with each slot whose deadline in the heap has come.
   ///
   /// - Complexity: O(number of those slots).
   func forEachDue(at now: Int64, _ body: (UInt32) -> Void) {

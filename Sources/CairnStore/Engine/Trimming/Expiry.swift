@@ -1,4 +1,4 @@
-/// An entry whose deadline has passed without showing whether it has expired.
+/// An entry whose deadline has come without showing whether it has expired.
 private struct UnsettledEntry {
   var entry: IndexEntry
   var shard: Int
@@ -11,7 +11,7 @@ private struct UnsettledEntry {
 
 /// Finds expired entries by the deadlines in the index.
 ///
-/// A record is read once its entry's deadline has passed, if the deadline is not exact: because its
+/// A record is read once its entry's deadline has come, if the deadline is not exact: because its
 /// lifetime was extended, it has an idle limit, or the open knows only when the first lifetime of
 /// its segment ends. Then the deadline becomes exact, or later.
 final class Expiry: Sendable {
@@ -35,7 +35,7 @@ final class Expiry: Sendable {
     return ExpiryLook(now: now, times: index.recency.times, segments: segments)
   }
 
-  /// Calls `body` under the shard's lock with each entry whose deadline has passed.
+  /// Calls `body` under the shard's lock with each entry whose deadline has come.
   ///
   /// - Parameter visitsPassed: whether to include entries that have certainly expired.
   /// - Returns: the number of entries in the shard, without those.
@@ -52,7 +52,7 @@ final class Expiry: Sendable {
       }, body)
   }
 
-  /// Reads the heads of all records whose entries' deadlines have passed and are not exact.
+  /// Reads the heads of all records whose entries' deadlines have come and are not exact.
   ///
   /// A deadline stays unchanged if the head cannot be read or the entry changes meanwhile.
   ///
@@ -79,7 +79,7 @@ final class Expiry: Sendable {
     return nil
   }
 
-  /// Calls `body` with each entry whose deadline has passed and is not exact.
+  /// Calls `body` with each entry whose deadline has come and is not exact.
   ///
   /// - Returns: the number of unexpired entries; `nil` if deadlines alone do not show it.
   private func findUnsettled(
