@@ -12,8 +12,8 @@ enum BackupCommand {
       try store.backup(to: destination.path) {
         copy.removeIfInterrupted()
         progress.show(
-          $0.phase == .copying ? "copied" : "checked", byteCount: $0.byteCount,
-          of: $0.totalByteCount)
+          $0.phase == .copying ? "copied" : "checked", byteCount: $0.completedCount,
+          of: $0.totalCount)
       }
     }
     console.clearProgress()

@@ -50,9 +50,12 @@ final class Progress {
   }
 
   /// Shows how many bytes of all are done.
-  func show(_ verb: String, byteCount: Int, of total: Int) {
+  ///
+  /// - Parameter total: all bytes, or `nil` where that is not known.
+  func show(_ verb: String, byteCount: Int, of total: Int?) {
+    let whole = total.map { " of \(DisplayText.size($0))" } ?? ""
     show(
-      verb, "\(DisplayText.size(byteCount)) of \(DisplayText.size(total))", byteCount: byteCount,
-      share: total > 0 ? Double(byteCount) / Double(total) : nil)
+      verb, "\(DisplayText.size(byteCount))\(whole)", byteCount: byteCount,
+      share: total.flatMap { $0 > 0 ? Double(byteCount) / Double($0) : nil })
   }
 }

@@ -11,13 +11,9 @@ enum SalvageCommand {
     let total = DiskUsage(source).segmentLength
     let report = try Store.salvage(path: source.path, to: destination.path) { done in
       copy.removeIfInterrupted()
-      switch done.phase {
-      case .searching: progress.show("searched", byteCount: done.byteCount, of: total)
-      case .copying:
-        let entries = DisplayText.count(done.entryCount, "entry", "entries")
-        progress.show(
-          "copied", "\(entries), \(DisplayText.size(done.byteCount))", byteCount: done.byteCount)
-      }
+      let isReading = done.phase == .reading
+      progress.show(
+        isReading ? "searched" : "copied", byteCount: done.completedCount, of: isReading ? total : nil)
     }
     console.clearProgress()
     if invocation.has(.json) {

@@ -14,7 +14,7 @@ enum ScrubCommand {
     let progress = Progress(on: console)
     let report = try location.read(on: console) { store in
       try store.scrub(bytesPerSecond: rate) {
-        progress.show("checked", byteCount: $0.byteCount, of: $0.totalByteCount)
+        progress.show("checked", byteCount: $0.completedCount, of: $0.totalCount)
         return .next
       }
     }

@@ -9,7 +9,7 @@ enum VerifyCommand {
     let report: VerificationReport
     do throws(StoreError) {
       report = try Store.verify(path: location.path) {
-        progress.show("checked", byteCount: $0.byteCount, of: $0.totalByteCount)
+        progress.show("checked", byteCount: $0.completedCount, of: $0.totalCount)
       }
     } catch {
       let store = try location.follow(after: error, on: console)
@@ -55,7 +55,7 @@ enum VerifyCommand {
     _ store: Store, _ invocation: Invocation, _ progress: Progress, on console: Console
   ) throws {
     let report = try store.scrub {
-      progress.show("checked", byteCount: $0.byteCount, of: $0.totalByteCount)
+      progress.show("checked", byteCount: $0.completedCount, of: $0.totalCount)
       return .next
     }
     console.clearProgress()

@@ -267,7 +267,7 @@ extension DiskCache {
   /// - Throws: see the synchronous form; `cancelled` if the task was cancelled before the work
   ///   began: nothing was removed.
   public nonisolated(nonsending) func removeAll(
-    progress: @escaping @Sendable (RemoveAllProgress) -> Void
+    progress: @escaping @Sendable (WorkProgress) -> Void
   ) async throws(CacheError) {
     try await perform { (cache) throws(CacheError) in try cache.removeAll(progress: progress) }
   }

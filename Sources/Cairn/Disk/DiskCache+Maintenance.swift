@@ -20,7 +20,7 @@ extension DiskCache {
   /// told of each damaged value.
   @discardableResult
   public func scrub(
-    bytesPerSecond: Int? = nil, progress: (ScrubProgress) -> Visit = { _ in .next }
+    bytesPerSecond: Int? = nil, progress: (WorkProgress) -> Visit = { _ in .next }
   ) throws(CacheError) -> ScrubReport {
     try storing { () throws(StoreError) in
       try store.scrub(bytesPerSecond: bytesPerSecond, progress: progress)
@@ -40,7 +40,7 @@ extension DiskCache {
   /// `Snapshot.backup`. The copy is an independent cache.
   @discardableResult
   public func backup(
-    to destination: String, progress: (BackupProgress) -> Void
+    to destination: String, progress: (WorkProgress) -> Void
   ) throws(CacheError) -> BackupReport {
     recency?.tell()
     return try storing { () throws(StoreError) in

@@ -128,7 +128,7 @@ extension DiskCache {
   ///   - progress: called now and then, on the thread that does the work.
   @discardableResult
   public nonisolated(nonsending) func backup(
-    to destination: String, progress: @escaping @Sendable (BackupProgress) -> Void = { _ in }
+    to destination: String, progress: @escaping @Sendable (WorkProgress) -> Void = { _ in }
   ) async throws(CacheError) -> BackupReport {
     try await perform { (cache) throws(CacheError) in
       try cache.backup(to: destination, progress: progress)
@@ -142,7 +142,7 @@ extension DiskCache {
   @discardableResult
   public nonisolated(nonsending) func scrub(
     bytesPerSecond: Int? = nil,
-    progress: @escaping @Sendable (ScrubProgress) -> Visit = { _ in .next }
+    progress: @escaping @Sendable (WorkProgress) -> Visit = { _ in .next }
   ) async throws(CacheError) -> ScrubReport {
     do throws(StoreError) {
       return try await store.scrub(bytesPerSecond: bytesPerSecond, progress: progress)

@@ -137,7 +137,7 @@ extension DiskCache: Trimming {
   ///
   /// - Parameter progress: called after each file is removed, on this thread, with no lock held.
   ///   The entries are already gone.
-  public func removeAll(progress: (RemoveAllProgress) -> Void) throws(CacheError) {
+  public func removeAll(progress: (WorkProgress) -> Void) throws(CacheError) {
     flights.noteRemovalOfAll()
     try storing { () throws(StoreError) in try store.removeAll(progress: progress) }
   }

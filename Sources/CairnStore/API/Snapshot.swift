@@ -63,7 +63,7 @@ public final class Snapshot: Sendable {
   ///   smaller copy.
   @discardableResult
   public func backup(
-    to destination: String, progress: (BackupProgress) -> Void = { _ in }
+    to destination: String, progress: (WorkProgress) -> Void = { _ in }
   ) throws(StoreError) -> BackupReport {
     try Backup(engine).copy(try state(), to: destination, progress: progress)
   }

@@ -212,7 +212,7 @@ extension Store {
   /// - Throws: see the synchronous form; `cancelled` if the task was cancelled before the work
   ///   began: nothing was removed.
   public nonisolated(nonsending) func removeAll(
-    progress: @escaping @Sendable (RemoveAllProgress) -> Void = { _ in }
+    progress: @escaping @Sendable (WorkProgress) -> Void = { _ in }
   ) async throws(StoreError) {
     try await perform { (store) throws(StoreError) in try store.removeAll(progress: progress) }
   }

@@ -28,7 +28,7 @@ extension Store {
   /// `Snapshot.backup`.
   @discardableResult
   public func backup(
-    to destination: String, progress: (BackupProgress) -> Void = { _ in }
+    to destination: String, progress: (WorkProgress) -> Void = { _ in }
   ) throws(StoreError) -> BackupReport {
     let snapshot = try snapshot()
     defer { snapshot.close() }
@@ -57,7 +57,7 @@ extension Store {
   ///   Uses 256 KiB of memory and loads the whole index.
   @discardableResult
   public func scrub(
-    bytesPerSecond: Int? = nil, progress: (ScrubProgress) -> Visit = { _ in .next }
+    bytesPerSecond: Int? = nil, progress: (WorkProgress) -> Visit = { _ in .next }
   ) throws(StoreError) -> ScrubReport {
     do throws(StoreError) {
       return try currentEngine.scrubber.scrub(bytesPerSecond: bytesPerSecond, progress: progress)

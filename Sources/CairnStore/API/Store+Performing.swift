@@ -127,7 +127,7 @@ extension Store {
   ///   - progress: called now and then, on the thread that does the work.
   @discardableResult
   public nonisolated(nonsending) func backup(
-    to destination: String, progress: @escaping @Sendable (BackupProgress) -> Void = { _ in }
+    to destination: String, progress: @escaping @Sendable (WorkProgress) -> Void = { _ in }
   ) async throws(StoreError) -> BackupReport {
     try await perform { (store) throws(StoreError) in
       try store.backup(to: destination, progress: progress)
@@ -142,7 +142,7 @@ extension Store {
   @discardableResult
   public nonisolated(nonsending) func scrub(
     bytesPerSecond: Int? = nil,
-    progress: @escaping @Sendable (ScrubProgress) -> Visit = { _ in .next }
+    progress: @escaping @Sendable (WorkProgress) -> Visit = { _ in .next }
   ) async throws(StoreError) -> ScrubReport {
     let isCancelled = Lock(false)
     let result = await withTaskCancellationHandler { () -> Swift.Result<ScrubReport, StoreError> in
@@ -166,7 +166,7 @@ extension Store {
   ///   - path: the store.
   ///   - progress: called after each segment, on that thread.
   public static nonisolated(nonsending) func verify(
-    path: String, progress: @escaping @Sendable (VerificationProgress) -> Void = { _ in }
+    path: String, progress: @escaping @Sendable (WorkProgress) -> Void = { _ in }
   ) async throws(StoreError) -> VerificationReport {
     try await WorkQueue.performAlone { () throws(StoreError) in
       try verify(path: path, progress: progress)
@@ -182,7 +182,7 @@ extension Store {
   @discardableResult
   public static nonisolated(nonsending) func salvage(
     path: String, to destination: String,
-    progress: @escaping @Sendable (SalvageProgress) -> Void = { _ in }
+    progress: @escaping @Sendable (WorkProgress) -> Void = { _ in }
   ) async throws(StoreError) -> SalvageReport {
     try await WorkQueue.performAlone { () throws(StoreError) in
       try salvage(path: path, to: destination, progress: progress)

@@ -214,7 +214,7 @@ extension Store {
   ///   for, except for segments that zero-copy reads still hold.
   /// - Throws: see `setValue`.
   public func removeAll(
-    progress: (RemoveAllProgress) -> Void = { _ in }
+    progress: (WorkProgress) -> Void = { _ in }
   ) throws(StoreError) {
     try engine.totalRemoval.run(progress: progress)
   }

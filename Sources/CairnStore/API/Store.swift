@@ -205,14 +205,14 @@ public final class Store: Sendable {
   ///   checkpoint, also uses as much memory as the index of the open store, and a descriptor for
   ///   each segment.
   public static func verify(
-    path: String, progress: (VerificationProgress) -> Void = { _ in }
+    path: String, progress: (WorkProgress) -> Void = { _ in }
   ) throws(StoreError) -> VerificationReport {
     try verify(path: path, environment: .system(), progress: progress)
   }
 
   /// Checks a store in an environment that the caller supplies: for simulations.
   package static func verify(
-    path: String, environment: Environment, progress: (VerificationProgress) -> Void = { _ in }
+    path: String, environment: Environment, progress: (WorkProgress) -> Void = { _ in }
   ) throws(StoreError) -> VerificationReport {
     try Verifier.verify(path: path, environment: environment, progress: progress)
   }
@@ -250,7 +250,7 @@ public final class Store: Sendable {
   /// - Complexity: O(bytes). Uses memory for all keys and for windows of 1 MiB, not for values.
   @discardableResult
   public static func salvage(
-    path: String, to destination: String, progress: (SalvageProgress) -> Void = { _ in }
+    path: String, to destination: String, progress: (WorkProgress) -> Void = { _ in }
   ) throws(StoreError) -> SalvageReport {
     try salvage(path: path, to: destination, environment: .system(), progress: progress)
   }
@@ -259,7 +259,7 @@ public final class Store: Sendable {
   package static func salvage(
     path: String, to destination: String, environment: Environment,
     segmentByteLimit: Int = 64 << 20, clock: any WallClock = SystemClock(),
-    progress: (SalvageProgress) -> Void = { _ in }
+    progress: (WorkProgress) -> Void = { _ in }
   ) throws(StoreError) -> SalvageReport {
     try Salvager.salvage(
       path: path, to: destination, segmentByteLimit: segmentByteLimit, clock: clock,

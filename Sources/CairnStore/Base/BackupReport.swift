@@ -30,30 +30,3 @@ public struct BackupReport: Sendable, Hashable {
     self.keys = keys
   }
 }
-
-/// The progress of a backup.
-public struct BackupProgress: Sendable, Hashable {
-  /// A step of a backup.
-  public enum Phase: Sendable, Hashable {
-    /// Copies the files.
-    case copying
-    /// Reads the copies back.
-    case verifying
-  }
-
-  /// The current phase.
-  public var phase: Phase
-  /// Bytes done in this phase.
-  public var byteCount: Int
-  /// Total bytes of each phase.
-  public var totalByteCount: Int
-
-  /// Makes a progress value.
-  ///
-  /// - Parameters: see the properties of the same names.
-  package init(phase: Phase, byteCount: Int, totalByteCount: Int) {
-    self.phase = phase
-    self.byteCount = byteCount
-    self.totalByteCount = totalByteCount
-  }
-}

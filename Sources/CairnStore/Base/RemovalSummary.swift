@@ -1,22 +1,3 @@
-/// The progress of a removal of everything. The entries are gone before the first file is.
-///
-/// In a store of class `.process` or `.interval`, a file may remain for a moment after it is
-/// counted, until the removal is on disk.
-public struct RemoveAllProgress: Sendable, Hashable {
-  /// Files removed so far.
-  public var fileCount: Int
-  /// Files to remove in all.
-  public var totalFileCount: Int
-
-  /// Makes a progress value.
-  ///
-  /// - Parameters: see the properties of the same names.
-  package init(fileCount: Int, totalFileCount: Int) {
-    self.fileCount = fileCount
-    self.totalFileCount = totalFileCount
-  }
-}
-
 /// The result of a call that removes many entries.
 public struct RemovalSummary: Sendable, Hashable {
   /// The number of removed entries.

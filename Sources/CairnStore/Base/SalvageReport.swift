@@ -101,27 +101,3 @@ public struct SalvageReport: Sendable, Hashable {
 
   package init() {}
 }
-
-/// The progress of a salvage.
-public struct SalvageProgress: Sendable, Hashable {
-  /// A step of a salvage.
-  public enum Phase: Sendable, Hashable {
-    /// Looks for records; the bytes are those of the store's files.
-    case searching
-    /// Copies values; the bytes are those of keys, metadata and values.
-    case copying
-  }
-
-  /// The current phase.
-  public var phase: Phase
-  /// Bytes done in this phase.
-  public var byteCount: Int
-  /// Entries copied so far.
-  public var entryCount: Int
-
-  package init(phase: Phase, byteCount: Int, entryCount: Int) {
-    self.phase = phase
-    self.byteCount = byteCount
-    self.entryCount = entryCount
-  }
-}

@@ -45,19 +45,6 @@ public struct DamageEvent: Sendable, Hashable {
   }
 }
 
-/// The progress of a scrub.
-public struct ScrubProgress: Sendable, Hashable {
-  /// Bytes of the log done so far.
-  public var byteCount: Int
-  /// Bytes of the log when the scrub began. Shrinks if a compaction removes segments meanwhile.
-  public var totalByteCount: Int
-
-  package init(byteCount: Int, totalByteCount: Int) {
-    self.byteCount = byteCount
-    self.totalByteCount = totalByteCount
-  }
-}
-
 /// The history of scrubs. A *cycle* reads the whole log once.
 public struct ScrubStatistics: Sendable, Hashable {
   /// When the last cycle finished; `nil`: none has.
@@ -69,7 +56,7 @@ public struct ScrubStatistics: Sendable, Hashable {
   /// Damaged places that it has found so far.
   public var damageCount: Int = 0
   /// Its progress.
-  public var progress: ScrubProgress?
+  public var progress: WorkProgress?
   /// Bytes read by all scrubs since the store was opened.
   public var readByteCount: Int = 0
 

@@ -16,16 +16,3 @@ public struct VerificationReport: Sendable, Hashable {
 
   package init() {}
 }
-
-/// The progress of a check of every byte.
-public struct VerificationProgress: Sendable, Hashable {
-  /// Bytes read so far.
-  public var byteCount: Int
-  /// Bytes in total. For a store that was not closed, this grows when the end of its log is found.
-  public var totalByteCount: Int
-
-  package init(byteCount: Int, totalByteCount: Int) {
-    self.byteCount = byteCount
-    self.totalByteCount = totalByteCount
-  }
-}

@@ -16,7 +16,7 @@ struct Backup {
 
   /// - Parameter progress: called now and then, with no lock held.
   func copy(
-    _ snapshot: SnapshotState, to destination: String, progress: (BackupProgress) -> Void
+    _ snapshot: SnapshotState, to destination: String, progress: (WorkProgress) -> Void
   ) throws(StoreError) -> BackupReport {
     try session.checkProcess()
     try StoreCopy.checkDestination(destination, outside: session.directory)
@@ -58,7 +58,7 @@ struct Backup {
 
   private func copySegments(
     of snapshot: SnapshotState, to copy: inout StoreCopy, _ report: inout BackupReport,
-    _ progress: (BackupProgress) -> Void
+    _ progress: (WorkProgress) -> Void
   ) throws(StoreError) -> [CopiedSegment] {
     // Empty segments are not needed.
     let parts = zip(snapshot.segments, snapshot.covered).filter {
@@ -80,7 +80,7 @@ struct Backup {
       report.segmentCount += 1
       report.byteCount += end
       progress(
-        BackupProgress(phase: .copying, byteCount: report.byteCount, totalByteCount: total))
+        WorkProgress(.copying, completedCount: report.byteCount, totalCount: total))
     }
     return files
   }
@@ -90,7 +90,7 @@ struct Backup {
   /// - Throws: `corrupt` if a record is damaged: an open would refuse it, or miss a key.
   private func verify(
     _ files: [CopiedSegment], in directory: Directory, _ report: inout BackupReport,
-    _ progress: (BackupProgress) -> Void
+    _ progress: (WorkProgress) -> Void
   ) throws(StoreError) {
     var done = 0
     for copied in files {
@@ -121,7 +121,7 @@ struct Backup {
       }
       done += end
       progress(
-        BackupProgress(phase: .verifying, byteCount: done, totalByteCount: report.byteCount))
+        WorkProgress(.verifying, completedCount: done, totalCount: report.byteCount))
     }
   }
 

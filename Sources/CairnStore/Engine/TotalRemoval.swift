@@ -28,7 +28,7 @@ final class TotalRemoval: Sendable {
   ///
   /// - Parameter progress: called after each file is removed, with no lock held.
   func run(
-    progress: (RemoveAllProgress) -> Void
+    progress: (WorkProgress) -> Void
   ) throws(StoreError) {
     try session.checkWritable()
     var (segments, last, count, isOnDisk) = try supply.changeCatalog {
@@ -95,7 +95,7 @@ final class TotalRemoval: Sendable {
         if let message { session.log(.warning, .maintenance, message) }
       }
       progress(
-        RemoveAllProgress(fileCount: fileCount - segments.count, totalFileCount: fileCount))
+        WorkProgress(.removing, completedCount: fileCount - segments.count, totalCount: fileCount))
     }
     if isOnDisk { return }
     session.wakeHousekeeping()

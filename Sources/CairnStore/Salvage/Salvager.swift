@@ -16,12 +16,12 @@ struct Salvager: ~Copyable {
   private let hasLostPages: Bool
   private var searchedByteCount = 0
   private var highest: Int64 = 0
-  private let progress: (SalvageProgress) -> Void
+  private let progress: (WorkProgress) -> Void
   private var pool = SalvagePool([])
 
   static func salvage(
     path: String, to destination: String, segmentByteLimit: Int, clock: any WallClock,
-    environment: Environment, progress: (SalvageProgress) -> Void
+    environment: Environment, progress: (WorkProgress) -> Void
   ) throws(StoreError) -> SalvageReport {
     try withoutActuallyEscaping(progress) { (progress) throws(StoreError) -> SalvageReport in
       let directory = try Directory(
@@ -53,7 +53,7 @@ struct Salvager: ~Copyable {
 
   private init(
     directory: Directory, names: [String], hasLostPages: Bool, clock: any WallClock,
-    progress: @escaping (SalvageProgress) -> Void
+    progress: @escaping (WorkProgress) -> Void
   ) throws(StoreError) {
     let identifier: [UInt8]
     do { identifier = try directory.fileSystem.bootIdentifier() } catch {
@@ -168,7 +168,7 @@ struct Salvager: ~Copyable {
       lose(segment.name, segment.unprovenStart..<segment.unprovenStart, .unfinishedBatch)
     }
     searchedByteCount += segment.dataEnd
-    progress(SalvageProgress(phase: .searching, byteCount: searchedByteCount, entryCount: 0))
+    progress(WorkProgress(.reading, completedCount: searchedByteCount))
   }
 
   private static func isSound(
@@ -279,9 +279,7 @@ struct Salvager: ~Copyable {
     report.entryCount += 1
     report.byteCount += header.keyByteCount + header.metadataByteCount + header.valueByteCount
     if report.entryCount % 256 == 0 || header.valueByteCount > 1 << 20 {
-      progress(
-        SalvageProgress(
-          phase: .copying, byteCount: report.byteCount, entryCount: report.entryCount))
+      progress(WorkProgress(.copying, completedCount: report.byteCount))
     }
     return true
   }

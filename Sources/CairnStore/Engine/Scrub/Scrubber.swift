@@ -31,7 +31,7 @@ final class Scrubber: Sendable {
   ///
   /// - Parameter progress: called after each step; `.stop` ends it there.
   func scrub(
-    bytesPerSecond: Int?, progress: (ScrubProgress) -> Visit
+    bytesPerSecond: Int?, progress: (WorkProgress) -> Visit
   ) throws(StoreError) -> ScrubReport {
     try session.checkUsable()
     if let bytesPerSecond, bytesPerSecond < 1 {
@@ -50,7 +50,7 @@ final class Scrubber: Sendable {
       report.recordCount = pass.recordCount
       func step() -> Visit {
         let done = min(total, byteCounts(of: pass).done)
-        return progress(ScrubProgress(byteCount: done, totalByteCount: total))
+        return progress(WorkProgress(.reading, completedCount: done, totalCount: total))
       }
       if step() == .stop { return report }
       guard let bytesPerSecond else { continue }
@@ -317,7 +317,7 @@ final class Scrubber: Sendable {
       statistics.began = pass.began
       statistics.damageCount = pass.damageCount
       let (done, total) = byteCounts(of: pass)
-      statistics.progress = ScrubProgress(byteCount: done, totalByteCount: total)
+      statistics.progress = WorkProgress(.reading, completedCount: done, totalCount: total)
     }
     return statistics
   }
