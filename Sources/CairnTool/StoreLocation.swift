@@ -17,7 +17,7 @@ struct StoreLocation {
     return try use(store, body)
   }
 
-  /// Opens a store beside the process that has it locked.
+  /// Opens a store while another process has it locked.
   ///
   /// - Throws: the error itself, if it is not about a lock.
   func follow(after error: StoreError, on console: Console) throws(StoreError) -> Store {

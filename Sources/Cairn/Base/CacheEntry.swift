@@ -42,7 +42,7 @@ public struct CacheEntry<Key: Sendable, Value: Sendable>: Sendable {
   public var value: Value
   /// What the cache knows about the key: version, cost, times, sizes.
   public var info: CacheEntryInfo
-  /// The bytes stored beside the value; empty if there are none, and from a cache in memory.
+  /// The bytes stored with the value; empty if there are none, and from a cache in memory.
   public var metadata: [UInt8]
 
   /// The same as `info.version`.

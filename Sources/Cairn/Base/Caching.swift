@@ -27,23 +27,23 @@ public protocol Caching<Key, Value>: Sendable {
   /// The value of a key, or whether it has expired if there is none. Counts as an access.
   func lookUp(_ key: Key) throws(Failure) -> LookupResult<Value>
 
-  /// The value of a key, like `value(forKey:)`. Not an access: changes neither the access order,
+  /// The value of a key, like `value(forKey:)`. Does not count as an access: changes neither the access order,
   /// nor an idle limit, nor the counts of hits and misses.
   func peekValue(forKey key: Key) throws(Failure) -> Value?
 
   /// The value of a key with everything the cache knows about it. Counts as an access.
   func entry(forKey key: Key) throws(Failure) -> CacheEntry<Key, Value>?
 
-  /// What the cache knows about a key besides its value. Not an access.
+  /// What the cache knows about a key besides its value. Does not count as an access.
   func info(forKey key: Key) throws(Failure) -> CacheEntryInfo?
 
-  /// Whether a read of the key would find a value. Not an access.
+  /// Whether a read of the key would find a value. Does not count as an access.
   func contains(_ key: Key) throws(Failure) -> Bool
 
-  /// The keys that a read would find. Not an access.
+  /// The keys that a read would find. Does not count as an access.
   func keys() throws(Failure) -> [Key]
 
-  /// Calls `body` with each entry, until it returns `.stop`. Not an access.
+  /// Calls `body` with each entry, until it returns `.stop`. Does not count as an access.
   ///
   /// - Returns: the number of entries skipped because they could not be decoded.
   @discardableResult

@@ -46,7 +46,7 @@ public struct LoadPolicy: Sendable, Hashable {
   /// limit.
   ///
   /// The limit of the call that begins the load applies. A loader that ignores its cancellation
-  /// continues beside the next load.
+  /// continues alongside the next load.
   public var timeLimit: Duration?
 
   /// The maximum part by which the lifetime of a value is shortened, at random: with 0.1, a minute

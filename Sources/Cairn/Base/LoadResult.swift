@@ -16,7 +16,7 @@ public struct PriorValue<Value: Sendable>: Sendable {
   public let age: Duration
   /// Whether its lifetime has ended.
   public let isStale: Bool
-  /// The bytes stored beside it, such as an ETag; empty if there are none, and from a cache in
+  /// The bytes stored with it, such as an ETag; empty if there are none, and from a cache in
   /// memory.
   public let metadata: [UInt8]
 

@@ -1,9 +1,9 @@
 public import CairnStore
 
-/// Reading a cache while another process writes to it: one process writes, and others beside it
-/// read.
+/// Reading a cache while another process writes to it: one process writes,
+/// and others read.
 extension DiskCache {
-  /// Opens a cache for reading beside the process that has it open for writing, if any, and follows
+  /// Opens a cache for reading while another process may have it open for writing, and follows
   /// its changes.
   ///
   ///     let pages = try DiskCache<String, Page>.open(
@@ -40,7 +40,7 @@ extension DiskCache {
   ///   - costing: see `open(_:configuration:keyCoder:valueCoder:costing:)`.
   /// - Throws: `store` with what `Store.init(following:freshness:configuration:)` throws: `noStore`
   ///   if there is no cache yet; `invalidName`, `noCacheDirectory`.
-  /// - Complexity: that of `Store.init(following:freshness:configuration:)`.
+  /// - Complexity: the same as `Store.init(following:freshness:configuration:)`.
   public static func open(
     following place: CachePlace, freshness: Freshness = .everyRead,
     configuration: DiskCacheConfiguration = .unlimited, keyCoder: KeyCoder<Key>,
@@ -61,7 +61,7 @@ extension DiskCache {
       valueCoder: valueCoder, costing: costing, following: freshness, environment: .system())
   }
 
-  /// Opens a cache for reading beside the process that writes to it, on a thread that the caches
+  /// Opens a cache for reading while another process writes to it, on a thread that the caches
   /// share.
   ///
   /// - Throws: see the synchronous form; `cancelled` if the task was cancelled before the work
@@ -90,7 +90,7 @@ extension DiskCache {
 }
 
 extension DiskCache where Key: Codable, Value: Codable {
-  /// Opens a cache for reading beside the process that writes to it, with the standard coders.
+  /// Opens a cache for reading while another process writes to it, with the standard coders.
   public static func open(
     following place: CachePlace, freshness: Freshness = .everyRead,
     configuration: DiskCacheConfiguration = .unlimited,
@@ -101,7 +101,7 @@ extension DiskCache where Key: Codable, Value: Codable {
       valueCoder: .standard, costing: costing)
   }
 
-  /// Opens a cache for reading beside the process that writes to it, with the standard coders, on a
+  /// Opens a cache for reading while another process writes to it, with the standard coders, on a
   /// thread that the caches share.
   public static nonisolated(nonsending) func open(
     following place: CachePlace, freshness: Freshness = .everyRead,

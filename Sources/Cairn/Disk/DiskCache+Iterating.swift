@@ -35,7 +35,7 @@ extension DiskCache {
   ///
   /// - Throws: see `forEachKey`: if a record is damaged, this call returns no keys, whereas
   ///   `forEachKey` has visited the others when it throws.
-  /// - Complexity: that of `forEachKey`.
+  /// - Complexity: the same as `forEachKey`.
   public func keys() throws(CacheError) -> [Key] {
     var keys: [Key] = []
     do {

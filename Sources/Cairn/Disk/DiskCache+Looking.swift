@@ -7,7 +7,7 @@ extension DiskCache {
   /// on disk is not kept in memory.
   ///
   /// - Throws: see `value(forKey:)`.
-  /// - Complexity: that of `value(forKey:)`.
+  /// - Complexity: the same as `value(forKey:)`.
   public func peekValue(forKey key: Key) throws(CacheError) -> Value? {
     guard let held else { return try peekStored(key)?.value }
     let tierKey = try tierKey(key)
@@ -30,7 +30,7 @@ extension DiskCache {
   /// `maintenanceInterval`; after that it is absent.
   ///
   /// - Throws: see `value(forKey:)`.
-  /// - Complexity: that of `value(forKey:)`; if it finds no value, one more read of the record's
+  /// - Complexity: the same as `value(forKey:)`; if it finds no value, one more read of the record's
   ///   head.
   public func lookUp(_ key: Key) throws(CacheError) -> LookupResult<Value> {
     while true {

@@ -15,7 +15,7 @@ extension DiskCache {
   ///   configuration's `corruptStorePolicy` is to salvage it. `insideStore` if the place is in
   ///   another cache; `invalidName`, `noCacheDirectory`; `otherType` if the shared cache has keys
   ///   or values of another type.
-  /// - Complexity: that of `Store.init`.
+  /// - Complexity: the same as `Store.init`.
   public static func open(
     _ place: CachePlace, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>,

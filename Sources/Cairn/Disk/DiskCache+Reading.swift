@@ -104,7 +104,7 @@ extension DiskCache {
     return info
   }
 
-  /// What is known of a key on disk. Not an access.
+  /// What is known of a key on disk. Does not count as an access.
   package func storedInfo(forKey key: Key) throws(CacheError) -> CacheEntryInfo? {
     try keyCoder.encode(key) { (key) throws(CacheError) in
       try storing { () throws(StoreError) in try store.info(forKey: key) }
@@ -112,7 +112,7 @@ extension DiskCache {
     }
   }
 
-  /// The bytes stored beside the value of a key; empty if there are none, `nil` if there is no
+  /// The bytes stored with the value of a key; empty if there are none, `nil` if there is no
   /// value. Does not read the value and does not count as an access.
   ///
   /// - Throws: `unencodableKey`; `store` with `corrupt` if the head of the record is damaged, or
@@ -163,7 +163,7 @@ extension DiskCache {
     return held.noteAbsent(key) != nil
   }
 
-  /// Whether a key has a value on disk. Not an access.
+  /// Whether a key has a value on disk. Does not count as an access.
   @usableFromInline
   package func containsStored(_ key: Key) throws(CacheError) -> Bool {
     try keyCoder.encode(key) { (key) throws(CacheError) in

@@ -14,7 +14,7 @@ extension DiskCache {
   ///
   /// - Parameters:
   ///   - countLimit: the maximum number of entries; `nil`: no limit.
-  ///   - byteLimit: their maximum bytes, keys and metadata included; `nil`: no limit.
+  ///   - byteLimit: the maximum bytes of all entries, keys and metadata included; `nil`: no limit.
   /// - Throws: `store` with `invalidConfiguration` for a limit of 0 or less: nothing has changed.
   ///   Else see `trim(toCount:)`.
   public func setLimits(countLimit: Int?, byteLimit: Int?) throws(CacheError) {

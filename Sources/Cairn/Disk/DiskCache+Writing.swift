@@ -12,7 +12,7 @@ extension DiskCache {
   ///   - value: the value.
   ///   - key: the key.
   ///   - options: an option that is `nil` is the configuration's. The cost counts in memory and is
-  ///     stored beside the value; without one, the cache's `costing` sets it, or else the value's
+  ///     stored with the value; without one, the cache's `costing` sets it, or else the value's
   ///     bytes on disk. The limit on disk counts bytes.
   ///   - durability: `nil`: the configuration's.
   /// - Returns: the entry's version.

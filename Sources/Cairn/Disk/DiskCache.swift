@@ -310,7 +310,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// The number of keys that a read would find. Includes keys whose records are damaged.
   ///
   /// - Throws: `store` with `closed`, `usedAfterFork`, `system`.
-  /// - Complexity: that of `Store.count()`; `statistics().heldCount` is always O(1).
+  /// - Complexity: the same as `Store.count()`; `statistics().heldCount` is always O(1).
   public func count() throws(CacheError) -> Int {
     try storing { () throws(StoreError) in try store.count() }
   }
@@ -322,7 +322,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// removed.
   ///
   /// - Throws: `store` with `closed`, `usedAfterFork`.
-  /// - Complexity: that of `statistics`.
+  /// - Complexity: the same as `statistics`.
   public func totalCost() throws(CacheError) -> Int {
     try storing { () throws(StoreError) in try store.usage().liveByteCount }
   }
@@ -361,7 +361,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   ///
   /// Without it, nothing acknowledged is lost, but the next open takes longer.
   ///
-  /// - Throws: see `Store.close()`. The cache is closed all the same.
+  /// - Throws: see `Store.close()`. The cache is closed anyway.
   public func close() throws(CacheError) {
     SharedCaches.beginClosing(self)
     flights.close()

@@ -53,7 +53,7 @@ public struct DiskCacheConfiguration: Sendable {
     set { store.countLimit = newValue }
   }
 
-  /// Their maximum bytes, keys and metadata included; `nil`: no limit. The same as `byteLimit` in
+  /// The maximum bytes of all entries, keys and metadata included; `nil`: no limit. The same as `byteLimit` in
   /// `store`. Setting it does not change `store.segmentByteLimit`.
   public var byteLimit: Int? {
     get { store.byteLimit }
@@ -92,7 +92,7 @@ public struct DiskCacheConfiguration: Sendable {
   ///
   /// - Parameters:
   ///   - countLimit: the maximum number of entries; `nil`: no limit.
-  ///   - byteLimit: their maximum bytes, keys and metadata included; `nil`: no limit. The files
+  ///   - byteLimit: the maximum bytes of all entries, keys and metadata included; `nil`: no limit. The files
   ///     take up to the store's `spaceBound` times as much, and four segments, each an eighth of
   ///     it, from 4 to 64 MiB, as long as writers do not outrun the compaction; ``diskByteLimit``
   ///     limits the files.

@@ -51,7 +51,7 @@ public struct DiskCacheStatistics: Sendable, Hashable {
 
   init() {}
 
-  /// All counts with their names, for a metrics library; those that only grow first. The names of
+  /// All counts with their names, for a metrics library; those that only grow come first. The names of
   /// the memory tier's counts begin with `memory.`, those of loads with `loads.`.
   public var metrics: [(name: String, value: UInt64)] {
     func named(_ prefix: String, _ metrics: [Metric]?) -> [Metric] {

@@ -18,7 +18,7 @@ public struct ValueCoder<Value: Sendable>: Sendable {
   @usableFromInline
   typealias Decoding = @Sendable (RawSpan) throws -> Value
 
-  /// A number stored beside every written value to identify its type: change it when the type or
+  /// A number stored with every written value to identify its type: change it when the type or
   /// its encoding changes. 0, the default: none.
   ///
   /// A read of a value with another tag throws ``CacheError/changedType(version:found:expected:)``,

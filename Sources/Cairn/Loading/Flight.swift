@@ -98,7 +98,7 @@ final class Flight<Value: Sendable>: Sendable {
         return (continuation, false, nil)
       }
       state.isAbandoned = true
-      // Must precede another flight in its place: nobody would report that one's end to this one.
+      // Before another flight can take its place, because this one would not hear of that one's end.
       noteWrite()
       return (continuation, true, state.task)
     }

@@ -27,7 +27,7 @@ extension MemoryCache {
     return hasExpired ? .expired : .absent
   }
 
-  /// The value of a key, or `nil` if the key has none or it has expired. Not an access: changes
+  /// The value of a key, or `nil` if the key has none or it has expired. Does not count as an access: changes
   /// neither the access order, nor an idle limit, nor the statistics.
   ///
   /// - Complexity: O(1).
@@ -48,7 +48,7 @@ extension MemoryCache {
     }
   }
 
-  /// What the cache knows about a key. Not an access.
+  /// What the cache knows about a key. Does not count as an access.
   ///
   /// - Complexity: O(1).
   @inlinable
@@ -56,7 +56,7 @@ extension MemoryCache {
     look(key, isRead: false) { state, slot in state.info(slot) }
   }
 
-  /// Whether a read of the key would find a value. Not an access.
+  /// Whether a read of the key would find a value. Does not count as an access.
   ///
   /// - Complexity: O(1).
   @inlinable
@@ -71,7 +71,7 @@ extension MemoryCache {
 
   /// Calls `body` with each entry that a read would find, until it returns `.stop`. The entries are
   /// those of one moment; the last to be evicted comes first. `body` runs outside the lock and may
-  /// use the cache. Not an access.
+  /// use the cache. Does not count as an access.
   ///
   ///     cache.forEachEntry { entry in
   ///       print(entry.key, entry.info.cost)

@@ -30,7 +30,7 @@ extension MemoryCache: Trimming {
   ///   - cost: zero or less removes everything, including entries that cost nothing.
   ///   - order: see `trim(toCount:order:)`.
   /// - Returns: what was removed.
-  /// - Complexity: that of `trim(toCount:order:)`.
+  /// - Complexity: the same as `trim(toCount:order:)`.
   @discardableResult
   public func trim(toCost cost: Int, order: TrimOrder) -> RemovalSummary {
     if cost <= 0 { return trim(toCount: 0, order: order) }

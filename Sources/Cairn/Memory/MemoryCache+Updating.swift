@@ -55,7 +55,7 @@ extension MemoryCache {
   ///     `entry(forKey:)`; `nil`: it must be absent or expired.
   ///   - options: see `setValue`.
   /// - Returns: the new version, or the one found instead.
-  /// - Complexity: that of `setValue`.
+  /// - Complexity: the same as `setValue`.
   @inlinable
   public func compareAndSet(
     _ value: Value, forKey key: Key, expecting version: UInt64?,

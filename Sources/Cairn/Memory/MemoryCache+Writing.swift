@@ -137,7 +137,7 @@ extension MemoryCache: Caching {
   }
 
   /// Extends the life of a value to `lifetime` from now, unless it ends later anyway: a life is
-  /// never shortened. Not an access. A value without an end keeps none; an idle limit stays
+  /// never shortened. Does not count as an access. A value without an end keeps none; an idle limit stays
   /// unchanged.
   ///
   /// - Returns: whether the key has a value.

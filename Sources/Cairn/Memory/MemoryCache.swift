@@ -104,7 +104,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   /// The total cost of all entries that a read would find, capped at `Int.max`.
   ///
-  /// - Complexity: that of `count`.
+  /// - Complexity: the same as `count`.
   public func totalCost() -> Int {
     removeUnretained()
     let now = clock.now()

@@ -37,7 +37,7 @@ public struct MemoryCacheStatistics: Sendable, Hashable {
 
   @usableFromInline init() {}
 
-  /// All counts with their names, for a metrics library; those that only grow first.
+  /// All counts with their names, for a metrics library; those that only grow come first.
   public var metrics: [(name: String, value: UInt64)] { counters + gauges }
 
   var gauges: [Metric] {

@@ -9,7 +9,7 @@ struct BenchOptions: Sendable, Equatable {
   var isPolicies = false
   /// `nil`: the default stores.
   var stores: [StoreKind]?
-  /// Whether `stores` are all there are: they are then also compared at a million keys.
+  /// Whether `stores` has every store: they are then also compared at a million keys.
   var isEveryStore = false
   /// `nil`: all.
   var workloads: [Workload]?

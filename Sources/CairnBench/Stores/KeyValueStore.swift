@@ -47,7 +47,7 @@ struct StoreAbilities: OptionSet, Sendable {
   static let concurrentWrites = StoreAbilities(rawValue: 1 << 2)
   /// Another process can reopen its contents.
   static let reopening = StoreAbilities(rawValue: 1 << 3)
-  /// A call reclaims space, beside reads and writes.
+  /// A call reclaims space, concurrently with reads and writes.
   static let compaction = StoreAbilities(rawValue: 1 << 4)
 }
 

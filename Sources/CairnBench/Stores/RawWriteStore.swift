@@ -7,7 +7,7 @@ import Glibc
 ///
 /// With `.process` it uses `write(2)` (as `writev(2)`, so that nothing is copied first) on a file
 /// that grows; with `.durable`, `pwrite(2)` into preallocated space, and `fdatasync(2)`.
-// SAFETY: `@unchecked Sendable` because the benchmark lets no thread use it beside a writer.
+// SAFETY: `@unchecked Sendable` because the benchmark lets no other thread use it during a write.
 final class RawWriteStore: KeyValueStore, @unchecked Sendable {
   static let name = StoreKind.rawWrite.rawValue
   static let abilities: StoreAbilities = [.durableWrites]

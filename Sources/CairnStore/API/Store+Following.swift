@@ -1,6 +1,6 @@
 /// Reading a store while another process writes to it.
 extension Store {
-  /// Opens the store at a path for reading beside the process that has it open for writing, if any,
+  /// Opens the store at a path for reading while another process may have it open for writing,
   /// and follows its changes.
   ///
   ///     let store = try Store(following: "/var/lib/example/blobs")

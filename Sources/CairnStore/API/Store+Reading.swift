@@ -52,11 +52,11 @@ extension Store {
     }
   }
 
-  /// A copy of the value of a key, or `nil` if the key has none or it has expired. Not an access:
+  /// A copy of the value of a key, or `nil` if the key has none or it has expired. Does not count as an access:
   /// it changes neither the access order nor an idle limit.
   ///
   /// - Throws: see `value(forKey:)`.
-  /// - Complexity: that of `value(forKey:)`.
+  /// - Complexity: the same as `value(forKey:)`.
   @inlinable
   public func peekValue(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable

@@ -28,7 +28,7 @@ extension Store {
   ///   - byteLimit: the maximum number of live bytes; `nil`: no limit.
   /// - Throws: `invalidConfiguration` for a limit of 0 or less: nothing has changed. Else see
   ///   `trim(toCount:)`: the limits are set, and the next write tries again to keep them.
-  /// - Complexity: that of `trim(toCount:)`; O(1) if nothing exceeds the limits.
+  /// - Complexity: the same as `trim(toCount:)`; O(1) if nothing exceeds the limits.
   public func setLimits(countLimit: Int?, byteLimit: Int?) throws(StoreError) {
     try engine.session.checkWritable()
     var configuration = engine.session.configuration
@@ -86,7 +86,7 @@ extension Store {
   ///   - durability: of the removals; `nil`: the configuration's.
   /// - Returns: what was removed.
   /// - Throws: see `trim(toCount:order:durability:)`.
-  /// - Complexity: that of `trim(toCount:order:durability:)`. Scans the index more than once if the
+  /// - Complexity: the same as `trim(toCount:order:durability:)`. Scans the index more than once if the
   ///   least recently used entries are far smaller than others.
   @inlinable
   @discardableResult

@@ -66,7 +66,7 @@ extension Store {
   /// - Returns: the old value, or `nil` if there was none or it had expired.
   /// - Throws: see `value(forKey:)` and `setValue`, so `corrupt` if the old value is damaged:
   ///   nothing was written. `setValue` and `removeValue` can replace and remove a damaged value.
-  /// - Complexity: that of `update`.
+  /// - Complexity: the same as `update`.
   @inlinable
   @discardableResult
   public func updateValue(

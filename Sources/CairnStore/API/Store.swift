@@ -57,7 +57,7 @@ public final class Store: Sendable {
   }
 
   /// Opens the store at a path for reading. Changes nothing on disk, even if the store was not
-  /// closed. Several readers may have it open at once, but no writer beside them.
+  /// closed. Several readers may have it open at once, but not together with a writer.
   ///
   /// - Throws: see `init(path:configuration:)`; every write throws `readOnly`.
   /// - Complexity: O(segments) after a close, O(records since the last checkpoint) after a crash,
@@ -177,7 +177,7 @@ public final class Store: Sendable {
   /// Zero-copy reads under way continue undisturbed.
   ///
   /// - Throws: see `sync()`; `vanished`; an error if the mark cannot be written. The store is
-  ///   closed and its lock released all the same, so do not retry: what was durable is safe, and
+  ///   closed and its lock released anyway, so do not retry: what was durable is safe, and
   ///   the next open recovers as much of the rest as it finds.
   public func close() throws(StoreError) { _ = try closeOnce() }
 
@@ -226,8 +226,8 @@ public final class Store: Sendable {
   /// salvage omits the key rather than restore an older value. If the store can be opened and no
   /// record is lost, the copy holds exactly what opening gives, without the damaged values that
   /// opening detects only when they are read. A checkpoint may let a store open although records
-  /// are lost; salvage does not use checkpoints. From a damaged batch at the end of the log, which
-  /// opening discards, salvage copies what is sound. See Docs/Durability/Salvage.md for the
+  /// are lost; salvage does not use checkpoints. Opening discards a damaged batch
+  /// at the end of the log; salvage copies what is sound in it. See Docs/Durability/Salvage.md for the
   /// decision in each case.
   ///
   /// `isComplete` in the report says whether the copy has everything that may have been

@@ -40,7 +40,7 @@ public struct Entry: Sendable, Hashable {
   public var key: [UInt8]
   /// The value, copied out.
   public var value: [UInt8]
-  /// The bytes stored beside the value; empty if there are none.
+  /// The bytes stored with the value; empty if there are none.
   public var metadata: [UInt8]
   /// What the store knows about the key: version, times, sizes, cost.
   public var info: EntryInfo

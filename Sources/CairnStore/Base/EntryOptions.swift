@@ -10,7 +10,7 @@ public struct EntryOptions: Sendable, Hashable {
   public var lifetime: Lifetime?
   /// How long the entry may go without being read or written, accurate to 1 %: its time to idle.
   public var idleLimit: Duration?
-  /// Bytes kept beside the value on disk: up to 65,535, in a cache up to 65,527. A cache in memory
+  /// Bytes stored with the value on disk: up to 65,535, in a cache up to 65,527. A cache in memory
   /// keeps none.
   public var metadata: [UInt8]? {
     get { isMetadataGiven ? metadataBytes : nil }

@@ -1,4 +1,4 @@
-/// Metrics as text in Prometheus' exposition format 0.0.4, for a server to answer a scrape with.
+/// Metrics as text in Prometheus' exposition format 0.0.4, which a server returns for a scrape.
 ///
 /// Each name appears once, with its help, its type and all its samples, as the format requires.
 package struct PrometheusText: Sendable {

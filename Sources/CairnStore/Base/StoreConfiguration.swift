@@ -169,7 +169,7 @@ public struct StoreConfiguration: Sendable {
   /// line each; `.none` silences it.
   public var log: DiagnosticLog = .standardError
 
-  /// A batch of this many operations or more is written beside the log, so that other writers
+  /// A batch of this many operations or more is written outside the log, so that other writers
   /// continue meanwhile. Lower in simulations.
   package var asideOperationCount: Int = 8192
 

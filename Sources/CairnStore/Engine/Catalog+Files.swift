@@ -68,7 +68,7 @@ extension Catalog {
       let name = FileName.segment(id)
       let file: File
       do throws(StoreError) {
-        // An earlier file that no manifest came to list.
+        // An earlier file that no manifest ever listed.
         try session.directory.unlink(name)
         file = try session.directory.createFile(name)
       } catch {

@@ -51,7 +51,7 @@ final class Committer: Sendable {
       session.attempt("syncing", .error) { () throws(StoreError) in try log.sync() }
     }
     if isAsked { return }
-    // Without a thread that can wait, only a sync now keeps the interval. A failed sync poisons the
+    // If no thread can wait, only an immediate sync keeps the interval. A failed sync poisons the
     // store.
     syncDelay.store(.max, ordering: .relaxed)
     try? log.sync()

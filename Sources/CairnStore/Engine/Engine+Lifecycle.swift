@@ -19,7 +19,7 @@ extension Engine {
   /// Makes everything durable, marks the store clean and releases the lock. A second call does
   /// nothing.
   ///
-  /// If it throws, the store is closed all the same; the next open recovers it.
+  /// If it throws, the store is closed anyway; the next open recovers it.
   ///
   /// - Returns: whether this call closed it. A call that did not may return while another is still
   ///   closing it.
@@ -90,7 +90,7 @@ extension Engine {
     defer { if let written, !isListed { catalog.discard(written.basis) } }
     return try catalog.change { (state) throws(StoreError) -> String? in
       let (active, prepared, failure) = log.withLock { ($0.active, $0.prepared, $0.failure) }
-      // After a failure meanwhile, nothing was sealed, and rolled segments are not listed.
+      // If a failure occurred meanwhile, nothing was sealed, and rolled segments are not listed.
       if let failure { throw .poisoned(cause: failure) }
       state.dropEmptied()
       // DURABILITY: the sync above has reached the last removal of all, so this is not the manifest on disk.

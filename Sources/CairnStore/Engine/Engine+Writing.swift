@@ -105,7 +105,7 @@ extension Engine {
         return (mismatch, PendingWrite())
       }
     }
-    // A lookup in a loaded shard does not throw: what is appended is published.
+    // A lookup in a loaded shard does not throw, so whatever is appended is also published.
     if !looksFirst { try lookup.index.load(shardOf: hash) }
     var event: RemovalEvent?
     var isSlowed = false

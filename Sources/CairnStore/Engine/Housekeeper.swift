@@ -144,7 +144,7 @@ final class Housekeeper: Sendable {
   ///
   /// - Parameters:
   ///   - byTime: whether to look for expired entries.
-  ///   - onFailure: called for each failed chore; the others run all the same.
+  ///   - onFailure: called for each failed chore; the others run anyway.
   private func doChores(
     byTime: Bool, onFailure: (_ chore: String, StoreError) -> Void
   ) -> ChoresOutcome {

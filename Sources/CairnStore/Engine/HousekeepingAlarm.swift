@@ -55,7 +55,7 @@ final class HousekeepingAlarm: Sendable {
   /// Allows the next request only after a while.
   func rest() {
     resting.store(true, ordering: .relaxed)
-    // Until then, the job does not hold the files of a closed store.
+    // Until then, the job keeps no files of a closed store open.
     queue.run(after: Self.pauseAfterFailure) { [self] in
       resting.store(false, ordering: .relaxed)
     }

@@ -29,7 +29,7 @@ struct Lookup: Sendable {
   ///
   /// - Throws: `corrupt` if a record with the key's hash is damaged: it is then unknown whether the
   ///   key is there, so it is not reported as absent.
-  /// - Complexity: O(key). About two cache misses beside the record itself.
+  /// - Complexity: O(key). About two cache misses in addition to the record.
   @inline(__always)
   func find<Result: ~Copyable>(
     _ key: RawSpan, hash known: UInt64? = nil, touch: HashIndex.Touch, part: Record.Part = .all,
@@ -74,7 +74,7 @@ struct Lookup: Sendable {
   }
 
   /// The record of a key whose lifetime ended less than `retention` milliseconds ago; `nil` if it
-  /// has not ended, it has been idle for too long, or there is none. Not an access.
+  /// has not ended, it has been idle for too long, or there is none. Does not count as an access.
   func findExpired<Result: ~Copyable>(
     _ key: RawSpan, within retention: Int64, part: Record.Part,
     _ body: (consuming FoundRecord) throws(StoreError) -> Result

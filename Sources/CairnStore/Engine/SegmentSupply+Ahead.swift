@@ -16,7 +16,7 @@ extension SegmentSupply {
         isPreparing.store(false, ordering: .relaxed)
         return
       }
-      // Requested again after a while. The job does not hold a closed store until then.
+      // Requested again after a while. A closed store is not kept alive until then.
       let queue = session.environment.background
       let isAsked = queue.runIfPossible(after: HousekeepingAlarm.pauseAfterFailure) { [weak self] in
         self?.isPreparing.store(false, ordering: .relaxed)

@@ -14,7 +14,7 @@
 /// segment, to which nobody writes any more. So nothing in the segment is called durable before a
 /// sync of the directory.
 extension SegmentSupply {
-  /// How far ahead the numbers of records written beside the log are: other writes use the numbers
+  /// How far ahead the numbers of records written outside the log are: other writes use the numbers
   /// in between meanwhile.
   private static let numbersAhead: SequenceNumber = 1 << 24
 
@@ -119,7 +119,7 @@ extension SegmentSupply {
     }
   }
 
-  /// The result of trying to continue in a segment that was written beside the log.
+  /// The result of trying to continue in a segment that was written outside the log.
   private enum AsideEntry<Value> {
     case entered(Value)
     case refused(Value)
@@ -143,7 +143,7 @@ extension SegmentSupply {
       try log.checkWritable()
       let id = SegmentID(rawValue: state.reserveID())
       do throws(StoreError) {
-        // Reuses an id whose file no manifest came to list.
+        // Reuses an id whose file no manifest ever listed.
         try session.directory.unlink(FileName.segment(id))
         return try log.files.create(
           id: id, salt: salt, baseSequence: next,

@@ -44,7 +44,7 @@ extension SegmentSupply {
     let id = SegmentID(rawValue: state.manifest.nextID)
     let salt = try session.directory.randomNumbers(count: 1)[0]
     // A manifest that lists it must not be written before the file and its header are durable.
-    // Reuses an id whose file no manifest came to list.
+    // Reuses an id whose file no manifest ever listed.
     try session.directory.unlink(FileName.segment(id))
     let segment = try log.files.create(
       id: id, salt: salt, baseSequence: next,

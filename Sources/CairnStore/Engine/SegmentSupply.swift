@@ -4,7 +4,7 @@ internal import Synchronization
 /// and seals rolled ones.
 ///
 /// 1. A segment is written to only after a manifest that lists its place is in place, though its
-///    name need not be on disk yet; what is written beside the log enters it by an exchange of two
+///    name need not be on disk yet; what is written outside the log enters it by an exchange of two
 ///    manifests.
 /// 2. The next segment is made by one thread at a time, under `preparation`.
 /// 3. A segment is listed as sealed only after a sync of its name and of all its records.
@@ -15,7 +15,7 @@ final class SegmentSupply: Sendable {
   let log: LogWriter
   let catalog: Catalog
   private let checkpoints: CheckpointProgress
-  /// Held while records are written beside the log, and until a batch of them is in the index: by
+  /// Held while records are written outside the log, and until a batch of them is in the index: by
   /// one writer at a time.
   let asides = Lock(())
   /// Held while the next segment is made, and while everything is removed. Held across a sync only
@@ -224,7 +224,7 @@ final class SegmentSupply: Sendable {
     while true {
       let rolled = log.withLock { appender -> [Segment] in
         if appender.failure != nil { return [] }
-        // A compaction would take records not yet in the index for dead.
+        // A compaction would treat records that are not yet in the index as dead.
         return Array(appender.rolled.prefix { $0 !== appender.unpublished?.segment })
       }
       if rolled.isEmpty { return }

@@ -5,7 +5,7 @@
 /// be made dead only as fast as bytes are reclaimed. Writes of new keys and removals spend nothing:
 /// removals make room, and writes of new keys make nothing dead.
 ///
-/// A large write beside the log leaves a share to the others, whatever it makes dead. What it lacks
+/// A large write outside the log leaves a share to the others, whatever it makes dead. What it lacks
 /// is its debt, and the next large write waits until compaction has paid it.
 struct SpaceAllowance {
   /// The bytes left; below 0, writers wait.
@@ -60,7 +60,7 @@ struct SpaceAllowance {
     return (true, !isTold)
   }
 
-  /// Sets what is left from the dead bytes in the log.
+  /// Recomputes the allowance from the dead bytes in the log.
   ///
   /// - Parameters:
   ///   - reclaimable: dead bytes that a compaction could reclaim.

@@ -78,7 +78,7 @@ final class UnpublishedBatch {
     return nil
   }
 
-  /// The operations with a hash that must still be entered, in order.
+  /// The pending operations with a hash, in order.
   func take(_ hash: UInt64) -> [Int] {
     let rank = Place.rank(hash)
     var (low, high) = (0, places.count)

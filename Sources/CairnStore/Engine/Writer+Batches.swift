@@ -6,7 +6,7 @@ extension Writer {
       || batch.byteCount >= session.limits.asideByteCount
   }
 
-  /// Appends a batch that is written beside the log first, and publishes it a few operations at a
+  /// Appends a batch that is written outside the log first, and publishes it a few operations at a
   /// time.
   ///
   /// - Returns: the number of its first operation.
@@ -88,7 +88,7 @@ extension Writer {
     while true {
       let isDone = try log.withLock { (appender) throws(StoreError) in
         guard appender.unpublished === batch else {
-          // A removal of all has taken it, unless another write met an obstacle.
+          // Either a removal of all took it, or another write failed to publish it.
           if let failure = appender.failure { throw StoreError.poisoned(cause: failure) }
           return true
         }

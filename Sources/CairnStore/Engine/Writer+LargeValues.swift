@@ -6,7 +6,7 @@ extension Writer {
     var event: RemovalEvent?
   }
 
-  /// Writes one large record beside the log, head last.
+  /// Writes one large record outside the log, head last.
   @inline(never)
   func putAside(
     _ value: RawSpan, forKey key: RawSpan, metadata: RawSpan, header template: RecordHeader,

@@ -118,7 +118,7 @@ struct Writer: Sendable {
     }
   }
 
-  /// Appends records that are written beside the log first.
+  /// Appends records that are written outside the log first.
   ///
   /// - Parameters:
   ///   - byteCount: the bytes that they take.
@@ -144,7 +144,7 @@ struct Writer: Sendable {
     }
   }
 
-  /// Runs `body`, which writes beside the log, while nobody else does. If the disk has no room,
+  /// Runs `body`, which writes outside the log, while nobody else does. If the disk has no room,
   /// looks for some once others may continue, because observers are then told of removals.
   func writingAside<Value>(
     byteCount: Int, isRemoval: Bool, _ body: () throws(StoreError) -> Value

@@ -1,4 +1,4 @@
-/// Opening a store beside its writer: nothing is locked, nothing is changed, and the page FOLLOW
+/// Opening a store while another process writes to it: nothing is locked, nothing is changed, and the page FOLLOW
 /// announces the end of the log.
 extension OpenedStore {
   /// Why a store cannot be followed at the moment.

@@ -60,8 +60,8 @@ extension OpenedStore {
     // While the manifest still shows it: after a kill, the next open finds the store clean.
     tellOfLoss(after: announcedBefore, manifest)
     if !manifest.isClean { try sealRecovered() }
-    // Truncates what was cut off or preallocated by a process that did not close. Not beside a
-    // poisoned store whose readers may still use it.
+    // Truncates what was cut off or preallocated by a process that did not close, unless
+    // readers of a poisoned store may still use it.
     if !hasLostPages { for segment in overlong { segment.shortenFile() } }
     // Also after a clean close: the recovery that needed the mark may have died before this.
     SyncFailureMark(lockFile: lockFile).clear()
@@ -213,9 +213,9 @@ extension OpenedStore {
     try file.write(try file.prepare(next))
     try file.install()
     manifest = next
-    // The order matters on a full disk: what is cut off makes room for the next manifest. Not
-    // beside a poisoned store whose readers may still use what is cut off. Nor if followers may:
-    // the next open does it then.
+    // The order matters on a full disk: what is cut off makes room for the next manifest.
+    // Nothing is cut off that readers of a poisoned store, or followers, may still use: the next
+    // open does it then.
     if !hasLostPages {
       _ = files.home.readers.withoutFollowers {
         for segment in recovered { try? segment.trim(to: segment.usage.end) }

@@ -47,7 +47,7 @@ struct OpenedStore {
   var announcedBefore: FollowPage.Words?
   /// The index, among the manifest's open segments, of the one where the log was cut.
   var cutIndex: Int?
-  /// For a store followed beside its writer: the end of its log.
+  /// For a store followed while another process writes to it: the end of its log.
   var followed: LogPosition?
   /// The maximum size of its segments.
   var followedCapacity = 0

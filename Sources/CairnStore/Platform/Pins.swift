@@ -71,7 +71,7 @@ package enum Reclamation {
   }
 
   private static let queue = Lock<[Retired]>([])
-  /// Releases an object once nobody can look at `kept`, which it keeps, any more. `kept` must
+  /// Releases an object once no reader can reach `kept`, which the object keeps alive. `kept` must
   /// already be unlinked; call `reclaim` once no lock is held.
   package static func retire(_ object: AnyObject, keeping kept: AnyObject) {
     let address = unsafe UnsafeRawPointer(Unmanaged.passUnretained(kept).toOpaque())

@@ -48,7 +48,7 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// The value of a key if it is held. Not an access.
+  /// The value of a key if it is held. Does not count as an access.
   public func value(forKey key: Key) throws(CacheError) -> Value? {
     let key = try cache.tierKey(key)
     if let following = cache.following {
@@ -57,13 +57,13 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return held.peekValue(forKey: key)
   }
 
-  /// Whether the value of a key is held. Not an access.
+  /// Whether the value of a key is held. Does not count as an access.
   public func contains(_ key: Key) throws(CacheError) -> Bool {
     if cache.following != nil { return try value(forKey: key) != nil }
     return held.contains(try cache.tierKey(key))
   }
 
-  /// What is known of a key whose value is held. Not an access.
+  /// What is known of a key whose value is held. Does not count as an access.
   public func info(forKey key: Key) throws(CacheError) -> CacheEntryInfo? {
     if cache.following != nil, try value(forKey: key) == nil { return nil }
     return held.info(forKey: try cache.tierKey(key))
@@ -93,7 +93,7 @@ extension MemoryTier: Trimming {
   /// `MemoryCache.trim(toCount:order:)`. The disk keeps them.
   ///
   /// - Returns: what was removed.
-  /// - Complexity: that of `MemoryCache`.
+  /// - Complexity: the same as `MemoryCache`.
   @discardableResult
   public func trim(toCount count: Int, order: TrimOrder) -> RemovalSummary {
     recency?.tell()
@@ -104,7 +104,7 @@ extension MemoryTier: Trimming {
   /// `MemoryCache.trim(toCost:order:)`. The disk keeps them.
   ///
   /// - Returns: what was removed.
-  /// - Complexity: that of `MemoryCache`.
+  /// - Complexity: the same as `MemoryCache`.
   @discardableResult
   public func trim(toCost cost: Int, order: TrimOrder) -> RemovalSummary {
     recency?.tell()

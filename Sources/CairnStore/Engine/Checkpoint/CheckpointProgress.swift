@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// The facts about the newest checkpoint. Atomics, so that writers need no lock.
+/// The state of the newest checkpoint. Atomics, so that writers need no lock.
 final class CheckpointProgress: Sendable {
   /// The checkpoint covers every record up to this number.
   let lastSequence: Atomic<UInt64>

@@ -177,7 +177,7 @@ final class Checkpointer: Sendable {
         if appender.unpublished != nil { return nil }
         // Nothing changes the index or the log meanwhile, so the two agree to the record.
         let segments = appender.segments.map { segment in
-          // The end of a rolled segment is not synced for its own sake; it is read again.
+          // The end of a rolled segment is not synced separately; an open reads it again.
           let isRolled = appender.rolled.contains { $0 === segment }
           var covered = segment.covered
           if isRolled { covered.end -= RecordHeader.rollByteCount }

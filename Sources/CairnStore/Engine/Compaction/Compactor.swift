@@ -147,7 +147,7 @@ final class Compactor: Sendable {
     try session.checkWritable()
     defer { session.wakeHousekeeping() }
     var report = CompactionReport()
-    // Its work is in its report, and no pass does it beside it.
+    // Its report must cover all work, so no pass may run meanwhile.
     try session.alarm.holdingBack { () throws(StoreError) in
       do throws(StoreError) { try compactAll(&report) } catch {
         throw error.located(in: session.path)
@@ -322,7 +322,7 @@ struct RoomSearch {
 struct LastResort: Sendable {
   /// Makes room for this many bytes; `false` if it does not.
   let makeRoom: @Sendable (_ byteCount: Int, _ allowance: inout Int?) throws(StoreError) -> Bool
-  /// Called if the write found no room all the same.
+  /// Called if the write found no room even so.
   let noteFailure: @Sendable () -> Void
 }
 

@@ -125,7 +125,7 @@ struct SegmentSwitch {
     return outputs
   }
 
-  /// Takes segments that no entry names any more out of the log.
+  /// Removes segments from the log that no entry names any more.
   ///
   /// - Returns: those that a removal of all has not taken meanwhile.
   func takeOut(_ inputs: [Segment]) -> [Segment] {

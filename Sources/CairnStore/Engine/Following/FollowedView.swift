@@ -3,7 +3,7 @@ internal import Synchronization
 /// A followed store as one open found it, with what was appended since.
 ///
 /// 1. While changes are entered, and after some could not be, the view is not whole: no read begins
-///    then. So no read sees a part of a batch without a later read seeing the rest.
+///    then. So no read sees a part of a batch that a later read misses.
 /// 2. Its knowledge comes from the log up to a published position, and from a manifest that was in
 ///    place when that position was loaded, or before.
 ///

@@ -4,7 +4,7 @@ internal import Synchronization
 ///
 /// 1. A read sees a state that the store was in, and no earlier one than any previous read saw.
 /// 2. What was appended is entered in place. If segments were replaced or removed, the store is
-///    reopened beside the current view, which the new one then replaces as a whole.
+///    reopened alongside the current view, which the new one then replaces as a whole.
 /// 3. If published data is gone, because a recovery discarded it or another store took its place,
 ///    one call throws `outdated`; later calls see what is there.
 ///

@@ -1,10 +1,10 @@
 /// The eviction order for limits that hold at every write: exactly the least recently used first,
 /// at O(1) a removal.
 ///
-/// Removals take a list of the least recently used entries from its beginning, while each collects
-/// the next list from some shards: all entries with a tick below a bound. Ticks only grow, so every
-/// entry that is not in the list, or was used since, was used later than all entries in it, and the
-/// order is exact.
+/// Removals consume a list of the least recently used entries from its beginning. Each removal also
+/// collects a part of the next list from some shards: the entries with a tick below a bound. Ticks
+/// only grow, so every entry that is not in the list, or was used since, was used later than all
+/// entries in it, and the order is exact.
 struct EvictionList: ~Copyable {
   /// In the order of removal; those before `next` are gone.
   private var candidates: [RemovalCandidate] = []
@@ -66,7 +66,7 @@ struct EvictionList: ~Copyable {
     return Array(candidates[next..<end])
   }
 
-  /// Puts back the last entries just taken, to go next after all.
+  /// Puts back the last entries taken; they go next.
   mutating func putBack(_ count: Int) { next -= count }
 
   /// Collects a part of the first list; `true` once it is ready.

@@ -198,7 +198,7 @@ final class Remover: Sendable {
         let record = try Record(
           in: place.segment, at: place.segment.offset(of: place.entry.location), part: .head)
         byteCount = record.header.byteCount
-        // The copy has the end known by then.
+        // The copy has the end known when it was made.
         end = max(record.header.end, place.end)
         return record.sequence == victim.sequence
       }

@@ -67,7 +67,7 @@ final class SegmentEvictor: Sendable {
     }
   }
 
-  /// Call if the write found no room all the same.
+  /// Call if the write found no room even so.
   func noteFailure() {
     let rest = session.clock.now().advanced(by: Self.restAfterFailure)
     state.withLock { $0.rest = rest }

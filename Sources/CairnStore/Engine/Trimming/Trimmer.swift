@@ -176,8 +176,8 @@ final class Trimmer: Sendable {
   func approach(_ floor: Int) throws(StoreError) -> Bool {
     let free = try session.directory.freeByteCount()
     if free >= floor, !isWinningSpace.load(ordering: .relaxed) { return false }
-    // Goes beyond the floor by as much as the log preallocates. Not more: the less is dead, the
-    // more must be copied for each byte reclaimed.
+    // Goes beyond the floor by as much as the log preallocates. No more than
+    // that: the fewer bytes are dead, the more must be copied for each byte reclaimed.
     let more = min(max(floor / 64, 2 * Appender.firstAllocation), Appender.largestGrowth)
     let (target, isTooLarge) = floor.addingReportingOverflow(more)
     var removal = try remover.begin(.evicted(.freeDiskSpace), sparesRead: true)
