@@ -1,6 +1,6 @@
 public import CairnStore
 
-/// What a cache knows about one key besides its value.
+/// Information about one key of a cache, without its value.
 public struct CacheEntryInfo: Sendable, Hashable {
   /// The version: it grows with every write to the cache and is never 0.
   public var version: UInt64
@@ -40,7 +40,7 @@ public struct CacheEntry<Key: Sendable, Value: Sendable>: Sendable {
   public var key: Key
   /// The value.
   public var value: Value
-  /// What the cache knows about the key: version, cost, times, sizes.
+  /// Information about the key: version, cost, times, sizes.
   public var info: CacheEntryInfo
   /// The bytes stored with the value; empty if there are none, and from a cache in memory.
   public var metadata: [UInt8]

@@ -27,14 +27,14 @@ public protocol Caching<Key, Value>: Sendable {
   /// The value of a key, or whether it has expired if there is none. Counts as an access.
   func lookUp(_ key: Key) throws(Failure) -> LookupResult<Value>
 
-  /// The value of a key, like `value(forKey:)`. Does not count as an access: changes neither the access order,
-  /// nor an idle limit, nor the counts of hits and misses.
+  /// The value of a key, like `value(forKey:)`. Does not count as an access: changes neither the
+  /// access order, nor an idle limit, nor the counts of hits and misses.
   func peekValue(forKey key: Key) throws(Failure) -> Value?
 
   /// The value of a key with everything the cache knows about it. Counts as an access.
   func entry(forKey key: Key) throws(Failure) -> CacheEntry<Key, Value>?
 
-  /// What the cache knows about a key besides its value. Does not count as an access.
+  /// Information about a key, without its value. Does not count as an access.
   func info(forKey key: Key) throws(Failure) -> CacheEntryInfo?
 
   /// Whether a read of the key would find a value. Does not count as an access.

@@ -1,6 +1,6 @@
 public import CairnStore
 
-/// What a cache has loaded for calls of `value(forKey:orLoad:)` that found nothing. The counts only
+/// Counts of the loads by calls of `value(forKey:orLoad:)` that found nothing. The counts only
 /// grow.
 public struct LoadStatistics: Sendable, Hashable {
   /// Loaders that were called.

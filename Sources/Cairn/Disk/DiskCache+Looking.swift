@@ -30,8 +30,8 @@ extension DiskCache {
   /// `maintenanceInterval`; after that it is absent.
   ///
   /// - Throws: see `value(forKey:)`.
-  /// - Complexity: the same as `value(forKey:)`; if it finds no value, one more read of the record's
-  ///   head.
+  /// - Complexity: the same as `value(forKey:)`; if it finds no value, one more read of the
+  ///   record's head.
   public func lookUp(_ key: Key) throws(CacheError) -> LookupResult<Value> {
     while true {
       if let value = try value(forKey: key) { return .found(value) }

@@ -92,7 +92,7 @@ extension DiskCache {
     }
   }
 
-  /// What the cache knows about a key. Does not read the value and does not count as an access.
+  /// Information about a key. Does not read the value and does not count as an access.
   ///
   /// - Throws: `unencodableKey`; `store` with `corrupt` if the head of the record is damaged, or
   ///   with the store's other errors.
@@ -104,7 +104,7 @@ extension DiskCache {
     return info
   }
 
-  /// What is known of a key on disk. Does not count as an access.
+  /// Information about a key on disk. Does not count as an access.
   package func storedInfo(forKey key: Key) throws(CacheError) -> CacheEntryInfo? {
     try keyCoder.encode(key) { (key) throws(CacheError) in
       try storing { () throws(StoreError) in try store.info(forKey: key) }
@@ -138,7 +138,7 @@ extension DiskCache {
     return entries
   }
 
-  /// What the cache knows about many keys, in the order of the keys; `nil` for each key that has no
+  /// Information about many keys, in the order of the keys; `nil` for each key that has no
   /// value. Reads no value and does not count as an access.
   ///
   /// - Throws: see `info(forKey:)`; the first key whose lookup fails ends the call.

@@ -18,7 +18,7 @@ extension DiskCache {
   ///     Returning `nil` removes the value.
   /// - Returns: the new value and its version, or `nil` if the key has no value now. If it had none
   ///   before either, nothing was written or made durable.
-  /// - Throws: what `change` throws, unchanged; see `value(forKey:)`, so also if a value is
+  /// - Throws: what `change` throws, unchanged; see `value(forKey:)`, including if a value is
   ///   damaged, or cannot be decoded and is kept: nothing was written. Else see `setValue`.
   /// - Complexity: O(key + value) for each attempt. When several callers write a key at once, one
   ///   of them succeeds in each round.

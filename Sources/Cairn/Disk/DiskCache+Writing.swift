@@ -164,8 +164,8 @@ extension DiskCache {
   ///
   /// - Parameters: see `setValue`.
   /// - Returns: the old value on disk, or `nil` if there was none or it had expired.
-  /// - Throws: see `value(forKey:)`, so also if the old value is damaged, or cannot be decoded and
-  ///   is kept: nothing was written; `setValue` replaces such a value. Else see `setValue`.
+  /// - Throws: see `value(forKey:)`, including if the old value is damaged, or cannot be decoded
+  ///   and is kept: nothing was written; `setValue` replaces such a value. Else see `setValue`.
   /// - Complexity: O(key + both values) for each attempt. When several callers write a key at once,
   ///   one of them succeeds in each round.
   @discardableResult

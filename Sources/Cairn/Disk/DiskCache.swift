@@ -327,7 +327,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     try storing { () throws(StoreError) in try store.usage().liveByteCount }
   }
 
-  /// What the cache has done, and what it holds. `storeStatistics` reports more about the files.
+  /// Counts of the cache's operations, and its current contents. `storeStatistics` reports more
+  /// about the files.
   ///
   /// - Throws: `store` with `closed`, `usedAfterFork`.
   /// - Complexity: O(segments), of 64 MiB each; no system call.

@@ -3,7 +3,7 @@ public import CairnStore
 /// The options of a ``DiskCache``. The two limits are always explicit; the other options have
 /// defaults.
 public struct DiskCacheConfiguration: Sendable {
-  /// The options of the cache's store: everything but what is here.
+  /// The options of the cache's store, beyond those listed here.
   ///
   /// The defaults are those of `StoreConfiguration`, except `durability`, which is `.process`: the
   /// contents of a cache can be recreated. `countLimit` and `byteLimit` are the limits of the
@@ -53,8 +53,8 @@ public struct DiskCacheConfiguration: Sendable {
     set { store.countLimit = newValue }
   }
 
-  /// The maximum bytes of all entries, keys and metadata included; `nil`: no limit. The same as `byteLimit` in
-  /// `store`. Setting it does not change `store.segmentByteLimit`.
+  /// The maximum bytes of all entries, keys and metadata included; `nil`: no limit. The same as
+  /// `byteLimit` in `store`. Setting it does not change `store.segmentByteLimit`.
   public var byteLimit: Int? {
     get { store.byteLimit }
     set { store.byteLimit = newValue }
@@ -92,10 +92,10 @@ public struct DiskCacheConfiguration: Sendable {
   ///
   /// - Parameters:
   ///   - countLimit: the maximum number of entries; `nil`: no limit.
-  ///   - byteLimit: the maximum bytes of all entries, keys and metadata included; `nil`: no limit. The files
-  ///     take up to the store's `spaceBound` times as much, and four segments, each an eighth of
-  ///     it, from 4 to 64 MiB, as long as writers do not outrun the compaction; ``diskByteLimit``
-  ///     limits the files.
+  ///   - byteLimit: the maximum bytes of all entries, keys and metadata included; `nil`: no limit.
+  ///     The files take up to the store's `spaceBound` times as much, and four segments, each an
+  ///     eighth of it, from 4 to 64 MiB, as long as writers do not outrun the compaction;
+  ///     ``diskByteLimit`` limits the files.
   ///   - memory: a memory tier in front of the disk; `nil`: none.
   public init(countLimit: Int?, byteLimit: Int?, memory: MemoryTierConfiguration? = nil) {
     self.memory = memory

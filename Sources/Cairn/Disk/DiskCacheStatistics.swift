@@ -1,6 +1,6 @@
 internal import CairnStore
 
-/// What a ``DiskCache`` has done since it was opened, and what it holds.
+/// Counts of a ``DiskCache``'s operations since it was opened, and its current contents.
 ///
 /// A value as of one moment. Getting it makes no system call, so a metrics library can poll it. The
 /// counts only grow.
@@ -43,7 +43,7 @@ public struct DiskCacheStatistics: Sendable, Hashable {
   /// Bytes whose space is reclaimed when their last read ends.
   public var pinnedByteCount: Int = 0
 
-  /// What the memory tier has done, and what it holds; `nil` without one. A value that entered
+  /// The statistics of the memory tier; `nil` without one. A value that entered
   /// memory during the disk lookup counts first as a miss and then as a hit.
   public var memory: MemoryCacheStatistics?
   /// Statistics of the loads by `value(forKey:orLoad:)`.
@@ -51,8 +51,8 @@ public struct DiskCacheStatistics: Sendable, Hashable {
 
   init() {}
 
-  /// All counts with their names, for a metrics library; those that only grow come first. The names of
-  /// the memory tier's counts begin with `memory.`, those of loads with `loads.`.
+  /// All counts with their names, for a metrics library; those that only grow come first. The names
+  /// of the memory tier's counts begin with `memory.`, those of loads with `loads.`.
   public var metrics: [(name: String, value: UInt64)] {
     func named(_ prefix: String, _ metrics: [Metric]?) -> [Metric] {
       (metrics ?? []).map { (prefix + $0.name, $0.value) }

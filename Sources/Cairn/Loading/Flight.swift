@@ -98,7 +98,8 @@ final class Flight<Value: Sendable>: Sendable {
         return (continuation, false, nil)
       }
       state.isAbandoned = true
-      // Before another flight can take its place, because this one would not hear of that one's end.
+      // Before another flight can take its place, because this one would not hear of that one's
+      // end.
       noteWrite()
       return (continuation, true, state.task)
     }

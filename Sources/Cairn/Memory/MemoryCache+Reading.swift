@@ -27,8 +27,8 @@ extension MemoryCache {
     return hasExpired ? .expired : .absent
   }
 
-  /// The value of a key, or `nil` if the key has none or it has expired. Does not count as an access: changes
-  /// neither the access order, nor an idle limit, nor the statistics.
+  /// The value of a key, or `nil` if the key has none or it has expired. Does not count as an
+  /// access: changes neither the access order, nor an idle limit, nor the statistics.
   ///
   /// - Complexity: O(1).
   @inlinable
@@ -48,7 +48,7 @@ extension MemoryCache {
     }
   }
 
-  /// What the cache knows about a key. Does not count as an access.
+  /// Information about a key. Does not count as an access.
   ///
   /// - Complexity: O(1).
   @inlinable

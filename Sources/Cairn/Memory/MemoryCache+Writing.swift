@@ -137,8 +137,8 @@ extension MemoryCache: Caching {
   }
 
   /// Extends the life of a value to `lifetime` from now, unless it ends later anyway: a life is
-  /// never shortened. Does not count as an access. A value without an end keeps none; an idle limit stays
-  /// unchanged.
+  /// never shortened. Does not count as an access. A value without an end keeps none; an idle limit
+  /// stays unchanged.
   ///
   /// - Returns: whether the key has a value.
   /// - Complexity: O(1).

@@ -111,7 +111,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     return lock.withLock { Int(clamping: $0.found(at: now).cost) }
   }
 
-  /// What the cache has done, and what it holds.
+  /// Counts of the cache's operations, and its current contents.
   ///
   /// - Complexity: O(1).
   public func statistics() -> MemoryCacheStatistics {

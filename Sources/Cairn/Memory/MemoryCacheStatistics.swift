@@ -1,6 +1,6 @@
 internal import CairnStore
 
-/// What a ``MemoryCache`` has done since it was made, and what it holds.
+/// Counts of a ``MemoryCache``'s operations since it was made, and its current contents.
 ///
 /// A value as of one moment. Getting it takes O(1), so a metrics library can poll it. The counts
 /// only grow.

@@ -16,7 +16,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @usableFromInline var observers: [CacheObserver<Key, Value>] = []
   /// IDs are never reused: a late cancellation must not end another observation.
   @usableFromInline var lastObserverID: UInt64 = 0
-  /// What is known of writes to keys. Keys with the same lowest bits of the hash share a stripe.
+  /// Information about writes to keys. Keys with the same lowest bits of the hash share a stripe.
   @usableFromInline var stripes: SlotArray<WriteStripe>
   /// The number of removals of all.
   @usableFromInline var clears: UInt64 = 0
@@ -252,7 +252,7 @@ package struct CacheTicket: Sendable, Equatable {
   }
 }
 
-/// What is known of the writes to a group of keys, which it does not tell apart.
+/// Information about the writes to a group of keys, which it does not distinguish.
 @usableFromInline
 struct WriteStripe: Sendable {
   /// Grows with each write, and with each report about these keys.

@@ -5,8 +5,8 @@ import Glibc
 /// The upper bound for a store that writes through a mapping: copies every key and value into one
 /// preallocated mapped file, one after the other, and does nothing else. Touches pages for the
 /// first time, like a growing store.
-// SAFETY: `@unchecked Sendable` because the benchmark lets no other thread use it during a write. The
-// pointer is to a mapping that lives until `close`; writes are checked to fit.
+// SAFETY: `@unchecked Sendable` because the benchmark lets no other thread use it during a write.
+// The pointer is to a mapping that lives until `close`; writes are checked to fit.
 @safe
 final class RawCopyStore: KeyValueStore, @unchecked Sendable {
   static let name = StoreKind.rawCopy.rawValue

@@ -121,7 +121,7 @@ public final class Snapshot: Sendable {
     return try engine.reader.entry(of: found)
   }
 
-  /// What the store knew about a key. Does not read the value.
+  /// Information about a key. Does not read the value.
   ///
   /// - Throws: `corrupt` if the head of the record is damaged; `invalidKey`, `closed`,
   ///   `usedAfterFork`, `system`.

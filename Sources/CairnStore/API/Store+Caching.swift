@@ -27,7 +27,7 @@ extension Store {
   /// Whether this store follows another process. Every write then throws `readOnly`.
   package var isFollowing: Bool { follower != nil }
 
-  /// What the store knows about a key, and the history that its version belongs to. Within one
+  /// Information about a key, and the history that its version belongs to. Within one
   /// history, a version always has the same value. The history is 0 in a store that follows no
   /// other.
   package func look(

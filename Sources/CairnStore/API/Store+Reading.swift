@@ -52,8 +52,8 @@ extension Store {
     }
   }
 
-  /// A copy of the value of a key, or `nil` if the key has none or it has expired. Does not count as an access:
-  /// it changes neither the access order nor an idle limit.
+  /// A copy of the value of a key, or `nil` if the key has none or it has expired. Does not count
+  /// as an access: it changes neither the access order nor an idle limit.
   ///
   /// - Throws: see `value(forKey:)`.
   /// - Complexity: the same as `value(forKey:)`.
@@ -84,7 +84,7 @@ extension Store {
     }
   }
 
-  /// What the store knows about a key. Does not read the value and does not count as an access.
+  /// Information about a key. Does not read the value and does not count as an access.
   ///
   /// - Throws: `corrupt` if the head of the record is damaged; `invalidKey`, `closed`,
   ///   `usedAfterFork`, `system`.

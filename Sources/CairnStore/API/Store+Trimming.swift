@@ -86,8 +86,8 @@ extension Store {
   ///   - durability: of the removals; `nil`: the configuration's.
   /// - Returns: what was removed.
   /// - Throws: see `trim(toCount:order:durability:)`.
-  /// - Complexity: the same as `trim(toCount:order:durability:)`. Scans the index more than once if the
-  ///   least recently used entries are far smaller than others.
+  /// - Complexity: the same as `trim(toCount:order:durability:)`. Scans the index more than once if
+  ///   the least recently used entries are far smaller than others.
   @inlinable
   @discardableResult
   public func trim(

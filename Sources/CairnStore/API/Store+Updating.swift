@@ -19,8 +19,8 @@ extension Store {
   ///     Returning `nil` removes the value.
   /// - Returns: the new value and its version, or `nil` if the key has no value now. If it had none
   ///   before either, nothing was written or made durable.
-  /// - Throws: what `change` throws, unchanged; see `entry(forKey:)`, so `corrupt` if the value is
-  ///   damaged: nothing was written. Else see `setValue` and `compareAndRemove`.
+  /// - Throws: what `change` throws, unchanged; see `entry(forKey:)`, including `corrupt` if the
+  ///   value is damaged: nothing was written. Else see `setValue` and `compareAndRemove`.
   /// - Complexity: O(key + value) for each attempt. When several callers write a key at once, one
   ///   of them succeeds in each round.
   @inlinable
@@ -64,8 +64,9 @@ extension Store {
   ///
   /// - Parameters: see `setValue`.
   /// - Returns: the old value, or `nil` if there was none or it had expired.
-  /// - Throws: see `value(forKey:)` and `setValue`, so `corrupt` if the old value is damaged:
-  ///   nothing was written. `setValue` and `removeValue` can replace and remove a damaged value.
+  /// - Throws: see `value(forKey:)` and `setValue`, including `corrupt` if the old value is
+  ///   damaged: nothing was written. `setValue` and `removeValue` can replace and remove a damaged
+  ///   value.
   /// - Complexity: the same as `update`.
   @inlinable
   @discardableResult

@@ -165,7 +165,7 @@ public final class Store: Sendable {
 
   package var writeFailure: SystemFailure? { engine.log.failure }
 
-  /// What the usage counts of the segments have wrong: for tests.
+  /// Errors in the usage counts of the segments: for tests.
   package func auditUsage(mayCountMore: Bool = false) throws(StoreError) -> [String] {
     try currentEngine.auditUsage(mayCountMore: mayCountMore)
   }
@@ -227,8 +227,8 @@ public final class Store: Sendable {
   /// record is lost, the copy holds exactly what opening gives, without the damaged values that
   /// opening detects only when they are read. A checkpoint may let a store open although records
   /// are lost; salvage does not use checkpoints. Opening discards a damaged batch
-  /// at the end of the log; salvage copies what is sound in it. See Docs/Durability/Salvage.md for the
-  /// decision in each case.
+  /// at the end of the log; salvage copies what is sound in it. See Docs/Durability/Salvage.md for
+  /// the decision in each case.
   ///
   /// `isComplete` in the report says whether the copy has everything that may have been
   /// acknowledged.

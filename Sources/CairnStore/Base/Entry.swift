@@ -1,4 +1,4 @@
-/// What a store knows about a key besides its value.
+/// Information about a key, without its value.
 public struct EntryInfo: Sendable, Hashable {
   /// The version: the sequence number of the write that made the entry. It grows with every
   /// write to the store and is never 0.
@@ -42,7 +42,7 @@ public struct Entry: Sendable, Hashable {
   public var value: [UInt8]
   /// The bytes stored with the value; empty if there are none.
   public var metadata: [UInt8]
-  /// What the store knows about the key: version, times, sizes, cost.
+  /// Information about the key: version, times, sizes, cost.
   public var info: EntryInfo
 
   /// The same as `info.version`.

@@ -3,7 +3,7 @@
 public struct StoreConfiguration: Sendable {
   /// What an acknowledged write survives, unless the write asks for another class.
   ///
-  /// Default `.durable`. `.process` is a hundred times as fast and right for data that can be
+  /// Default `.durable`. `.process` is a hundred times as fast, and suits data that can be
   /// recreated; `.interval` bounds what a power loss can lose.
   public var durability: Durability = .durable
 

@@ -42,7 +42,7 @@ public struct StoreStatistics: Sendable, Hashable {
   /// is behind. A few milliseconds, unless the clock was set. If it is behind, lifetimes use that
   /// time instead; `recovery.clockLag` is the part that the open found.
   public var clockOffset: Duration = .zero
-  /// What scrubs have done. Includes earlier sessions if maintenance scrubs.
+  /// The history of scrubs. Includes earlier sessions if maintenance scrubs.
   public var scrub = ScrubStatistics()
 
   package init(

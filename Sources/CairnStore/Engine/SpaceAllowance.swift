@@ -5,8 +5,8 @@
 /// be made dead only as fast as bytes are reclaimed. Writes of new keys and removals spend nothing:
 /// removals make room, and writes of new keys make nothing dead.
 ///
-/// A large write outside the log leaves a share to the others, whatever it makes dead. What it lacks
-/// is its debt, and the next large write waits until compaction has paid it.
+/// A large write outside the log leaves a share to the others, whatever it makes dead. What it
+/// lacks is its debt, and the next large write waits until compaction has paid it.
 struct SpaceAllowance {
   /// The bytes left; below 0, writers wait.
   private(set) var byteCount = Int.max

@@ -119,8 +119,9 @@ package final class RecencyClock: Sendable {
     let milliseconds = now.millisecondsSinceEpoch
     samples.withLock { samples in
       let last = Timestamp(millisecondsSinceEpoch: lastTime.load(ordering: .relaxed))
-      // A thread may arrive late with a time that it read before others. Only a clock that was set
-      // back by more counts: otherwise each such thread would leave a pair that is never dropped.
+      // A thread may arrive late with a time that it read before others. Only a larger step
+      // back counts as a reset of the clock: otherwise each such thread would leave a pair that is
+      // never dropped.
       if (0...Self.lateness).contains(now.milliseconds(until: last)) { return }
       // The tick is taken, so that no entry has it and the next access of any entry gets a later
       // one, including the entry that was accessed last.

@@ -1,5 +1,5 @@
-/// Opening a store while another process writes to it: nothing is locked, nothing is changed, and the page FOLLOW
-/// announces the end of the log.
+/// Opening a store while another process writes to it: nothing is locked, nothing is changed, and
+/// the page FOLLOW announces the end of the log.
 extension OpenedStore {
   /// Why a store cannot be followed at the moment.
   enum FollowingFailure: Error {

@@ -6,8 +6,8 @@ final class WriteLimits: Sendable {
   let valueByteLimit: Int
   let metadataByteLimit: Int
   let batchByteLimit: Int
-  /// Records of at least this many bytes are written outside the log: others would wait too long for
-  /// them, or they do not fit a regular segment.
+  /// Records of at least this many bytes are written outside the log: others would wait too long
+  /// for them, or they do not fit a regular segment.
   let asideByteCount: Int
   private let count: Atomic<Int>
   private let bytes: Atomic<Int>

@@ -42,8 +42,8 @@ extension File {
     }
   }
 
-  /// This prefix with as many random digits as the largest number has is no name that anyone gives
-  /// a file.
+  /// Followed by as many random digits as the largest number has, so that no other file has the
+  /// name.
   private static let prefix = ".cairn-export-"
   private static let digitCount = 13
   /// Directories already searched for leftovers.

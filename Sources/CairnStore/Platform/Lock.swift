@@ -102,7 +102,7 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
   }
 
   /// Runs `body` with exclusive access to the state until it returns a value. After each `nil` it
-  /// releases the lock until another thread calls `wakeAll`, or spuriously wakes.
+  /// releases the lock until another thread calls `wakeAll`, or a spurious wakeup.
   ///
   /// The access to the state ends before each wait, so that none of it stays in a register.
   package func waitUntil<Result>(_ body: (inout State) -> Result?) -> Result {

@@ -27,7 +27,7 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Their total cost.
   public func totalCost() -> Int { held.totalCost() }
 
-  /// What the tier has done, and what it holds.
+  /// Counts of the tier's operations, and its current contents.
   public func statistics() -> MemoryCacheStatistics { held.statistics() }
 
   /// The maximum number of entries; see `MemoryCache.countLimit`.
@@ -63,7 +63,7 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return held.contains(try cache.tierKey(key))
   }
 
-  /// What is known of a key whose value is held. Does not count as an access.
+  /// Information about a key whose value is held. Does not count as an access.
   public func info(forKey key: Key) throws(CacheError) -> CacheEntryInfo? {
     if cache.following != nil, try value(forKey: key) == nil { return nil }
     return held.info(forKey: try cache.tierKey(key))

@@ -292,9 +292,9 @@ extension Compactor {
     return lookup.table.total.pinnedByteCount < before
   }
 
-  /// Waits until the number of pinned bytes is as wanted, a fifth of a second at most: the reader
-  /// that holds them may have to wait for a processor. If one wait was in vain, as for a snapshot,
-  /// it does not wait again until more was removed.
+  /// Waits, at most a fifth of a second, until `isReached` accepts the number of pinned bytes: the
+  /// reader that holds them may have to wait for a processor. After one vain wait, as for a
+  /// snapshot, it does not wait again until more was removed.
   private func awaitPinnedBytes(_ isReached: (Int) -> Bool) {
     var pauses = 200
     while true {

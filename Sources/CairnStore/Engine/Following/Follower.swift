@@ -70,7 +70,7 @@ package final class Follower: Sendable {
     try readView { (view) throws(StoreError) in try body(view.engine.reader) }
   }
 
-  /// What the store knows about a key, and the history that the version belongs to (`FollowedView.history`).
+  /// Information about a key, and the history that the version belongs to (`FollowedView.history`).
   package func look(
     at key: RawSpan
   ) throws(StoreError) -> (info: EntryInfo?, history: UInt64) {
