@@ -2,9 +2,9 @@ internal import CairnStore
 
 // Reads that are not accesses, and reads that return more.
 extension DiskCache {
-  /// The value of a key, or `nil` if the key has none or it has expired. Not an access in either
-  /// tier: changes neither the access order, nor an idle limit, nor the statistics. A value found
-  /// on disk is not kept in memory.
+  /// The value of a key, or `nil` if the key has none or it has expired. Does not count as an
+  /// access in either tier: changes neither the access order, nor an idle limit, nor the
+  /// statistics. A value found on disk is not kept in memory.
   ///
   /// - Throws: see `value(forKey:)`.
   /// - Complexity: the same as `value(forKey:)`.

@@ -6,11 +6,16 @@ public struct DiskCacheConfiguration: Sendable {
   /// The options of the cache's store, beyond those listed here.
   ///
   /// The defaults are those of `StoreConfiguration`, except `durability`, which is `.process`: the
-  /// contents of a cache can be recreated. `countLimit` and `byteLimit` are the limits of the
-  /// cache, `lifetime` and `idleLimit` the defaults of entries, `freeDiskSpaceFloor` what to keep
-  /// free on the disk, `maintenanceInterval` how often the cache checks that and removes expired
-  /// entries, and `scrubBytesPerSecond` how fast it checks values that nobody reads. All numbers
-  /// are 64-bit. A limit of 0 throws `invalidConfiguration`: to empty a cache, trim it to 0.
+  /// contents of a cache can be recreated.
+  ///
+  /// - `countLimit` and `byteLimit` are the limits of the cache. A limit of 0 throws
+  ///   `invalidConfiguration`: to empty a cache, trim it to 0.
+  /// - `lifetime` and `idleLimit` are the defaults of entries.
+  /// - `freeDiskSpaceFloor` is the number of bytes to keep free on the disk.
+  /// - `maintenanceInterval` is how often the cache checks that and removes expired entries.
+  /// - `scrubBytesPerSecond` is how fast it checks values that nobody reads.
+  ///
+  /// All numbers are 64-bit.
   ///
   /// `segmentByteLimit` is an eighth of the byte limit that the configuration was made with, from 4
   /// to 64 MiB, so that a small cache has small files: up to two of them may be dead before space

@@ -95,8 +95,8 @@ struct StoreQuarantine {
           path: parent.path, name: "a filesystem on which names cannot be exchanged")
       }
     } catch {
-      // Failed attempts must not fill the disk; but keep the copy if the exchange happened all the
-      // same.
+      // Failed attempts must not fill the disk; but keep the copy if the exchange happened even
+      // so.
       let found = try? Directory(path: path, fileSystem: fileSystem, readOnly: false).identity()
       if try found == directory.identity() { try? empty(copy) }
       throw error

@@ -210,8 +210,8 @@ extension Store {
   /// - Parameter progress: called after each file is removed, on this thread, with no lock held.
   ///   The entries are already gone.
   /// - Complexity: O(segments), whatever the number of keys: one change of the manifest, and the
-  ///   removal of the files. Reclaims the space at once, or a moment later if no sync is waited
-  ///   for, except for segments that zero-copy reads still hold.
+  ///   removal of the files. Reclaims the space at once, or a moment later if the call waits for no
+  ///   sync, except for segments that zero-copy reads still hold.
   /// - Throws: see `setValue`.
   public func removeAll(
     progress: (WorkProgress) -> Void = { _ in }

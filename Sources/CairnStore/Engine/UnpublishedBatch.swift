@@ -5,7 +5,7 @@
 /// of its keys first enters the operations on this key; snapshots and checkpoints wait for the end,
 /// and its segment is not compacted before.
 final class UnpublishedBatch {
-  /// An operation, ordered so that those of a shard are together, and those on a key.
+  /// An operation. The order keeps the operations of a shard, and those on a key, together.
   private struct Place: BitwiseCopyable {
     var hash: UInt64
     var number: UInt32

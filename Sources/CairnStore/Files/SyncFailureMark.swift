@@ -1,7 +1,7 @@
 /// A second use of the file LOCK: its length is 1 once a sync of the log has failed, and 0 again
 /// when the store was recovered.
 ///
-/// After a failed sync, the kernel considers pages clean that are not on disk. A process that opens
+/// After a failed sync, the kernel treats unwritten pages as clean. A process that opens
 /// the store then finds holes, as after a power loss, though the machine has not restarted; without
 /// this mark it would have to treat them as damage. The mark matters only until the machine
 /// restarts, so it needs no sync; and a length needs no room on a full disk.

@@ -213,9 +213,9 @@ extension OpenedStore {
     try file.write(try file.prepare(next))
     try file.install()
     manifest = next
-    // The order matters on a full disk: what is cut off makes room for the next manifest.
-    // Nothing is cut off that readers of a poisoned store, or followers, may still use: the next
-    // open does it then.
+    // The order matters on a full disk: what is cut off makes room for the next manifest. Bytes
+    // that readers of a poisoned store, or followers, may still use stay: the next open cuts them
+    // off.
     if !hasLostPages {
       _ = files.home.readers.withoutFollowers {
         for segment in recovered { try? segment.trim(to: segment.usage.end) }

@@ -140,8 +140,8 @@ final class Checkpointer: Sendable {
       basis.snapshot.end()
       if !isWritten { catalog.discard(basis) }
     }
-    // DURABILITY: nobody reads what a checkpoint covers from the log again, so every record that it
-    // covers is on disk before any manifest lists it.
+    // DURABILITY: covered records are never read from the log again, so they are all on disk before
+    // any manifest lists the checkpoint.
     try log.waitForSync { _ in
       basis.unsynced.allSatisfy { $0.segment.syncedByteCount >= $0.end || $0.segment.isRetired }
     }

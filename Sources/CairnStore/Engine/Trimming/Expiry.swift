@@ -167,9 +167,8 @@ final class Expiry: Sendable {
     return count
   }
 
-  /// Updates for each segment when the first lifetime of its entries ends, for the checkpoint that
-  /// follows: the next session then reads no records of segments in which nothing has expired by
-  /// then.
+  /// Updates the earliest end of a lifetime in each segment, for the checkpoint that follows: the
+  /// next session then reads no records of segments in which nothing has expired by then.
   ///
   /// - Complexity: O(keys), without a read.
   func updateEarliestExpiries() {
