@@ -2,7 +2,7 @@ import Cairn
 import Glibc
 import Synchronization
 
-/// Every system call and every raw pointer of the command, so that `unsafe` stands in one file.
+/// Every system call and every raw pointer of the command, so that `unsafe` is confined to one file.
 ///
 /// Names and paths are bytes, as in the kernel: they need not be UTF-8. Calls with a directory
 /// never follow a link in the given name.

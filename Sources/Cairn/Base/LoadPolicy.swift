@@ -49,7 +49,7 @@ public struct LoadPolicy: Sendable, Hashable {
   /// continues alongside the next load.
   public var timeLimit: Duration?
 
-  /// The maximum part by which the lifetime of a value is shortened, at random: with 0.1, a minute
+  /// The maximum fraction by which the lifetime of a value is shortened, at random: with 0.1, a minute
   /// becomes 54 to 60 seconds. So values loaded together do not expire together. From 0, the
   /// default, to 1.
   ///

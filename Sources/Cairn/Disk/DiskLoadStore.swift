@@ -86,7 +86,7 @@ extension DiskCache {
 
   /// The value of a key on disk.
   ///
-  /// - Returns: what is known of it, also if it is fresh.
+  /// - Returns: what is known of it, even if it is fresh.
   private func storedHeld(
     _ key: Key, _ purpose: HeldPurpose
   ) throws(CacheError) -> (HeldValue<Value>, EntryInfo?)? {

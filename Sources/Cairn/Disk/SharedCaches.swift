@@ -4,8 +4,7 @@ internal import CairnStore
 ///
 /// A cache has its place from when `shared` opened it until it begins to close. The place is then
 /// empty, though the entry remains: the next caller opens another cache, and waits for the store.
-/// The entry goes when the store is closed, so there are never more places than open caches. never
-/// more places than caches that are open.
+/// The entry goes when the store is closed, so there are never more places than open caches.
 enum SharedCaches {
   private enum Place: Sendable {
     /// This thread is opening it, to replace an earlier one.

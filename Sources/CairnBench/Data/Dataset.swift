@@ -1,15 +1,14 @@
 import Cairn
 import Glibc
 
-/// The value for each key, and the check of what comes back.
+/// The value for each key, and the check of values read back.
 ///
 /// A value is a window of one pool of random bytes, at an offset determined by the seed, the key
 /// and how often the key has been written. So making it costs nothing, and a memory comparison
 /// shows whether bytes that were read are the key's newest. Two values are equal for one pair of
-/// (key, generation) in 262,144. The pool stays in the second-level cache. one pair of (key,
-/// generation) in 262,144. The pool stays in the second-level cache.
+/// (key, generation) in 262,144. The pool stays in the second-level cache.
 ///
-// SAFETY: `@unchecked Sendable` since the pool is written by `init` alone, and a generation only
+// SAFETY: `@unchecked Sendable` because the pool is written by `init` alone, and a generation only
 // while no other thread uses its key. Both are freed by `deinit`; indices come from the workloads,
 // which stay below `keyCount`.
 @safe

@@ -42,6 +42,7 @@ public final class Store: Sendable {
   /// - Throws: `locked` if it is already open, here or in another process; `noStore` if there is
   ///   none and the configuration forbids creating one; `corrupt`, with file and offset, if a
   ///   durable part is damaged (nothing is changed); `notAStore`, `unsafeFile`,
+  ///   `unsupportedVersion`, `unsupportedFileSystem`, `invalidConfiguration`, `noSpace`, `system`.
   /// - Complexity: O(segments) after a close, O(records since the last checkpoint) after a crash,
   ///   O(records) if the checkpoint is damaged.
   public init(
@@ -120,8 +121,7 @@ public final class Store: Sendable {
   ///   read for each 64 keys in the parts of the index that have entries that can expire. Also
   ///   reads the records of entries that expire at this very moment. Once, it reads the records of
   ///   entries with an idle limit that may have expired, and of segments that an earlier session
-  ///   wrote and in which something has expired since. something has expired since they were
-  ///   written in an earlier session.
+  ///   wrote and in which something has expired since.
   public func count() throws(StoreError) -> Int { try currentEngine.trimmer.expiry.count() }
 
   /// Whether a read would find no key; see `count()`.

@@ -6,8 +6,7 @@
 /// 3. A read takes no lock and no reference: it looks under a pin (`Pin`). Some lookups cannot be
 ///    decided that way and are repeated under the lock of a part of the index, the only lock that a
 ///    lookup takes: a second key with the same hash, an extended lifetime, an idle limit, a segment
-///    without a mapping, an entry that is not loaded or keeps changing. lifetime, an idle limit, a
-///    segment without a mapping, what is not loaded or goes on changing.
+///    without a mapping, an entry that is not loaded or keeps changing.
 struct Lookup: Sendable {
   let session: Session
   let index: HashIndex

@@ -1,4 +1,4 @@
-/// Reads: what callers receive of what a lookup finds.
+/// Reads: converts what a lookup finds into results for callers.
 ///
 /// A read waits twice for memory: for its entry of the index and for its record. With several keys,
 /// the entries are prefetched first, then the records, so that the waits overlap. (Group

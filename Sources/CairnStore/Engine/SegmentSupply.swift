@@ -48,7 +48,7 @@ final class SegmentSupply: Sendable {
     case .needsSession: try beginSession()
     case .needsNext: try prepareNextSegment()
     case .needsOwnSegment:
-      // It will be full at once; the next segment must exist, also for a removal.
+      // It will be full at once; the next segment must exist, even for a removal.
       try prepareNextSegment()
       return try inOwnSegment(byteCount: byteCount, isRemoval: isRemoval, body)
     case .none(let error): throw error

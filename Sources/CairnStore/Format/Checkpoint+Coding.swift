@@ -21,7 +21,7 @@ extension Checkpoint {
       + shardCount * shardByteCount + 8
   }
 
-  /// The bytes, of which the last four are the checksum.
+  /// The bytes; the last four are the checksum.
   package func encodedHeader() -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(headerByteCount)

@@ -25,7 +25,7 @@ struct DeadlineTable: ~Copyable {
   private var lowest = FlatBuffer<UInt32>()
   private var chunkCount = 0
   private var lowestOfAll = UInt32.max
-  /// The time up to which passed deadlines that an access moves were noted.
+  /// The time up to which access-dependent deadlines were noted as passed.
   var settledTime = Int64.min
   private let budget: MemoryBudget
   /// Whether a deadline was omitted because there was no memory for it.

@@ -117,8 +117,8 @@ enum SalvageTail {
     }
   }
 
-  /// After the machine died, only a prefix counts of what was not known to be durable: cuts the log
-  /// at the first damage beyond the durable part.
+  /// After the machine died, only a prefix of the data not known to be durable counts: cuts the
+  /// log at the first damage beyond the durable part.
   ///
   /// - Parameter segments: the open ones in the order of the log, `nil` for lost ones.
   /// - Returns: the highest sequence number in use, and the bytes that do not count.

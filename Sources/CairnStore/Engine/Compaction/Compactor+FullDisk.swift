@@ -74,7 +74,7 @@ extension Compactor {
     }
   }
 
-  /// Reclaims the end of a segment, where little is live, up to `goal` bytes.
+  /// Reclaims up to `goal` bytes from the end of a segment, where little is live.
   func giveBack(endOf id: SegmentID, goal: Int) throws(StoreError) {
     try state.withLock { (state) throws(StoreError) in
       let before = log.allocatedByteCount

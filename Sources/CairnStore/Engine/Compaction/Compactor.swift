@@ -234,7 +234,7 @@ final class Compactor: Sendable {
 
   /// Compacts what earlier rounds have made worthwhile: tombstones that waited for a segment of a
   /// later round, and extensions whose puts were copied with their ends. These may be anywhere,
-  /// also in the segment being written to.
+  /// including in the segment being written to.
   private func compactRemainders(_ report: inout CompactionReport) throws(StoreError) {
     // The extensions of what is copied here may be in yet other segments. Each pass leaves fewer in
     // force, except those of writers, which are for another compaction.

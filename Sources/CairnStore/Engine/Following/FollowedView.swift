@@ -93,7 +93,7 @@ final class FollowedView: Sendable {
     try ManifestFile(directory: followed.directory).readBesideWriter()
   }
 
-  /// Whether something else is in place than what was read.
+  /// Whether the store has changed since it was read.
   private static func hasMoved(
     _ followed: OpenedStore.Followed, since manifest: Manifest, _ words: FollowPage.Words?
   ) -> Bool {

@@ -61,7 +61,7 @@ struct ScrubPace {
     .seconds(Double(byteCount) / Double(bytesPerSecond))
   }
 
-  /// When the next step is due, after one that was due at `due`. Makes up for delays of up to a
+  /// The due time of the step after the one due at `due`. Makes up for delays of up to a
   /// second.
   func next(after due: Duration, byteCount: Int, now: Duration) -> Duration {
     max(due, now - .seconds(1)) + cost(of: byteCount)

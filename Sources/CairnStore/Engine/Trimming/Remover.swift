@@ -1,8 +1,8 @@
 /// Removes many entries, a few at a time, for all trims.
 ///
 /// Victims are chosen under no lock except that of one shard at a time, and checked once more when
-/// their turn comes. Each gets a tombstone of its own, so after a crash the first some of them are
-/// removed.
+/// their turn comes. Each gets a tombstone of its own, so after a crash only
+/// the first of them may be removed.
 final class Remover: Sendable {
   let session: Session
   let lookup: Lookup
