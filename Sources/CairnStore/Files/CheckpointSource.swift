@@ -10,7 +10,7 @@ final class CheckpointSource: ShardSource {
   private let places: SegmentPlaces
   /// By the number in the table; `nil` for segments that the store no longer has.
   private let segments: [Segment?]
-  /// Whether a segment is gone that entries or their extensions name.
+  /// Whether entries or their extensions name a segment that is gone.
   let dropsEntries: Bool
   private let hash: SipHash
   private let floor: SequenceNumber

@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// Enforces the limits of the configuration: no write returns before they hold.
 ///
-/// 1. Entries in the list were used before all that are not, or were used since the list was
+/// 1. Entries in the list were used before all others, or were used since the list was
 ///    collected.
 /// 2. The list is touched only under its lock, which is taken before those of compaction,
 ///    checkpoints, the catalog and the log.
