@@ -1,7 +1,7 @@
 import Cairn
 import CommandText
 
-/// `backup`: a copy of a store, checked.
+/// `backup`: makes a checked copy of a store.
 enum BackupCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)

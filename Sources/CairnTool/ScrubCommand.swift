@@ -1,7 +1,7 @@
 import Cairn
 import CommandText
 
-/// `scrub`: checks what is live in a store, at a pace.
+/// `scrub`: checks the live data of a store, at a limited rate.
 enum ScrubCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)

@@ -98,10 +98,10 @@ enum VerifyCommand {
       + "cairn salvage copies what is sound into a new store"
   }
 
-  /// More are no longer read, and often follow from the first.
+  /// Nobody reads more lines, and later errors often follow from the first.
   private static let lineLimit = 20
 
-  /// What follows a place whose key is known.
+  /// The text after a place whose key is known.
   static func ofKey(_ key: [UInt8]?) -> String {
     key.map { "; key \(DisplayText.line($0))" } ?? ""
   }

@@ -1,12 +1,12 @@
-/// What a call removed that removes many entries.
+/// The result of a call that removes many entries.
 public struct RemovalSummary: Sendable, Hashable {
-  /// How many entries went.
+  /// The number of removed entries.
   public var count: Int
-  /// What they cost together, or the greatest number where it is more. Of a store and of a cache on disk, the live bytes
-  /// that they took in the log, with their keys and metadata.
+  /// Their total cost, capped at `Int.max`. For a store and for a cache on disk, the cost is the
+  /// live bytes they took in the log, with keys and metadata.
   public var cost: Int
-  /// Entries on disk that were to go and stay because the head of their record is damaged: their keys are not known. Reads
-  /// of them throw `corrupt`.
+  /// Entries on disk that should have gone but stay, because the head of their record is damaged
+  /// and their keys are unknown. Reading one throws `corrupt`.
   public var damagedCount: Int
 
   @inlinable

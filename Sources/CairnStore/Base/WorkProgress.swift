@@ -1,23 +1,25 @@
-/// How far a long call has come: a backup, a scrub, a verification, a salvage or a removal of everything.
+/// The progress of a long call: a backup, a scrub, a verification, a salvage or a removal of
+/// everything.
 public struct WorkProgress: Sendable, Hashable {
-  /// What a long call does, in the order of its phases.
+  /// The phases of long calls, in order.
   public enum Phase: Sendable, Hashable {
-    /// It reads files and checks them. The unit is a byte.
+    /// Reads files and checks them. The unit is a byte.
     case reading
-    /// It copies. The unit is a byte.
+    /// Copies. The unit is a byte.
     case copying
-    /// It reads its copies again. The unit is a byte.
+    /// Reads the copies back. The unit is a byte.
     case verifying
-    /// It removes files. The unit is a file.
+    /// Removes files. The unit is a file.
     case removing
   }
 
   /// The current phase.
   public var phase: Phase
-  /// Units that are done in this phase.
+  /// Units done in this phase.
   public var completedCount: Int
-  /// Units in this phase, or `nil` where the call does not know them. The number can change during the call: a
-  /// compaction shortens what a scrub has to read, and a verification finds the end of an unclosed log late.
+  /// Total units in this phase, or `nil` if they are unknown. The number can change during the
+  /// call: a compaction shortens what a scrub has to read, and a verification finds the end of an
+  /// unclosed log late.
   public var totalCount: Int?
 
   package init(_ phase: Phase, completedCount: Int, totalCount: Int? = nil) {

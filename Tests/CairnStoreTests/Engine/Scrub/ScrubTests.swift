@@ -218,7 +218,8 @@ struct ScrubTests {
     let began = scene.clock.now()
     var last = 0
     let report = try store.scrub(bytesPerSecond: 100_000) { progress in
-      #expect(progress.completedCount >= last && progress.completedCount <= progress.totalCount ?? 0)
+      #expect(
+        progress.completedCount >= last && progress.completedCount <= progress.totalCount ?? 0)
       last = progress.completedCount
       return .next
     }
