@@ -16,7 +16,7 @@ struct ReadmeSamples {
           try batch.removeValue(forKey: "session/0")
         }
         try store.increment(forKey: "visits")
-        let keys = try store.keys(prefix: "session/")
+        let keys = try store.keys(prefix: "session/")  // [[UInt8]]
         try store.close()
 
         #expect(Set(keys) == [Array("session/1".utf8), Array("session/2".utf8)])
