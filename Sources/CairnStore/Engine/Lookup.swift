@@ -213,7 +213,7 @@ struct Lookup: Sendable {
         let entry = place.entry
         if !entry.flags.contains(.extended), let segment = seen.value,
           let record = readable(segment, at: segment.withObject { $0.offset(of: entry.location) }),
-          record.hasKey(key)
+          record.hasKey(key), !record.header.flags.contains(.idleLimit)
         {
           return existing(record, entry, hash, now: now)
         }

@@ -38,6 +38,7 @@ package final class Reader: Sendable {
   package func prefetchEntry(of key: RawSpan) throws(StoreError) -> UInt64 {
     try session.checkUsable()
     let hash = lookup.hash.hash(key)
+    defer { Reclamation.reclaimIfDue() }
     lookup.index.prefetch(hash)
     return hash
   }

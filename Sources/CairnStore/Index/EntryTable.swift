@@ -1,5 +1,6 @@
 /// Slots for entries, two words each. The holder of the shard's lock changes them. Lookups without
-/// it see each word whole; the shard's version shows whether two words belong together.
+/// it see each word whole; the shard's version shows whether two words belong
+/// together, but for a tick, which may be of two moments.
 struct EntryTable: ~Copyable {
   let words: SharedWords
 

@@ -115,9 +115,12 @@ package final class Segment: Sendable {
     synced.store(byteCount, ordering: .relaxed)
   }
 
-  /// Whether a read found the value at an offset sound since the segment was mapped.
+  /// Whether a read found the value at an offset sound since the segment was mapped. While the
+  /// segment is written to, that counts for nothing.
   @inline(__always)
-  package func isVerified(at offset: Int) -> Bool { verified[offset] }
+  package func isVerified(at offset: Int) -> Bool {
+    verified[offset] && !isActive.load(ordering: .relaxed)
+  }
 
   /// The value at an offset is sound. Not remembered while the segment is written to.
   package func noteVerified(at offset: Int) {

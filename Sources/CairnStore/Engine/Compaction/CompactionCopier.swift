@@ -92,7 +92,7 @@ struct CompactionCopier: ~Copyable {
       switch header.kind {
       case .roll: break
       case .tombstone:
-        if try isNeeded(header, at: offset, in: segment, scanner: &scanner) {
+        if try mustKeepTombstone(header, at: offset, in: segment, scanner: &scanner) {
           _ = try append(header, at: offset, from: index, hash: 0, scanner: &scanner)
         } else {
           droppedTombstoneCount += 1
@@ -107,7 +107,7 @@ struct CompactionCopier: ~Copyable {
         }
       case .extension:
         let hash = try scanner.withKey(of: header, at: offset) { compactor.lookup.hash.hash($0) }
-        if isNeeded(extensionAt: segment.location(at: offset), hash) {
+        if mustKeepExtension(at: segment.location(at: offset), hash) {
           extensionMoves.append(
             try append(header, at: offset, from: index, hash: hash, scanner: &scanner))
         }
@@ -168,7 +168,7 @@ struct CompactionCopier: ~Copyable {
   /// takes its end along. If the extension is not in force, a later one or another record of the
   /// key replaced it. The replacement is on disk before the extension is dropped: the sync before
   /// the switch also covers that.
-  private func isNeeded(extensionAt location: Location, _ hash: UInt64) -> Bool {
+  private func mustKeepExtension(at location: Location, _ hash: UInt64) -> Bool {
     var owner: Segment?
     let put = compactor.lookup.index.location(hash, extendedBy: location) {
       owner = compactor.lookup.table.segment(at: $0)
@@ -191,7 +191,7 @@ struct CompactionCopier: ~Copyable {
 
   /// Whether a tombstone must be kept: if its key has no newer record and an older put of it may be
   /// in a segment that stays.
-  private func isNeeded(
+  private func mustKeepTombstone(
     _ header: RecordHeader, at offset: Int, in segment: Segment, scanner: inout SegmentScanner
   ) throws(StoreError) -> Bool {
     if segment.sequence(of: header) < barrier { return false }

@@ -152,7 +152,8 @@ final class FollowedView: Sendable {
         let tail = progress.tail(in: manifest, words.position)
       else { return false }
       whole.store(false, ordering: .sequentiallyConsistent)
-      for part in tail { try engine.follow(part, in: &progress) }
+      let follower = LogFollower(writer: engine.writer)
+      for part in tail { try follower.enter(part, in: &progress) }
       progress.manifest = manifest
       engine.catalog.withLock { $0.manifest = manifest }
       position.store(words.position.rawValue, ordering: .relaxed)

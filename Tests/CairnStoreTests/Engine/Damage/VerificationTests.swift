@@ -75,6 +75,19 @@ struct VerificationTests {
     #expect(isRefused(store, "key 59"))
   }
 
+  @Test("What was found sound counts for nothing once its segment is written to again")
+  func resumed() throws {
+    let first = try scene.open()
+    try scene.fill(first, 0..<2, byteCount: 5000)
+    try first.close()
+    let store = try scene.open { $0.verification = .firstRead }
+    _ = try store.value(forKey: "key 1")
+    try scene.fill(store, 2..<3, byteCount: 5000)
+    #expect(try Image(of: scene.directory.store).segmentNames.count == 1, "it goes on there")
+    _ = try scene.damageValue("key 1")
+    #expect(isRefused(store, "key 1"))
+  }
+
   @Test("A record that a compaction moved is checked again")
   func moved() throws {
     let store = try scene.open {

@@ -1,10 +1,15 @@
-/// Entering records that another process has appended.
-extension Engine {
+/// Enters records that another process has appended.
+struct LogFollower {
+  let writer: Writer
+
+  private var log: LogWriter { writer.log }
+  private var lookup: Lookup { writer.lookup }
+
   /// Enters the records of a part of the log, under its lock.
   ///
   /// - Throws: `corrupt` if they are not what was published; `outOfMemory`, `system`. Some may have
   ///   been entered by then.
-  func follow(
+  func enter(
     _ part: FollowedProgress.Part, in progress: inout FollowedProgress
   ) throws(StoreError) {
     let start = progress.ends[part.id] ?? SegmentHeader.byteCount
