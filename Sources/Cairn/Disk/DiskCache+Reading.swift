@@ -63,7 +63,7 @@ extension DiskCache {
       return nil
     }
     var entry = found.entry
-    promote(entry.value, found.info, forKey: tierKey, ticket, to: held)
+    promote(entry.value, found.info, hasTags: found.hasTags, forKey: tierKey, ticket, to: held)
     held.noteAccess(tierKey)
     entry.info.note(before)
     return entry
@@ -71,14 +71,14 @@ extension DiskCache {
 
   private func storedEntry(
     forKey key: Key
-  ) throws(CacheError) -> (entry: CacheEntry<Key, Value>, info: EntryInfo)? {
+  ) throws(CacheError) -> (entry: CacheEntry<Key, Value>, info: EntryInfo, hasTags: Bool)? {
     try fetch(key) { (record) throws(CacheError) in
       let metadata = try metadata(of: record, wantsRest: true)
       let info = store.info(of: record)
       let entry = CacheEntry(
         key: key, value: try decodeValue(record.value, version: record.version),
         info: CacheEntryInfo(info), metadata: metadata.rest)
-      return (entry, info)
+      return (entry, info, !metadata.tags.isEmpty)
     }
   }
 
@@ -95,7 +95,10 @@ extension DiskCache {
 
   /// What is known of a key on disk. Is no access.
   package func storedInfo(forKey key: Key) throws(CacheError) -> CacheEntryInfo? {
-    try keyCoder.encode(key) { (key) throws(CacheError) in
+    if marks.isActive {
+      return try fetch(key, part: .head) { (record) in CacheEntryInfo(store.info(of: record)) }
+    }
+    return try keyCoder.encode(key) { (key) throws(CacheError) in
       try storing { () throws(StoreError) in try store.info(forKey: key) }
         .map { CacheEntryInfo($0) }
     }
@@ -153,7 +156,8 @@ extension DiskCache {
   /// Whether a key has a value on disk. Is no access.
   @usableFromInline
   package func containsStored(_ key: Key) throws(CacheError) -> Bool {
-    try keyCoder.encode(key) { (key) throws(CacheError) in
+    if marks.isActive { return try fetch(key, part: .head) { _ in true } ?? false }
+    return try keyCoder.encode(key) { (key) throws(CacheError) in
       try storing { () throws(StoreError) in try store.contains(key) }
     }
   }
@@ -261,7 +265,10 @@ extension DiskCache {
     _ key: RawSpan, part: Record.Part, isAccess: Bool, counts: Bool,
     _ body: (borrowing PinnedEntry) throws(CacheError) -> Void
   ) throws(CacheError) {
-    let record = try readingPinnedEntry(forKey: key, part: part, isAccess: isAccess)
+    let record =
+      marks.isActive
+      ? try unhiddenEntry(forKey: key, part: part, isAccess: isAccess)
+      : try readingPinnedEntry(forKey: key, part: part, isAccess: isAccess)
     guard let record else {
       if counts { events.counters.misses.add() }
       return
@@ -305,6 +312,7 @@ extension DiskCache {
     } catch {
       throw .undecodableValue(cache: name, version: version, reason: error.reason)
     }
+    if CacheMetadata.hasTags(bytes) { marks.noteUse() }
     guard metadata.tag == valueCoder.tag else {
       throw .changedType(version: version, found: metadata.tag, expected: valueCoder.tag)
     }

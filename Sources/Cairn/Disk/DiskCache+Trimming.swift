@@ -36,7 +36,7 @@ extension DiskCache: Trimming {
   @discardableResult
   public func trim(toCount count: Int, order: TrimOrder) throws(CacheError) -> RemovalSummary {
     let summary = try trimming { () throws(StoreError) in
-      try store.trim(toCount: count, order: order)
+      try store.trim(toCount: count > 0 ? count + marks.recordCount : 0, order: order)
     }
     // Somebody else may have removed some of it, and memory not know of that yet. Also where nothing is held: what was
     // read on disk before must not be put in.
@@ -107,8 +107,11 @@ extension DiskCache: Trimming {
   ) throws -> RemovalSummary {
     recency?.tell()
     var failure: (any Error)?
+    // As they are before the look: a mark goes only after what it hides.
+    let (table, _) = marks.current
     do {
-      let summary = try store.remove { key, info in
+      let summary = try store.remove { key, metadata, info in
+        if ReservedKey.contains(key) || table.hides(metadata, info.version) { return false }
         guard let key = decodableKey(key) else { return false }
         try noteShown(info.version, of: key)
         do { return try shouldRemove(key, CacheEntryInfo(info)) } catch {

@@ -35,7 +35,8 @@ extension DiskCache {
         }
         continue
       }
-      let options = stored(options.keeping(present?.info, metadata: present?.metadata))
+      let options = try stored(
+        options.keeping(present?.info, metadata: present?.metadata).keeping(tags: present?.tags))
       let result = try compareAndWrite(
         value, forKey: key, expecting: present?.info.version, options, durability: durability)
       if case .stored(let version) = result { return (value, version) }
@@ -57,7 +58,7 @@ extension DiskCache {
       let metadata = try metadata(of: record, wantsRest: true)
       return PresentEntry(
         value: try decodeValue(record.value, version: record.version),
-        info: store.info(of: record), metadata: metadata.rest)
+        info: store.info(of: record), metadata: metadata.rest, tags: metadata.tags)
     }
   }
 }
@@ -67,4 +68,5 @@ struct PresentEntry<Value: Sendable>: Sendable {
   let value: Value
   let info: EntryInfo
   let metadata: [UInt8]
+  let tags: [[UInt8]]
 }

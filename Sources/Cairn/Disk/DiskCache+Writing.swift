@@ -57,8 +57,8 @@ extension DiskCache {
     durability: Durability?,
     _ entry: PublishedEntry<Key, Value>?
   ) throws(CacheError) -> UInt64 {
-    noteWrite(bytes)
-    let options = stored(options)
+    try noteWrite(bytes)
+    let options = try stored(options)
     let result = try write(value, bytes, of: key, entry) {
       (store, removals: inout [RemovalEvent]) throws(StoreError) in
       try store.enter(
@@ -198,7 +198,7 @@ extension DiskCache {
     options: EntryOptions = .standard, durability: Durability?
   ) throws(CacheError) -> CompareAndSetResult {
     try compareAndWrite(
-      value, forKey: key, expecting: version, stored(options),
+      value, forKey: key, expecting: version, try stored(options),
       durability: durability)
   }
 
@@ -217,15 +217,52 @@ extension DiskCache {
     let entry = try published(value, key, options)
     var result = CompareAndSetResult.mismatch(current: nil)
     try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
-      noteWrite(bytes)
-      result = try write(value, bytes, of: key, entry) {
-        (store, removals: inout [RemovalEvent]) throws(StoreError) in
-        try store.enter(
-          value, forKey: bytes, expecting: version, options: options,
-          durability: durability, removals: &removals)
+      try noteWrite(bytes)
+      while true {
+        let guarded = try guardedTags(bytes, of: version)
+        result = try write(value, bytes, of: key, entry) {
+          (store, removals: inout [RemovalEvent]) throws(StoreError) in
+          try enter(
+            value, forKey: bytes, expecting: version, guarded, options: options,
+            durability: durability, in: store, removals: &removals)
+        }
+        if !waits(for: guarded, after: result, expecting: version) { return }
       }
     }
     return result
+  }
+
+  /// The tags of the entry that a write is to replace, by which a removal that comes in between makes the write find
+  /// nothing. What a mark hides already goes.
+  func guardedTags(_ key: RawSpan, of version: UInt64?) throws(CacheError) -> [[UInt8]] {
+    guard let present = try settle(key), present.version == version else { return [] }
+    return present.tags
+  }
+
+  /// Enters a write of one value if its version is the expected one and none of these tags was removed since.
+  func enter(
+    _ value: RawSpan, forKey key: RawSpan, expecting version: UInt64?, _ tags: [[UInt8]],
+    options: EntryOptions, durability: Durability?, in store: Store,
+    removals: inout [RemovalEvent]
+  ) throws(StoreError) -> (result: CompareAndSetResult, pending: PendingWrite) {
+    guard let version, !tags.isEmpty else {
+      return try store.enter(
+        value, forKey: key, expecting: version, options: options, durability: durability,
+        removals: &removals)
+    }
+    return try store.enter(
+      value, forKey: key, expecting: version, options: options, durability: durability,
+      removals: &removals
+    ) { [marks] in !marks.forbids(tags, since: version, isLoaded: false) }
+  }
+
+  /// Whether a write found the version that it expected and was kept off by a removal of one of these tags. Waits for that.
+  func waits(
+    for tags: [[UInt8]], after result: CompareAndSetResult, expecting version: UInt64?
+  ) -> Bool {
+    guard !tags.isEmpty, result == .mismatch(current: version) else { return false }
+    marks.wait(for: tags)
+    return true
   }
 
   /// Has a value live for `lifetime` from now on, if that is longer than it would otherwise: a life is
@@ -240,7 +277,9 @@ extension DiskCache {
     var inMemory: TierExtension<Key, Value>?
     if let held { inMemory = TierExtension(of: try tierKey(key), to: lifetime, in: held) }
     let isFound = try keyCoder.encode(key) { (key) throws(CacheError) in
-      try storing { () throws(StoreError) in
+      try checkKey(key)
+      try settle(key)
+      return try storing { () throws(StoreError) in
         try store.extendLifetime(forKey: key, to: lifetime, durability: durability)
       }
     }
@@ -266,6 +305,10 @@ extension DiskCache {
     var extensions: [(key: Key, TierExtension<Key, Value>)] = []
     for key in keys {
       encoded.append(try bytes(of: key))
+      try encoded[encoded.count - 1].withBytes { (key) throws(CacheError) in
+        try checkKey(key)
+        try settle(key)
+      }
       if let held {
         extensions.append((key, TierExtension(of: try tierKey(key), to: lifetime, in: held)))
       }
@@ -286,9 +329,12 @@ extension DiskCache {
   // MARK: Bytes
 
   /// Options as they go to the store.
+  ///
+  /// - Throws: `invalidTag`, `tooManyTags`.
   @inline(__always)
-  func stored(_ options: EntryOptions) -> EntryOptions {
-    options.replacingMetadata(by: encoded(options.metadataBytes))
+  func stored(_ options: EntryOptions) throws(CacheError) -> EntryOptions {
+    if let tags = options.tags { return try tagged(options, tags) }
+    return options.replacingMetadata(by: encoded(options.metadataBytes))
   }
 
   /// Metadata as it stands on disk, with the tag.

@@ -48,6 +48,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// The metadata of a value that was given none.
   let bareMetadata: [UInt8]
   let events: DiskEvents<Key, Value>
+  let marks: TagMarks
   /// The tier in memory; `nil`: none.
   @usableFromInline let held: MemoryCache<TierKey<Key>, Value>?
   let recency: TierRecency<Key, Value>?
@@ -89,13 +90,16 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     environment: Environment, memory: MemoryCacheEnvironment = .shared
   ) throws(CacheError) {
     var storeConfiguration = configuration.store
+    let marks = TagMarks()
     let events = DiskEvents<Key, Value>(
-      path: path, keyCoder: keyCoder, log: configuration.store.log,
+      path: path, keyCoder: keyCoder, log: configuration.store.log, marks: marks,
       storeObserver: storeConfiguration.removalObserver)
     storeConfiguration.removalObserver = { event in events.noteRemoval(event) }
     if configuration.memory != nil, TierRecency<Key, Value>.knowsKeysByBytes(keyCoder) {
       storeConfiguration.isInUse = { events.recency.load()?.isInUse($0) ?? false }
     }
+    storeConfiguration.reservedKey = ReservedKey.marks
+    storeConfiguration.chore = { () throws(StoreError) in try marks.sweep() }
     // What it holds can be made again.
     storeConfiguration.evictsOnFullDisk = true
     let damageObserver = storeConfiguration.damageObserver
@@ -111,6 +115,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     self.valueCoder = valueCoder
     bareMetadata = CacheMetadata(tag: valueCoder.tag, rest: []).encoded
     self.events = events
+    self.marks = marks
     self.name = name ?? path.split(separator: "/").last.map(String.init) ?? path
     let policy = configuration.corruptStorePolicy
     (original, salvageReport) = try Self.openStore(path, storeConfiguration, policy, environment)
@@ -144,6 +149,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
       return try Self.openStore(path, configuration, policy, environment).0
     }
     recency?.begin(original)
+    if let held { marks.begin { held.doubt(through: $0) } }
+    try loadMarks()
     if let loadPolicy { retain(loadPolicy) }
     if configuration.memory?.respondsToMemoryPressure == true { memory.pressureMonitor.add(self) }
   }
@@ -207,6 +214,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
       throw .store(.closed(path: path))
     }
     recency?.begin(new)
+    marks.begin(new)
     reopening.withLock { state in
       state.abandoned.append(old)
       // They may be changed until here, under this lock.
@@ -281,12 +289,13 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
 
   // MARK: State
 
-  /// How many keys a read would find, those with them whose records are damaged.
+  /// How many keys a read would find, those with them whose records are damaged, and those that a removal by tag has left
+  /// to the background: `statistics().sweepingTagCount` is 0 where there are none of these.
   ///
   /// - Throws: `store` with `closed`, `usedAfterFork`, `system`.
   /// - Complexity: as `Store.count()`; `statistics().heldCount` is O(1) always.
   public func count() throws(CacheError) -> Int {
-    try storing { () throws(StoreError) in try store.count() }
+    try storing { () throws(StoreError) in max(0, try store.count() - marks.recordCount) }
   }
 
   /// Whether a read would find no key; as `count()`.
@@ -308,7 +317,9 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   public func statistics() throws(CacheError) -> DiskCacheStatistics {
     let usage = try storing { () throws(StoreError) in try store.usage() }
     var statistics = events.counters.statistics
-    statistics.heldCount = usage.indexedKeyCount
+    let (table, record) = marks.current
+    statistics.heldCount = max(0, usage.indexedKeyCount - (record == nil ? 0 : 1))
+    statistics.sweepingTagCount = table.count
     statistics.liveByteCount = usage.liveByteCount
     statistics.deadByteCount = usage.deadByteCount
     statistics.allocatedByteCount = usage.allocatedByteCount

@@ -35,6 +35,8 @@ public struct DiskCacheStatistics: Sendable, Hashable {
 
   /// Entries that are held, also those that have expired and were not removed yet.
   public var heldCount: Int = 0
+  /// Removed tags whose entries are still being removed in the background. Until they are gone they count as held.
+  public var sweepingTagCount: Int = 0
   /// Bytes of the log that are live: what the byte limit counts.
   public var liveByteCount: Int = 0
   /// Bytes of the log that are dead, and given back by compaction.
@@ -75,7 +77,8 @@ public struct DiskCacheStatistics: Sendable, Hashable {
 
   var gauges: [Metric] {
     [
-      ("count", UInt64(heldCount)), ("liveBytes", UInt64(liveByteCount)),
+      ("count", UInt64(heldCount)), ("sweepingTags", UInt64(sweepingTagCount)),
+      ("liveBytes", UInt64(liveByteCount)),
       ("deadBytes", UInt64(deadByteCount)), ("allocatedBytes", UInt64(allocatedByteCount)),
       ("pinnedBytes", UInt64(pinnedByteCount)),
     ]

@@ -25,6 +25,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let counters = DiskCounters()
   private let keyCoder: KeyCoder<Key>
   private let diagnostics: DiagnosticLog
+  private let marks: TagMarks
   /// Where the cache is, for the log.
   private let path: String
   /// The observer of the store's configuration, which is told after those of the cache.
@@ -38,12 +39,13 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let hasRoom = Atomic(true)
 
   init(
-    path: String, keyCoder: KeyCoder<Key>, log: DiagnosticLog,
+    path: String, keyCoder: KeyCoder<Key>, log: DiagnosticLog, marks: TagMarks,
     storeObserver: (@Sendable (RemovalEvent) -> Void)?
   ) {
     self.path = path
     self.keyCoder = keyCoder
     diagnostics = log
+    self.marks = marks
     self.storeObserver = storeObserver
   }
 
@@ -126,6 +128,11 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// To be told by the store of what goes, but for what the writes of values give back.
   func noteRemoval(_ event: RemovalEvent) {
+    if event.isOfMarks { return }
+    var event = event
+    if case .all(let version, let count) = event {
+      event = .all(throughVersion: version, count: max(0, count - marks.clear(through: version)))
+    }
     recency.load()?.drop(event)
     count(event)
     if isObserved.load(ordering: .relaxed) { tell(event) }
@@ -142,7 +149,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// To be told by the store of what a scrub has found.
   func noteDamage(_ event: DamageEvent) {
     guard isObserved.load(ordering: .relaxed) else { return }
-    for bytes in event.keys {
+    for bytes in event.keys where bytes != ReservedKey.marks {
       do throws(CacheError) {
         let key = try bytes.withBytes { (bytes) throws(CacheError) in try keyCoder.decode(bytes) }
         tell(.damaged(key: key), 0)

@@ -1,4 +1,4 @@
-/// The options of a write: cost, lifetime, idle limit and metadata of the entry. A write takes an option that is `nil` from
+/// The options of a write: cost, lifetime, idle limit, metadata and tags of the entry. A write takes an option that is `nil` from
 /// the configuration; an update takes it from the entry.
 ///
 ///     try store.setValue("alice", forKey: "session/1", options: .lifetime(.hours(1)))
@@ -15,6 +15,10 @@ public struct EntryOptions: Sendable, Hashable {
     get { isMetadataGiven ? metadataBytes : nil }
     set { (isMetadataGiven, metadataBytes) = (newValue != nil, newValue ?? []) }
   }
+  /// Names that the entry has in common with others, so that `DiskCache.removeAll(tagged:)` removes them together: up to
+  /// 32, each of 1 to 255 bytes of UTF-8. A ``/CairnStore/Store`` refuses them, and a cache in memory keeps none. Surrogate
+  /// keys, as HTTP caches call them.
+  public var tags: [String]?
   /// Empty where none are given.
   @usableFromInline package var metadataBytes: [UInt8]
   @usableFromInline var isMetadataGiven: Bool
@@ -28,13 +32,14 @@ public struct EntryOptions: Sendable, Hashable {
   @inlinable
   public init(
     cost: Int? = nil, lifetime: Lifetime? = nil, idleLimit: Duration? = nil,
-    metadata: [UInt8]? = nil
+    metadata: [UInt8]? = nil, tags: [String]? = nil
   ) {
     self.cost = cost
     self.lifetime = lifetime
     self.idleLimit = idleLimit
     isMetadataGiven = metadata != nil
     metadataBytes = metadata ?? []
+    self.tags = tags
   }
 
   /// Everything as the configuration says.
@@ -60,12 +65,17 @@ public struct EntryOptions: Sendable, Hashable {
   @inlinable
   public static func metadata(_ bytes: [UInt8]?) -> EntryOptions { EntryOptions(metadata: bytes) }
 
-  /// The same with other bytes beside the value.
+  /// Tags of the entry.
+  @inlinable
+  public static func tags(_ tags: [String]?) -> EntryOptions { EntryOptions(tags: tags) }
+
+  /// The same with other bytes beside the value, which hold the tags too.
   @inlinable
   package func replacingMetadata(by bytes: [UInt8]) -> EntryOptions {
     var options = self
     options.metadataBytes = bytes
     options.isMetadataGiven = true
+    options.tags = nil
     return options
   }
 

@@ -45,7 +45,7 @@ public struct SalvageReport: Sendable, Hashable {
     /// discarded.
     case removedDataMayBeBack
     /// The order of some records was found without the numbers that give it, so all entries
-    /// have new versions.
+    /// have new versions. What a cache knows of removed tags cannot be trusted then.
     case versionsChanged
     /// The time of some writes was lost; those entries count as written now.
     case writtenTimesLost

@@ -155,6 +155,12 @@ public struct StoreConfiguration: Sendable {
   /// told of it. It then counts as just read. Called while entries are chosen: it must not use the store.
   package var isInUse: (@Sendable (_ key: RawSpan) -> Bool)?
 
+  /// A key that no limit, trim or removal by choice makes go: what is under it goes by its key or with all.
+  package var reservedKey: [UInt8]?
+
+  /// What housekeeping does in each pass beside its own, in bounded rounds. It returns whether it has more to do.
+  package var chore: (@Sendable () throws(StoreError) -> Bool)?
+
   /// Whether a write that finds no room on the disk makes the coldest entries go, as a cache's does.
   package var evictsOnFullDisk = false
 

@@ -22,6 +22,8 @@ enum Expectation: Sendable {
   case absentAndWanted(@Sendable () -> Bool)
   /// Absent, expired or of this version, and still wanted, which is asked under the log's lock.
   case replaceableAndWanted(SequenceNumber, @Sendable () -> Bool)
+  /// It has this version, and the answer is yes.
+  case versionAndWanted(SequenceNumber, @Sendable () -> Bool)
   /// A record whose head is damaged, where it was found.
   case damaged(at: Location)
 }
@@ -50,6 +52,8 @@ extension Optional<Existing> {
     case .replaceableAndWanted(let version, let isWanted):
       return (current == nil || current == version) && isWanted()
         ? nil : .mismatch(current: current)
+    case .versionAndWanted(let version, let isWanted):
+      return current == version && isWanted() ? nil : .mismatch(current: current)
     case .damaged: return .mismatch(current: current)
     }
   }

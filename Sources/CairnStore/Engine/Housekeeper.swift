@@ -5,7 +5,7 @@ internal import Synchronization
 /// A pass does each chore that is due once, the most urgent first: segments that were left are
 /// sealed, the files that a removal of all has left are removed, an overdue checkpoint is made, the next removal of
 /// all is prepared, one round of compaction is run, what has expired is removed, a step is
-/// taken towards the floor of free space, and the log is scrubbed a little further. Each chore is bounded, so none starves
+/// taken towards the floor of free space, a round of what a cache above has to do is done, and the log is scrubbed a little further. Each chore is bounded, so none starves
 /// another, and a kill loses no more than one of them. While a chore has more to do, the next pass
 /// follows at once; the loop runs by what the log needs, not by what this session has written.
 final class Housekeeper: Sendable {
@@ -185,6 +185,7 @@ final class Housekeeper: Sendable {
     {
       attempt("freeDiskSpaceFloor") { () throws(StoreError) in try trimmer.approach(floor) }
     }
+    if let chore = session.configuration.chore { attempt("removing tagged entries", chore) }
     attempt("scrubbing") { () throws(StoreError) in
       try scrubber.scrubIfDue()
       return false

@@ -11,6 +11,8 @@ final class WriteLimits: Sendable {
   let asideByteCount: Int
   private let count: Atomic<Int>
   private let bytes: Atomic<Int>
+  /// How many entries do not count for the limit.
+  private let reserved = Atomic(0)
   /// What an entry gets that asks for none; may be changed while the store is open.
   let lifetime: AtomicDuration
   let idleLimit: AtomicDuration
@@ -30,7 +32,13 @@ final class WriteLimits: Sendable {
   }
 
   /// How many entries there may be; may be changed while the store is open.
-  var countLimit: Int { count.load(ordering: .relaxed) }
+  var countLimit: Int {
+    let (sum, overflow) = count.load(ordering: .relaxed)
+      .addingReportingOverflow(reserved.load(ordering: .relaxed))
+    return overflow ? .max : sum
+  }
+  /// The same without those that do not count.
+  var givenCountLimit: Int { count.load(ordering: .relaxed) }
   /// How many live bytes there may be; as `countLimit`.
   var byteLimit: Int { bytes.load(ordering: .relaxed) }
 
@@ -38,6 +46,8 @@ final class WriteLimits: Sendable {
     count.store(countLimit ?? .max, ordering: .relaxed)
     bytes.store(byteLimit ?? .max, ordering: .relaxed)
   }
+
+  func reserve(count: Int) { reserved.store(count, ordering: .relaxed) }
 
   @inline(__always)
   func checkKey(_ key: RawSpan) throws(StoreError) {
@@ -71,6 +81,7 @@ final class WriteLimits: Sendable {
     key: RawSpan, value: RawSpan, options: EntryOptions, now: Timestamp
   ) throws(StoreError) -> RecordHeader {
     try checkKey(key)
+    if options.tags != nil { throw .unsupportedOption(name: "tags") }
     guard value.byteCount <= valueByteLimit else {
       throw .valueTooLarge(byteCount: value.byteCount, limit: valueByteLimit)
     }

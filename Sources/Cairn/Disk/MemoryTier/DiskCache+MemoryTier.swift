@@ -35,26 +35,27 @@ extension DiskCache {
     counts: Bool
   ) throws(CacheError) -> Value? {
     let found = try fetch(key.key, counts: false) { (record) throws(CacheError) in
-      (try decode(record), store.info(of: record))
+      (try decode(record), store.info(of: record), CacheMetadata.hasTags(record.metadata))
     }
-    guard let (value, info) = found else {
+    guard let (value, info, hasTags) = found else {
       if let value = held.noteAbsent(key, counts: counts) { return value }
       if counts { events.counters.misses.add() }
       return nil
     }
     if counts { events.counters.hits.add() }
-    promote(value, info, forKey: key, ticket, to: held)
+    promote(value, info, hasTags: hasTags, forKey: key, ticket, to: held)
     return value
   }
 
   func promote(
-    _ value: Value, _ info: EntryInfo, forKey key: TierKey<Key>, _ ticket: CacheTicket,
-    to held: MemoryCache<TierKey<Key>, Value>
+    _ value: Value, _ info: EntryInfo, hasTags: Bool, forKey key: TierKey<Key>,
+    _ ticket: CacheTicket, to held: MemoryCache<TierKey<Key>, Value>
   ) {
     let cost = info.cost ?? held.knownCost(of: value, forKey: key) ?? info.valueByteCount
     held.promote(
       value, forKey: key, ticket: ticket, cost: cost, expires: info.expires,
-      idleLimit: info.idleLimit, version: info.version, written: info.written)
+      idleLimit: info.idleLimit, version: info.version, written: info.written,
+      hasTags: hasTags)
   }
 
   /// The value of a key, which is no hit and no miss.
@@ -171,7 +172,8 @@ extension CacheError {
   var hasWrittenNothing: Bool {
     switch self {
     case .store(.noSpace), .store(.invalidKey), .store(.valueTooLarge), .store(.metadataTooLarge),
-      .store(.batchTooLarge), .store(.readOnly), .unencodableKey, .unencodableValue:
+      .store(.batchTooLarge), .store(.readOnly), .unencodableKey, .unencodableValue,
+      .reservedKey, .invalidTag, .tooManyTags:
       true
     default: false
     }

@@ -43,6 +43,11 @@ extension MemoryCache {
         ticket = state.ticket(hash: hash)
         return nil
       }
+      if state.isDoubtful(slot) {
+        state.statistics.missCount &+= 1
+        ticket = state.ticket(hash: hash)
+        return nil
+      }
       state.statistics.hitCount &+= 1
       state.noteUse(slot, at: now, &notice)
       state.touch(slot, at: now)
@@ -81,13 +86,14 @@ extension MemoryCache {
   ///   - idleLimit: `nil`: none.
   ///   - version: the one it has where it was fetched; `nil`: a new one, and any value is newer.
   ///   - written: when it was written there; `nil`: now.
+  ///   - hasTags: whether a mark there may hide it.
   /// - Returns: whether it was put in.
   @inlinable
   @discardableResult
   package func promote(
     _ value: Value, forKey key: Key, ticket: CacheTicket, cost: Int? = nil,
     expires: Timestamp? = nil, idleLimit: Duration? = nil, version: UInt64? = nil,
-    written: Timestamp? = nil
+    written: Timestamp? = nil, hasTags: Bool = false
   ) -> Bool {
     let cost = cost ?? defaultCost(of: value, forKey: key)
     let hash = MemoryTable<Key, Value>.hash(key)
@@ -96,7 +102,7 @@ extension MemoryCache {
     let (isInserted, observers, schedules) = lock.withLock { state in
       let isInserted = state.promote(
         value, forKey: key, hash: hash, times, ticket: ticket, cost: cost, version: version,
-        &removed)
+        hasTags: hasTags, &removed)
       return (isInserted, state.observers, schedulesMaintenance && state.schedulesTrim())
     }
     if schedules { scheduleTrim() }
@@ -112,14 +118,14 @@ extension MemoryCache {
   @inlinable
   func publish(
     _ value: Value, forKey key: Key, ticket: CacheTicket, version: UInt64, _ times: EntryTimes,
-    cost: Int
+    cost: Int, hasTags: Bool
   ) {
     let hash = MemoryTable<Key, Value>.hash(key)
     var removed = RemovedEntries<Key, Value>()
     let (isInserted, observers, schedules) = lock.withLock { state in
       let isInserted = state.publish(
         value, forKey: key, hash: hash, ticket: ticket, version: version, times, cost: cost,
-        &removed)
+        hasTags: hasTags, &removed)
       return (isInserted, state.observers, schedulesMaintenance && state.schedulesTrim())
     }
     if schedules { scheduleTrim() }
@@ -171,7 +177,9 @@ extension MemoryCache {
     let now = clock.now()
     return lock.withLock { state in
       let slot = state.table.find(key, hash: hash)
-      if slot != noSlot, !state.table.nodes[Int(slot)].hasExpired(at: now) {
+      if slot != noSlot, !state.table.nodes[Int(slot)].hasExpired(at: now),
+        !state.isDoubtful(slot)
+      {
         if counts { state.statistics.hitCount &+= 1 }
         return state.table.payloads[Int(slot)]?.value
       }
@@ -304,6 +312,10 @@ extension MemoryCache {
     }
   }
 
+  /// From here on an entry with tags is in doubt whose version is at or below this one: only the tier below knows whether it
+  /// is still to be found.
+  func doubt(through version: UInt64) { lock.withLock { $0.doubtful = version } }
+
   /// How many entries are held, expired ones too.
   var heldCount: Int { lock.withLock { $0.table.count } }
 
@@ -345,7 +357,7 @@ extension MemoryState {
   @inlinable
   mutating func promote(
     _ value: consuming Value, forKey key: Key, hash: UInt32, _ times: EntryTimes,
-    ticket: CacheTicket, cost: Int, version: UInt64?, _ removed: inout Removed
+    ticket: CacheTicket, cost: Int, version: UInt64?, hasTags: Bool, _ removed: inout Removed
   ) -> Bool {
     let found = table.find(key, hash: hash)
     var holdsValue = false
@@ -358,8 +370,10 @@ extension MemoryState {
       noteWrite(hash: hash, version: version)
     }
     if isValid {
-      return put(
+      let isIn = put(
         value, forKey: key, hash: hash, times, cost: cost, version: version, &removed)
+      if isIn, hasTags { noteTags(key, hash: hash) }
+      return isIn
     }
     // What is older than what was just seen below must not be found any more.
     if let version, found != noSlot, table.nodes[Int(found)].version < version {
@@ -371,7 +385,8 @@ extension MemoryState {
   @inlinable
   mutating func publish(
     _ value: consuming Value, forKey key: Key, hash: UInt32, ticket: CacheTicket,
-    version: UInt64, _ times: EntryTimes, cost: Int, _ removed: inout Removed
+    version: UInt64, _ times: EntryTimes, cost: Int, hasTags: Bool,
+    _ removed: inout Removed
   ) -> Bool {
     let found = table.find(key, hash: hash)
     let known = stripes[stripe(hash)]
@@ -383,7 +398,17 @@ extension MemoryState {
     } else if table.nodes[Int(found)].version >= version {
       return false
     }
-    return put(value, forKey: key, hash: hash, times, cost: cost, version: version, &removed)
+    let isIn = put(
+      value, forKey: key, hash: hash, times, cost: cost, version: version, &removed)
+    if isIn, hasTags { noteTags(key, hash: hash) }
+    return isIn
+  }
+
+  /// Notes that the entry of a key has tags.
+  @usableFromInline
+  mutating func noteTags(_ key: Key, hash: UInt32) {
+    let slot = table.find(key, hash: hash)
+    if slot != noSlot { table.nodes[Int(slot)].hasTags = true }
   }
 }
 

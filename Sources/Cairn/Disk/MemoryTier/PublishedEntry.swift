@@ -6,6 +6,7 @@ internal import Synchronization
 struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let value: Value
   let key: TierKey<Key>
+  private let hasTags: Bool
   /// `nil`: its bytes on disk.
   private let cost: Int?
   private let ticket: CacheTicket
@@ -19,6 +20,7 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ) {
     self.value = value
     self.key = key
+    hasTags = options.mayHaveTags
     cost = options.cost ?? memory.knownCost(of: value, forKey: key)
     ticket = memory.ticket(forKey: key)
     changes = memory.clock.changes.load(ordering: .acquiring)
@@ -37,7 +39,8 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       return
     }
     memory.publish(
-      value, forKey: key, ticket: ticket, version: version, times, cost: cost ?? byteCount)
+      value, forKey: key, ticket: ticket, version: version, times, cost: cost ?? byteCount,
+      hasTags: hasTags)
   }
 }
 

@@ -127,6 +127,12 @@ final class Evictor: Sendable {
     try evict(&removals)
   }
 
+  /// Has so many entries not count for the limit.
+  func reserve(count: Int) {
+    session.limits.reserve(count: count)
+    start.restart(for: session.limits)
+  }
+
   /// All is gone, and so is what was chosen to go.
   func restart() {
     eviction.withLock { $0 = EvictionList() }

@@ -270,30 +270,99 @@ final class Trimmer: Sendable {
   ) throws -> RemovalSummary {
     var removal = try remover.begin(.removed, sparesRead: false)
     var victims: [RemovalCandidate] = []
-    var failure: (any Error)?
-    let now = removal.now
-    for shard in 0..<HashIndex.shardCount where failure == nil {
-      try remover.forEachHead(inShard: shard, in: &removal) { entry, found in
-        if failure != nil { return }
-        if entry.flags.contains(.canExpire),
-          lookup.hasExpired(found.header, tick: entry.tick, now: now)
-        {
-          return
-        }
-        do {
-          if try isVictim(found.record.key, reader.info(of: found)) {
-            victims.append(
-              RemovalCandidate(
-                entry, inShard: shard, rank: entry.tick, sequence: found.record.sequence))
-          }
-        } catch {
-          failure = error
-        }
-      }
+    for shard in 0..<HashIndex.shardCount {
+      victims += try self.victims(inShard: shard, in: &removal, sparesExpired: true) { found in
+        try isVictim(found.record.key, reader.info(of: found))
+      }.victims
     }
-    if let failure { throw failure }
     victims.sort { $0.goesBefore($1) }
     try remover.remove(victims, in: &removal)
     return try remover.finish(removal, durability)
+  }
+
+  /// The same by the metadata as well.
+  func remove(
+    where isVictim: (_ key: RawSpan, _ metadata: RawSpan, EntryInfo) throws -> Bool
+  ) throws -> RemovalSummary {
+    var removal = try remover.begin(.removed, sparesRead: false)
+    var victims: [RemovalCandidate] = []
+    for shard in 0..<HashIndex.shardCount {
+      victims += try self.victims(inShard: shard, in: &removal, sparesExpired: true) { found in
+        try isVictim(found.record.key, found.record.metadata, reader.info(of: found))
+      }.victims
+    }
+    victims.sort { $0.goesBefore($1) }
+    try remover.remove(victims, in: &removal)
+    return try remover.finish(removal, nil)
+  }
+
+  /// Removes the entries of some shards that `isVictim` says so of by their metadata and version, those that have expired
+  /// among them. Their removals wait for no sync.
+  ///
+  /// - Parameters:
+  ///   - start: the first shard.
+  ///   - limit: no other shard is begun once so many entries were looked at.
+  /// - Returns: the shard to go on with; `nil`: that was all.
+  func removeRound(
+    fromShard start: Int, lookingAt limit: Int,
+    where isVictim: (_ metadata: RawSpan, SequenceNumber) -> Bool
+  ) throws(StoreError) -> Int? {
+    var removal = try remover.begin(.removed, sparesRead: false)
+    var seenCount = 0
+    for shard in start..<HashIndex.shardCount {
+      if seenCount >= limit {
+        _ = try remover.finish(removal, .process)
+        return shard
+      }
+      // A compaction may move one away just as it is to be removed, so that it is looked for again.
+      var isDone = false
+      while !isDone {
+        let found: (victims: [RemovalCandidate], seenCount: Int)
+        do {
+          found = try victims(inShard: shard, in: &removal, sparesExpired: false) {
+            isVictim($0.record.metadata, $0.record.sequence)
+          }
+        } catch let error as StoreError { throw error } catch {
+          preconditionFailure("the closure throws nothing")
+        }
+        seenCount += found.seenCount
+        let count = removal.summary.count
+        try remover.remove(found.victims, in: &removal)
+        isDone = removal.summary.count == count
+      }
+    }
+    _ = try remover.finish(removal, .process)
+    return nil
+  }
+
+  /// The entries of a shard that are to go.
+  private func victims(
+    inShard shard: Int, in removal: inout Removal, sparesExpired: Bool,
+    where isVictim: (borrowing FoundRecord) throws -> Bool
+  ) throws -> (victims: [RemovalCandidate], seenCount: Int) {
+    var victims: [RemovalCandidate] = []
+    var seenCount = 0
+    var failure: (any Error)?
+    let now = removal.now
+    try remover.forEachHead(inShard: shard, in: &removal) { entry, found in
+      if failure != nil { return }
+      seenCount += 1
+      if sparesExpired, entry.flags.contains(.canExpire),
+        lookup.hasExpired(found.header, tick: entry.tick, now: now)
+      {
+        return
+      }
+      do {
+        if try isVictim(found) {
+          victims.append(
+            RemovalCandidate(
+              entry, inShard: shard, rank: entry.tick, sequence: found.record.sequence))
+        }
+      } catch {
+        failure = error
+      }
+    }
+    if let failure { throw failure }
+    return (victims, seenCount)
   }
 }
