@@ -21,6 +21,7 @@ enum KillWriter {
           path: path, seed: numbers[0], threads: Int(numbers[1]), mayFail: numbers.count > 2)
       case "followed":
         try Writer.runFollowed(path: path, seed: numbers[0], base: Int(numbers[1]))
+      case "followed-cache": try Writer.runFollowedCache(path: path, first: Int(numbers[0]))
       case "hold": try Situations.hold(path: path)
       case "fork": try Situations.fork(path: path)
       case "umask": try Situations.umask(path: path, mask: mode_t(numbers[0]))

@@ -1,3 +1,4 @@
+import Cairn
 import CairnStore
 import Dispatch
 import FuzzSupport
@@ -24,6 +25,15 @@ enum Writer {
   static func runFollowed(path: String, seed: UInt64, base: Int) throws {
     let store = try Store(path: path, configuration: FollowedWorkload.configuration)
     try FollowedWorkload(seed: seed).run(in: store, base: base) { number in
+      acknowledge(Acknowledgement(thread: 0, number: number))
+    }
+  }
+
+  /// Writes to a cache that others follow.
+  static func runFollowedCache(path: String, first: Int) throws {
+    let cache = try DiskCache<String, String>.open(
+      .path(path), configuration: FollowedCacheWorkload.configuration)
+    try FollowedCacheWorkload.run(in: cache, from: first) { number in
       acknowledge(Acknowledgement(thread: 0, number: number))
     }
   }

@@ -24,7 +24,7 @@ enum LockRun {
       }
       owner = "\(workers[winner].identifier)"
       let error = try storeError { _ = try Store(path: directory.store) }
-      guard case .locked(directory.store, false, _) = error else {
+      guard case .locked(directory.store, false, _, _) = error else {
         throw FuzzFailure("this process got \(String(describing: error)) beside the owner")
       }
       let isKilled = random.once(in: 2)
@@ -46,7 +46,7 @@ enum LockRun {
   static func work(store path: String) throws {
     var opened: Store?
     if let error = try storeError({ opened = try Store(path: path) }) {
-      guard case .locked(path, false, _) = error else { throw error }
+      guard case .locked(path, false, _, _) = error else { throw error }
       Worker.say("locked")
       return
     }

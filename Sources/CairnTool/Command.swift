@@ -1,6 +1,6 @@
 /// What `cairn` can be told to do.
 enum Command: String, CaseIterable {
-  case put, get, info, delete, keys, stats, verify, scrub, salvage, trim, compact, backup
+  case put, get, info, delete, keys, stats, top, verify, scrub, salvage, trim, compact, backup
   case `import`, export
   case help
 
@@ -10,7 +10,7 @@ enum Command: String, CaseIterable {
     case .put: 2...3
     case .get, .info, .salvage, .backup, .import, .export: 2...2
     case .delete: 2...Int.max
-    case .keys, .stats, .verify, .scrub, .trim, .compact: 1...1
+    case .keys, .stats, .top, .verify, .scrub, .trim, .compact: 1...1
     case .help: 0...1
     }
   }
@@ -20,7 +20,7 @@ enum Command: String, CaseIterable {
     switch self {
     case .put: ["STORE", "KEY", "VALUE"]
     case .get, .info, .delete: ["STORE", "KEY"]
-    case .keys, .stats, .verify, .scrub, .trim, .compact: ["STORE"]
+    case .keys, .stats, .top, .verify, .scrub, .trim, .compact: ["STORE"]
     case .salvage, .backup: ["STORE", "DESTINATION"]
     case .import, .export: ["STORE", "DIRECTORY"]
     case .help: ["COMMAND"]
@@ -34,6 +34,7 @@ enum Command: String, CaseIterable {
     case .get, .delete, .help: []
     case .keys: [.prefix, .long, .json]
     case .info, .stats, .verify, .salvage, .compact, .backup, .export: [.json]
+    case .top: [.count, .interval, .json]
     case .scrub: [.rate, .json]
     case .trim: [.count, .bytes, .olderThan, .expired, .order, .json]
     case .import: [.decode, .ttl, .json]
@@ -43,12 +44,12 @@ enum Command: String, CaseIterable {
 
 /// What can be said with two dashes.
 enum Option: String, CaseIterable {
-  case ttl, prefix, long, json, decode, count, bytes, expired, order, rate, help, version
+  case ttl, prefix, long, json, decode, count, bytes, expired, order, rate, interval, help, version
   case olderThan = "older-than"
 
   var takesValue: Bool {
     switch self {
-    case .ttl, .prefix, .decode, .count, .bytes, .olderThan, .order, .rate: true
+    case .ttl, .prefix, .decode, .count, .bytes, .olderThan, .order, .rate, .interval: true
     case .long, .json, .expired, .help, .version: false
     }
   }

@@ -20,6 +20,10 @@ final class Console {
   private var progress = ProgressLine()
   var showsProgress: Bool { progress.isShown }
   let outputIsTerminal: Bool
+  /// The columns and rows of the terminal that standard output is; `nil` where it is none that can be drawn on.
+  var screenSize: (columns: Int, rows: Int)? {
+    Terminal.isDumb ? nil : Terminal.size(output.number)
+  }
 
   init() {
     outputIsTerminal = Terminal.isTerminal(output.number)

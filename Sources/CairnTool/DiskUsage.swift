@@ -14,6 +14,9 @@ struct DiskUsage {
   /// Bytes that the disk has free; `nil` where that is not known.
   private(set) var freeByteCount: Int?
 
+  /// When the newest checkpoint was written; `nil`: there is none.
+  private(set) var checkpointTime: Timestamp?
+
   /// Whether the disk has less room than a compaction may take.
   var isDiskNearlyFull: Bool { (freeByteCount ?? .max) < StoreConfiguration().segmentByteLimit }
 
@@ -45,6 +48,9 @@ struct DiskUsage {
       } else {
         otherByteCount += status.allocatedByteCount
         otherFileCount += 1
+        if isStore, name.bytes.starts(with: "ckpt-".utf8) {
+          checkpointTime = max(checkpointTime ?? status.modified, status.modified)
+        }
       }
     }
   }

@@ -78,8 +78,8 @@ extension StoreError {
   fileprivate var advice: String? {
     switch self {
     case .noStore: "look at the path; cairn put and cairn import make a store"
-    case .locked(_, _, let processID?): "close it there first, or end process \(processID)"
-    case .locked(let path, _, _): "close it there first: fuser \(path)/LOCK tells the process"
+    case .locked(_, _, let processID?, _): "close it there first, or end process \(processID)"
+    case .locked(let path, _, _, _): "close it there first: fuser \(path)/LOCK tells the process"
     case .notAStore(let path, _) where !StoreLocation.holdsParts(path):
       "give the path of a store's own directory"
     case .notAStore(let path, _) where StoreLocation.lacksOnlyLock(path):

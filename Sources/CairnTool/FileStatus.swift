@@ -1,3 +1,4 @@
+import Cairn
 import Glibc
 
 /// What a file is, as far as an import cares.
@@ -37,12 +38,17 @@ struct FileStatus {
   /// What it takes on disk.
   let allocatedByteCount: Int
   let identity: FileIdentity
+  /// When its bytes were changed last.
+  let modified: Timestamp
 
   init(_ status: stat) {
     kind = FileKind(mode: status.st_mode)
     byteCount = Int(status.st_size)
     allocatedByteCount = Int(status.st_blocks) * 512
     identity = FileIdentity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
+    let (seconds, nanoseconds) = (status.st_mtim.tv_sec, status.st_mtim.tv_nsec)
+    modified = Timestamp(
+      millisecondsSinceEpoch: Int64(seconds) * 1000 + Int64(nanoseconds) / 1_000_000)
   }
 }
 

@@ -12,6 +12,7 @@ enum Help {
       delete STORE KEY...         remove keys
       keys STORE                  list the keys
       stats STORE                 show the state of the store, and what to do about it
+      top STORE                   show the store as it changes, each second
       verify STORE                check every byte of every file
       scrub STORE                 check every live value, as slowly as you like
       salvage STORE DESTINATION   copy what is sound in a damaged store into a new one
@@ -28,7 +29,7 @@ enum Help {
       $ cairn get notes.cairn greeting
       $ cairn stats notes.cairn
 
-    STORE is a directory; put and import make it if it is not there. get, info, keys, stats,
+    STORE is a directory; put and import make it if it is not there. get, info, keys, stats, top,
     verify, scrub, salvage, backup and export write nothing to it; all of these but salvage work while another
     program has it open, and say so. Options may stand anywhere; -- ends them.
     --json has every report as JSON, for programs. What takes long says on a terminal how far it
@@ -62,6 +63,7 @@ enum Help {
     case .delete: deleteText
     case .keys: keysText
     case .stats: statsText
+    case .top: topText
     case .verify: verifyText
     case .scrub: scrubText
     case .salvage: salvageText
@@ -176,6 +178,30 @@ enum Help {
                "tombstones", "bytes", "allocatedBytes" and "sealed"
 
       $ cairn stats photos.cairn
+    """
+
+  private static let topText = """
+    usage: cairn top STORE [--interval TIME] [--count N] [--json]
+
+    Shows what the store holds and what is written to it, again each second, until Ctrl-C. Another
+    program may have it open, and is not held up. On a terminal it is a page, with a bar for each
+    segment, the newest first: # is live, - is dead, and the longest bar is the longest segment.
+    Elsewhere it is a line each time.
+
+      writes       writes and removals a second, since the page before
+      log          all segments together
+      checkpoint   how long ago the newest was written; after a crash, an open reads what came since
+
+      --interval TIME   how long between two pages: seconds, which may have decimals, or 1m
+      --count N         end after N pages
+      --json            one object a line, with "time", "keys", "liveBytes", "deadBytes", "logBytes",
+                        "onDiskBytes", "lastVersion", "writesPerSecond" (null in the first),
+                        "checkpointAgeSeconds" (or null), "processID" (of who has it open, or null)
+                        and "segmentList", objects with "id", "liveBytes", "deadBytes", "bytes" and
+                        "sealed"
+
+      $ cairn top sessions.cairn
+      $ cairn top sessions.cairn --json >> sessions.log
     """
 
   private static let verifyText = """

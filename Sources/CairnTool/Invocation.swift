@@ -70,7 +70,7 @@ struct Invocation {
   /// What else a command may be called.
   private static let synonyms = [
     ("put", "set add store write"), ("get", "read cat show"), ("delete", "remove rm del"),
-    ("keys", "list ls"), ("stats", "status"), ("verify", "check fsck"),
+    ("keys", "list ls"), ("stats", "status"), ("top", "watch monitor"), ("verify", "check fsck"),
     ("salvage", "repair recover fix rescue"), ("compact", "vacuum gc"), ("backup", "copy cp"),
     ("--version", "version"),
   ]

@@ -48,6 +48,7 @@ enum Main {
     case .delete: try ValueCommands.delete(invocation, on: console)
     case .keys: try KeysCommand.run(invocation, on: console)
     case .stats: try StatsCommand.run(invocation, on: console)
+    case .top: try TopCommand.run(invocation, on: console)
     case .verify: try VerifyCommand.run(invocation, on: console)
     case .scrub: try ScrubCommand.run(invocation, on: console)
     case .salvage: try SalvageCommand.run(invocation, on: console)

@@ -21,23 +21,34 @@ struct StoreLocation {
   ///
   /// - Throws: the error itself, if it says something else.
   func follow(after error: StoreError, on console: Console) throws(StoreError) -> Store {
-    guard case .locked(_, _, let processID) = error else { throw error }
-    let store = try Store(
-      following: path, freshness: .manual, configuration: Self.quiet(StoreConfiguration()))
-    let owner = processID.map { "process \($0)\(Self.program(of: $0))" } ?? "another process"
+    guard case .locked(_, _, let processID, let since) = error else { throw error }
+    let store = try followed()
+    let owner = processID.map { Self.words(for: $0, since: since) } ?? "another process"
     console.note("\(owner) has the store open; this is the store as it is now")
     return store
   }
 
-  /// The name of the program that a process runs, in brackets; nothing where that is not told.
-  private static func program(of processID: Int32) -> String {
+  /// Opens a store that another process may have open. It shows what is new when it is asked to catch up.
+  func followed() throws(StoreError) -> Store {
+    try Store(
+      following: path, freshness: .manual, configuration: Self.quiet(StoreConfiguration()))
+  }
+
+  /// A process that has a store open, by its number, its program and since when it runs, as far as they are told.
+  static func words(for processID: Int32, since: Timestamp?) -> String {
+    let start = since.map { "running since \($0)" }
+    let details = [program(of: processID), start].compactMap { $0 }
+    return "process \(processID)" + (details.isEmpty ? "" : " (\(details.joined(separator: ", ")))")
+  }
+
+  /// The name of the program that a process runs; `nil` where that is not told.
+  private static func program(of processID: Int32) -> String? {
     guard
       let file = try? SystemCalls.open(
         [UInt8]("/proc/\(processID)/comm".utf8), in: nil, as: .fileForReading),
       let name = try? FileContents.read(file, expecting: 0, byteLimit: 64)
-    else { return "" }
-    let text = String(decoding: name, as: UTF8.self).split(separator: "\n").first ?? ""
-    return text.isEmpty ? "" : " (\(text))"
+    else { return nil }
+    return String(decoding: name, as: UTF8.self).split(separator: "\n").first.map { String($0) }
   }
 
   /// Opens for writing. Closing syncs, so what the body wrote is durable when this returns.

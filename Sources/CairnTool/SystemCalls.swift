@@ -213,6 +213,17 @@ enum SystemCalls {
     }
   }
 
+  /// Waits for so long, or until the process was asked to end.
+  static func pause(for duration: Duration) {
+    let end = ContinuousClock.now + duration
+    while interruption == 0 {
+      let rest = min(end - ContinuousClock.now, .milliseconds(100))
+      if rest <= .zero { return }
+      // A signal ends the call; one that came since the question above does not, so the time is short.
+      _ = poll(nil, 0, max(1, Int32(clamping: rest.milliseconds)))
+    }
+  }
+
   /// Ends the process by the signal that was noted, so that a shell knows of it.
   static func endInterrupted() -> Never {
     _ = raise(interruption)

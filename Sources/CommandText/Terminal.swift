@@ -10,13 +10,21 @@ package enum Terminal {
   package static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
 
   /// The terminal's columns, or `nil` where it is none.
-  package static func columns(_ descriptor: Int32) -> Int? {
+  package static func columns(_ descriptor: Int32) -> Int? { size(descriptor).map(\.columns) }
+
+  /// The terminal's columns and rows, or `nil` where it is none. One that does not tell its rows has 24.
+  package static func size(_ descriptor: Int32) -> (columns: Int, rows: Int)? {
     var size = winsize()
     // SAFETY: the structure lives across the call.
     guard unsafe ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else {
       return nil
     }
-    return Int(size.ws_col)
+    return (Int(size.ws_col), size.ws_row > 0 ? Int(size.ws_row) : 24)
+  }
+
+  /// Whether the terminal that the program runs on obeys no control sequences.
+  package static var isDumb: Bool {
+    unsafe getenv("TERM").map { unsafe strcmp($0, "dumb") == 0 } ?? false
   }
 
   /// How wide text should be that is read there.
@@ -33,8 +41,7 @@ package struct ProgressLine {
   private var isThere = false
 
   package init() {
-    let isDumb = unsafe getenv("TERM").map { unsafe strcmp($0, "dumb") == 0 } ?? false
-    isShown = Terminal.isTerminal(STDERR_FILENO) && !isDumb
+    isShown = Terminal.isTerminal(STDERR_FILENO) && !Terminal.isDumb
   }
 
   /// Shows a line in the place of the one before it, as much of it as fits.

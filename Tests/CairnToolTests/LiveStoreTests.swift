@@ -27,6 +27,7 @@ struct LiveStoreTests {
     #expect(outcome.status == 0, "\(outcome.errors)")
     #expect(outcome.text.contains(text))
     #expect(outcome.errors.hasPrefix("cairn: \(words[0]): process \(getpid()) ("))
+    #expect(outcome.errors.contains(", running since 2"))
     #expect(outcome.errors.hasSuffix(") has the store open; this is the store as it is now\n"))
     if words[0] == "backup" {
       #expect(try Store(readingAt: directory("out")).value(forKey: "key") == Array("value".utf8))

@@ -10,7 +10,8 @@ struct TerminalTests {
   init() throws { directory = try TemporaryDirectory() }
 
   @Test(arguments: [
-    "", "put", "get", "info", "delete", "keys", "stats", "verify", "salvage", "trim", "compact",
+    "", "put", "get", "info", "delete", "keys", "stats", "top", "verify", "salvage", "trim",
+    "compact",
     "backup",
     "import", "export",
   ])

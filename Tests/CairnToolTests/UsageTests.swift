@@ -22,6 +22,7 @@ struct UsageTests {
     ["compact"], ["compact", "S", "T"], ["compact", "S", "--count", "1"],
     ["info", "S"], ["info", "S", ""], ["info", "S", "k", "l"],
     ["backup", "S"], ["backup", "S", "D", "E"], ["backup", "S", ""],
+    ["top"], ["top", "S", "T"], ["top", "S", "--count", "0"], ["top", "S", "--interval", "0"],
   ])
   func `a wrong command line exits 2 with one line`(arguments: [String]) throws {
     let directory = try TemporaryDirectory()
@@ -43,6 +44,7 @@ struct UsageTests {
     (["stat", "S"], "unknown command stat; did you mean cairn stats?"),
     (["verfy", "S"], "unknown command verfy; did you mean cairn verify?"),
     (["exprot", "S"], "unknown command exprot; did you mean cairn export?"),
+    (["watch", "S"], "unknown command watch; did you mean cairn top?"),
     (["ls"], "unknown command ls; did you mean cairn keys?"),
     (["version"], "unknown command version; did you mean cairn --version?"),
     (["help", "imprt"], "help: unknown command imprt; did you mean cairn import?"),
@@ -100,7 +102,7 @@ struct UsageTests {
   }
 
   @Test(arguments: [
-    "put", "get", "info", "delete", "keys", "stats", "verify", "salvage", "trim", "compact",
+    "put", "get", "info", "delete", "keys", "stats", "top", "verify", "salvage", "trim", "compact",
     "backup",
     "import", "export", "help",
   ])

@@ -12,7 +12,7 @@ struct ErrorSamples {
     } catch {
       switch error {
       case .store(.noSpace): try await photos.trim(toCount: photos.count() / 2)
-      case .store(.locked(let path, _, let processID)): report("\(path) is open", processID)
+      case .store(.locked(let path, _, let processID, _)): report("\(path) is open", processID)
       case .store(.corrupt): report("damaged: \(error)", nil)
       default: throw error
       }

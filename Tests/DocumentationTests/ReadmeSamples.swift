@@ -12,9 +12,10 @@ struct ReadmeSamples {
         let user = try store.value(forKey: "session/1")  // [UInt8]?, copied out
         let length = try store.withValue(forKey: "session/1") { $0.byteCount }  // no copy
         try store.write { batch in  // all or nothing
-          try batch.setValue("1", forKey: "counter")
+          try batch.setValue("bob", forKey: "session/2")
           try batch.removeValue(forKey: "session/0")
         }
+        try store.increment(forKey: "visits")
         try store.forEachKey(prefix: "session/") { key in
           if let name = String(copying: key) { print(name) }
           return .next
@@ -24,8 +25,9 @@ struct ReadmeSamples {
         #expect(user == Array("alice".utf8))
         #expect(length == 5)
         let again = try Store(readingAt: "sessions.cairn")
-        #expect(try again.count() == 2)
-        #expect(try again.value(forKey: "counter") == Array("1".utf8))
+        #expect(try again.count() == 3)
+        #expect(try again.value(forKey: "session/2") == Array("bob".utf8))
+        #expect(try again.value(forKey: "visits") == [1, 0, 0, 0, 0, 0, 0, 0])
       }
     }
   }

@@ -58,6 +58,25 @@ actor TestEngine: SharedEngine {
 
 @Suite("The samples of Scaling")
 struct ScalingSamples {
+  @Test("A cache is followed while it is written to")
+  func followingCache() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        let cache = try await DiskCache<String, String>.open(
+          "pages.cairn", configuration: .unlimited)
+        try await cache.setValue("about", forKey: "/about")
+        let pages = try await DiskCache<String, String>.open(
+          following: "pages.cairn",
+          configuration: DiskCacheConfiguration(
+            countLimit: nil, byteLimit: nil,
+            memory: MemoryTierConfiguration(countLimit: 10_000, costLimit: nil)))
+        let page = try pages.value(forKey: "/about")
+        #expect(page == "about")
+        try await cache.close()
+      }
+    }
+  }
+
   @Test("A store is followed while it is written to")
   func following() async {
     await #expect(processExitsWith: .success) {

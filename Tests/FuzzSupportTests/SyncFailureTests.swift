@@ -2,7 +2,7 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-@Suite("Regression: a store whose sync failed")
+@Suite("A store whose sync failed")
 struct SyncFailureTests {
   private static let inputOutput: Int32 = 5
   private let configuration = StoreConfiguration.simulated(ManualClock())
@@ -25,9 +25,9 @@ struct SyncFailureTests {
   @Test("It opens in the same run of the machine, with what was durable and a prefix of the rest")
   func opens() throws {
     // CrashFuzzer, seed 50. After a failed sync the kernel takes pages for clean that are not on
-    // disk. The next process drops them from the cache, as it must, and found a hole in the log
-    // that only a power cut leaves; but the boot identifier said that the machine had not
-    // restarted, so the store was refused as corrupt although nothing durable was missing.
+    // disk. The next process drops them from the cache, as it must, and finds a hole in the log
+    // that only a power cut leaves, though the boot identifier says that the machine has not
+    // restarted. Nothing durable is missing.
     var tornCount = 0
     for seed in 0..<40 as Range<UInt64> {
       let disk = try disk(seed: seed)
@@ -47,7 +47,7 @@ struct SyncFailureTests {
 
   @Test("Reading it, checking it and salvaging it go by the same rule")
   func others() throws {
-    // As above: each of them read the log by itself, and took the hole for damage.
+    // Each of them reads the log by itself.
     for seed in 0..<10 as Range<UInt64> {
       let disk = try disk(seed: seed)
       // What the recovery will find: the cache still shows what the disk never got.

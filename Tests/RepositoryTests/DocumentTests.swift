@@ -31,10 +31,16 @@ struct DocumentTests {
     for file in (try? Source.all(in: "Tests")) ?? [] {
       var type: String?
       for line in file.code {
-        if let match = line.firstMatch(of: /^(?:struct|extension|final class|class) (\w+)/) {
+        // Most lines are neither, and to see that so is quick.
+        guard let first = line.first else { continue }
+        if first != " " {
+          guard let match = line.firstMatch(of: /^(?:struct|extension|final class|class) (\w+)/)
+          else { continue }
           type = String(match.1)
           tests[String(match.1), default: []].formUnion([])
-        } else if let type, let match = line.firstMatch(of: /^  (?:static )?func (\w+)/) {
+        } else if let type, line.hasPrefix("  func ") || line.hasPrefix("  static func "),
+          let match = line.firstMatch(of: /^  (?:static )?func (\w+)/)
+        {
           tests[type, default: []].insert(String(match.1))
         }
       }

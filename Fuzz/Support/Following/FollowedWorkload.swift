@@ -145,7 +145,7 @@ package struct FollowedWorkload: Sendable {
 /// What a follower found that no order of writes explains.
 package struct FollowedError: Error, CustomStringConvertible {
   package let description: String
-  init(_ description: String) { self.description = description }
+  package init(_ description: String) { self.description = description }
 }
 
 infix operator %% : MultiplicationPrecedence

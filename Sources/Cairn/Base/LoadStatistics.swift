@@ -91,7 +91,7 @@ func describe(
 public struct Loaded<Value: Sendable>: Sendable {
   /// The value, for all who wait for it.
   public var value: Value
-  /// How it is kept; of a value that was not loaded, nothing is said. A lifetime begins with the end of the load; metadata may be the ETag that came with it.
+  /// How it is kept; of a value that was not loaded, nothing is said. A lifetime begins when the load ends; metadata may be the ETag that came with it.
   public var options: EntryOptions
   /// How long ago the value was written, or found not modified by this process. Zero from the load that brought it.
   public package(set) var age: Duration = .zero

@@ -17,9 +17,10 @@ extension DiskCache {
   ) async throws(CacheError) -> UInt64 {
     var write: StartedWrite<EnteredResult, CacheError>?
     do throws(CacheError) {
+      let tier = try tierSteps(value, key, options)
       try encode(value, forKey: key) { (bytes, encoded) throws(CacheError) in
         write = try start(
-          value, encoded, bytes, of: key, expecting: nil, options: options, durability: durability)
+          encoded, bytes, of: key, expecting: nil, options: options, durability: durability, tier)
       }
       if let write { return try await finish(write, of: key).version }
     } catch {
@@ -56,10 +57,11 @@ extension DiskCache {
   ) async throws(CacheError) -> CompareAndSetResult {
     var write: StartedWrite<EnteredResult, CacheError>?
     do throws(CacheError) {
+      let tier = try tierSteps(value, key, options)
       try encode(value, forKey: key) { (bytes, encoded) throws(CacheError) in
         write = try start(
-          value, encoded, bytes, of: key, expecting: .some(version), options: options,
-          durability: durability)
+          encoded, bytes, of: key, expecting: .some(version), options: options,
+          durability: durability, tier)
       }
       if let write { return try await finish(write, of: key) }
     } catch {
@@ -282,10 +284,9 @@ extension DiskCache {
   /// Enters a write of one value if nothing has to be waited for; else says how it is to be entered on another thread.
   @usableFromInline
   func start(
-    _ value: Value, _ encoded: RawSpan, _ bytes: RawSpan, of key: Key, expecting version: UInt64??,
-    options: EntryOptions, durability: Durability?
+    _ encoded: RawSpan, _ bytes: RawSpan, of key: Key, expecting version: UInt64??,
+    options: EntryOptions, durability: Durability?, _ tier: @escaping @Sendable (TierStep) -> Void
   ) throws(CacheError) -> StartedWrite<EnteredResult, CacheError> {
-    let entry = try published(value, key, options)
     try noteWrite(bytes)
     let options = try stored(options)
     // What a mark hides goes first, which may have to wait.
@@ -293,7 +294,7 @@ extension DiskCache {
     if !mayBeHidden, recency?.tells(beforeWriteOf: 1, bytes.byteCount + encoded.byteCount) != true {
       var entered: Store?
       let (result, pending) = try enter(
-        encoded, bytes, of: key, entry, showsMismatch: true, atOnce: true, into: &entered
+        encoded, bytes, of: key, tier, showsMismatch: true, atOnce: true, into: &entered
       ) { (store, removals: inout [RemovalEvent]) throws(StoreError) in
         try store.enterAtOnce(
           encoded, forKey: bytes, expecting: version, options: options, durability: durability,
@@ -315,7 +316,7 @@ extension DiskCache {
               try guardedTags(bytes, of: version)
             }
             let (result, pending) = try enter(
-              encoded, bytes, of: key, entry, showsMismatch: true, into: &entered
+              encoded, bytes, of: key, tier, showsMismatch: true, into: &entered
             ) { (store, removals: inout [RemovalEvent]) throws(StoreError) in
               guard let version else {
                 return try store.enter(

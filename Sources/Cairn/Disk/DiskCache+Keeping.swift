@@ -61,7 +61,10 @@ extension DiskCache {
   }
 
   /// Writes on one of the cache's own threads: a durable write waits for a sync, and any write may wait for room.
+  ///
+  /// A cache that follows another process keeps nothing of what it loads.
   private func keeping(_ body: @escaping @Sendable () throws(CacheError) -> Void) async {
+    if store.isFollowing { return flights.noteUnkept() }
     do throws(CacheError) { try await store.entering.performUncancelled(body) } catch {
       flights.noteUnkept()
       var isNew = true
@@ -85,12 +88,12 @@ extension DiskCache {
   ) throws(CacheError) -> Bool {
     let options = try stored(loaded.options)
     let tags = try TagLimits.bytes(of: loaded.options.tags ?? [])
-    let entry = try published(loaded.value, key, options)
+    let tier = try tierSteps(loaded.value, key, options)
     var isWritten = false
     try encode(loaded.value, forKey: key) { (bytes, value) throws(CacheError) in
       try checkKey(bytes)
       try settle(bytes)
-      let result = try write(value, bytes, of: key, entry, showsMismatch: false) {
+      let result = try write(value, bytes, of: key, tier, showsMismatch: false) {
         (store, removals: inout [RemovalEvent]) throws(StoreError) in
         try store.enterLoaded(
           value, forKey: bytes, replacing: version, options: options, removals: &removals

@@ -12,7 +12,7 @@ extension DiskCache {
     let tierKey = try tierKey(key)
     if let value = held.peekValue(forKey: tierKey) { return value }
     guard let found = try peekStored(key) else { return held.noteAbsent(tierKey) }
-    noteShown(found.version, of: tierKey, in: held)
+    held.noteShown(found.version, of: tierKey)
     return found.value
   }
 

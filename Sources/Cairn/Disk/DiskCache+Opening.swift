@@ -60,9 +60,7 @@ extension DiskCache {
     variables: [String: String]
   ) throws(CacheError) -> DiskCache {
     func path(of name: String) throws(CacheError) -> String {
-      try CacheLocation.path(
-        name: name, namespace: configuration.namespace ?? CacheLocation.programName,
-        variables: variables)
+      try self.path(of: name, configuration, variables)
     }
     func cache(at path: String, name: String?) throws(CacheError) -> DiskCache {
       let fileSystem = SystemFileSystem()
@@ -88,6 +86,15 @@ extension DiskCache {
       shared.noteConfiguration(configuration)
       return shared
     }
+  }
+
+  /// The directory of a cache that is known by its name.
+  static func path(
+    of name: String, _ configuration: DiskCacheConfiguration, _ variables: [String: String]
+  ) throws(CacheError) -> String {
+    try CacheLocation.path(
+      name: name, namespace: configuration.namespace ?? CacheLocation.programName,
+      variables: variables)
   }
 
   /// Tells the log where another caller that shares the cache would have other limits.

@@ -12,7 +12,10 @@ extension DiskCache {
   ///   page cache.
   @inlinable
   public func value(forKey key: Key) throws(CacheError) -> Value? {
-    guard let held else { return try storedValue(forKey: key) }
+    guard let held else {
+      if let following { return try value(forKey: key, in: following) }
+      return try storedValue(forKey: key)
+    }
     let key = try tierKey(key)
     var ticket = CacheTicket()
     var notice: PendingNotice = []
@@ -28,7 +31,7 @@ extension DiskCache {
   package func storedValue(forKey key: Key) throws(CacheError) -> Value? {
     var value: Value?
     try keyCoder.withBytes(key) { (key) throws(CacheError) in
-      try readValue(of: key) { (bytes, version) throws(CacheError) in
+      _ = try readValue(of: key, counts: true) { (bytes, version) throws(CacheError) in
         do { value = try valueCoder.decode(bytes) } catch {
           throw .undecodable(error, version: version, in: name)
         }
@@ -39,14 +42,20 @@ extension DiskCache {
 
   /// Calls `body` with the value of a key where it lies, and its version; not where there is none. What it
   /// throws of a value that cannot be decoded is treated as the policy has it.
+  ///
+  /// - Parameter counts: whether it is a hit or a miss. Where it is not, the caller gets what else is known of the entry.
   @usableFromInline
   func readValue(
-    of key: RawSpan, _ body: (_ value: RawSpan, _ version: UInt64) throws(CacheError) -> Void
-  ) throws(CacheError) {
-    try read(key, part: .all, isAccess: true, counts: true) { (record) throws(CacheError) in
+    of key: RawSpan, counts: Bool,
+    _ body: (_ value: RawSpan, _ version: UInt64) throws(CacheError) -> Void
+  ) throws(CacheError) -> (info: EntryInfo, hasTags: Bool)? {
+    var known: (info: EntryInfo, hasTags: Bool)?
+    try read(key, part: .all, isAccess: true, counts: counts) { (record) throws(CacheError) in
       try checkTag(of: record)
       try body(record.value, record.version)
+      if !counts { known = (store.info(of: record), CacheMetadata.hasTags(record.metadata)) }
     }
+    return known
   }
 
   /// The value of a key with all that the cache knows of it, from one read. Counts as an access; the times
@@ -59,7 +68,7 @@ extension DiskCache {
     let before = held.info(forKey: tierKey)
     let ticket = held.ticket(forKey: tierKey)
     guard let found = try storedEntry(forKey: key) else {
-      noteShown(nil, of: tierKey, in: held)
+      held.noteShown(nil, of: tierKey)
       return nil
     }
     var entry = found.entry
@@ -140,7 +149,7 @@ extension DiskCache {
     return infos
   }
 
-  /// Whether a read of the key would find a value. The value is not read, let alone decoded, and this is no
+  /// Whether a read of the key would find a value. The value is not read, let alone decoded, and this does not count as an
   /// access.
   ///
   /// - Throws: `unencodableKey`; `store` with `corrupt` where the head of the record is damaged, and as the store has it.
@@ -177,7 +186,7 @@ extension DiskCache {
     let result = try fetch(key) { (record) throws(CacheError) -> Result? in
       _ = try metadata(of: record, wantsRest: false)
       if let held, let tierKey {
-        noteShown(record.version, of: tierKey, in: held)
+        held.noteShown(record.version, of: tierKey)
         held.noteAccess(tierKey)
       }
       do { return try body(record.value) } catch {
@@ -187,7 +196,7 @@ extension DiskCache {
     }
     if let failure { throw failure }
     guard let result else {
-      if let held, let tierKey { noteShown(nil, of: tierKey, in: held) }
+      if let held, let tierKey { held.noteShown(nil, of: tierKey) }
       return nil
     }
     return result
@@ -385,6 +394,8 @@ extension DiskCache {
   private func drop(
     _ key: RawSpan, version: UInt64, _ error: CacheError
   ) throws(CacheError) {
+    // Whoever writes the store may know it, or removes it.
+    if store.isFollowing { return }
     // That version alone: somebody may have written a newer one meanwhile.
     let isRemoved = try storing { () throws(StoreError) in
       return try store.compareAndRemove(forKey: key, expecting: version)

@@ -24,11 +24,11 @@ extension DiskCache {
   public func setValue(
     _ value: Value, forKey key: Key, options: EntryOptions = .standard, durability: Durability?
   ) throws(CacheError) -> UInt64 {
-    let entry = held == nil ? nil : try published(value, key, options)
+    let tier = try tierSteps(value, key, options)
     var version: UInt64 = 0
     try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
       version = try write(
-        value, bytes, of: key, options: options, durability: durability, entry)
+        value, bytes, of: key, options: options, durability: durability, tier)
     }
     return version
   }
@@ -54,12 +54,11 @@ extension DiskCache {
   @usableFromInline
   func write(
     _ value: RawSpan, _ bytes: RawSpan, of key: Key, options: EntryOptions,
-    durability: Durability?,
-    _ entry: PublishedEntry<Key, Value>?
+    durability: Durability?, _ tier: (TierStep) -> Void
   ) throws(CacheError) -> UInt64 {
     try noteWrite(bytes)
     let options = try stored(options)
-    let result = try write(value, bytes, of: key, entry) {
+    let result = try write(value, bytes, of: key, tier) {
       (store, removals: inout [RemovalEvent]) throws(StoreError) in
       try store.enter(
         value, forKey: bytes, options: options, durability: durability, removals: &removals)
@@ -74,12 +73,12 @@ extension DiskCache {
   /// write waits for.
   ///
   /// - Parameters:
-  ///   - entry: what memory is to hold of it; `nil` without a tier in memory.
+  ///   - tier: what memory does about it.
   ///   - showsMismatch: whether the caller is told what the key has instead.
   ///   - isRepeated: whether the store is already one that was made anew for this write.
   ///   - body: enters the write, and adds what that removed.
   func write(
-    _ value: RawSpan, _ bytes: RawSpan, of key: Key, _ entry: PublishedEntry<Key, Value>?,
+    _ value: RawSpan, _ bytes: RawSpan, of key: Key, _ tier: (TierStep) -> Void,
     showsMismatch: Bool = true, isRepeated: Bool = false,
     by body: (Store, inout [RemovalEvent]) throws(StoreError) -> (
       result: CompareAndSetResult, pending: PendingWrite
@@ -87,16 +86,16 @@ extension DiskCache {
   ) throws(CacheError) -> CompareAndSetResult {
     var entered: Store?
     let (result, pending) = try enter(
-      value, bytes, of: key, entry, showsMismatch: showsMismatch, into: &entered, by: body)
+      value, bytes, of: key, tier, showsMismatch: showsMismatch, into: &entered, by: body)
     // Another store may have replaced this one meanwhile. It does not have this write.
     do throws(StoreError) { try (entered ?? store).finish(pending) } catch {
       if case .vanished = error, !isRepeated {
         // The sync was the first to notice it.
         try recreate()
         return try write(
-          value, bytes, of: key, entry, showsMismatch: showsMismatch, isRepeated: true, by: body)
+          value, bytes, of: key, tier, showsMismatch: showsMismatch, isRepeated: true, by: body)
       }
-      if let entry { noteFailure(.store(error), of: entry.key) }
+      if !CacheError.store(error).hasWrittenNothing { tier(.forget) }
       throw .store(error)
     }
     return result
@@ -109,7 +108,7 @@ extension DiskCache {
   ///   - entered: the store that it was entered into.
   @inline(__always)
   func enter(
-    _ value: RawSpan, _ bytes: RawSpan, of key: Key, _ entry: PublishedEntry<Key, Value>?,
+    _ value: RawSpan, _ bytes: RawSpan, of key: Key, _ tier: (TierStep) -> Void,
     showsMismatch: Bool, atOnce: Bool = false, into entered: inout Store?,
     by body: (Store, inout [RemovalEvent]) throws(StoreError) -> (
       result: CompareAndSetResult, pending: PendingWrite
@@ -136,7 +135,7 @@ extension DiskCache {
       }
     } catch {
       drop(removals)
-      if let entry { noteFailure(error, of: entry.key) }
+      if !error.hasWrittenNothing { tier(.forget) }
       events.settle([], after: removals)
       throw error
     }
@@ -145,14 +144,12 @@ extension DiskCache {
     case .stored(let version):
       // What the key had goes with what takes its place.
       drop(removals, but: bytes, before: version)
-      if let held {
-        entry?.publish(to: held, version: version, byteCount: value.byteCount)
-      }
+      tier(.publish(version: version, byteCount: value.byteCount))
       events.settle(key, bytes, version: version, after: removals)
     case .mismatch(let current):
       drop(removals)
       // Of a load that is not kept nobody is shown anything.
-      if showsMismatch, let entry, let held { noteShown(current, of: entry.key, in: held) }
+      if showsMismatch { tier(.show(version: current)) }
       // The limits may have been kept first.
       events.settle([], after: removals)
     }
@@ -214,13 +211,13 @@ extension DiskCache {
     _ value: Value, forKey key: Key, expecting version: UInt64?, _ options: EntryOptions,
     durability: Durability?
   ) throws(CacheError) -> CompareAndSetResult {
-    let entry = try published(value, key, options)
+    let tier = try tierSteps(value, key, options)
     var result = CompareAndSetResult.mismatch(current: nil)
     try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
       try noteWrite(bytes)
       while true {
         let guarded = try guardedTags(bytes, of: version)
-        result = try write(value, bytes, of: key, entry) {
+        result = try write(value, bytes, of: key, tier) {
           (store, removals: inout [RemovalEvent]) throws(StoreError) in
           try enter(
             value, forKey: bytes, expecting: version, guarded, options: options,

@@ -31,7 +31,7 @@ internal import Synchronization
 /// with `perform`, and `perform` itself takes any work. Coders and observers run under no lock
 /// and may use the cache.
 ///
-/// The unit of cost is the byte, as `StoreStatistics.liveByteCount` has it. The `cost` that a value is
+/// Cost is measured in bytes, as counted by `StoreStatistics.liveByteCount`. The `cost` that a value is
 /// given counts in memory, and is kept on disk for when the value comes back from there.
 public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   // What is inlinable is specialised where it is called, for its types: keys and values are handed from one
@@ -49,8 +49,11 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   let bareMetadata: [UInt8]
   let events: DiskEvents<Key, Value>
   let marks: TagMarks
-  /// The tier in memory; `nil`: none.
+  /// The tier in memory; `nil`: none, or one that follows.
   @usableFromInline let held: MemoryCache<TierKey<Key>, Value>?
+  /// The tier in memory of a cache that follows another process. What else asks for `held` finds none there, and goes to
+  /// the disk.
+  @usableFromInline let following: FollowingTier<Key, Value>?
   let recency: TierRecency<Key, Value>?
   /// Whether `==` of keys may not agree with their bytes.
   @usableFromInline let comparesBytes: Bool
@@ -74,7 +77,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   @usableFromInline let loadPolicy: LoadPolicy?
   /// As it was opened.
   public let configuration: DiskCacheConfiguration
-  /// The name that it was opened by, or the last part of its path.
+  /// The name it was opened with, or the last part of its path.
   public let name: String
   /// What was salvaged where the store was corrupt and the configuration wanted that; else `nil`.
   public let salvageReport: SalvageReport?
@@ -83,10 +86,13 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   public var path: String { store.path }
 
   /// Opens one in environments of the caller's: for tests.
+  ///
+  /// - Parameter freshness: where it follows another process, when it sees what that writes; `nil`: it follows none.
   package init(
     path: String, name: String? = nil, configuration: DiskCacheConfiguration,
     keyCoder: KeyCoder<Key>, valueCoder: ValueCoder<Value>,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil,
+    following freshness: Freshness? = nil,
     environment: Environment, memory: MemoryCacheEnvironment = .shared
   ) throws(CacheError) {
     var storeConfiguration = configuration.store
@@ -107,7 +113,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
       events.noteDamage(event)
       damageObserver?(event)
     }
-    if let place = CacheLocation.store(around: path, environment.fileSystem) {
+    if freshness == nil, let place = CacheLocation.store(around: path, environment.fileSystem) {
       throw .insideStore(path: path, store: place)
     }
     self.configuration = configuration
@@ -118,7 +124,16 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     self.marks = marks
     self.name = name ?? path.split(separator: "/").last.map(String.init) ?? path
     let policy = configuration.corruptStorePolicy
-    (original, salvageReport) = try Self.openStore(path, storeConfiguration, policy, environment)
+    if let freshness {
+      original = try callingStore { () throws(StoreError) in
+        try Store(
+          following: path, freshness: freshness, configuration: storeConfiguration,
+          environment: environment)
+      }
+      salvageReport = nil
+    } else {
+      (original, salvageReport) = try Self.openStore(path, storeConfiguration, policy, environment)
+    }
     comparesBytes = keyCoder.identity == .bytes
     flights = SingleFlight(
       clock: original.clock, background: memory.background, random: memory.random)
@@ -131,12 +146,17 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
       let held = MemoryCache<TierKey<Key>, Value>(
         configuration: tier.held(configuration), costing: ofTier, environment: memory,
         clockBelow: original.clock)
-      self.held = held
-      recency = events.recency.storeIfNil(
-        TierRecency(memory: held, keyCoder: keyCoder, background: memory.background))
+      if freshness == nil {
+        self.held = held
+        following = nil
+        recency = events.recency.storeIfNil(
+          TierRecency(memory: held, keyCoder: keyCoder, background: memory.background))
+      } else {
+        (self.held, recency) = (nil, nil)
+        following = FollowingTier(held)
+      }
     } else {
-      held = nil
-      recency = nil
+      (held, following, recency) = (nil, nil, nil)
     }
     reopen = { [storeConfiguration] old throws(CacheError) in
       try callingStore { () throws(StoreError) in
@@ -150,7 +170,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     }
     recency?.begin(original)
     if let held { marks.begin { held.doubt(through: $0) } }
-    try loadMarks()
+    if freshness == nil { try loadMarks() } else { marks.follow(original) }
     if let loadPolicy { retain(loadPolicy) }
     if configuration.memory?.respondsToMemoryPressure == true { memory.pressureMonitor.add(self) }
   }
@@ -324,7 +344,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     statistics.deadByteCount = usage.deadByteCount
     statistics.allocatedByteCount = usage.allocatedByteCount
     statistics.pinnedByteCount = usage.pinnedByteCount
-    statistics.memory = held?.statistics()
+    statistics.memory = heldCache?.statistics()
     statistics.hitCount += statistics.memory?.hitCount ?? 0
     statistics.loads = loadStatistics
     return statistics
@@ -355,7 +375,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     var hasEnded = true
     defer {
       // What is under way cannot put anything in any more: its tickets are void.
-      held?.removeAll(cause: .evicted(.trim), isToldOfNothing: false)
+      heldCache?.removeAll(cause: .evicted(.trim), isToldOfNothing: false)
       if hasEnded {
         streams.end()
         SharedCaches.endClosing(self)

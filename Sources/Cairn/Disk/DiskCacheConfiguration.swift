@@ -8,7 +8,7 @@ public struct DiskCacheConfiguration: Sendable {
   /// made again. Its `countLimit` and `byteLimit` are the limits of the cache, `lifetime` and
   /// `idleLimit` what an entry gets that asks for none, `freeDiskSpaceFloor` what is to stay free on the
   /// disk, `maintenanceInterval` how often that is looked after and what has expired removed, and `scrubBytesPerSecond`
-  /// how fast values that nobody reads are checked. All numbers have 64 bits. A limit of 0 is refused as `invalidConfiguration`: to empty a cache, trim it to 0.
+  /// how fast values that nobody reads are checked. All numbers are 64-bit. A limit of 0 is refused as `invalidConfiguration`: to empty a cache, trim it to 0.
   ///
   /// Its `segmentByteLimit` is an eighth of the limit on bytes that the configuration was made with, from 4 to 64 MiB, so
   /// that a small cache has small files: up to two of them may be dead before space is given back. Larger ones are
@@ -124,7 +124,7 @@ public enum CorruptStorePolicy: Sendable, Hashable, CaseIterable {
   case refuse
   /// What is sound is copied into a new store, by `Store.salvage`, which takes the place of the old one. The
   /// old one stays beside it, under a name with `.quarantine-`, for who wants to look into it; nobody
-  /// removes it. The log tells of it, and so does ``DiskCache/salvageReport``.
+  /// removes it. The log reports it, and so does ``DiskCache/salvageReport``.
   ///
   /// Needs as much free space as the sound values take, and time; and every open syncs the directory that
   /// the cache is in. Where it fails before the exchange, all is as before, and opening throws; where only

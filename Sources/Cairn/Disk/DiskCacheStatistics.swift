@@ -30,7 +30,7 @@ public struct DiskCacheStatistics: Sendable, Hashable {
   /// Of the values that were removed, those that went since they could not be decoded, or were
   /// damaged and loaded anew.
   public var dropCount: UInt64 = 0
-  /// Reads and writes through subscripts that failed.
+  /// Failed reads and writes through subscripts.
   public var subscriptFailureCount: UInt64 = 0
 
   /// Entries that are held, also those that have expired and were not removed yet.

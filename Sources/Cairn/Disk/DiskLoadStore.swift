@@ -59,7 +59,12 @@ struct DiskLoadStore<CacheKey: Hashable & Sendable, Value: Sendable>: LoadStore 
 extension DiskCache {
   /// The value of a key, fresh or retained.
   func heldValue(forKey key: Key, _ purpose: HeldPurpose) throws(CacheError) -> HeldValue<Value>? {
-    guard let held else { return try storedHeld(key, purpose)?.0 }
+    guard let held else {
+      if purpose == .answer, let following, let found = try heldValue(forKey: key, in: following) {
+        return found
+      }
+      return try storedHeld(key, purpose)?.0
+    }
     let tierKey = try tierKey(key)
     while true {
       var ticket = CacheTicket()

@@ -29,7 +29,7 @@ public struct StoreView<Value: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - value: what the coder makes bytes of.
-  ///   - key: what follows the prefix; may be empty where there is one.
+  ///   - key: what follows the prefix; may be empty if there is a prefix.
   ///   - options: cost, lifetime, idle limit and metadata.
   ///   - durability: `nil`: the store's.
   /// - Returns: the entry's version.

@@ -47,8 +47,7 @@ extension ValueCoder where Value: Codable {
       })
   }
 
-  /// A binary property list, as Foundation has it. The value stands in an array of one, since a property
-  /// list cannot be a number or a text alone.
+  /// A binary property list, as Foundation has it. The value is wrapped in an array of one, since a property list cannot be a bare number or string.
   ///
   /// For bytes that this coder has written: Foundation's decoder can trap on property lists that were made up
   /// to do that. What a disk damages is found by its checksum before.

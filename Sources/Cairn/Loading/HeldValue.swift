@@ -22,7 +22,7 @@ enum HeldPurpose {
 }
 
 /// What a policy says of a value that was found.
-enum Freshness: Equatable {
+enum PolicyDecision: Equatable {
   /// It is given.
   case given
   /// It is given, and loaded anew in the background.
@@ -44,7 +44,7 @@ extension LoadPolicy {
   func freshness(
     expires: Int64, validated: Int64, at now: Int64, retryTime: Int64, loadTime: Int64?,
     random: () -> Double
-  ) -> Freshness {
+  ) -> PolicyDecision {
     let mayLoad = retryTime <= now
     if now < expires {
       if expires == never || !mayLoad { return .given }

@@ -58,7 +58,7 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return age < Double(policy.retention) ? given(found) : nil
   }
 
-  private func freshness(of found: HeldValue<Value>?) -> Freshness {
+  private func freshness(of found: HeldValue<Value>?) -> PolicyDecision {
     let record = flights.history.record(key)
     let now = now()
     guard let found else {

@@ -46,6 +46,16 @@ struct CacheClock: ~Copyable, Sendable {
   /// Odd while they differ.
   let changes = Atomic(0)
 
+  @usableFromInline
+  var changeCount: Int { changes.load(ordering: .acquiring) }
+
+  /// Whether the defaults were changed, or began to be, since there were so many changes.
+  @usableFromInline
+  func haveDefaultsChanged(since count: Int) -> Bool {
+    atomicMemoryFence(ordering: .acquiring)
+    return changes.load(ordering: .relaxed) != count
+  }
+
   /// - Parameter shared: the clock of a tier below, so that both say the same of an entry; `nil`: there is none.
   init(_ configuration: MemoryCacheConfiguration, shared: StoreClock?) {
     let start = Timestamp(millisecondsSinceEpoch: .min)

@@ -28,8 +28,7 @@ public enum EvictionPolicy: Sendable, Hashable, CaseIterable {
   /// has few hits. Choose `sieve` where memory counts: to know what it evicted, S3-FIFO takes 12 bytes for each place
   /// that the cache has for entries.
   ///
-  /// While a cache fills, new entries go to both queues, as in libCacheSim. So a part of a loop that does not fit
-  /// stays.
+  /// While a cache fills, new entries go to both queues, as in libCacheSim. As a result, part of a loop that is too large for the cache stays in it.
   ///
   /// A read sets two bits and moves nothing. Finding an entry to evict takes amortised O(1).
   case s3FIFO

@@ -11,7 +11,7 @@ extension MemoryCache {
   /// what it did first, and then of what it was told of; and all are told only then of what else that call did, as
   /// what had to make room. Observers that tell others what is in the cache need ones that do not change it.
   ///
-  /// - Returns: what ends it.
+  /// - Returns: the observation; its `cancel()` ends it.
   @discardableResult
   public func observe(
     _ body: @escaping @Sendable (_ event: CacheEvent<Key>, _ value: Value?) -> Void

@@ -15,7 +15,7 @@ extension MemoryCache {
   ///     A lifetime counts from now on. A cost that `costing` gave the old value is the one that it gives the new one.
   ///   - change: makes the new value of the one that is there; of `nil` where there is none. `nil` removes it.
   /// - Returns: the new value and its version; `nil` where there is none now.
-  /// - Throws: what `change` throws, unchanged: nothing was set then.
+  /// - Throws: what `change` throws, unchanged; nothing is set in that case.
   /// - Complexity: as that of a read and of `setValue`, for each round. Of those who write a key at once, one
   ///   gets on with each.
   @inlinable

@@ -142,8 +142,7 @@ public final class Snapshot: Sendable {
     try info(forKey: key) != nil
   }
 
-  /// Calls `body` with each key that begins with `prefix`, until it returns `.stop`, in no order: every
-  /// key once. `body` runs outside all locks and may use the store.
+  /// Calls `body` once for each key that begins with `prefix`, in no particular order, until it returns `.stop`. `body` runs outside all locks and may use the store.
   ///
   /// - Throws: what `body` throws, unchanged; else a ``StoreError``: `corrupt` after all others were visited,
   ///   as `Store.forEachKey`.

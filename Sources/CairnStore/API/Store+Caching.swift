@@ -4,15 +4,36 @@ extension Store {
   package func pinnedEntry(
     forKey key: RawSpan, part: Record.Part = .all, isAccess: Bool = true
   ) throws(StoreError) -> PinnedEntry? {
-    try currentReader.pinnedEntry(forKey: key, part: part, isAccess: isAccess && follower == nil)
+    guard let follower else {
+      return try reader.pinnedEntry(forKey: key, part: part, isAccess: isAccess)
+    }
+    return try follower.read { (reader) throws(StoreError) in
+      try reader.pinnedEntry(forKey: key, part: part, isAccess: false)
+    }
   }
 
   /// Whether the value of a key has expired and was not removed yet; `nil` where there is none. Is no access.
   package func hasExpired(_ key: RawSpan) throws(StoreError) -> Bool? {
-    try currentReader.hasExpired(key)
+    guard let follower else { return try reader.hasExpired(key) }
+    return try follower.read { (reader) throws(StoreError) in try reader.hasExpired(key) }
   }
 
-  package func info(of entry: borrowing PinnedEntry) -> EntryInfo { reader.info(of: entry) }
+  package func info(of entry: borrowing PinnedEntry) -> EntryInfo {
+    // Times of access are those of the reader's index.
+    ((try? currentReader) ?? reader).info(of: entry)
+  }
+
+  /// Whether it follows another process. Every write throws `readOnly` then.
+  package var isFollowing: Bool { follower != nil }
+
+  /// What is known of a key, and the history that its version is of: as long as that is the same, so is the value of a
+  /// version. Always 0 in a store that follows no other.
+  package func look(
+    at key: RawSpan
+  ) throws(StoreError) -> (info: EntryInfo?, history: UInt64) {
+    guard let follower else { return (try reader.info(forKey: key), 0) }
+    return try follower.look(at: key)
+  }
 
   /// Counts a key as just read, without reading its value. Never writes to disk.
   ///
@@ -23,7 +44,7 @@ extension Store {
     _ key: RawSpan, unlessIdleLimited sparesIdle: Bool = false
   ) throws(StoreError) -> Bool {
     do throws(StoreError) {
-      if follower != nil { return try currentReader.contains(key) }
+      if follower != nil { return try contains(key) }
       return try reader.touch(key, sparesIdle ? .unlessIdle : .yes)
     } catch {
       guard case .corrupt = error else { throw error }

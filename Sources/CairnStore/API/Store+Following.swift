@@ -69,3 +69,15 @@ extension Store {
     get throws(StoreError) { if let follower { try follower.engine } else { engine } }
   }
 }
+
+extension Store {
+  /// The process that has a store open, by its lock, and since when it runs; `nil` where there is none, or nobody tells.
+  package static func owner(at path: String) -> (processID: Int32, since: Timestamp?)? {
+    guard
+      let directory = try? Directory(path: path, fileSystem: SystemFileSystem(), readOnly: true),
+      let lock = try? directory.openFile(FileName.lock, mode: .readOnly),
+      let identity = lock.identity, let owner = LockOwner.processID(of: identity)
+    else { return nil }
+    return (owner, LockOwner.startTime(of: owner))
+  }
+}

@@ -46,7 +46,12 @@ extension Store {
   package func expiredEntry(
     forKey key: RawSpan, within retention: Int64
   ) throws(StoreError) -> PinnedEntry? {
-    try reader.pinnedExpiredEntry(forKey: key, within: retention)
+    guard let follower else {
+      return try reader.pinnedExpiredEntry(forKey: key, within: retention)
+    }
+    return try follower.read { (reader) throws(StoreError) in
+      try reader.pinnedExpiredEntry(forKey: key, within: retention)
+    }
   }
 
   /// Has the value of one version live for `lifetime` from now on, also where it has expired. It is not written again.

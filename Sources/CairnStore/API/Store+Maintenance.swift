@@ -38,7 +38,7 @@ extension Store {
   ///
   /// May be called from any thread, beside readers and writers, and of a store that is open for reading; nobody waits
   /// for it. It reads what is there at the call: every head, and the value of every key that a read would find. What the
-  /// page cache holds is not read from the disk. Nothing is changed, also where something is damaged.
+  /// page cache holds is not read from the disk. Nothing is changed, even if something is damaged.
   ///
   /// - Parameters:
   ///   - bytesPerSecond: how fast on average, 1 or more; `nil`: as fast as it goes. It rests on this thread.
@@ -47,7 +47,7 @@ extension Store {
   /// - Returns: what was read and what is damaged; each place is also told to the configuration's `damageObserver` and log.
   /// - Throws: `invalidConfiguration`; `closed`, also when the store is closed meanwhile; `usedAfterFork`,
   ///   `outOfMemory`, `system`.
-  /// - Complexity: O(bytes of the log), dead values apart; O(keys) more for each damaged head. Takes memory for
+  /// - Complexity: O(bytes of the log), excluding dead values; O(keys) more for each damaged head. Takes memory for
   ///   256 KiB; the index is loaded as a whole.
   @discardableResult
   public func scrub(

@@ -69,7 +69,7 @@ extension Store {
     }
   }
 
-  /// The value of a key with all that the store knows of it, from one read. Counts as an access.
+  /// The value of a key with everything the store knows about it, from one read. Counts as an access.
   ///
   /// - Throws: as `value(forKey:)`.
   @inlinable
@@ -84,7 +84,7 @@ extension Store {
     }
   }
 
-  /// What the store knows of a key. The value is not read, and this is no access.
+  /// What the store knows about a key. The value is not read, and this is no access.
   ///
   /// - Throws: `corrupt` where the head of the record is damaged; `invalidKey`, `closed`, `usedAfterFork`, `system`.
   @inlinable
@@ -158,7 +158,7 @@ extension Store {
   ///
   /// Every key is visited at most once, and every key that is there for the whole time exactly
   /// once. Writes that happen meanwhile may be seen or not. `body` runs outside all locks and may
-  /// use the store. Iterating is no access.
+  /// use the store. Iterating does not count as an access.
   ///
   /// An entry that is damaged, or that the medium does not give, is passed over; when all others were visited, or
   /// `body` has ended it, the error of the first such entry is thrown.

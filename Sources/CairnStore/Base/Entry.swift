@@ -1,4 +1,4 @@
-/// What a store knows of one key besides its value.
+/// What a store knows about a key besides its value.
 public struct EntryInfo: Sendable, Hashable {
   /// The version: the sequence number of the write that made the entry. It grows with every
   /// write to the store and is never 0.

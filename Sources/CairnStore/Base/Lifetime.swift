@@ -32,7 +32,7 @@ public struct Lifetime: Sendable, Hashable {
     Lifetime(.after, milliseconds: duration.milliseconds)
   }
 
-  /// Until a point in time. Where that has passed, it has expired at once.
+  /// Until a point in time. If that has passed, the entry expires at once.
   @inlinable
   public static func until(_ end: Timestamp) -> Lifetime {
     Lifetime(.until, milliseconds: end.millisecondsSinceEpoch)
@@ -53,7 +53,7 @@ public struct Lifetime: Sendable, Hashable {
   /// So many seconds from the write on; as `after(_:)`.
   ///
   /// - Parameter count: more than can be expressed, and infinity: until the latest point that can be expressed.
-  ///   No number: it has expired at once.
+  ///   NaN: the entry expires at once.
   @inlinable
   public static func seconds(_ count: Double) -> Lifetime {
     let milliseconds = (count * 1000).rounded(.down)

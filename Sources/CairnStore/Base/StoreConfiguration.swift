@@ -193,6 +193,6 @@ public struct StoreConfiguration: Sendable {
     case systemCalls
   }
 
-  /// Makes the defaults, which lose nothing that was acknowledged and have no limits.
+  /// Creates the default configuration, which loses nothing that was acknowledged and sets no limits.
   public init() {}
 }

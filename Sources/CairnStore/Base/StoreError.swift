@@ -5,8 +5,10 @@ public indirect enum StoreError: Error, Sendable, Hashable {
 
   /// There is no store at the path, and the configuration does not let one be made.
   case noStore(path: String)
-  /// Another opener holds the store: this process, or another, whose number stands there where the system tells it.
-  case locked(path: String, inThisProcess: Bool = false, processID: Int32? = nil)
+  /// Another opener holds the store: this process, or another, whose number stands there where the system tells it, with
+  /// the time since when that process runs.
+  case locked(
+    path: String, inThisProcess: Bool = false, processID: Int32? = nil, since: Timestamp? = nil)
   /// The directory holds something that is not a store, or only part of one.
   case notAStore(path: String, reason: String)
   /// A file or directory is not safe to use: a link, a device, another user's; or a directory is in a file's place.
@@ -163,11 +165,12 @@ extension StoreError: CustomStringConvertible {
   public var description: String {
     switch self {
     case .noStore(let path): "\(shown(path)): there is no store here"
-    case .locked(let path, let inThisProcess, let processID):
+    case .locked(let path, let inThisProcess, let processID, let since):
       if inThisProcess {
         "\(shown(path)): the store is open in this process already"
       } else if let processID {
         "\(shown(path)): the store is open in process \(processID)"
+          + (since.map { ", which runs since \($0)" } ?? "")
       } else {
         "\(shown(path)): the store is open elsewhere"
       }

@@ -4,7 +4,7 @@ public struct VerificationReport: Sendable, Hashable {
   public var recordCount: Int = 0
   /// Bytes read.
   public var byteCount: Int = 0
-  /// Bytes at the end of the log of a store that was not closed, which opening it discards.
+  /// If the store was not closed, the bytes at the end of its log that opening it discards.
   public var tornByteCount: Int = 0
   /// All that is wrong.
   public var errors: [Corruption] = []

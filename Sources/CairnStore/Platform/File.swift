@@ -196,9 +196,10 @@ package final class File: Sendable {
     let identity = try status().identity
     guard try lock(exclusively: exclusively) else {
       let isHere = identity.map { HeldLocks.contains($0) } ?? false
+      let owner = isHere ? nil : identity.flatMap { LockOwner.processID(of: $0) }
       throw .locked(
-        path: path, inThisProcess: isHere,
-        processID: isHere ? nil : identity.flatMap { LockOwner.processID(of: $0) })
+        path: path, inThisProcess: isHere, processID: owner,
+        since: owner.flatMap { LockOwner.startTime(of: $0) })
     }
     guard let identity else { return }
     HeldLocks.insert(ObjectIdentifier(self), identity)

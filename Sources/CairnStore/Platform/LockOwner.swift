@@ -24,6 +24,26 @@ enum LockOwner {
     return owners.first
   }
 
+  /// When a process was started, to the second; `nil` where that is not known.
+  static func startTime(of processID: Int32) -> Timestamp? {
+    // The name, in brackets, may hold anything. After it come the fields from the third on; the 22nd is the start, in
+    // ticks since that of the machine.
+    guard let text = read("/proc/\(processID)/stat"), let end = text.lastIndex(of: ")") else {
+      return nil
+    }
+    let fields = text[end...].split(separator: " ")
+    let tickCount = Int64(sysconf(Int32(_SC_CLK_TCK)))
+    let clock = SystemClock()
+    guard fields.count > 20, let ticks = Int64(fields[20]), tickCount > 0,
+      let elapsed = clock.elapsed()
+    else { return nil }
+    let (milliseconds, isTooLong) = ticks.multipliedReportingOverflow(by: 1000)
+    if isTooLong { return nil }
+    let age = elapsed.milliseconds - milliseconds / tickCount
+    let start = clock.now().millisecondsSinceEpoch - age
+    return Timestamp(millisecondsSinceEpoch: (start + 500) / 1000 * 1000)
+  }
+
   private static func read(_ path: String) -> String? {
     // SAFETY: the path and the buffer outlive the calls that they are passed to.
     let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)

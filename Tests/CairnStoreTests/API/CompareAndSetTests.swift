@@ -93,4 +93,17 @@ struct CompareAndSetTests {
     }
     #expect(try store.text("key") == "400")
   }
+
+  @Test("A compare-and-set on a damaged record throws", arguments: [nil, 1] as [UInt64?])
+  func damaged(expected: UInt64?) throws {
+    // One that cannot be read must not count as absent.
+    let scene = try StoreScene()
+    let store = try scene.open()
+    try store.setValue("value", forKey: "the key")
+    try scene.damage("the key")
+    #expect(throws: StoreError.self) {
+      try store.compareAndSet("other", forKey: "the key", expecting: expected)
+    }
+    #expect(try store.statistics().lastVersion == 1)
+  }
 }

@@ -62,10 +62,10 @@ struct FollowingKillTests {
     var last = 0
     // For a standing run.
     let wanted = ProcessInfo.processInfo.environment["CAIRN_FOLLOW_ROUNDS"].flatMap { Int($0) }
-    for round in 0..<(wanted ?? 5) {
+    for round in 0..<(wanted ?? 3) {
       let process = try KillWriterProcess(
         ["followed", directory.store, "\(workload.seed)", "\(last + 2)"])
-      let limit = Int.random(in: 1..<250, using: &generator)
+      let limit = Int.random(in: 1..<200, using: &generator)
       var bytes: [UInt8] = []
       var count = 0
       while case let more = try process.read(), !more.isEmpty {

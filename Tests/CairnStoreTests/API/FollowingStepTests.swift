@@ -61,24 +61,30 @@ final class FollowingStepTests {
 
   init() throws { directory = try TemporaryDirectory() }
 
-  private var configuration: StoreConfiguration {
-    .small {
-      $0.asideOperationCount = 30
-      $0.deadByteFloor = 0
-      $0.spaceBound = 1.1
-    }
+  private static let configuration = StoreConfiguration.small {
+    $0.asideOperationCount = 30
+    $0.deadByteFloor = 0
+    $0.spaceBound = 1.1
   }
 
-  /// A store of several segments, of which parts are dead; some of it was closed, some not.
-  private func makeStore(_ fileSystem: any FileSystem = SystemFileSystem()) throws -> Store {
-    var store = try Store.announcing(directory.store, configuration, background: queue)
+  /// What a session left that overwrote values and closed.
+  private static let closed = Result {
+    let directory = try TemporaryDirectory()
+    let store = try Store.announcing(
+      directory.store, configuration, background: ManualBackgroundQueue())
     for number in 0..<120 {
       try store.setValue(
         [UInt8](repeating: UInt8(number), count: 1500), forKey: "key \(number % 60)")
     }
     try store.close()
-    store = try Store.announcing(
-      directory.store, configuration, fileSystem: fileSystem, background: queue)
+    return try Image(of: directory.store)
+  }
+
+  /// A store of several segments, of which parts are dead; some of it was closed, some not.
+  private func makeStore(_ fileSystem: any FileSystem = SystemFileSystem()) throws -> Store {
+    try Self.closed.get().write(to: directory.store)
+    let store = try Store.announcing(
+      directory.store, Self.configuration, fileSystem: fileSystem, background: queue)
     for number in 0..<40 {
       try store.setValue([UInt8](repeating: UInt8(number), count: 1500), forKey: "key \(number)")
     }
@@ -137,12 +143,12 @@ final class FollowingStepTests {
     "Before each call of the first write after an open, followers find the state before or after")
   func firstWrite() throws {
     // Nothing was published before.
-    let first = try Store(directory.store, configuration, background: queue)
+    let first = try Store(directory.store, Self.configuration, background: queue)
     for number in 0..<20 { try first.setValue("old", forKey: "key \(number)") }
     try first.close()
     let fileSystem = FaultyFileSystem()
     let writer = try Store.announcing(
-      directory.store, configuration, fileSystem: fileSystem, background: queue)
+      directory.store, Self.configuration, fileSystem: fileSystem, background: queue)
     let path = directory.store
     let counts = Mutex<[Int]>([])
     fileSystem.setHook { _ in

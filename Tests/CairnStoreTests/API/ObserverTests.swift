@@ -121,7 +121,7 @@ struct ObserverTests {
     "What a write removes is told before the write waits for its sync", arguments: [false, true])
   func toldBeforeSync(inBatch: Bool) throws {
     // A cache must not show for as long as that what the disk has no more.
-    let scene = try RegressionScene()
+    let scene = try StoreScene()
     let told = Mutex(0)
     let toldAtSync = Mutex<Int?>(nil)
     let store = try scene.open {

@@ -232,9 +232,28 @@ struct ReadingTests {
     for number in 0..<150 {
       let error = storeError {
         let value = try store.value(forKey: "key\(number)")
-        #expect(value?.count == 1000)
+        #expect(value == [UInt8](repeating: UInt8(number), count: 1000))
       }
       #expect(error == nil, "key\(number)")
     }
+  }
+
+  @Test(
+    "Without a mapping, a look at an entry does not read its value",
+    arguments: ["contains", "info", "overwrite", "remove", "forEachKey", "count"])
+  func looksReadHeadsOnly(operation: String) throws {
+    let scene = try StoreScene()
+    let store = try scene.open { $0.access = .systemCalls }
+    try store.setValue([UInt8].filled(4 << 20), forKey: "big", lifetime: .seconds(3600))
+    let before = scene.fileSystem.readByteCount
+    switch operation {
+    case "contains": #expect(try store.contains("big"))
+    case "info": #expect(try store.info(forKey: "big")?.valueByteCount == 4 << 20)
+    case "overwrite": try store.setValue("small", forKey: "big")
+    case "remove": #expect(try store.removeValue(forKey: "big"))
+    case "forEachKey": try store.forEachKey { _ in .next }
+    default: #expect(try store.count() == 1)
+    }
+    #expect(scene.fileSystem.readByteCount - before < 64 << 10)
   }
 }

@@ -97,7 +97,7 @@ struct ReplacedValueTests {
 
   @Test("A damaged value is neither replaced nor taken, but an error; a plain write heals it")
   func damage() throws {
-    let scene = try RegressionScene()
+    let scene = try StoreScene()
     let store = try scene.open()
     try store.setValue("value", forKey: "the key")
     try scene.damage("the key")

@@ -156,6 +156,20 @@ struct TrimTests {
     #expect(try store.statistics().liveByteCount == 0)
   }
 
+  /// The bytes of extensions die with their entries.
+  @Test("A trim to bytes takes no more extended entries than it has to, and says what went")
+  func extended() throws {
+    for number in 10..<50 {
+      try store.setValue([1], forKey: "\(number)", lifetime: .seconds(100))
+      try store.extendLifetime(forKey: "\(number)", to: .seconds(200))
+    }
+    let before = try store.statistics().liveByteCount
+    let summary = try store.trim(toBytes: before / 2)
+    #expect(summary.count == 20)
+    #expect(try store.count() == 20)
+    #expect(try store.statistics().liveByteCount == before - summary.cost)
+  }
+
   @Test("Many small ones before few large ones")
   func skewed() throws {
     try fill(2000, byteCount: 1)

@@ -179,7 +179,7 @@ final class UpdateTests: OpenStoreSuite {
 
   @Test("A damaged value is an error, and the closure is not called")
   func damaged() throws {
-    let scene = try RegressionScene()
+    let scene = try StoreScene()
     let store = try scene.open()
     try store.setValue("value", forKey: "the key")
     try scene.damage("the key")

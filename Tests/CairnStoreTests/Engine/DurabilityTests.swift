@@ -1,6 +1,7 @@
 import CairnStore
 import FuzzSupport
 import Glibc
+import Synchronization
 import Testing
 
 @Suite("Durability")
@@ -302,5 +303,52 @@ struct DurabilityTests {
     // Either all is there or nothing.
     let count = try Store(directory.store).count()
     #expect(count == 0 || count == 2)
+  }
+
+  @Test(
+    "A write that fails and cannot be undone poisons at once, and says why",
+    arguments: [EIO, EDQUOT, ENOSPC])
+  func undoFails(errorNumber: Int32) throws {
+    // A write into the log finds no room, and cutting off what it has left fails too: `noSpace` would promise that the
+    // store stays usable.
+    let scene = try StoreScene()
+    let store = try scene.open()
+    try store.setValue("value", forKey: "key", durability: .durable)
+    scene.fileSystem.setHook { event in
+      switch event.call {
+      case .write where FileName.isSegment(event.file): ENOSPC
+      case .truncate where FileName.isSegment(event.file): errorNumber
+      default: nil
+      }
+    }
+    let error = storeError {
+      try store.setValue("more", forKey: "more", durability: .durable)
+    }
+    guard case .poisoned(let cause) = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    #expect(cause.errorNumber == errorNumber)
+    scene.fileSystem.setHook(nil)
+    #expect(throws: StoreError.self) { try store.setValue("more", forKey: "more") }
+    #expect(try store.value(forKey: "key") == Array("value".utf8))
+    #expect(try store.value(forKey: "more") == nil)
+    #expect(try scene.killed().open().count() == 1)
+  }
+
+  @Test("After a failed sync the manifest that may be the one on disk is not written over")
+  func spareAfterFailedSync() throws {
+    // The kernel forgets a sync that failed, and the next one succeeds and means nothing. On disk
+    // the manifest may then still be the file that is called the spare.
+    let scene = try StoreScene()
+    let store = try scene.open()
+    try store.setValue("1", forKey: "a")
+    let isExchanged = Mutex(false)
+    scene.fileSystem.setHook { event in
+      if event.call == .exchange { isExchanged.withLock { $0 = true } }
+      return event.call == .synchronize && isExchanged.withLock { $0 } ? EIO : nil
+    }
+    #expect(throws: StoreError.self) { try store.removeAll() }
+    #expect(try !scene.names().contains("MANIFEST.new"))
   }
 }

@@ -1,5 +1,7 @@
 import CairnStore
 import Foundation
+import FuzzSupport
+import Glibc
 import Synchronization
 import Testing
 
@@ -19,6 +21,44 @@ struct ErrorTextTests {
     let text = text { _ = try Store(path) }
     #expect(text.hasPrefix("mkdir \(path): No such file or directory"))
     #expect(text.hasSuffix("; the directory that it is to be made in must exist"))
+  }
+
+  @Test("A store that cannot be made for want of random bytes names its path")
+  func creationNamesPath() throws {
+    let directory = try TemporaryDirectory()
+    let fileSystem = FaultyFileSystem(
+      fault: FaultyFileSystem.Fault(call: .randomBytes, index: 0, errorNumber: EIO))
+    let environment = Environment(fileSystem: fileSystem, background: ManualBackgroundQueue())
+    let error = storeError {
+      _ = try Store(
+        path: directory.store, configuration: StoreConfiguration(), environment: environment,
+        readOnly: false)
+    }
+    guard case .system(let failure) = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    #expect(failure.path.hasPrefix(directory.store))
+  }
+
+  @Test(
+    "Where it cannot be told whether a directory lies in another, the error names the right one")
+  func insideNamesPath() throws {
+    // Before a salvage it is found out whether the copy would lie in the damaged store.
+    let directory = try TemporaryDirectory()
+    // The first look is that of opening the store's directory.
+    let fileSystem = FaultyFileSystem(
+      fault: FaultyFileSystem.Fault(call: .status, index: 1, errorNumber: EIO))
+    try FileManager.default.createDirectory(
+      atPath: directory.store, withIntermediateDirectories: true)
+    let source = try Directory(path: directory.store, fileSystem: fileSystem, readOnly: true)
+    let place = try Directory(readingOnly: "/", fileSystem: fileSystem)
+    let error = storeError { _ = try place.isInside(source) }
+    guard case .system(let failure) = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    #expect(failure.path == directory.store)
   }
 
   @Test(

@@ -2,6 +2,7 @@ import CairnStore
 import Foundation
 import FuzzSupport
 import Glibc
+import Synchronization
 import Testing
 
 /// Every call that a store makes of the system is made to fail once, with every error it might.
@@ -125,7 +126,8 @@ struct FaultSweepTests {
     }
     if system.mappingCount != 0 { run.faults.append("\(system.mappingCount) mappings are left") }
     do {
-      let healthy = try Store(directory.store, configuration)
+      // Through mappings, which is faster.
+      let healthy = try Store(directory.store)
       ledger.faults = []
       ledger.check(healthy, mayFail: false)
       try healthy.setValue("after", forKey: "after")
@@ -245,7 +247,7 @@ struct FaultSweepTests {
   func sweepSystemCalls(call: FaultyFileSystem.Call) throws {
     let count = try Self.run(FaultyFileSystem(), access: .systemCalls).counts[call] ?? 0
     var reported = 0
-    for index in stride(from: 0, to: count, by: max(1, count / 10)) {
+    for index in stride(from: 0, to: count, by: max(1, count / 6)) {
       let fault = FaultyFileSystem.Fault(
         call: call, index: index, errorNumber: Self.errors[index % Self.errors.count])
       let run = try Self.run(FaultyFileSystem(), access: .systemCalls, arming: fault)
@@ -330,18 +332,23 @@ struct FaultSweepTests {
       directory.store, .small { $0.access = .systemCalls }, fileSystem: system)
     try store.setValue("old", forKey: "a")
     try store.setValue("old", forKey: "b")
-    // The second key's old record cannot be read.
+    // The old record of one key or the other cannot be read.
+    var failureCount = 0
     for index in 0..<8 {
       system.arm(.init(call: .read, index: index, errorNumber: EIO))
-      _ = storeError {
-        try store.write { batch in
-          try batch.setValue("new\(index)", forKey: "a")
-          try batch.setValue("new\(index)", forKey: "b")
-        }
+      try store.write { batch in
+        try batch.setValue("new\(index)", forKey: "a")
+        try batch.setValue("new\(index)", forKey: "b")
       }
+      if system.hasFired { failureCount += 1 }
       system.arm(nil)
-      #expect(try store.text("a") == store.text("b"), "read \(index) failed")
+      try Image(of: directory.store).write(to: directory("killed \(index)"))
+      for store in [store, try Store(directory("killed \(index)"))] {
+        #expect(try store.text("a") == "new\(index)", "read \(index) failed")
+        #expect(try store.text("b") == "new\(index)", "read \(index) failed")
+      }
     }
+    #expect(failureCount >= 2)
   }
 
   @Test(
@@ -378,6 +385,32 @@ struct FaultSweepTests {
     }
     #expect(error == nil)
     queue.discardAll()
+  }
+
+  @Test("A failure to end a resumed segment leaves a store that goes on and survives a kill")
+  func failedRollOfResumed() throws {
+    // The roll record has no room in a resumed segment. If the next segment counted as active all the same, a later
+    // clean close would list a log with a gap.
+    let scene = try StoreScene()
+    let first = try scene.open()
+    for index in 0..<160 { try first.setValue([UInt8].filled(300), forKey: "key\(index)") }
+    try first.close()
+    let store = try scene.open()
+    let isFull = Mutex(true)
+    scene.fileSystem.setHook { event in
+      guard event.call == .allocate, event.file == StoreScene.segment else { return nil }
+      return isFull.withLock { $0 } ? ENOSPC : nil
+    }
+    #expect(throws: StoreError.self) { try store.setValue([UInt8].filled(30_000), forKey: "m") }
+    isFull.withLock { $0 = false }
+    try store.setValue([UInt8].filled(30_000), forKey: "m", durability: .durable)
+    try store.setValue("z", forKey: "z", durability: .durable)
+
+    let again = try scene.killed().open(readOnly: true)
+    #expect(try again.value(forKey: "m") == [UInt8].filled(30_000))
+    #expect(try again.count() == 162)
+    try store.close()
+    #expect(try Store.verify(path: scene.path).errors == [])
   }
 
   @Test("A segment that cannot be made leaves no file behind")

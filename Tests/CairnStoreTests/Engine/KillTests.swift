@@ -88,11 +88,26 @@ struct KillTests {
     #expect(try process.read() == Array("open\n".utf8))
     // The error names the process, where the system tells it.
     let hasLocks = unsafe access("/proc/locks", R_OK) == 0
-    let locked = StoreError.locked(
-      path: directory.store, processID: hasLocks ? process.identifier : nil)
-    #expect(throws: locked) { try Store(directory.store) }
-    #expect(throws: locked) { try Store(directory.store, readOnly: true) }
-    #expect(throws: locked) { try Store.verify(path: directory.store) }
+    let opens: [() throws -> Void] = [
+      { _ = try Store(directory.store) }, { _ = try Store(directory.store, readOnly: true) },
+      { _ = try Store.verify(path: directory.store) },
+    ]
+    let now = SystemClock().now()
+    for open in opens {
+      guard case .locked(directory.store, false, let owner, let since) = storeError(open) else {
+        Issue.record("it is not locked")
+        continue
+      }
+      #expect(owner == (hasLocks ? process.identifier : nil))
+      guard hasLocks else { continue }
+      // It was started by this test, and the time is told to the second.
+      let start = try #require(since)
+      #expect(start.advanced(by: .seconds(-2)) < now && now < start.advanced(by: .seconds(400)))
+      #expect(
+        "\(StoreError.locked(path: "s", processID: 7, since: start))"
+          == "s: the store is open in process 7, which runs since \(start)")
+    }
+    #expect("\(StoreError.locked(path: "s", processID: 7))" == "s: the store is open in process 7")
     process.kill()
     #expect(try process.wait() == 128 + SIGKILL)
     #expect(try Store(directory.store).text("held") == "held")

@@ -12,7 +12,7 @@ struct LargeRecordTests {
 
   @Test("are written by a call, smaller ones through the mapping, each in one piece")
   func calls() throws {
-    let scene = try RegressionScene()
+    let scene = try StoreScene()
     let store = try scene.open { $0.segmentByteLimit = 1 << 20 }
     try store.setValue([1], forKey: "first")
     let count = Mutex(0)
@@ -37,7 +37,7 @@ struct LargeRecordTests {
   @Test("are found as they were, at once, by another process after a kill, and after a close")
   func contents() throws {
     var generator = Seed.generator()
-    let scene = try RegressionScene()
+    let scene = try StoreScene()
     let store = try scene.open { $0.segmentByteLimit = 1 << 20 }
     var values: [String: [UInt8]] = [:]
     for size in Self.sizes {
@@ -63,7 +63,7 @@ struct LargeRecordTests {
   @Test(
     "A damaged byte of a large value is found by a read that copies", arguments: [1500, 20_000])
   func damage(size: Int) throws {
-    let scene = try RegressionScene()
+    let scene = try StoreScene()
     let store = try scene.open { $0.segmentByteLimit = 1 << 20 }
     try store.setValue([UInt8](repeating: 7, count: size), forKey: "key")
     try scene.edit { bytes in

@@ -8,11 +8,11 @@ import Testing
 /// What is so large that others must not wait for it: it is written beside the log.
 @Suite("Large values and batches")
 struct LargeWriteTests {
-  let scene: RegressionScene
+  let scene: StoreScene
   let store: Store
 
   init() throws {
-    scene = try RegressionScene()
+    scene = try StoreScene()
     store = try scene.open { configuration in
       configuration.asideOperationCount = 100
     }
@@ -219,10 +219,18 @@ struct LargeWriteTests {
     try copy.close()
   }
 
-  @Test("Without room one is noSpace, and leaves no file", arguments: Kind.allCases)
-  func noSpace(kind: Kind) throws {
+  @Test(
+    "Without room, for itself or for the manifest that lists it, one is noSpace, and leaves no file",
+    arguments: Kind.allCases, [false, true])
+  func noSpace(kind: Kind, isForManifest: Bool) throws {
     scene.queue.runAll()
-    scene.fileSystem.fillDisk()
+    if isForManifest {
+      scene.fileSystem.setHook { event in
+        event.call == .allocate && event.file == "MANIFEST.next.new" ? ENOSPC : nil
+      }
+    } else {
+      scene.fileSystem.fillDisk()
+    }
     guard case .noSpace? = storeError({ try write(kind) }) else {
       Issue.record("there is room")
       return
@@ -232,6 +240,10 @@ struct LargeWriteTests {
     let ids = listed.openSegments.map(\.id) + listed.sealedSegments.map(\.id)
     let names = Set(ids.map { FileName.segment($0) })
     #expect(names.isSuperset(of: try scene.names().filter { $0.hasPrefix("seg-") }))
+    guard isForManifest else { return }
+    scene.fileSystem.setHook(nil)
+    try write(kind)
+    #expect(try isWritten(scene.killed().open(), kind))
   }
 }
 

@@ -102,4 +102,21 @@ struct LogUseTests {
     system.setHook(nil)
     #expect(storeError { _ = try store.count() } != nil)
   }
+
+  @Test("Of a file that could not be removed: it asks for statistics")
+  func removedFile() throws {
+    let system = FaultyFileSystem()
+    let (store, place) = try open("removing seg", system) { store in _ = try store.statistics() }
+    defer { place.set(nil) }
+    try store.setValue("v", forKey: "key")
+    system.arm(.init(call: .unlink, index: 0, errorNumber: EIO, isLasting: true))
+    let remover = Background { try store.removeAll() }
+    #expect(remover.finishes(within: 20))
+    #expect(remover.error == nil)
+    // The files of a store without syncs go in the background.
+    #expect(waitForMessage())
+    #expect(told.all.count == 1)
+    system.arm(nil)
+    #expect(try store.count() == 0)
+  }
 }

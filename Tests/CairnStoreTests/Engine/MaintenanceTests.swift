@@ -284,7 +284,7 @@ struct MaintenanceTests {
   /// Found by FaultFuzzer: leaving a segment asked for the next pass, which failed in the same way, for ever.
   @Test("A pass that fails on a full disk is not tried again at once")
   func failingPass() throws {
-    let scene = try RegressionScene()
+    let scene = try StoreScene()
     let store = try scene.open {
       $0.spaceBound = 1.1; $0.deadByteFloor = 0
     }

@@ -32,7 +32,7 @@ struct SealingTests {
   @Test(
     "Its pages leave the mapping before, and the segment that is written to is not synced along")
   func syncs() throws {
-    let scene = try RegressionScene()
+    let scene = try StoreScene()
     let store = try scene.open()
     let value = [UInt8].filled(1000)
     // 64 KiB and some: the last few go into the second segment.
@@ -43,7 +43,7 @@ struct SealingTests {
     let sealing = calls.take()
     #expect(
       sealing.firstIndex(of: "unmap")
-        == sealing.firstIndex(of: RegressionScene.segment).map { $0 - 1 })
+        == sealing.firstIndex(of: StoreScene.segment).map { $0 - 1 })
     #expect(!sealing.contains("seg-0000000000000002"))
     // A sync of all is one of the rest.
     try store.sync()
@@ -58,7 +58,7 @@ struct SealingTests {
     "What is synced together with a segment that was left is counted as durable only as far as it is"
   )
   func durableAfterSealing() throws {
-    let scene = try RegressionScene()
+    let scene = try StoreScene()
     let store = try scene.open()
     for number in 0..<70 { try store.setValue([UInt8].filled(1000), forKey: "key \(number)") }
     scene.queue.runAll(dueAfter: .zero)
@@ -67,5 +67,30 @@ struct SealingTests {
     try store.setValue("last", forKey: "last", durability: .durable)
     #expect(calls.take().last == "seg-0000000000000002")
     scene.fileSystem.setHook(nil)
+  }
+
+  @Test("A read that began before a segment was cut at its end still finds the record")
+  func sealedWhileReading() throws {
+    // The bound of a read is asked first, and the file is read after. A segment that is sealed in between is shorter
+    // than the bound.
+    let scene = try StoreScene()
+    let store = try scene.open { $0.access = .systemCalls }
+    for index in 0..<1000 { try store.setValue([UInt8].filled(300), forKey: "key\(index)") }
+    var rolled = SegmentHeader.byteCount
+    // The last record of the first segment, which has not been sealed: nothing was drained.
+    let bytes = try scene.bytes(of: StoreScene.segment)
+    var last: [UInt8] = []
+    while let header = bytes.withSpan({
+      RecordHeader(decoding: $0.extracting(rolled..<$0.byteCount), limit: $0.byteCount - rolled)
+    }), header.kind != .roll {
+      last = Array(bytes[(rolled + header.keyRange.lowerBound)...].prefix(header.keyByteCount))
+      rolled += header.byteCount
+    }
+    let queue = scene.queue
+    scene.fileSystem.setHook { event in
+      if event.call == .read { queue.runAll(dueAfter: .zero) }
+      return nil
+    }
+    #expect(try store.value(forKey: last) == [UInt8].filled(300))
   }
 }

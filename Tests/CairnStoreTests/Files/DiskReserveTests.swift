@@ -1,17 +1,18 @@
 import Foundation
 import FuzzSupport
 import Glibc
+import Synchronization
 import Testing
 
 @testable import CairnStore
 
 @Suite("What is kept on the disk for removals")
 struct DiskReserveTests {
-  private let scene: RegressionScene
+  private let scene: StoreScene
   private let directory: Directory
 
   init() throws {
-    scene = try RegressionScene()
+    scene = try StoreScene()
     try Store(scene.path).close()
     directory = try Directory(
       path: scene.path, fileSystem: SystemFileSystem(), readOnly: false)
@@ -110,5 +111,97 @@ struct DiskReserveTests {
         #expect(try self.byteCount >= DiskReserve.byteCount(forLogOf: log), "\(byteCount)")
       }
     }
+  }
+
+  // MARK: Stores on full disks
+
+  /// A store that was left with some entries, and a disk that is full since.
+  private func fullDisk(closed: Bool) throws -> StoreScene {
+    let scene = try StoreScene()
+    let store = try scene.open()
+    for index in 0..<300 { try store.setValue([UInt8].filled(100), forKey: "key\(index)") }
+    if closed { try store.close() }
+    let left = try scene.killed()
+    left.fileSystem.fillDisk()
+    return left
+  }
+
+  @Test("On a full disk a value can be removed after a close, and after a write that found no room")
+  func removals() throws {
+    // The close cuts the segment at its last record. A failed allocation is undone by cutting the file, which must not
+    // give up the blocks that the close has left for removals.
+    let scene = try fullDisk(closed: true)
+    let store = try scene.open()
+    #expect(try store.removeValue(forKey: "key200"))
+    #expect(throws: StoreError.self) { try store.setValue([UInt8].filled(20_000), forKey: "new") }
+    // What was given back, someone else took. This is more than what the last block had left.
+    scene.fileSystem.fillDisk()
+    for index in 0..<200 { #expect(try store.removeValue(forKey: "key\(index)")) }
+    #expect(try scene.killed().open().count() == 99)
+  }
+
+  @Test(
+    "On a full disk everything can be removed, though others take every block that is given back",
+    arguments: [true, false], [true, false])
+  func removalOfAll(closed: Bool, atOnce: Bool) throws {
+    // The switch needs a new manifest. A recovery may have used up what was kept for it, and an exchange of names keeps
+    // the blocks of the one before, which a rename would free.
+    let scene = try fullDisk(closed: closed)
+    let fileSystem = scene.fileSystem
+    if atOnce {
+      fileSystem.setHook { [weak fileSystem] _ in
+        fileSystem?.fillDisk()
+        return nil
+      }
+    }
+    let store = try scene.open()
+    // What the open gave back, someone else took.
+    fileSystem.fillDisk()
+    #expect(try store.count() == 300)
+    try store.removeAll()
+    #expect(try store.count() == 0)
+    #expect(try scene.killed().open().count() == 0)
+  }
+
+  @Test(
+    "After a kill that left no reserve, some blocks are room enough to remove everything by name")
+  func removalsInLastBlocks() throws {
+    // The first segment of the session takes 16 KiB where there is room.
+    let scene = try fullDisk(closed: false)
+    try Data().write(to: scene.url(FileName.reserve))
+    let store = try scene.open()
+    scene.fileSystem.fillDisk(leaving: 8 << 10)
+    for index in 0..<300 { #expect(try store.removeValue(forKey: "key\(index)")) }
+    #expect(try store.count() == 0)
+    #expect(try scene.killed().open().count() == 0)
+  }
+
+  @Test("Everything can be removed where the disk is full once the manifest has outgrown a block")
+  func removalOfAllAfterGrowth() throws {
+    // As before, but what the manifest before has left is a block less than what this one takes.
+    let scene = try StoreScene()
+    let store = try scene.open()
+    let fileSystem = scene.fileSystem
+    let spare = scene.path + "/MANIFEST.new"
+    let isFull = Mutex(false)
+    fileSystem.setHook { [weak fileSystem] event in
+      guard event.call == .exchange, let bytes = FileManager.default.contents(atPath: spare),
+        bytes.count > 4096
+      else { return nil }
+      isFull.withLock { $0 = true }
+      fileSystem?.fillDisk()
+      return nil
+    }
+    for index in 0..<200 where !isFull.withLock({ $0 }) {
+      try store.setValue([UInt8].filled(50_000), forKey: "key\(index)")
+      scene.queue.runAll(dueAfter: .zero)
+    }
+    try #require(isFull.withLock { $0 })
+    #expect(try scene.bytes(of: "MANIFEST").count > 4096)
+    // What the removal of a segment's rest gave back, someone else took.
+    fileSystem.fillDisk()
+    try store.removeAll()
+    #expect(try store.count() == 0)
+    #expect(try scene.killed().open().count() == 0)
   }
 }

@@ -22,14 +22,21 @@ enum IndependentReader {
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
 
-  static let isAvailable: Bool = {
+  static let isAvailable = interpreter != nil
+
+  /// The program itself: what the path finds may be a script that looks for it each time.
+  private static let interpreter: String? = {
     let process = Process()
+    let output = Pipe()
     process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = ["python3", "-c", ""]
+    process.arguments = ["python3", "-c", "import sys; print(sys.executable)"]
+    process.standardOutput = output
     process.standardError = FileHandle.nullDevice
-    do { try process.run() } catch { return false }
+    do { try process.run() } catch { return nil }
+    let data = output.fileHandleForReading.readDataToEndOfFile()
     process.waitUntilExit()
-    return process.terminationStatus == 0
+    guard process.terminationStatus == 0 else { return nil }
+    return String(decoding: data, as: UTF8.self).trimmingCharacters(in: .newlines)
   }()
 
   static func read(
@@ -40,9 +47,9 @@ enum IndependentReader {
     // A file, since two pipes read one after the other could block.
     let errors = path + ".errors"
     try Data().write(to: URL(fileURLWithPath: errors))
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.executableURL = URL(fileURLWithPath: try #require(interpreter))
     process.arguments = [
-      "python3", "-B", repository.appendingPathComponent("Tests/FormatReader/read_store.py").path,
+      "-B", "-S", repository.appendingPathComponent("Tests/FormatReader/read_store.py").path,
       "--now", "\(now.millisecondsSinceEpoch)", path,
     ]
     process.standardOutput = output
@@ -79,8 +86,13 @@ enum IndependentReader {
 
   private static func hexadecimal(_ bytes: [UInt8]) -> String {
     let digits = Array("0123456789abcdef".utf8)
-    return String(
-      decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    var text: [UInt8] = []
+    text.reserveCapacity(2 * bytes.count)
+    for byte in bytes {
+      text.append(digits[Int(byte >> 4)])
+      text.append(digits[Int(byte & 15)])
+    }
+    return String(decoding: text, as: UTF8.self)
   }
 
   /// The pages of the format that have worked examples, one after the other.

@@ -284,7 +284,7 @@ struct IndependentReaderTests {
   private func fill(_ store: Store, _ random: inout FuzzRandom) throws {
     for index in 0..<400 {
       let key = "key \(random.next() % 150)"
-      let value = (0..<Int(random.next() % 400)).map { _ in UInt8(random.next() & 255) }
+      let value = random.bytes(count: Int(random.next() % 400))
       switch random.next() % 12 {
       case 0: try store.removeValue(forKey: key)
       case 1: try store.setValue(value, forKey: key, lifetime: .seconds(50))
@@ -308,7 +308,7 @@ struct IndependentReaderTests {
       }
       if index % 150 == 20 {
         // Larger than a segment.
-        try store.setValue([UInt8](repeating: UInt8(index & 255), count: 150_000), forKey: "big")
+        try store.setValue([UInt8](repeating: UInt8(index & 255), count: 70_000), forKey: "big")
       }
     }
   }

@@ -146,13 +146,18 @@ struct HostileStoreTests {
     }
   }
 
-  @Test("A roll record whose sequence number is 0")
+  @Test("A roll record whose sequence number is 0 is refused")
   func rollAtZero() async {
     await #expect(processExitsWith: .success) {
       for isClean in [true, false] {
-        try HostileStoreTests.use(
-          HostileStoreTests.image(
-            isClean: isClean, baseSequence: 0, records: [RecordHeader(kind: .roll)]))
+        let image = HostileStoreTests.image(
+          isClean: isClean, baseSequence: 0, records: [RecordHeader(kind: .roll)])
+        try HostileStoreTests.use(image)
+        let directory = try TemporaryDirectory()
+        try image.write(to: directory.store)
+        guard storeError({ _ = try Store(directory.store) })?.corruption != nil,
+          try !Store.verify(path: directory.store).errors.isEmpty
+        else { throw SupportError(call: "not refused", number: 0) }
       }
     }
   }
@@ -228,14 +233,22 @@ struct HostileStoreTests {
       queue.runAll()
       let image = try Image(of: directory.store)
       let name = image.segmentNames[0]
-      let record = try image.records(in: name).dropLast().last
-      guard let record, record.header.kind == .put, image.files[name]?.count ?? 0 < 4096 else {
+      let records = try image.records(in: name).dropLast()
+      guard let record = records.last, record.header.kind == .put,
+        image.files[name]?.count ?? 0 < 4096
+      else {
         throw SupportError(call: "not as the test needs it", number: 0)
       }
       let key = String(decoding: record.key, as: UTF8.self)
       try overwriteFile("\(directory.store)/\(name)", [0xFF, 0x7F], at: record.offset + 20)
       guard storeError({ _ = try store.value(forKey: key) })?.corruption?.file == name else {
         throw SupportError(call: "no corruption", number: 0)
+      }
+      // What lies before is untouched.
+      for record in records.dropLast() {
+        guard try store.text(String(decoding: record.key, as: UTF8.self)) == "value" else {
+          throw SupportError(call: "another value", number: 0)
+        }
       }
     }
   }
@@ -251,5 +264,45 @@ struct HostileStoreTests {
     let sparse = "\(directory.store)/\(image.segmentNames[0])"
     try check("truncate", unsafe truncate(sparse, FormatVersion.highestOffset + 1))
     #expect(storeError { _ = try Store(directory.store) }?.corruption?.cause == .badLength)
+  }
+
+  @Test("After a jump of a manifest's numbers the store goes on and opens again")
+  func jumpOfNumbers() async {
+    await #expect(processExitsWith: .success) {
+      let changes: [(inout Manifest) -> Void] = [
+        { $0.generation = .max }, { $0.lastSequence = 1 << 40 },
+      ]
+      for change in changes {
+        let scene = try StoreScene()
+        let store = try scene.open()
+        try store.setValue("1", forKey: "a")
+        try store.close()
+        try scene.editManifest(change)
+        for key in ["b", "c"] {
+          let store = try scene.open()
+          try store.setValue("1", forKey: key)
+          try store.close()
+        }
+        #expect(try scene.open().count() == 3)
+      }
+    }
+  }
+
+  @Test("Sequence numbers at their limit are refused, at the open or at a write, never later")
+  func sequenceLimit() async {
+    await #expect(processExitsWith: .success) {
+      // No manifest may hold a number that no open accepts.
+      let highest = FormatVersion.highestSequence
+      for last in highest - 3...highest {
+        let scene = try StoreScene()
+        try scene.open().close()
+        try scene.editManifest { $0.lastSequence = last }
+        guard let store = try? scene.open() else { continue }
+        for index in 0..<4 { _ = try? store.setValue("1", forKey: "key\(index)") }
+        let count = try store.count()
+        try store.close()
+        #expect(try scene.open().count() == count)
+      }
+    }
   }
 }

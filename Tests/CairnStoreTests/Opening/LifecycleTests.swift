@@ -1,6 +1,8 @@
 import CairnStore
 import Foundation
 import FuzzSupport
+import Glibc
+import Synchronization
 import Testing
 
 @Suite("Opening and closing")
@@ -157,6 +159,92 @@ struct LifecycleTests {
     queue.discardAll()
   }
 
+  @Test("Nothing changes the manifest after a close has returned", arguments: 0..<10)
+  func writeBesideClose(attempt: Int) throws {
+    // A writer that waits for the manifest's lock gets it after the close has given the store's lock up. It must not
+    // begin a session then, in a store that another process may have open.
+    let scene = try StoreScene()
+    let store = try scene.open()
+    let gate = Gate()
+    scene.fileSystem.setHook { event in
+      guard event.call == .open, event.file.hasPrefix("seg-"), gate.passOnce() else { return nil }
+      return ENOSPC
+    }
+    let first = Background { _ = try? store.setValue("1", forKey: "x") }
+    try gate.waitForArrival()
+    let second = Background { _ = try? store.setValue("2", forKey: "y") }
+    second.waitUntilBlocked()
+    let left = Mutex<[UInt8]>([])
+    let closing = Background {
+      try? store.close()
+      let bytes = try? scene.bytes(of: "MANIFEST")
+      left.withLock { $0 = bytes ?? [] }
+    }
+    closing.waitUntilBlocked()
+    gate.open()
+    #expect(first.finishes() && second.finishes() && closing.finishes())
+    #expect(try scene.bytes(of: "MANIFEST") == left.withLock { $0 })
+    #expect(try scene.open(readOnly: true).statistics().recovery.wasClean)
+  }
+
+  @Test("A close beside a failure lists every segment or throws")
+  func closeBesideFailure() throws {
+    // A job that makes the next segment fails beside the close, which seals nothing then. What it does not list, the
+    // next open moves into quarantine.
+    let scene = try StoreScene()
+    let store = try scene.open()
+    for index in 0..<300 { try store.setValue([UInt8].filled(300), forKey: "key\(index)") }
+    let gate = Gate()
+    let directory = scene.path
+    scene.fileSystem.setHook { event in
+      event.call == .synchronize && event.file == directory && gate.passOnce() ? EIO : nil
+    }
+    let job = Background { scene.queue.runAll(dueAfter: .zero) }
+    try gate.waitForArrival()
+    let closing = Background { try store.close() }
+    closing.waitUntilBlocked()
+    gate.open()
+    #expect(closing.finishes())
+    #expect(job.finishes())
+    scene.fileSystem.setHook(nil)
+    let again = try scene.open()
+    #expect(try again.count() == 300)
+    #expect(try again.statistics().recovery.quarantinedFiles == [])
+  }
+
+  @Test("A close of a poisoned store waits for who is just making the next segment")
+  func poisonedClose() throws {
+    // If it gave up the lock, the segment would be made, or removed, in the next session's directory.
+    let scene = try StoreScene()
+    let store = try scene.open()
+    try store.setValue("begins the session", forKey: "first")
+    scene.queue.runAll()
+    let gate = Gate()
+    scene.fileSystem.setHook { event in
+      if event.call == .synchronizeData { return EIO }
+      if event.call == .unlink, event.file.hasPrefix("seg-") { gate.passOnce() }
+      return nil
+    }
+    let job = Background { [queue = scene.queue] in
+      for number in 0..<40 {
+        try store.setValue([UInt8].filled(1000), forKey: "key\(number)", durability: .process)
+        queue.runAll()
+      }
+    }
+    try gate.waitForArrival()
+    #expect(throws: StoreError.self) { try store.sync() }
+    let closing = Background { try store.close() }
+    closing.waitUntilBlocked()
+    #expect(throws: StoreError.self, "the lock is held") { try Store(scene.path) }
+    gate.open()
+    #expect(closing.finishes())
+    #expect(job.finishes())
+    guard case .poisoned? = closing.error as? StoreError else {
+      Issue.record("\(String(describing: closing.error))")
+      return
+    }
+  }
+
   @Test("A second open in the same process finds the store locked, until it is closed")
   func lockedHere() throws {
     let store = try Store(directory.store)
@@ -167,6 +255,33 @@ struct LifecycleTests {
     try store.setValue("v", forKey: "key")
     try store.close()
     #expect(try Store(directory.store).text("key") == "v")
+  }
+
+  @Test("An open that fails gives the lock up though a process just being spawned holds it too")
+  func lockAfterFailedOpen() throws {
+    // Until it runs its program, a process that any thread spawns has a copy of every descriptor.
+    let scene = try StoreScene()
+    try scene.open().setValue("1", forKey: "a")
+    let path = scene.path + "/LOCK"
+    let copy = Mutex<Int32>(-1)
+    scene.fileSystem.setHook { event in
+      guard event.call == .open, event.file == StoreScene.segment else { return nil }
+      let numbers = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+      let original = numbers.first { number in
+        let link = "/proc/self/fd/\(number)"
+        return (try? FileManager.default.destinationOfSymbolicLink(atPath: link)) == path
+      }
+      copy.withLock { copy in
+        guard copy < 0, let original = original.flatMap({ Int32($0) }) else { return }
+        copy = fcntl(original, F_DUPFD_CLOEXEC, 3)
+      }
+      return EIO
+    }
+    #expect(throws: StoreError.self) { try scene.open() }
+    scene.fileSystem.setHook(nil)
+    #expect(copy.withLock { $0 } >= 3)
+    defer { close(copy.withLock { $0 }) }
+    #expect(try scene.open().count() == 1)
   }
 
   @Test("Many readers have a store open at once, and keep writers out")

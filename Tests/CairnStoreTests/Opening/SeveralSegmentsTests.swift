@@ -173,4 +173,73 @@ struct SeveralSegmentsTests {
     let killed = try KilledStore { _ in }
     #expect(try Opening(killed.image) == .contents([:]))
   }
+
+  // MARK: Made by hand
+
+  private static let put = {
+    var header = RecordHeader(kind: .put)
+    header.keyByteCount = 1
+    return header
+  }()
+
+  /// The first of two records that belong together; the second is missing.
+  private static let halfBatch = {
+    var header = put
+    header.flags = .batch
+    header.batchCount = 2
+    return header
+  }()
+
+  private static let roll = RecordHeader(kind: .roll)
+
+  /// What is said of a killed store of these segments, by the first sequence number and the records of each.
+  private static func outcome(
+    _ segments: [(base: UInt64, records: [RecordHeader])]
+  ) throws -> StoreError? {
+    var files: [String: [UInt8]] = [:]
+    var image = try HostileStoreTests.image(isClean: false).changingManifest { manifest in
+      manifest.nextID = UInt64(segments.count + 1)
+      manifest.openSegments = segments.enumerated().map { index, segment in
+        var records = segment.records
+        for index in records.indices { records[index].sequenceDelta = UInt32(index) }
+        let (header, bytes) = HostileStoreTests.segment(
+          UInt64(index + 1), baseSequence: segment.base, records: records)
+        files[FileName.segment(header.id)] = bytes
+        return .init(id: header.id, salt: header.salt, byteCount: 0)
+      }
+    }
+    image.files.merge(files) { $1 }
+    let directory = try TemporaryDirectory()
+    try image.write(to: directory.store)
+    return storeError { _ = try Store(directory.store, readOnly: true) }
+  }
+
+  @Test("Half a batch that comes next after an empty segment is a torn tail")
+  func batchThatComesNext() throws {
+    // The counterpart of the next: here nothing is missing before the batch.
+    let outcome = try Self.outcome([
+      (1, [Self.put, Self.put, Self.roll]), (3, []), (3, [Self.halfBatch]),
+    ])
+    #expect(outcome == nil)
+  }
+
+  @Test("Half a batch behind an empty segment does not hide that records before it are lost")
+  func batchBehindEmptySegment() throws {
+    // The batch shows that the numbers 3 to 19 were there.
+    let damage = try Self.outcome([
+      (1, [Self.put, Self.put, Self.roll]), (3, []), (20, [Self.halfBatch]),
+    ])?.corruption
+    #expect(damage?.file == FileName.segment(SegmentID(rawValue: 2)))
+    #expect(damage?.cause == .lostRecords)
+  }
+
+  @Test("Half a batch in one segment does not explain what is in the next")
+  func batchBehindHalfBatch() throws {
+    // The numbers of an unfinished batch do not count as if it were complete.
+    let damage = try Self.outcome([
+      (1, [Self.put, Self.put, Self.halfBatch]), (4, [Self.halfBatch]),
+    ])?.corruption
+    #expect(damage?.file == FileName.segment(SegmentID(rawValue: 1)))
+    #expect(damage?.cause == .lostRecords)
+  }
 }

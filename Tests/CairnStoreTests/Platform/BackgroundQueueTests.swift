@@ -144,4 +144,11 @@ struct BackgroundQueueTests {
     try store.close()
     #expect(try Store.verify(path: directory.store).errors == [])
   }
+
+  @Test("Where no thread can be made, maintenance waits and writes go on")
+  func noThread() throws {
+    let directory = try TemporaryDirectory()
+    let result = try KillWriterProcess.run("thread-limit", directory.store)
+    #expect(result.status == 0, "\(result.output)")
+  }
 }

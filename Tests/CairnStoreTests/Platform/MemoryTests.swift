@@ -70,11 +70,11 @@ struct MemoryTests {
   func scanner() throws {
     // FormatFuzzer, by its limit on memory: each open segment of a few bytes was read through a
     // window of 1 MiB, so a manifest of many of them took as many megabytes' worth of time.
-    let scene = try RegressionScene()
+    let scene = try StoreScene()
     try scene.open().setValue("1", forKey: "a")
     let directory = try Directory(
       path: scene.path, fileSystem: SystemFileSystem(), readOnly: true)
-    let file = try #require(try directory.openFile(RegressionScene.segment, mode: .readOnly))
+    let file = try #require(try directory.openFile(StoreScene.segment, mode: .readOnly))
     let header = try scene.segmentHeader()
     let faults = pageFaults {
       for _ in 0..<10 {

@@ -1,6 +1,8 @@
 import CairnStore
+import Foundation
 import FuzzSupport
 import Glibc
+import Synchronization
 import Testing
 
 @Suite("Directories above a store")
@@ -17,6 +19,38 @@ struct ParentDirectoryTests {
     #expect(after.names(at: "/").contains("a"))
     #expect(after.names(at: "/a") == ["b"])
     #expect(after.names(at: "/a/b") == ["c"])
+  }
+
+  @Test("A new store's directory is made durable also where it existed before")
+  func existing() throws {
+    // A run before may have made it and not synced it into its parent. A power loss then takes it, with all that was
+    // acknowledged.
+    let scene = try StoreScene()
+    try FileManager.default.createDirectory(atPath: scene.path, withIntermediateDirectories: false)
+    let calls = Mutex<[String]>([])
+    scene.fileSystem.setHook { event in
+      if event.call == .synchronize && event.file.hasSuffix("/..") {
+        calls.withLock { $0.append("parent") }
+      }
+      if event.call == .rename { calls.withLock { $0.append("manifest") } }
+      return nil
+    }
+    _ = try scene.open()
+    #expect(calls.withLock { $0.prefix(2) } == ["parent", "manifest"])
+  }
+
+  @Test(
+    "A store is made in a directory whose parent cannot be synced", arguments: [EACCES, EINVAL])
+  func notSynced(number: Int32) throws {
+    // A mount point under a read-only image (fsync: EINVAL) or a directory that was provided in a
+    // parent one may only pass through (open: EACCES): its name is not the store's to make durable.
+    let scene = try StoreScene()
+    try FileManager.default.createDirectory(atPath: scene.path, withIntermediateDirectories: false)
+    scene.fileSystem.setHook { event in
+      guard event.file.hasSuffix("/..") else { return nil }
+      return event.call == (number == EACCES ? .openDirectoryAtPath : .synchronize) ? number : nil
+    }
+    try scene.open().setValue("1", forKey: "a")
   }
 }
 

@@ -1,6 +1,7 @@
 import CairnStore
 import Foundation
 import Glibc
+import Synchronization
 import Testing
 
 /// A store into a mapped page for which there is no room on the disk is no error: it raises SIGBUS and ends the
@@ -34,6 +35,25 @@ struct ReservationTests {
     try store.setValue("v", forKey: "key")
     #expect(fileSystem.writableMappingCount > 0)
     try store.close()
+  }
+
+  @Test("Signals that come faster than space is allocated do not keep it from being allocated")
+  func interruptedAllocation() throws {
+    // Linux before 6.10 undoes an allocation that is interrupted in tmpfs: begun again as a whole, under a timer it
+    // would never end.
+    let scene = try StoreScene()
+    let store = try scene.open()
+    let interruptions = Mutex(0)
+    scene.fileSystem.setHook { event in
+      guard event.call == .allocate, event.byteCount > 32_768 else { return nil }
+      return interruptions.withLock { count in
+        count += 1
+        return count < 1000 ? EINTR : ENOSPC
+      }
+    }
+    try store.setValue([UInt8].filled(1_000_000), forKey: "a")
+    #expect(interruptions.withLock { $0 } > 0)
+    #expect(try scene.killed().open().count() == 1)
   }
 
   @Test("A lock file that was asked is as long as before")

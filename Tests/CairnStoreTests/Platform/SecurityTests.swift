@@ -241,6 +241,29 @@ struct SecurityTests {
   }
 
   @Test(
+    "Root does not write into another user's store",
+    .enabled(if: isRoot, "only root can give files away"))
+  func otherUsersStore() throws {
+    // If root left files of its own there, the owner would be locked out for good.
+    let scene = try StoreScene()
+    let first = try scene.open()
+    try first.setValue("1", forKey: "a")
+    try first.close()
+    for name in try scene.names() + ["."] {
+      try FileManager.default.setAttributes(
+        [.ownerAccountID: 1234], ofItemAtPath: "\(scene.path)/\(name)")
+    }
+    let before = try scene.names().sorted()
+    #expect {
+      try scene.open()
+    } throws: {
+      if case StoreError.unsafeFile = $0 { true } else { false }
+    }
+    #expect(try scene.names().sorted() == before)
+    #expect(try scene.open(readOnly: true).count() == 1)
+  }
+
+  @Test(
     "With any limit on descriptors there is a typed error or success, and none is leaked",
     arguments: [false, true])
   func descriptorLimit(timersRun: Bool) throws {

@@ -9,7 +9,10 @@ final class OverlayMount: Sendable {
     case ext4, xfs, btrfs, tmpfs
 
     /// Whether there can be one here. mkfs may be missing, or the kernel may not know the filesystem.
-    var isMissing: Bool { geteuid() != 0 || (try? OverlayMount(over: self)) == nil }
+    var isMissing: Bool { Self.missing.contains(self) }
+
+    private static let missing = Set(
+      allCases.filter { geteuid() != 0 || (try? OverlayMount(over: $0)) == nil })
   }
 
   private let parent: TemporaryDirectory

@@ -1,14 +1,14 @@
 import CairnStore
 import FuzzSupport
 
-/// What suites begin with whose tests open a store each: where it lies, a clock that stands still,
-/// and a background queue that runs nothing unasked.
+/// What suites begin with whose tests open a store each: a scene in memory.
 class StoreSuite {
-  let directory: TemporaryDirectory
-  let clock = ManualClock()
-  let queue = ManualBackgroundQueue()
+  let scene: StoreScene
+  var directory: TemporaryDirectory { scene.directory }
+  var clock: ManualClock { scene.clock }
+  var queue: ManualBackgroundQueue { scene.queue }
 
-  init() throws { directory = try TemporaryDirectory() }
+  init() throws { scene = try StoreScene(on: .memory) }
 
   func makeStore(
     _ change: (inout StoreConfiguration) -> Void = { _ in },

@@ -33,7 +33,7 @@ struct DiskByteLimitTests {
   func holds(limit: Int, valueByteCount: Int) throws {
     let cache = try open(limit)
     var random = SystemRandomNumberGenerator()
-    let count = 6 * limit / (valueByteCount + 60)
+    let count = 4 * limit / (valueByteCount + 60)
     var most = 0
     for number in 0..<count {
       // Two in three are new, one is overwritten.

@@ -78,17 +78,20 @@ struct DiskLimitTests {
   @Test(
     "Large values go on replacing each other where the disk has little more room than the limit",
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"),
-    arguments: [100, 3000, 100_000, 3_000_000])
-  func smallDisk(valueByteCount: Int) throws {
-    let disk = try TinyDisk(byteCount: 100 << 20)
+    arguments: [
+      (100, 12_000_000), (3000, 12_000_000), (100_000, 40_000_000), (3_000_000, 40_000_000),
+    ])
+  func smallDisk(valueByteCount: Int, limit: Int) throws {
+    let disk = try TinyDisk(byteCount: limit * 5 / 2)
     let cache = try DiskCache<Int, [UInt8]>.open(
       .path(disk.path + "/cache"),
-      configuration: DiskCacheConfiguration(countLimit: nil, byteLimit: 40_000_000))
+      configuration: DiskCacheConfiguration(countLimit: nil, byteLimit: limit))
     let value = [UInt8](repeating: 1, count: valueByteCount)
-    let count = (300 << 20) / (valueByteCount + 100)
+    // More than the disk has room for.
+    let count = limit * 4 / (valueByteCount + 100)
     for number in 0..<count { try cache.setValue(value, forKey: number) }
     #expect(try cache.value(forKey: count - 1) == value)
-    #expect(try cache.totalCost() > 35_000_000)
+    #expect(try cache.totalCost() > limit * 7 / 8)
     try cache.close()
   }
 

@@ -34,7 +34,7 @@ struct FullDiskCacheTests {
         evicted.wrappingAdd(1, ordering: .relaxed)
       }
     }
-    let count = (30 << 20) / (valueByteCount + 60)
+    let count = (20 << 20) / (valueByteCount + 60)
     for number in 0..<count {
       try cache.setValue(value(number, valueByteCount), forKey: number)
       if number % 16 == 0 {

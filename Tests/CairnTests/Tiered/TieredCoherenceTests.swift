@@ -109,7 +109,7 @@ struct TieredCoherenceTests {
     // As if a new value were on disk, and memory not told of it yet.
     let new = old + 1
     switch way {
-    case 0: cache.noteShown(new, of: key("a"), in: cache.tier.held)
+    case 0: cache.tier.held.noteShown(new, of: key("a"))
     // A promotion whose ticket is void.
     case 1: cache.tier.held.promote(2, forKey: key("a"), ticket: ticket, version: new)
     // One that memory has no room for.

@@ -138,7 +138,7 @@ struct TieredConcurrencyTests {
     let log = Record<(key: Int, event: Observed)>()
     let versions = Record<(number: Int, version: UInt64)>()
     let faults = Record<String>()
-    let steps = 800
+    let steps = 500
     // So that the clock never goes back.
     let advancing = Shared(())
     onThreads(Self.threads) { thread in

@@ -24,7 +24,14 @@ final class PseudoTerminal {
 
   /// Runs the command to its end, with standard input, output and errors on the terminal, and returns all
   /// that the terminal got.
-  func cairn(_ arguments: String...) throws -> String {
+  func cairn(_ arguments: String...) throws -> String { try run(arguments).text }
+
+  /// The same, with its status as `waitpid` has it.
+  ///
+  /// - Parameter isEnough: asked with what the terminal has got so far; once it is, the command is interrupted.
+  func run(
+    _ arguments: [String], interruptedWhen isEnough: (String) -> Bool = { _ in false }
+  ) throws -> (text: String, status: Int32) {
     // Without it, what was written would be gone with the last who has the terminal open.
     let user = unsafe open(path, O_RDWR | O_NOCTTY | O_CLOEXEC)
     defer { close(user) }
@@ -35,14 +42,19 @@ final class PseudoTerminal {
     var buffer = [UInt8](repeating: 0, count: 4096)
     var isRunning = true
     var status: Int32 = 0
+    var isInterrupted = false
     let limit = ContinuousClock.now + .seconds(100)
     while true {
       // SAFETY: the calls write at most the sizes of what they are given.
       let count = unsafe read(controller, &buffer, buffer.count)
       if count > 0 {
         bytes += buffer.prefix(count)
+        if !isInterrupted, isEnough(String(decoding: bytes, as: UTF8.self)) {
+          isInterrupted = true
+          kill(process, SIGINT)
+        }
       } else if !isRunning {
-        return String(decoding: bytes, as: UTF8.self)
+        return (String(decoding: bytes, as: UTF8.self), status)
       } else {
         isRunning = unsafe waitpid(process, &status, WNOHANG) == 0
         if ContinuousClock.now > limit { kill(process, SIGKILL) }

@@ -4,9 +4,11 @@ public import CairnStore
 extension DiskCache {
   /// The tier in memory; `nil` where the configuration has none.
   public var memory: MemoryTier<Key, Value>? {
-    guard let held, let recency else { return nil }
-    return MemoryTier(self, held, recency)
+    heldCache.map { MemoryTier(self, $0, recency) }
   }
+
+  /// The same, as it holds values.
+  var heldCache: MemoryCache<TierKey<Key>, Value>? { held ?? following?.held }
 
   // MARK: Keys
 
@@ -29,24 +31,40 @@ extension DiskCache {
   /// - Parameters:
   ///   - ticket: from before the read.
   ///   - counts: whether it is a hit or a miss.
-  @usableFromInline
+  ///
+  /// Inlined, as `promote` is, so that it is specialised where the types are known: looking types up took five times as
+  /// long as all else.
+  @inlinable
   func fetchValue(
     _ key: TierKey<Key>, _ ticket: CacheTicket, in held: MemoryCache<TierKey<Key>, Value>,
     counts: Bool
   ) throws(CacheError) -> Value? {
-    let found = try fetch(key.key, counts: false) { (record) throws(CacheError) in
-      (try decode(record), store.info(of: record), CacheMetadata.hasTags(record.metadata))
+    var value: Value?
+    var known: (info: EntryInfo, hasTags: Bool)?
+    try keyCoder.withBytes(key.key) { (bytes) throws(CacheError) in
+      known = try readValue(of: bytes, counts: false) { (bytes, version) throws(CacheError) in
+        do { value = try valueCoder.decode(bytes) } catch {
+          throw .undecodable(error, version: version, in: name)
+        }
+      }
     }
-    guard let (value, info, hasTags) = found else {
-      if let value = held.noteAbsent(key, counts: counts) { return value }
-      if counts { events.counters.misses.add() }
-      return nil
+    guard let value, let known else {
+      let value = held.noteAbsent(key, counts: counts)
+      if counts, value == nil { countRead(isHit: false) }
+      return value
     }
-    if counts { events.counters.hits.add() }
-    promote(value, info, hasTags: hasTags, forKey: key, ticket, to: held)
+    if counts { countRead(isHit: true) }
+    promote(value, known.info, hasTags: known.hasTags, forKey: key, ticket, to: held)
     return value
   }
 
+  /// Counts what is a hit or a miss of the cache as a whole.
+  @usableFromInline
+  func countRead(isHit: Bool) {
+    if isHit { events.counters.hits.add() } else { events.counters.misses.add() }
+  }
+
+  @inlinable
   func promote(
     _ value: Value, _ info: EntryInfo, hasTags: Bool, forKey key: TierKey<Key>,
     _ ticket: CacheTicket, to held: MemoryCache<TierKey<Key>, Value>
@@ -74,17 +92,7 @@ extension DiskCache {
   /// - Parameter version: the version that was shown; `nil`: nothing was there.
   func noteShown(_ version: UInt64?, of key: Key) throws(CacheError) {
     guard let held else { return }
-    noteShown(version, of: try tierKey(key), in: held)
-  }
-
-  func noteShown(
-    _ version: UInt64?, of key: TierKey<Key>, in held: MemoryCache<TierKey<Key>, Value>
-  ) {
-    if let version {
-      held.invalidate(key, through: version - 1, .replaced)
-    } else {
-      held.invalidate(key, through: nil, .removed)
-    }
+    held.noteShown(version, of: try tierKey(key))
   }
 
   @usableFromInline
@@ -98,12 +106,22 @@ extension DiskCache {
   // MARK: What is written
 
   /// What memory is to hold of a write that is about to be made; `nil` without a memory tier.
-  @usableFromInline
   func published(
     _ value: Value, _ key: Key, _ options: EntryOptions
   ) throws(CacheError) -> PublishedEntry<Key, Value>? {
     guard let held else { return nil }
     return PublishedEntry(value, try tierKey(key), options, in: held)
+  }
+
+  /// What memory does about a write that is about to be made. A closure, so that it is specialised where the types are
+  /// known, and called from where they are not.
+  @inlinable
+  func tierSteps(
+    _ value: Value, _ key: Key, _ options: EntryOptions
+  ) throws(CacheError) -> @Sendable (TierStep) -> Void {
+    guard let held else { return { _ in } }
+    let entry = PublishedEntry(value, try tierKey(key), options, in: held)
+    return { entry.take($0, in: held) }
   }
 
   /// Removes a key by `remove`, which says whether there was a value, and whatever memory has of it.
@@ -152,7 +170,7 @@ extension DiskCache {
   /// `clearsInBackground` says so. Observers of the tier are told in any case. The disk keeps everything.
   public func enterBackground() {
     recency?.tell()
-    held?.enterBackground()
+    heldCache?.enterBackground()
   }
 }
 
@@ -163,7 +181,11 @@ extension DiskCache: PressureResponder {
   /// - Parameter pressure: as with `MemoryCache`.
   public func respond(to pressure: MemoryPressure) {
     // Memory is freed first. Telling the disk reads records, which takes long where memory is short.
-    recency?.tell { held?.respond(to: pressure) }
+    guard let recency else {
+      heldCache?.respond(to: pressure)
+      return
+    }
+    recency.tell { held?.respond(to: pressure) }
   }
 }
 

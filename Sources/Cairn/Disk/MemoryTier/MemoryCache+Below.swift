@@ -137,9 +137,22 @@ extension MemoryCache {
   /// - Parameter version: the one that went; newer ones stay. `nil`: whatever it is.
   ///
   /// - Returns: whether there was one.
+  @usableFromInline
   @discardableResult
   func invalidate(_ key: Key, through version: UInt64?, _ cause: RemovalCause) -> Bool {
     invalidate(hash: MemoryTable<Key, Value>.hash(key), through: version, cause) { $0 == key }
+  }
+
+  /// Notes what a caller was shown of a key below. Nothing older must be shown here after that.
+  ///
+  /// - Parameter version: the version that was shown; `nil`: nothing was there.
+  @usableFromInline
+  func noteShown(_ version: UInt64?, of key: Key) {
+    if let version {
+      invalidate(key, through: version - 1, .replaced)
+    } else {
+      invalidate(key, through: nil, .removed)
+    }
   }
 
   /// The same of the key that is the one by `isSought`.

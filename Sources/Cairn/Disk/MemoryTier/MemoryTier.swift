@@ -3,14 +3,17 @@ public import CairnStore
 /// The tier in memory of a ``DiskCache``: what may be done with it alone.
 ///
 /// It holds a part of what is on disk, so it can be looked at and made smaller; values are set through the cache.
+///
+/// That of a cache that follows another process also holds what the writer has replaced or removed since, until the key is
+/// read or the room is needed. No look at a key finds it.
 public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let cache: DiskCache<Key, Value>
   let held: MemoryCache<TierKey<Key>, Value>
-  private let recency: TierRecency<Key, Value>
+  private let recency: TierRecency<Key, Value>?
 
   init(
     _ cache: DiskCache<Key, Value>, _ held: MemoryCache<TierKey<Key>, Value>,
-    _ recency: TierRecency<Key, Value>
+    _ recency: TierRecency<Key, Value>?
   ) {
     self.cache = cache
     self.held = held
@@ -30,7 +33,7 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   public var countLimit: Int? {
     get { held.countLimit }
     nonmutating set {
-      recency.tell()
+      recency?.tell()
       held.countLimit = newValue
     }
   }
@@ -39,24 +42,30 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   public var costLimit: Int? {
     get { held.costLimit }
     nonmutating set {
-      recency.tell()
+      recency?.tell()
       held.costLimit = newValue
     }
   }
 
   /// The value of a key where it is held. Is no access.
   public func value(forKey key: Key) throws(CacheError) -> Value? {
-    held.peekValue(forKey: try cache.tierKey(key))
+    let key = try cache.tierKey(key)
+    if let following = cache.following {
+      return try cache.vouchedValue(of: key, in: following, isRead: false)?.value
+    }
+    return held.peekValue(forKey: key)
   }
 
   /// Whether the value of a key is held. Is no access.
   public func contains(_ key: Key) throws(CacheError) -> Bool {
-    held.contains(try cache.tierKey(key))
+    if cache.following != nil { return try value(forKey: key) != nil }
+    return held.contains(try cache.tierKey(key))
   }
 
   /// What is known of a key whose value is held. Is no access.
   public func info(forKey key: Key) throws(CacheError) -> CacheEntryInfo? {
-    held.info(forKey: try cache.tierKey(key))
+    if cache.following != nil, try value(forKey: key) == nil { return nil }
+    return held.info(forKey: try cache.tierKey(key))
   }
 
   /// The keys whose values are held, the one that would go last first.
@@ -64,7 +73,7 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Drops everything that is held. The disk keeps it.
   public func removeAll() {
-    recency.tell()
+    recency?.tell()
     held.removeAll(cause: .evicted(.trim))
   }
 
@@ -86,7 +95,7 @@ extension MemoryTier: Trimming {
   /// - Complexity: as that of `MemoryCache`.
   @discardableResult
   public func trim(toCount count: Int, order: TrimOrder) -> RemovalSummary {
-    recency.tell()
+    recency?.tell()
     return held.trim(toCount: count, order: order)
   }
 
@@ -97,7 +106,7 @@ extension MemoryTier: Trimming {
   /// - Complexity: as that of `MemoryCache`.
   @discardableResult
   public func trim(toCost cost: Int, order: TrimOrder) -> RemovalSummary {
-    recency.tell()
+    recency?.tell()
     return held.trim(toCost: cost, order: order)
   }
 
@@ -108,7 +117,7 @@ extension MemoryTier: Trimming {
   /// - Complexity: O(n) for n entries that are held.
   @discardableResult
   public func trim(olderThan age: Duration, by basis: AgeBasis) -> RemovalSummary {
-    recency.tell()
+    recency?.tell()
     return held.trim(olderThan: age, by: basis)
   }
 

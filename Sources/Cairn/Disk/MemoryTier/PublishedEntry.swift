@@ -1,19 +1,19 @@
-internal import CairnStore
-internal import Synchronization
+public import CairnStore
 
 /// What memory is to hold of a write once it is on disk. Made before it is.
 @usableFromInline
 struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  let value: Value
-  let key: TierKey<Key>
-  private let hasTags: Bool
+  @usableFromInline let value: Value
+  @usableFromInline let key: TierKey<Key>
+  @usableFromInline let hasTags: Bool
   /// `nil`: its bytes on disk.
-  private let cost: Int?
-  private let ticket: CacheTicket
-  private let times: EntryTimes
+  @usableFromInline let cost: Int?
+  @usableFromInline let ticket: CacheTicket
+  @usableFromInline let times: EntryTimes
   /// How often the defaults that `times` may have were changed before.
-  private let changes: Int
+  @usableFromInline let changes: Int
 
+  @inlinable
   init(
     _ value: Value, _ key: TierKey<Key>, _ options: EntryOptions,
     in memory: MemoryCache<TierKey<Key>, Value>
@@ -23,18 +23,28 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     hasTags = options.mayHaveTags
     cost = options.cost ?? memory.knownCost(of: value, forKey: key)
     ticket = memory.ticket(forKey: key)
-    changes = memory.clock.changes.load(ordering: .acquiring)
+    changes = memory.clock.changeCount
     times = memory.clock.times(
       options.lifetime ?? .standard, idleLimit: options.idleLimit)
+  }
+
+  @inlinable
+  func take(_ step: TierStep, in memory: MemoryCache<TierKey<Key>, Value>) {
+    switch step {
+    case .publish(let version, let byteCount):
+      publish(to: memory, version: version, byteCount: byteCount)
+    case .forget: memory.invalidate(key, through: nil, .removed)
+    case .show(let version): memory.noteShown(version, of: key)
+    }
   }
 
   /// Has memory hold it, unless that knows of something newer.
   ///
   /// - Parameter byteCount: the value's on disk.
+  @inlinable
   func publish(to memory: MemoryCache<TierKey<Key>, Value>, version: UInt64, byteCount: Int) {
     // While the defaults change, and where they have since, the disk may have another end.
-    atomicMemoryFence(ordering: .acquiring)
-    if changes & 1 != 0 || memory.clock.changes.load(ordering: .relaxed) != changes {
+    if changes & 1 != 0 || memory.clock.haveDefaultsChanged(since: changes) {
       memory.invalidate(key, through: version - 1, .replaced)
       return
     }
@@ -42,6 +52,17 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       value, forKey: key, ticket: ticket, version: version, times, cost: cost ?? byteCount,
       hasTags: hasTags)
   }
+}
+
+/// What memory is to do about a write.
+@usableFromInline
+enum TierStep: Sendable {
+  /// It is on disk.
+  case publish(version: UInt64, byteCount: Int)
+  /// Nobody knows whether it is on disk.
+  case forget
+  /// It was not made, and the caller is shown the version that the key has instead.
+  case show(version: UInt64?)
 }
 
 /// The end of a lifetime that memory is to have once the disk has it. Made before, so that it ends no later.

@@ -177,8 +177,19 @@ extension DiskCache {
     // What is hidden must not stay for being asked for.
     let record = try readingPinnedEntry(forKey: key, part: part, isAccess: false)
     guard let record, !isHidden(record) else { return nil }
+    if marks.isFollowing, hasTags(record) {
+      // Between both looks the sweep may have taken the mark away, after the entry.
+      let again = try readingPinnedEntry(forKey: key, part: .head, isAccess: false)
+      guard let again, again.version == record.version else {
+        return try unhiddenEntry(forKey: key, part: part, isAccess: isAccess)
+      }
+    }
     if isAccess { _ = try? store.touch(key) }
     return record
+  }
+
+  private func hasTags(_ record: borrowing PinnedEntry) -> Bool {
+    CacheMetadata.hasTags(record.metadata)
   }
 
   /// Whether a key has an entry on disk that a mark hides.
@@ -238,6 +249,7 @@ extension DiskCache {
 
 extension EntryOptions {
   /// Whether an entry of these may have tags, as the caller gives them or as they go to the store.
+  @usableFromInline
   var mayHaveTags: Bool {
     tags?.isEmpty == false || metadataBytes.withBytes { CacheMetadata.hasTags($0) }
   }

@@ -34,11 +34,12 @@ final class TagMarks: Sendable {
 
   /// What is in the record, as far as this object was told; its version is `nil` where there is no record.
   var current: (table: TagTable, version: UInt64?) {
-    state.withLock { ($0.table, $0.hasRecord ? $0.recordVersion : nil) }
+    if isFollowing { return followed() }
+    return state.withLock { ($0.table, $0.hasRecord ? $0.recordVersion : nil) }
   }
 
   /// How many entries of the store are the cache's own.
-  var recordCount: Int { state.withLock { $0.hasRecord ? 1 : 0 } }
+  var recordCount: Int { current.version == nil ? 0 : 1 }
 
   var isActive: Bool { newest.load(ordering: .acquiring) != 0 }
 
@@ -54,6 +55,29 @@ final class TagMarks: Sendable {
     state.withLock { $0.tellMemory = body }
   }
 
+  // MARK: Following
+
+  /// Whether another process writes the record. It is read with every look then.
+  var isFollowing: Bool { newest.load(ordering: .relaxed) == .max }
+
+  func follow(_ store: Store) {
+    begin(store)
+    newest.store(.max, ordering: .releasing)
+  }
+
+  private func followed() -> (table: TagTable, version: UInt64?) {
+    guard let store = state.withLock({ $0.store }) else { return (TagTable(), nil) }
+    do throws(StoreError) {
+      guard let entry = try store.entry(forKey: ReservedKey.marks) else { return (TagTable(), nil) }
+      let version = entry.info.version
+      let table = entry.value.withBytes { TagTable(decoding: $0, recordVersion: version) }
+      return (table ?? TagTable(all: .max), version)
+    } catch {
+      // What may be gone must not be found.
+      return (TagTable(all: .max), nil)
+    }
+  }
+
   // MARK: Looking
 
   /// Whether an entry with this metadata and version is not found.
@@ -61,6 +85,7 @@ final class TagMarks: Sendable {
     if version > newest.load(ordering: .acquiring) || !CacheMetadata.hasTags(metadata) {
       return false
     }
+    if isFollowing { return followed().table.hides(metadata, version) }
     return state.withLock { $0.table.hides(metadata, version) }
   }
 

@@ -17,6 +17,7 @@ final class FollowedView: Sendable {
   /// Whether it was said how far the log goes: else it has what was there.
   let isAnnounced: Bool
   private let whole = Atomic(true)
+  private let historyNumber = Atomic<UInt64>(0)
   private let progress: Lock<FollowedProgress>
 
   private init(
@@ -117,6 +118,13 @@ final class FollowedView: Sendable {
     guard let page else { return true }
     return page.position.rawValue == position.load(ordering: .relaxed)
       && page.generation == generation.load(ordering: .relaxed) && page.session == session
+  }
+
+  /// Counts what may have given a version to another value: the same version in the same history is the same value. Set
+  /// before reads find the view.
+  var history: UInt64 {
+    get { historyNumber.load(ordering: .relaxed) }
+    set { historyNumber.store(newValue, ordering: .relaxed) }
   }
 
   var lastVersion: SequenceNumber { engine.log.lastSequence }

@@ -64,12 +64,28 @@ package final class Follower: Sendable {
   package func read<Result: ~Copyable>(
     _ body: (Reader) throws(StoreError) -> Result
   ) throws(StoreError) -> Result {
+    try readView { (view) throws(StoreError) in try body(view.engine.reader) }
+  }
+
+  /// What is known of a key, and the history that its version is of; as `FollowedView.history`.
+  package func look(
+    at key: RawSpan
+  ) throws(StoreError) -> (info: EntryInfo?, history: UInt64) {
+    try readView { (view) throws(StoreError) in
+      (try view.engine.reader.info(forKey: key), view.history)
+    }
+  }
+
+  @inline(__always)
+  private func readView<Result: ~Copyable>(
+    _ body: (FollowedView) throws(StoreError) -> Result
+  ) throws(StoreError) -> Result {
     let view = try view()
-    do throws(StoreError) { return try body(view.engine.reader) } catch {
+    do throws(StoreError) { return try body(view) } catch {
       // Without mappings, a file may have gone, or have been cut, that was still to be read.
       guard case .corrupt = error else { throw error }
       guard let later = try viewAfter(view) else { throw error.located(in: path) }
-      return try body(later.engine.reader)
+      return try body(later)
     }
   }
 
@@ -168,8 +184,7 @@ package final class Follower: Sendable {
       state.followed, configuration: configuration, environment: environment)
     let isOutdated =
       view.session != state.view.session || view.lastVersion < state.view.lastVersion
-    replace(&state, by: view)
-    if isOutdated { throw .outdated(path: path) }
+    try replace(&state, by: view, isOutdated: isOutdated)
   }
 
   /// Looks whether the path still leads to the store.
@@ -213,8 +228,7 @@ package final class Follower: Sendable {
       || followed.storeIdentifier != state.followed.storeIdentifier
       || view.lastVersion < state.view.lastVersion
     state.followed = followed
-    replace(&state, by: view)
-    if isOutdated { throw .outdated(path: path) }
+    try replace(&state, by: view, isOutdated: isOutdated)
     return true
   }
 
@@ -227,11 +241,19 @@ package final class Follower: Sendable {
     return manifest.generation != view.manifestGeneration
   }
 
-  private func replace(_ state: inout State, by view: FollowedView) {
+  /// - Parameter isOutdated: whether something is gone that was published.
+  /// - Throws: `outdated` in this case, when reads find the view.
+  private func replace(
+    _ state: inout State, by view: FollowedView, isOutdated: Bool
+  ) throws(StoreError) {
     let old = state.view
+    // Where nobody announces, nobody tells of a loss either.
+    let goesOn = !isOutdated && old.isAnnounced && view.isAnnounced
+    view.history = goesOn ? old.history : old.history + 1
     state.view = view
     views.set(0, to: view)
     old.retire()
+    if isOutdated { throw .outdated(path: path) }
   }
 
   // MARK: The end

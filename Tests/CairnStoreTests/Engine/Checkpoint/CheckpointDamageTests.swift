@@ -7,7 +7,7 @@ import Testing
 @Suite("Damaged, stale and hostile checkpoints")
 struct CheckpointDamageTests {
   @Test(
-    "A flipped bit in any byte, one in four of them each time, costs nothing but time",
+    "A flipped bit in any byte, one in eight of them each time, costs nothing but time",
     arguments: [false, true])
   func flips(afterKill: Bool) throws {
     let fixture = try CheckpointFixture(
@@ -20,11 +20,11 @@ struct CheckpointDamageTests {
     let entries = try fixture.header.headerByteCount
     var scans = 0
     var generator = Seed.generator("\(#function)\(afterKill)")
-    let first = Int.random(in: 0..<4, using: &generator)
+    let first = Int.random(in: 0..<8, using: &generator)
     for offset in bytes.indices
-    where offset < 100 || (offset + first) % (offset < entries ? 20 : 4) == 0 {
+    where offset < 100 || (offset + first) % (offset < entries ? 32 : 8) == 0 {
       let report = try fixture.expectSound(
-        fixture.image.flipping(fixture.name, at: offset, bit: offset / 4 % 8), "byte \(offset)")
+        fixture.image.flipping(fixture.name, at: offset, bit: offset / 8 % 8), "byte \(offset)")
       // A damaged header costs a scan, damaged entries their shard's rebuilding.
       #expect((report.source == .scan) == (offset < entries), "byte \(offset)")
       if report.source == .scan { scans += 1 }

@@ -103,4 +103,50 @@ struct CompactionInterleavingTests {
     #expect(try again.count() == 1500)
     #expect(try again.auditUsage() == [])
   }
+
+  @Test(
+    "A removal of what has expired while a compaction moves entries overlooks none of them later")
+  func removeExpiredDuringMoves() throws {
+    // A look at all that can expire tells each segment when the first lifetime among its entries ends. One between two
+    // moves of a compaction must not tell the new segment so by those that are there already.
+    let directory = try TemporaryDirectory()
+    let clock = ManualClock()
+    let held = Mutex<Store?>(nil)
+    let removed = Mutex<[Int]>([])
+    let environment = Environment(
+      fileSystem: SystemFileSystem(), background: ManualBackgroundQueue(),
+      pause: { _ in
+        // Some of the entries have been moved.
+        clock.advance(by: .seconds(10))
+        guard let store = held.withLock({ $0 }), let summary = try? store.removeExpired() else {
+          return
+        }
+        removed.withLock { $0.append(summary.count) }
+      })
+    let store = try Store(
+      path: directory.store, configuration: .small(clock: clock), environment: environment,
+      readOnly: false)
+    held.withLock { $0 = store }
+    for number in 0..<900 {
+      let lifetime: Lifetime =
+        switch number {
+        case 0: .seconds(1)
+        case 1: .seconds(1000)
+        case 899: .seconds(100)
+        default: .standard
+        }
+      try store.setValue("v", forKey: "key\(number)", lifetime: lifetime)
+    }
+    try store.removeValue(forKey: "key5")
+    try store.compact()
+    held.withLock { $0 = nil }
+    #expect(removed.withLock { $0 } == [1])
+    clock.advance(by: .seconds(200))
+    #expect(try store.removeExpired().count == 1)
+    #expect(try store.statistics().indexedKeyCount == store.count())
+    clock.advance(by: .seconds(1000))
+    #expect(try store.removeExpired().count == 1)
+    #expect(try store.statistics().indexedKeyCount == 896)
+    #expect(try store.auditUsage() == [])
+  }
 }

@@ -330,4 +330,31 @@ final class CompactionTests: StoreSuite {
     #expect(try again.count() == 400)
     try again.close()
   }
+
+  @Test("A compaction by hand tells of a failed sync, also where it got what it needed")
+  func failedSync() throws {
+    // The log is synced up to the end of the segment that is to be sealed; then the sync of the next one fails. The
+    // store takes no more writes from then on, and nothing is compacted.
+    let scene = try StoreScene()
+    let store = try scene.open()
+    // Each value goes into the next segment; two are left and not sealed yet.
+    for key in ["a", "b", "c"] { try store.setValue([UInt8].filled(40_000), forKey: key) }
+    let count = Atomic(0)
+    scene.fileSystem.setHook { event in
+      guard event.call == .synchronizeData, FileName.isSegment(event.file) else { return nil }
+      return count.wrappingAdd(1, ordering: .relaxed).newValue == 2 ? EIO : nil
+    }
+    let error = storeError { try store.compact() }
+    scene.fileSystem.setHook(nil)
+    let cause: SystemFailure
+    switch error {
+    case .poisoned(let failure), .durabilityUnknown(let failure): cause = failure
+    default:
+      Issue.record("\(String(describing: error)) after \(count.load(ordering: .relaxed)) syncs")
+      return
+    }
+    #expect(cause.errorNumber == EIO)
+    #expect(throws: StoreError.self) { try store.setValue("more", forKey: "more") }
+    #expect(try store.count() == 3)
+  }
 }

@@ -282,6 +282,51 @@ struct FullDiskTests {
     #expect(try Store.verify(path: disk.path + "/store").errors == [])
   }
 
+  @Test("A compaction by hand gives back what is dead though no segment can be sealed at first")
+  func compactionBeforeSealing() throws {
+    // To seal segments comes first, and a manifest that gets longer than a block finds no second one. But half of the
+    // log is dead, and to give that back makes the manifest shorter.
+    let fileSystem = FaultyFileSystem()
+    let queue = ManualBackgroundQueue()
+    let directory = try TemporaryDirectory()
+    let store = try Store(directory.store, .small(), fileSystem: fileSystem, background: queue)
+    let value = [UInt8].filled(1000)
+    for number in 0..<300 { try store.setValue(value, forKey: "key\(number)") }
+    queue.runAll()
+    for number in 0..<300 { try store.setValue(value, forKey: "key\(number)") }
+    let before = try store.statistics()
+    #expect(before.deadByteCount > 300_000)
+    let refusals = Mutex(0)
+    fileSystem.setHook { event in
+      guard event.call == .allocate, event.file == FileName.newManifest else { return nil }
+      return refusals.withLock { count in
+        count += 1
+        // One for the segment that is to follow the one that is written to, and one to seal the first.
+        return count <= 2 ? SystemError.noSpace : nil
+      }
+    }
+    let report = try store.compact()
+    #expect(refusals.withLock { $0 } > 2)
+    #expect(report.removedSegmentCount > 3)
+    let after = try store.statistics()
+    #expect(after.deadByteCount < before.deadByteCount / 20)
+    // The segments of the second pass were sealed after all.
+    #expect(after.segments.count { !$0.isSealed } <= 2)
+    #expect(try store.contents().count == 300)
+    // Where there never is room, who asks is told.
+    for number in 0..<300 { try store.setValue(value, forKey: "key\(number)") }
+    fileSystem.setHook { event in
+      event.call == .allocate && event.file == FileName.newManifest ? SystemError.noSpace : nil
+    }
+    guard case .noSpace? = storeError({ try store.compact() }) else {
+      Issue.record("no error")
+      return
+    }
+    fileSystem.setHook(nil)
+    #expect(try store.compact().removedSegmentCount > 3)
+    #expect(try store.contents().count == 300)
+  }
+
   @Test(
     "On a full disk a value can be removed in a store that was just opened",
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))

@@ -45,13 +45,13 @@ struct FullDiskTrimTests {
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"),
     arguments: [1 << 20, 4 << 20, 64 << 20], [400, 1000, 10_000])
   func trim(segmentByteLimit: Int, valueByteCount: Int) throws {
-    let disk = try TinyDisk(byteCount: 24 << 20)
+    let disk = try TinyDisk(byteCount: 12 << 20)
     var configuration = StoreConfiguration.quiet
     configuration.durability = .process
     configuration.segmentByteLimit = segmentByteLimit
     let store = try Store(path: disk.path + "/store", configuration: configuration)
     let count = try fill(store, valueByteCount: valueByteCount)
-    #expect(count * valueByteCount > 10 << 20)
+    #expect(count * valueByteCount > 5 << 20)
     try disk.fill()
     // What is used most lies between what is used least.
     for number in stride(from: 0, to: count, by: 2) {

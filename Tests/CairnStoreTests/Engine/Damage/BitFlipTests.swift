@@ -155,7 +155,7 @@ struct BitFlipTests {
   }
 
   @Test(
-    "A flipped bit in any byte, one in four of them each time, gives the right value or an error, and verify finds it",
+    "A flipped bit in any byte, one in eight of them each time, gives the right value or an error, and verify finds it",
     arguments: fileNames)
   func flips(name: String) throws {
     let closed = try ClosedStore.shared.get()
@@ -165,10 +165,10 @@ struct BitFlipTests {
     let path = "\(directory.store)/\(name)"
     // `DamageFuzzer --all-bits` does all of them, in less time.
     var generator = Seed.generator("\(#function)\(name)")
-    let first = Int.random(in: 0..<4, using: &generator)
-    for offset in closed.offsets(in: name) where (offset + first) % 4 == 0 {
+    let first = Int.random(in: 0..<8, using: &generator)
+    for offset in closed.offsets(in: name) where (offset + first) % 8 == 0 {
       // One bit of each of these bytes, all bits of some.
-      for bit in offset % 61 == 0 ? Array(0..<8) : [offset / 4 % 8] {
+      for bit in offset % 61 == 0 ? Array(0..<8) : [offset / 8 % 8] {
         try overwriteFile(path, [bytes[offset] ^ 1 << UInt8(bit)], at: offset)
         if let fault = fault(of: closed, at: directory.store) {
           Issue.record("bit \(bit) of byte \(offset) of \(name): \(fault); \(Seed.comment)")
@@ -188,7 +188,7 @@ struct BitFlipTests {
     let bytes = try #require(closed.image.files[name])
     let directory = try TemporaryDirectory()
     try closed.image.write(to: directory.store)
-    for count in closed.offsets(in: name, step: 7) {
+    for count in closed.offsets(in: name, step: 13) {
       try writeFile("\(directory.store)/\(name)", Array(bytes.prefix(count)))
       if let fault = fault(of: closed, at: directory.store) {
         Issue.record("\(name) cut to \(count) bytes: \(fault)")

@@ -63,4 +63,48 @@ struct ReplacedDamageTests {
       #expect(try Store.verify(path: directory.store).errors.map(\.offset) == [record.offset])
     }
   }
+
+  @Test("The bytes of a record that could not be read count as live until its segment is compacted")
+  func unreadableRecord() throws {
+    // Its size is in its header. Nothing else is wrong meanwhile, and nothing is counted twice.
+    let directory = try TemporaryDirectory()
+    let queue = ManualBackgroundQueue()
+    func open(_ path: String, _ system: FaultyFileSystem = FaultyFileSystem()) throws -> Store {
+      try Store(
+        path,
+        .small {
+          $0.access = .systemCalls
+          $0.checkpointRecordThreshold = 0
+        }, fileSystem: system, background: queue)
+    }
+    let system = FaultyFileSystem()
+    var store = try open(directory.store, system)
+    for key in ["a", "b", "c"] { try store.setValue([UInt8].filled(500), forKey: key) }
+    try store.setValue([UInt8].filled(500), forKey: "b", lifetime: .seconds(10))
+    try store.extendLifetime(forKey: "b", to: .seconds(1000))
+    let before = try store.statistics().liveByteCount
+    system.arm(
+      .init(call: .read, index: 0, errorNumber: SystemError.interrupted, isLasting: true))
+    #expect(throws: StoreError.self) { try store.extendLifetime(forKey: "b", to: .seconds(2000)) }
+    for key in ["a", "b"] { try store.setValue([UInt8].filled(500), forKey: key) }
+    #expect(system.hasFired)
+    system.arm(nil)
+    func check(_ store: Store, isExact: Bool) throws {
+      #expect(try store.auditUsage().isEmpty == isExact)
+      #expect(try store.auditUsage(mayCountMore: true) == [])
+      #expect(try store.count() == 3)
+    }
+    try check(store, isExact: false)
+    // The extension's own size was known.
+    #expect(try store.statistics().liveByteCount < before + 2 * 600)
+    try Image(of: directory.store).write(to: directory("killed"))
+    try check(open(directory("killed")), isExact: true)
+    try store.close()
+    store = try open(directory.store)
+    #expect(try store.statistics().recovery.source == .checkpoint)
+    try check(store, isExact: false)
+    try store.compact()
+    try check(store, isExact: true)
+    #expect(try store.statistics().liveByteCount < 3 * 600)
+  }
 }

@@ -1,6 +1,7 @@
 import CairnStore
 import Dispatch
 import FuzzSupport
+import Glibc
 import Synchronization
 import Testing
 
@@ -143,58 +144,6 @@ struct EvictionTests {
         order.keep(count)
         #expect(try numbers(store) == order.keys, Seed.comment)
       }
-    }
-  }
-
-  @Test("Live bytes stay within their limit, with values of all sizes")
-  func byteLimit() throws {
-    var random = Seed.generator()
-    let limit = 200_000
-    // What a compaction moves counts twice for a moment.
-    let queue = ManualBackgroundQueue()
-    let store = try Store(
-      directory.store, .small { $0.byteLimit = limit }, background: queue)
-    for step in 0..<3000 {
-      if step % 20 == 0 { queue.runAll() }
-      let byteCount = step % 50 == 0 ? Int.random(in: 0..<100_000, using: &random) : step % 300
-      try store.setValue([UInt8](repeating: 7, count: byteCount), forKey: "\(step % 1000)")
-      let live = try store.statistics().liveByteCount
-      #expect(live <= limit, Seed.comment)
-      #expect(try store.contains("\(step % 1000)"), "the newest stays")
-    }
-    // Those after the last large value are there, whatever its size.
-    #expect(try store.count() >= 50)
-  }
-
-  @Test("An entry that is larger than all may be is refused, and nothing goes for it")
-  func tooLarge() throws {
-    let store = try Store(directory.store, .small { $0.byteLimit = 10_000 })
-    try store.setValue("v", forKey: "stays")
-    let error = storeError {
-      try store.setValue([UInt8](repeating: 1, count: 10_000), forKey: "large")
-    }
-    guard case .valueTooLarge(10_000, let largest) = error else {
-      Issue.record("\(String(describing: error))")
-      return
-    }
-    #expect(try store.contains("stays"))
-    // The limit that is told is the one that holds.
-    try store.setValue([UInt8](repeating: 1, count: largest), forKey: "large")
-    #expect(
-      storeError {
-        try store.setValue([UInt8](repeating: 1, count: largest + 1), forKey: "large")
-      } != nil)
-  }
-
-  @Test("A value of nearly the whole limit is there when it was set")
-  func nearlyTheLimit() throws {
-    let directory = try TemporaryDirectory()
-    let store = try Store(directory.store, .small { $0.byteLimit = 65_536 })
-    for (number, byteCount) in [65_000, 65_100, 65_200, 65_000].enumerated() {
-      let value = [UInt8](repeating: UInt8(number), count: byteCount)
-      try store.setValue(value, forKey: "key \(number)")
-      #expect(try store.value(forKey: "key \(number)") == value)
-      #expect(try store.count() == 1)
     }
   }
 
@@ -406,5 +355,73 @@ struct EvictionTests {
         continue
       }
     }
+  }
+
+  /// If the entries that were to go were forgotten, the next write would take those after them.
+  @Test(
+    "Where a read fails once, the least recently used go with the next write",
+    arguments: [EIO, EMFILE])
+  func failedRead(errorNumber: Int32) throws {
+    let fileSystem = FaultyFileSystem()
+    let store = try Store(
+      directory.store,
+      .small {
+        $0.countLimit = 2000
+        $0.access = .systemCalls
+      }, fileSystem: fileSystem, background: ManualBackgroundQueue())
+    for number in 0..<2000 { try store.setValue("v", forKey: "\(number)") }
+    let failureCount = Mutex(0)
+    fileSystem.setHook { event in
+      guard event.call == .read else { return nil }
+      return failureCount.withLock { count in
+        count += 1
+        return count == 1 ? errorNumber : nil
+      }
+    }
+    _ = try? store.setValue("v", forKey: "2000")
+    fileSystem.setHook(nil)
+    #expect(failureCount.withLock { $0 } > 0)
+    for number in 2001..<2010 { try store.setValue("v", forKey: "\(number)") }
+    let numbers = try store.contents().keys.compactMap { Int($0) }.sorted()
+    #expect(numbers.count <= 2000)
+    #expect(numbers == Array((2010 - numbers.count)..<2010))
+    try store.close()
+  }
+
+  @Test(
+    "Without room for a tombstone, a write that throws noSpace has written nothing",
+    arguments: [0, 20_000, 40_000, 60_000, 80_000, 100_000])
+  func noRoomToEvict(filler: Int) throws {
+    let system = FaultyFileSystem()
+    let store = try Store(
+      directory.store,
+      .small {
+        $0.countLimit = 2
+        $0.segmentByteLimit = 4 << 20
+      }, fileSystem: system)
+    func key(_ number: Int) -> [UInt8] {
+      [UInt8](repeating: UInt8(number), count: 60_000)
+    }
+    try store.setValue([UInt8](repeating: 1, count: filler), forKey: "filler")
+    try store.setValue("v", forKey: key(0))
+    system.arm(.init(call: .allocate, index: 0, errorNumber: ENOSPC, isLasting: true))
+    var failureCount = 0
+    for number in 1..<30 {
+      let error = storeError { try store.setValue("v", forKey: key(number)) }
+      #expect(try store.contains(key(number)) == (error == nil))
+      // One write may have come before it was known that there is no room.
+      #expect(try store.count() <= 3)
+      guard let error else { continue }
+      failureCount += 1
+      guard case .noSpace = error else {
+        Issue.record("\(error)")
+        return
+      }
+    }
+    #expect(failureCount > 0)
+    system.arm(nil)
+    try store.setValue("v", forKey: "after")
+    #expect(try store.count() <= 2)
+    #expect(try store.contains("after"))
   }
 }

@@ -39,6 +39,11 @@ final class ExpiryCostTests: StoreSuite {
     try expect(25, reads: 75) { try store.removeExpired().count }
     try expect(0, reads: 0) { try store.removeExpired().count }
     try expect(keyCount - 25, reads: 0) { try store.count() }
+    // What is written into a segment in which nothing has been due is looked for.
+    try store.setValue("v", forKey: "new", lifetime: .seconds(1))
+    clock.advance(by: .seconds(1))
+    try expect(1, reads: 3) { try store.removeExpired().count }
+    #expect(try store.statistics().indexedKeyCount == keyCount - 25)
     clock.advance(by: .seconds(2000))
     try expect(0, reads: 0) { try store.count() }
     #expect(try store.removeExpired().count == keyCount - 25)

@@ -3,17 +3,21 @@ import Foundation
 import FuzzSupport
 import Testing
 
-/// Where a regression test plays: a directory of its own, a file system with a hook, and a
+/// Where a test plays: a directory of its own, a file system with a hook, a clock that stands still, and a
 /// background queue that runs nothing unasked. All goes with the last reference.
-final class RegressionScene: Sendable {
+final class StoreScene: Sendable {
+  /// The first segment of a store.
   static let segment = "seg-0000000000000001"
 
   let directory: TemporaryDirectory
   let fileSystem = FaultyFileSystem()
+  let clock = ManualClock()
   let queue = ManualBackgroundQueue()
   var path: String { directory.store }
 
-  init() throws { directory = try TemporaryDirectory(on: .disk) }
+  init(on medium: TemporaryDirectory.Medium = .disk) throws {
+    directory = try TemporaryDirectory(on: medium)
+  }
 
   // A job holds its store, and the store this scene's queue.
   deinit { queue.discardAll() }
@@ -22,12 +26,14 @@ final class RegressionScene: Sendable {
   func open(
     readOnly: Bool = false, _ change: (inout StoreConfiguration) -> Void = { _ in }
   ) throws(StoreError) -> Store {
-    try Store(path, .small(change), fileSystem: fileSystem, background: queue, readOnly: readOnly)
+    try Store(
+      path, .small(clock: clock, change), fileSystem: fileSystem, background: queue,
+      readOnly: readOnly)
   }
 
   /// A scene with a copy of the store's files as they are: what a kill at this moment leaves.
-  func killed() throws -> RegressionScene {
-    let copy = try RegressionScene()
+  func killed() throws -> StoreScene {
+    let copy = try StoreScene()
     try FileManager.default.copyItem(atPath: path, toPath: copy.path)
     return copy
   }

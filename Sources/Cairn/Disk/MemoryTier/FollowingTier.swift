@@ -1,0 +1,96 @@
+internal import CairnStore
+internal import Synchronization
+
+/// The tier in memory of a cache that follows another process.
+///
+/// 1. Nobody tells it what the writer does. So a read first asks the disk for the version that the key has now, and takes
+///    the value of this version alone. A read that returns what is here returns what is on disk. Where it has tags, the disk
+///    is read: the writer may have removed one.
+/// 2. A version names one value within a history, as `Store.look(at:)` has it. What is held was read in the history that
+///    this has noted, or in a later one: with another, all that is held goes, and with it what is being read.
+@usableFromInline
+final class FollowingTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  @usableFromInline let held: MemoryCache<TierKey<Key>, Value>
+  private let history = Atomic<UInt64>(0)
+
+  init(_ held: MemoryCache<TierKey<Key>, Value>) { self.held = held }
+
+  /// To be called before something is taken from here, with the history that its version is of.
+  func enter(_ history: UInt64) {
+    if self.history.load(ordering: .acquiring) == history { return }
+    held.removeAll(cause: .removed, isToldOfNothing: false)
+    self.history.store(history, ordering: .releasing)
+  }
+}
+
+extension DiskCache {
+  /// The value of a key, from memory where that has the one that is on disk.
+  @usableFromInline
+  func value(
+    forKey key: Key, in tier: FollowingTier<Key, Value>
+  ) throws(CacheError) -> Value? {
+    let tierKey = try tierKey(key)
+    if let found = try vouchedValue(of: tierKey, in: tier) { return found.value }
+    // From here on, so that nothing is put in that was read in an earlier history.
+    let ticket = tier.held.ticket(forKey: tierKey)
+    let found = try fetch(key) { (record) throws(CacheError) in
+      (try decode(record), store.info(of: record), CacheMetadata.hasTags(record.metadata))
+    }
+    guard let (value, info, hasTags) = found else { return nil }
+    promote(value, info, hasTags: hasTags, forKey: tierKey, ticket, to: tier.held)
+    return value
+  }
+
+  /// What memory has of a key, and what the disk knows of it, where both have the same version. What the disk has no value
+  /// for goes from memory.
+  ///
+  /// - Parameter isRead: whether this is an access.
+  func vouchedValue(
+    of key: TierKey<Key>, in tier: FollowingTier<Key, Value>, isRead: Bool = true
+  ) throws(CacheError) -> (value: Value, info: EntryInfo)? {
+    let (info, history) = try keyCoder.encode(key.key) { (bytes) throws(CacheError) in
+      try storing { () throws(StoreError) in try store.look(at: bytes) }
+    }
+    tier.enter(history)
+    guard let info else {
+      tier.held.invalidate(key, through: nil, .removed)
+      return nil
+    }
+    let value = tier.held.value(forKey: key, ofVersion: info.version, isRead: isRead)
+    return value.map { ($0, info) }
+  }
+
+  /// The value of a key, fresh, for an answer of a load.
+  func heldValue(
+    forKey key: Key, in tier: FollowingTier<Key, Value>
+  ) throws(CacheError) -> HeldValue<Value>? {
+    guard let (value, info) = try vouchedValue(of: tierKey(key), in: tier) else { return nil }
+    return HeldValue(
+      value: value, version: info.version, written: info.written.millisecondsSinceEpoch,
+      expires: info.expires?.millisecondsSinceEpoch ?? never)
+  }
+}
+
+extension MemoryCache {
+  /// The value of a key, if it has this version.
+  ///
+  /// - Parameter isRead: whether that is an access and counts as a hit or a miss.
+  func value(forKey key: Key, ofVersion version: UInt64, isRead: Bool) -> Value? {
+    let hash = MemoryTable<Key, Value>.hash(key)
+    let now = clock.now()
+    return lock.withLock { state in
+      let slot = state.table.find(key, hash: hash)
+      guard slot != noSlot, state.table.nodes[Int(slot)].version == version,
+        !state.table.nodes[Int(slot)].hasExpired(at: now), !state.table.nodes[Int(slot)].hasTags
+      else {
+        if isRead { state.statistics.missCount &+= 1 }
+        return nil
+      }
+      if isRead {
+        state.statistics.hitCount &+= 1
+        state.touch(slot, at: now)
+      }
+      return state.table.payloads[Int(slot)]?.value
+    }
+  }
+}

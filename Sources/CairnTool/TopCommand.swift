@@ -1,0 +1,73 @@
+import Cairn
+import CommandText
+
+/// `top`: what a store holds and what is written to it, again and again, also while another process has it open.
+enum TopCommand {
+  static func run(_ invocation: Invocation, on console: Console) throws {
+    let location = try invocation.store(at: 0)
+    var limit: Int?
+    if invocation.has(.count) {
+      limit = try invocation.value(
+        of: .count, { Quantity.wholeNumber($0).flatMap { $0 > 0 ? $0 : nil } },
+        "a whole number above 0")
+    }
+    var interval = Duration.seconds(1)
+    if invocation.has(.interval) {
+      interval = try invocation.value(of: .interval, Quantity.duration, Quantity.durationKind)
+    }
+    let store = try location.followed()
+    SystemCalls.watchInterruptions()
+    try location.use(store) { store in
+      if !invocation.has(.json), console.screenSize != nil {
+        try draw(store, location, limit, interval, console)
+      } else {
+        try samples(of: store, location, limit, interval) { sample in
+          let page = TopPage(sample: sample, path: location.path)
+          try console.print(invocation.has(.json) ? sample.json.text : page.line)
+          try console.finish()
+        }
+      }
+    }
+  }
+
+  private static func samples(
+    of store: Store, _ location: StoreLocation, _ limit: Int?, _ interval: Duration,
+    _ show: (TopSample) throws -> Void
+  ) throws {
+    var last: TopSample?
+    var count = 0
+    while SystemCalls.interruption == 0 {
+      let sample = try TopSample(store, at: location, after: last)
+      try show(sample)
+      last = sample
+      count += 1
+      if count == limit { return }
+      SystemCalls.pause(for: interval)
+    }
+  }
+
+  /// Shows the samples on a screen of their own. However it ends, the terminal has its former screen again, and the last
+  /// page stands below.
+  private static func draw(
+    _ store: Store, _ location: StoreLocation, _ limit: Int?, _ interval: Duration,
+    _ console: Console
+  ) throws {
+    let (ownScreen, hideCursor) = ("\u{1B}[?1049h", "\u{1B}[?25l")
+    let (formerScreen, showCursor) = ("\u{1B}[?1049l", "\u{1B}[?25h")
+    let (toTop, clearLine, clearBelow) = ("\u{1B}[H", "\u{1B}[K", "\u{1B}[J")
+    func write(_ text: String) throws { try console.write(Array(text.utf8).rawSpan) }
+    var page: [String] = []
+    try write(ownScreen + hideCursor)
+    let outcome = Result {
+      try samples(of: store, location, limit, interval) { sample in
+        let size = console.screenSize ?? (80, 24)
+        page = TopPage(sample: sample, path: location.path)
+          .lines(columns: size.columns, rows: size.rows)
+        try write(toTop + page.map { $0 + clearLine + "\n" }.joined() + clearBelow)
+      }
+    }
+    try write(showCursor + formerScreen)
+    try outcome.get()
+    for line in page { try console.print(line) }
+  }
+}

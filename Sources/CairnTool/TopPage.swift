@@ -1,0 +1,84 @@
+import Cairn
+import CommandText
+
+/// A sample of `top` as a person reads it: a page of a terminal, or a line.
+struct TopPage {
+  let sample: TopSample
+  /// The store, as the command line has it.
+  let path: String
+
+  private var statistics: StoreStatistics { sample.statistics }
+  private var rate: String? { sample.writeRate.map { DisplayText.count(Int($0.rounded())) } }
+  private var age: String? { sample.checkpointAge.map { "\(DisplayText.duration($0)) old" } }
+
+  /// All on one line, where nothing can be drawn.
+  var line: String {
+    [
+      DisplayText.count(sample.keyCount, "key"),
+      "\(DisplayText.size(statistics.liveByteCount)) live",
+      "\(DisplayText.size(statistics.deadByteCount)) dead",
+      "log \(DisplayText.size(sample.logByteCount))", "\(rate ?? "-") writes/s",
+      age.map { "checkpoint \($0)" } ?? "no checkpoint",
+    ].joined(separator: ", ")
+  }
+
+  /// A page that fits a terminal, with a row to spare.
+  func lines(columns: Int, rows: Int) -> [String] {
+    var lines = headLines
+    let segments = statistics.segments.sorted { $0.id > $1.id }
+    // Below an empty line.
+    let room = rows - 1 - lines.count - 1
+    if room > 0 {
+      let shown = segments.count > room ? segments.prefix(room - 1) : segments[...]
+      lines += [""] + bars(Array(shown), width: columns - 1)
+      if shown.count < segments.count {
+        lines.append("and \(DisplayText.count(segments.count - shown.count, "older one"))")
+      }
+    }
+    return lines.prefix(max(1, rows - 1)).map { String($0.prefix(max(1, columns - 1))) }
+  }
+
+  private var headLines: [String] {
+    let (live, dead) = (statistics.liveByteCount, statistics.deadByteCount)
+    let percents = DisplayText.percents([live, dead, max(0, sample.logByteCount - live - dead)])
+    let owner = sample.owner.map { StoreLocation.words(for: $0.processID, since: $0.since) }
+    let rows = [
+      ("keys", DisplayText.count(sample.keyCount), ""),
+      ("live", DisplayText.size(live), percents[0]),
+      ("dead", DisplayText.size(dead), percents[1]),
+      (
+        "log", DisplayText.size(sample.logByteCount),
+        "in \(DisplayText.count(statistics.segmentCount, "segment"))"
+      ),
+      ("on disk", DisplayText.size(sample.usage.byteCount), ""),
+      ("writes", rate ?? "-", "a second"),
+      ("checkpoint", age ?? "none", ""),
+    ]
+    let width = rows.map(\.1.count).max() ?? 0
+    let state = owner.map { "open in \($0)" } ?? "open in no process that is known"
+    return [DisplayText.line(path), DisplayText.line(state), ""]
+      + rows.map { label, figure, rest in
+        let gap = String(repeating: " ", count: 12 - label.count + width - figure.count)
+        return label + gap + figure + (rest.isEmpty ? "" : "  " + rest)
+      }
+  }
+
+  /// A line for each segment: its number, its size, and what of it is live and dead.
+  private func bars(_ segments: [SegmentStatistics], width: Int) -> [String] {
+    let longest = max(1, segments.map(\.byteCount).max() ?? 1)
+    let cells = segments.map { ("\($0.id)", DisplayText.size($0.byteCount)) }
+    let idWidth = cells.map(\.0.count).max() ?? 0
+    let sizeWidth = cells.map(\.1.count).max() ?? 0
+    let barWidth = max(0, width - idWidth - sizeWidth - 4)
+    func bar(_ byteCount: Int, of character: Character) -> String {
+      let length = Int((Double(byteCount) / Double(longest) * Double(barWidth)).rounded())
+      return String(repeating: character, count: byteCount > 0 ? max(1, length) : 0)
+    }
+    return zip(segments, cells).map { segment, cell in
+      let bars = bar(segment.liveByteCount, of: "#") + bar(segment.deadByteCount, of: "-")
+      return String(repeating: " ", count: idWidth - cell.0.count) + cell.0
+        + String(repeating: " ", count: 2 + sizeWidth - cell.1.count) + cell.1
+        + "  " + bars.prefix(barWidth)
+    }
+  }
+}

@@ -1,0 +1,137 @@
+import CairnStore
+import FuzzSupport
+import Glibc
+import Synchronization
+import Testing
+
+@Suite("Removing everything beside others")
+struct RemoveAllBesideTests {
+
+  @Test("A seal under way when everything is removed comes to an end")
+  func duringSealing() throws {
+    let scene = try StoreScene()
+    let store = try scene.open()
+    try store.setValue("v", forKey: "first")
+    // One thread syncs the segment as it is now and is held up inside …
+    let gate = Gate()
+    scene.fileSystem.setWatch { if $0 == .synchronizeData { gate.passOnce() } }
+    let syncer = Background { try store.sync() }
+    try gate.waitForArrival()
+    // … while the segment gets more records and is left; another thread goes to seal it …
+    for number in 0..<100 {
+      try store.setValue([UInt8](repeating: 1, count: 1000), forKey: "key\(number)")
+    }
+    let sealer = Background { scene.queue.runAll(dueAfter: .zero) }
+    try waitUntil { scene.queue.delays.allSatisfy { $0 > .zero } }
+    sealer.waitUntilBlocked()
+    // … and everything is removed.
+    try store.removeAll()
+    gate.open()
+    #expect(syncer.finishes())
+    #expect(sealer.finishes())
+    #expect(syncer.error == nil)
+    try store.setValue("b", forKey: "b")
+    #expect(try store.count() == 1)
+  }
+
+  @Test("A large value and a removal of all at once leave a store that opens", arguments: 0..<5)
+  func ownSegmentBesideRemoval(attempt: Int) throws {
+    // The large value's segment is made for a session that the removal ends meanwhile.
+    let scene = try StoreScene()
+    let store = try scene.open()
+    for index in 0..<130 { try store.setValue([UInt8].filled(300), forKey: "key\(index)") }
+    // A job that makes the next segment holds the manifest's lock.
+    let gate = Gate()
+    scene.fileSystem.setHook { event in
+      if event.call == .open, event.file.hasPrefix("seg-") { gate.passOnce() }
+      return nil
+    }
+    let job = Background { scene.queue.runAll(dueAfter: .zero) }
+    try gate.waitForArrival()
+    let removal = Background { try? store.removeAll() }
+    removal.waitUntilBlocked()
+    let isStored = Mutex(false)
+    let writer = Background {
+      let version = try? store.setValue(
+        [UInt8].filled(200_000), forKey: "big", durability: .durable)
+      isStored.withLock { $0 = version != nil }
+    }
+    writer.waitUntilBlocked()
+    gate.open()
+    #expect(job.finishes() && removal.finishes() && writer.finishes())
+    #expect(isStored.withLock { $0 })
+    let isThere = try store.contains("big")
+    let again = try scene.killed().open()
+    #expect(try again.contains("big") == isThere)
+    #expect(try again.statistics().recovery.quarantinedFiles == [])
+  }
+
+  @Test(
+    "No write is acknowledged while a removal of all fails to become durable", arguments: 0..<10)
+  func writeBesideFailedRemoval(attempt: Int) throws {
+    // The directory's sync fails after the exchange. Until that is noted, writers must not go on in segments that the
+    // manifest on disk no longer lists.
+    let scene = try StoreScene()
+    let store = try scene.open()
+    try store.setValue("1", forKey: "a")
+    let isRenamed = Mutex(false)
+    let writers = Mutex<[Background]>([])
+    let stored = Mutex<[String]>([])
+    scene.fileSystem.setHook { event in
+      if event.call == .exchange { isRenamed.withLock { $0 = true } }
+      guard event.call == .synchronize, isRenamed.withLock({ $0 }),
+        writers.withLock({ $0.isEmpty })
+      else { return nil }
+      for index in 0..<4 {
+        let writer = Background {
+          let key = "new\(index)"
+          if (try? store.setValue("x", forKey: key)) != nil { stored.withLock { $0.append(key) } }
+        }
+        writers.withLock { $0.append(writer) }
+        writer.waitUntilBlocked()
+      }
+      return EIO
+    }
+    #expect(throws: StoreError.self) { try store.removeAll() }
+    for writer in writers.withLock({ $0 }) { #expect(writer.finishes()) }
+    #expect(throws: StoreError.self) { try store.setValue("x", forKey: "later") }
+    let again = try scene.killed().open()
+    for key in stored.withLock({ $0 }) { #expect(try again.contains(key), "\(key)") }
+  }
+
+  /// Found by CrashFuzzer: the sync left out what the removal had taken, and called it durable.
+  @Test("A sync in whose course all is removed makes durable what was there before, or the removal")
+  func inSync() throws {
+    var emptyCount = 0
+    for seed in 0..<30 as Range<UInt64> {
+      let disk = SimulatedDisk()
+      let process = SimulatedProcess.start(on: disk, seed: seed)
+      let store = try process.open(.simulated(ManualClock()))
+      // What removes without a sync is made ready.
+      try store.setValue([0], forKey: "key 0", durability: .process)
+      try store.maintain()
+      // Some segments wait for their sync.
+      for number in 0..<100 {
+        try store.setValue(
+          [UInt8](repeating: 1, count: 2000), forKey: "key \(number)", durability: .process)
+      }
+      var isFirst = true
+      process.fileSystem.intervene = { call in
+        guard call == .synchronizeData, isFirst else { return nil }
+        isFirst = false
+        do { try store.removeAll() } catch { Issue.record("\(error)") }
+        return nil
+      }
+      try store.sync()
+      #expect(!isFirst)
+      process.kill()
+      var cut = RandomCut(FuzzRandom(seed: seed))
+      let after = SimulatedProcess.start(on: disk.afterPowerCut(&cut), seed: seed)
+      let count = try after.open(.simulated(ManualClock())).count()
+      #expect(count == 0 || count == 100, "seed \(seed)")
+      if count == 0 { emptyCount += 1 }
+      after.kill()
+    }
+    #expect((1..<30).contains(emptyCount))
+  }
+}

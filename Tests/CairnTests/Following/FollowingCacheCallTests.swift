@@ -1,0 +1,205 @@
+import CairnStore
+import FuzzSupport
+import Synchronization
+import Testing
+
+@testable import Cairn
+
+@Suite("What a cache that follows does not do")
+struct FollowingCacheCallTests {
+  let scene = FollowingScene()
+  var readOnly: CacheError { .store(.readOnly(path: scene.disk.path)) }
+
+  @Test("Every write throws that it may not be made, and nothing changes", arguments: [nil, 10])
+  func writes(held: Int?) throws {
+    let writer = try scene.writer()
+    try writer.setValue("1", forKey: "a")
+    let follower = try scene.follower(held: held)
+    #expect(try follower.value(forKey: "a") == "1")
+    let version = try #require(try follower.info(forKey: "a")?.version)
+    let writes: [(DiskCache<String, String>) throws -> Void] = [
+      { try $0.setValue("2", forKey: "a") },
+      { _ = try $0.updateValue("2", forKey: "a") },
+      { _ = try $0.compareAndSet("2", forKey: "a", expecting: version) },
+      { _ = try $0.removeValue(forKey: "a") },
+      { _ = try $0.removeValue(forKey: "b") },
+      { _ = try $0.takeValue(forKey: "a") },
+      { _ = try $0.compareAndRemove(forKey: "a", expecting: version) },
+      { _ = try $0.update(forKey: "a") { _ in "2" } },
+      { try $0.write { try $0.setValue("2", forKey: "a") } },
+      { try $0.setValues([(key: "a", value: "2")]) },
+      { _ = try $0.removeValues(forKeys: ["a"]) },
+      { _ = try $0.extendLifetime(forKey: "a", to: .seconds(60)) },
+      { _ = try $0.extendLifetimes(forKeys: ["a"], to: .seconds(60)) },
+      { try $0.removeAll() },
+      { _ = try $0.remove { _, _ in true } },
+      { _ = try $0.trim(toCount: 0, order: .leastRecentlyUsed) },
+      { _ = try $0.trim(toCost: 10, order: .largestFirst) },
+      { _ = try $0.trim(olderThan: .zero, by: .write) },
+      { _ = try $0.removeExpired() },
+      { try $0.setLimits(countLimit: 1, byteLimit: nil) },
+      { _ = try $0.compact() },
+      { try $0.maintain() },
+    ]
+    for (number, write) in writes.enumerated() {
+      #expect(cacheError { try write(follower) } == readOnly, "write \(number)")
+    }
+    follower["a"] = "2"
+    #expect(try follower.statistics().subscriptFailureCount == 1)
+    #expect(try follower.value(forKey: "a") == "1")
+    #expect(try writer.entry(forKey: "a")?.info.version == version)
+  }
+
+  @Test("Every write of a task throws so as well")
+  func awaitedWrites() async throws {
+    try await scene.writer().close()
+    let follower = try scene.follower()
+    func error(_ body: () async throws -> Void) async -> CacheError? {
+      do { try await body() } catch { return error as? CacheError }
+      return nil
+    }
+    #expect(await error { try await follower.setValue("2", forKey: "a") } == readOnly)
+    #expect(await error { _ = try await follower.removeValue(forKey: "a") } == readOnly)
+    #expect(await error { try await follower.setValues([(key: "a", value: "2")]) } == readOnly)
+    #expect(
+      await error { try await follower.write { try $0.setValue("2", forKey: "a") } } == readOnly)
+    #expect(await error { try await follower.removeAll() } == readOnly)
+    #expect(await error { _ = try await follower.trim(toCount: 1) } == readOnly)
+    #expect(await error { _ = try await follower.compact() } == readOnly)
+  }
+
+  @Test("What is loaded is given to all who wait, and kept nowhere", arguments: [nil, 10])
+  func loading(held: Int?) async throws {
+    let writer = try scene.writer()
+    try writer.synchronous { try $0.setValue("there", forKey: "a") }
+    let follower = try scene.follower(held: held)
+    let count = Atomic(0)
+    let load: @Sendable () async throws -> String = {
+      count.add(1, ordering: .relaxed)
+      return "loaded"
+    }
+    #expect(try await follower.value(forKey: "a", orLoad: load) == "there")
+    #expect(count.load(ordering: .relaxed) == 0)
+    #expect(try await follower.value(forKey: "b", orLoad: load) == "loaded")
+    #expect(try follower.value(forKey: "b") == nil)
+    #expect(try await follower.value(forKey: "b", orLoad: load) == "loaded")
+    #expect(count.load(ordering: .relaxed) == 2)
+    #expect(try follower.memory?.contains("b") != true)
+    #expect(follower.loadStatistics.unkeptCount == 2)
+    // Once the writer has it, nothing is loaded any more.
+    try writer.synchronous { try $0.setValue("written", forKey: "b") }
+    #expect(try await follower.value(forKey: "b", orLoad: load) == "written")
+    #expect(count.load(ordering: .relaxed) == 2)
+
+    let gate = Gate()
+    async let first = follower.value(forKey: "c") {
+      await gate.wait()
+      return "once"
+    }
+    async let second = follower.value(forKey: "c") {
+      await gate.wait()
+      return "once"
+    }
+    await eventually { follower.loadActivity.waitCount >= 2 }
+    gate.open()
+    #expect(try await (first, second) == ("once", "once"))
+    #expect(follower.loadStatistics.startedCount == 3)
+    try writer.synchronous { try $0.close() }
+  }
+
+  @Test("A stale value is given as the policy says, and stays stale", arguments: [nil, 10])
+  func stale(held: Int?) async throws {
+    var changed = LoadPolicy()
+    changed.staleOnError = .seconds(3600)
+    let policy = changed
+    let writer = try scene.writer { $0.loadPolicy = policy }
+    try writer.synchronous { try $0.setValue("old", forKey: "a", lifetime: .seconds(60)) }
+    let follower = try scene.follower(held: held) { $0.loadPolicy = policy }
+    struct NotReached: Error {}
+    let fresh = try await follower.loaded(forKey: "a") { _ in throw NotReached() }
+    #expect(fresh?.value == "old" && fresh?.isStale == false)
+    scene.clock.advance(by: .seconds(61))
+    let stale = try await follower.loaded(forKey: "a") { _ in throw NotReached() }
+    #expect(stale?.value == "old" && stale?.isStale == true)
+    // The time after a failure is over in which nothing is loaded.
+    scene.clock.advance(by: .seconds(600))
+    let renewed = try await follower.loaded(forKey: "a") { prior in
+      #expect(prior?.value == "old")
+      return try #require(prior).notModified(lifetime: .seconds(60))
+    }
+    #expect(renewed?.value == "old")
+    #expect(try follower.value(forKey: "a") == nil)
+    scene.clock.advance(by: .seconds(1))
+    try writer.synchronous { try $0.setValue("new", forKey: "a", lifetime: .seconds(60)) }
+    let next = try await follower.loaded(forKey: "a") { _ in throw NotReached() }
+    #expect(next?.value == "new" && next?.isStale == false)
+  }
+
+  @Test("A value that cannot be made sense of stays, and a load goes on without it")
+  func undecodable() async throws {
+    let writer = try scene.writer()
+    try writer.synchronous { try $0.setValue("text", forKey: "a") }
+    let other = ValueCoder<String>.custom {
+      Array($0.utf8)
+    } decode: { _ in
+      ""
+    }.tagged(9)
+    let keeping = try scene.follower(values: other)
+    let dropping = try scene.follower(values: other) { $0.changedTypePolicy = .drop }
+    let version = try #require(try writer.info(forKey: "a")?.version)
+    #expect(
+      cacheError { _ = try keeping.value(forKey: "a") }
+        == .changedType(version: version, found: 0, expected: 9))
+    #expect(try dropping.value(forKey: "a") == nil)
+    #expect(try await keeping.value(forKey: "a") { "loaded" } == "loaded")
+    #expect(try await dropping.value(forKey: "a") { "loaded" } == "loaded")
+    #expect(try writer.value(forKey: "a") == "text")
+  }
+
+  @Test("Observers of the cache are told nothing, those of memory what it holds and drops")
+  func events() throws {
+    let writer = try scene.writer()
+    try writer.setValue("1", forKey: "a")
+    let follower = try scene.follower()
+    let disk = Lock<[CacheEvent<String>]>([])
+    let memory = Lock<[CacheEvent<String>]>([])
+    follower.observe { event in disk.withLock { $0.append(event) } }
+    follower.memory?.observe { event, _ in memory.withLock { $0.append(event) } }
+    _ = try follower.value(forKey: "a")
+    try writer.setValue("2", forKey: "a")
+    _ = try follower.value(forKey: "a")
+    try writer.removeAll()
+    _ = try follower.value(forKey: "a")
+    #expect(disk.withLock { $0 }.isEmpty)
+    #expect(
+      memory.withLock { $0 } == [
+        .inserted(key: "a"), .removed(key: "a", cause: .replaced), .inserted(key: "a"),
+        .removed(key: "a", cause: .removed),
+      ])
+  }
+
+  @Test("Its tier can be looked at and made smaller, and shows nothing that is over")
+  func tier() throws {
+    let writer = try scene.writer()
+    for key in ["a", "b", "c"] { try writer.setValue(key, forKey: key) }
+    let follower = try scene.follower()
+    let tier = try #require(follower.memory)
+    #expect(try tier.value(forKey: "a") == nil)
+    for key in ["a", "b", "c"] { _ = try follower.value(forKey: key) }
+    #expect(tier.count() == 3)
+    #expect(try tier.value(forKey: "a") == "a")
+    #expect(try tier.info(forKey: "a")?.version == follower.info(forKey: "a")?.version)
+    try writer.setValue("new", forKey: "a")
+    try writer.removeValue(forKey: "b")
+    #expect(try tier.value(forKey: "a") == nil)
+    #expect(try tier.contains("b") == false)
+    #expect(try tier.info(forKey: "b") == nil)
+    tier.trim(toCount: 1, order: .leastRecentlyUsed)
+    #expect(tier.count() == 1)
+    follower.respond(to: .critical)
+    #expect(tier.count() == 0)
+    _ = try follower.value(forKey: "c")
+    follower.enterBackground()
+    #expect(tier.count() == 0)
+  }
+}
