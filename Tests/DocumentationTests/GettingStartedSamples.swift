@@ -127,6 +127,13 @@ struct GettingStartedSamples {
         for (name, value) in statistics.metrics { print(name, value) }
 
         #expect(statistics.loads.startedCount == 1 && statistics.missCount >= 1)
+
+        let later = try pages.statistics()
+        if let ratio = later.since(statistics).hitRatio { print(ratio, "of the reads since then") }
+        print(later.prometheus(prefix: "pages"))
+
+        #expect(later.since(statistics).hitRatio == nil)
+        #expect(later.prometheus(prefix: "pages").contains("pages_load_starts_total 1\n"))
         #expect(
           statistics.metrics.contains { $0.name == "hits" && $0.value == statistics.hitCount })
       }

@@ -71,8 +71,9 @@ package final class SimulatedProcess {
     store = nil
     closedStores = []
     fileSystem.intervene = nil
-    if !fileSystem.isDead, fileSystem.openCount > 0 {
-      throw FuzzFailure("\(fileSystem.openCount) descriptors or mappings are left after a close")
+    let leftCount = fileSystem.isDead ? 0 : fileSystem.leftCount
+    if leftCount > 0 {
+      throw FuzzFailure("\(leftCount) descriptors or mappings are left after a close")
     }
     kill()
     try result.get()

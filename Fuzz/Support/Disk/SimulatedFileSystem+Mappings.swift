@@ -15,7 +15,10 @@ extension SimulatedFileSystem: MappedWriteObserver {
   }
 
   package func unmap(_ address: UnsafeMutableRawPointer, byteCount: Int) {
-    let key = UInt(bitPattern: address)
+    note(.mapping(UInt(bitPattern: address)))
+  }
+
+  func removeMapping(_ key: UInt) {
     guard let (file, count) = mappings[key] else { return }
     file.mappingCount -= 1
     mappings[key] = count == 1 ? nil : (file, count - 1)

@@ -1,11 +1,13 @@
 package import CairnStore
+internal import Synchronization
 
 /// What one simulated process sees of a simulated disk: the seam's other side. Descriptors, locks
 /// and mappings are the process's and go with it.
 ///
 /// Used by one thread at a time.
 package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
-  // SAFETY: Sendable since a simulation runs on one thread; nothing here is locked.
+  // SAFETY: Sendable since a simulation runs on one thread. What is freed late may be freed by a read of another simulation
+  // in the process, so `close` and `unmap` only note what goes, under a lock.
 
   package enum Call: String, CaseIterable, Sendable {
     case makeDirectory, openDirectory, names, rename, exchange, unlink, volume, open, status, lock,
@@ -44,6 +46,14 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   /// Those that the process had when it died: what it writes after that is undone.
   var formerMappings: [UInt: SimulatedFile] = [:]
 
+  /// What was closed and unmapped since the last call.
+  private let released = Mutex<[Released]>([])
+
+  enum Released: Sendable {
+    case descriptor(Int32)
+    case mapping(UInt)
+  }
+
   package init(disk: SimulatedDisk, seed: UInt64) {
     self.disk = disk
     random = FuzzRandom(seed: seed)
@@ -51,6 +61,7 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
 
   /// Ends the process: no call has an effect any more, its locks are free, the page cache stays.
   package func kill() {
+    takeReleased()
     isDead = true
     for (descriptor, file) in files { release(file, descriptor) }
     for (file, count) in mappings.values { file.mappingCount -= count }
@@ -58,14 +69,42 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
     mappings = [:]
   }
 
-  /// Descriptors and mappings that are open.
-  package var openCount: Int { files.count + mappings.count }
+  /// Descriptors and mappings that are open when nothing is to be any more. A read elsewhere in the process may hold up for
+  /// a moment what is to be closed.
+  package var leftCount: Int {
+    for _ in 0..<5000 {
+      takeReleased()
+      if files.count + mappings.count == 0 { return 0 }
+      Reclamation.reclaim()
+      pause(for: .milliseconds(1))
+    }
+    return files.count + mappings.count
+  }
+
+  func note(_ released: Released) { self.released.withLock { $0.append(released) } }
+
+  private func takeReleased() {
+    let all = released.withLock { released in
+      defer { released.removeAll() }
+      return released
+    }
+    for part in all {
+      switch part {
+      case .descriptor(let descriptor):
+        guard let file = files.removeValue(forKey: descriptor) else { continue }
+        paths[descriptor] = nil
+        if !isDead { release(file, descriptor) }
+      case .mapping(let address): removeMapping(address)
+      }
+    }
+  }
 
   // MARK: The machinery
 
   func announce(
     _ call: Call, _ descriptor: Int32? = nil, _ name: String = ""
   ) throws(SystemError) -> Int {
+    takeReleased()
     place = (descriptor, name)
     if isDead { throw SystemError(call: call.rawValue, errorNumber: SystemError.inputOutput) }
     callCount += 1
@@ -242,11 +281,7 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
     return descriptor(for: new)
   }
 
-  package func close(_ descriptor: Int32) {
-    guard let file = files.removeValue(forKey: descriptor) else { return }
-    paths[descriptor] = nil
-    if !isDead { release(file, descriptor) }
-  }
+  package func close(_ descriptor: Int32) { note(.descriptor(descriptor)) }
 
   package func status(of descriptor: Int32) throws(SystemError) -> FileStatus {
     _ = try announce(.status, descriptor)

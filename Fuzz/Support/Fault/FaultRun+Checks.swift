@@ -18,7 +18,7 @@ extension FaultRun {
     } catch let error as StoreError {
       try judge(error, since: first, wasPoisoned: false)
     }
-    if checker.fileSystem.openCount > 0 { throw FuzzFailure("verify leaves files open") }
+    if checker.fileSystem.leftCount > 0 { throw FuzzFailure("verify leaves files open") }
   }
 
   /// Copies what is sound, which is all, but for what a fault does not let be read.
@@ -56,7 +56,7 @@ extension FaultRun {
       }
       tally["failed salvages"] += 1
     }
-    if worker.fileSystem.openCount > 0 { throw FuzzFailure("a salvage leaves files open") }
+    if worker.fileSystem.leftCount > 0 { throw FuzzFailure("a salvage leaves files open") }
   }
 
   /// What was copied has been written; where nothing is said to be lost, it is what opening gives.

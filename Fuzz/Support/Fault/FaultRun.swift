@@ -333,7 +333,7 @@ package final class FaultRun {
 
   private func checkLeaks(_ place: String) throws {
     process.queue.discardAll()
-    let count = process.fileSystem.openCount
+    let count = process.fileSystem.leftCount
     if count > 0 { throw FuzzFailure("\(count) descriptors or mappings are left after \(place)") }
   }
 

@@ -131,7 +131,7 @@ package struct SalvageRun {
       }
     }
     process.fileSystem.intervene = nil
-    if process.fileSystem.openCount > 0 { throw FuzzFailure("descriptors are left") }
+    if process.fileSystem.leftCount > 0 { throw FuzzFailure("descriptors are left") }
     process.kill()
     tally["salvages"] += 1
     if report.manifest != .used, !history.unlisted.isEmpty {

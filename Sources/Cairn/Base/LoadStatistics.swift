@@ -29,20 +29,61 @@ public struct LoadStatistics: Sendable, Hashable {
   /// Callers that were given a stale value.
   public var staleServedCount: UInt64 = 0
 
+  /// The upper bounds of the buckets of ``durationCounts``: those of Prometheus' clients, from 5 ms to 10 s.
+  public static let durationBounds: [Duration] =
+    [5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000].map { .milliseconds($0) }
+  /// Loaders that have ended, however they did, by how long they took: first those that took at most the first of
+  /// ``durationBounds``, then those that took longer but at most the second, and last those that took longer than all bounds.
+  public var durationCounts = [UInt64](repeating: 0, count: durationBounds.count + 1)
+  /// How long these loaders took in all, to the millisecond each.
+  public var totalDuration: Duration = .zero
+
   /// Makes counts of nothing, for who has a cache of his own.
   package init() {}
 
   /// All counts with their names, for a metrics library.
   public var metrics: [(name: String, value: UInt64)] { counters }
 
-  var counters: [Metric] {
-    [
-      ("started", startedCount), ("joined", joinedCount), ("failed", failedCount),
-      ("cancelled", cancelledCount), ("outdated", outdatedCount), ("unkept", unkeptCount),
-      ("fresh", freshCount), ("refreshed", refreshedCount), ("notModified", notModifiedCount),
-      ("absent", absentCount), ("timedOut", timedOutCount), ("staleServed", staleServedCount),
-    ]
+  /// What was done since earlier statistics of the same cache: the counts and the durations less those.
+  ///
+  /// - Parameter earlier: from before. Where a count was higher then, the cache was opened anew meanwhile: the result is
+  ///   all that it has done since.
+  public func since(_ earlier: Self) -> Self {
+    guard var difference = subtracting(earlier) else { return self }
+    for index in difference.durationCounts.indices where index < earlier.durationCounts.count {
+      difference.durationCounts[index] &-= earlier.durationCounts[index]
+    }
+    difference.totalDuration -= earlier.totalDuration
+    return difference
   }
+
+  /// The text that a server answers to a scrape by Prometheus, in its exposition format 0.0.4
+  /// (`text/plain; version=0.0.4`). The durations are a histogram in seconds.
+  ///
+  /// - Parameter prefix: comes before each name, with `_` between; several caches in one answer need a prefix each. What no
+  ///   name may have in it becomes `_`.
+  public func prometheus(prefix: String) -> String {
+    var text = PrometheusText(prefix: prefix)
+    text.add(self)
+    return text.text
+  }
+
+  /// Counts a loader that has ended.
+  mutating func note(_ duration: Duration) {
+    let bucket = Self.durationBounds.firstIndex { duration <= $0 } ?? Self.durationBounds.count
+    durationCounts[bucket] += 1
+    totalDuration += duration
+  }
+}
+
+extension LoadStatistics: CountedStatistics {
+  static let counts: [Count] = [
+    ("started", \.startedCount), ("joined", \.joinedCount), ("failed", \.failedCount),
+    ("cancelled", \.cancelledCount), ("outdated", \.outdatedCount), ("unkept", \.unkeptCount),
+    ("fresh", \.freshCount), ("refreshed", \.refreshedCount),
+    ("notModified", \.notModifiedCount), ("absent", \.absentCount),
+    ("timedOut", \.timedOutCount), ("staleServed", \.staleServedCount),
+  ]
 }
 
 extension LoadStatistics: CustomStringConvertible {

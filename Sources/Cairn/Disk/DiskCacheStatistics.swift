@@ -64,17 +64,6 @@ public struct DiskCacheStatistics: Sendable, Hashable {
       + gauges + named("memory.", memory?.gauges)
   }
 
-  var counters: [Metric] {
-    [
-      ("hits", hitCount), ("misses", missCount), ("insertions", insertionCount),
-      ("replacements", replacementCount), ("removals", removalCount),
-      ("expirations", expirationCount), ("evictions.count", countEvictionCount),
-      ("evictions.bytes", byteEvictionCount), ("evictions.space", spaceEvictionCount),
-      ("evictions.trim", trimEvictionCount), ("undecodable", undecodableCount),
-      ("drops", dropCount), ("subscriptFailures", subscriptFailureCount),
-    ]
-  }
-
   var gauges: [Metric] {
     [
       ("count", UInt64(heldCount)), ("sweepingTags", UInt64(sweepingTagCount)),
@@ -82,6 +71,57 @@ public struct DiskCacheStatistics: Sendable, Hashable {
       ("deadBytes", UInt64(deadByteCount)), ("allocatedBytes", UInt64(allocatedByteCount)),
       ("pinnedBytes", UInt64(pinnedByteCount)),
     ]
+  }
+
+  /// What was done since earlier statistics of the same cache: the counts less those, and what is held now. The
+  /// ``hitRatio`` of the last minute is that of what was done since statistics a minute old. The same holds of the tier in memory and of loads.
+  ///
+  /// - Parameter earlier: from before. Where a count was higher then, the cache was opened anew meanwhile: the result is
+  ///   all that it has done since.
+  public func since(_ earlier: Self) -> Self {
+    guard var difference = subtracting(earlier) else { return self }
+    if let before = earlier.memory { difference.memory = memory?.since(before) }
+    difference.loads = loads.since(earlier.loads)
+    return difference
+  }
+
+  /// The text that a server answers to a scrape by Prometheus, in its exposition format 0.0.4
+  /// (`text/plain; version=0.0.4`). The label `tier` is `memory` or `disk`: a hit
+  /// of the one is none of the other.
+  ///
+  /// - Parameter prefix: comes before each name, with `_` between; several caches in one answer need a prefix each. What no
+  ///   name may have in it becomes `_`.
+  public func prometheus(prefix: String) -> String {
+    var text = PrometheusText(prefix: prefix)
+    text.add([memory?.tier, tier].compactMap { $0 })
+    text.counter(
+      "undecodable_reads", "Reads of values that could not be decoded.", [([:], undecodableCount)])
+    text.counter(
+      "unusable_removals", "Values that went since they could not be decoded or were damaged.",
+      [([:], dropCount)])
+    text.counter(
+      "subscript_failures", "Reads and writes through subscripts that failed.",
+      [([:], subscriptFailureCount)])
+    text.gauge("live_bytes", "Bytes of the log that are live.", [([:], liveByteCount)])
+    text.gauge("dead_bytes", "Bytes of the log that are dead.", [([:], deadByteCount)])
+    text.gauge(
+      "allocated_bytes", "Bytes that the log takes on disk.", [([:], allocatedByteCount)])
+    text.gauge(
+      "pinned_bytes", "Bytes given back when the last read of them ends.", [([:], pinnedByteCount)])
+    memory?.addGauges(to: &text)
+    text.add(loads)
+    return text.text
+  }
+
+  private var tier: TierCounts {
+    TierCounts(
+      name: "disk", hits: hitCount - min(memory?.hitCount ?? 0, hitCount), misses: missCount,
+      insertions: insertionCount, replacements: replacementCount, removals: removalCount,
+      expirations: expirationCount,
+      evictions: [
+        ("count_limit", countEvictionCount), ("byte_limit", byteEvictionCount),
+        ("free_disk_space", spaceEvictionCount), ("trim", trimEvictionCount),
+      ], held: heldCount)
   }
 
   /// The share of reads that found a value; `nil` where there were none.
@@ -99,6 +139,17 @@ public struct DiskCacheStatistics: Sendable, Hashable {
   public var evictionCount: UInt64 {
     countEvictionCount + byteEvictionCount + spaceEvictionCount + trimEvictionCount
   }
+}
+
+extension DiskCacheStatistics: CountedStatistics {
+  static let counts: [Count] = [
+    ("hits", \.hitCount), ("misses", \.missCount), ("insertions", \.insertionCount),
+    ("replacements", \.replacementCount), ("removals", \.removalCount),
+    ("expirations", \.expirationCount), ("evictions.count", \.countEvictionCount),
+    ("evictions.bytes", \.byteEvictionCount), ("evictions.space", \.spaceEvictionCount),
+    ("evictions.trim", \.trimEvictionCount), ("undecodable", \.undecodableCount),
+    ("drops", \.dropCount), ("subscriptFailures", \.subscriptFailureCount),
+  ]
 }
 
 extension DiskCacheStatistics: CustomStringConvertible {
@@ -127,8 +178,9 @@ extension DiskCacheStatistics: CustomStringConvertible {
 
 /// The counts of ``DiskCacheStatistics``, to be counted up from any thread.
 final class DiskCounters: Sendable {
-  let hits = Counter()
-  let misses = Counter()
+  // Reads write them.
+  let hits = SpreadCounter()
+  let misses = SpreadCounter()
   let insertions = Counter()
   let undecodable = Counter()
   let drops = Counter()

@@ -25,8 +25,8 @@ final class LoadTimers: Sendable {
     self.background = background
   }
 
-  /// By the clock that nobody sets, where there is one.
-  private func now() -> Int64 {
+  /// In milliseconds, by the clock that nobody sets, where there is one. It never goes back.
+  func now() -> Int64 {
     clock.elapsed()?.milliseconds ?? clock.now().millisecondsSinceEpoch
   }
 

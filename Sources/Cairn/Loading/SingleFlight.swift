@@ -215,12 +215,14 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private func endByTimeLimit(
     _ flight: Flight<Value>, _ key: Key, _ load: Load, _ limit: Duration
   ) {
+    // It may have ended, and its timer not have been taken back yet: that is no failure.
+    if flight.hasOutcome { return }
     load.noteTimeOut(flight)
     // What it still brings is not kept.
     flight.noteWrite()
     remove(flight, key, isCancelled: false)
     // Counted before anybody goes on.
-    if !flight.hasOutcome { count { $0.timedOutCount += 1 } }
+    count { $0.timedOutCount += 1 }
     flight.finish(.failure(CacheError.loadTimedOut(limit: limit)), cancels: true)
   }
 
@@ -265,6 +267,11 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         outcome = .success(value)
       } else {
         state.withLock { $0.statistics.startedCount += 1 }
+        let start = timers.now()
+        defer {
+          let duration = Duration.milliseconds(timers.now() &- start)
+          count { $0.note(duration) }
+        }
         do {
           outcome = .success(
             try await LoadNode.$starter.withValue(flight.node) { try await load.load(flight) })

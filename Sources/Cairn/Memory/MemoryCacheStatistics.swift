@@ -40,22 +40,48 @@ public struct MemoryCacheStatistics: Sendable, Hashable {
   /// All counts with their names, for a metrics library; those that only grow first.
   public var metrics: [(name: String, value: UInt64)] { counters + gauges }
 
-  var counters: [Metric] {
-    [
-      ("hits", hitCount), ("misses", missCount), ("insertions", insertionCount),
-      ("replacements", replacementCount), ("removals", removalCount),
-      ("expirations", expirationCount), ("evictions.count", countEvictionCount),
-      ("evictions.cost", costEvictionCount), ("evictions.trim", trimEvictionCount),
-      ("evictions.pressure", pressureEvictionCount),
-      ("evictions.background", backgroundEvictionCount),
-    ]
-  }
-
   var gauges: [Metric] {
     [
       ("count", UInt64(heldCount)), ("cost", UInt64(heldCost)),
       ("overheadBytes", UInt64(overheadByteCount)),
     ]
+  }
+
+  /// What was done since earlier statistics of the same cache: the counts less those, and what is held now. The
+  /// ``hitRatio`` of the last minute is that of what was done since statistics a minute old.
+  ///
+  /// - Parameter earlier: from before. Where a count was higher then, the cache was opened anew meanwhile: the result is
+  ///   all that it has done since.
+  public func since(_ earlier: Self) -> Self { subtracting(earlier) ?? self }
+
+  /// The text that a server answers to a scrape by Prometheus, in its exposition format 0.0.4
+  /// (`text/plain; version=0.0.4`). The label `tier` is `memory`.
+  ///
+  /// - Parameter prefix: comes before each name, with `_` between; several caches in one answer need a prefix each. What no
+  ///   name may have in it becomes `_`.
+  public func prometheus(prefix: String) -> String {
+    var text = PrometheusText(prefix: prefix)
+    text.add([tier])
+    addGauges(to: &text)
+    return text.text
+  }
+
+  func addGauges(to text: inout PrometheusText) {
+    text.gauge("memory_cost", "What the entries in memory cost.", [([:], heldCost)])
+    text.gauge(
+      "memory_overhead_bytes", "Bytes of the order in memory, without keys and values.",
+      [([:], overheadByteCount)])
+  }
+
+  var tier: TierCounts {
+    TierCounts(
+      name: "memory", hits: hitCount, misses: missCount, insertions: insertionCount,
+      replacements: replacementCount, removals: removalCount, expirations: expirationCount,
+      evictions: [
+        ("count_limit", countEvictionCount), ("cost_limit", costEvictionCount),
+        ("trim", trimEvictionCount), ("memory_pressure", pressureEvictionCount),
+        ("background", backgroundEvictionCount),
+      ], held: heldCount)
   }
 
   /// The share of reads that found a value; `nil` where there were none.
@@ -86,6 +112,17 @@ public struct MemoryCacheStatistics: Sendable, Hashable {
     case .evicted(.background): backgroundEvictionCount += count
     }
   }
+}
+
+extension MemoryCacheStatistics: CountedStatistics {
+  static let counts: [Count] = [
+    ("hits", \.hitCount), ("misses", \.missCount), ("insertions", \.insertionCount),
+    ("replacements", \.replacementCount), ("removals", \.removalCount),
+    ("expirations", \.expirationCount), ("evictions.count", \.countEvictionCount),
+    ("evictions.cost", \.costEvictionCount), ("evictions.trim", \.trimEvictionCount),
+    ("evictions.pressure", \.pressureEvictionCount),
+    ("evictions.background", \.backgroundEvictionCount),
+  ]
 }
 
 extension MemoryCacheStatistics: CustomStringConvertible {

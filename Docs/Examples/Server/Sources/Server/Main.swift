@@ -31,6 +31,17 @@ enum Main {
     router.get("statistics") { _, _ in
       try Statistics(pages: pages.cache.statistics(), persist: persist.cache.statistics())
     }
+    // For Prometheus. Each cache has its prefix, and its store's names follow.
+    router.get("metrics") { _, _ in
+      let text =
+        try pages.cache.statistics().prometheus(prefix: "pages")
+        + pages.cache.storeStatistics().prometheus(prefix: "pages")
+        + persist.cache.statistics().prometheus(prefix: "persist")
+        + persist.cache.storeStatistics().prometheus(prefix: "persist")
+      return Response(
+        status: .ok, headers: [.contentType: "text/plain; version=0.0.4; charset=utf-8"],
+        body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
+    }
 
     let app = Application(
       router: router,

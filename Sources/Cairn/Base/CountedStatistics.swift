@@ -1,0 +1,24 @@
+/// Statistics with counts that only grow.
+protocol CountedStatistics {
+  typealias Count = (name: String, path: any (WritableKeyPath<Self, UInt64> & Sendable))
+
+  /// All of these counts, with their names for metrics libraries.
+  static var counts: [Count] { get }
+}
+
+extension CountedStatistics {
+  var counters: [Metric] { Self.counts.map { ($0.name, self[keyPath: $0.path]) } }
+
+  /// These statistics with their counts less those of earlier ones.
+  ///
+  /// - Returns: `nil` where a count has become less: another cache's, or the same opened anew.
+  func subtracting(_ earlier: Self) -> Self? {
+    var difference = self
+    for (_, path) in Self.counts {
+      let (count, isLess) = self[keyPath: path].subtractingReportingOverflow(earlier[keyPath: path])
+      if isLess { return nil }
+      difference[keyPath: path] = count
+    }
+    return difference
+  }
+}

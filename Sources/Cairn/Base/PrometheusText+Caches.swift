@@ -1,0 +1,63 @@
+internal import CairnStore
+
+/// What a tier of a cache has counted, for both kinds of caches.
+struct TierCounts {
+  /// The value of the label `tier`.
+  var name: String
+  var hits: UInt64
+  var misses: UInt64
+  var insertions: UInt64
+  var replacements: UInt64
+  var removals: UInt64
+  var expirations: UInt64
+  /// With the values of the label `cause`.
+  var evictions: [(cause: String, count: UInt64)]
+  var held: Int
+}
+
+extension PrometheusText {
+  mutating func add(_ tiers: [TierCounts]) {
+    let counters: [(String, String, KeyPath<TierCounts, UInt64>)] = [
+      ("hits", "Reads that found a value in the tier.", \.hits),
+      ("misses", "Reads that found none there.", \.misses),
+      ("insertions", "Values that were set.", \.insertions),
+      ("replacements", "Values that another took the place of.", \.replacements),
+      ("removals", "Values that somebody removed.", \.removals),
+      ("expirations", "Values that went since they had expired.", \.expirations),
+    ]
+    for (name, help, count) in counters {
+      counter(name, help, tiers.map { (["tier": $0.name], $0[keyPath: count]) })
+    }
+    counter(
+      "evictions", "Values that had to make room, by what for.",
+      tiers.flatMap { tier in
+        tier.evictions.map { (["tier": tier.name, "cause": $0.cause], $0.count) }
+      })
+    gauge("entries", "Entries that are held.", tiers.map { (["tier": $0.name], $0.held) })
+  }
+
+  mutating func add(_ loads: LoadStatistics) {
+    let outcomes: [(String, UInt64)] = [
+      ("fresh", loads.freshCount),
+      ("refreshed", loads.refreshedCount - min(loads.notModifiedCount, loads.refreshedCount)),
+      ("not_modified", loads.notModifiedCount), ("absent", loads.absentCount),
+      ("failed", loads.failedCount), ("timed_out", loads.timedOutCount),
+      ("cancelled", loads.cancelledCount),
+    ]
+    counter(
+      "loads", "Loads by outcome. One that goes on after its end may have two.",
+      outcomes.map { (["outcome": $0.0], $0.1) })
+    let counters: [(String, String, UInt64)] = [
+      ("load_starts", "Loaders that were called.", loads.startedCount),
+      ("load_joins", "Callers that waited for the load of another.", loads.joinedCount),
+      ("loads_outdated", "Loaded values not kept, since the key was written.", loads.outdatedCount),
+      ("loads_unkept", "Loaded values that could not be written to disk.", loads.unkeptCount),
+      ("stale_served", "Callers that were given a stale value.", loads.staleServedCount),
+    ]
+    for (name, help, count) in counters { counter(name, help, [([:], count)]) }
+    histogram(
+      "load_duration_seconds", "How long loaders took that have ended.",
+      bounds: LoadStatistics.durationBounds, counts: loads.durationCounts,
+      sum: loads.totalDuration)
+  }
+}

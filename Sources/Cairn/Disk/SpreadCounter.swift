@@ -1,0 +1,20 @@
+/// A number that many threads count up at once, most of them in a word that no other writes meanwhile: reads of
+/// different keys write nothing in common.
+struct SpreadCounter: ~Copyable, Sendable {
+  private struct Part: ~Copyable, Sendable {
+    let count = Counter()
+    /// Processors fetch lines of 64 bytes in pairs.
+    private let apart = InlineArray<15, UInt64>(repeating: 0)
+  }
+
+  private let parts: InlineArray<16, Part>
+
+  init() { parts = InlineArray { _ in Part() } }
+
+  var value: UInt64 { counts.reduce(0, &+) }
+
+  /// What was counted in each part.
+  var counts: [UInt64] { parts.indices.map { parts[$0].count.value } }
+
+  func add() { parts[ThreadID.current.slot].count.add() }
+}

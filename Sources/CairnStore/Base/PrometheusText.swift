@@ -1,0 +1,86 @@
+/// Metrics as text in Prometheus' exposition format 0.0.4, which is what a server answers to a scrape.
+///
+/// A name comes once, with its help, its type and all its samples, as the format wants it.
+package struct PrometheusText: Sendable {
+  package typealias Value = any Numeric & CustomStringConvertible
+  package typealias Sample = (labels: KeyValuePairs<String, String>, value: Value)
+
+  package private(set) var text = ""
+  private let prefix: String
+
+  /// - Parameter prefix: comes before each name; what no name may have in it becomes `_`.
+  package init(prefix: String) { self.prefix = Self.name(prefix) }
+
+  /// A number that only grows. Its name ends with `_total`.
+  package mutating func counter(_ name: String, _ help: String, _ samples: [Sample]) {
+    add("\(name)_total", "counter", help, samples.map { ("", $0) })
+  }
+
+  /// A number that grows and falls.
+  package mutating func gauge(_ name: String, _ help: String, _ samples: [Sample]) {
+    add(name, "gauge", help, samples.map { ("", $0) })
+  }
+
+  /// How often something took how long, in seconds.
+  ///
+  /// - Parameters:
+  ///   - bounds: the upper bounds of the buckets but for the last, which has none.
+  ///   - counts: of each bucket by itself; those that are missing are zero.
+  ///   - sum: of all that was counted.
+  package mutating func histogram(
+    _ name: String, _ help: String, bounds: [Duration], counts: [UInt64], sum: Duration
+  ) {
+    let ends = bounds.map { "\($0.inSeconds)" } + ["+Inf"]
+    var count: UInt64 = 0
+    var samples: [(suffix: String, sample: Sample)] = []
+    for (index, end) in ends.enumerated() {
+      if index < counts.count { count &+= counts[index] }
+      samples.append(("_bucket", (["le": end], count)))
+    }
+    samples.append(("_sum", ([:], sum.inSeconds)))
+    samples.append(("_count", ([:], count)))
+    add(name, "histogram", help, samples)
+  }
+
+  private mutating func add(
+    _ name: String, _ type: String, _ help: String, _ samples: [(suffix: String, sample: Sample)]
+  ) {
+    if samples.isEmpty { return }
+    let name = prefix.isEmpty ? name : "\(prefix)_\(name)"
+    text += "# HELP \(name) \(help)\n# TYPE \(name) \(type)\n"
+    for (suffix, (labels, value)) in samples {
+      let list = labels.map { "\($0.key)=\"\(Self.escaped($0.value))\"" }.joined(separator: ",")
+      text += "\(name)\(suffix)\(list.isEmpty ? "" : "{\(list)}") \(value)\n"
+    }
+  }
+
+  private static func name(_ text: String) -> String {
+    let name = text.unicodeScalars.map { scalar -> Character in
+      switch scalar {
+      case "a"..."z", "A"..."Z", "0"..."9", "_", ":": Character(scalar)
+      default: "_"
+      }
+    }
+    return (name.first?.isNumber == true ? "_" : "") + String(name)
+  }
+
+  /// By scalars, since a line's end may be a part of a character.
+  private static func escaped(_ value: String) -> String {
+    value.unicodeScalars.reduce(into: "") { text, scalar in
+      switch scalar {
+      case "\\": text += "\\\\"
+      case "\"": text += "\\\""
+      case "\n": text += "\\n"
+      default: text.unicodeScalars.append(scalar)
+      }
+    }
+  }
+}
+
+extension Duration {
+  /// As a number of seconds.
+  package var inSeconds: Double {
+    let (seconds, attoseconds) = components
+    return Double(seconds) + Double(attoseconds) / 1e18
+  }
+}

@@ -1,0 +1,73 @@
+extension StoreStatistics {
+  /// The text that a server answers to a scrape by Prometheus, in its exposition format 0.0.4
+  /// (`text/plain; version=0.0.4`). Each name is the prefix, `store` and what is meant, as `cairn_store_live_bytes`.
+  ///
+  /// No name is one of a cache's statistics, so the texts of a cache and of its store can follow each other.
+  ///
+  /// - Parameter prefix: comes before each name, with `_` between; several stores in one answer need a prefix each. What no
+  ///   name may have in it becomes `_`.
+  public func prometheus(prefix: String) -> String {
+    var text = PrometheusText(prefix: prefix)
+    addInfo(to: &text)
+    addSizes(to: &text)
+    text.counter(
+      "store_delayed_writes", "Writes that waited for compaction or for room.",
+      [([:], delayedWriteCount)])
+    text.counter(
+      "store_write_delay_seconds", "How long these writes waited.", [([:], writeDelay.inSeconds)])
+    addScrub(to: &text)
+    return text.text
+  }
+
+  private func addInfo(to text: inout PrometheusText) {
+    text.gauge(
+      "store_info", "The version of the format, and what the last open did.",
+      [
+        (
+          [
+            "format_version": formatVersion, "index": recovery.source.rawValue,
+            "clean": "\(recovery.wasClean)",
+          ], 1
+        )
+      ])
+    text.gauge(
+      "store_recovery_damaged_values", "Values that the last open found damaged.",
+      [([:], recovery.damagedValues.count)])
+    text.gauge(
+      "store_recovery_quarantined_files", "Unknown files that the last open set aside.",
+      [([:], recovery.quarantinedFiles.count)])
+    text.gauge("store_last_version", "The version of the newest write.", [([:], lastVersion)])
+    text.gauge(
+      "store_clock_offset_seconds", "By how much the clock is ahead of the time that has passed.",
+      [([:], clockOffset.inSeconds)])
+  }
+
+  private func addSizes(to text: inout PrometheusText) {
+    let gauges: [(String, String, Int)] = [
+      ("keys", "Keys in the index.", indexedKeyCount),
+      ("segments", "Segments of the log.", segmentCount),
+      ("tombstones", "Tombstones in the log.", tombstoneCount),
+      ("live_bytes", "Bytes of the log that are live.", liveByteCount),
+      ("dead_bytes", "Bytes of the log that are dead.", deadByteCount),
+      ("allocated_bytes", "Bytes that the segments take on disk.", allocatedByteCount),
+      ("pinned_bytes", "Bytes given back when the last read of them ends.", pinnedByteCount),
+      ("reclaimable_bytes", "Dead bytes that a compaction could give back.", reclaimableByteCount),
+      ("excess_bytes", "Reclaimable bytes beyond the bound on space.", excessByteCount),
+      ("index_bytes", "Bytes of memory that the index takes.", indexByteCount),
+    ]
+    for (name, help, value) in gauges { text.gauge("store_\(name)", help, [([:], value)]) }
+  }
+
+  private func addScrub(to text: inout PrometheusText) {
+    text.counter(
+      "store_scrub_read_bytes", "Bytes that scrubs have read.", [([:], scrub.readByteCount)])
+    text.gauge(
+      "store_scrub_damaged_places", "Damaged places that the last cycle or this one has found.",
+      [(["cycle": "last"], scrub.lastDamageCount), (["cycle": "current"], scrub.damageCount)])
+    if let end = scrub.lastCompleted {
+      text.gauge(
+        "store_scrub_last_completed_timestamp_seconds", "When the last cycle came to its end.",
+        [([:], Double(end.millisecondsSinceEpoch) / 1000)])
+    }
+  }
+}
