@@ -31,10 +31,10 @@ public protocol Caching<Key, Value>: Sendable {
   /// counts of hits and misses learn of it.
   func peekValue(forKey key: Key) throws(Failure) -> Value?
 
-  /// The value of a key with all that the cache knows of it. Counts as an access.
+  /// The value of a key with everything the cache knows about it. Counts as an access.
   func entry(forKey key: Key) throws(Failure) -> CacheEntry<Key, Value>?
 
-  /// What the cache knows of a key besides its value. Is no access.
+  /// What the cache knows about a key besides its value. Is no access.
   func info(forKey key: Key) throws(Failure) -> CacheEntryInfo?
 
   /// Whether a read of the key would find a value. Is no access.
@@ -138,7 +138,7 @@ public protocol Caching<Key, Value>: Sendable {
   @discardableResult
   func removeValues(forKeys keys: some Sequence<Key>) throws(Failure) -> Int
 
-  /// Has `body` called with all that happens to the cache from now on, until the observation is cancelled.
+  /// Has `body` called with everything that happens to the cache from now on, until the observation is cancelled.
   @discardableResult
   func observe(
     _ body: @escaping @Sendable (_ event: CacheEvent<Key>) -> Void

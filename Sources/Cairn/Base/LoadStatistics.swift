@@ -44,10 +44,10 @@ public struct LoadStatistics: Sendable, Hashable {
   /// All counts with their names, for a metrics library.
   public var metrics: [(name: String, value: UInt64)] { counters }
 
-  /// What was done since earlier statistics of the same cache: the counts and the durations less those.
+  /// The difference from earlier statistics of the same cache, in counts and durations.
   ///
-  /// - Parameter earlier: from before. Where a count was higher then, the cache was opened anew meanwhile: the result is
-  ///   all that it has done since.
+  /// - Parameter earlier: statistics that were taken before. If one of their counts is higher, the cache was reopened in
+  ///   between, and the result covers everything since the reopening.
   public func since(_ earlier: Self) -> Self {
     guard var difference = subtracting(earlier) else { return self }
     for index in difference.durationCounts.indices where index < earlier.durationCounts.count {

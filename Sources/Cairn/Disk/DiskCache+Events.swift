@@ -1,7 +1,7 @@
 internal import CairnStore
 
 extension DiskCache {
-  /// Has `body` called with all that happens to the cache from now on.
+  /// Has `body` called with everything that happens to the cache from now on.
   ///
   /// It is called after the change, outside all locks, on the thread that caused it; it may use the cache.
   /// Memory is told first: what goes from the disk is not found any more by then, and what came is found.

@@ -1,11 +1,11 @@
 public import CairnStore
 
 /// Looking at everything. It is a snapshot that is looked at: the cache as it was when the call began, every
-/// key once, in no order, while writes go on. It is no access.
+/// key once, in no particular order, while writes go on. It does not count as an access.
 extension DiskCache {
-  /// Calls `body` with each key, until it returns `.stop`. It runs under no lock and may use the cache.
+  /// Calls `body` with each key, until it returns `.stop`. It runs with no lock held and may use the cache.
   ///
-  /// A key that cannot be decoded is left out; the log tells of it. Entries that are damaged are passed over, and
+  /// A key that cannot be decoded is left out; the log reports it. Entries that are damaged are passed over, and
   /// the error of the first is thrown when all others were visited.
   ///
   /// - Returns: how many were left out.
@@ -62,7 +62,7 @@ extension DiskCache {
     return keys
   }
 
-  /// Calls `body` with each entry, until it returns `.stop`. It runs under no lock and may use the cache.
+  /// Calls `body` with each entry, until it returns `.stop`. It runs with no lock held and may use the cache.
   ///
   ///     try cache.forEachEntry { entry in
   ///       print(entry.key, entry.info.valueByteCount ?? 0)

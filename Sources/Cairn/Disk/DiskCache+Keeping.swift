@@ -4,7 +4,7 @@ internal import Synchronization
 // What a load does with what it brings.
 extension DiskCache {
   /// Keeps a value that was loaded, unless the flight is outdated, or the key has another value than that of a version. One
-  /// that cannot be kept is counted, and the log tells of it.
+  /// that cannot be kept is counted, and the log reports it.
   ///
   /// - Parameters:
   ///   - start: the newest version when the load began.

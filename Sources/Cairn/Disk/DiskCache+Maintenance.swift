@@ -26,7 +26,7 @@ extension DiskCache {
     }
   }
 
-  /// Does at once all that the cache does for itself now and then: removes what has expired, keeps the free
+  /// Does at once everything the cache does for itself now and then: removes what has expired, keeps the free
   /// space on the disk, and compacts where the space bound wants it.
   ///
   /// - Throws: as `removeExpired()` and `compact()`.

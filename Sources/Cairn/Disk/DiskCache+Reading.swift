@@ -58,7 +58,7 @@ extension DiskCache {
     return known
   }
 
-  /// The value of a key with all that the cache knows of it, from one read. Counts as an access; the times
+  /// The value of a key with everything the cache knows about it, from one read. Counts as an access; the times
   /// in `info` are those before it.
   ///
   /// - Throws: as `value(forKey:)`.
@@ -91,7 +91,7 @@ extension DiskCache {
     }
   }
 
-  /// What the cache knows of a key. The value is not read, and this is no access.
+  /// What the cache knows about a key. The value is not read, and this does not count as an access.
   ///
   /// - Throws: `unencodableKey`; `store` with `corrupt` where the head of the record is damaged, and as the store has it.
   public func info(forKey key: Key) throws(CacheError) -> CacheEntryInfo? {
@@ -114,7 +114,7 @@ extension DiskCache {
   }
 
   /// The bytes that were stored beside the value of a key; empty where there are none, `nil` where there is
-  /// no value. The value is not read, and this is no access.
+  /// no value. The value is not read, and this does not count as an access.
   ///
   /// - Throws: `unencodableKey`; `store` with `corrupt` where the head of the record is damaged, and as the store has it.
   public func metadata(forKey key: Key) throws(CacheError) -> [UInt8]? {
@@ -138,8 +138,8 @@ extension DiskCache {
     return entries
   }
 
-  /// What the cache knows of many keys, in the order of the keys; `nil` for each that has no value. No value
-  /// is read, and this is no access.
+  /// What the cache knows about many keys, in the order of the keys; `nil` for each that has no value. No value
+  /// is read, and this does not count as an access.
   ///
   /// - Throws: as `info(forKey:)`, at the first key whose look fails.
   public func infos(forKeys keys: some Collection<Key>) throws(CacheError) -> [CacheEntryInfo?] {
@@ -250,9 +250,9 @@ extension DiskCache {
   /// Finds the record of a key, and returns what `body` makes of it.
   ///
   /// - Parameters:
-  ///   - part: with `.head`, the value is not read, and this is no access.
+  ///   - part: with `.head`, the value is not read, and this does not count as an access.
   ///   - isAccess: whether the key counts as read.
-  ///   - counts: whether it is a hit or a miss; what is no access is neither.
+  ///   - counts: whether it is a hit or a miss; what does not count as an access is neither.
   /// - Returns: `nil` where there is none, or where `body` threw of a value that is to be dropped.
   func fetch<Result>(
     _ key: Key, part: Record.Part = .all, isAccess: Bool = true, counts: Bool = true,

@@ -95,9 +95,9 @@ extension DiskCache: Trimming {
   ///
   ///     try cache.remove { key, info in info.valueByteCount ?? 0 > 1 << 20 }
   ///
-  /// The closure is called once with each entry that has not expired, in no order, under no lock. Nothing is
+  /// The closure is called once with each entry that has not expired, in no particular order, with no lock held. Nothing is
   /// removed before it was asked about all of them. An entry that was written anew since stays. One whose
-  /// key cannot be decoded is not asked about and stays; the log tells of it.
+  /// key cannot be decoded is not asked about and stays; the log reports it.
   ///
   /// - Throws: what `shouldRemove` throws, unchanged: nothing was removed then. Else a ``CacheError``.
   /// - Complexity: O(keys), with a look at the head of each record.
@@ -136,7 +136,7 @@ extension DiskCache: Trimming {
 
   /// Removes everything; as `removeAll()`.
   ///
-  /// - Parameter progress: told after each file that went, on this thread, under no lock. The entries are
+  /// - Parameter progress: told after each file that went, on this thread, with no lock held. The entries are
   ///   gone by then.
   public func removeAll(progress: (RemoveAllProgress) -> Void) throws(CacheError) {
     flights.noteRemovalOfAll()

@@ -263,7 +263,7 @@ extension DiskCache {
   }
 
   /// Has a value live for `lifetime` from now on, if that is longer than it would otherwise: a life is
-  /// never shortened. The value is not written again and keeps its version, and this is no access. One
+  /// never shortened. The value is not written again and keeps its version, and this does not count as an access. One
   /// without an end stays without one; an idle limit stays what it is.
   ///
   /// - Returns: whether the key has a value.

@@ -28,7 +28,7 @@ internal import Synchronization
 /// All methods may be called from any thread; each takes effect at one moment. A get or a set that stays in
 /// the page cache takes less than a thread hop, so they are synchronous and fit async code as they are, but for a
 /// set of class `durable`, which waits for a sync of the disk; what takes long has an asynchronous form under a name
-/// with `perform`, and `perform` itself takes any work. Coders and observers run under no lock
+/// with `perform`, and `perform` itself takes any work. Coders and observers run with no lock held
 /// and may use the cache.
 ///
 /// Cost is measured in bytes, as counted by `StoreStatistics.liveByteCount`. The `cost` that a value is

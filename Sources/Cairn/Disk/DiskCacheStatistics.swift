@@ -73,11 +73,13 @@ public struct DiskCacheStatistics: Sendable, Hashable {
     ]
   }
 
-  /// What was done since earlier statistics of the same cache: the counts less those, and what is held now. The
-  /// ``hitRatio`` of the last minute is that of what was done since statistics a minute old. The same holds of the tier in memory and of loads.
+  /// The difference from earlier statistics of the same cache. Counts are subtracted, those of the memory tier and of loads
+  /// too; what the cache holds is as it is now.
   ///
-  /// - Parameter earlier: from before. Where a count was higher then, the cache was opened anew meanwhile: the result is
-  ///   all that it has done since.
+  /// Subtract statistics that are a minute old to get the ``hitRatio`` of the last minute.
+  ///
+  /// - Parameter earlier: statistics that were taken before. If one of their counts is higher, the cache was reopened in
+  ///   between, and the result covers everything since the reopening.
   public func since(_ earlier: Self) -> Self {
     guard var difference = subtracting(earlier) else { return self }
     if let before = earlier.memory { difference.memory = memory?.since(before) }

@@ -82,7 +82,7 @@ public struct StoreView<Value: Sendable>: Sendable {
     } catch { throw .store(error) }
   }
 
-  /// Changes the value of a key. `change` is called again where another write came in between, and under no lock.
+  /// Changes the value of a key. `change` is called again where another write came in between, and with no lock held.
   ///
   /// - Parameters:
   ///   - key: what follows the prefix.
@@ -122,7 +122,7 @@ public struct StoreView<Value: Sendable>: Sendable {
   }
 
   /// Calls `body` with each key, without the prefix, and its value, until it returns `.stop`: as they were when the call began,
-  /// in no order. It runs under no lock and may use the store.
+  /// in no particular order. It runs with no lock held and may use the store.
   ///
   /// - Throws: what `body` throws, unchanged; `undecodableValue` and `changedType` of the first value that is not one of the view;
   ///   else as `Store.forEachEntry`.

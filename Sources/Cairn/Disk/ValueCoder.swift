@@ -5,7 +5,7 @@ internal import CairnStore
 ///     let coder = ValueCoder<Page>.json().tagged(2)
 ///     let packed = coder.transformed(encode: compress, decode: decompress)
 ///
-/// Its closures may run on any thread, several at once, under no lock. They may throw anything; the cache
+/// Its closures may run on any thread, several at once, with no lock held. They may throw anything; the cache
 /// throws ``CacheError`` then, with no more of the error than its type and case, or with the words of a
 /// ``CodingFailure``. Of a `DecodingError` it says what is missing or wrong and where: `users[3].age`.
 public struct ValueCoder<Value: Sendable>: Sendable {

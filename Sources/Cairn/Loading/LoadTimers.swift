@@ -30,7 +30,7 @@ final class LoadTimers: Sendable {
     clock.elapsed()?.milliseconds ?? clock.now().millisecondsSinceEpoch
   }
 
-  /// Has `body` called, under no lock, once so much time has passed.
+  /// Has `body` called, with no lock held, once so much time has passed.
   func add(after limit: Duration, _ body: @escaping @Sendable () -> Void) -> UInt64 {
     let now = now()
     let (sum, overflow) = now.addingReportingOverflow(max(0, limit.milliseconds))

@@ -1,5 +1,5 @@
 extension MemoryCache {
-  /// Has `body` called with all that happens to the cache from now on, and with the value that came or
+  /// Has `body` called with everything that happens to the cache from now on, and with the value that came or
   /// went.
   ///
   /// It is called after the change, outside all locks, on the thread that caused it, or on the one that

@@ -16,7 +16,7 @@ extension MemoryCache: Loading {
   /// and is cancelled when nobody does. A load whose key is written or removed meanwhile gives its value to
   /// those who wait for it, and to nobody else: it is not kept, and who asks after that gets the new one.
   ///
-  /// `load` runs under no lock and may use the cache. A load that waits for itself, by asking for its
+  /// `load` runs with no lock held and may use the cache. A load that waits for itself, by asking for its
   /// own key or for one whose load waits for it, would never end: `CacheError.circularLoad` is thrown
   /// where it asks, in the task of the load or a child task. A circle through a task made with `Task` or
   /// `Task.detached` that the loader awaits is not seen, and never ends.

@@ -36,7 +36,7 @@ extension MemoryCache {
     look(key, isRead: false) { state, slot in state.table.payloads[Int(slot)]?.value }
   }
 
-  /// The value of a key with all that the cache knows of it, from one read. Counts as an access; the
+  /// The value of a key with everything the cache knows about it, from one read. Counts as an access; the
   /// times in `info` are those before it.
   ///
   /// - Complexity: O(1).
@@ -48,7 +48,7 @@ extension MemoryCache {
     }
   }
 
-  /// What the cache knows of a key. Is no access.
+  /// What the cache knows about a key. Is no access.
   ///
   /// - Complexity: O(1).
   @inlinable

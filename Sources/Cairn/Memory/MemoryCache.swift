@@ -22,7 +22,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   @usableFromInline let lock: CacheLock<MemoryState<Key, Value>>
   @usableFromInline let clock: CacheClock
   @usableFromInline let costing: (@Sendable (Key, Value) -> Int)?
-  /// What values cost of which the bytes are known, if no closure says.
+  /// What values cost whose bytes are known, if no closure says.
   @usableFromInline let byteCosting: (@Sendable (Value) -> Int)?
   /// Whether removing what has expired is to be asked for.
   @usableFromInline let schedulesMaintenance: Bool
@@ -259,7 +259,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   }
 }
 
-/// What values cost of which the bytes are known; `nil` where they are not.
+/// What values cost whose bytes are known; `nil` where they are not.
 private func makeByteCosting<Value>() -> (@Sendable (Value) -> Int)? {
   func costing<Bytes: ByteSource & SendableMetatype>(
     _ type: Bytes.Type

@@ -6,7 +6,7 @@
 ///
 /// It shows all of a batch or nothing, and what had expired by then as expired. Nothing that happens
 /// to the store changes what it shows: neither writes nor a removal of all, nor the store's close:
-/// it may be read after that, and is freed by itself. Reading it is no access. All methods may be called
+/// it may be read after that, and is freed by itself. Reading it does not count as an access. All methods may be called
 /// from any thread.
 ///
 /// Making one takes no time, but that it waits where a compaction is just putting its copies in place,
@@ -105,7 +105,7 @@ public final class Snapshot: Sendable {
     return PinnedValue(found)
   }
 
-  /// The value of a key with all that the store knew of it.
+  /// The value of a key with everything the store knew about it.
   ///
   /// - Throws: as `value(forKey:)`.
   public func entry(

@@ -20,14 +20,14 @@ extension Store {
 
   package func info(of entry: borrowing PinnedEntry) -> EntryInfo {
     // Times of access are those of the reader's index.
-    ((try? currentReader) ?? reader).info(of: entry)
+    (follower?.lastReader ?? reader).info(of: entry)
   }
 
   /// Whether it follows another process. Every write throws `readOnly` then.
   package var isFollowing: Bool { follower != nil }
 
-  /// What is known of a key, and the history that its version is of: as long as that is the same, so is the value of a
-  /// version. Always 0 in a store that follows no other.
+  /// What the store knows about a key, and the history that the version belongs to. Within one history, a version always
+  /// has the same value. The history is 0 in a store that follows no other.
   package func look(
     at key: RawSpan
   ) throws(StoreError) -> (info: EntryInfo?, history: UInt64) {

@@ -58,7 +58,7 @@ extension Store {
     } catch { throw error.located(in: path) }
   }
 
-  /// Does at once all that the store does for itself now and then: removes what has expired, keeps the
+  /// Does at once everything the store does for itself now and then: removes what has expired, keeps the
   /// free space that the configuration asks for, compacts where the space bound wants it, and scrubs a little
   /// where that is due.
   ///

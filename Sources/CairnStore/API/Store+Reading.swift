@@ -84,7 +84,7 @@ extension Store {
     }
   }
 
-  /// What the store knows about a key. The value is not read, and this is no access.
+  /// What the store knows about a key. The value is not read, and this does not count as an access.
   ///
   /// - Throws: `corrupt` where the head of the record is damaged; `invalidKey`, `closed`, `usedAfterFork`, `system`.
   @inlinable
@@ -99,7 +99,7 @@ extension Store {
     }
   }
 
-  /// Whether a read of the key would find a value. The value is not read, and this is no access.
+  /// Whether a read of the key would find a value. The value is not read, and this does not count as an access.
   ///
   /// - Throws: `corrupt` where the head of the record is damaged; `invalidKey`, `closed`, `usedAfterFork`, `system`.
   @inlinable
@@ -152,7 +152,7 @@ extension Store {
   /// How many keys are looked for together: more would push each other out of the cache.
   @usableFromInline static var groupKeyCount: Int { 16 }
 
-  /// Calls `body` with each key that begins with `prefix`, until it returns `.stop`, in no order.
+  /// Calls `body` with each key that begins with `prefix`, until it returns `.stop`, in no particular order.
   ///
   ///     try store.forEachKey(prefix: "session/") { key in .next }
   ///
@@ -178,7 +178,7 @@ extension Store {
     try forEachKey(prefix: "", body)
   }
 
-  /// The keys that begin with `prefix`, in no order; otherwise as `forEachKey(prefix:_:)`.
+  /// The keys that begin with `prefix`, in no particular order; otherwise as `forEachKey(prefix:_:)`.
   ///
   ///     let sessions = try store.keys(prefix: "session/")
   public func keys(

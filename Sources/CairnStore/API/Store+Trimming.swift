@@ -174,7 +174,7 @@ extension Store {
   ///
   ///     try store.remove { key, info in info.valueByteCount > 1 << 20 }
   ///
-  /// The closure is called once with each entry that has not expired, in no order, with no lock
+  /// The closure is called once with each entry that has not expired, in no particular order, with no lock
   /// held; it may use the store, and its calls are no accesses. Nothing is removed before it was
   /// asked about all of them. An entry that was written anew since it was asked about stays.
   ///

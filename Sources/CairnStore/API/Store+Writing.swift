@@ -163,7 +163,7 @@ extension Store {
   }
 
   /// Has a value live for `lifetime` from now on, if that is longer than it would otherwise: a life is
-  /// never shortened. The value is not written again and keeps its version, and this is no access of
+  /// never shortened. The value is not written again and keeps its version, and this does not count as an access of
   /// it. One without an end stays without one; an idle limit stays what it is.
   ///
   /// - Returns: whether the key has a value.
@@ -203,7 +203,7 @@ extension Store {
   /// With `.process` and `.interval`, the call waits for no sync: the death of the process cannot undo the
   /// removal, but a power failure right after it can. Then everything is there again, as it was.
   ///
-  /// - Parameter progress: told after each file that went, on this thread, under no lock. The entries
+  /// - Parameter progress: told after each file that went, on this thread, with no lock held. The entries
   ///   are gone by then.
   /// - Complexity: O(segments), whatever the number of keys: one change of the manifest, and the
   ///   removal of the files. Space is given back at once, or where no sync is waited for, a moment later;

@@ -34,7 +34,7 @@ public struct EntryInfo: Sendable, Hashable {
   }
 }
 
-/// A key's value with all that the store knows of it, from one read.
+/// A key's value with everything the store knows about it, from one read.
 public struct Entry: Sendable, Hashable {
   /// The key, 1 to 65,535 bytes.
   public var key: [UInt8]

@@ -170,7 +170,7 @@ extension StoreError: CustomStringConvertible {
         "\(shown(path)): the store is open in this process already"
       } else if let processID {
         "\(shown(path)): the store is open in process \(processID)"
-          + (since.map { ", which runs since \($0)" } ?? "")
+          + (since.map { ", which has run since \($0)" } ?? "")
       } else {
         "\(shown(path)): the store is open elsewhere"
       }

@@ -14,7 +14,7 @@ struct Backup {
     recency = engine.lookup.index.recency
   }
 
-  /// - Parameter progress: called now and then, under no lock.
+  /// - Parameter progress: called now and then, with no lock held.
   func copy(
     _ snapshot: SnapshotState, to destination: String, progress: (BackupProgress) -> Void
   ) throws(StoreError) -> BackupReport {

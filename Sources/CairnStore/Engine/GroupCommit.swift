@@ -110,7 +110,7 @@ final class GroupCommit: Sendable {
 
   /// Waits, without a thread, until everything up to a number is durable.
   ///
-  /// - Parameter lead: has a thread call `nextGoal` and sync until there is none. Called under no lock.
+  /// - Parameter lead: has a thread call `nextGoal` and sync until there is none. Called with no lock held.
   /// - Throws: `durabilityUnknown` where a sync has failed.
   nonisolated(nonsending) func wait(
     through sequence: SequenceNumber, lead: () -> Void

@@ -50,7 +50,7 @@ extension Reader {
   /// The store as it is, part by part.
   var live: some EntryView { LiveEntries(lookup: lookup, now: session.clock.now()) }
 
-  /// Visits every entry that has not expired, in no order.
+  /// Visits every entry that has not expired, in no particular order.
   func forEach(
     in view: some EntryView, keyPrefix prefix: RawSpan, part: Record.Part,
     _ body: (borrowing FoundRecord, inout PassedOver) throws -> Visit

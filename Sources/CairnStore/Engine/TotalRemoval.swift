@@ -26,7 +26,7 @@ final class TotalRemoval: Sendable {
 
   /// Removes everything at once.
   ///
-  /// - Parameter progress: told after each file that went; under no lock.
+  /// - Parameter progress: told after each file that went; with no lock held.
   func run(
     progress: (RemoveAllProgress) -> Void
   ) throws(StoreError) {

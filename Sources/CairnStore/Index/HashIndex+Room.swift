@@ -2,7 +2,7 @@
 /// must not fail for want of memory.
 extension HashIndex {
   /// Makes room for an entry with this hash, and calls `body` under the shard's lock with the first that there is, if it
-  /// is loaded. This is no access.
+  /// is loaded. This does not count as an access.
   ///
   /// - Throws: `outOfMemory`.
   @inline(__always)

@@ -66,7 +66,7 @@ package final class HashIndex: Sendable {
   }
 
   /// What a lookup without the lock finds: the first entry with this hash, and what `resolve` makes of its location, both
-  /// of one moment. Called under a pin. This is no access.
+  /// of one moment. Called under a pin. This does not count as an access.
   ///
   /// - Returns: `nil` where only a lookup under the lock can tell.
   @inline(__always)
@@ -140,7 +140,7 @@ package final class HashIndex: Sendable {
   }
 
   /// Calls `body` under the shard's lock with the first entry with this hash, if it has one and it is loaded.
-  /// This is no access.
+  /// This does not count as an access.
   @inline(__always)
   package func peek(_ hash: UInt64, _ body: (IndexEntry) -> Void) {
     shards[Self.shard(of: hash)].withLock { shard in
@@ -149,7 +149,7 @@ package final class HashIndex: Sendable {
   }
 
   /// Calls `body` under the shard's lock with the entry that has this hash and location; returns
-  /// whether it is still there. This is no access.
+  /// whether it is still there. This does not count as an access.
   @inline(__always)
   package func find(
     _ hash: UInt64, at location: Location, _ body: (IndexEntry) -> Void

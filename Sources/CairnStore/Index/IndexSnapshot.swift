@@ -29,7 +29,7 @@ package final class IndexSnapshot: Sendable {
   package func release(shard: Int) { parts.release(shard: shard) }
 
   /// Calls `body` under the shard's lock with the entry with this hash that follows the one at
-  /// `location`, or with the first; returns whether there is one. This is no access.
+  /// `location`, or with the first; returns whether there is one. This does not count as an access.
   package func find(
     _ hash: UInt64, after location: Location = .none, _ body: (IndexEntry) -> Void
   ) throws(StoreError) -> Bool {

@@ -1,7 +1,7 @@
 extension StoreConfiguration {
   /// The same with the limits that follow from `diskByteLimit`.
   var resolved: StoreConfiguration {
-    // What is out of range is refused by `check`.
+    // `check` refuses values out of range.
     guard let diskByteLimit, diskByteLimit >= 4 << 20, spaceBound >= 1 else { return self }
     var resolved = self
     resolved.segmentByteLimit = min(segmentByteLimit, diskByteLimit / 16)

@@ -5,7 +5,7 @@
 #endif
 
 extension DiagnosticLog {
-  /// Calls the handler, under no lock. The text is made only if the handler is called.
+  /// Calls the handler, with no lock held. The text is made only if the handler is called.
   package func callAsFunction(
     _ level: Level, _ category: Category, path: String, _ text: @autoclosure () -> String
   ) {

@@ -20,7 +20,7 @@ package protocol FileSystem: AnyObject, Sendable {
   func openDirectory(path: String) throws(SystemError) -> Int32
   /// openat(2) with O_DIRECTORY | O_NOFOLLOW.
   func openDirectory(_ name: String, in directory: Int32) throws(SystemError) -> Int32
-  /// The names in a directory but for "." and "..", in no order.
+  /// The names in a directory but for "." and "..", in no particular order.
   func names(in directory: Int32) throws(SystemError) -> [String]
   /// renameat(2).
   func rename(

@@ -80,7 +80,7 @@ final class FollowingStepTests {
     return try Image(of: directory.store)
   }
 
-  /// A store of several segments, of which parts are dead; some of it was closed, some not.
+  /// A store of several segments with dead records. It was closed once and then written to again.
   private func makeStore(_ fileSystem: any FileSystem = SystemFileSystem()) throws -> Store {
     try Self.closed.get().write(to: directory.store)
     let store = try Store.announcing(

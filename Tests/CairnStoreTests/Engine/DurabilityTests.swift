@@ -336,6 +336,28 @@ struct DurabilityTests {
     #expect(try scene.killed().open().count() == 1)
   }
 
+  @Test("What a failed write has left is cut off, so that nothing of it follows a shorter record")
+  func leftByFailedWrite() throws {
+    let scene = try StoreScene()
+    let store = try scene.open()
+    try store.setValue("value", forKey: "key", durability: .durable)
+    scene.fileSystem.arm(.init(call: .write, index: 0, errorNumber: EIO, takesEffect: true))
+    let error = storeError {
+      try store.write(durability: .durable) { batch in
+        for number in 0..<20 { try batch.setValue("long value", forKey: "batch \(number)") }
+      }
+    }
+    guard case .system = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    scene.fileSystem.arm(nil)
+    try store.setValue("1", forKey: "a", durability: .durable)
+    let again = try scene.killed().open()
+    #expect(try again.statistics().recovery.tornByteCount == 0)
+    #expect(try Set(again.keys()) == [Array("key".utf8), Array("a".utf8)])
+  }
+
   @Test("After a failed sync the manifest that may be the one on disk is not written over")
   func spareAfterFailedSync() throws {
     // The kernel forgets a sync that failed, and the next one succeeds and means nothing. On disk

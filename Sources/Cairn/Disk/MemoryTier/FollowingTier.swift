@@ -3,11 +3,11 @@ internal import Synchronization
 
 /// The tier in memory of a cache that follows another process.
 ///
-/// 1. Nobody tells it what the writer does. So a read first asks the disk for the version that the key has now, and takes
-///    the value of this version alone. A read that returns what is here returns what is on disk. Where it has tags, the disk
+/// 1. The writer does not tell it what it does. A read therefore asks the disk for the current version of the key, and
+///    takes a value of that version only. A value returned from here is the value on disk. Where it has tags, the disk
 ///    is read: the writer may have removed one.
-/// 2. A version names one value within a history, as `Store.look(at:)` has it. What is held was read in the history that
-///    this has noted, or in a later one: with another, all that is held goes, and with it what is being read.
+/// 2. Within one history (`Store.look(at:)`), a version names one value. All values here were read in the history noted
+///    here, or in a later one. When the history changes, everything here is dropped, and reads under way are not kept.
 @usableFromInline
 final class FollowingTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline let held: MemoryCache<TierKey<Key>, Value>

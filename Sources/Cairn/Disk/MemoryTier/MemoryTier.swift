@@ -77,7 +77,7 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     held.removeAll(cause: .evicted(.trim))
   }
 
-  /// Has `body` called with all that happens to the tier; as `MemoryCache.observe`.
+  /// Has `body` called with everything that happens to the tier; as `MemoryCache.observe`.
   @discardableResult
   public func observe(
     _ body: @escaping @Sendable (_ event: CacheEvent<Key>, _ value: Value?) -> Void

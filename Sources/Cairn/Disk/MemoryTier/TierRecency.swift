@@ -42,7 +42,7 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Tells all that was used until now. Where the store cannot be used any more, nobody needs to know.
   ///
-  /// - Parameter body: called before, when it is known what there is to tell; under no lock.
+  /// - Parameter body: called before, when it is known what there is to tell; with no lock held.
   func tell(after body: () -> Void = {}) {
     guard let store = store.withLock({ $0.store }) else { return body() }
     evictionCount.store(0, ordering: .relaxed)
@@ -59,7 +59,7 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       withExtendedLifetime(told) {}
       return
     }
-    // One by one, since the coder of a user runs under no lock. Who comes meanwhile tells what is left, so that
+    // One by one, since the coder of a user runs with no lock held. Who comes meanwhile tells what is left, so that
     // nothing is when he returns, but for what others are just coding.
     while let key = taken.withLock({ $0.popFirst() }) { tell(key, store) }
     let told = taken.withLock { $0.isEmpty ? exchange(&$0, with: []) : [] }

@@ -67,7 +67,7 @@ package final class Follower: Sendable {
     try readView { (view) throws(StoreError) in try body(view.engine.reader) }
   }
 
-  /// What is known of a key, and the history that its version is of; as `FollowedView.history`.
+  /// What the store knows about a key, and the history that the version belongs to (`FollowedView.history`).
   package func look(
     at key: RawSpan
   ) throws(StoreError) -> (info: EntryInfo?, history: UInt64) {
@@ -93,6 +93,13 @@ package final class Follower: Sendable {
   @usableFromInline
   package var reader: Reader {
     get throws(StoreError) { try view().engine.reader }
+  }
+
+  /// What reads were done on last. It does not look for changes, so that `outdated` is thrown by a call that can throw.
+  var lastReader: Reader? {
+    guard let pin = Pin() else { return nil }
+    defer { pin.end() }
+    return views[0]?.engine.reader
   }
 
   /// What `make` makes of the store as it is seen at one moment.

@@ -293,7 +293,7 @@ final class Scrubber: Sendable {
     }
   }
 
-  /// Tells the log and the observer, under no lock.
+  /// Tells the log and the observer, with no lock held.
   private func tell(_ damage: [DamageEvent]) {
     for event in damage {
       session.log(

@@ -37,7 +37,7 @@ final class Evictor: Sendable {
   }
 
   /// Throws where the limits do not hold since they could not be kept after an earlier write, and
-  /// still cannot. To be called before each write, under no lock.
+  /// still cannot. To be called before each write, with no lock held.
   ///
   /// - Parameter removals: what went is added, for the caller to tell.
   @inline(__always)
@@ -60,7 +60,7 @@ final class Evictor: Sendable {
   }
 
   /// Removes the least recently used entries as long as there is more than the limits allow. To be
-  /// called after each write, under no lock.
+  /// called after each write, with no lock held.
   ///
   /// Throws nothing: the write has happened, and who is told of an error takes it that nothing was
   /// written. The next write fails in its place.

@@ -175,10 +175,10 @@ final class Remover: Sendable {
     }
   }
 
-  /// Tells the observer what went; under no lock.
+  /// Tells the observer what went; with no lock held.
   func tell(_ removal: inout Removal) { tell(removal.takeEvents()) }
 
-  /// Tells the observer what a write removed; under no lock.
+  /// Tells the observer what a write removed; with no lock held.
   func tell(_ removals: [RemovalEvent]) {
     for event in removals { session.configuration.removalObserver?(event) }
   }
@@ -223,7 +223,7 @@ final class Remover: Sendable {
   // MARK: Looking for victims
 
   /// Calls `body` with each entry of a shard whose segment `mayMatter` lets through, and the head of its
-  /// record; under no lock.
+  /// record; with no lock held.
   func forEachHead(
     inShard shard: Int, in removal: inout Removal,
     where mayMatter: (Segment) -> Bool = { _ in true },

@@ -263,7 +263,7 @@ final class Trimmer: Sendable {
 
   // MARK: By predicate
 
-  /// Removes the entries that `isVictim` wants removed; it is called under no lock.
+  /// Removes the entries that `isVictim` wants removed; it is called with no lock held.
   @usableFromInline
   func remove(
     where isVictim: (RawSpan, EntryInfo) throws -> Bool, durability: Durability?
