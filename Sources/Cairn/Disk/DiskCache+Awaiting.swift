@@ -123,8 +123,8 @@ extension DiskCache {
       }
       let result = try await compareAndSet(
         value, forKey: key, expecting: present?.info.version,
-        options: options.keeping(present?.info, metadata: present?.metadata)
-          .keeping(tags: present?.tags),
+        options: try stored(
+          options.keeping(present?.info, metadata: present?.metadata), keeping: present?.tags),
         durability: durability)
       if case .stored(let version) = result { return (value, version) }
     }

@@ -102,7 +102,7 @@ extension DiskCache {
     _ body: (Snapshot, TagTable, inout (any Error)?) throws -> Void
   ) throws {
     // From before the snapshot: a mark goes only after what it hides.
-    let (table, _) = marks.current
+    let table = try removedTags()
     let snapshot = try storing { () throws(StoreError) in try store.snapshot() }
     defer { snapshot.close() }
     // Apart, so that an error of the caller's that is a store's comes out as it is.

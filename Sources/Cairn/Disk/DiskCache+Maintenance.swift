@@ -32,6 +32,7 @@ extension DiskCache {
   /// - Throws: as `removeExpired()` and `compact()`.
   public func maintain() throws(CacheError) {
     recency?.tell()
+    marks.resume()
     try storing { () throws(StoreError) in try store.maintain() }
   }
 

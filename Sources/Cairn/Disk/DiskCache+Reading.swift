@@ -31,7 +31,7 @@ extension DiskCache {
   package func storedValue(forKey key: Key) throws(CacheError) -> Value? {
     var value: Value?
     try keyCoder.withBytes(key) { (key) throws(CacheError) in
-      _ = try readValue(of: key, counts: true) { (bytes, version) throws(CacheError) in
+      try readValue(of: key) { (bytes, version) throws(CacheError) in
         do { value = try valueCoder.decode(bytes) } catch {
           throw .undecodable(error, version: version, in: name)
         }
@@ -43,19 +43,14 @@ extension DiskCache {
   /// Calls `body` with the value of a key where it lies, and its version; not where there is none. What it
   /// throws of a value that cannot be decoded is treated as the policy has it.
   ///
-  /// - Parameter counts: whether it is a hit or a miss. Where it is not, the caller gets what else is known of the entry.
   @usableFromInline
   func readValue(
-    of key: RawSpan, counts: Bool,
-    _ body: (_ value: RawSpan, _ version: UInt64) throws(CacheError) -> Void
-  ) throws(CacheError) -> (info: EntryInfo, hasTags: Bool)? {
-    var known: (info: EntryInfo, hasTags: Bool)?
-    try read(key, part: .all, isAccess: true, counts: counts) { (record) throws(CacheError) in
-      try checkTag(of: record)
+    of key: RawSpan, _ body: (_ value: RawSpan, _ version: UInt64) throws(CacheError) -> Void
+  ) throws(CacheError) {
+    try read(key, part: .all, isAccess: true, counts: true) { (record) throws(CacheError) in
+      _ = try checkTag(of: record)
       try body(record.value, record.version)
-      if !counts { known = (store.info(of: record), CacheMetadata.hasTags(record.metadata)) }
     }
-    return known
   }
 
   /// The value of a key with everything the cache knows about it, from one read. Counts as an access; the times
@@ -270,18 +265,28 @@ extension DiskCache {
   }
 
   /// Calls `body` with the record of a key; not where there is none. Otherwise as `fetch`.
-  private func read(
+  func read(
     _ key: RawSpan, part: Record.Part, isAccess: Bool, counts: Bool,
     _ body: (borrowing PinnedEntry) throws(CacheError) -> Void
   ) throws(CacheError) {
-    let record =
-      marks.isActive
-      ? try unhiddenEntry(forKey: key, part: part, isAccess: isAccess)
-      : try readingPinnedEntry(forKey: key, part: part, isAccess: isAccess)
-    guard let record else {
-      if counts { events.counters.misses.add() }
-      return
+    if marks.isActive {
+      let record = try unhiddenEntry(forKey: key, part: part, isAccess: isAccess)
+      guard let record else { return noteMiss(counts) }
+      return try use(record, key, counts: counts, body)
     }
+    // Not by one name for both, which would take a copy of the record's head.
+    let record = try readingPinnedEntry(forKey: key, part: part, isAccess: isAccess)
+    guard let record else { return noteMiss(counts) }
+    try use(record, key, counts: counts, body)
+  }
+
+  private func noteMiss(_ counts: Bool) { if counts { events.counters.misses.add() } }
+
+  @inline(__always)
+  private func use(
+    _ record: borrowing PinnedEntry, _ key: RawSpan, counts: Bool,
+    _ body: (borrowing PinnedEntry) throws(CacheError) -> Void
+  ) throws(CacheError) {
     do throws(CacheError) {
       try body(record)
       if counts { events.counters.hits.add() }
@@ -298,15 +303,19 @@ extension DiskCache {
   }
 
   func decode(_ record: borrowing PinnedEntry) throws(CacheError) -> Value {
-    try checkTag(of: record)
+    _ = try checkTag(of: record)
     return try decodeValue(record.value, version: record.version)
   }
 
   /// Throws where the value is not of this cache's coder; as `metadata`.
-  private func checkTag(of record: borrowing PinnedEntry) throws(CacheError) {
+  ///
+  /// - Returns: whether the entry has tags.
+  func checkTag(of record: borrowing PinnedEntry) throws(CacheError) -> Bool {
+    let bytes = record.metadata
     // As nearly all are.
-    if valueCoder.tag == 0 && record.metadata.byteCount == 0 { return }
-    _ = try metadata(of: record, wantsRest: false)
+    if valueCoder.tag == 0 && bytes.byteCount == 0 { return false }
+    _ = try metadata(bytes, version: record.version, wantsRest: false)
+    return CacheMetadata.hasTags(bytes)
   }
 
   /// The metadata that this cache's coder wrote, or one without a tag.

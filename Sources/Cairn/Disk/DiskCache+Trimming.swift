@@ -36,7 +36,7 @@ extension DiskCache: Trimming {
   @discardableResult
   public func trim(toCount count: Int, order: TrimOrder) throws(CacheError) -> RemovalSummary {
     let summary = try trimming { () throws(StoreError) in
-      try store.trim(toCount: count > 0 ? count + marks.recordCount : 0, order: order)
+      try store.trim(toCount: count > 0 ? count + marks.recordCount() : 0, order: order)
     }
     // Somebody else may have removed some of it, and memory not know of that yet. Also where nothing is held: what was
     // read on disk before must not be put in.
@@ -108,7 +108,7 @@ extension DiskCache: Trimming {
     recency?.tell()
     var failure: (any Error)?
     // As they are before the look: a mark goes only after what it hides.
-    let (table, _) = marks.current
+    let table = try removedTags()
     do {
       let summary = try store.remove { key, metadata, info in
         if ReservedKey.contains(key) || table.hides(metadata, info.version) { return false }

@@ -36,7 +36,7 @@ extension DiskCache {
         continue
       }
       let options = try stored(
-        options.keeping(present?.info, metadata: present?.metadata).keeping(tags: present?.tags))
+        options.keeping(present?.info, metadata: present?.metadata), keeping: present?.tags)
       let result = try compareAndWrite(
         value, forKey: key, expecting: present?.info.version, options, durability: durability)
       if case .stored(let version) = result { return (value, version) }

@@ -330,8 +330,20 @@ extension DiskCache {
   /// - Throws: `invalidTag`, `tooManyTags`.
   @inline(__always)
   func stored(_ options: EntryOptions) throws(CacheError) -> EntryOptions {
-    if let tags = options.tags { return try tagged(options, tags) }
-    return options.replacingMetadata(by: encoded(options.metadataBytes))
+    var options = options
+    try encodeMetadata(of: &options)
+    return options
+  }
+
+  /// Makes options such as go to the store, unless they are.
+  @inline(__always)
+  func encodeMetadata(of options: inout EntryOptions) throws(CacheError) {
+    if options.isMetadataEncoded { return }
+    if options.tags == nil {
+      options.setEncoded(metadata: encoded(options.metadataBytes))
+    } else {
+      try encodeTags(of: &options)
+    }
   }
 
   /// Metadata as it stands on disk, with the tag.

@@ -163,13 +163,19 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
         try Directory.createParents(of: path, fileSystem: environment.fileSystem)
       }
       var configuration = storeConfiguration
-      configuration.precedingVersion = old.lastVersion
+      // One more, so that a load that begins in the new one can be told from one that began before.
+      let version = old.lastVersion + 1
+      configuration.precedingVersion = version
       configuration.clock = old.clock
       (configuration.countLimit, configuration.byteLimit) = old.limits
       return try Self.openStore(path, configuration, policy, environment).0
     }
     recency?.begin(original)
-    if let held { marks.begin { held.doubt(through: $0) } }
+    if let held {
+      marks.begin(
+        telling: TagMarks.Memory(
+          doubt: { held.doubt(through: $0) }, dropDoubtful: { held.dropDoubtful() }))
+    }
     if freshness == nil { try loadMarks() } else { marks.follow(original) }
     if let loadPolicy { retain(loadPolicy) }
     if configuration.memory?.respondsToMemoryPressure == true { memory.pressureMonitor.add(self) }
@@ -234,7 +240,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
       throw .store(.closed(path: path))
     }
     recency?.begin(new)
-    marks.begin(new)
+    marks.begin(new, after: old.lastVersion)
     reopening.withLock { state in
       state.abandoned.append(old)
       // They may be changed until here, under this lock.
@@ -315,7 +321,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// - Throws: `store` with `closed`, `usedAfterFork`, `system`.
   /// - Complexity: as `Store.count()`; `statistics().heldCount` is O(1) always.
   public func count() throws(CacheError) -> Int {
-    try storing { () throws(StoreError) in max(0, try store.count() - marks.recordCount) }
+    try storing { () throws(StoreError) in max(0, try store.count() - marks.recordCount()) }
   }
 
   /// Whether a read would find no key; as `count()`.
@@ -336,8 +342,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// - Complexity: O(segments), which are of 64 MiB; no system call.
   public func statistics() throws(CacheError) -> DiskCacheStatistics {
     let usage = try storing { () throws(StoreError) in try store.usage() }
+    let (table, record) = try storing { () throws(StoreError) in try marks.current() }
     var statistics = events.counters.statistics
-    let (table, record) = marks.current
     statistics.heldCount = max(0, usage.indexedKeyCount - (record == nil ? 0 : 1))
     statistics.sweepingTagCount = table.count
     statistics.liveByteCount = usage.liveByteCount
@@ -394,6 +400,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   deinit {
     recency?.tell()
     store.closeAtEnd()
+    marks.end()
     streams.end()
     SharedCaches.endClosing(self)
   }

@@ -130,10 +130,12 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   func noteRemoval(_ event: RemovalEvent) {
     if event.isOfMarks { return }
     var event = event
-    if case .all(let version, let count) = event {
-      event = .all(throughVersion: version, count: max(0, count - marks.clear(through: version)))
+    if case .all(let version, let count) = event, marks.hasRecord(through: version) {
+      event = .all(throughVersion: version, count: max(0, count - 1))
     }
     recency.load()?.drop(event)
+    // After memory was told, which shows what it holds from here on.
+    if case .all(let version, _) = event { marks.clear(through: version) }
     count(event)
     if isObserved.load(ordering: .relaxed) { tell(event) }
     storeObserver?(event)

@@ -110,10 +110,12 @@ extension DiskCache {
     let retention = flights.retained
     if retention == 0 { return nil }
     return try keyCoder.encode(key) { (key) throws(CacheError) in
-      let record = try storing { () throws(StoreError) in
-        try store.expiredEntry(forKey: key, within: retention)
+      let record = try unhidden { () throws(CacheError) in
+        try storing { () throws(StoreError) in
+          try store.expiredEntry(forKey: key, within: retention)
+        }
       }
-      guard let record, !isHidden(record) else { return nil }
+      guard let record else { return nil }
       return (
         try heldValue(record, store.info(of: record), purpose), nil,
         CacheMetadata.hasTags(record.metadata)

@@ -78,8 +78,12 @@ struct StoreQuarantine {
         "nothing was changed, since it could not be salvaged: \(error)")
       throw error
     }
-    // Nobody writes to the copy before its new name is durable.
     let copy = try Directory(path: copyPath, fileSystem: fileSystem, readOnly: false)
+    do throws(StoreError) { try distrustMarks(in: copyPath, report) } catch {
+      try? empty(copy)
+      throw error
+    }
+    // Nobody writes to the copy before its new name is durable.
     let lockFile = try copy.openFile(FileName.lock, mode: .readOnly)
     try lockFile?.lockStore(at: copyPath, exclusively: true)
     defer { lockFile?.unlock() }
@@ -104,6 +108,25 @@ struct StoreQuarantine {
         + "\(report.lostKeyCount), bytes: \(report.lostByteCount); what it was is at \(copyPath)")
     try parent.synchronize()
     return report
+  }
+
+  /// Where something was lost, marks of removed tags may be among it. So all tags count as removed, which the copy says
+  /// before it takes its place: whoever opens it later knows nothing of the loss.
+  private func distrustMarks(in copyPath: String, _ report: SalvageReport) throws(StoreError) {
+    if report.keepsMarks { return }
+    log(
+      .warning, .recovery, path: path,
+      "a removal by tag may be lost, so all entries with tags are removed")
+    var configuration = StoreConfiguration()
+    configuration.clock = clock
+    configuration.segmentByteLimit = segmentByteLimit
+    configuration.durability = .durable
+    configuration.maintenanceInterval = nil
+    configuration.log = log
+    let store = try Store(
+      path: copyPath, configuration: configuration, environment: environment, readOnly: false)
+    try store.distrustMarks()
+    try store.close()
   }
 
   /// A directory that an earlier attempt has left, emptied.
@@ -162,4 +185,9 @@ struct StoreQuarantine {
     while names.contains("\(name)\(Self.infix)\(stamp)") { stamp &+= 1 }
     return "\(name)\(Self.infix)\(stamp)"
   }
+}
+
+extension SalvageReport {
+  /// Whether the marks of removed tags that were copied are surely those that there were, and hide what they hid.
+  fileprivate var keepsMarks: Bool { isComplete && warnings.isEmpty }
 }

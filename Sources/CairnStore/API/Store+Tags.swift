@@ -26,7 +26,7 @@ extension Store {
   package func removeRound(
     fromShard start: Int, lookingAt limit: Int,
     where isVictim: (_ metadata: RawSpan, _ version: UInt64) -> Bool
-  ) throws(StoreError) -> Int? {
+  ) throws(StoreError) -> (next: Int?, isWhole: Bool) {
     try engine.trimmer.removeRound(fromShard: start, lookingAt: limit, where: isVictim)
   }
 

@@ -22,6 +22,8 @@ public struct EntryOptions: Sendable, Hashable {
   /// Empty where none are given.
   @usableFromInline package var metadataBytes: [UInt8]
   @usableFromInline var isMetadataGiven: Bool
+  /// Whether the metadata is what a cache makes of its own, of the tags and of the caller's.
+  @usableFromInline package var isMetadataEncoded = false
   /// Whether the entry ends no earlier than the entry that it replaces. Somebody may have extended that one since an update
   /// read it.
   @usableFromInline package var keepsEnd = false
@@ -69,14 +71,13 @@ public struct EntryOptions: Sendable, Hashable {
   @inlinable
   public static func tags(_ tags: [String]?) -> EntryOptions { EntryOptions(tags: tags) }
 
-  /// The same with other bytes beside the value, which hold the tags too.
+  /// Gives them the bytes that a cache stores beside the value, which hold the tags too.
   @inlinable
-  package func replacingMetadata(by bytes: [UInt8]) -> EntryOptions {
-    var options = self
-    options.metadataBytes = bytes
-    options.isMetadataGiven = true
-    options.tags = nil
-    return options
+  package mutating func setEncoded(metadata bytes: [UInt8]) {
+    metadataBytes = bytes
+    isMetadataGiven = true
+    isMetadataEncoded = true
+    tags = nil
   }
 
   /// The options of an update: `nil` is replaced by what the entry has.

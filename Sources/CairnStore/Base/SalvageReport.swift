@@ -45,7 +45,7 @@ public struct SalvageReport: Sendable, Hashable {
     /// discarded.
     case removedDataMayBeBack
     /// The order of some records was found without the numbers that give it, so all entries
-    /// have new versions. What a cache knows of removed tags cannot be trusted then.
+    /// have new versions.
     case versionsChanged
     /// The time of some writes was lost; those entries count as written now.
     case writtenTimesLost
@@ -85,7 +85,8 @@ public struct SalvageReport: Sendable, Hashable {
   public var tornByteCount: Int = 0
   /// What the manifest was good for.
   public var manifest: ManifestState = .used
-  /// What may be wrong with the copy.
+  /// What may be wrong with the copy. Where there is any, or it is not complete, what a cache knows of removed tags cannot be
+  /// trusted any more: entries that `DiskCache.removeAll(tagged:)` has removed may be back.
   public var warnings: [Warning] = []
 
   /// Whether nothing was left out that a write may have been told was stored: no loss, no key without its

@@ -1,4 +1,5 @@
 import CairnStore
+import Foundation
 import FuzzSupport
 import Testing
 
@@ -59,6 +60,32 @@ struct TagLoadTests {
     try await cache.maintain()
     gate.open()
     _ = try await task.value
+    #expect(try cache.value(forKey: "a") == "loaded")
+  }
+
+  @Test(
+    "A load that began before a tag was removed is not kept where all went since, and one that began later is",
+    arguments: [false, true])
+  func allGone(vanishes: Bool) async throws {
+    let cache = try scene.disk(.standard)
+    try await cache.setValue("other", forKey: "b", options: .tags(["x"]))
+    let gate = Gate()
+    let task = load(cache, gate, tags: ["x"], policy: nil)
+    await eventually { gate.arrivedCount == 1 }
+    if vanishes {
+      try FileManager.default.removeItem(atPath: cache.path)
+      scene.advance(by: .seconds(1))
+      try await cache.removeAll(tagged: "x")
+    } else {
+      try await cache.removeAll(tagged: "x")
+      // As a removal of everything does, after it has told the loads that there were.
+      try cache.synchronous { try $0.store.removeAll() }
+    }
+    gate.open()
+    #expect(try await task.value == "loaded")
+    await eventually { cache.loadActivity.taskCount == 0 }
+    #expect(try cache.value(forKey: "a") == nil)
+    #expect(try await load(cache, gate, tags: ["x"], policy: nil).value == "loaded")
     #expect(try cache.value(forKey: "a") == "loaded")
   }
 
@@ -148,6 +175,9 @@ struct TagLoadTests {
     #expect(try cache.value(forKey: "b") == "2")
     #expect(try hits() == 1)
     try cache.maintain()
+    // It went from memory with the mark, which was to hide everything that it might.
+    #expect(try cache.value(forKey: "b") == "2")
+    #expect(try hits() == 1)
     #expect(try cache.value(forKey: "b") == "2")
     #expect(try hits() == 2)
   }

@@ -384,7 +384,7 @@ struct TagTests {
     try cache.removeExpired()
     try cache.trim(toCount: 0)
     #expect(try cache.keys().isEmpty)
-    #expect(cache.marks.recordCount == 1)
+    #expect(try cache.marks.recordCount() == 1)
     #expect(try cache.store.contains(ReservedKey.marks))
     try sweep(cache)
     #expect(try !cache.store.contains(ReservedKey.marks))

@@ -40,22 +40,41 @@ extension DiskCache {
     counts: Bool
   ) throws(CacheError) -> Value? {
     var value: Value?
-    var known: (info: EntryInfo, hasTags: Bool)?
+    var info: EntryInfo?
+    var hasTags = false
     try keyCoder.withBytes(key.key) { (bytes) throws(CacheError) in
-      known = try readValue(of: bytes, counts: false) { (bytes, version) throws(CacheError) in
+      info = try readUncountedValue(of: bytes, &hasTags) { (bytes, version) throws(CacheError) in
         do { value = try valueCoder.decode(bytes) } catch {
           throw .undecodable(error, version: version, in: name)
         }
       }
     }
-    guard let value, let known else {
+    guard let value, let info else {
       let value = held.noteAbsent(key, counts: counts)
       if counts, value == nil { countRead(isHit: false) }
       return value
     }
     if counts { countRead(isHit: true) }
-    promote(value, known.info, hasTags: known.hasTags, forKey: key, ticket, to: held)
+    promote(value, info, hasTags: hasTags, forKey: key, ticket, to: held)
     return value
+  }
+
+  /// Calls `body` with the value of a key, as `readValue`, which is no hit and no miss.
+  ///
+  /// - Parameter hasTags: whether the entry has tags.
+  /// - Returns: what else is known of the entry.
+  @usableFromInline
+  func readUncountedValue(
+    of key: RawSpan, _ hasTags: inout Bool,
+    _ body: (_ value: RawSpan, _ version: UInt64) throws(CacheError) -> Void
+  ) throws(CacheError) -> EntryInfo? {
+    var info: EntryInfo?
+    try read(key, part: .all, isAccess: true, counts: false) { (record) throws(CacheError) in
+      hasTags = try checkTag(of: record)
+      try body(record.value, record.version)
+      info = store.info(of: record)
+    }
+    return info
   }
 
   /// Counts what is a hit or a miss of the cache as a whole.
@@ -195,7 +214,7 @@ extension CacheError {
     switch self {
     case .store(.noSpace), .store(.invalidKey), .store(.valueTooLarge), .store(.metadataTooLarge),
       .store(.batchTooLarge), .store(.readOnly), .unencodableKey, .unencodableValue,
-      .reservedKey, .invalidTag, .tooManyTags:
+      .reservedKey, .invalidTag, .tooManyTags, .tooManyRemovedTags:
       true
     default: false
     }

@@ -4,8 +4,8 @@ internal import Synchronization
 /// The tier in memory of a cache that follows another process.
 ///
 /// 1. The writer does not tell it what it does. A read therefore asks the disk for the current version of the key, and
-///    takes a value of that version only. A value returned from here is the value on disk. Where it has tags, the disk
-///    is read: the writer may have removed one.
+///    takes a value of that version only. A value returned from here is the value on disk. None here has tags: the
+///    writer may have removed one since.
 /// 2. Within one history (`Store.look(at:)`), a version names one value. All values here were read in the history noted
 ///    here, or in a later one. When the history changes, everything here is dropped, and reads under way are not kept.
 @usableFromInline
@@ -37,7 +37,7 @@ extension DiskCache {
       (try decode(record), store.info(of: record), CacheMetadata.hasTags(record.metadata))
     }
     guard let (value, info, hasTags) = found else { return nil }
-    promote(value, info, hasTags: hasTags, forKey: tierKey, ticket, to: tier.held)
+    if !hasTags { promote(value, info, hasTags: false, forKey: tierKey, ticket, to: tier.held) }
     return value
   }
 
@@ -81,7 +81,7 @@ extension MemoryCache {
     return lock.withLock { state in
       let slot = state.table.find(key, hash: hash)
       guard slot != noSlot, state.table.nodes[Int(slot)].version == version,
-        !state.table.nodes[Int(slot)].hasExpired(at: now), !state.table.nodes[Int(slot)].hasTags
+        !state.table.nodes[Int(slot)].hasExpired(at: now)
       else {
         if isRead { state.statistics.missCount &+= 1 }
         return nil

@@ -325,10 +325,6 @@ extension MemoryCache {
     }
   }
 
-  /// From here on an entry with tags is in doubt whose version is at or below this one: only the tier below knows whether it
-  /// is still to be found.
-  func doubt(through version: UInt64) { lock.withLock { $0.doubtful = version } }
-
   /// How many entries are held, expired ones too.
   var heldCount: Int { lock.withLock { $0.table.count } }
 

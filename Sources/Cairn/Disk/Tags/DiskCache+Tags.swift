@@ -23,13 +23,15 @@ extension DiskCache {
   /// - Complexity: O(tags that are still to be swept), whatever the number of entries.
   public func removeAll(tagged tag: String, durability: Durability? = nil) throws(CacheError) {
     let tag = try TagLimits.bytes(of: tag)
-    marks.beginRemoval(of: tag)
-    defer { marks.endRemoval(of: tag) }
-    do throws(CacheError) { return try mark(tag, durability) } catch {
+    let store = store
+    do throws(CacheError) {
+      // Else somebody wrote the record who has not said so yet, or the sweep did.
+      while try !mark(tag, in: store, durability) { try refreshMarks(in: store) }
+    } catch {
       guard case .store(.vanished) = error else { throw error }
+      // With its directory all went that had the tag.
+      try recreate()
     }
-    // With its directory all went that had the tag.
-    try recreate()
   }
 
   /// Removes all entries with a tag; as the synchronous form, but no thread waits.
@@ -60,35 +62,41 @@ extension DiskCache {
   }
 
   /// Writes the mark of a tag.
-  private func mark(_ tag: [UInt8], _ durability: Durability?) throws(CacheError) {
-    let store = store
-    var (table, version) = marks.current
-    while true {
-      // Nobody writes between this look and the versions that are given before it.
-      try table.mark(tag, store.lastVersion)
-      var removals: [RemovalEvent] = []
-      let (result, pending) = try entering(
-        table, in: store, expecting: version, durability, &removals)
-      drop(removals)
-      guard case .stored(let stored) = result else {
-        // Somebody wrote the record who has not said so yet, or the sweep did.
-        events.settle([], after: removals)
-        (table, version) = try readMarks(in: store)
-        continue
-      }
-      marks.publish(table, version: stored)
-      events.settle([], after: removals)
-      store.wakeHousekeeping()
-      do throws(StoreError) { try store.finish(pending) } catch { throw .store(error) }
-      return
+  ///
+  /// - Returns: `false` where the record is another than is known: nothing was written.
+  private func mark(
+    _ tag: [UInt8], in store: Store, _ durability: Durability?
+  ) throws(CacheError) -> Bool {
+    var removals: [RemovalEvent] = []
+    var entered: PendingWrite?
+    var failure: CacheError?
+    marks.beginRemoval(of: tag)
+    do throws(CacheError) {
+      entered = try enterMark(of: tag, in: store, durability, &removals)
+    } catch { failure = error }
+    // Before anybody is told of anything, who may write what has the tag, and would wait for this.
+    marks.endRemoval(of: tag)
+    removals.removeAll { $0.isOfMarks }
+    drop(removals)
+    events.settle([], after: removals)
+    if let failure {
+      // It may be there all the same.
+      if !failure.hasWrittenNothing { try? refreshMarks(in: store) }
+      throw failure
     }
+    guard let entered else { return false }
+    store.wakeHousekeeping()
+    do throws(StoreError) { try store.finish(entered) } catch { throw .store(error) }
+    return true
   }
 
-  /// Enters the record of the marks.
-  private func entering(
-    _ table: TagTable, in store: Store, expecting version: UInt64?, _ durability: Durability?,
-    _ removals: inout [RemovalEvent]
-  ) throws(CacheError) -> (CompareAndSetResult, PendingWrite) {
+  private func enterMark(
+    of tag: [UInt8], in store: Store, _ durability: Durability?, _ removals: inout [RemovalEvent]
+  ) throws(CacheError) -> PendingWrite? {
+    var table: TagTable
+    let version: UInt64?
+    (table, version) = marks.known
+    try table.mark(tag, store.lastVersion)
     do throws(StoreError) {
       let (result, pending) = try table.encoded.withBytes { (value) throws(StoreError) in
         try ReservedKey.marks.withBytes { (key) throws(StoreError) in
@@ -97,76 +105,71 @@ extension DiskCache {
             removals: &removals)
         }
       }
-      removals.removeAll { $0.isOfMarks }
-      return (result, pending)
-    } catch {
-      removals.removeAll { $0.isOfMarks }
-      drop(removals)
-      events.settle([], after: removals)
-      throw .store(error)
-    }
+      guard case .stored(let stored) = result else { return nil }
+      marks.publish(table, version: stored)
+      return pending
+    } catch { throw .store(error) }
   }
 
-  /// What the record of the marks says.
-  private func readMarks(in store: Store) throws(CacheError) -> (TagTable, version: UInt64?) {
-    let entry: Entry?
-    do throws(StoreError) { entry = try store.entry(forKey: ReservedKey.marks) } catch {
-      throw .store(error)
-    }
-    guard let entry else { return (TagTable(), nil) }
-    let version = entry.info.version
-    // What makes no sense was not written by this cache, and was found when it was opened.
-    let table = entry.value.withBytes { TagTable(decoding: $0, recordVersion: version) }
-    return (table ?? TagTable(all: version), version)
-  }
-
-  /// Takes over the marks that earlier sessions have left. Where they are damaged or cannot be trusted, everything that has
-  /// tags counts as removed: what should be gone must not be found.
+  /// Takes over the marks that earlier sessions have left.
   func loadMarks() throws(CacheError) {
     marks.begin(store)
-    let entry: Entry?
-    do throws(StoreError) { entry = try store.entry(forKey: ReservedKey.marks) } catch {
-      guard case .corrupt = error else { throw .store(error) }
-      return try distrustMarks(error.description)
-    }
-    guard let entry else { return }
-    let version = entry.info.version
-    if salvageReport?.warnings.contains(.versionsChanged) == true {
-      return try distrustMarks("a salvage has given new versions")
-    }
-    let table = entry.value.withBytes { TagTable(decoding: $0, recordVersion: version) }
-    guard let table else { return try distrustMarks("it makes no sense") }
-    marks.publish(table, version: version)
-    store.wakeHousekeeping()
+    try refreshMarks(in: store)
+    if marks.isActive { store.wakeHousekeeping() }
   }
 
-  private func distrustMarks(_ reason: String) throws(CacheError) {
-    events.log(
-      .warning, .recovery,
-      "the record of removed tags cannot be trusted, so all entries with tags are removed: \(reason)"
-    )
-    let table = TagTable(all: store.lastVersion)
+  /// Reads the record of the marks anew. Where it is damaged, everything that has tags counts as removed: what should be gone
+  /// must not be found.
+  private func refreshMarks(in store: Store) throws(CacheError) {
     do throws(StoreError) {
-      let version = try store.setValue(
-        table.encoded, forKey: ReservedKey.marks, options: .ofMarks, durability: nil)
+      if try marks.refresh(store) { return }
+      let (table, version) = try store.distrustMarks()
       marks.publish(table, version: version)
     } catch { throw .store(error) }
+    events.log(
+      .warning, .recovery,
+      "the record of removed tags is damaged, so all entries with tags are removed")
     store.wakeHousekeeping()
   }
 
   // MARK: What is hidden
 
-  /// Whether what was found is not to be found: an entry that a mark hides, which memory must not show either, or a record of
-  /// the cache's own.
-  @inline(never)
-  func isHidden(_ record: borrowing PinnedEntry) -> Bool {
-    let key = record.key
-    if ReservedKey.contains(key) { return true }
-    guard marks.hides(record.metadata, record.version) else { return false }
-    if held != nil {
-      recency?.drop(.entry(key: key.copied(), version: record.version, cause: .removed))
+  /// What `read` finds, unless a mark hides it, so that memory must not show it either, or it is a record of the cache's own.
+  func unhidden(
+    _ read: () throws(CacheError) -> PinnedEntry?
+  ) throws(CacheError) -> PinnedEntry? {
+    var earlier: TagTable?
+    while true {
+      let record = try read()
+      guard let record, !isReserved(record) else { return nil }
+      if !mayBeHidden(record) { return record }
+      let table: TagTable
+      if let earlier { table = earlier } else { table = try removedTags() }
+      if isHidden(record, by: table) { return nil }
+      // Between the two looks the sweep may have taken the mark away, after the entry. So the entry is read once more,
+      // after the table.
+      if earlier != nil { return record }
+      earlier = table
     }
+  }
+
+  private func isReserved(_ record: borrowing PinnedEntry) -> Bool {
+    ReservedKey.contains(record.key)
+  }
+
+  private func mayBeHidden(_ record: borrowing PinnedEntry) -> Bool {
+    marks.mayHide(record.metadata, record.version)
+  }
+
+  private func isHidden(_ record: borrowing PinnedEntry, by table: TagTable) -> Bool {
+    guard table.hides(record.metadata, record.version) else { return false }
+    recency?.drop(.entry(key: record.key.copied(), version: record.version, cause: .removed))
     return true
+  }
+
+  /// The marks of this moment.
+  func removedTags() throws(CacheError) -> TagTable {
+    do throws(StoreError) { return try marks.current().table } catch { throw .store(error) }
   }
 
   /// What a read finds while there are marks.
@@ -175,30 +178,24 @@ extension DiskCache {
     forKey key: RawSpan, part: Record.Part, isAccess: Bool
   ) throws(CacheError) -> PinnedEntry? {
     // What is hidden must not stay for being asked for.
-    let record = try readingPinnedEntry(forKey: key, part: part, isAccess: false)
-    guard let record, !isHidden(record) else { return nil }
-    if marks.isFollowing, hasTags(record) {
-      // Between both looks the sweep may have taken the mark away, after the entry.
-      let again = try readingPinnedEntry(forKey: key, part: .head, isAccess: false)
-      guard let again, again.version == record.version else {
-        return try unhiddenEntry(forKey: key, part: part, isAccess: isAccess)
-      }
+    let record = try unhidden { () throws(CacheError) in
+      try readingPinnedEntry(forKey: key, part: part, isAccess: false)
     }
-    if isAccess { _ = try? store.touch(key) }
+    if record != nil, isAccess, !marks.isFollowing { _ = try? store.touch(key) }
     return record
-  }
-
-  private func hasTags(_ record: borrowing PinnedEntry) -> Bool {
-    CacheMetadata.hasTags(record.metadata)
   }
 
   /// Whether a key has an entry on disk that a mark hides.
   func hasHidden(_ key: Key) throws(CacheError) -> Bool {
     if !marks.isActive { return false }
     return try keyCoder.encode(key) { (key) throws(CacheError) in
-      let record = try readingPinnedEntry(forKey: key, part: .head, isAccess: false)
-      guard let record else { return false }
-      return isHidden(record)
+      var isThere = false
+      let record = try unhidden { () throws(CacheError) in
+        let record = try readingPinnedEntry(forKey: key, part: .head, isAccess: false)
+        isThere = record != nil
+        return record
+      }
+      return isThere && record == nil
     }
   }
 
@@ -207,8 +204,9 @@ extension DiskCache {
   /// - Returns: the tags of the entry that the key has now, and its version; `nil` where it has none or has no tags.
   @discardableResult
   func settle(_ key: RawSpan) throws(CacheError) -> (tags: [[UInt8]], version: UInt64)? {
-    if !marks.isUsed { return nil }
+    if !marks.isUsed || marks.isFollowing { return nil }
     return try storing { () throws(StoreError) -> (tags: [[UInt8]], version: UInt64)? in
+      let table = marks.known.table
       let record: PinnedEntry?
       do throws(StoreError) {
         record = try store.pinnedEntry(forKey: key, part: .head, isAccess: false)
@@ -218,7 +216,7 @@ extension DiskCache {
         return nil
       }
       guard let record else { return nil }
-      if marks.hides(record.metadata, record.version) {
+      if table.hides(record.metadata, record.version) {
         _ = try store.compareAndRemove(
           forKey: key, expecting: record.version, durability: .process)
         return nil
@@ -237,13 +235,40 @@ extension DiskCache {
     if ReservedKey.contains(key) { throw .reservedKey }
   }
 
-  /// Options with tags as they go to the store.
+  /// Makes options with tags such as go to the store.
   @inline(never)
-  func tagged(_ options: EntryOptions, _ tags: [String]) throws(CacheError) -> EntryOptions {
-    let tags = try TagLimits.bytes(of: tags)
+  func encodeTags(of options: inout EntryOptions) throws(CacheError) {
+    encode(try TagLimits.bytes(of: options.tags ?? []), in: &options)
+  }
+
+  /// Options of an update as they go to the store. Without tags of their own, the entry keeps those that it has, as they
+  /// are: another version may have set other limits.
+  func stored(
+    _ options: EntryOptions, keeping tags: [[UInt8]]?
+  ) throws(CacheError) -> EntryOptions {
+    guard options.tags == nil, let tags, !tags.isEmpty else { return try stored(options) }
+    var options = options
+    encode(tags, in: &options)
+    return options
+  }
+
+  private func encode(_ tags: [[UInt8]], in options: inout EntryOptions) {
     if !tags.isEmpty { marks.noteUse() }
-    return options.replacingMetadata(
-      by: CacheMetadata(tag: valueCoder.tag, tags: tags, rest: options.metadataBytes).encoded)
+    options.setEncoded(
+      metadata: CacheMetadata(tag: valueCoder.tag, tags: tags, rest: options.metadataBytes).encoded)
+  }
+}
+
+extension Store {
+  /// Marks every tag as removed, in the place of the record that there is, since that cannot be trusted.
+  ///
+  /// - Returns: what the record says now, and its version.
+  @discardableResult
+  func distrustMarks() throws(StoreError) -> (table: TagTable, version: UInt64) {
+    let table = TagTable(all: lastVersion)
+    let version = try setValue(
+      table.encoded, forKey: ReservedKey.marks, options: .ofMarks, durability: nil)
+    return (table, version)
   }
 }
 
@@ -251,15 +276,8 @@ extension EntryOptions {
   /// Whether an entry of these may have tags, as the caller gives them or as they go to the store.
   @usableFromInline
   var mayHaveTags: Bool {
-    tags?.isEmpty == false || metadataBytes.withBytes { CacheMetadata.hasTags($0) }
-  }
-
-  /// The same for an update, which keeps the tags of the entry.
-  func keeping(tags kept: [[UInt8]]?) -> EntryOptions {
-    guard tags == nil, let kept, !kept.isEmpty else { return self }
-    var options = self
-    options.tags = kept.map { String(decoding: $0, as: UTF8.self) }
-    return options
+    if tags == nil, metadataBytes.isEmpty { return false }
+    return tags?.isEmpty == false || metadataBytes.withBytes { CacheMetadata.hasTags($0) }
   }
 }
 

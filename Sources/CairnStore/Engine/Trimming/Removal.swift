@@ -17,6 +17,8 @@ struct Removal {
   var holdsEvents = false
   /// Where records lie whose head is damaged.
   private(set) var damaged: Set<Location> = []
+  /// Whether the medium did not give a head, which it may give later.
+  private(set) var hasUnreadable = false
 
   /// - Parameter written: `nil`: as `now`.
   init(_ cause: RemovalCause, now: Timestamp, written: Timestamp? = nil, sparesRead: Bool) {
@@ -41,8 +43,9 @@ struct Removal {
     return events
   }
 
-  mutating func noteDamaged(_ location: Location) {
+  mutating func noteDamaged(_ location: Location, isUnreadable: Bool) {
     damaged.insert(location)
+    if isUnreadable { hasUnreadable = true }
     summary.damagedCount = damaged.count
   }
 

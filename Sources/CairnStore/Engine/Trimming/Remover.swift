@@ -135,7 +135,7 @@ final class Remover: Sendable {
       return try Record(in: segment, at: segment.offset(of: location), part: .head)
     } catch {
       guard error.isLoss else { throw error }
-      removal.noteDamaged(location)
+      removal.noteDamaged(location, isUnreadable: error.isOfMedium)
       return nil
     }
   }

@@ -302,21 +302,25 @@ final class Trimmer: Sendable {
   /// - Parameters:
   ///   - start: the first shard.
   ///   - limit: no other shard is begun once so many entries were looked at.
-  /// - Returns: the shard to go on with; `nil`: that was all.
+  /// - Returns: the shard to go on with, `nil`: that was all; and whether each entry that there was when it began could be
+  ///   looked at, and is gone if it is a victim.
   func removeRound(
     fromShard start: Int, lookingAt limit: Int,
     where isVictim: (_ metadata: RawSpan, SequenceNumber) -> Bool
-  ) throws(StoreError) -> Int? {
+  ) throws(StoreError) -> (next: Int?, isWhole: Bool) {
     var removal = try remover.begin(.removed, sparesRead: false)
+    // A batch that is in the log is not all in the index.
+    remover.writer.supply.log.waitUntil { $0.unpublished == nil ? () : nil }
     var seenCount = 0
+    var isWhole = true
     for shard in start..<HashIndex.shardCount {
       if seenCount >= limit {
         _ = try remover.finish(removal, .process)
-        return shard
+        return (shard, isWhole && !removal.hasUnreadable)
       }
       // A compaction may move one away just as it is to be removed, so that it is looked for again.
-      var isDone = false
-      while !isDone {
+      var vainCount = 0
+      while vainCount < 2 {
         let found: (victims: [RemovalCandidate], seenCount: Int)
         do {
           found = try victims(inShard: shard, in: &removal, sparesExpired: false) {
@@ -326,13 +330,15 @@ final class Trimmer: Sendable {
           preconditionFailure("the closure throws nothing")
         }
         seenCount += found.seenCount
+        if found.victims.isEmpty { break }
         let count = removal.summary.count
         try remover.remove(found.victims, in: &removal)
-        isDone = removal.summary.count == count
+        if removal.summary.count == count { vainCount += 1 }
       }
+      if vainCount == 2 { isWhole = false }
     }
     _ = try remover.finish(removal, .process)
-    return nil
+    return (nil, isWhole && !removal.hasUnreadable)
   }
 
   /// The entries of a shard that are to go.
