@@ -1,16 +1,17 @@
 internal import CairnStore
 
-/// What a cache keeps in a record's metadata, in front of the user's own:
+/// The prefix that a cache adds to the user's metadata in a record:
 ///
 ///     0      1         2          4         8 …
 ///     ┌──────┬─────────┬──────────┬─────────┬──────┬─────────────────
 ///     │ 0xCA │ version │ n        │   tag   │ tags │ user's metadata
 ///     └──────┴─────────┴──────────┴─────────┴──────┴─────────────────
 ///
-/// The tag is the value coder's; it and n are little-endian. The tags are the entry's: n bytes, for each tag one with its
-/// length and then its bytes. Where there are none, n is 0 and the version 1; else the version is 2. Where the coder's tag is 0
-/// too and the user has no metadata, the record has none at all, as one that a plain store wrote. Docs/FileFormat.md has the
-/// same in words.
+/// The tag is the value coder's; it and n are little-endian. The entry's tags take n bytes: for each
+/// tag its length in one byte, then the tag. Without tags, n is 0 and the version 1; otherwise the
+/// version is 2. If the coder's tag is 0, the entry has no tags and the user has no metadata, the
+/// record has no metadata at all, like one that a plain store wrote. Docs/FileFormat.md describes the
+/// same format.
 package struct CacheMetadata: Equatable, Sendable {
   package static let mark: UInt8 = 0xCA
   package static let version: UInt8 = 1
@@ -18,12 +19,12 @@ package struct CacheMetadata: Equatable, Sendable {
   package static let byteCount = 8
 
   package private(set) var tag: UInt32 = 0
-  /// The entry's tags, each behind its length.
+  /// The entry's tags, each after its length.
   private var tagBytes: [UInt8] = []
-  /// The user's.
+  /// The user's metadata.
   package private(set) var rest: [UInt8] = []
 
-  /// The bytes to be stored.
+  /// The bytes to store.
   package var encoded: [UInt8] {
     if tag == 0 && rest.isEmpty && tagBytes.isEmpty { return [] }
     var bytes: [UInt8] = [Self.mark, tagBytes.isEmpty ? Self.version : Self.versionWithTags]
@@ -39,8 +40,8 @@ package struct CacheMetadata: Equatable, Sendable {
     self.rest = rest
   }
 
-  /// - Parameter wantsRest: whether the user's bytes and the entry's tags are wanted.
-  /// - Throws: where the bytes are not what a cache writes, with the reason.
+  /// - Parameter wantsRest: whether to copy the user's metadata and the entry's tags.
+  /// - Throws: if a cache did not write the bytes, with the reason.
   package init(decoding bytes: RawSpan, wantsRest: Bool) throws(CodingFailure) {
     if bytes.byteCount == 0 { return }
     guard bytes.byteCount >= Self.byteCount, bytes.load(UInt8.self, at: 0) == Self.mark else {

@@ -154,7 +154,7 @@ private struct LogScale {
     let logarithms = values.filter { $0 >= 1 }.map(log10)
     let low = Int((logarithms.min() ?? 0).rounded(.down))
     let high = Int((logarithms.max() ?? 1).rounded(.up))
-    // One power more below, so that the shortest bar has a length.
+    // One more power below, so that the shortest bar has a length.
     exponents = max(0, low - 1)...max(high, low + 1)
   }
 

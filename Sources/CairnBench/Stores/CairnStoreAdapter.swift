@@ -1,6 +1,6 @@
 import Cairn
 
-/// Cairn under the benchmark's protocol, configured as it comes but for the durability.
+/// Cairn under the benchmark's protocol, with the default configuration except for the durability.
 final class CairnStoreAdapter: KeyValueStore {
   static let name = "cairn"
   static let abilities: StoreAbilities = [
