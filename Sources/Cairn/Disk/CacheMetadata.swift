@@ -67,7 +67,7 @@ package struct CacheMetadata: Equatable, Sendable {
     }
   }
 
-  /// The entry's tags; none where they were not wanted.
+  /// The tags of the entry; empty if they were not copied.
   package var tags: [[UInt8]] {
     var tags: [[UInt8]] = []
     var start = 0

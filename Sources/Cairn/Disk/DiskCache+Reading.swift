@@ -277,7 +277,7 @@ extension DiskCache {
       guard let record else { return noteMiss(counts) }
       return try use(record, key, counts: counts, body)
     }
-    // Not by one name for both, which would take a copy of the record's head.
+    // One variable for both cases would cost a copy of the record.
     let record = try readingPinnedEntry(forKey: key, part: part, isAccess: isAccess)
     guard let record else { return noteMiss(counts) }
     try use(record, key, counts: counts, body)

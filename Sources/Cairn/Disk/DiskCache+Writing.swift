@@ -233,14 +233,15 @@ extension DiskCache {
     return result
   }
 
-  /// The tags of the entry that a write is to replace, by which a removal that comes in between makes the write find
-  /// nothing. What a mark hides already goes.
+  /// The tags of the entry to replace. The write fails if one of them is removed meanwhile. Removes
+  /// the entry if a mark hides it already.
   func guardedTags(_ key: RawSpan, of version: UInt64?) throws(CacheError) -> [[UInt8]] {
     guard let present = try settle(key), present.version == version else { return [] }
     return present.tags
   }
 
-  /// Enters a write of one value if its version is the expected one and none of these tags was removed since.
+  /// Enters a write of one value if its version is the expected one and none of these tags was
+  /// removed since.
   func enter(
     _ value: RawSpan, forKey key: RawSpan, expecting version: UInt64?, _ tags: [[UInt8]],
     options: EntryOptions, durability: Durability?, in store: Store,
@@ -257,7 +258,8 @@ extension DiskCache {
     ) { [marks] in !marks.forbids(tags, since: version, isLoaded: false) }
   }
 
-  /// Whether a write found the version that it expected and was kept off by a removal of one of these tags. Waits for that.
+  /// Whether a write found the expected version but failed because of a removal of one of these tags.
+  /// Waits for the end of that removal.
   func waits(
     for tags: [[UInt8]], after result: CompareAndSetResult, expecting version: UInt64?
   ) -> Bool {
@@ -340,7 +342,7 @@ extension DiskCache {
     return options
   }
 
-  /// Makes options such as go to the store, unless they are.
+  /// Converts options to the store's form, unless they have it already.
   @inline(__always)
   func encodeMetadata(of options: inout EntryOptions) throws(CacheError) {
     if options.isMetadataEncoded { return }

@@ -167,7 +167,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
         try Directory.createParents(of: path, fileSystem: environment.fileSystem)
       }
       var configuration = storeConfiguration
-      // One more, so that a load that begins in the new one can be told from one that began before.
+      // One more, to distinguish a load that begins in the new store from one that began before.
       let version = old.lastVersion + 1
       configuration.precedingVersion = version
       configuration.clock = old.clock

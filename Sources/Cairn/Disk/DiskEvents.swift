@@ -136,7 +136,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       event = .all(throughVersion: version, count: max(0, count - 1))
     }
     recency.load()?.drop(event)
-    // After memory was told, which shows what it holds from here on.
+    // After memory was told: from now on it shows what it holds.
     if case .all(let version, _) = event { marks.clear(through: version) }
     count(event)
     if isObserved.load(ordering: .relaxed) { tell(event) }

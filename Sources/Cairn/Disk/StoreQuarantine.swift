@@ -113,8 +113,8 @@ struct StoreQuarantine {
     return report
   }
 
-  /// Where something was lost, marks of removed tags may be among it. So all tags count as removed, which the copy says
-  /// before it takes its place: whoever opens it later knows nothing of the loss.
+  /// Marks all tags as removed in a copy, if the salvage may have lost marks of removed tags. This is
+  /// done before the exchange of names, because a later open does not know of the loss.
   private func distrustMarks(in copyPath: String, _ report: SalvageReport) throws(StoreError) {
     if report.keepsMarks { return }
     log(
@@ -191,6 +191,6 @@ struct StoreQuarantine {
 }
 
 extension SalvageReport {
-  /// Whether the marks of removed tags that were copied are surely those that there were, and hide what they hid.
+  /// Whether the copy surely has all marks of removed tags, and they hide what they hid.
   fileprivate var keepsMarks: Bool { isComplete && warnings.isEmpty }
 }

@@ -1,11 +1,11 @@
-// What a cache needs that removes entries by their tags.
+// Internal calls for caches that remove entries by their tags.
 extension Store {
-  /// Enters the value of a key if its version is the expected one and `isWanted` says so, which is asked when nothing can
-  /// come between the answer and the write.
+  /// Enters the value of a key if its version is the expected one and `isWanted` returns true. No
+  /// other write can come between that call and this write.
   ///
   /// - Parameters:
-  ///   - removals: what the write removed is added, also where it throws; the observer is not told of it.
-  ///   - isWanted: called under a lock; it must do no more than look.
+  ///   - removals: receives what the write removed, even if it throws; the observer is not told.
+  ///   - isWanted: called under a lock; it must only read.
   package func enter(
     _ value: RawSpan, forKey key: RawSpan, expecting version: UInt64, options: EntryOptions,
     durability: Durability?, removals: inout [RemovalEvent],
@@ -16,13 +16,13 @@ extension Store {
       expecting: .versionAndWanted(version, isWanted), removals: &removals)
   }
 
-  /// Has so many entries not count for the limit on their number.
+  /// Excludes this many entries from the limit on their number.
   package func reserve(count: Int) { engine.evictor.reserve(count: count) }
 
-  /// Has a pass of housekeeping run soon.
+  /// Requests a pass of housekeeping.
   package func wakeHousekeeping() { engine.session.wakeHousekeeping() }
 
-  /// Removes a part of the entries that `isVictim` says so of; as `Trimmer.removeRound`.
+  /// Removes some of the entries for which `isVictim` returns true; see `Trimmer.removeRound`.
   package func removeRound(
     fromShard start: Int, lookingAt limit: Int,
     where isVictim: (_ metadata: RawSpan, _ version: UInt64) -> Bool
@@ -30,7 +30,8 @@ extension Store {
     try engine.trimmer.removeRound(fromShard: start, lookingAt: limit, where: isVictim)
   }
 
-  /// Removes the entries that `isVictim` says so of; as `remove(durability:where:)`, with the metadata.
+  /// Removes the entries for which `isVictim` returns true; like `remove(durability:where:)`, but
+  /// with the metadata.
   package func remove(
     where isVictim: (_ key: RawSpan, _ metadata: RawSpan, _ info: EntryInfo) throws -> Bool
   ) throws -> RemovalSummary {

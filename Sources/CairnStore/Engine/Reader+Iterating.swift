@@ -90,7 +90,7 @@ extension Reader {
     try forEach(in: view, keyPrefix: prefix, part: .head) { found, _ in try body(found.record.key) }
   }
 
-  /// Calls `body` with what is known of each entry but for its value.
+  /// Calls `body` with the head of each entry.
   func forEachHead(
     in view: some EntryView,
     _ body: (_ key: RawSpan, _ metadata: RawSpan, _ version: SequenceNumber) throws -> Visit

@@ -5,17 +5,19 @@ import Testing
 
 @testable import Cairn
 
-/// Gives no bytes of a file while it fails, and counts the reads.
+/// Counts the reads, and fails those at some offsets.
 private final class FailingReads: FileSystemDecorator {
   let base: any FileSystem = SystemFileSystem()
-  let isFailing = Atomic(false)
+  let failing = Lock<Set<Int>>([])
+  let offsets = Lock<Set<Int>>([])
   let count = Atomic(0)
 
   func read(
     _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int
   ) throws(SystemError) -> Int {
     count.add(1, ordering: .relaxed)
-    if isFailing.load(ordering: .relaxed) {
+    offsets.withLock { _ = $0.insert(offset) }
+    if failing.withLock({ $0.contains(offset) }) {
       throw SystemError(call: "pread", errorNumber: SystemError.inputOutput)
     }
     return try unsafe base.read(descriptor, into: buffer, at: offset)
@@ -162,9 +164,11 @@ struct TagRaceTests {
     let cache: DiskCache<String, String> = try scene.cache(bytes: 64 << 10)
     let marks = cache.marks
     let told = Lock<[Bool]>([])
+    let removed = Lock<[UInt8]>([])
     let seen = cache.observe { event in
       guard case .removed(_, .evicted) = event else { return }
-      told.withLock { $0.append(marks.forbids([Self.x], since: .max, isLoaded: false)) }
+      let isPending = marks.forbids([removed.withLock { $0 }], since: .max, isLoaded: false)
+      told.withLock { $0.append(isPending) }
     }
     let value = String(repeating: "value", count: 100)
     for number in 0..<1000 {
@@ -173,8 +177,9 @@ struct TagRaceTests {
     told.withLock { $0 = [] }
     // Their record has to have room.
     for number in 0..<100 where told.withLock({ $0.isEmpty }) {
-      try cache.removeAll(tagged: "\(number)" + String(repeating: "long", count: 60))
-      try cache.removeAll(tagged: "x")
+      let tag = "\(number)" + String(repeating: "long", count: 60)
+      removed.withLock { $0 = Array(tag.utf8) }
+      try cache.removeAll(tagged: tag)
     }
     #expect(told.withLock { !$0.isEmpty && $0.allSatisfy { !$0 } })
     seen.cancel()
@@ -212,11 +217,14 @@ struct TagRaceTests {
     }
     try cache.setValue("1", forKey: "a", options: .tags(["x"]))
     try cache.setValue("2", forKey: "b")
+    files.offsets.withLock { $0 = [] }
+    #expect(try cache.value(forKey: "a") == "1")
+    let offsets = files.offsets.withLock { $0 }
     try cache.removeAll(tagged: "x")
-    files.isFailing.store(true, ordering: .relaxed)
+    files.failing.withLock { $0 = offsets }
     #expect(settle())
     #expect(try cache.marks.recordCount() == 1)
-    files.isFailing.store(false, ordering: .relaxed)
+    files.failing.withLock { $0 = [] }
     #expect(try cache.value(forKey: "a") == nil)
     #expect(try cache.keys() == ["b"])
     // It is not tried over and over.

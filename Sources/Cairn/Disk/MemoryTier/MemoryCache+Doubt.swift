@@ -1,13 +1,13 @@
-// What a cache on disk that removes entries by their tags needs of the tier in memory, which does not know the tags.
+// Removals by tag in the memory tier, which does not know the tags of its entries.
 extension MemoryCache {
-  /// How many slots are looked at under one hold of the lock.
+  /// The number of slots checked in one hold of the lock.
   private static var doubtGroupCount: Int { 4096 }
 
-  /// From here on an entry with tags is in doubt whose version is at or below this one: only the tier below knows whether it
-  /// is still to be found.
+  /// Puts entries with tags in doubt if their version is at or below this one: only the tier below
+  /// knows whether they are removed.
   func doubt(through version: UInt64) { lock.withLock { $0.doubtful = version } }
 
-  /// Drops what is in doubt. Nothing comes in any more by a ticket of before.
+  /// Drops the entries in doubt, and makes all earlier tickets void.
   func dropDoubtful() {
     let isDoubting = lock.withLock { state in
       if state.doubtful == 0 { return false }

@@ -1,40 +1,41 @@
 public import CairnStore
 
-/// Entries that go together.
+/// Removing entries together, by their tags.
 extension DiskCache {
-  /// Removes all entries with a tag, however many they are, in one write.
+  /// Removes all entries with a tag, in one write, however many there are.
   ///
   ///     try cache.setValue(page, forKey: url, options: .tags(["user/7"]))
   ///     try cache.removeAll(tagged: "user/7")
   ///
-  /// When it returns, no read finds an entry with this tag in either tier that was there when the call began; what is
-  /// written from then on is found. What a load brings that began before is not kept if it has the tag; who waits for that
-  /// load is given it all the same. The entries themselves go in the background, which observers are told of one by one; until
-  /// they are gone they count for the limits and in `count()`, and a removed tag counts in `statistics().sweepingTagCount`.
+  /// When it returns, no read finds an entry with this tag that was there when the call began, in
+  /// either tier. Later writes are found. A load that began before does not keep a value with the
+  /// tag, but its callers still get the value. The entries are removed in the background, and
+  /// observers are told of each. Until then they count for the limits and in `count()`, and the tag
+  /// counts in `statistics().sweepingTagCount`.
   ///
-  /// An update of a value that has the tag, and that comes at the same moment, comes before the removal or finds nothing. The
-  /// idea of a mark is that of generations in memcached's namespaces, and of Varnish's bans.
+  /// A concurrent update of a value with the tag comes before the removal, or finds nothing. Marks are
+  /// similar to generations in memcached's namespaces, and to Varnish's bans.
   ///
   /// - Parameters:
   ///   - tag: 1 to 255 bytes of UTF-8.
   ///   - durability: `nil`: the configuration's.
-  /// - Throws: `invalidTag`; `tooManyRemovedTags` where the entries of 1,000 other tags are still to be removed in the
-  ///   background; else as `setValue`.
-  /// - Complexity: O(tags that are still to be swept), whatever the number of entries.
+  /// - Throws: `invalidTag`; `tooManyRemovedTags` if the entries of 1,000 other tags are still being
+  ///   removed in the background; otherwise see `setValue`.
+  /// - Complexity: O(tags whose entries are still being removed), whatever the number of entries.
   public func removeAll(tagged tag: String, durability: Durability? = nil) throws(CacheError) {
     let tag = try TagLimits.bytes(of: tag)
     let store = store
     do throws(CacheError) {
-      // Else somebody wrote the record who has not said so yet, or the sweep did.
+      // If it fails, another removal or the sweep wrote the record, and has not published it yet.
       while try !mark(tag, in: store, durability) { try refreshMarks(in: store) }
     } catch {
       guard case .store(.vanished) = error else { throw error }
-      // With its directory all went that had the tag.
+      // All entries were lost with the directory.
       try recreate()
     }
   }
 
-  /// Removes all entries with a tag; as the synchronous form, but no thread waits.
+  /// Removes all entries with a tag; like the synchronous form, but no thread waits.
   public nonisolated(nonsending) func removeAll(
     tagged tag: String, durability: Durability? = nil
   ) async throws(CacheError) {
@@ -43,10 +44,10 @@ extension DiskCache {
     }
   }
 
-  /// The keys of all entries with a tag that a read would find, but for those that cannot be decoded.
+  /// The keys of all entries with a tag that a read would find, except keys that cannot be decoded.
   ///
-  /// - Throws: `invalidTag`; else as `keys()`.
-  /// - Complexity: O(keys), with a look at the head of each record.
+  /// - Throws: `invalidTag`; otherwise see `keys()`.
+  /// - Complexity: O(keys), with a read of the head of each record.
   public func keys(tagged tag: String) throws(CacheError) -> [Key] {
     let tag = try TagLimits.bytes(of: tag)
     return try collectingKeys { body in
@@ -63,7 +64,7 @@ extension DiskCache {
 
   /// Writes the mark of a tag.
   ///
-  /// - Returns: `false` where the record is another than is known: nothing was written.
+  /// - Returns: `false` if the record has another version than the known one: nothing was written.
   private func mark(
     _ tag: [UInt8], in store: Store, _ durability: Durability?
   ) throws(CacheError) -> Bool {
@@ -74,13 +75,13 @@ extension DiskCache {
     do throws(CacheError) {
       entered = try enterMark(of: tag, in: store, durability, &removals)
     } catch { failure = error }
-    // Before anybody is told of anything, who may write what has the tag, and would wait for this.
+    // Before any observer runs, because it may write an entry with the tag and would wait for this.
     marks.endRemoval(of: tag)
     removals.removeAll { $0.isOfMarks }
     drop(removals)
     events.settle([], after: removals)
     if let failure {
-      // It may be there all the same.
+      // The record may have been written anyway.
       if !failure.hasWrittenNothing { try? refreshMarks(in: store) }
       throw failure
     }
@@ -111,15 +112,15 @@ extension DiskCache {
     } catch { throw .store(error) }
   }
 
-  /// Takes over the marks that earlier sessions have left.
+  /// Loads the marks that earlier sessions left.
   func loadMarks() throws(CacheError) {
     marks.begin(store)
     try refreshMarks(in: store)
     if marks.isActive { store.wakeHousekeeping() }
   }
 
-  /// Reads the record of the marks anew. Where it is damaged, everything that has tags counts as removed: what should be gone
-  /// must not be found.
+  /// Reads the record of the marks again. If it is damaged, all tags count as removed: no removed
+  /// entry may be found.
   private func refreshMarks(in store: Store) throws(CacheError) {
     do throws(StoreError) {
       if try marks.refresh(store) { return }
@@ -134,7 +135,8 @@ extension DiskCache {
 
   // MARK: What is hidden
 
-  /// What `read` finds, unless a mark hides it, so that memory must not show it either, or it is a record of the cache's own.
+  /// The entry that `read` finds, unless a mark hides it or it is the cache's own record. A hidden
+  /// entry is dropped from memory as well.
   func unhidden(
     _ read: () throws(CacheError) -> PinnedEntry?
   ) throws(CacheError) -> PinnedEntry? {
@@ -146,8 +148,8 @@ extension DiskCache {
       let table: TagTable
       if let earlier { table = earlier } else { table = try removedTags() }
       if isHidden(record, by: table) { return nil }
-      // Between the two looks the sweep may have taken the mark away, after the entry. So the entry is read once more,
-      // after the table.
+      // The sweep may have removed the entry and then the mark between these two reads. So the entry
+      // is read again, after the table.
       if earlier != nil { return record }
       earlier = table
     }
@@ -167,17 +169,17 @@ extension DiskCache {
     return true
   }
 
-  /// The marks of this moment.
+  /// The current marks.
   func removedTags() throws(CacheError) -> TagTable {
     do throws(StoreError) { return try marks.current().table } catch { throw .store(error) }
   }
 
-  /// What a read finds while there are marks.
+  /// The entry that a read finds while there are marks.
   @inline(never)
   func unhiddenEntry(
     forKey key: RawSpan, part: Record.Part, isAccess: Bool
   ) throws(CacheError) -> PinnedEntry? {
-    // What is hidden must not stay for being asked for.
+    // A read of a hidden entry must not keep it in the store.
     let record = try unhidden { () throws(CacheError) in
       try readingPinnedEntry(forKey: key, part: part, isAccess: false)
     }
@@ -199,9 +201,10 @@ extension DiskCache {
     }
   }
 
-  /// Removes the entry of a key that a mark hides, so that a write finds what a read would find.
+  /// Removes the entry of a key if a mark hides it, so that a write finds what a read would find.
   ///
-  /// - Returns: the tags of the entry that the key has now, and its version; `nil` where it has none or has no tags.
+  /// - Returns: the tags and the version of the entry that is left; `nil` if there is none or it has
+  ///   no tags.
   @discardableResult
   func settle(_ key: RawSpan) throws(CacheError) -> (tags: [[UInt8]], version: UInt64)? {
     if !marks.isUsed || marks.isFollowing { return nil }
@@ -211,7 +214,7 @@ extension DiskCache {
       do throws(StoreError) {
         record = try store.pinnedEntry(forKey: key, part: .head, isAccess: false)
       } catch {
-        // Who writes the key is told, or replaces it.
+        // The write itself reports the damage, or replaces the entry.
         guard case .corrupt = error else { throw error }
         return nil
       }
@@ -230,19 +233,19 @@ extension DiskCache {
     }
   }
 
-  /// Throws where a key is one of the cache's own.
+  /// Throws if a key is reserved for the cache.
   func checkKey(_ key: RawSpan) throws(CacheError) {
     if ReservedKey.contains(key) { throw .reservedKey }
   }
 
-  /// Makes options with tags such as go to the store.
+  /// Converts options with tags to the store's form.
   @inline(never)
   func encodeTags(of options: inout EntryOptions) throws(CacheError) {
     encode(try TagLimits.bytes(of: options.tags ?? []), in: &options)
   }
 
-  /// Options of an update as they go to the store. Without tags of their own, the entry keeps those that it has, as they
-  /// are: another version may have set other limits.
+  /// The options of an update, in the store's form. If they have no tags, the entry keeps its own
+  /// unchanged, even beyond the limits: another version of this library may have other limits.
   func stored(
     _ options: EntryOptions, keeping tags: [[UInt8]]?
   ) throws(CacheError) -> EntryOptions {
@@ -260,9 +263,9 @@ extension DiskCache {
 }
 
 extension Store {
-  /// Marks every tag as removed, in the place of the record that there is, since that cannot be trusted.
+  /// Marks every tag as removed. Replaces the record of the marks, which cannot be trusted.
   ///
-  /// - Returns: what the record says now, and its version.
+  /// - Returns: the new table, and the version of its record.
   @discardableResult
   func distrustMarks() throws(StoreError) -> (table: TagTable, version: UInt64) {
     let table = TagTable(all: lastVersion)
@@ -273,7 +276,7 @@ extension Store {
 }
 
 extension EntryOptions {
-  /// Whether an entry of these may have tags, as the caller gives them or as they go to the store.
+  /// Whether the entry may have tags, in either form of the options.
   @usableFromInline
   var mayHaveTags: Bool {
     if tags == nil, metadataBytes.isEmpty { return false }
@@ -282,7 +285,7 @@ extension EntryOptions {
 }
 
 extension RemovalEvent {
-  /// Whether it is about the record of the marks.
+  /// Whether this is about the record of the marks.
   var isOfMarks: Bool {
     guard case .entry(let key, _, _) = self else { return false }
     return key == ReservedKey.marks

@@ -1,6 +1,6 @@
 internal import CairnStore
 
-/// The keys that a cache has for itself. A user's key that begins as they do is refused.
+/// The keys reserved for the cache itself. A user's key with the same prefix is refused.
 enum ReservedKey {
   /// Sixteen bytes, so that no integer and hardly any UUID begins so.
   private static let prefix: [UInt8] = [0] + Array("cairn/reserved/".utf8)

@@ -1,10 +1,10 @@
-/// How much there may be of tags.
+/// The limits of tags.
 enum TagLimits {
-  /// Tags of one entry.
+  /// The maximum number of tags of one entry.
   static let tagCount = 32
-  /// Bytes of one tag.
+  /// The maximum number of bytes of one tag.
   static let byteCount = 255
-  /// Removed tags whose entries are not yet swept.
+  /// The maximum number of removed tags whose entries are not yet swept.
   static let markCount = 1000
 
   /// The bytes of a tag.

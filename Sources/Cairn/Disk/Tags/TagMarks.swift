@@ -1,62 +1,68 @@
 internal import CairnStore
 internal import Synchronization
 
-/// The marks of a cache's removed tags: what is marked, which removals are under way, and the sweep.
+/// The marks of a cache's removed tags, the removals under way, and the sweep.
 ///
-/// 1. A mark is in the log before it hides anything here, and hides all that it must before the removal of its tag returns.
-/// 2. A tag is pending from before the version of its mark is read until the mark hides. What was read or loaded before, and
-///    must not outlive the removal, is written under the lock of the log only if no tag of it is pending or marked. No
-///    caller's code runs in a removal while its tag is pending, since a writer may wait for the end of that.
-/// 3. A mark goes after everything that it hides: from the index, in a pass that could read every head, and then from memory.
-///    So a table that is taken before an entry is read hides that entry if any mark of that moment does.
-/// 4. Before a mark goes, however it goes, `swept` is at or above it: no load that began before keeps a value with tags.
-/// 5. `recordVersion` only grows, also when the record goes. Who finds another record than is known here reads it anew.
+/// 1. A mark is in the log before it hides anything here. It hides all that it must before the
+///    removal of its tag returns.
+/// 2. A tag is pending from before its removal reads the version of the mark until the mark hides.
+///    Values that were read or loaded earlier, and must not outlive the removal, are written under
+///    the log's lock, and only if none of their tags is pending or marked. A removal runs no caller's
+///    code while its tag is pending, because a writer may wait for the end of that.
+/// 3. A mark is removed after all entries that it hides: first from the index, in a pass that could
+///    read every head, then from memory. So if a table is taken before an entry is read, the table has
+///    every mark that hides the entry.
+/// 4. Before a mark is removed for any reason, `swept` is at or above it: a load that began earlier
+///    does not keep a value with tags.
+/// 5. `recordVersion` only grows, even when the record is removed. Code that finds a record of
+///    another version reads it again.
 final class TagMarks: Sendable {
-  /// What the tier in memory is told.
+  /// The calls to the memory tier.
   struct Memory: Sendable {
-    /// Entries with tags are in doubt up to this version.
+    /// Puts entries with tags in doubt up to this version.
     var doubt: @Sendable (UInt64) -> Void = { _ in }
-    /// Those that are in doubt go, and those that others are about to put in.
+    /// Drops the entries in doubt, and refuses those that reads under way are about to insert.
     var dropDoubtful: @Sendable () -> Void = {}
   }
 
-  /// A pass of the sweep that is under way.
+  /// A pass of the sweep.
   private struct Pass {
-    /// What it removes.
+    /// The marks of what it removes.
     var table: TagTable
     /// The next shard.
     var shard = 0
-    /// Whether it could read all heads.
+    /// Whether it could read all heads so far.
     var isWhole = true
   }
 
   private struct State {
-    /// A weak reference would make each use of the store slower. It keeps this, so `end` breaks the circle.
+    /// Strong, because a weak reference makes every use of a store slower. `end` breaks the cycle.
     var store: Store?
     var table = TagTable()
-    /// The version of the record; of one that is gone, too.
+    /// The version of the record, or of the last one if there is none.
     var recordVersion: UInt64 = 0
     var hasRecord = false
     var pending: [[UInt8]: Int] = [:]
-    /// At or above all marks that are gone.
+    /// At or above all removed marks.
     var swept: UInt64 = 0
     var pass: Pass?
-    /// Whether a pass could not read everything. The next comes with the next mark, or where somebody asks for it.
+    /// Whether a pass could not read everything. The next one begins with the next mark, or by
+    /// `resume`.
     var isStalled = false
     var memory = Memory()
-    /// Of a cache that follows: what the record said that was read last.
+    /// The last record that a following cache read.
     var followed: (table: TagTable, version: UInt64, history: UInt64)?
 
-    /// The record does not count for the limit on the number of entries, from before it is written.
+    /// Excludes the record from the limit on the number of entries, from before it is written.
     func reserve() { store?.reserve(count: hasRecord || !pending.isEmpty ? 1 : 0) }
   }
 
-  /// How many entries a round of the sweep looks at before it ends.
+  /// A round of the sweep begins no further shard after this many entries.
   private static let roundCount = 4096
 
   /// Whether there are marks, or another process may have some.
   private let active = Atomic(false)
-  /// At or above all marks that there have been.
+  /// At or above all marks of this session, including removed ones.
   private let highest = Atomic<UInt64>(0)
   private let used = Atomic(false)
   private let state = Lock(State(), waits: true)
@@ -68,7 +74,8 @@ final class TagMarks: Sendable {
 
   func noteUse() { if !isUsed { used.store(true, ordering: .relaxed) } }
 
-  /// From here on it is this store that has the record. Loads that began at or before a version keep nothing with tags.
+  /// Sets the store that has the record. Loads that began at or before a version keep no value with
+  /// tags.
   func begin(_ store: Store, after version: UInt64 = 0) {
     state.withLock { state in
       state.store = store
@@ -76,9 +83,9 @@ final class TagMarks: Sendable {
     }
   }
 
-  /// From here on there is no store, nor anything to be swept.
+  /// Releases the store: there is nothing left to sweep.
   func end() {
-    // It goes out of the lock.
+    // Released outside the lock.
     let store = state.withLock { exchange(&$0.store, with: nil) }
     withExtendedLifetime(store) {}
   }
@@ -87,26 +94,27 @@ final class TagMarks: Sendable {
 
   // MARK: Looking
 
-  /// What is in the record, as far as this object was told; its version is `nil` where there is no record.
+  /// The table as last published, and the version of its record; `nil` if there is no record.
   var known: (table: TagTable, version: UInt64?) {
     state.withLock { ($0.table, $0.hasRecord ? $0.recordVersion : nil) }
   }
 
-  /// What is in the record now: of another process, it is read.
+  /// The current table, and the version of its record. Reads the record of another process.
   func current() throws(StoreError) -> (table: TagTable, version: UInt64?) {
     isFollowing ? try followed() : known
   }
 
-  /// How many entries of the store are the cache's own.
+  /// The number of entries in the store that are the cache's own.
   func recordCount() throws(StoreError) -> Int { try current().version == nil ? 0 : 1 }
 
-  /// Whether there may be, or have been, a mark that hides an entry with this metadata and version.
+  /// Whether there may be a mark, or may have been one, that hides an entry with this metadata and
+  /// version.
   func mayHide(_ metadata: RawSpan, _ version: UInt64) -> Bool {
     version <= highest.load(ordering: .acquiring) && CacheMetadata.hasTags(metadata)
   }
 
-  /// Whether what was made of version `version`, or loaded since it was the newest, may not be kept with these tags. May be
-  /// called under the lock of the log.
+  /// Whether a value with these tags must not be kept if it was derived from the entry of this
+  /// version, or loaded when this was the newest version. May be called under the log's lock.
   ///
   /// - Parameter isLoaded: whether it was loaded.
   func forbids(_ tags: [[UInt8]], since version: UInt64, isLoaded: Bool) -> Bool {
@@ -133,7 +141,7 @@ final class TagMarks: Sendable {
     active.store(true, ordering: .releasing)
   }
 
-  /// The record of another process. It is decoded once.
+  /// The table of another process, decoded once for each version of its record.
   private func followed() throws(StoreError) -> (table: TagTable, version: UInt64?) {
     let (store, last) = state.withLock { ($0.store, $0.followed) }
     guard let store else { return (TagTable(), nil) }
@@ -146,19 +154,19 @@ final class TagMarks: Sendable {
         return (last.table, last.version)
       }
       guard let (table, version) = try read(store) else { return (TagTable(), nil) }
-      // Of damage the record itself is to tell each time.
+      // A damaged record is read again each time.
       if let table, version == info.version {
         state.withLock { $0.followed = (table, version, history) }
       }
       return (table ?? TagTable(all: .max), version)
     } catch {
-      // What may be gone must not be found.
+      // No removed entry may be found.
       guard case .corrupt = error else { throw error }
       return (TagTable(all: .max), .max)
     }
   }
 
-  /// What the record says; `nil` where there is none. A table that is `nil` makes no sense.
+  /// The record; `nil` if there is none. Its table is `nil` if the value is damaged.
   private func read(_ store: Store) throws(StoreError) -> (table: TagTable?, version: UInt64)? {
     guard let entry = try store.entry(forKey: ReservedKey.marks) else { return nil }
     let version = entry.info.version
@@ -185,7 +193,7 @@ final class TagMarks: Sendable {
     state.wakeAll()
   }
 
-  /// To be told of a record that was written or found; an older one than is known counts for nothing.
+  /// Publishes a record that was written or read, unless a newer one is known.
   func publish(_ table: TagTable, version: UInt64) {
     noteUse()
     state.withLock { state in
@@ -196,11 +204,11 @@ final class TagMarks: Sendable {
     }
   }
 
-  /// Reads the record anew, since it may be another than is known.
+  /// Reads the record again, because it may not be the known one.
   ///
-  /// - Returns: whether it makes sense. Where not, nothing has changed.
+  /// - Returns: whether it is sound. If not, nothing has changed.
   func refresh(_ store: Store) throws(StoreError) -> Bool {
-    // What comes after this look has a higher version.
+    // Every later write has a higher version.
     let last = store.lastVersion
     let found: (table: TagTable?, version: UInt64)?
     do throws(StoreError) { found = try read(store) } catch {
@@ -216,15 +224,16 @@ final class TagMarks: Sendable {
     return true
   }
 
-  /// Whether one of the entries up to a version is the record, as far as is known.
+  /// Whether the known record is one of the entries up to a version.
   func hasRecord(through version: UInt64) -> Bool {
     state.withLock { $0.hasRecord && $0.recordVersion <= version }
   }
 
-  /// To be told that all entries up to a version are gone, records of marks among them that nobody told of yet.
+  /// Notes that all entries up to a version are gone, including a record that is not published yet.
   func clear(through version: UInt64) {
     let memory = state.withLock { state in
-      // The record is newer than its marks. A load that begins now may find this version to be the newest.
+      // The record is newer than its marks, and this version may be the newest one for a load that
+      // begins now.
       state.swept = max(state.swept, version &- min(version, 1))
       return state.memory
     }
@@ -247,11 +256,11 @@ final class TagMarks: Sendable {
 
   // MARK: Sweeping
 
-  /// Has a sweep that could not read everything begin again.
+  /// Lets the sweep begin again after a pass that could not read everything.
   func resume() { state.withLock { $0.isStalled = false } }
 
-  /// Does one round of the sweep. Of several at once, each goes on from shards that others are through with, so that none
-  /// waits: an observer that a round tells of a removal may call for all of the sweep.
+  /// Does one round of the sweep. Concurrent rounds do not wait for each other, because an observer
+  /// of a removal may ask for the whole sweep. Each begins at a shard that earlier rounds have reached.
   ///
   /// - Returns: whether there is more to do.
   func sweep() throws(StoreError) -> Bool {
@@ -273,7 +282,7 @@ final class TagMarks: Sendable {
     }
     let isStalled = state.withLock { state in
       state.pass = nil
-      // What could not be read may be there again later. Marks that came meanwhile have a pass of their own.
+      // Unreadable heads may become readable. New marks get a pass of their own.
       state.isStalled = !pass.isWhole && state.table == pass.table
       return state.isStalled
     }
@@ -281,7 +290,7 @@ final class TagMarks: Sendable {
     return try forget(pass.table, store)
   }
 
-  /// Takes marks away that hide nothing on disk any more.
+  /// Removes marks that hide nothing on disk any more.
   ///
   /// - Returns: whether there are others.
   private func forget(_ table: TagTable, _ store: Store) throws(StoreError) -> Bool {
@@ -289,7 +298,8 @@ final class TagMarks: Sendable {
       state.swept = max(state.swept, table.newest)
       return state.memory
     }
-    // Who has removed an entry may not have told memory yet, which only keeps it to itself as long as it is in doubt.
+    // A thread that removed an entry on disk may not have told memory yet. Memory hides that entry
+    // only while it is in doubt.
     memory.dropDoubtful()
     var rest: TagTable
     let version: UInt64?
@@ -297,11 +307,11 @@ final class TagMarks: Sendable {
     guard let version else { return false }
     rest.subtract(table)
     guard let newVersion = try write(rest, expecting: version, to: store) else {
-      // Somebody wrote the record, or removed it, who is about to tell.
+      // Another thread has replaced or removed the record, and has not published that yet.
       return try refresh(store) && isActive
     }
     state.withLock { state in
-      // Another record may have come since.
+      // A newer record may have been published.
       guard state.recordVersion == version else { return }
       (state.table, state.hasRecord) = (rest, !rest.isEmpty)
       state.recordVersion = newVersion
@@ -310,9 +320,9 @@ final class TagMarks: Sendable {
     return isActive
   }
 
-  /// Writes the record if it is the expected one, or removes it where nothing is left.
+  /// Writes the record if it is still the expected one, or removes it if no mark is left.
   ///
-  /// - Returns: the version from which on it is known; `nil`: it is another one.
+  /// - Returns: the new `recordVersion`; `nil` if the record was another one.
   private func write(
     _ table: TagTable, expecting version: UInt64, to store: Store
   ) throws(StoreError) -> UInt64? {
@@ -330,7 +340,7 @@ final class TagMarks: Sendable {
 }
 
 extension EntryOptions {
-  /// Those of the record of the marks, which never expires, whatever the configuration says.
+  /// The options of the record of the marks: it never expires, whatever the configuration says.
   static var ofMarks: EntryOptions {
     EntryOptions(lifetime: .unlimited, idleLimit: .seconds(1 << 40))
   }

@@ -1,14 +1,15 @@
 internal import CairnStore
 
-/// The marks of removed tags: an entry is not found whose version is at or below the mark of one of its tags.
+/// The marks of removed tags. A read does not find an entry if its version is at or below the mark of
+/// one of its tags.
 ///
 ///     0      1      2          4              8         16 …
 ///     ┌──────┬──────┬──────────┬──────────────┬─────────┬───────────────────────────────
 ///     │ 0xCB │ form │ reserved │ number n     │ all     │ n times: version, length, tag
 ///     └──────┴──────┴──────────┴──────────────┴─────────┴───────────────────────────────
 ///
-/// It is the value of one record. All numbers are little-endian; versions have 8 bytes and lengths one. `all` is a mark of
-/// every tag, which takes the place of marks that were lost; 0 where there is none.
+/// This is the value of one record. All numbers are little-endian; versions have 8 bytes and lengths
+/// one. `all` is a mark of every tag, which replaces lost marks; 0 if there is none.
 struct TagTable: Equatable, Sendable {
   private(set) var marks: [[UInt8]: UInt64] = [:]
   private(set) var all: UInt64 = 0
@@ -17,7 +18,7 @@ struct TagTable: Equatable, Sendable {
 
   var isEmpty: Bool { marks.isEmpty && all == 0 }
 
-  /// How many tags are marked.
+  /// The number of marked tags.
   var count: Int { marks.count + (all > 0 ? 1 : 0) }
 
   /// The newest mark.
@@ -33,13 +34,13 @@ struct TagTable: Equatable, Sendable {
     marks[tag] = max(marks[tag] ?? 0, version)
   }
 
-  /// Takes the marks away that another table has as well, with the same versions.
+  /// Removes the marks that another table has too, with the same versions.
   mutating func subtract(_ other: TagTable) {
     marks = marks.filter { other.marks[$0.key] != $0.value }
     if all == other.all { all = 0 }
   }
 
-  /// Whether an entry with this metadata and version is not found.
+  /// Whether a mark hides an entry with this metadata and version.
   func hides(_ metadata: RawSpan, _ version: UInt64) -> Bool {
     var isHidden = false
     CacheMetadata.forEachTag(in: metadata) { tag in
@@ -49,7 +50,7 @@ struct TagTable: Equatable, Sendable {
     return isHidden
   }
 
-  /// The same of an entry with these tags.
+  /// Whether a mark hides an entry with these tags and this version.
   func hides(_ tags: [[UInt8]], _ version: UInt64) -> Bool {
     tags.contains { version <= all || version <= marks[$0] ?? 0 }
   }
@@ -71,8 +72,8 @@ struct TagTable: Equatable, Sendable {
     return bytes
   }
 
-  /// - Parameter recordVersion: that of the record, which is newer than all marks in it.
-  /// - Returns: `nil` where the bytes are not what a cache writes, or another's versions are in them.
+  /// - Parameter recordVersion: the version of the record, which is above all marks in it.
+  /// - Returns: `nil` if a cache did not write the bytes, or a mark is not below the record's version.
   init?(decoding bytes: RawSpan, recordVersion: UInt64) {
     guard bytes.byteCount >= Self.headByteCount,
       Self.form.withBytes({ bytes.starts(with: $0) })

@@ -129,7 +129,7 @@ final class Evictor: Sendable {
     try evict(&removals)
   }
 
-  /// Has so many entries not count for the limit.
+  /// Excludes this many entries from the limit.
   func reserve(count: Int) {
     session.limits.reserve(count: count)
     start.restart(for: session.limits)

@@ -17,7 +17,7 @@ struct Removal {
   var holdsEvents = false
   /// The locations of records with a damaged head.
   private(set) var damaged: Set<Location> = []
-  /// Whether the medium did not give a head, which it may give later.
+  /// Whether the medium could not read a head. It may be readable later.
   private(set) var hasUnreadable = false
 
   /// - Parameter written: `nil`: the same as `now`.

@@ -283,7 +283,7 @@ final class Trimmer: Sendable {
     return try remover.finish(removal, durability)
   }
 
-  /// The same by the metadata as well.
+  /// The same, with the metadata.
   func remove(
     where isVictim: (_ key: RawSpan, _ metadata: RawSpan, EntryInfo) throws -> Bool
   ) throws -> RemovalSummary {
@@ -299,20 +299,20 @@ final class Trimmer: Sendable {
     return try remover.finish(removal, nil)
   }
 
-  /// Removes the entries of some shards that `isVictim` says so of by their metadata and version, those that have expired
-  /// among them. Their removals wait for no sync.
+  /// Removes the entries of some shards for which `isVictim` returns true, including expired ones.
+  /// Does not wait for a sync.
   ///
   /// - Parameters:
   ///   - start: the first shard.
-  ///   - limit: no other shard is begun once so many entries were looked at.
-  /// - Returns: the shard to go on with, `nil`: that was all; and whether each entry that there was when it began could be
-  ///   looked at, and is gone if it is a victim.
+  ///   - limit: after this many entries, no further shard is begun.
+  /// - Returns: the next shard, `nil` if there is none; and whether every entry that was there at the
+  ///   begin could be read, and every victim was removed.
   func removeRound(
     fromShard start: Int, lookingAt limit: Int,
     where isVictim: (_ metadata: RawSpan, SequenceNumber) -> Bool
   ) throws(StoreError) -> (next: Int?, isWhole: Bool) {
     var removal = try remover.begin(.removed, sparesRead: false)
-    // A batch that is in the log is not all in the index.
+    // A batch in the log may not be completely in the index yet.
     remover.writer.supply.log.waitUntil { $0.unpublished == nil ? () : nil }
     var seenCount = 0
     var isWhole = true
@@ -321,7 +321,7 @@ final class Trimmer: Sendable {
         _ = try remover.finish(removal, .process)
         return (shard, isWhole && !removal.hasUnreadable)
       }
-      // A compaction may move one away just as it is to be removed, so that it is looked for again.
+      // A compaction may move a victim just before its removal. So the shard is searched again.
       var vainCount = 0
       while vainCount < 2 {
         let found: (victims: [RemovalCandidate], seenCount: Int)
