@@ -5,8 +5,8 @@ public import CairnStore
 public struct DiskCacheConfiguration: Sendable {
   /// The options of the cache's store, beyond those listed here.
   ///
-  /// The defaults are those of `StoreConfiguration`, except `durability`, which is `.process`: the
-  /// contents of a cache can be recreated.
+  /// The defaults are those of `StoreConfiguration`, with two exceptions, because the contents of a
+  /// cache can be recreated: `durability` is `.process`, and `verification` is `.firstRead`.
   ///
   /// - `countLimit` and `byteLimit` are the limits of the cache. A limit of 0 throws
   ///   `invalidConfiguration`: to empty a cache, trim it to 0.
@@ -106,6 +106,7 @@ public struct DiskCacheConfiguration: Sendable {
     self.memory = memory
     store = StoreConfiguration()
     store.durability = .process
+    store.verification = .firstRead
     store.countLimit = countLimit
     store.byteLimit = byteLimit
     if let byteLimit {

@@ -149,7 +149,9 @@ final class Worker<Store: KeyValueStore>: WorkerServing {
 
   func storeOptions(_ durability: Durability) -> StoreOptions {
     StoreOptions(
-      durability: durability, expectedKeyCount: data.keyCount,
+      durability: durability,
+      verification: configuration.store == .cairnFirstRead ? .firstRead : .everyRead,
+      expectedKeyCount: data.keyCount,
       expectedByteCount: data.keyCount * (BenchKey.byteCount + data.valueByteCount))
   }
 

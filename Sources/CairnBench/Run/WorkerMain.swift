@@ -20,7 +20,7 @@ enum WorkerMain {
     else { return 2 }
     switch configuration.store {
     // Each is named, so that the compiler specialises a worker for each.
-    case .cairn: return serve(Worker<CairnStoreAdapter>(configuration))
+    case .cairn, .cairnFirstRead: return serve(Worker<CairnStoreAdapter>(configuration))
     case .filePerKey: return serve(Worker<FilePerKeyStore>(configuration))
     case .bareMap: return serve(Worker<ReferenceStore>(configuration))
     case .rawCopy: return serve(Worker<RawCopyStore>(configuration))

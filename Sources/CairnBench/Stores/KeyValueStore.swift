@@ -56,6 +56,8 @@ struct StoreAbilities: OptionSet, Sendable {
 struct StoreOptions: Sendable {
   /// What an acknowledged write survives.
   var durability: Durability = .process
+  /// When Cairn checks values. The peers have no such choice.
+  var verification: Verification = .everyRead
   var expectedKeyCount = 0
   var expectedByteCount = 0
 }

@@ -1,6 +1,8 @@
 /// The measurable stores. Add a peer here and to `WorkerMain.run`.
 enum StoreKind: String, CaseIterable, Codable, Sendable {
   case cairn
+  /// Cairn as a cache sets it up: large values are verified at their first read.
+  case cairnFirstRead = "cairn-first-read"
   case filePerKey = "file-per-key"
   // Peers from system libraries.
   case lmdb
@@ -44,7 +46,7 @@ enum StoreKind: String, CaseIterable, Codable, Sendable {
 
   var abilities: StoreAbilities {
     switch self {
-    case .cairn: CairnStoreAdapter.abilities
+    case .cairn, .cairnFirstRead: CairnStoreAdapter.abilities
     case .filePerKey: FilePerKeyStore.abilities
     case .bareMap: ReferenceStore.abilities
     case .rawCopy: RawCopyStore.abilities

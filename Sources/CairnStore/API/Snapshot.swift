@@ -103,7 +103,7 @@ public final class Snapshot: Sendable {
       try engine.reader.find(key, in: state, part: .all)
     }
     guard let found else { return nil }
-    if engine.reader.verifiesValues { try found.record.checkValue() }
+    try engine.reader.check(found.record)
     return PinnedValue(found)
   }
 

@@ -103,8 +103,8 @@ public struct StoreConfiguration: Sendable {
   /// that nobody reads while an undamaged backup still exists; `nil`, the default: none.
   ///
   /// Off by default, because it reads from a disk that may be asleep, metered or busy. 1 MiB a
-  /// second covers 80 GiB a day. A scrub checks all heads and the newest values, whether or not
-  /// `verifiesValues` is set. What a *cycle* finds goes to `damageObserver` and the log; it changes
+  /// second covers 80 GiB a day. A scrub checks all heads and the newest values, whatever
+  /// `verification` is. What a *cycle* finds goes to `damageObserver` and the log; it changes
   /// nothing. A cycle begins at most once a day and resumes after a restart. It reads 256 KiB at a
   /// time; a session shorter than one such step reads nothing. The first step loads the whole
   /// index. `statistics().scrub` shows the progress.
@@ -122,11 +122,8 @@ public struct StoreConfiguration: Sendable {
   /// some dozens, calls wait for each other at the disk.
   public var concurrentCallLimit: Int = 16
 
-  /// Whether reads check a value against its checksum. Default `true`.
-  ///
-  /// If `false`, reads of large values are faster but can return damaged values. Headers and keys
-  /// are always checked.
-  public var verifiesValues: Bool = true
+  /// When reads check a value against its checksum. Default `.everyRead`; in a cache `.firstRead`.
+  public var verification: Verification = .everyRead
 
   /// How long an open waits for another opener to close the store, for example a server shutting
   /// down. Default zero: it throws `locked` at once.

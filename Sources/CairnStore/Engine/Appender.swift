@@ -209,6 +209,8 @@ struct Appender: ~Copyable {
 
   /// Makes a segment the active one.
   mutating func start(in segment: Segment, at offset: Int) {
+    active?.setActive(false)
+    segment.setActive(true)
     active = segment
     self.offset = offset
     lastSyncMark = 0

@@ -9,13 +9,13 @@ package final class Reader: Sendable {
   let session: Session
   let lookup: Lookup
   let log: LogWriter
-  @usableFromInline let verifiesValues: Bool
+  private let verification: Verification
 
   init(_ lookup: Lookup, _ log: LogWriter) {
     session = lookup.session
     self.lookup = lookup
     self.log = log
-    verifiesValues = session.configuration.verifiesValues
+    verification = session.configuration.verification
   }
 
   // MARK: Single keys
@@ -58,7 +58,7 @@ package final class Reader: Sendable {
   @usableFromInline
   package func pinnedValue(forKey key: RawSpan) throws(StoreError) -> PinnedValue? {
     try lookup.find(key, touch: .yes) { (found) throws(StoreError) in
-      if verifiesValues { try found.record.checkValue() }
+      try check(found.record)
       return PinnedValue(found)
     }
   }
@@ -67,7 +67,7 @@ package final class Reader: Sendable {
   @usableFromInline
   package func peekPinnedValue(forKey key: RawSpan) throws(StoreError) -> PinnedValue? {
     try lookup.find(key, touch: .no) { (found) throws(StoreError) in
-      if verifiesValues { try found.record.checkValue() }
+      try check(found.record)
       return PinnedValue(found)
     }
   }
@@ -82,7 +82,7 @@ package final class Reader: Sendable {
   ) throws(StoreError) -> PinnedEntry? {
     try lookup.find(key, touch: isAccess ? .yes : .no, part: part) {
       (found) throws(StoreError) in
-      if part == .all && verifiesValues { try found.record.checkValue() }
+      if part == .all { try check(found.record) }
       return PinnedEntry(found)
     }
   }
@@ -95,7 +95,7 @@ package final class Reader: Sendable {
     forKey key: RawSpan, within retention: Int64
   ) throws(StoreError) -> PinnedEntry? {
     try lookup.findExpired(key, within: retention, part: .all) { (found) throws(StoreError) in
-      if verifiesValues { try found.record.checkValue() }
+      try check(found.record)
       return PinnedEntry(found)
     }
   }
@@ -137,9 +137,20 @@ package final class Reader: Sendable {
     try lookup.find(key, touch: .no) { (found) throws(StoreError) in try entry(of: found) }
   }
 
+  /// Throws if the value is damaged, as far as `verification` asks for that.
+  @inline(__always)
+  func check(_ record: borrowing Record) throws(StoreError) {
+    if record.isVerified(by: verification) { return }
+    try record.checkValue()
+    if verification == .firstRead { record.noteVerified() }
+  }
+
   @inline(__always)
   private func value(of record: borrowing Record) throws(StoreError) -> [UInt8] {
-    verifiesValues ? try record.checkedValue() : record.value.copied()
+    if record.isVerified(by: verification) { return record.value.copied() }
+    let value = try record.checkedValue()
+    if verification == .firstRead { record.noteVerified() }
+    return value
   }
 
   func entry(of found: borrowing FoundRecord) throws(StoreError) -> Entry {

@@ -178,6 +178,26 @@ package struct Record: ~Copyable {
     guard CRC32C.checksum(of: value) == header.valueChecksum else { throw badValue }
   }
 
+  /// Whether a read need not check the value any more.
+  @inline(__always)
+  func isVerified(by verification: Verification) -> Bool {
+    switch verification {
+    case .everyRead: false
+    case .firstRead:
+      header.valueByteCount >= PageBits.pageByteCount
+        && pinned.withOwner { $0.isVerified(at: offset + header.headByteCount) }
+    case .never: true
+    }
+  }
+
+  /// Remembers that the value is sound. No other value of a page or more begins in its page.
+  @inline(__always)
+  func noteVerified() {
+    if header.valueByteCount >= PageBits.pageByteCount {
+      pinned.withOwner { $0.noteVerified(at: offset + header.headByteCount) }
+    }
+  }
+
   private var badValue: StoreError {
     segment.corruption(at: offset + header.headByteCount, .badValue)
   }

@@ -24,6 +24,9 @@ package final class Segment: Sendable {
   private let allocated: Atomic<Int>
   /// Bytes from the start that are known to be durable.
   private let synced: Atomic<Int>
+  private let isActive = Atomic(false)
+  /// The pages in which a large value begins that a read found sound.
+  private let verified: PageBits
   private let retired = Atomic(false)
   /// The number of snapshots that show it.
   private let snapshots = Atomic(0)
@@ -53,6 +56,7 @@ package final class Segment: Sendable {
     usage: SegmentUsage, readers: FileReaders
   ) {
     self.readers = readers
+    verified = PageBits(ofFile: capacity)
     self.header = header
     self.file = file
     self.mapping = mapping
@@ -110,6 +114,18 @@ package final class Segment: Sendable {
   package func didSync(through byteCount: Int) {
     synced.store(byteCount, ordering: .relaxed)
   }
+
+  /// Whether a read found the value at an offset sound since the segment was mapped.
+  @inline(__always)
+  package func isVerified(at offset: Int) -> Bool { verified[offset] }
+
+  /// The value at an offset is sound. Not remembered while the segment is written to.
+  package func noteVerified(at offset: Int) {
+    if mapping != nil && !isActive.load(ordering: .relaxed) { verified.set(offset) }
+  }
+
+  /// - Parameter isActive: whether records are appended to the segment.
+  package func setActive(_ isActive: Bool) { self.isActive.store(isActive, ordering: .relaxed) }
 
   @inline(__always)
   package func location(at offset: Int) -> Location { Location(granule: granule, offset: offset) }

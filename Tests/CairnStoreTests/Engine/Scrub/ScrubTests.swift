@@ -112,7 +112,7 @@ struct ScrubTests {
 
   @Test("Values are checked where reads do not check them")
   func unverified() throws {
-    let store = try scene.open { $0.verifiesValues = false }
+    let store = try scene.open { $0.verification = .never }
     try scene.fill(store)
     let event = try scene.damageValue("key 7")
     #expect(try store.scrub().damage == [event])
