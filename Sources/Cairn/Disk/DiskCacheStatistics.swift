@@ -108,6 +108,9 @@ public struct DiskCacheStatistics: Sendable, Hashable {
       "allocated_bytes", "Bytes that the log takes on disk.", [([:], allocatedByteCount)])
     text.gauge(
       "pinned_bytes", "Bytes given back when the last read of them ends.", [([:], pinnedByteCount)])
+    text.gauge(
+      "sweeping_tags", "Removed tags whose entries are still being removed.",
+      [([:], sweepingTagCount)])
     memory?.addGauges(to: &text)
     text.add(loads)
     return text.text
