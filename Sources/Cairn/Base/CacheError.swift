@@ -25,6 +25,18 @@ public enum CacheError: Error, Sendable, Hashable {
   /// A coder with another tag wrote the value. It was kept. The version is that of the entry.
   case changedType(version: UInt64, found: UInt32, expected: UInt32)
 
+  // Tags.
+
+  /// A key begins as those do that a cache keeps for itself. Nothing was written.
+  case reservedKey
+  /// A tag is empty, or longer than it may be. Nothing was written.
+  case invalidTag(byteCount: Int, limit: Int)
+  /// An entry has more tags than it may have. Nothing was written.
+  case tooManyTags(count: Int, limit: Int)
+  /// The entries of so many removed tags are still to be removed in the background. Nothing was removed;
+  /// `DiskCache.maintain()` removes them.
+  case tooManyRemovedTags(limit: Int)
+
   // Opening.
 
   /// A name or namespace is not a valid directory name.
@@ -62,6 +74,12 @@ extension CacheError: CustomStringConvertible {
       "the value of version \(version) in the cache \(shown(cache)) could not be decoded: \(reason)"
     case .changedType(let version, let found, let expected):
       "the value of version \(version) was written with the tag \(found), not \(expected)"
+    case .reservedKey: "the key begins as those do that a cache keeps for itself"
+    case .invalidTag(let byteCount, let limit):
+      "a tag has \(byteCount) bytes; it may have 1 to \(limit)"
+    case .tooManyTags(let count, let limit): "the entry has \(count) tags; it may have \(limit)"
+    case .tooManyRemovedTags(let limit):
+      "\(limit) removed tags have entries that are still to be removed"
     case .invalidName(let reason): "not a name for a cache: \(reason)"
     case .noCacheDirectory(let reason): "there is no directory for caches: \(reason)"
     case .insideStore(let path, let store):

@@ -124,7 +124,8 @@ extension DiskCache {
       }
       let result = try await compareAndSet(
         value, forKey: key, expecting: present?.info.version,
-        options: options.keeping(present?.info, metadata: present?.metadata),
+        options: try stored(
+          options.keeping(present?.info, metadata: present?.metadata), keeping: present?.tags),
         durability: durability)
       if case .stored(let version) = result { return (value, version) }
     }
@@ -289,9 +290,11 @@ extension DiskCache {
     _ encoded: RawSpan, _ bytes: RawSpan, of key: Key, expecting version: UInt64??,
     options: EntryOptions, durability: Durability?, _ tier: @escaping @Sendable (TierStep) -> Void
   ) throws(CacheError) -> StartedWrite<EnteredResult, CacheError> {
-    noteWrite(bytes)
-    let options = stored(options)
-    if recency?.tells(beforeWriteOf: 1, bytes.byteCount + encoded.byteCount) != true {
+    try noteWrite(bytes)
+    let options = try stored(options)
+    // What a mark hides goes first, which may have to wait.
+    let mayBeHidden = version != nil && marks.isUsed
+    if !mayBeHidden, recency?.tells(beforeWriteOf: 1, bytes.byteCount + encoded.byteCount) != true {
       var entered: Store?
       let (result, pending) = try enter(
         encoded, bytes, of: key, tier, showsMismatch: true, atOnce: true, into: &entered
@@ -309,22 +312,30 @@ extension DiskCache {
       try bytes.withBytes { (bytes) throws(CacheError) in
         try encoded.withBytes { (encoded) throws(CacheError) in
           // A load may have begun since. It must not keep its value.
-          noteWrite(bytes)
+          try noteWrite(bytes)
           var entered: Store?
-          let (result, pending) = try enter(
-            encoded, bytes, of: key, tier, showsMismatch: true, into: &entered
-          ) { (store, removals: inout [RemovalEvent]) throws(StoreError) in
-            guard let version else {
-              return try store.enter(
-                encoded, forKey: bytes, options: options, durability: durability,
-                removals: &removals)
+          while true {
+            let guarded = try version.map { (version) throws(CacheError) in
+              try guardedTags(bytes, of: version)
             }
-            return try store.enter(
-              encoded, forKey: bytes, expecting: version, options: options,
-              durability: durability, removals: &removals)
+            let (result, pending) = try enter(
+              encoded, bytes, of: key, tier, showsMismatch: true, into: &entered
+            ) { (store, removals: inout [RemovalEvent]) throws(StoreError) in
+              guard let version else {
+                return try store.enter(
+                  encoded, forKey: bytes, options: options, durability: durability,
+                  removals: &removals)
+              }
+              return try enter(
+                encoded, forKey: bytes, expecting: version, guarded ?? [], options: options,
+                durability: durability, in: store, removals: &removals)
+            }
+            if let version, waits(for: guarded ?? [], after: result, expecting: version) {
+              continue
+            }
+            let used = entered ?? store
+            return (EnteredResult(result: result, store: used), used.slowed(pending))
           }
-          let used = entered ?? store
-          return (EnteredResult(result: result, store: used), used.slowed(pending))
         }
       }
     }
@@ -362,7 +373,7 @@ extension DiskCache {
   }
 
   /// Does a write on one of the cache's own threads, even if the task is cancelled.
-  private nonisolated(nonsending) func onWorkers<Result: Sendable>(
+  nonisolated(nonsending) func onWorkers<Result: Sendable>(
     _ body: @escaping @Sendable (DiskCache) throws(CacheError) -> Result
   ) async throws(CacheError) -> Result {
     let store = store

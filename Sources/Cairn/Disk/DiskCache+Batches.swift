@@ -33,7 +33,7 @@ public struct DiskBatch<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
   public mutating func setValue(
     _ value: Value, forKey key: Key, options: EntryOptions = .standard
   ) throws(CacheError) {
-    try add(key, value, cache.stored(options))
+    try add(key, value, try cache.stored(options))
   }
 
   /// Removes the value of a key, if it has one.
@@ -47,6 +47,7 @@ public struct DiskBatch<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     _ key: Key, _ value: Value?, _ options: EntryOptions
   ) throws(CacheError) {
     let bytes = try cache.bytes(of: key)
+    try bytes.withBytes { (key) throws(CacheError) in try cache.checkKey(key) }
     last[bytes] = changes.count
     changes.append(Change(key: key, bytes: bytes, value: value, options: options))
   }

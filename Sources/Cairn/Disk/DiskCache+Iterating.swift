@@ -15,14 +15,21 @@ extension DiskCache {
   /// - Complexity: O(keys), with a read of each record's head.
   @discardableResult
   public func forEachKey(_ body: (Key) throws -> Visit) throws -> Int {
+    try forEachHead { key, _ in try body(key) }
+  }
+
+  /// Calls `body` with each key and the metadata of its record; otherwise as `forEachKey`.
+  @discardableResult
+  func forEachHead(_ body: (Key, _ metadata: RawSpan) throws -> Visit) throws -> Int {
     var skippedCount = 0
-    try visiting { snapshot, failure in
-      try snapshot.forEachKey { bytes in
+    try visiting { snapshot, table, failure in
+      try snapshot.forEachHead { bytes, metadata, version in
+        if ReservedKey.contains(bytes) || table.hides(metadata, version) { return .next }
         guard let key = decodableKey(bytes) else {
           skippedCount += 1
           return .next
         }
-        do { return try body(key) } catch {
+        do { return try body(key, metadata) } catch {
           failure = error
           throw error
         }
@@ -37,9 +44,16 @@ extension DiskCache {
   ///   `forEachKey` has visited the others when it throws.
   /// - Complexity: the same as `forEachKey`.
   public func keys() throws(CacheError) -> [Key] {
+    try collectingKeys { body in try forEachHead { key, _ in try body(key) } }
+  }
+
+  /// The keys that `visit` hands on.
+  func collectingKeys(
+    _ visit: (_ body: (Key) throws -> Visit) throws -> Int
+  ) throws(CacheError) -> [Key] {
     var keys: [Key] = []
     do {
-      try forEachKey { key in
+      _ = try visit { key in
         keys.append(key)
         return .next
       }
@@ -69,8 +83,9 @@ extension DiskCache {
   @discardableResult
   public func forEachEntry(_ body: (CacheEntry<Key, Value>) throws -> Visit) throws -> Int {
     var skippedCount = 0
-    try visiting { snapshot, failure in
+    try visiting { snapshot, table, failure in
       try snapshot.forEachEntry { stored in
+        if stored.isHidden(by: table) { return .next }
         guard let entry = try decodableEntry(stored) else {
           skippedCount += 1
           return .next
@@ -85,12 +100,17 @@ extension DiskCache {
     return skippedCount
   }
 
-  private func visiting(_ body: (Snapshot, inout (any Error)?) throws -> Void) throws {
+  /// Calls `body` with a snapshot, and the marks of what is not to be shown.
+  private func visiting(
+    _ body: (Snapshot, TagTable, inout (any Error)?) throws -> Void
+  ) throws {
+    // From before the snapshot: a mark goes only after what it hides.
+    let table = try removedTags()
     let snapshot = try storing { () throws(StoreError) in try store.snapshot() }
     defer { snapshot.close() }
     // Kept apart, so that a store error thrown by the caller comes out unchanged.
     var failure: (any Error)?
-    do { try body(snapshot, &failure) } catch { throw failure ?? cacheError(error) }
+    do { try body(snapshot, table, &failure) } catch { throw failure ?? cacheError(error) }
   }
 
   /// The key; or `nil`, after a message to the log.
@@ -125,5 +145,13 @@ extension DiskCache {
       }
       return nil
     }
+  }
+}
+
+extension Entry {
+  /// Whether it is one of the cache's own, or one that is not to be found any more.
+  fileprivate func isHidden(by table: TagTable) -> Bool {
+    key.withBytes { ReservedKey.contains($0) }
+      || metadata.withBytes { table.hides($0, info.version) }
   }
 }

@@ -6,9 +6,12 @@ extension DiskCache {
   /// Keeps a loaded value, unless the flight is outdated or the key has a value of another version.
   /// A value that cannot be kept is counted, and the log reports it.
   ///
-  /// - Parameter damage: the error of reading the value it replaces, if that is damaged.
+  /// - Parameters:
+  ///   - start: the newest version when the load began.
+  ///   - damage: the error of reading the value it replaces, if that is damaged.
   func keep(
-    _ loaded: Loaded<Value>, forKey key: Key, replacing version: UInt64?, _ damage: CacheError?,
+    _ loaded: Loaded<Value>, forKey key: Key, replacing version: UInt64?, since start: UInt64,
+    _ damage: CacheError?,
     _ flight: Flight<Loaded<Value>?>
   ) async {
     // Also after a close.
@@ -18,7 +21,7 @@ extension DiskCache {
         try keyCoder.encode(key) { (key) throws(CacheError) in try dropDamaged(key, damage) }
       }
       let isKept = try flights.keeping { () throws(CacheError) in
-        try write(loaded, forKey: key, replacing: version, flight)
+        try write(loaded, forKey: key, replacing: version, since: start, flight)
       }
       if isKept { events.hasRoom.store(true, ordering: .relaxed) } else { flights.noteOutdated() }
     }
@@ -82,18 +85,23 @@ extension DiskCache {
   ///
   /// - Returns: whether it was set.
   private func write(
-    _ loaded: Loaded<Value>, forKey key: Key, replacing version: UInt64?,
+    _ loaded: Loaded<Value>, forKey key: Key, replacing version: UInt64?, since start: UInt64,
     _ flight: Flight<Loaded<Value>?>
   ) throws(CacheError) -> Bool {
-    let options = stored(loaded.options)
+    let options = try stored(loaded.options)
+    let tags = try TagLimits.bytes(of: loaded.options.tags ?? [])
     let tier = try tierSteps(loaded.value, key, options)
     var isWritten = false
     try encode(loaded.value, forKey: key) { (bytes, value) throws(CacheError) in
+      try checkKey(bytes)
+      try settle(bytes)
       let result = try write(value, bytes, of: key, tier, showsMismatch: false) {
         (store, removals: inout [RemovalEvent]) throws(StoreError) in
         try store.enterLoaded(
           value, forKey: bytes, replacing: version, options: options, removals: &removals
-        ) { !flight.isOutdated }
+        ) { [marks] in
+          !flight.isOutdated && !marks.forbids(tags, since: start, isLoaded: true)
+        }
       }
       if case .stored = result { isWritten = true }
     }

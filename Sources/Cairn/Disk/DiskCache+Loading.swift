@@ -128,8 +128,10 @@ extension DiskCache: Loading {
         try uncountedValue(forKey: key)
       }.map { .some(Loaded($0)) }
     } load: { [self] flight in
+      let start = store.lastVersion
       let loaded = try await load()
-      await keep(loaded, forKey: key, replacing: nil, damage.withLock { $0 }, flight)
+      await keep(
+        loaded, forKey: key, replacing: nil, since: start, damage.withLock { $0 }, flight)
       flights.count { $0.freshCount += 1 }
       return loaded
     }
@@ -150,8 +152,10 @@ extension DiskCache: Loading {
   /// Must be called before a key is written or removed.
   ///
   /// - Returns: whether it is being loaded.
+  /// - Throws: `reservedKey`.
   @discardableResult
-  func noteWrite(_ key: RawSpan) -> Bool {
-    flights.isNoting && flights.noteWrite([UInt8](copying: key))
+  func noteWrite(_ key: RawSpan) throws(CacheError) -> Bool {
+    try checkKey(key)
+    return flights.isNoting && flights.noteWrite([UInt8](copying: key))
   }
 }

@@ -39,9 +39,9 @@ extension DiskCache {
         try storing { () throws(StoreError) in try store.hasExpired(key) }
       }
       // It may have been written between the two reads.
-      if hasExpired == false { continue }
+      if hasExpired == false, try !hasHidden(key) { continue }
       try noteShown(nil, of: key)
-      return hasExpired == nil ? .absent : .expired
+      return hasExpired == true ? .expired : .absent
     }
   }
 }

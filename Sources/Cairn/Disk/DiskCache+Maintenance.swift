@@ -33,6 +33,7 @@ extension DiskCache {
   /// - Throws: see `removeExpired()` and `compact()`.
   public func maintain() throws(CacheError) {
     recency?.tell()
+    marks.resume()
     try storing { () throws(StoreError) in try store.maintain() }
   }
 

@@ -31,7 +31,7 @@ extension DiskCache {
   package func storedValue(forKey key: Key) throws(CacheError) -> Value? {
     var value: Value?
     try keyCoder.withBytes(key) { (key) throws(CacheError) in
-      _ = try readValue(of: key, counts: true) { (bytes, version) throws(CacheError) in
+      try readValue(of: key) { (bytes, version) throws(CacheError) in
         do { value = try valueCoder.decode(bytes) } catch {
           throw .undecodable(error, version: version, in: name)
         }
@@ -43,20 +43,14 @@ extension DiskCache {
   /// Calls `body` with the value of a key, without copying it, and its version; not if there is
   /// none. If `body` throws because a value cannot be decoded, the configured policy applies.
   ///
-  /// - Parameter counts: whether to count a hit or a miss. If not, the caller receives what else is
-  ///   known of the entry.
   @usableFromInline
   func readValue(
-    of key: RawSpan, counts: Bool,
-    _ body: (_ value: RawSpan, _ version: UInt64) throws(CacheError) -> Void
-  ) throws(CacheError) -> EntryInfo? {
-    var info: EntryInfo?
-    try read(key, part: .all, isAccess: true, counts: counts) { (record) throws(CacheError) in
-      try checkTag(of: record)
+    of key: RawSpan, _ body: (_ value: RawSpan, _ version: UInt64) throws(CacheError) -> Void
+  ) throws(CacheError) {
+    try read(key, part: .all, isAccess: true, counts: true) { (record) throws(CacheError) in
+      _ = try checkTag(of: record)
       try body(record.value, record.version)
-      if !counts { info = store.info(of: record) }
     }
-    return info
   }
 
   /// The value of a key with everything the cache knows about it, from one read. Counts as an
@@ -73,7 +67,7 @@ extension DiskCache {
       return nil
     }
     var entry = found.entry
-    promote(entry.value, found.info, forKey: tierKey, ticket, to: held)
+    promote(entry.value, found.info, hasTags: found.hasTags, forKey: tierKey, ticket, to: held)
     held.noteAccess(tierKey)
     entry.info.note(before)
     return entry
@@ -81,14 +75,14 @@ extension DiskCache {
 
   private func storedEntry(
     forKey key: Key
-  ) throws(CacheError) -> (entry: CacheEntry<Key, Value>, info: EntryInfo)? {
+  ) throws(CacheError) -> (entry: CacheEntry<Key, Value>, info: EntryInfo, hasTags: Bool)? {
     try fetch(key) { (record) throws(CacheError) in
       let metadata = try metadata(of: record, wantsRest: true)
       let info = store.info(of: record)
       let entry = CacheEntry(
         key: key, value: try decodeValue(record.value, version: record.version),
         info: CacheEntryInfo(info), metadata: metadata.rest)
-      return (entry, info)
+      return (entry, info, !metadata.tags.isEmpty)
     }
   }
 
@@ -106,7 +100,10 @@ extension DiskCache {
 
   /// Information about a key on disk. Does not count as an access.
   package func storedInfo(forKey key: Key) throws(CacheError) -> CacheEntryInfo? {
-    try keyCoder.encode(key) { (key) throws(CacheError) in
+    if marks.isActive {
+      return try fetch(key, part: .head) { (record) in CacheEntryInfo(store.info(of: record)) }
+    }
+    return try keyCoder.encode(key) { (key) throws(CacheError) in
       try storing { () throws(StoreError) in try store.info(forKey: key) }
         .map { CacheEntryInfo($0) }
     }
@@ -166,7 +163,8 @@ extension DiskCache {
   /// Whether a key has a value on disk. Does not count as an access.
   @usableFromInline
   package func containsStored(_ key: Key) throws(CacheError) -> Bool {
-    try keyCoder.encode(key) { (key) throws(CacheError) in
+    if marks.isActive { return try fetch(key, part: .head) { _ in true } ?? false }
+    return try keyCoder.encode(key) { (key) throws(CacheError) in
       try storing { () throws(StoreError) in try store.contains(key) }
     }
   }
@@ -270,15 +268,28 @@ extension DiskCache {
   }
 
   /// Calls `body` with the record of a key; not if there is none. Otherwise like `fetch`.
-  private func read(
+  func read(
     _ key: RawSpan, part: Record.Part, isAccess: Bool, counts: Bool,
     _ body: (borrowing PinnedEntry) throws(CacheError) -> Void
   ) throws(CacheError) {
-    let record = try readingPinnedEntry(forKey: key, part: part, isAccess: isAccess)
-    guard let record else {
-      if counts { events.counters.misses.add() }
-      return
+    if marks.isActive {
+      let record = try unhiddenEntry(forKey: key, part: part, isAccess: isAccess)
+      guard let record else { return noteMiss(counts) }
+      return try use(record, key, counts: counts, body)
     }
+    // One variable for both cases would cost a copy of the record.
+    let record = try readingPinnedEntry(forKey: key, part: part, isAccess: isAccess)
+    guard let record else { return noteMiss(counts) }
+    try use(record, key, counts: counts, body)
+  }
+
+  private func noteMiss(_ counts: Bool) { if counts { events.counters.misses.add() } }
+
+  @inline(__always)
+  private func use(
+    _ record: borrowing PinnedEntry, _ key: RawSpan, counts: Bool,
+    _ body: (borrowing PinnedEntry) throws(CacheError) -> Void
+  ) throws(CacheError) {
     do throws(CacheError) {
       try body(record)
       if counts { events.counters.hits.add() }
@@ -295,15 +306,19 @@ extension DiskCache {
   }
 
   func decode(_ record: borrowing PinnedEntry) throws(CacheError) -> Value {
-    try checkTag(of: record)
+    _ = try checkTag(of: record)
     return try decodeValue(record.value, version: record.version)
   }
 
   /// Throws if another coder made the value; see `metadata`.
-  private func checkTag(of record: borrowing PinnedEntry) throws(CacheError) {
+  ///
+  /// - Returns: whether the entry has tags.
+  func checkTag(of record: borrowing PinnedEntry) throws(CacheError) -> Bool {
+    let bytes = record.metadata
     // Nearly all values take this path.
-    if valueCoder.tag == 0 && record.metadata.byteCount == 0 { return }
-    _ = try metadata(of: record, wantsRest: false)
+    if valueCoder.tag == 0 && bytes.byteCount == 0 { return false }
+    _ = try metadata(bytes, version: record.version, wantsRest: false)
+    return CacheMetadata.hasTags(bytes)
   }
 
   /// The metadata that this cache's coder wrote, or one without a tag.
@@ -318,6 +333,7 @@ extension DiskCache {
     } catch {
       throw .undecodableValue(cache: name, version: version, reason: error.reason)
     }
+    if CacheMetadata.hasTags(bytes) { marks.noteUse() }
     guard metadata.tag == valueCoder.tag else {
       throw .changedType(version: version, found: metadata.tag, expected: valueCoder.tag)
     }

@@ -17,7 +17,8 @@ extension DiskCache {
 
   private func removeStored(_ key: Key, durability: Durability?) throws(CacheError) -> Bool {
     try keyCoder.encode(key) { (key) throws(CacheError) in
-      let isLoading = noteWrite(key)
+      let isLoading = try noteWrite(key)
+      try settle(key)
       return try storing { () throws(StoreError) in
         if try store.removeValue(forKey: key, durability: durability) { return true }
         if isLoading {
@@ -47,7 +48,8 @@ extension DiskCache {
     let tierKey = held == nil ? nil : try tierKey(key)
     do throws(CacheError) {
       let isRemoved = try keyCoder.encode(key) { (key) throws(CacheError) in
-        noteWrite(key)
+        try noteWrite(key)
+        try settle(key)
         return try storing { () throws(StoreError) in
           try store.compareAndRemove(forKey: key, expecting: version, durability: durability)
         }
@@ -78,7 +80,9 @@ extension DiskCache {
   }
 
   private func takeStored(_ key: Key) throws(CacheError) -> Value? {
-    var isLoading = try keyCoder.encode(key) { (key) in noteWrite(key) }
+    var isLoading = try keyCoder.encode(key) { (key) throws(CacheError) in
+      try noteWrite(key)
+    }
     while true {
       guard let found = try versioned(key) else {
         if !isLoading {
@@ -113,6 +117,10 @@ extension DiskCache {
     var tierKeys: [TierKey<Key>] = []
     for key in keys {
       encoded.append(try bytes(of: key))
+      try encoded[encoded.count - 1].withBytes { (key) throws(CacheError) in
+        try checkKey(key)
+        try settle(key)
+      }
       if held != nil { tierKeys.append(try tierKey(key)) }
     }
     // Absent keys cause no events; but see `removing`.

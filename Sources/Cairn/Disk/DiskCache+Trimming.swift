@@ -36,7 +36,7 @@ extension DiskCache: Trimming {
   @discardableResult
   public func trim(toCount count: Int, order: TrimOrder) throws(CacheError) -> RemovalSummary {
     let summary = try trimming { () throws(StoreError) in
-      try store.trim(toCount: count, order: order)
+      try store.trim(toCount: count > 0 ? count + marks.recordCount() : 0, order: order)
     }
     // Someone else may have removed some of it without memory knowing yet. This is needed even if
     // memory holds nothing: values read from disk earlier must not be inserted.
@@ -109,8 +109,11 @@ extension DiskCache: Trimming {
   ) throws -> RemovalSummary {
     recency?.tell()
     var failure: (any Error)?
+    // As they are before the look: a mark goes only after what it hides.
+    let table = try removedTags()
     do {
-      let summary = try store.remove { key, info in
+      let summary = try store.remove { key, metadata, info in
+        if ReservedKey.contains(key) || table.hides(metadata, info.version) { return false }
         guard let key = decodableKey(key) else { return false }
         try noteShown(info.version, of: key)
         do { return try shouldRemove(key, CacheEntryInfo(info)) } catch {

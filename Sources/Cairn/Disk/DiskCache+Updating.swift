@@ -37,7 +37,8 @@ extension DiskCache {
         }
         continue
       }
-      let options = stored(options.keeping(present?.info, metadata: present?.metadata))
+      let options = try stored(
+        options.keeping(present?.info, metadata: present?.metadata), keeping: present?.tags)
       let result = try compareAndWrite(
         value, forKey: key, expecting: present?.info.version, options, durability: durability)
       if case .stored(let version) = result { return (value, version) }
@@ -59,7 +60,7 @@ extension DiskCache {
       let metadata = try metadata(of: record, wantsRest: true)
       return PresentEntry(
         value: try decodeValue(record.value, version: record.version),
-        info: store.info(of: record), metadata: metadata.rest)
+        info: store.info(of: record), metadata: metadata.rest, tags: metadata.tags)
     }
   }
 }
@@ -69,4 +70,5 @@ struct PresentEntry<Value: Sendable>: Sendable {
   let value: Value
   let info: EntryInfo
   let metadata: [UInt8]
+  let tags: [[UInt8]]
 }

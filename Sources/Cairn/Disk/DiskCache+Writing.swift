@@ -58,8 +58,8 @@ extension DiskCache {
     _ value: RawSpan, _ bytes: RawSpan, of key: Key, options: EntryOptions,
     durability: Durability?, _ tier: (TierStep) -> Void
   ) throws(CacheError) -> UInt64 {
-    noteWrite(bytes)
-    let options = stored(options)
+    try noteWrite(bytes)
+    let options = try stored(options)
     let result = try write(value, bytes, of: key, tier) {
       (store, removals: inout [RemovalEvent]) throws(StoreError) in
       try store.enter(
@@ -199,7 +199,7 @@ extension DiskCache {
     options: EntryOptions = .standard, durability: Durability?
   ) throws(CacheError) -> CompareAndSetResult {
     try compareAndWrite(
-      value, forKey: key, expecting: version, stored(options),
+      value, forKey: key, expecting: version, try stored(options),
       durability: durability)
   }
 
@@ -218,15 +218,54 @@ extension DiskCache {
     let tier = try tierSteps(value, key, options)
     var result = CompareAndSetResult.mismatch(current: nil)
     try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
-      noteWrite(bytes)
-      result = try write(value, bytes, of: key, tier) {
-        (store, removals: inout [RemovalEvent]) throws(StoreError) in
-        try store.enter(
-          value, forKey: bytes, expecting: version, options: options,
-          durability: durability, removals: &removals)
+      try noteWrite(bytes)
+      while true {
+        let guarded = try guardedTags(bytes, of: version)
+        result = try write(value, bytes, of: key, tier) {
+          (store, removals: inout [RemovalEvent]) throws(StoreError) in
+          try enter(
+            value, forKey: bytes, expecting: version, guarded, options: options,
+            durability: durability, in: store, removals: &removals)
+        }
+        if !waits(for: guarded, after: result, expecting: version) { return }
       }
     }
     return result
+  }
+
+  /// The tags of the entry to replace. The write fails if one of them is removed meanwhile. Removes
+  /// the entry if a mark hides it already.
+  func guardedTags(_ key: RawSpan, of version: UInt64?) throws(CacheError) -> [[UInt8]] {
+    guard let present = try settle(key), present.version == version else { return [] }
+    return present.tags
+  }
+
+  /// Enters a write of one value if its version is the expected one and none of these tags was
+  /// removed since.
+  func enter(
+    _ value: RawSpan, forKey key: RawSpan, expecting version: UInt64?, _ tags: [[UInt8]],
+    options: EntryOptions, durability: Durability?, in store: Store,
+    removals: inout [RemovalEvent]
+  ) throws(StoreError) -> (result: CompareAndSetResult, pending: PendingWrite) {
+    guard let version, !tags.isEmpty else {
+      return try store.enter(
+        value, forKey: key, expecting: version, options: options, durability: durability,
+        removals: &removals)
+    }
+    return try store.enter(
+      value, forKey: key, expecting: version, options: options, durability: durability,
+      removals: &removals
+    ) { [marks] in !marks.forbids(tags, since: version, isLoaded: false) }
+  }
+
+  /// Whether a write found the expected version but failed because of a removal of one of these tags.
+  /// Waits for the end of that removal.
+  func waits(
+    for tags: [[UInt8]], after result: CompareAndSetResult, expecting version: UInt64?
+  ) -> Bool {
+    guard !tags.isEmpty, result == .mismatch(current: version) else { return false }
+    marks.wait(for: tags)
+    return true
   }
 
   /// Extends the life of a value to `lifetime` from now, unless it ends later anyway: a life is
@@ -241,7 +280,9 @@ extension DiskCache {
     var inMemory: TierExtension<Key, Value>?
     if let held { inMemory = TierExtension(of: try tierKey(key), to: lifetime, in: held) }
     let isFound = try keyCoder.encode(key) { (key) throws(CacheError) in
-      try storing { () throws(StoreError) in
+      try checkKey(key)
+      try settle(key)
+      return try storing { () throws(StoreError) in
         try store.extendLifetime(forKey: key, to: lifetime, durability: durability)
       }
     }
@@ -267,6 +308,10 @@ extension DiskCache {
     var extensions: [(key: Key, TierExtension<Key, Value>)] = []
     for key in keys {
       encoded.append(try bytes(of: key))
+      try encoded[encoded.count - 1].withBytes { (key) throws(CacheError) in
+        try checkKey(key)
+        try settle(key)
+      }
       if let held {
         extensions.append((key, TierExtension(of: try tierKey(key), to: lifetime, in: held)))
       }
@@ -288,9 +333,24 @@ extension DiskCache {
   // MARK: Bytes
 
   /// Options, in the store's form.
+  ///
+  /// - Throws: `invalidTag`, `tooManyTags`.
   @inline(__always)
-  func stored(_ options: EntryOptions) -> EntryOptions {
-    options.replacingMetadata(by: encoded(options.metadataBytes))
+  func stored(_ options: EntryOptions) throws(CacheError) -> EntryOptions {
+    var options = options
+    try encodeMetadata(of: &options)
+    return options
+  }
+
+  /// Converts options to the store's form, unless they have it already.
+  @inline(__always)
+  func encodeMetadata(of options: inout EntryOptions) throws(CacheError) {
+    if options.isMetadataEncoded { return }
+    if options.tags == nil {
+      options.setEncoded(metadata: encoded(options.metadataBytes))
+    } else {
+      try encodeTags(of: &options)
+    }
   }
 
   /// Metadata as stored on disk, with the tag.

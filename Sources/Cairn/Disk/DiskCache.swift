@@ -50,6 +50,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// The metadata of a value that was set without any.
   let bareMetadata: [UInt8]
   let events: DiskEvents<Key, Value>
+  let marks: TagMarks
   /// The memory tier; `nil`: none, or one that follows.
   @usableFromInline let held: MemoryCache<TierKey<Key>, Value>?
   /// The memory tier of a cache that follows another process. All other users of `held` find none,
@@ -99,13 +100,16 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     environment: Environment, memory: MemoryCacheEnvironment = .shared
   ) throws(CacheError) {
     var storeConfiguration = configuration.store
+    let marks = TagMarks()
     let events = DiskEvents<Key, Value>(
-      path: path, keyCoder: keyCoder, log: configuration.store.log,
+      path: path, keyCoder: keyCoder, log: configuration.store.log, marks: marks,
       storeObserver: storeConfiguration.removalObserver)
     storeConfiguration.removalObserver = { event in events.noteRemoval(event) }
     if configuration.memory != nil, TierRecency<Key, Value>.knowsKeysByBytes(keyCoder) {
       storeConfiguration.isInUse = { events.recency.load()?.isInUse($0) ?? false }
     }
+    storeConfiguration.reservedKey = ReservedKey.marks
+    storeConfiguration.chore = { () throws(StoreError) in try marks.sweep() }
     // The contents of a cache can be recreated.
     storeConfiguration.evictsOnFullDisk = true
     let damageObserver = storeConfiguration.damageObserver
@@ -121,6 +125,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     self.valueCoder = valueCoder
     bareMetadata = CacheMetadata(tag: valueCoder.tag, rest: []).encoded
     self.events = events
+    self.marks = marks
     self.name = name ?? path.split(separator: "/").last.map(String.init) ?? path
     let policy = configuration.corruptStorePolicy
     if let freshness {
@@ -162,12 +167,20 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
         try Directory.createParents(of: path, fileSystem: environment.fileSystem)
       }
       var configuration = storeConfiguration
-      configuration.precedingVersion = old.lastVersion
+      // One more, to distinguish a load that begins in the new store from one that began before.
+      let version = old.lastVersion + 1
+      configuration.precedingVersion = version
       configuration.clock = old.clock
       (configuration.countLimit, configuration.byteLimit) = old.limits
       return try Self.openStore(path, configuration, policy, environment).0
     }
     recency?.begin(original)
+    if let held {
+      marks.begin(
+        telling: TagMarks.Memory(
+          doubt: { held.doubt(through: $0) }, dropDoubtful: { held.dropDoubtful() }))
+    }
+    if freshness == nil { try loadMarks() } else { marks.follow(original) }
     if let loadPolicy { retain(loadPolicy) }
     if configuration.memory?.respondsToMemoryPressure == true { memory.pressureMonitor.add(self) }
   }
@@ -231,6 +244,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
       throw .store(.closed(path: path))
     }
     recency?.begin(new)
+    marks.begin(new, after: old.lastVersion)
     reopening.withLock { state in
       state.abandoned.append(old)
       // These may change until here, under this lock.
@@ -307,12 +321,14 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
 
   // MARK: State
 
-  /// The number of keys that a read would find. Includes keys whose records are damaged.
+  /// The number of keys that a read would find. Includes keys whose records are damaged, and those
+  /// that a removal by tag has left to the background: `statistics().sweepingTagCount` is 0 if there
+  /// are none of these.
   ///
   /// - Throws: `store` with `closed`, `usedAfterFork`, `system`.
   /// - Complexity: the same as `Store.count()`; `statistics().heldCount` is always O(1).
   public func count() throws(CacheError) -> Int {
-    try storing { () throws(StoreError) in try store.count() }
+    try storing { () throws(StoreError) in max(0, try store.count() - marks.recordCount()) }
   }
 
   /// Whether a read would find no key; see `count()`.
@@ -334,8 +350,10 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// - Complexity: O(segments), of 64 MiB each; no system call.
   public func statistics() throws(CacheError) -> DiskCacheStatistics {
     let usage = try storing { () throws(StoreError) in try store.usage() }
+    let (table, record) = try storing { () throws(StoreError) in try marks.current() }
     var statistics = events.counters.statistics
-    statistics.heldCount = usage.indexedKeyCount
+    statistics.heldCount = max(0, usage.indexedKeyCount - (record == nil ? 0 : 1))
+    statistics.sweepingTagCount = table.count
     statistics.liveByteCount = usage.liveByteCount
     statistics.deadByteCount = usage.deadByteCount
     statistics.allocatedByteCount = usage.allocatedByteCount
@@ -392,6 +410,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   deinit {
     recency?.tell()
     store.closeAtEnd()
+    marks.end()
     streams.end()
     SharedCaches.endClosing(self)
   }

@@ -34,6 +34,8 @@ public struct DiskCacheStatistics: Sendable, Hashable {
 
   /// Entries held, including expired ones not removed yet.
   public var heldCount: Int = 0
+  /// Removed tags whose entries are still being removed in the background. These entries count as held.
+  public var sweepingTagCount: Int = 0
   /// Live bytes of the log: what the byte limit counts.
   public var liveByteCount: Int = 0
   /// Dead bytes of the log, which compaction reclaims.
@@ -63,7 +65,8 @@ public struct DiskCacheStatistics: Sendable, Hashable {
 
   var gauges: [Metric] {
     [
-      ("count", UInt64(heldCount)), ("liveBytes", UInt64(liveByteCount)),
+      ("count", UInt64(heldCount)), ("sweepingTags", UInt64(sweepingTagCount)),
+      ("liveBytes", UInt64(liveByteCount)),
       ("deadBytes", UInt64(deadByteCount)), ("allocatedBytes", UInt64(allocatedByteCount)),
       ("pinnedBytes", UInt64(pinnedByteCount)),
     ]
@@ -105,6 +108,9 @@ public struct DiskCacheStatistics: Sendable, Hashable {
       "allocated_bytes", "Bytes that the log takes on disk.", [([:], allocatedByteCount)])
     text.gauge(
       "pinned_bytes", "Bytes given back when the last read of them ends.", [([:], pinnedByteCount)])
+    text.gauge(
+      "sweeping_tags", "Removed tags whose entries are still being removed.",
+      [([:], sweepingTagCount)])
     memory?.addGauges(to: &text)
     text.add(loads)
     return text.text

@@ -26,6 +26,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let counters = DiskCounters()
   private let keyCoder: KeyCoder<Key>
   private let diagnostics: DiagnosticLog
+  private let marks: TagMarks
   /// Where the cache is, for the log.
   private let path: String
   /// The observer of the store's configuration; it is called after those of the cache.
@@ -39,12 +40,13 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let hasRoom = Atomic(true)
 
   init(
-    path: String, keyCoder: KeyCoder<Key>, log: DiagnosticLog,
+    path: String, keyCoder: KeyCoder<Key>, log: DiagnosticLog, marks: TagMarks,
     storeObserver: (@Sendable (RemovalEvent) -> Void)?
   ) {
     self.path = path
     self.keyCoder = keyCoder
     diagnostics = log
+    self.marks = marks
     self.storeObserver = storeObserver
   }
 
@@ -128,7 +130,14 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// The store reports removals here, except those that value writes return.
   func noteRemoval(_ event: RemovalEvent) {
+    if event.isOfMarks { return }
+    var event = event
+    if case .all(let version, let count) = event, marks.hasRecord(through: version) {
+      event = .all(throughVersion: version, count: max(0, count - 1))
+    }
     recency.load()?.drop(event)
+    // After memory was told: from now on it shows what it holds.
+    if case .all(let version, _) = event { marks.clear(through: version) }
     count(event)
     if isObserved.load(ordering: .relaxed) { tell(event) }
     storeObserver?(event)
@@ -144,7 +153,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// The store reports here what a scrub found.
   func noteDamage(_ event: DamageEvent) {
     guard isObserved.load(ordering: .relaxed) else { return }
-    for bytes in event.keys {
+    for bytes in event.keys where bytes != ReservedKey.marks {
       do throws(CacheError) {
         let key = try bytes.withBytes { (bytes) throws(CacheError) in try keyCoder.decode(bytes) }
         tell(.damaged(key: key), 0)

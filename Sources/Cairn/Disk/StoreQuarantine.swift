@@ -79,8 +79,12 @@ struct StoreQuarantine {
         "nothing was changed, since it could not be salvaged: \(error)")
       throw error
     }
-    // Nobody may write to the copy before its new name is durable.
     let copy = try Directory(path: copyPath, fileSystem: fileSystem, readOnly: false)
+    do throws(StoreError) { try distrustMarks(in: copyPath, report) } catch {
+      try? empty(copy)
+      throw error
+    }
+    // Nobody writes to the copy before its new name is durable.
     let lockFile = try copy.openFile(FileName.lock, mode: .readOnly)
     try lockFile?.lockStore(at: copyPath, exclusively: true)
     defer { lockFile?.unlock() }
@@ -107,6 +111,25 @@ struct StoreQuarantine {
         + "\(report.lostKeyCount), bytes: \(report.lostByteCount); what it was is at \(copyPath)")
     try parent.synchronize()
     return report
+  }
+
+  /// Marks all tags as removed in a copy, if the salvage may have lost marks of removed tags. This is
+  /// done before the exchange of names, because a later open does not know of the loss.
+  private func distrustMarks(in copyPath: String, _ report: SalvageReport) throws(StoreError) {
+    if report.keepsMarks { return }
+    log(
+      .warning, .recovery, path: path,
+      "a removal by tag may be lost, so all entries with tags are removed")
+    var configuration = StoreConfiguration()
+    configuration.clock = clock
+    configuration.segmentByteLimit = segmentByteLimit
+    configuration.durability = .durable
+    configuration.maintenanceInterval = nil
+    configuration.log = log
+    let store = try Store(
+      path: copyPath, configuration: configuration, environment: environment, readOnly: false)
+    try store.distrustMarks()
+    try store.close()
   }
 
   /// The directory that an earlier attempt left, emptied.
@@ -165,4 +188,9 @@ struct StoreQuarantine {
     while names.contains("\(name)\(Self.infix)\(stamp)") { stamp &+= 1 }
     return "\(name)\(Self.infix)\(stamp)"
   }
+}
+
+extension SalvageReport {
+  /// Whether the copy surely has all marks of removed tags, and they hide what they hid.
+  fileprivate var keepsMarks: Bool { isComplete && warnings.isEmpty }
 }

@@ -19,8 +19,9 @@ struct EntryNode: Sendable {
   @usableFromInline var idleLimit: Int64 = never
   @usableFromInline var written: Int64 = 0
   @usableFromInline var cost = 0
-  /// The version, and in the five lowest bits: the use count (two bits); whether it was used since
-  /// a tier below was told; whether that was a read; whether it is in the small queue.
+  /// The version, and in the six lowest bits: the use count (two bits); whether it was used since
+  /// a tier below was told; whether that was a read; whether it is in the small queue; whether it
+  /// has tags.
   @usableFromInline var mark: UInt64 = 0
   @usableFromInline var hash: UInt32 = 0
   /// Its place in the heap of deadlines, or `noSlot`.
@@ -30,8 +31,8 @@ struct EntryNode: Sendable {
 
   @inlinable
   var version: UInt64 {
-    get { mark >> 5 }
-    set { mark = newValue << 5 | mark & 31 }
+    get { mark >> 6 }
+    set { mark = newValue << 6 | mark & 63 }
   }
 
   /// Whether SIEVE's hand must pass it.
@@ -68,6 +69,13 @@ struct EntryNode: Sendable {
   var isSmall: Bool {
     get { mark & 16 != 0 }
     set { mark = mark & ~16 | (newValue ? 16 : 0) }
+  }
+
+  /// Whether it has tags in the tier below.
+  @inlinable
+  var hasTags: Bool {
+    get { mark & 32 != 0 }
+    set { mark = mark & ~32 | (newValue ? 32 : 0) }
   }
 
   /// Notes a use, for S3-FIFO and for a tier below. Only sets bits, and writes nothing if they are

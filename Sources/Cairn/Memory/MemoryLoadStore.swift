@@ -95,7 +95,7 @@ extension MemoryState {
       expired = drop(expired: slot)
       return nil
     }
-    guard let payload = table.payloads[Int(slot)] else { return nil }
+    guard !isDoubtful(slot), let payload = table.payloads[Int(slot)] else { return nil }
     return HeldValue(
       value: payload.value, version: node.version, written: node.written, expires: node.expires)
   }

@@ -30,6 +30,8 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @usableFromInline var isTellingScheduled = false
   /// How long expired entries stay for readers of stale values, in milliseconds. It only grows.
   @usableFromInline var retention: Int64 = 0
+  /// Entries with tags are in doubt up to this version; as `MemoryCache.doubt`.
+  @usableFromInline var doubtful: UInt64 = 0
 
   /// The maximum number of expired entries that a write also removes: more than it can add.
   @usableFromInline static var expiredPerWrite: Int { 4 }
@@ -225,6 +227,13 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   }
 
   // MARK: Lookups
+
+  /// Whether only the tier below knows if an entry is still to be found.
+  @inlinable
+  @inline(__always)
+  func isDoubtful(_ slot: UInt32) -> Bool {
+    doubtful != 0 && table.nodes[Int(slot)].hasTags && table.nodes[Int(slot)].version <= doubtful
+  }
 
   @inlinable
   func info(_ slot: UInt32) -> CacheEntryInfo {

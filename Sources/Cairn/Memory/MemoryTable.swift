@@ -123,6 +123,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     nodes[index].idleLimit = times.idleLimit
     nodes[index].version = version
     nodes[index].isRead = false
+    nodes[index].hasTags = false
     if nodes[index].heapIndex != noSlot || times.expires != never
       || times.idleLimit != never
     {

@@ -159,6 +159,13 @@ public final class Snapshot: Sendable {
     try prefix.withBytes { prefix in try engine.reader.forEachKey(in: state, prefix: prefix, body) }
   }
 
+  /// Calls `body` with the head of each entry; otherwise like `forEachKey`.
+  package func forEachHead(
+    _ body: (_ key: RawSpan, _ metadata: RawSpan, _ version: UInt64) throws -> Visit
+  ) throws {
+    try engine.reader.forEachHead(in: try state(), body)
+  }
+
   /// Calls `body` with each entry whose key begins with `prefix`; otherwise like `forEachKey`.
   public func forEachEntry(
     prefix: borrowing some ByteSource & ~Copyable & ~Escapable, _ body: (Entry) throws -> Visit

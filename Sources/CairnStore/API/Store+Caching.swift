@@ -136,7 +136,8 @@ extension Store {
   package var limits: (countLimit: Int?, byteLimit: Int?) {
     let held = engine.session.limits
     return (
-      held.countLimit == .max ? nil : held.countLimit, held.byteLimit == .max ? nil : held.byteLimit
+      held.givenCountLimit == .max ? nil : held.givenCountLimit,
+      held.byteLimit == .max ? nil : held.byteLimit
     )
   }
 

@@ -1,5 +1,5 @@
-/// The options of a write: cost, lifetime, idle limit and metadata of the entry. For an option that
-/// is `nil`, a write uses the configuration's; an update uses the entry's.
+/// The options of a write: cost, lifetime, idle limit, metadata and tags of the entry. For an option
+/// that is `nil`, a write uses the configuration's; an update uses the entry's.
 ///
 ///     try store.setValue("alice", forKey: "session/1", options: .lifetime(.hours(1)))
 ///     try cache.setValue(page, forKey: url, options: EntryOptions(cost: 3, metadata: tag))
@@ -16,9 +16,15 @@ public struct EntryOptions: Sendable, Hashable {
     get { isMetadataGiven ? metadataBytes : nil }
     set { (isMetadataGiven, metadataBytes) = (newValue != nil, newValue ?? []) }
   }
+  /// Names that the entry shares with others, so that `DiskCache.removeAll(tagged:)` removes them
+  /// together: up to 32, each of 1 to 255 bytes of UTF-8. A ``/CairnStore/Store`` refuses them, and a
+  /// cache in memory ignores them. HTTP caches call them surrogate keys.
+  public var tags: [String]?
   /// The metadata; empty if there is none.
   @usableFromInline package var metadataBytes: [UInt8]
   @usableFromInline var isMetadataGiven: Bool
+  /// Whether the metadata is in the form that a cache stores, including its tags.
+  @usableFromInline package var isMetadataEncoded = false
   /// Whether the entry ends no earlier than the one it replaces. That one's life may have been
   /// extended since an update read it.
   @usableFromInline package var keepsEnd = false
@@ -29,13 +35,14 @@ public struct EntryOptions: Sendable, Hashable {
   @inlinable
   public init(
     cost: Int? = nil, lifetime: Lifetime? = nil, idleLimit: Duration? = nil,
-    metadata: [UInt8]? = nil
+    metadata: [UInt8]? = nil, tags: [String]? = nil
   ) {
     self.cost = cost
     self.lifetime = lifetime
     self.idleLimit = idleLimit
     isMetadataGiven = metadata != nil
     metadataBytes = metadata ?? []
+    self.tags = tags
   }
 
   /// Everything as configured.
@@ -61,13 +68,17 @@ public struct EntryOptions: Sendable, Hashable {
   @inlinable
   public static func metadata(_ bytes: [UInt8]?) -> EntryOptions { EntryOptions(metadata: bytes) }
 
-  /// The same options with other metadata.
+  /// Sets the tags.
   @inlinable
-  package func replacingMetadata(by bytes: [UInt8]) -> EntryOptions {
-    var options = self
-    options.metadataBytes = bytes
-    options.isMetadataGiven = true
-    return options
+  public static func tags(_ tags: [String]?) -> EntryOptions { EntryOptions(tags: tags) }
+
+  /// Gives them the bytes that a cache stores beside the value, which hold the tags too.
+  @inlinable
+  package mutating func setEncoded(metadata bytes: [UInt8]) {
+    metadataBytes = bytes
+    isMetadataGiven = true
+    isMetadataEncoded = true
+    tags = nil
   }
 
   /// The options of an update: an option that is `nil` becomes the entry's.

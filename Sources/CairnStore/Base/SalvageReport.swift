@@ -86,7 +86,9 @@ public struct SalvageReport: Sendable, Hashable {
   public var tornByteCount: Int = 0
   /// How far the manifest could be used.
   public var manifest: ManifestState = .used
-  /// What may be wrong with the copy.
+  /// What may be wrong with the copy. If there is any warning, or the copy is not complete, the marks
+  /// of removed tags in a cache cannot be trusted any more: entries that
+  /// `DiskCache.removeAll(tagged:)` has removed may be back.
   public var warnings: [Warning] = []
 
   /// Whether the copy has everything that may have been acknowledged: no loss, no key without its

@@ -158,6 +158,14 @@ public struct StoreConfiguration: Sendable {
   /// use the store.
   package var isInUse: (@Sendable (_ key: RawSpan) -> Bool)?
 
+  /// A key that no limit, trim or removal by choice removes: only a write of this key or a removal of
+  /// all does.
+  package var reservedKey: [UInt8]?
+
+  /// An additional chore of each pass of housekeeping, in bounded rounds. It returns whether it has
+  /// more to do.
+  package var chore: (@Sendable () throws(StoreError) -> Bool)?
+
   /// Whether a write that finds no room on the disk evicts the coldest entries, as in a cache.
   package var evictsOnFullDisk = false
 

@@ -43,6 +43,8 @@ public indirect enum StoreError: Error, Sendable, Hashable {
   case notACounter(byteCount: Int)
   /// A counter would overflow 64 bits. It is unchanged.
   case counterOverflow
+  /// A store has no such option of an entry: tags are a `DiskCache`'s. Nothing was written.
+  case unsupportedOption(name: String)
   /// The store was opened for reading.
   case readOnly(path: String)
   /// There is no room for the write, which has not happened. The store stays usable: writes succeed
@@ -205,6 +207,7 @@ extension StoreError: CustomStringConvertible {
     case .notACounter(let byteCount):
       "the value is no counter: it has \(byteCount) bytes, and a counter has 8"
     case .counterOverflow: "the counter would be less or more than 64 bits can express"
+    case .unsupportedOption(let name): "a store keeps no \(name): that is a cache's"
     case .cancelled: "the task was cancelled before the work began"
     case .outOfMemory(let needed):
       "no memory for \(needed) more bytes of the index"

@@ -20,6 +20,8 @@ enum Expectation: Sendable {
   /// Absent, expired or of this version, and still wanted; the closure is called under the log's
   /// lock.
   case replaceableAndWanted(SequenceNumber, @Sendable () -> Bool)
+  /// Of this version, and still wanted; the closure is called under the log's lock.
+  case versionAndWanted(SequenceNumber, @Sendable () -> Bool)
   /// A record with a damaged head, at this location.
   case damaged(at: Location)
 }
@@ -41,6 +43,8 @@ extension Optional<Existing> {
     case .replaceableAndWanted(let version, let isWanted):
       return (current == nil || current == version) && isWanted()
         ? nil : .mismatch(current: current)
+    case .versionAndWanted(let version, let isWanted):
+      return current == version && isWanted() ? nil : .mismatch(current: current)
     case .damaged: return .mismatch(current: current)
     }
   }

@@ -6,9 +6,10 @@ internal import Synchronization
 /// A pass does each due chore once, the most urgent first: it seals rolled segments, removes the
 /// files that a removal of all has left, makes an overdue checkpoint, prepares the next removal of
 /// all, runs one round of compaction, removes expired entries, takes a step towards the floor of
-/// free space, and scrubs the log a little further. Each chore is bounded, so none starves another,
-/// and a kill loses no more than one of them. While a chore has more to do, the next pass follows
-/// at once; the needs of the log drive the loop, not what this session has written.
+/// free space, does a round of the chore of a cache, and scrubs the log a little further. Each chore
+/// is bounded, so none starves another, and a kill loses no more than one of them. While a chore has
+/// more to do, the next pass follows at once; the needs of the log drive the loop, not what this
+/// session has written.
 final class Housekeeper: Sendable {
   private let session: Session
   private let compactor: Compactor
@@ -187,6 +188,7 @@ final class Housekeeper: Sendable {
     {
       attempt("freeDiskSpaceFloor") { () throws(StoreError) in try trimmer.approach(floor) }
     }
+    if let chore = session.configuration.chore { attempt("removing tagged entries", chore) }
     attempt("scrubbing") { () throws(StoreError) in
       try scrubber.scrubIfDue()
       return false

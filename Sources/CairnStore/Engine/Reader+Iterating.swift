@@ -90,6 +90,18 @@ extension Reader {
     try forEach(in: view, keyPrefix: prefix, part: .head) { found, _ in try body(found.record.key) }
   }
 
+  /// Calls `body` with the head of each entry.
+  func forEachHead(
+    in view: some EntryView,
+    _ body: (_ key: RawSpan, _ metadata: RawSpan, _ version: SequenceNumber) throws -> Visit
+  ) throws {
+    try [UInt8]().withSpan { prefix in
+      try forEach(in: view, keyPrefix: prefix, part: .head) { found, _ in
+        try body(found.record.key, found.record.metadata, found.record.sequence)
+      }
+    }
+  }
+
   func forEachEntry(
     in view: some EntryView, prefix: RawSpan, _ body: (Entry) throws -> Visit
   ) throws {

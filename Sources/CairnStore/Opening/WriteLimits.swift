@@ -11,6 +11,8 @@ final class WriteLimits: Sendable {
   let asideByteCount: Int
   private let count: Atomic<Int>
   private let bytes: Atomic<Int>
+  /// The number of entries that do not count for the limit.
+  private let reserved = Atomic(0)
   /// The default lifetime of entries; may change while the store is open.
   let lifetime: AtomicDuration
   let idleLimit: AtomicDuration
@@ -30,7 +32,13 @@ final class WriteLimits: Sendable {
   }
 
   /// The maximum number of entries; may change while the store is open.
-  var countLimit: Int { count.load(ordering: .relaxed) }
+  var countLimit: Int {
+    let (sum, overflow) = count.load(ordering: .relaxed)
+      .addingReportingOverflow(reserved.load(ordering: .relaxed))
+    return overflow ? .max : sum
+  }
+  /// The same without the reserved entries.
+  var givenCountLimit: Int { count.load(ordering: .relaxed) }
   /// The maximum number of live bytes; see `countLimit`.
   var byteLimit: Int { bytes.load(ordering: .relaxed) }
 
@@ -38,6 +46,8 @@ final class WriteLimits: Sendable {
     count.store(countLimit ?? .max, ordering: .relaxed)
     bytes.store(byteLimit ?? .max, ordering: .relaxed)
   }
+
+  func reserve(count: Int) { reserved.store(count, ordering: .relaxed) }
 
   @inline(__always)
   func checkKey(_ key: RawSpan) throws(StoreError) {
@@ -71,6 +81,7 @@ final class WriteLimits: Sendable {
     key: RawSpan, value: RawSpan, options: EntryOptions, now: Timestamp
   ) throws(StoreError) -> RecordHeader {
     try checkKey(key)
+    if options.tags != nil { throw .unsupportedOption(name: "tags") }
     guard value.byteCount <= valueByteLimit else {
       throw .valueTooLarge(byteCount: value.byteCount, limit: valueByteLimit)
     }

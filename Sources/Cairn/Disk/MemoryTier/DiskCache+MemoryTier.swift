@@ -41,8 +41,9 @@ extension DiskCache {
   ) throws(CacheError) -> Value? {
     var value: Value?
     var info: EntryInfo?
+    var hasTags = false
     try keyCoder.withBytes(key.key) { (bytes) throws(CacheError) in
-      info = try readValue(of: bytes, counts: false) { (bytes, version) throws(CacheError) in
+      info = try readUncountedValue(of: bytes, &hasTags) { (bytes, version) throws(CacheError) in
         do { value = try valueCoder.decode(bytes) } catch {
           throw .undecodable(error, version: version, in: name)
         }
@@ -54,8 +55,26 @@ extension DiskCache {
       return value
     }
     if counts { countRead(isHit: true) }
-    promote(value, info, forKey: key, ticket, to: held)
+    promote(value, info, hasTags: hasTags, forKey: key, ticket, to: held)
     return value
+  }
+
+  /// Calls `body` with the value of a key, like `readValue`, but counts neither a hit nor a miss.
+  ///
+  /// - Parameter hasTags: whether the entry has tags.
+  /// - Returns: information about the entry.
+  @usableFromInline
+  func readUncountedValue(
+    of key: RawSpan, _ hasTags: inout Bool,
+    _ body: (_ value: RawSpan, _ version: UInt64) throws(CacheError) -> Void
+  ) throws(CacheError) -> EntryInfo? {
+    var info: EntryInfo?
+    try read(key, part: .all, isAccess: true, counts: false) { (record) throws(CacheError) in
+      hasTags = try checkTag(of: record)
+      try body(record.value, record.version)
+      info = store.info(of: record)
+    }
+    return info
   }
 
   /// Counts a hit or a miss of the cache as a whole.
@@ -66,13 +85,14 @@ extension DiskCache {
 
   @inlinable
   func promote(
-    _ value: Value, _ info: EntryInfo, forKey key: TierKey<Key>, _ ticket: CacheTicket,
-    to held: MemoryCache<TierKey<Key>, Value>
+    _ value: Value, _ info: EntryInfo, hasTags: Bool, forKey key: TierKey<Key>,
+    _ ticket: CacheTicket, to held: MemoryCache<TierKey<Key>, Value>
   ) {
     let cost = info.cost ?? held.knownCost(of: value, forKey: key) ?? info.valueByteCount
     held.promote(
       value, forKey: key, ticket: ticket, cost: cost, expires: info.expires,
-      idleLimit: info.idleLimit, version: info.version, written: info.written)
+      idleLimit: info.idleLimit, version: info.version, written: info.written,
+      hasTags: hasTags)
   }
 
   /// The value of a key; counts neither a hit nor a miss.
@@ -195,7 +215,8 @@ extension CacheError {
   var hasWrittenNothing: Bool {
     switch self {
     case .store(.noSpace), .store(.invalidKey), .store(.valueTooLarge), .store(.metadataTooLarge),
-      .store(.batchTooLarge), .store(.readOnly), .unencodableKey, .unencodableValue:
+      .store(.batchTooLarge), .store(.readOnly), .unencodableKey, .unencodableValue,
+      .reservedKey, .invalidTag, .tooManyTags, .tooManyRemovedTags:
       true
     default: false
     }

@@ -5,7 +5,7 @@ internal import Synchronization
 ///
 /// 1. The writer does not report its changes. A read therefore asks the disk for the current
 ///    version of the key, and takes a value of that version only. A value returned from here is the
-///    value on disk.
+///    value on disk. No value here has tags, because the writer may have removed one since.
 /// 2. Within one history (`Store.look(at:)`), a version identifies one value. All values here were
 ///    read in the history noted here, or in a later one. When the history changes, everything here
 ///    is dropped, and reads under way are not kept.
@@ -35,10 +35,10 @@ extension DiskCache {
     // Taken here, so that nothing read in an earlier history is inserted.
     let ticket = tier.held.ticket(forKey: tierKey)
     let found = try fetch(key) { (record) throws(CacheError) in
-      (try decode(record), store.info(of: record))
+      (try decode(record), store.info(of: record), CacheMetadata.hasTags(record.metadata))
     }
-    guard let (value, info) = found else { return nil }
-    promote(value, info, forKey: tierKey, ticket, to: tier.held)
+    guard let (value, info, hasTags) = found else { return nil }
+    if !hasTags { promote(value, info, hasTags: false, forKey: tierKey, ticket, to: tier.held) }
     return value
   }
 

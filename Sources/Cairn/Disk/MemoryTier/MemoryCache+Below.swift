@@ -44,6 +44,11 @@ extension MemoryCache {
         ticket = state.ticket(hash: hash)
         return nil
       }
+      if state.isDoubtful(slot) {
+        state.statistics.missCount &+= 1
+        ticket = state.ticket(hash: hash)
+        return nil
+      }
       state.statistics.hitCount &+= 1
       state.noteUse(slot, at: now, &notice)
       state.touch(slot, at: now)
@@ -83,13 +88,14 @@ extension MemoryCache {
   ///   - idleLimit: `nil`: none.
   ///   - version: its version at the source; `nil`: a new one, and any existing value is newer.
   ///   - written: when it was written at the source; `nil`: now.
+  ///   - hasTags: whether a mark at the source may hide it.
   /// - Returns: whether it was inserted.
   @inlinable
   @discardableResult
   package func promote(
     _ value: Value, forKey key: Key, ticket: CacheTicket, cost: Int? = nil,
     expires: Timestamp? = nil, idleLimit: Duration? = nil, version: UInt64? = nil,
-    written: Timestamp? = nil
+    written: Timestamp? = nil, hasTags: Bool = false
   ) -> Bool {
     let cost = cost ?? defaultCost(of: value, forKey: key)
     let hash = MemoryTable<Key, Value>.hash(key)
@@ -98,7 +104,7 @@ extension MemoryCache {
     let (isInserted, observers, schedules) = lock.withLock { state in
       let isInserted = state.promote(
         value, forKey: key, hash: hash, times, ticket: ticket, cost: cost, version: version,
-        &removed)
+        hasTags: hasTags, &removed)
       return (isInserted, state.observers, schedulesMaintenance && state.schedulesTrim())
     }
     if schedules { scheduleTrim() }
@@ -115,14 +121,14 @@ extension MemoryCache {
   @inlinable
   func publish(
     _ value: Value, forKey key: Key, ticket: CacheTicket, version: UInt64, _ times: EntryTimes,
-    cost: Int
+    cost: Int, hasTags: Bool
   ) {
     let hash = MemoryTable<Key, Value>.hash(key)
     var removed = RemovedEntries<Key, Value>()
     let (isInserted, observers, schedules) = lock.withLock { state in
       let isInserted = state.publish(
         value, forKey: key, hash: hash, ticket: ticket, version: version, times, cost: cost,
-        &removed)
+        hasTags: hasTags, &removed)
       return (isInserted, state.observers, schedulesMaintenance && state.schedulesTrim())
     }
     if schedules { scheduleTrim() }
@@ -188,7 +194,9 @@ extension MemoryCache {
     let now = clock.now()
     return lock.withLock { state in
       let slot = state.table.find(key, hash: hash)
-      if slot != noSlot, !state.table.nodes[Int(slot)].hasExpired(at: now) {
+      if slot != noSlot, !state.table.nodes[Int(slot)].hasExpired(at: now),
+        !state.isDoubtful(slot)
+      {
         if counts { state.statistics.hitCount &+= 1 }
         return state.table.payloads[Int(slot)]?.value
       }
@@ -365,7 +373,7 @@ extension MemoryState {
   @inlinable
   mutating func promote(
     _ value: consuming Value, forKey key: Key, hash: UInt32, _ times: EntryTimes,
-    ticket: CacheTicket, cost: Int, version: UInt64?, _ removed: inout Removed
+    ticket: CacheTicket, cost: Int, version: UInt64?, hasTags: Bool, _ removed: inout Removed
   ) -> Bool {
     let found = table.find(key, hash: hash)
     var holdsValue = false
@@ -378,8 +386,10 @@ extension MemoryState {
       noteWrite(hash: hash, version: version)
     }
     if isValid {
-      return put(
+      let isIn = put(
         value, forKey: key, hash: hash, times, cost: cost, version: version, &removed)
+      if isIn, hasTags { noteTags(key, hash: hash) }
+      return isIn
     }
     // Nothing older than what was just seen below may be found any more.
     if let version, found != noSlot, table.nodes[Int(found)].version < version {
@@ -391,7 +401,8 @@ extension MemoryState {
   @inlinable
   mutating func publish(
     _ value: consuming Value, forKey key: Key, hash: UInt32, ticket: CacheTicket,
-    version: UInt64, _ times: EntryTimes, cost: Int, _ removed: inout Removed
+    version: UInt64, _ times: EntryTimes, cost: Int, hasTags: Bool,
+    _ removed: inout Removed
   ) -> Bool {
     let found = table.find(key, hash: hash)
     let known = stripes[stripe(hash)]
@@ -403,7 +414,17 @@ extension MemoryState {
     } else if table.nodes[Int(found)].version >= version {
       return false
     }
-    return put(value, forKey: key, hash: hash, times, cost: cost, version: version, &removed)
+    let isIn = put(
+      value, forKey: key, hash: hash, times, cost: cost, version: version, &removed)
+    if isIn, hasTags { noteTags(key, hash: hash) }
+    return isIn
+  }
+
+  /// Notes that the entry of a key has tags.
+  @usableFromInline
+  mutating func noteTags(_ key: Key, hash: UInt32) {
+    let slot = table.find(key, hash: hash)
+    if slot != noSlot { table.nodes[Int(slot)].hasTags = true }
   }
 }
 

@@ -5,6 +5,7 @@ public import CairnStore
 struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline let value: Value
   @usableFromInline let key: TierKey<Key>
+  @usableFromInline let hasTags: Bool
   /// `nil`: its bytes on disk.
   @usableFromInline let cost: Int?
   @usableFromInline let ticket: CacheTicket
@@ -19,6 +20,7 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ) {
     self.value = value
     self.key = key
+    hasTags = options.mayHaveTags
     cost = options.cost ?? memory.knownCost(of: value, forKey: key)
     ticket = memory.ticket(forKey: key)
     changes = memory.clock.changeCount
@@ -48,7 +50,8 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       return
     }
     memory.publish(
-      value, forKey: key, ticket: ticket, version: version, times, cost: cost ?? byteCount)
+      value, forKey: key, ticket: ticket, version: version, times, cost: cost ?? byteCount,
+      hasTags: hasTags)
   }
 }
 

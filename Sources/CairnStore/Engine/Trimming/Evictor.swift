@@ -129,6 +129,12 @@ final class Evictor: Sendable {
     try evict(&removals)
   }
 
+  /// Excludes this many entries from the limit.
+  func reserve(count: Int) {
+    session.limits.reserve(count: count)
+    start.restart(for: session.limits)
+  }
+
   /// Everything is gone, including the chosen entries.
   func restart() {
     eviction.withLock { $0 = EvictionList() }

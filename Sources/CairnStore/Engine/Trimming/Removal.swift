@@ -17,6 +17,8 @@ struct Removal {
   var holdsEvents = false
   /// The locations of records with a damaged head.
   private(set) var damaged: Set<Location> = []
+  /// Whether the medium could not read a head. It may be readable later.
+  private(set) var hasUnreadable = false
 
   /// - Parameter written: `nil`: the same as `now`.
   init(_ cause: RemovalCause, now: Timestamp, written: Timestamp? = nil, sparesRead: Bool) {
@@ -41,8 +43,9 @@ struct Removal {
     return events
   }
 
-  mutating func noteDamaged(_ location: Location) {
+  mutating func noteDamaged(_ location: Location, isUnreadable: Bool) {
     damaged.insert(location)
+    if isUnreadable { hasUnreadable = true }
     summary.damagedCount = damaged.count
   }
 

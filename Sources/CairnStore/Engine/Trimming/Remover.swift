@@ -104,6 +104,12 @@ final class Remover: Sendable {
     let hasExpired =
       candidate.entry.flags.contains(.canExpire)
       && lookup.hasExpired(header, tick: tick, now: removal.now)
+    if let reserved = session.configuration.reservedKey,
+      record.key.byteCount == reserved.count, reserved.withBytes({ $0.equals(record.key) })
+    {
+      lookup.index.touch(candidate.hash, found.entry)
+      return
+    }
     if removal.asksForUse, let isInUse = session.configuration.isInUse, isInUse(record.key) {
       lookup.index.touch(candidate.hash, found.entry)
       return
@@ -129,7 +135,7 @@ final class Remover: Sendable {
       return try Record(in: segment, at: segment.offset(of: location), part: .head)
     } catch {
       guard error.isLoss else { throw error }
-      removal.noteDamaged(location)
+      removal.noteDamaged(location, isUnreadable: error.isOfMedium)
       return nil
     }
   }

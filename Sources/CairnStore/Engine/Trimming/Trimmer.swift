@@ -273,30 +273,105 @@ final class Trimmer: Sendable {
   ) throws -> RemovalSummary {
     var removal = try remover.begin(.removed, sparesRead: false)
     var victims: [RemovalCandidate] = []
-    var failure: (any Error)?
-    let now = removal.now
-    for shard in 0..<HashIndex.shardCount where failure == nil {
-      try remover.forEachHead(inShard: shard, in: &removal) { entry, found in
-        if failure != nil { return }
-        if entry.flags.contains(.canExpire),
-          lookup.hasExpired(found.header, tick: entry.tick, now: now)
-        {
-          return
-        }
-        do {
-          if try isVictim(found.record.key, reader.info(of: found)) {
-            victims.append(
-              RemovalCandidate(
-                entry, inShard: shard, rank: entry.tick, sequence: found.record.sequence))
-          }
-        } catch {
-          failure = error
-        }
-      }
+    for shard in 0..<HashIndex.shardCount {
+      victims += try self.victims(inShard: shard, in: &removal, sparesExpired: true) { found in
+        try isVictim(found.record.key, reader.info(of: found))
+      }.victims
     }
-    if let failure { throw failure }
     victims.sort { $0.goesBefore($1) }
     try remover.remove(victims, in: &removal)
     return try remover.finish(removal, durability)
+  }
+
+  /// The same, with the metadata.
+  func remove(
+    where isVictim: (_ key: RawSpan, _ metadata: RawSpan, EntryInfo) throws -> Bool
+  ) throws -> RemovalSummary {
+    var removal = try remover.begin(.removed, sparesRead: false)
+    var victims: [RemovalCandidate] = []
+    for shard in 0..<HashIndex.shardCount {
+      victims += try self.victims(inShard: shard, in: &removal, sparesExpired: true) { found in
+        try isVictim(found.record.key, found.record.metadata, reader.info(of: found))
+      }.victims
+    }
+    victims.sort { $0.goesBefore($1) }
+    try remover.remove(victims, in: &removal)
+    return try remover.finish(removal, nil)
+  }
+
+  /// Removes the entries of some shards for which `isVictim` returns true, including expired ones.
+  /// Does not wait for a sync.
+  ///
+  /// - Parameters:
+  ///   - start: the first shard.
+  ///   - limit: after this many entries, no further shard is begun.
+  /// - Returns: the next shard, `nil` if there is none; and whether every entry that was there at the
+  ///   begin could be read, and every victim was removed.
+  func removeRound(
+    fromShard start: Int, lookingAt limit: Int,
+    where isVictim: (_ metadata: RawSpan, SequenceNumber) -> Bool
+  ) throws(StoreError) -> (next: Int?, isWhole: Bool) {
+    var removal = try remover.begin(.removed, sparesRead: false)
+    // A batch in the log may not be completely in the index yet.
+    remover.writer.supply.log.waitUntil { $0.unpublished == nil ? () : nil }
+    var seenCount = 0
+    var isWhole = true
+    for shard in start..<HashIndex.shardCount {
+      if seenCount >= limit {
+        _ = try remover.finish(removal, .process)
+        return (shard, isWhole && !removal.hasUnreadable)
+      }
+      // A compaction may move a victim just before its removal. So the shard is searched again.
+      var vainCount = 0
+      while vainCount < 2 {
+        let found: (victims: [RemovalCandidate], seenCount: Int)
+        do {
+          found = try victims(inShard: shard, in: &removal, sparesExpired: false) {
+            isVictim($0.record.metadata, $0.record.sequence)
+          }
+        } catch let error as StoreError { throw error } catch {
+          preconditionFailure("the closure throws nothing")
+        }
+        seenCount += found.seenCount
+        if found.victims.isEmpty { break }
+        let count = removal.summary.count
+        try remover.remove(found.victims, in: &removal)
+        if removal.summary.count == count { vainCount += 1 }
+      }
+      if vainCount == 2 { isWhole = false }
+    }
+    _ = try remover.finish(removal, .process)
+    return (nil, isWhole && !removal.hasUnreadable)
+  }
+
+  /// The entries of a shard that are to go.
+  private func victims(
+    inShard shard: Int, in removal: inout Removal, sparesExpired: Bool,
+    where isVictim: (borrowing FoundRecord) throws -> Bool
+  ) throws -> (victims: [RemovalCandidate], seenCount: Int) {
+    var victims: [RemovalCandidate] = []
+    var seenCount = 0
+    var failure: (any Error)?
+    let now = removal.now
+    try remover.forEachHead(inShard: shard, in: &removal) { entry, found in
+      if failure != nil { return }
+      seenCount += 1
+      if sparesExpired, entry.flags.contains(.canExpire),
+        lookup.hasExpired(found.header, tick: entry.tick, now: now)
+      {
+        return
+      }
+      do {
+        if try isVictim(found) {
+          victims.append(
+            RemovalCandidate(
+              entry, inShard: shard, rank: entry.tick, sequence: found.record.sequence))
+        }
+      } catch {
+        failure = error
+      }
+    }
+    if let failure { throw failure }
+    return (victims, seenCount)
   }
 }
