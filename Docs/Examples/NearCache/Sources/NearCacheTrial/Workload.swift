@@ -9,7 +9,7 @@ package struct Workload: Sendable {
   package var machineCount: Int
   /// How often the machine was started before.
   package var incarnation: Int
-  package var keyCount = 40
+  package var keyCount = 120
   package var writerCount = 2
   package var readerCount = 3
 
@@ -30,7 +30,7 @@ package struct Workload: Sendable {
       near: DiskCacheConfiguration(
         // Half of the keys are read from disk.
         countLimit: 1000, byteLimit: 64 << 20,
-        memory: MemoryTierConfiguration(countLimit: 20, costLimit: nil)))
+        memory: MemoryTierConfiguration(countLimit: 60, costLimit: nil)))
     configuration.stalenessLimit = .milliseconds(500)
     configuration.heartbeat = .milliseconds(50)
     configuration.lossPolicy = lossPolicy

@@ -135,7 +135,15 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
         try await load(key, lifetime, origin, hasPrior: prior != nil)
       }
       guard let loaded else { return nil }
-      if loaded.isStale { return NearAnswer(value: loaded.value.value, source: .stale) }
+      if loaded.isStale {
+        let copy = loaded.value
+        if freshness.mayBeStale(copy.session, asked: copy.asked) {
+          return NearAnswer(value: copy.value, source: .stale)
+        }
+        // It may be older than a `catchUp`: without it, the load throws.
+        try await near.removeValue(forKey: key)
+        continue
+      }
       if loaded.age == .zero { return NearAnswer(value: loaded.value.value, source: .loaded) }
       // It was near after all. Its session may have ended by now.
       if freshness.isFresh(loaded.value.session) {

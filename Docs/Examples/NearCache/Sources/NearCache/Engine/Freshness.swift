@@ -16,6 +16,8 @@ final class Freshness: Sendable {
   private struct Sessions {
     var known: [UInt64: Session] = [:]
     var order: [UInt64] = []
+    /// The moment of the last `catchUp`: what was known to be right before it alone must not be given any more.
+    var floor: Int64 = .min
   }
 
   /// Of near copies that belong to none.
@@ -66,6 +68,16 @@ final class Freshness: Sendable {
     return max(asked, SystemClock().now().advanced(by: .zero - ago))
   }
 
+  /// Whether a near copy may be given as stale: it was known to be right at the last `catchUp`, or later.
+  func mayBeStale(_ session: UInt64, asked: Timestamp) -> Bool {
+    let (floor, confirmed) = sessions.withLock { ($0.floor, $0.known[session]?.confirmed) }
+    if floor == .min { return true }
+    if let confirmed, confirmed >= floor { return true }
+    // Rounded up, and a millisecond for the two clocks, which are not read at once.
+    let ago = Duration.nanoseconds(bootTime() - floor) - .milliseconds(2)
+    return asked > SystemClock().now().advanced(by: .zero - ago)
+  }
+
   /// Begins a session: from `moment` on, all invalidations come.
   func begin(_ id: UInt64, at moment: Int64) {
     sessions.withLock { sessions in
@@ -80,10 +92,17 @@ final class Freshness: Sendable {
   }
 
   /// All invalidations of what was acknowledged until `moment` have come, and were obeyed.
-  func confirm(_ moment: Int64) {
+  ///
+  /// - Parameter isAwaited: whether somebody is told so. Near copies of earlier sessions, of which that is not known, are
+  ///   not given any more then.
+  func confirm(_ moment: Int64, isAwaited: Bool = false) {
     sessions.withLock { sessions in
       let id = session.load(ordering: .relaxed)
       if id == Self.noSession { return }
+      if isAwaited {
+        sessions.floor = moment
+        for past in sessions.order where past != id { sessions.known[past]?.freshUntil = .min }
+      }
       sessions.known[id] = Session(confirmed: moment, freshUntil: moment + limit)
       freshUntil.store(moment + limit, ordering: .releasing)
     }

@@ -169,7 +169,7 @@ final class InvalidationFeed: Sendable {
         if let answered = try take(reply) {
           guard let ping = asked, answered == ping.number else { throw unexpected("PING") }
           asked = nil
-          freshness.confirm(ping.moment)
+          freshness.confirm(ping.moment, isAwaited: !ping.waiters.isEmpty)
           for waiter in ping.waiters { waiter.resume(returning: .success(())) }
         }
       }
