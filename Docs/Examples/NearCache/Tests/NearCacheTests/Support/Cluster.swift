@@ -67,6 +67,13 @@ func eventually(
   }
 }
 
+/// Reads a key until it is near. One read need not do: the invalidation of the write before it may come meanwhile.
+func haveNear(_ key: String, _ machine: NearCache<String, String>) async throws {
+  try await eventually("\(key) is near") {
+    try await machine.answer(forKey: key)?.source == .near
+  }
+}
+
 /// What a call throws.
 func engineError(_ body: () async throws -> Void) async throws -> EngineError {
   do { try await body() } catch let error as EngineError { return error }
