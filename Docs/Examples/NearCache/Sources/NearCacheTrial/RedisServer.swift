@@ -65,7 +65,8 @@ package final class RedisServer: Sendable {
       (shell.standardInput, shell.standardOutput) = (input, output)
       try shell.run()
       let line = output.fileHandleForReading.availableData
-      let text = String(decoding: line, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+      let text = String(decoding: line, as: UTF8.self).trimmingCharacters(
+        in: .whitespacesAndNewlines)
       guard let server = Int32(text) else { throw TrialFailure("no number of a process: \(text)") }
       running = Running(shell: shell, input: input, server: server)
     }

@@ -46,7 +46,8 @@ package struct Workload: Sendable {
   ///
   /// - Returns: how many reads there were.
   package func run(
-    _ cache: NearCache<String, String>, _ log: EventLog, until isOver: @escaping @Sendable () -> Bool
+    _ cache: NearCache<String, String>, _ log: EventLog,
+    until isOver: @escaping @Sendable () -> Bool
   ) async -> Int {
     let fence = Fence()
     return await withTaskGroup(of: Int.self) { group in

@@ -63,7 +63,9 @@ struct UnitTests {
     #expect(freshness.isFresh(8) { 20 * second })
   }
 
-  @Test("By choice, near copies outlive a lost connection up to the limit, unless they cannot be removed")
+  @Test(
+    "By choice, near copies outlive a lost connection up to the limit, unless they cannot be removed"
+  )
   func sessionThatOutlives() {
     let freshness = Freshness(limit: .seconds(2), policy: .expireAtLimit)
     let second: Int64 = 1_000_000_000
@@ -106,7 +108,8 @@ struct UnitTests {
     #expect(freshness.lastKnownRight(7, asked: hour) == hour)
     freshness.begin(7, at: bootTime() - 5_000_000_000)
     freshness.end()
-    let age = SystemClock().now().millisecondsSinceEpoch
+    let age =
+      SystemClock().now().millisecondsSinceEpoch
       - freshness.lastKnownRight(7, asked: hour).millisecondsSinceEpoch
     #expect((4_990...5_100).contains(age))
     let late = SystemClock().now()

@@ -18,10 +18,10 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
   public let client: EngineClient
   let configuration: NearCacheConfiguration
   let coder: NearCoder<Value>
-  let freshness: Freshness
+  @usableFromInline let freshness: Freshness
   private let feed: InvalidationFeed
   /// Whether all reads go by the load policy, which may load early what is fresh.
-  private let loadsEarly: Bool
+  @usableFromInline let loadsEarly: Bool
   private let prefix: [UInt8]
 
   /// Opens the near copies of a directory, and begins to connect. It need not wait for the engine.
@@ -84,6 +84,7 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
   /// The value of a key; `nil` where the engine has none.
   ///
   /// - Throws: `EngineError` where the engine does not answer and there is no near copy that may be given; `CacheError`.
+  @inlinable
   public func value(forKey key: Key) async throws -> Value? {
     try await answer(forKey: key)?.value
   }
@@ -114,7 +115,11 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
     var values: [Key: Value] = [:]
     var missing: [Key] = []
     for key in keys {
-      if let value = freshValue(forKey: key) { values[key] = value } else { missing.append(key) }
+      if !loadsEarly, let copy = try? near.value(forKey: key), freshness.isFresh(copy.session) {
+        values[key] = copy.value
+      } else {
+        missing.append(key)
+      }
     }
     if missing.isEmpty { return values }
     return try await withThrowingTaskGroup(of: (Key, Value?).self) { group in
@@ -125,12 +130,27 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
   }
 
   /// The value of a key, and how it came. Otherwise as `value(forKey:lifetime:orLoad:)`.
+  // What is inlinable is specialised where it is called, for its types.
+  @inlinable
   public func answer(
     forKey key: Key, lifetime: Duration? = nil, orLoad origin: Origin? = nil
   ) async throws -> NearAnswer<Value>? {
-    if let value = freshValue(forKey: key) { return NearAnswer(value: value, source: .near) }
+    // A copy that cannot be read is as none: the load replaces it.
+    let copy = loadsEarly ? nil : try? near.value(forKey: key)
+    if let copy, freshness.isFresh(copy.session) {
+      return NearAnswer(value: copy.value, source: .near)
+    }
+    return try await loadedAnswer(forKey: key, lifetime, origin, mayBeSuspect: copy != nil)
+  }
+
+  @usableFromInline
+  func loadedAnswer(
+    forKey key: Key, _ lifetime: Duration?, _ origin: Origin?, mayBeSuspect: Bool
+  ) async throws -> NearAnswer<Value>? {
+    var mayBeSuspect = mayBeSuspect || loadsEarly
     for _ in 0..<3 {
-      try await markSuspect(key)
+      if mayBeSuspect { try await markSuspect(key) }
+      mayBeSuspect = true
       let loaded = try await near.loaded(forKey: key) { [self] prior in
         try await load(key, lifetime, origin, hasPrior: prior != nil)
       }
@@ -154,15 +174,6 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
     let found = try await EngineKey(client, bytes(of: key)).value()
     guard case .value(let bytes, _) = found else { return nil }
     return NearAnswer(value: try decode(bytes, key), source: .loaded)
-  }
-
-  /// The value that is near and fresh. A copy that cannot be read is as none: the load replaces it.
-  private func freshValue(forKey key: Key) -> Value? {
-    if loadsEarly { return nil }
-    guard let copy = try? near.value(forKey: key), freshness.isFresh(copy.session) else {
-      return nil
-    }
-    return copy.value
   }
 
   /// Has a near copy whose session has ended expire, at the moment when it was known to be right for the last time. So the
@@ -200,7 +211,9 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
   private static var keyCoder: KeyCoder<Key> {
     if let coder = KeyCoder<String>.string as? KeyCoder<Key> { return coder }
     if let coder = KeyCoder<Int>.integer as? KeyCoder<Key> { return coder }
-    return .custom { Array($0.description.utf8) } decode: { bytes in
+    return .custom {
+      Array($0.description.utf8)
+    } decode: { bytes in
       guard let text = String(copying: bytes), let key = Key(text) else {
         throw CodingFailure("it is no key")
       }

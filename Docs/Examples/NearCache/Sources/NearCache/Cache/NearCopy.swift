@@ -5,7 +5,7 @@ public struct NearCopy<Value: Sendable>: Sendable {
   /// The value.
   public var value: Value
   /// The session of invalidations in which the engine was asked for it.
-  var session: UInt64
+  @usableFromInline var session: UInt64
   /// When the engine was asked for it.
   var asked: Timestamp
 }
@@ -20,7 +20,9 @@ extension NearCopy {
       let value = try coder.encode(copy.value)
       var bytes: [UInt8] = []
       bytes.reserveCapacity(headSize + value.count)
-      for word in head { for index in 0..<8 { bytes.append(UInt8(truncatingIfNeeded: word >> (8 * index))) } }
+      for word in head {
+        for index in 0..<8 { bytes.append(UInt8(truncatingIfNeeded: word >> (8 * index))) }
+      }
       return bytes + value
     } decode: { span in
       let bytes = [UInt8](copying: span)
@@ -48,4 +50,10 @@ public struct NearAnswer<Value: Sendable>: Sendable {
 
   public var value: Value
   public var source: Source
+
+  @usableFromInline
+  init(value: Value, source: Source) {
+    self.value = value
+    self.source = source
+  }
 }

@@ -99,7 +99,9 @@ public final class EngineClient: Sendable {
         try serve(line) { backoff.noteSuccess() }
       } catch {
         let delay = backoff.noteFailure(using: &generator)
-        if backoff.failureCount >= configuration.failuresUntilCircuitOpens { open("\(error.of("connect"))") }
+        if backoff.failureCount >= configuration.failuresUntilCircuitOpens {
+          open("\(error.of("connect"))")
+        }
         rest(for: delay)
       }
     }
@@ -152,7 +154,9 @@ public final class EngineClient: Sendable {
       for (index, call) in waiting[first...].enumerated() {
         let isLate = index == 0 || call.deadline <= bootTime()
         var cause = error.cause
-        if case .timedOut = cause, !isLate { cause = .lost("a call before it had no answer in time") }
+        if case .timedOut = cause, !isLate {
+          cause = .lost("a call before it had no answer in time")
+        }
         call.continuation.resume(returning: .failure(self.error(cause, call.name)))
       }
       throw error

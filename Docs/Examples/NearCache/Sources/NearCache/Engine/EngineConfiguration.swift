@@ -34,7 +34,8 @@ struct Backoff {
     using generator: inout some RandomNumberGenerator
   ) -> Int64 {
     failureCount += 1
-    let limit = Double(first) * Double(sign: .plus, exponent: min(failureCount, 60) - 1, significand: 1)
+    let limit =
+      Double(first) * Double(sign: .plus, exponent: min(failureCount, 60) - 1, significand: 1)
     return Int64.random(in: 0...Int64(min(limit, Double(longest))), using: &generator)
   }
 }

@@ -89,7 +89,8 @@ struct EngineKey: Sendable {
     let script = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end"
     // Where it fails, the lease ends by itself.
     _ = try? await client.reply(
-      to: Command([text("EVAL"), text(script), text("1"), lock, text(token)], name: name(of: "unlock")))
+      to: Command(
+        [text("EVAL"), text(script), text("1"), lock, text(token)], name: name(of: "unlock")))
   }
 
   /// Writes a value, and takes the lock from who loads it.

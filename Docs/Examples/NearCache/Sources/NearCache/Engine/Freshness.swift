@@ -6,6 +6,7 @@ import Synchronization
 /// While invalidations are received without a gap, that is a *session*. A near copy belongs to the session in which the
 /// engine was asked for it. It is fresh as long as that session is: up to the staleness limit after the last moment of
 /// which the engine has confirmed that all invalidations until then have come.
+@usableFromInline
 final class Freshness: Sendable {
   private struct Session {
     /// By `bootTime`.
@@ -43,8 +44,11 @@ final class Freshness: Sendable {
   ///
   /// In this order: where the session is the old one, so is the time before it. Otherwise a copy of the old session might
   /// be measured by the time of the new one.
+  @usableFromInline
+  func isFresh(_ session: UInt64) -> Bool { isFresh(session, at: bootTime) }
+
   @inline(__always)
-  func isFresh(_ session: UInt64, at now: () -> Int64 = bootTime) -> Bool {
+  func isFresh(_ session: UInt64, at now: () -> Int64) -> Bool {
     let until = freshUntil.load(ordering: .acquiring)
     if session == self.session.load(ordering: .acquiring), session != Self.noSession {
       return now() <= until
