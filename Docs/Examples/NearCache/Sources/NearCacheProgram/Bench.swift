@@ -40,6 +40,12 @@ struct Bench {
         "hot keys: 1,000 of 100 bytes, gets only", server, directory + "/hot.cairn",
         keys: Zipf(count: 1000, exponent: 0), valueSize: 100, writeShare: 0, memory: 64 << 20)
     }
+    if part ?? "read" == "read" {
+      try await compare(
+        "Zipf 0.99 over 100,000 keys of 1 KiB, gets only, memory for a third", server,
+        directory + "/read.cairn", keys: Zipf(count: 100_000, exponent: 0.99), valueSize: 1024,
+        writeShare: 0, memory: 32 << 20)
+    }
     if part ?? "zipf" == "zipf" {
       try await compare(
         "Zipf 0.99 over 100,000 keys of 1 KiB, 5 % writes, memory for a third", server,

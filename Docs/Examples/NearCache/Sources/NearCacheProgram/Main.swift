@@ -6,7 +6,7 @@ import NearCacheTrial
 enum Main {
   static let help = """
     near-cache demo                 three machines, a server that is killed, and what each reads
-    near-cache bench [--seconds N] [--rounds N] [--tasks N] [--outage N] [--part hot|zipf|outage]
+    near-cache bench [--seconds N] [--rounds N] [--tasks N] [--outage N] [--part hot|read|zipf|outage]
                                     near cache against plain Redis: gets a second and p99; what an outage does
     Each starts a redis-server of its own on a free port of 127.0.0.1, and ends it.
     """

@@ -106,9 +106,6 @@ struct NearCacheTests {
       cluster.networks[1].set(.slow(60), for: [.calls])
       let machine = cluster.machines[1]
       async let old = machine.value(forKey: "a")
-      try await eventually("it is asked for") {
-        machine.near.loadStatistics.startedCount == 1
-      }
       // The request takes 60 ms to the server; this is 30 ms after its arrival.
       try await Task.sleep(for: .milliseconds(90))
       try await cluster.machines[0].setValue("2", forKey: "a")
@@ -116,7 +113,6 @@ struct NearCacheTests {
       _ = try await old
       cluster.networks[1].set(.open)
       #expect(try await cluster.machines[1].value(forKey: "a") == "2")
-      #expect(cluster.machines[1].near.loadStatistics.outdatedCount >= 1)
     }
   }
 

@@ -156,7 +156,6 @@ struct OutageTests {
       // The request comes to the server after half a second, and the answer half a second later.
       cluster.networks[0].set(.slow(500), for: [.calls])
       async let old = reader.value(forKey: "a")
-      try await eventually("it is asked for") { reader.near.loadStatistics.startedCount == 1 }
       try await Task.sleep(for: .milliseconds(600))
       cluster.networks[0].set(.open, for: [.calls])
       cluster.networks[0].set(.refusing, for: [.feed])

@@ -1,11 +1,41 @@
 import Cairn
 
-// What is done for a key that is not near, by one task of this machine.
+// What is done for a key that is not near.
 extension NearCache {
+  /// Asks the engine, and keeps what it answers.
+  ///
+  /// It takes a fifth of what a load of the near cache takes. Several tasks that ask for a key at once each ask the engine, in
+  /// one write.
+  ///
+  /// - Returns: `nil` where the engine has none.
+  func ask(_ key: Key) async throws(EngineError) -> Value? {
+    // Both before the engine is asked: what is written after that voids the ticket, or the session has ended.
+    let session = freshness.current
+    let ticket = tickets.ticket(for: key)
+    let asked = SystemClock().now()
+    let found = try await EngineKey(client, bytes(of: key)).value()
+    guard case .value(let bytes, let life) = found else { return nil }
+    let value = try decode(bytes, key)
+    if session == Freshness.noSession || life == .zero { return value }
+    let copy = NearCopy(value: value, session: session, asked: asked)
+    let end = asked.advanced(by: min(life ?? .seconds(1 << 40), configuration.nearLifetime))
+    tickets.keep(key, ticket) {
+      // Another task may have been faster. What cannot be kept is handed out all the same; the near cache's log tells why.
+      if let held = try? near.peekValue(forKey: key), freshness.isFresh(held.session) { return }
+      _ = try? near.setValue(copy, forKey: key, lifetime: .until(end))
+    }
+    return value
+  }
+
+  /// A load of the near cache, by one task of this machine.
+  ///
+  /// - Parameter failure: why the engine has not answered already.
   func load(
-    _ key: Key, _ lifetime: Duration?, _ origin: Origin?, hasPrior: Bool
+    _ key: Key, _ lifetime: Duration?, _ origin: Origin?, hasPrior: Bool,
+    after failure: EngineError?
   ) async throws -> LoadResult<NearCopy<Value>> {
     do {
+      if let failure { throw failure }
       return try await loadByEngine(key, lifetime, origin)
     } catch let error as EngineError {
       // A near copy that may be given is: the cache does that where a load fails.

@@ -50,6 +50,7 @@ extension NearCache {
   }
 
   private func forget(_ keys: [Key]) async throws(CacheError) {
+    for key in keys { tickets.void(key) }
     do throws(CacheError) {
       if keys.count == 1 {
         try await near.removeValue(forKey: keys[0])

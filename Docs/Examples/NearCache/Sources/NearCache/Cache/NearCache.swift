@@ -19,9 +19,12 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
   let configuration: NearCacheConfiguration
   let coder: NearCoder<Value>
   @usableFromInline let freshness: Freshness
+  let tickets: Tickets<Key>
   private let feed: InvalidationFeed
   /// Whether all reads go by the load policy, which may load early what is fresh.
   @usableFromInline let loadsEarly: Bool
+  /// Whether the engine may be asked first, without a load of the near cache.
+  private let asksAtOnce: Bool
   private let prefix: [UInt8]
 
   /// Opens the near copies of a directory, and begins to connect. It need not wait for the engine.
@@ -51,6 +54,12 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
     self.coder = coder
     self.freshness = freshness
     self.prefix = prefix
+    let tickets = Tickets<Key>()
+    self.tickets = tickets
+    let policy = configuration.loadPolicy
+    asksAtOnce =
+      policy.softTimeLimit == nil && policy.timeLimit == nil
+      && policy.staleWhileRevalidating == .zero
     loadsEarly =
       configuration.loadPolicy.refreshAhead != nil || configuration.loadPolicy.earlyRefresh != nil
     client = EngineClient(configuration.engine)
@@ -59,13 +68,16 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
       freshness: freshness
     ) { invalidation in
       switch invalidation {
-      case .all: try near.removeAll()
+      case .all:
+        tickets.voidAll()
+        try near.removeAll()
       case .keys(let keys):
-        // This also outdates a load in progress, whose answer may be older than the write.
+        // Both also outdate a load in progress, whose answer may be older than the write.
         for key in keys {
           guard let text = String(validating: key.dropFirst(prefix.count), as: UTF8.self),
             let key = Key(text)
           else { continue }
+          tickets.void(key)
           try near.removeValue(forKey: key)
         }
       }
@@ -147,12 +159,23 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
   func loadedAnswer(
     forKey key: Key, _ lifetime: Duration?, _ origin: Origin?, mayBeSuspect: Bool
   ) async throws -> NearAnswer<Value>? {
+    var failure: EngineError?
+    // Without a session nothing would be kept, and the engine may be down: the load policy knows when to try again.
+    if asksAtOnce, !loadsEarly, !mayBeSuspect, freshness.current != Freshness.noSession {
+      do throws(EngineError) {
+        if let value = try await ask(key) { return NearAnswer(value: value, source: .loaded) }
+        if origin == nil { return nil }
+      } catch {
+        // There may be a stale copy, or an origin.
+        failure = error
+      }
+    }
     var mayBeSuspect = mayBeSuspect || loadsEarly
     for _ in 0..<3 {
       if mayBeSuspect { try await markSuspect(key) }
       mayBeSuspect = true
-      let loaded = try await near.loaded(forKey: key) { [self] prior in
-        try await load(key, lifetime, origin, hasPrior: prior != nil)
+      let loaded = try await near.loaded(forKey: key) { [self, failure] prior in
+        try await load(key, lifetime, origin, hasPrior: prior != nil, after: failure)
       }
       guard let loaded else { return nil }
       if loaded.isStale {
