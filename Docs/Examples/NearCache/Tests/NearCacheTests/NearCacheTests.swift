@@ -116,6 +116,25 @@ struct NearCacheTests {
     }
   }
 
+  @Test("An own write is read at once, also where its invalidation comes late")
+  func ownWrites() async throws {
+    try await withCluster(machines: 1) { cluster in
+      let machine = cluster.machines[0]
+      cluster.networks[0].set(.slow(20), for: [.feed])
+      for number in 1...1000 {
+        // Reads whose answers are older than the write come at the same time.
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          for _ in 0..<4 { group.addTask { _ = try await machine.value(forKey: "a") } }
+          group.addTask {
+            try await machine.setValue("\(number)", forKey: "a")
+            for _ in 0..<4 { #expect(try await machine.value(forKey: "a") == "\(number)") }
+          }
+          try await group.waitForAll()
+        }
+      }
+    }
+  }
+
   @Test("A value of three megabytes goes through")
   func largeValue() async throws {
     try await withCluster(machines: 1) { cluster in
