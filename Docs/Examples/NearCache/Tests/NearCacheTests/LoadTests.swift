@@ -96,4 +96,28 @@ struct LoadTests {
       #expect(.now - start < .seconds(5))
     }
   }
+
+  @Test("By a policy that loads early, a near copy is loaded anew before its end")
+  func loadingEarly() async throws {
+    try await withCluster { cluster in
+      let machine = try await cluster.addMachine {
+        $0.nearLifetime = .seconds(2)
+        $0.loadPolicy.refreshAhead = 0.1
+      }
+      try await machine.setValue("1", forKey: "a")
+      try await haveNear("a", machine)
+      let started = machine.near.loadStatistics.startedCount
+      try await eventually("it is loaded while it is given") {
+        let answer = try await machine.answer(forKey: "a")
+        #expect(answer?.value == "1")
+        return machine.near.loadStatistics.refreshedCount > 0
+      }
+      #expect(machine.near.loadStatistics.startedCount > started)
+      let stranger = EngineClient(EngineConfiguration(endpoint: cluster.server.endpoint))
+      defer { stranger.close() }
+      _ = try await stranger.reply(to: Command("SET", "trial:a", "2"))
+      try await machine.catchUp()
+      #expect(try await machine.value(forKey: "a") == "2")
+    }
+  }
 }
