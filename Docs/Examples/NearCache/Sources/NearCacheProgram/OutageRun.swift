@@ -82,9 +82,13 @@ struct OutageRun {
       for phase in Phase.allCases {
         let meter = phases[index][phase.rawValue]
         let share = 100 * Double(meter.count) / Double(max(1, meter.count + meter.errorCount))
+        let times =
+          meter.count == 0
+          ? ""
+          : ", median \(rounded(meter.quantile(0.5))) us, p99 \(rounded(meter.quantile(0.99))) us"
         print(
-          "  \(name), \(phase): answered \(rounded(share)) % of \(meter.count + meter.errorCount), "
-            + "median \(rounded(meter.quantile(0.5))) us, p99 \(rounded(meter.quantile(0.99))) us")
+          "  \(name), \(phase): answered \(rounded(share)) % of "
+            + "\(meter.count + meter.errorCount)\(times)")
       }
     }
     client.close()

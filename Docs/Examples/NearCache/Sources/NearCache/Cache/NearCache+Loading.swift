@@ -4,7 +4,7 @@ import Cairn
 extension NearCache {
   /// Asks the engine, and keeps what it answers.
   ///
-  /// It takes a fifth of what a load of the near cache takes. Several tasks that ask for a key at once each ask the engine, in
+  /// It takes half of what a load of the near cache takes. Several tasks that ask for a key at once each ask the engine, in
   /// one write.
   ///
   /// - Returns: `nil` where the engine has none.
