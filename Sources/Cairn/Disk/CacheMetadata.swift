@@ -1,24 +1,24 @@
 internal import CairnStore
 
-/// What a cache keeps in a record's metadata, in front of the user's own:
+/// The prefix that a cache adds to the user's metadata in a record:
 ///
 ///     0      1         2          4         8 …
 ///     ┌──────┬─────────┬──────────┬─────────┬───────────────
 ///     │ 0xCA │ version │ reserved │   tag   │ user's metadata
 ///     └──────┴─────────┴──────────┴─────────┴───────────────
 ///
-/// The tag is little-endian. Where it is 0 and the user has no metadata, the record has none at all, as one
-/// that a plain store wrote. Docs/FileFormat.md has the same in words.
+/// The tag is little-endian. If it is 0 and the user has no metadata, the record has no metadata at
+/// all, like one that a plain store wrote. Docs/FileFormat.md describes the same format.
 package struct CacheMetadata: Equatable, Sendable {
   package static let mark: UInt8 = 0xCA
   package static let version: UInt8 = 1
   package static let byteCount = 8
 
   package private(set) var tag: UInt32 = 0
-  /// The user's.
+  /// The user's metadata.
   package private(set) var rest: [UInt8] = []
 
-  /// The bytes to be stored.
+  /// The bytes to store.
   package var encoded: [UInt8] {
     if tag == 0 && rest.isEmpty { return [] }
     var bytes: [UInt8] = [Self.mark, Self.version, 0, 0]
@@ -31,8 +31,8 @@ package struct CacheMetadata: Equatable, Sendable {
     self.rest = rest
   }
 
-  /// - Parameter wantsRest: whether the user's bytes are wanted.
-  /// - Throws: where the bytes are not what a cache writes, with the reason.
+  /// - Parameter wantsRest: whether to copy the user's metadata.
+  /// - Throws: if a cache did not write the bytes, with the reason.
   package init(decoding bytes: RawSpan, wantsRest: Bool) throws(CodingFailure) {
     if bytes.byteCount == 0 { return }
     guard bytes.byteCount >= Self.byteCount, bytes.load(UInt8.self, at: 0) == Self.mark else {

@@ -1,13 +1,13 @@
 internal import CairnStore
 
-/// One key of a cache on disk, for loads by a policy.
+/// One key of a cache on disk, for loads with a policy.
 struct DiskLoadStore<CacheKey: Hashable & Sendable, Value: Sendable>: LoadStore {
   typealias Key = [UInt8]
 
   let cache: DiskCache<CacheKey, Value>
   let key: CacheKey
   let bytes: [UInt8]
-  /// Why the value could not be read that is to be replaced, where it is damaged.
+  /// Why the value to replace could not be read, if it is damaged.
   private let damage = Damage()
 
   private final class Damage: Sendable {
@@ -70,7 +70,7 @@ extension DiskCache {
       case .check:
         ticket = held.ticket(forKey: tierKey)
         let found = held.heldValue(forKey: tierKey, isRead: false)
-        // The disk may know that a stale one lives on.
+        // The disk may know that a stale value was renewed.
         if let found, found.expires > held.clock.now() { return found }
       case .prior: ticket = held.ticket(forKey: tierKey)
       }
@@ -79,14 +79,14 @@ extension DiskCache {
         promote(value.value, info, forKey: tierKey, ticket, to: held)
         return value
       }
-      // What came to memory since is found after all.
+      // A value that reached memory since then counts as found.
       if held.noteAbsent(tierKey) == nil { return found?.0 }
     }
   }
 
-  /// The value of a key as it is on disk.
+  /// The value of a key on disk.
   ///
-  /// - Returns: what is known of a fresh one as well.
+  /// - Returns: what is known of it, even if it is fresh.
   private func storedHeld(
     _ key: Key, _ purpose: HeldPurpose
   ) throws(CacheError) -> (HeldValue<Value>, EntryInfo?)? {
