@@ -96,7 +96,8 @@ struct CoherenceTests {
       let report = check(events, "three processes, \(kills) kills")
       #expect(report.readCount > 500)
       #expect(report.writeCount - report.unacknowledgedCount > 300)
-      #expect(Set(events.map(\.process)).count == 3 + kills)
+      // One that is killed at once has logged nothing; most have.
+      #expect(Set(events.map(\.process)).count > 3 + kills / 2)
     }
   }
 
