@@ -115,8 +115,7 @@ package final class Segment: Sendable {
     synced.store(byteCount, ordering: .relaxed)
   }
 
-  /// Whether a read found the value at an offset sound since the segment was mapped. While the
-  /// segment is written to, that counts for nothing.
+  /// Whether a read found the value at an offset sound. While the segment is written to: `false`.
   @inline(__always)
   package func isVerified(at offset: Int) -> Bool {
     verified[offset] && !isActive.load(ordering: .relaxed)
@@ -127,7 +126,6 @@ package final class Segment: Sendable {
     if mapping != nil && !isActive.load(ordering: .relaxed) { verified.set(offset) }
   }
 
-  /// - Parameter isActive: whether records are appended to the segment.
   package func setActive(_ isActive: Bool) { self.isActive.store(isActive, ordering: .relaxed) }
 
   @inline(__always)

@@ -85,6 +85,8 @@ struct Image: Sendable, Equatable {
   /// The valid records from the start of a segment to the first bytes that are none.
   func records(in segment: String) throws -> [PlacedRecord] {
     guard let bytes = files[segment] else { throw SupportError(call: "no \(segment)", number: 0) }
+    // Of a process that was killed, a file may have no header yet.
+    if bytes.count < SegmentHeader.byteCount { return [] }
     return try bytes.withSpan { bytes in
       let header = try SegmentHeader(
         decoding: bytes.extracting(0..<SegmentHeader.byteCount), file: segment)

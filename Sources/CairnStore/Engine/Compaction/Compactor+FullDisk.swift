@@ -35,13 +35,11 @@ extension Compactor {
       }
     }
     // A writer that adds something does not rewrite the whole log for a little room.
-    if isRemoval ? dead > 0 : dead * CompactionPlanner.highestCost >= live,
-      try compactForRoom(isRemoval: isRemoval, dead: dead)
-    {
-      return true
-    }
-    // The first time, the work under way may have just ended.
-    if search.failureCount == 0 { return true }
+    let mayGain = isRemoval ? dead > 0 : dead * CompactionPlanner.highestCost >= live
+    if mayGain, try compactForRoom(isRemoval: isRemoval, dead: dead) { return true }
+    // The first time, the work under way may have just ended. If much is dead, what keeps it, a
+    // reader or such work, ends soon.
+    if search.failureCount < (mayGain && !isRemoval ? 6 : 1) { return true }
     guard !isRemoval, let lastResort = lastResort.withLock({ $0 }) else { return false }
     if search.evictionCount < 3, try lastResort.makeRoom(search.byteCount, &search.allowance) {
       search.evictionCount += 1
