@@ -88,7 +88,6 @@ extension Engine {
     expecting expectation: Expectation, _ removals: inout [RemovalEvent], atOnce: Bool = false
   ) throws(StoreError) -> (CompareAndSetResult, PendingWrite) {
     try session.checkWritable()
-    defer { Reclamation.reclaimIfDue() }
     if !atOnce { try evictor.checkLimits(&removals) }
     let durability = session.durability(durability)
     let hash = lookup.hash.hash(key)
@@ -215,7 +214,6 @@ extension Engine {
     _ key: RawSpan, expecting expectation: Expectation, forSync: Bool, expired: Bool = false
   ) throws(StoreError) -> SequenceNumber? {
     try session.checkWritable()
-    defer { Reclamation.reclaimIfDue() }
     let template = try session.limits.tombstoneHeader(key: key)
     let now = lookup.clock.now()
     let hash = lookup.hash.hash(key)

@@ -206,26 +206,6 @@ struct Lookup: Sendable {
   func locate(
     _ hash: UInt64, key: RawSpan, now: Timestamp, damage: inout StoreError?
   ) throws(StoreError) -> Existing? {
-    if let pin = Pin() {
-      defer { pin.endUnderLock() }
-      if let seen = index.look(hash, { [table] in table.pinnedSegment(at: $0) }) {
-        guard case .entry(let place) = seen.found else { return nil }
-        let entry = place.entry
-        if !entry.flags.contains(.extended), let segment = seen.value,
-          let record = readable(segment, at: segment.withObject { $0.offset(of: entry.location) }),
-          record.hasKey(key), !record.header.flags.contains(.idleLimit)
-        {
-          return existing(record, entry, hash, now: now)
-        }
-      }
-    }
-    return try locateUnderLock(hash, key: key, now: now, damage: &damage)
-  }
-
-  @inline(never)
-  private func locateUnderLock(
-    _ hash: UInt64, key: RawSpan, now: Timestamp, damage: inout StoreError?
-  ) throws(StoreError) -> Existing? {
     var entry = IndexEntry.empty
     var end = Int64.min
     while let segment = try next(hash, after: &entry, touch: .no, extendedTo: &end) {
@@ -253,15 +233,6 @@ struct Lookup: Sendable {
       hash: hash, location: entry.location, byteCount: header.byteCount, sequence: record.sequence,
       hasExpired: canExpire && hasExpired(header, tick: entry.tick, now: now),
       expires: canExpire && header.flags.contains(.expiry) ? header.expires : nil)
-  }
-
-  /// The record at an offset, as long as a pin keeps the segment; `nil` if that fails.
-  @inline(__always)
-  private func readable(_ segment: Pinned<Segment>, at offset: Int) -> Record? {
-    do {
-      guard let bytes = try Record.bytes(in: segment, at: offset) else { return nil }
-      return try Record(of: bytes, at: offset, part: .head)
-    } catch { return nil }
   }
 
   // MARK: Compaction and removals

@@ -38,7 +38,6 @@ package final class Reader: Sendable {
   package func prefetchEntry(of key: RawSpan) throws(StoreError) -> UInt64 {
     try session.checkUsable()
     let hash = lookup.hash.hash(key)
-    defer { Reclamation.reclaimIfDue() }
     lookup.index.prefetch(hash)
     return hash
   }
@@ -112,7 +111,6 @@ package final class Reader: Sendable {
   package func hasExpired(_ key: RawSpan) throws(StoreError) -> Bool? {
     try session.checkUsable()
     try session.limits.checkKey(key)
-    defer { Reclamation.reclaimIfDue() }
     return try lookup.locate(
       lookup.hash.hash(key), key: key, now: lookup.clock.now(), for: .absent)?.hasExpired
   }

@@ -26,6 +26,9 @@ struct EntryTable: ~Copyable {
     }
   }
 
+  @inline(__always)
+  func prefetch(_ slot: Int) { words.prefetch(slot &* 2) }
+
   /// Moves `length` entries from `source` to `target`; the ranges may overlap.
   @inline(__always)
   func move(from source: Int, to target: Int, length: Int) {
@@ -57,7 +60,7 @@ package struct SeenEntry {
   @inline(__always)
   static func first(of hash: UInt64, in view: SharedWords.View) -> Look {
     let slotCount = view.count >> 1
-    var slot = home(of: hash, in: view)
+    var slot = Int((hash &* view.label) >> 40)
     while slot < slotCount {
       let entry = IndexEntry(view[slot &* 2], view[slot &* 2 &+ 1])
       if entry.isEmpty || entry.hash > hash { return .none }
@@ -65,17 +68,6 @@ package struct SeenEntry {
       slot &+= 1
     }
     return .none
-  }
-
-  @inline(__always)
-  private static func home(of hash: UInt64, in view: SharedWords.View) -> Int {
-    Int((hash &* view.label) >> 40)
-  }
-
-  /// Prefetches the place of an entry with this hash, without waiting.
-  @inline(__always)
-  static func prefetch(_ hash: UInt64, in view: SharedWords.View) {
-    view.prefetch(home(of: hash, in: view) &* 2)
   }
 
   /// Gives the entry a later tick, unless it has changed; `false` if that needs the lock.

@@ -136,11 +136,7 @@ package final class HashIndex: Sendable {
   /// Prefetches the place of entries with this hash, for a later lookup.
   @inline(__always)
   package func prefetch(_ hash: UInt64) {
-    guard let pin = Pin() else { return }
-    defer { pin.endUnderLock() }
-    _ = versions.look(at: Self.shard(of: hash)) { view -> Void? in
-      SeenEntry.prefetch(Self.stored(hash), in: view)
-    }
+    shards[Self.shard(of: hash)].withLock { $0.prefetch(Self.stored(hash)) }
   }
 
   /// Calls `body` under the shard's lock with the first entry with this hash, if it has one and it

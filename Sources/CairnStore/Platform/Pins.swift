@@ -32,10 +32,6 @@ package struct Pin {
 
   @inline(__always)
   package func end() { if unsafe cairn_unpin(slot) { Reclamation.reclaim() } }
-
-  /// Ends it where a lock may be held (invariant 6): what it held up goes at the next `reclaimIfDue`.
-  @inline(__always)
-  package func endUnderLock() { if unsafe cairn_unpin(slot) { cairn_set_reclamation_due(true) } }
 }
 
 /// What a thread's slot holds beyond a pin, until `end`.

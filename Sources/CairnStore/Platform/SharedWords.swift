@@ -49,6 +49,14 @@ package struct SharedWords: ~Copyable, @unchecked Sendable {
     }
   }
 
+  /// Prefetches a word and the next cache line, without waiting.
+  @inline(__always)
+  package func prefetch(_ index: Int) {
+    guard UInt(bitPattern: index) < UInt(bitPattern: count) else { return }
+    unsafe cairn_prefetch(base + Self.headCount + index)
+    unsafe cairn_prefetch(base + Self.headCount + min(index + 8, count - 1))
+  }
+
   /// The words as readers see them, under a pin.
   @safe
   package struct View {
@@ -71,15 +79,6 @@ package struct SharedWords: ~Copyable, @unchecked Sendable {
         precondition(UInt(bitPattern: index) < UInt(bitPattern: count))
         return unsafe base[headCount &+ index].load(ordering: .acquiring)
       }
-    }
-
-    /// Prefetches a word and the next cache line, without waiting.
-    @inline(__always)
-    package func prefetch(_ index: Int) {
-      let count = count
-      guard UInt(bitPattern: index) < UInt(bitPattern: count) else { return }
-      unsafe cairn_prefetch(base + headCount + index)
-      unsafe cairn_prefetch(base + headCount + min(index + 8, count - 1))
     }
 
     /// Changes a word unless it has changed meanwhile.
