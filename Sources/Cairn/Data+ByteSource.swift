@@ -2,7 +2,7 @@ public import CairnStore
 public import FoundationEssentials
 
 extension Data: ByteSource {
-  /// Calls `body` with the bytes in place; nothing is copied.
+  /// Calls `body` with the bytes, without copying them.
   public func withBytes<Result: ~Copyable, Failure: Error>(
     _ body: (RawSpan) throws(Failure) -> Result
   ) throws(Failure) -> Result {

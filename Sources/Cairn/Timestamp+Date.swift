@@ -2,7 +2,7 @@ public import CairnStore
 public import FoundationEssentials
 
 extension Timestamp {
-  /// The nearest millisecond, or the earliest or latest one that can be expressed.
+  /// The nearest millisecond, or the earliest or latest representable one.
   public init(_ date: Date) {
     let milliseconds = (date.timeIntervalSince1970 * 1000).rounded()
     self.init(

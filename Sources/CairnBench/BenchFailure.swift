@@ -2,16 +2,16 @@ import Glibc
 
 /// Why a run ended without a report. Each case ends with exit status 1.
 enum BenchFailure: Error, CustomStringConvertible {
-  /// A store gave something else than was written to it.
+  /// A store returned something other than what was written to it.
   case mismatch(store: String, workload: String, key: String, detail: String)
   case system(call: String, path: String, errorNumber: Int32)
-  /// A call to a peer's library.
+  /// A failed call to a peer's library.
   case peer(_ store: String, call: String, message: String)
   case unsuited(String)
-  /// The process that held a store ended or said that it failed.
+  /// The process that held a store ended or reported a failure.
   case worker(String)
 
-  /// What the system call that has just failed left in `errno`.
+  /// The failure in `errno` of the system call that has just failed.
   static func lastSystemError(_ call: String, _ path: String) -> BenchFailure {
     .system(call: call, path: path, errorNumber: errno)
   }

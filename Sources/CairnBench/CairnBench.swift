@@ -3,7 +3,7 @@ import Glibc
 
 /// `cairn-bench`: Cairn and its peers under the same workloads.
 ///
-/// Exit status: 0 done; 1 a store gave something else than was written to it, or failed; 2 usage.
+/// Exit status: 0 success; 1 a store returned wrong data or failed; 2 usage error.
 @main
 enum CairnBench {
   static func main() {
@@ -31,7 +31,7 @@ enum CairnBench {
       exit(2)
     } catch {
       Cleanup.perform()
-      // Whoever read the output has seen enough.
+      // The reader of the output has seen enough.
       if case BenchFailure.system(_, "standard output", EPIPE) = error { exit(128 + SIGPIPE) }
       complain("\(error)")
       exit(1)
@@ -109,7 +109,7 @@ enum CairnBench {
     try LineChannel.write(bytes, to: file, path: path)
   }
 
-  /// Unbuffered, so that a section shows when it is done, wherever the output goes.
+  /// Unbuffered, so that each finished section shows at once, wherever the output goes.
   private static func say(_ text: String) throws {
     try LineChannel.write(Array("\(text)\n".utf8), to: STDOUT_FILENO, path: "standard output")
   }

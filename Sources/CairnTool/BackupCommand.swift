@@ -1,7 +1,7 @@
 import Cairn
 import CommandText
 
-/// `backup`: a copy of a store, checked.
+/// `backup`: makes a checked copy of a store.
 enum BackupCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
@@ -12,8 +12,8 @@ enum BackupCommand {
       try store.backup(to: destination.path) {
         copy.removeIfInterrupted()
         progress.show(
-          $0.phase == .copying ? "copied" : "checked", byteCount: $0.byteCount,
-          of: $0.totalByteCount)
+          $0.phase == .copying ? "copied" : "checked", byteCount: $0.completedCount,
+          of: $0.totalCount)
       }
     }
     console.clearProgress()

@@ -1,10 +1,10 @@
-/// What `cairn` can be told to do.
+/// The commands of `cairn`.
 enum Command: String, CaseIterable {
   case put, get, info, delete, keys, stats, top, verify, scrub, salvage, trim, compact, backup
   case `import`, export
   case help
 
-  /// How many operands it takes.
+  /// The number of operands that it takes.
   var operandCounts: ClosedRange<Int> {
     switch self {
     case .put: 2...3
@@ -15,7 +15,7 @@ enum Command: String, CaseIterable {
     }
   }
 
-  /// What its operands stand for, in order. The last name of `delete` repeats.
+  /// The names of its operands, in order. The last name of `delete` repeats.
   var operandNames: [String] {
     switch self {
     case .put: ["STORE", "KEY", "VALUE"]
@@ -27,7 +27,7 @@ enum Command: String, CaseIterable {
     }
   }
 
-  /// The options that it knows besides `--help`.
+  /// The options that it accepts besides `--help`.
   var options: Set<Option> {
     switch self {
     case .put: [.ttl]
@@ -42,7 +42,7 @@ enum Command: String, CaseIterable {
   }
 }
 
-/// What can be said with two dashes.
+/// The options, which begin with two dashes.
 enum Option: String, CaseIterable {
   case ttl, prefix, long, json, decode, count, bytes, expired, order, rate, interval, help, version
   case olderThan = "older-than"

@@ -3,7 +3,7 @@ import CommandText
 import Dispatch
 import Synchronization
 
-/// `compact`: gives back the space of dead records.
+/// `compact`: reclaims the space of dead records.
 enum CompactCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
@@ -11,7 +11,7 @@ enum CompactCommand {
     configuration.maintenanceInterval = nil
     configuration.createsStore = false
     SystemCalls.watchInterruptions()
-    // Before the opening and after the close, as stats counts it.
+    // Measured before the opening and after the close, like in `stats`.
     let before = DiskUsage(location).byteCount
     let report = try location.write(configuration) { store in try compact(store, on: console) }
     let usage = DiskUsage(location)
@@ -53,7 +53,7 @@ enum CompactCommand {
       : sizes + segments
   }
 
-  /// Compacts on another thread, and watches from this one how much is dead yet.
+  /// Compacts on another thread, and shows from this one how much is still dead.
   private static func compact(_ store: Store, on console: Console) throws -> CompactionReport {
     let outcome = Outcome()
     let dead = try store.statistics().deadByteCount
@@ -72,7 +72,7 @@ enum CompactCommand {
     }
   }
 
-  /// What a compaction on another thread came to.
+  /// The result of a compaction on another thread.
   private final class Outcome: Sendable {
     private let result = Mutex<Result<CompactionReport, any Error>?>(nil)
     private let isDone = DispatchSemaphore(value: 0)
@@ -82,7 +82,7 @@ enum CompactCommand {
       isDone.signal()
     }
 
-    /// Whether it is there, at the latest after this time.
+    /// Waits for the result, at most this long, and returns whether it is there.
     func wait(_ limit: DispatchTimeInterval) -> Bool {
       isDone.wait(timeout: .now() + limit) == .success
     }

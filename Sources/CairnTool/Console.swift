@@ -2,14 +2,14 @@ import CairnStore
 import CommandText
 import Glibc
 
-/// Where a command speaks: results on standard output, all else on standard error.
+/// The output of a command: results on standard output, everything else on standard error.
 ///
 /// Used by one thread. Output is buffered until `finish()`, so a result of many lines takes few
 /// system calls.
 final class Console {
-  /// The command that speaks, or `nil` before it is known.
+  /// The running command, or `nil` before it is known.
   var command: Command?
-  /// The worst of what was reported by `report` so far.
+  /// The worst status passed to `report` so far.
   private(set) var reported = ExitStatus.done
 
   private let output = Descriptor.standardOutput
@@ -20,7 +20,8 @@ final class Console {
   private var progress = ProgressLine()
   var showsProgress: Bool { progress.isShown }
   let outputIsTerminal: Bool
-  /// The columns and rows of the terminal that standard output is; `nil` where it is none that can be drawn on.
+  /// The columns and rows of the terminal on standard output; `nil` if it is no terminal or cannot
+  /// be drawn on.
   var screenSize: (columns: Int, rows: Int)? {
     Terminal.isDumb ? nil : Terminal.size(output.number)
   }
@@ -47,7 +48,7 @@ final class Console {
     try put(bytes)
   }
 
-  /// Hands on what is buffered.
+  /// Flushes the buffer.
   func finish() throws(CommandFailure) {
     let bytes = buffer
     buffer = []
@@ -58,27 +59,27 @@ final class Console {
     do throws(SystemError) {
       try SystemCalls.write(bytes, to: output)
     } catch {
-      // Whoever read the output has seen enough: that is no failure to speak of.
+      // The reader of the output has seen enough: that is no failure to report.
       if error.number == EPIPE { throw CommandFailure(.outputClosed, "") }
       throw CommandFailure(.failure, "standard output: \(error.reason)")
     }
   }
 
-  /// Says on standard error what went wrong, on one line, and remembers that it did.
+  /// Reports a failure on standard error, on one line, and remembers it.
   func report(_ failure: CommandFailure) {
     reported = reported.combined(with: failure.status)
     if failure.status != .outputClosed { note(failure.message) }
   }
 
-  /// Says something on standard error, on one line.
+  /// Writes a note to standard error, on one line.
   func note(_ message: String) {
     clearProgress()
     let source = command.map { "cairn: \($0.rawValue): " } ?? "cairn: "
-    // Messages hold paths, and those may hold anything.
+    // Messages contain paths, which may contain anything.
     show(source + DisplayText.line(message))
   }
 
-  /// Shows a line on the terminal in the place of the one before it.
+  /// Shows a line on the terminal in place of the previous one.
   func showProgress(_ line: String) { progress.show(line) }
 
   func clearProgress() { progress.clear() }
@@ -88,7 +89,7 @@ final class Console {
     page.lines(width: Terminal.textWidth(errors.number)).forEach(show)
   }
 
-  /// Writes a line to standard error. There is nowhere to say that this failed.
+  /// Writes a line to standard error. A failure cannot be reported anywhere.
   private func show(_ line: String) {
     try? SystemCalls.write(Array((line + "\n").utf8).rawSpan, to: errors)
   }

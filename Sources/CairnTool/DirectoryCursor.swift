@@ -1,12 +1,12 @@
 import Glibc
 
-/// A place in a directory tree, from which the walk goes one step down or up at a time.
+/// A position in a directory tree. The walk moves one step down or up at a time.
 ///
 /// Every step is relative to an open directory and follows no link, so a path may be longer than
-/// the system's `PATH_MAX` and nobody can divert the walk by putting a link in its way. Only the
-/// deepest directories are kept open, since a tree may be deeper than a process may have
-/// descriptors; one that is needed again after that is reached anew from the root, and must be
-/// the directory that it was.
+/// the system's `PATH_MAX`, and nobody can divert the walk by placing a link in its way. Only the
+/// deepest directories are kept open, because a tree may be deeper than a process may have
+/// descriptors. A closed directory that is needed again is reached from the root, and must be the
+/// same directory as before.
 struct DirectoryCursor {
   private struct Level {
     let name: [UInt8]
@@ -24,13 +24,13 @@ struct DirectoryCursor {
     self.openLimit = openLimit ?? max(2, min(64, SystemCalls.descriptorLimit() / 8))
   }
 
-  /// How many steps below the root the place lies.
+  /// The depth of the position below the root.
   var depth: Int { levels.count }
 
-  /// The name of the directory that lies `depth` steps below the root, from 1.
+  /// The name of the directory `depth` steps below the root, from 1.
   func name(atDepth depth: Int) -> [UInt8] { levels[depth - 1].name }
 
-  /// The directory of the place.
+  /// The directory at the position.
   mutating func directory() throws(SystemError) -> Descriptor {
     guard let last = levels.last else { return root }
     if let descriptor = last.descriptor { return descriptor }
@@ -45,7 +45,7 @@ struct DirectoryCursor {
     return descriptor
   }
 
-  /// Goes down into a directory and returns what identifies it.
+  /// Enters a directory and returns its identity.
   @discardableResult
   mutating func enter(_ name: [UInt8]) throws(SystemError) -> FileIdentity {
     let descriptor = try SystemCalls.open(name, in: directory(), as: .directory)
@@ -56,11 +56,11 @@ struct DirectoryCursor {
     return identity
   }
 
-  /// Goes up to the parent.
+  /// Returns to the parent.
   mutating func leave() { levels.removeLast() }
 
-  /// Goes to the directory with these names below the root, by way of the nearest one that it
-  /// shares with the present place, and makes those that are not there.
+  /// Moves to the directory with these names below the root, through the nearest common ancestor
+  /// with the current position, and creates missing directories.
   mutating func move(to path: ArraySlice<ArraySlice<UInt8>>) throws(SystemError) {
     var shared = 0
     for (level, name) in zip(levels, path) {

@@ -1,28 +1,28 @@
 import Cairn
 
-/// What the files of a store take, as `du` counts it: blocks, those of the directory too.
+/// The disk usage of a store's files, as `du` counts it: blocks, including those of the directory.
 struct DiskUsage {
   /// Bytes on disk of the segments.
   private(set) var segmentByteCount = 0
-  /// Bytes on disk of all else: checkpoints, the manifest, the reserve, the lock, the directory, what is in
-  /// quarantine.
+  /// Bytes on disk of everything else: checkpoints, the manifest, the reserve, the lock, the
+  /// directory, the quarantine.
   private(set) var otherByteCount = 0
-  /// How many files these are.
+  /// The number of these files.
   private(set) var otherFileCount = 0
-  /// How long the segments' files are, allocated or not.
+  /// The length of the segments' files, allocated or not.
   private(set) var segmentLength = 0
-  /// Bytes that the disk has free; `nil` where that is not known.
+  /// Free bytes on the disk; `nil` if the number is unknown.
   private(set) var freeByteCount: Int?
 
   /// When the newest checkpoint was written; `nil`: there is none.
   private(set) var checkpointTime: Timestamp?
 
-  /// Whether the disk has less room than a compaction may take.
+  /// Whether the disk has less room than a compaction may need.
   var isDiskNearlyFull: Bool { (freeByteCount ?? .max) < StoreConfiguration().segmentByteLimit }
 
   var byteCount: Int { segmentByteCount + otherByteCount }
 
-  /// Looks at the files that are there, as far as they can be looked at.
+  /// Measures the files, as far as they can be read.
   init(_ location: StoreLocation) {
     if let directory = try? SystemCalls.open(
       [UInt8](location.path.utf8), in: nil, as: .directoryThroughLinks)
@@ -37,7 +37,7 @@ struct DiskUsage {
     for name in (try? SystemCalls.names(in: directory)) ?? [] {
       guard let status = try? SystemCalls.status(of: name.bytes, in: directory) else { continue }
       if status.kind == .directory {
-        // Only quarantine is one, and there is none in it.
+        // Only quarantine is one, and it contains none.
         guard isStore,
           let folder = try? SystemCalls.open(name.bytes, in: directory, as: .directory)
         else { continue }

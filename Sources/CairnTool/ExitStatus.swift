@@ -2,7 +2,7 @@ import Cairn
 import CommandText
 import Glibc
 
-/// How the command ended, for the shell.
+/// The result of the command, for the shell.
 enum ExitStatus: Int32 {
   case done = 0
   case keyNotFound = 1
@@ -10,17 +10,18 @@ enum ExitStatus: Int32 {
   case corrupt = 3
   case locked = 4
   case failure = 5
-  /// What a shell reports of a program that the closing of its output ended: 128 + SIGPIPE.
+  /// The status that a shell reports for a program that ended because its output was closed: 128 +
+  /// SIGPIPE.
   case outputClosed = 141
 
-  /// The status that says most of two: damage before all else.
+  /// The more important of two statuses: damage before anything else.
   func combined(with other: ExitStatus) -> ExitStatus {
     if self == .corrupt || other == .corrupt { return .corrupt }
     return rawValue >= other.rawValue ? self : other
   }
 }
 
-/// Why a command ended early: a status for the shell and one line for the person.
+/// Why a command ended early: a status for the shell and one line for people.
 struct CommandFailure: Error {
   let status: ExitStatus
   let message: String
@@ -30,29 +31,29 @@ struct CommandFailure: Error {
     self.message = message
   }
 
-  /// What to do where the directory is missing that something is to be made in.
+  /// What to do if the parent directory does not exist.
   static let needsParent = "the directory that it is to be made in must be there"
 
-  /// The command line does not say what to do.
+  /// The command line is invalid.
   static func usage(_ message: String) -> CommandFailure { CommandFailure(.usage, message) }
 
-  /// A system call on a file that is named failed.
+  /// A system call on a named file failed.
   init(_ error: SystemError, path: [UInt8]) {
     self.init(.failure, "\(DisplayText.line(path)): \(error.reason)")
   }
 
-  /// What became of one key of several.
+  /// The error for one of several keys.
   init(_ error: StoreError, key: [UInt8]) {
     let failure = CommandFailure(error)
     self.init(failure.status, "\(DisplayText.line(key)): \(failure.message)")
   }
 
-  /// The failure that any error amounts to.
+  /// The failure for any error.
   init(_ error: any Error) {
     switch error {
     case let failure as CommandFailure: self = failure
     case let error as StoreError:
-      // What the library advises is meant for programs.
+      // The library's advice is meant for programs.
       var description = error.description
       if case .system(let failure) = error { description = failure.callDescription }
       self.init(ExitStatus(error), description + (error.advice.map { "; \($0)" } ?? ""))
@@ -74,7 +75,7 @@ extension ExitStatus {
 }
 
 extension StoreError {
-  /// What to do next, where that is known.
+  /// What to do next, if known.
   fileprivate var advice: String? {
     switch self {
     case .noStore: "look at the path; cairn put and cairn import make a store"
@@ -111,6 +112,6 @@ extension StoreError {
     }
   }
 
-  /// Why nothing may be written somewhere.
+  /// Errors that forbid writing somewhere.
   private static let refusals = [EACCES, EPERM, EROFS]
 }

@@ -2,12 +2,12 @@ import Cairn
 import CommandText
 import Glibc
 
-/// `export`: a store into a new tree of files.
+/// `export`: copies a store into a new tree of files.
 enum ExportCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
     let path = invocation.operands[1]
-    // From here on no file must be left half written.
+    // From here on no file may be left half written.
     SystemCalls.watchInterruptions()
     let exporter = try location.read(on: console) { store in
       let root = try makeRoot(path, outside: location)
@@ -21,14 +21,15 @@ enum ExportCommand {
     try console.print(invocation.has(.json) ? json(exporter).text : summary(exporter))
   }
 
-  /// The directory to export to: a new one, or one that is empty.
+  /// The directory to export to: a new or empty one.
   private static func makeRoot(_ path: [UInt8], outside location: StoreLocation) throws
     -> Descriptor
   {
     do {
-      // With a slash at its end, a path would be followed through a link.
+      // With a trailing slash, the path would be followed through a link.
       let trimmed = withoutTrailingSlashes(path)
-      // A file in the store's directory would be foreign to the store, so look before making one.
+      // A file in the store's directory would be foreign to the store, so check before creating
+      // one.
       let parent = try SystemCalls.open(
         parentPath(of: trimmed), in: nil, as: .place)
       let identity = try location.identity()
@@ -67,13 +68,13 @@ enum ExportCommand {
     return path
   }
 
-  /// The path of the directory that a path's last name is in.
+  /// The path of the directory that contains a path's last name.
   private static func parentPath(of path: [UInt8]) -> [UInt8] {
     guard let slash = path.lastIndex(of: UInt8(ascii: "/")) else { return [UInt8(ascii: ".")] }
     return Array(path[...slash])
   }
 
-  /// What a tree is made of, in an import too.
+  /// The contents of a tree, in words; also for an import.
   static func tree(_ files: Int, _ emptyDirectories: Int, _ byteCount: Int) -> String {
     let directories = DisplayText.count(
       emptyDirectories, "empty directory", "empty directories")

@@ -1,16 +1,16 @@
-/// Which keys of a store become plain paths and which are encoded.
+/// Decides which keys of a store become plain paths and which are encoded.
 ///
-/// A plain path may still be in another's way: a key `a` beside a key `a/b` would have to be a
-/// file and a directory. Then the shorter key is encoded. The longest of such a chain never is,
-/// so the directory that the others give way to does come to be.
+/// A plain path may still conflict with another: a key `a` beside a key `a/b` would have to be a
+/// file and a directory. The shorter key is then encoded. The longest key of such a chain never is,
+/// so the directory that the others give way to will exist.
 package struct ExportPlan {
   /// Keys that are the path of their file or empty directory, in bytewise order.
   package private(set) var plain: [[UInt8]] = []
   /// All other keys.
   package private(set) var encoded: [[UInt8]] = []
 
-  /// Plans for the keys, which must be in bytewise order; `isEmpty` tells whether a key's value
-  /// is, and is asked only for keys that end in a slash.
+  /// Plans for the keys, which must be in bytewise order; `isEmpty` returns whether a key has an
+  /// empty value, and is called only for keys that end in a slash.
   package init(keys: [[UInt8]], isEmpty: ([UInt8]) throws -> Bool) rethrows {
     var candidates: [[UInt8]] = []
     for key in keys {
@@ -30,10 +30,10 @@ package struct ExportPlan {
     }
   }
 
-  /// Whether a later key lies in the directory that `key` names or would name.
+  /// Whether a later key is in the directory that `key` names or would name.
   ///
-  /// Keys with one prefix lie side by side, but not always beside the prefix: `a!` comes between
-  /// `a` and `a/b`.
+  /// Keys with one prefix are adjacent, but not always next to the prefix: `a!` comes between `a`
+  /// and `a/b`.
   private static func hasKeyBelow(
     _ key: [UInt8], after index: Int, in keys: [[UInt8]]
   ) -> Bool {

@@ -4,8 +4,8 @@ import Glibc
 
 /// Writes the values of a store as files of a new tree.
 ///
-/// Every file is made anew and every directory is entered without following links, so nothing
-/// outside the tree is ever written. A damaged value is reported and the others go on.
+/// Creates every file, and enters every directory without following links, so nothing outside the
+/// tree is ever written. Reports a damaged value and continues with the others.
 struct Exporter {
   struct Counts {
     var files = 0
@@ -91,7 +91,7 @@ struct Exporter {
       report(CommandFailure(error, key: key))
     } catch let error as SystemError {
       let failure = CommandFailure(error, path: key)
-      // These would befall every other file too.
+      // These errors would affect every other file too.
       if [ENOSPC, EDQUOT, EROFS, EIO].contains(error.number) { throw failure }
       report(failure)
     }
@@ -106,7 +106,7 @@ struct Exporter {
       try SystemCalls.write(value, to: file)
       try SystemCalls.close(file)
     } catch {
-      // Part of a value would pass for the whole.
+      // A partial value would look like the whole.
       try? SystemCalls.removeFile(name, in: directory)
       throw error
     }

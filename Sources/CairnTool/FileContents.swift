@@ -1,9 +1,9 @@
-/// Reading a file to its end, whatever its size was said to be.
+/// Reads a file to its end, whatever its reported size.
 enum FileContents {
   private static let chunkByteCount = 256 * 1024
 
-  /// Reads what is there until the end of the file, or returns `nil` where that is more than
-  /// `byteLimit`. A file of the expected size takes one allocation.
+  /// Reads until the end of the file, or returns `nil` if that exceeds `byteLimit`. A file of the
+  /// expected size takes one allocation.
   static func read(
     _ descriptor: Descriptor, expecting byteCount: Int, byteLimit: Int
   ) throws(SystemError) -> [UInt8]? {

@@ -1,7 +1,7 @@
 import Cairn
 import Glibc
 
-/// What a file is, as far as an import cares.
+/// The kind of a file, as far as an import needs it.
 enum FileKind {
   case regular, directory, link, other
 
@@ -14,7 +14,7 @@ enum FileKind {
     }
   }
 
-  /// The kind that a directory's entry tells, or `nil` where the filesystem does not tell.
+  /// The kind in a directory entry, or `nil` if the filesystem does not provide it.
   init?(entryType: UInt8) {
     switch Int(entryType) {
     case Int(DT_REG): self = .regular
@@ -26,7 +26,7 @@ enum FileKind {
   }
 }
 
-/// What tells one file from all others of the machine.
+/// Distinguishes one file from all others of the machine.
 struct FileIdentity: Hashable {
   let device: UInt64
   let inode: UInt64
@@ -35,10 +35,10 @@ struct FileIdentity: Hashable {
 struct FileStatus {
   let kind: FileKind
   let byteCount: Int
-  /// What it takes on disk.
+  /// Its size on disk.
   let allocatedByteCount: Int
   let identity: FileIdentity
-  /// When its bytes were changed last.
+  /// When its bytes last changed.
   let modified: Timestamp
 
   init(_ status: stat) {

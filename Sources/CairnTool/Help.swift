@@ -1,6 +1,6 @@
 import CommandText
 
-/// What `cairn help` says.
+/// The output of `cairn help`.
 enum Help {
   static let overview = Paragraphs(
     """
@@ -48,7 +48,7 @@ enum Help {
 
   static func page(for command: Command) -> Paragraphs { Paragraphs(text(for: command)) }
 
-  /// How a command is called: the first paragraph of its page, on one line.
+  /// The synopsis of a command: the first paragraph of its page, on one line.
   static func usage(of command: Command) -> String {
     let text = text(for: command)
     let paragraph = text[..<(text.firstRange(of: "\n\n")?.lowerBound ?? text.endIndex)]

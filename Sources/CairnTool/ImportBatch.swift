@@ -1,29 +1,29 @@
 import Cairn
 
-/// Values on their way into the store, many in one write: small files are most of a tree, and a
-/// write of its own for each would cost more than reading them.
+/// Collects values into large writes: small files are most of a tree, and a separate write for each
+/// would cost more than reading them.
 struct ImportBatch {
-  /// How many keys were written.
+  /// The number of keys written.
   private(set) var storedCount = 0
-  /// How many keys had their value already.
+  /// The number of keys that already had their value.
   private(set) var unchangedCount = 0
 
   private let store: Store
-  /// How long the values live.
+  /// The lifetime of the values.
   private let lifetime: Lifetime
   private var pending: [(key: [UInt8], value: [UInt8])] = []
   private var pendingByteCount = 0
   private static let countLimit = 256
   private static let byteLimit = 1 << 20
 
-  /// - Parameter lifetime: `nil`: for good.
+  /// - Parameter lifetime: `nil`: no end.
   init(store: Store, lifetime: Duration?) {
     self.store = store
     self.lifetime = lifetime.map { .after($0) } ?? .unlimited
   }
 
-  /// Stores the value unless it is there already for good and is to be, so that a second import only
-  /// completes the first.
+  /// Stores the value unless it is already there without an end and none is requested, so that a
+  /// second import only completes the first.
   mutating func add(_ value: [UInt8], forKey key: [UInt8]) throws {
     if try isStored(value, forKey: key) {
       unchangedCount += 1
@@ -41,7 +41,7 @@ struct ImportBatch {
     }
   }
 
-  /// Writes what is pending.
+  /// Writes the pending values.
   mutating func flush() throws {
     guard !pending.isEmpty else { return }
     let (values, lifetime) = (pending, lifetime)
@@ -55,8 +55,8 @@ struct ImportBatch {
     pendingByteCount = 0
   }
 
-  /// Whether the store has just this value for the key, and for good. A damaged value is not
-  /// there: it is written anew.
+  /// Whether the store has exactly this value for the key, without an end. A damaged value counts
+  /// as missing and is rewritten.
   private func isStored(_ value: [UInt8], forKey key: [UInt8]) throws -> Bool {
     if lifetime != .unlimited { return false }
     do {

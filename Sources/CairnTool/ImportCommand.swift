@@ -1,7 +1,7 @@
 import Cairn
 import CommandText
 
-/// `import`: a tree of files into a store.
+/// `import`: copies a tree of files into a store.
 enum ImportCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
@@ -11,7 +11,7 @@ enum ImportCommand {
       ? try invocation.value(of: .ttl, Quantity.duration, Quantity.durationKind)
       : nil
     let path = invocation.operands[1]
-    // Before the store, which would be made even when there is nothing to import.
+    // Before the store, which would be created even if there is nothing to import.
     let root: Descriptor
     do throws(SystemError) {
       root = try SystemCalls.open(path, in: nil, as: .directoryThroughLinks)
@@ -20,9 +20,9 @@ enum ImportCommand {
     }
     var configuration = StoreConfiguration()
     configuration.maintenanceInterval = nil
-    // Closing syncs: until then, a power loss may take what a second import would bring back.
+    // Closing syncs: until then, a power loss loses only what a second import would restore.
     configuration.durability = .process
-    // From here on there is a store to be closed.
+    // From here on there is a store to close.
     SystemCalls.watchInterruptions()
     let importer = try location.write(configuration) { store in
       let identity = try location.identity()

@@ -1,13 +1,13 @@
 import Cairn
 import CommandText
 
-/// How an import makes keys of paths.
+/// How an import makes keys from paths.
 enum ImportDecoding {
   /// Paths are keys; those of encoded keys in an exported tree are decoded.
   case exportedTree
   /// `--decode percent`: every path is percent-decoded.
   case percent
-  /// `--decode none`: every path is a key as it is.
+  /// `--decode none`: every path is used as the key unchanged.
   case none
 
   init(_ invocation: Invocation) throws {
@@ -24,14 +24,14 @@ enum ImportDecoding {
   }
 }
 
-/// The keys that the files of a tree are stored under.
+/// The keys for the files of a tree.
 ///
 /// Paths differ, but decoded ones may not: `%61` and `a` both give `a`. The second of two files
-/// with one key is an error, never a silent overwrite.
+/// with the same key is an error, never a silent overwrite.
 struct ImportKeys {
   private let decoding: ImportDecoding
   private let root: Descriptor
-  /// The keys of files whose path may have been decoded.
+  /// The keys of files with a possibly decoded path.
   private var seen: Set<[UInt8]> = []
 
   init(decoding: ImportDecoding, root: Descriptor) {
@@ -62,7 +62,7 @@ struct ImportKeys {
   }
 
   /// Whether the tree has a directory where the key would have its file. Only then does an export
-  /// encode a key that could be a path; otherwise the path stands for itself.
+  /// encode a key that could be a path; otherwise the path is taken literally.
   private func isDirectory(_ key: [UInt8]) -> Bool {
     var cursor = DirectoryCursor(root: root)
     for name in key.split(separator: UInt8(ascii: "/")) {

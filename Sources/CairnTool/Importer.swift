@@ -4,10 +4,10 @@ import Glibc
 
 /// Walks a tree and stores its files: key = relative path, value = contents.
 ///
-/// Links are never followed, and what is neither a file nor a directory is left out. A file that
-/// cannot be read is reported and the others go on; an error of the store ends the walk.
+/// Never follows links, and skips anything that is neither a file nor a directory. Reports an
+/// unreadable file and continues with the others; an error of the store ends the walk.
 struct Importer {
-  /// What a walk met besides the files that it stored.
+  /// What a walk found besides the files that it stored.
   struct Counts {
     var files = 0
     var bytes = 0
@@ -20,7 +20,7 @@ struct Importer {
   private(set) var counts = Counts()
   private(set) var batch: ImportBatch
   private let progress: Progress
-  /// How many files there are, where that is shown, and how many were visited.
+  /// The number of files, if it is shown, and the number visited.
   private let fileCount: Int?
   private var visitedCount = 0
 
@@ -29,7 +29,7 @@ struct Importer {
   private let storeIdentity: FileIdentity
   private var keys: ImportKeys
   private var cursor: DirectoryCursor
-  /// The path of the cursor's directory, with a slash at its end unless it is the root.
+  /// The path of the cursor's directory, with a trailing slash unless it is the root.
   private var path: [UInt8] = []
   /// For each directory from the root to the cursor's, the subdirectories still to visit, last
   /// first.
@@ -84,8 +84,8 @@ struct Importer {
     try visitDirectory()
   }
 
-  /// How long the path of a directory may be. Where it is decoded, it may be longer than any key:
-  /// three bytes for each of the key's, and what cuts them into names.
+  /// The maximum length of a directory's path. An encoded path may be longer than any key: three
+  /// bytes for each of the key's, plus the separators between names.
   private static func pathByteLimit(keyByteLimit: Int) -> Int { 4 * keyByteLimit }
 
   private mutating func ascend() {
@@ -111,7 +111,7 @@ struct Importer {
           subdirectories.append(name.bytes)
         case .link: counts.skippedLinks += 1
         case .other: counts.skippedSpecialFiles += 1
-        // Reported: it is there, but not known.
+        // Reported as existing, but unknown.
         case nil: isEmpty = false
         }
       }
@@ -148,7 +148,7 @@ struct Importer {
     try batch.add(contents, forKey: key)
     counts.files += 1
     counts.bytes += contents.count
-    // Files that came since they were counted are more of them.
+    // Files created since the count add to it.
     let total = max(fileCount ?? 0, visitedCount)
     progress.show(
       "imported",
@@ -157,7 +157,7 @@ struct Importer {
       byteCount: counts.bytes, share: Double(visitedCount) / Double(total))
   }
 
-  /// What is in a file, or `nil` where it has become something else or cannot be read.
+  /// The contents of a file, or `nil` if it has become something else or cannot be read.
   private mutating func contents(
     of name: [UInt8], path: [UInt8], in directory: Descriptor
   ) -> [UInt8]? {
@@ -180,7 +180,7 @@ struct Importer {
           "\(DisplayText.line(path)): more than \(DisplayText.count(limit)) bytes, the limit"))
     } catch {
       if error.number == ELOOP {
-        // It became a link since the directory was read.
+        // It became a link after the directory was read.
         counts.skippedLinks += 1
       } else {
         report(CommandFailure(error, path: path))

@@ -1,7 +1,7 @@
 import Cairn
 import CommandText
 
-/// `info`: what a store knows of one key besides its value.
+/// `info`: what a store knows about one key besides its value.
 enum InfoCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)

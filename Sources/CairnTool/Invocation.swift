@@ -1,20 +1,20 @@
 import Cairn
 import CommandText
 
-/// A command line, taken apart.
+/// A parsed command line.
 ///
-/// Options may stand anywhere before `--`, as `--name value` or `--name=value`; a lone `-` is an
-/// operand. Operands and values of options are bytes, since keys need not be text. Of an option
-/// that is given twice, the last value holds.
+/// Options may be anywhere before `--`, as `--name value` or `--name=value`; a lone `-` is an
+/// operand. Operands and values of options are bytes, because keys need not be text. If an option
+/// is given twice, the last value counts.
 struct Invocation {
   /// The first operand of the line.
   var command: Command?
-  /// What follows it.
+  /// The operands after it.
   var operands: [[UInt8]] = []
-  /// The options with their values; empty for those that take none.
+  /// The options with their values; empty for options without one.
   var options: [Option: [UInt8]] = [:]
-  /// What is wrong with an option. What help there is depends on the command, which may come
-  /// later in the line.
+  /// What is wrong with an option. The right help depends on the command, which may come later in
+  /// the line.
   private var problem: String?
 
   init(_ arguments: [[UInt8]]) throws(CommandFailure) {
@@ -51,7 +51,7 @@ struct Invocation {
     }
   }
 
-  /// Checks that there is a command, and options and operands such as it takes.
+  /// Checks that there is a command, and that it takes these options and operands.
   func check() throws(CommandFailure) {
     if let problem { throw usage(problem) }
     guard let command else { throw usage("a command is missing") }
@@ -67,7 +67,7 @@ struct Invocation {
     }
   }
 
-  /// What else a command may be called.
+  /// Other names for commands.
   private static let synonyms = [
     ("put", "set add store write"), ("get", "read cat show"), ("delete", "remove rm del"),
     ("keys", "list ls"), ("stats", "status"), ("top", "watch monitor"), ("verify", "check fsck"),
@@ -94,14 +94,14 @@ struct Invocation {
 
   func has(_ option: Option) -> Bool { options[option] != nil }
 
-  /// A usage error that says where to read on.
+  /// A usage error that says where to read more.
   func usage(_ message: String) -> CommandFailure {
     .usage("\(message); see cairn help\(command.map { " \($0.rawValue)" } ?? "")")
   }
 
-  /// The value of an option that was given, as `read` has it.
+  /// The value of a given option, parsed by `read`.
   ///
-  /// - Parameter kind: what it must be.
+  /// - Parameter kind: what the value must be.
   func value<Value>(
     of option: Option, _ read: ([UInt8]) -> Value?, _ kind: String
   ) throws(CommandFailure) -> Value {
@@ -112,8 +112,8 @@ struct Invocation {
     return value
   }
 
-  /// The operand as the path of a store. The library takes paths as text, so one that is not UTF-8 cannot be given
-  /// to it.
+  /// The operand as the path of a store. The library takes paths as text, so a path that is not
+  /// UTF-8 cannot be passed to it.
   func store(at index: Int, named name: String = "STORE") throws(CommandFailure) -> StoreLocation {
     let argument = operands[index]
     if argument.isEmpty { throw usage("\(name) must not be empty") }
@@ -123,7 +123,7 @@ struct Invocation {
     return StoreLocation(path: path)
   }
 
-  /// The operand as a key that a store can have.
+  /// The operand as a valid key.
   func key(at index: Int) throws(CommandFailure) -> [UInt8] {
     let key = operands[index]
     if key.isEmpty { throw usage("KEY must not be empty") }
@@ -132,7 +132,8 @@ struct Invocation {
     return key
   }
 
-  /// The option that an argument begins with dashes for, and the value after its equals sign.
+  /// The option that an argument with leading dashes abbreviates, and the value after its equals
+  /// sign.
   private static func option(_ argument: [UInt8]) -> (Option, [UInt8]?)? {
     if argument == Array("-h".utf8) { return (.help, nil) }
     if argument == Array("-V".utf8) { return (.version, nil) }

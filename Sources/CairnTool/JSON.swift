@@ -1,7 +1,7 @@
 import CairnStore
 import CommandText
 
-/// A JSON value, written on one line. Members keep the order that they were given in.
+/// A JSON value, written on one line. Members keep their given order.
 enum JSON: Sendable {
   case null
   case bool(Bool)
@@ -10,10 +10,10 @@ enum JSON: Sendable {
   case array([JSON])
   case object([(String, JSON)])
 
-  /// Text, or `null` where there is none.
+  /// Text, or `null` if there is none.
   static func optional(_ text: String?) -> JSON { text.map { .string($0) } ?? .null }
 
-  /// The member for a key: `key`, or `keyBase64` where it is not UTF-8; `null` where it is not known.
+  /// The member for a key: `key`, or `keyBase64` if it is not UTF-8; `null` if it is unknown.
   static func member(key: [UInt8]?) -> (String, JSON) {
     guard let key else { return ("key", .null) }
     return String(validating: key, as: UTF8.self).map { ("key", .string($0)) }
@@ -61,7 +61,7 @@ enum JSON: Sendable {
       case "\r": text += "\\r"
       case "\t": text += "\\t"
       case "\u{0}"..."\u{1F}", "\u{7F}"..."\u{9F}",
-        // Ends of lines, and what turns the direction of writing, for who looks at it on a terminal.
+        // Line ends, and characters that change the text direction, for readers on a terminal.
         "\u{200E}", "\u{200F}", "\u{2028}"..."\u{202E}", "\u{2066}"..."\u{2069}":
         let value = scalar.value
         text +=

@@ -3,9 +3,9 @@ import Cairn
 extension Store {
   /// All keys with the prefix, in bytewise order.
   ///
-  /// The store has no order, so they are held in memory and sorted.
+  /// The store is unordered, so the keys are held in memory and sorted.
   ///
-  /// - Parameter damage: the first record that does not tell its key.
+  /// - Parameter damage: the first record whose key is unreadable.
   func sortedKeys(
     prefix: [UInt8] = [], passingOver damage: inout StoreError?
   ) throws -> [[UInt8]] {

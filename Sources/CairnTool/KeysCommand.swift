@@ -1,7 +1,7 @@
 import Cairn
 import CommandText
 
-/// `keys`: what is in a store, a line or an object for each key.
+/// `keys`: the keys of a store, with a line or an object for each.
 enum KeysCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
@@ -46,7 +46,7 @@ enum KeysCommand {
     try console.print("]")
   }
 
-  /// What the store knows of a key, or `nil` where that is damaged, which is reported, or has
+  /// What the store knows about a key; `nil` if the record is damaged, which is reported, or has
   /// expired since the keys were listed.
   private static func info(
     _ key: [UInt8], in store: Store, on console: Console

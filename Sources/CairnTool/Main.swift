@@ -1,6 +1,7 @@
 import CommandText
 
-/// The `cairn` command: finds out what is asked, does it, and tells the shell how it went.
+/// The `cairn` command: parses the command line, runs the command, and returns its status to the
+/// shell.
 @main
 enum Main {
   static let version = "0.1.0"
@@ -20,7 +21,7 @@ enum Main {
       try console.finish()
     } catch {
       let failure = CommandFailure(error)
-      // What was written before the error is still worth reading.
+      // Output written before the error is still worth reading.
       if failure.status != .outputClosed { try? console.finish() }
       console.report(failure)
     }

@@ -1,12 +1,12 @@
 import CairnStore
 import CommandText
 
-/// `%NN` for bytes that a name cannot have.
+/// `%NN` for bytes that a name cannot contain.
 package enum PercentEncoding {
   private static let percent = UInt8(ascii: "%")
 
-  /// Encodes every byte but letters, digits, `-` and `_`. A dot is encoded too, so no result is
-  /// `.` or `..` or hidden, and none has a `+`.
+  /// Encodes every byte except letters, digits, `-` and `_`. Dots are encoded too, so no result is
+  /// `.` or `..` or hidden, and none contains a `+`.
   package static func encode(_ bytes: [UInt8]) -> [UInt8] {
     var encoded: [UInt8] = []
     encoded.reserveCapacity(bytes.count)
@@ -23,8 +23,8 @@ package enum PercentEncoding {
     return encoded
   }
 
-  /// Decodes every `%NN`, with digits of either case. A percent sign without two hexadecimal
-  /// digits after it stands for itself.
+  /// Decodes every `%NN`, with digits of either case. A percent sign without two hexadecimal digits
+  /// after it stays as it is.
   package static func decode(_ bytes: [UInt8]) -> [UInt8] {
     var decoded: [UInt8] = []
     decoded.reserveCapacity(bytes.count)

@@ -1,14 +1,14 @@
 import CairnStore
 import CommandText
 
-/// How far a long command is, with its rate and the time that is left: shown on a terminal, at most ten
-/// times a second.
+/// The progress of a long command, with its rate and the time left: shown on a terminal, at most
+/// ten times a second.
 final class Progress {
   private let console: Console
   private let clock = ContinuousClock()
   private var verb = ""
   private var start: ContinuousClock.Instant
-  /// When something was told last: the part that follows has begun by then.
+  /// When progress was last shown: by then, the next part has begun.
   private var last: ContinuousClock.Instant
   private var nextUpdate: ContinuousClock.Instant
 
@@ -19,12 +19,12 @@ final class Progress {
     nextUpdate = start
   }
 
-  /// Shows how far the work is. Another verb begins another part of it, with a rate of its own.
+  /// Shows the progress of the work. A new verb begins another part of it, with a separate rate.
   ///
   /// - Parameters:
-  ///   - amount: what is done, in words.
-  ///   - byteCount: the bytes that the rate is of.
-  ///   - share: how much of all is done, from 0 to 1; `nil` where that is not known.
+  ///   - amount: the work done, in words.
+  ///   - byteCount: the bytes for the rate.
+  ///   - share: the share of the work done, from 0 to 1; `nil` if it is unknown.
   func show(
     _ verb: String, _ amount: @autoclosure () -> String, byteCount: Int, share: Double? = nil
   ) {
@@ -42,17 +42,20 @@ final class Progress {
     var line = "\(verb) \(amount()), "
     if let share { line += "\(Int(min(share, 1) * 100)) %, " }
     line += DisplayText.size(Int(Double(byteCount) / (elapsed / .seconds(1)))) + "/s"
-    // The first moments tell little.
+    // The first moments say little about the rate.
     if let share, share > 0.01, elapsed > .milliseconds(500) {
       line += ", \(DisplayText.duration(elapsed * (max(0, 1 - share) / share))) left"
     }
     console.showProgress(line)
   }
 
-  /// Shows how many bytes of all are done.
-  func show(_ verb: String, byteCount: Int, of total: Int) {
+  /// Shows how many of the bytes are done.
+  ///
+  /// - Parameter total: all bytes, or `nil` if the number is unknown.
+  func show(_ verb: String, byteCount: Int, of total: Int?) {
+    let whole = total.map { " of \(DisplayText.size($0))" } ?? ""
     show(
-      verb, "\(DisplayText.size(byteCount)) of \(DisplayText.size(total))", byteCount: byteCount,
-      share: total > 0 ? Double(byteCount) / Double(total) : nil)
+      verb, "\(DisplayText.size(byteCount))\(whole)", byteCount: byteCount,
+      share: total.flatMap { $0 > 0 ? Double(byteCount) / Double($0) : nil })
   }
 }

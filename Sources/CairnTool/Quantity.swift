@@ -1,13 +1,13 @@
-/// Times and sizes, as the command line says them.
+/// Times and sizes on the command line.
 enum Quantity {
-  /// Seconds after which any expiry would lie beyond what a timestamp can express.
+  /// Seconds after which an expiry would exceed the range of timestamps.
   private static let secondLimit: Int64 = 9_000_000_000_000_000
-  /// What `duration` reads, in words.
+  /// The input of `duration`, in words.
   static let durationKind = "a time above 0 and below 285 million years, as 90, 0.5, 12h or 7d"
 
-  /// Reads a time such as `90`, `0.25`, `15m` or `7d`: a decimal number of seconds, or of the unit after
-  /// it. `nil` for what is none, is not above zero or lies beyond the limit; there is no sign and no
-  /// exponent.
+  /// Reads a time such as `90`, `0.25`, `15m` or `7d`: a decimal number of seconds, or of the unit
+  /// after it. `nil` for anything else, for zero, and beyond the limit; signs and exponents are not
+  /// allowed.
   static func duration(_ text: [UInt8]) -> Duration? {
     let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800]
     let unit = text.last.flatMap { units[Character(Unicode.Scalar($0))] }
@@ -17,8 +17,8 @@ enum Quantity {
     return number * (unit ?? 1)
   }
 
-  /// Reads a whole number such as `5000`, `500K`, `10m` or `2GiB`, in units of 1024 bytes, 1024 of those, and so
-  /// on. `GB` is refused, since it means other things to others.
+  /// Reads a whole number such as `5000`, `500K`, `10m` or `2GiB`, in units of 1024 bytes, 1024 of
+  /// those, and so on. `GB` is refused, because its meaning is ambiguous.
   static func byteCount(_ text: [UInt8]) -> Int? {
     let isSpelledOut = text.suffix(2).elementsEqual("iB".utf8)
     let text = isSpelledOut ? text.dropLast(2) : text[...]
@@ -31,7 +31,7 @@ enum Quantity {
     return overflow ? nil : product
   }
 
-  /// Reads decimal digits; `nil` for anything else, and for what is too large.
+  /// Reads decimal digits; `nil` for anything else, and for numbers that are too large.
   static func wholeNumber(_ text: [UInt8]) -> Int? {
     guard !text.isEmpty, text.allSatisfy({ digit($0) != nil }) else { return nil }
     return Int(String(decoding: text, as: UTF8.self))

@@ -1,7 +1,7 @@
 import Cairn
 import CommandText
 
-/// `salvage`: what is sound in a damaged store, into a new one.
+/// `salvage`: copies what is sound in a damaged store into a new one.
 enum SalvageCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let source = try invocation.store(at: 0)
@@ -11,13 +11,10 @@ enum SalvageCommand {
     let total = DiskUsage(source).segmentLength
     let report = try Store.salvage(path: source.path, to: destination.path) { done in
       copy.removeIfInterrupted()
-      switch done.phase {
-      case .searching: progress.show("searched", byteCount: done.byteCount, of: total)
-      case .copying:
-        let entries = DisplayText.count(done.entryCount, "entry", "entries")
-        progress.show(
-          "copied", "\(entries), \(DisplayText.size(done.byteCount))", byteCount: done.byteCount)
-      }
+      let isReading = done.phase == .reading
+      progress.show(
+        isReading ? "searched" : "copied", byteCount: done.completedCount,
+        of: isReading ? total : nil)
     }
     console.clearProgress()
     if invocation.has(.json) {

@@ -1,7 +1,7 @@
 import Cairn
 import CommandText
 
-/// `scrub`: checks what is live in a store, at a pace.
+/// `scrub`: checks the live data of a store, at a limited rate.
 enum ScrubCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
@@ -14,7 +14,7 @@ enum ScrubCommand {
     let progress = Progress(on: console)
     let report = try location.read(on: console) { store in
       try store.scrub(bytesPerSecond: rate) {
-        progress.show("checked", byteCount: $0.byteCount, of: $0.totalByteCount)
+        progress.show("checked", byteCount: $0.completedCount, of: $0.totalCount)
         return .next
       }
     }

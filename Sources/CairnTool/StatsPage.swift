@@ -1,16 +1,16 @@
 import Cairn
 import CommandText
 
-/// The state of a store as a person reads it: first what it holds and takes, then its segments, then
-/// what is worth doing.
+/// Formats the state of a store for people: first what it holds and takes, then its segments, then
+/// advice.
 struct StatsPage {
   let keyCount: Int
   let statistics: StoreStatistics
   let usage: DiskUsage
-  /// The store, as the command line has it.
+  /// The store, as given on the command line.
   let path: String
 
-  /// How many segments are listed: those with the most dead bytes.
+  /// The maximum number of listed segments: those with the most dead bytes.
   private static let segmentLimit = 10
 
   var lines: [String] {
@@ -60,8 +60,8 @@ struct StatsPage {
       + ["format      \(statistics.formatVersion)", "last open   \(opened)"]
   }
 
-  /// The segments where something is dead. Each that is full has a few such bytes at its end, which say
-  /// nothing.
+  /// The segments with dead bytes. Each full segment has a few at its end, which are not
+  /// significant.
   private var segmentLines: [String] {
     let dead = statistics.segments
       .filter { $0.deadByteCount * 100 >= $0.liveByteCount + $0.deadByteCount }
@@ -87,7 +87,7 @@ struct StatsPage {
     ]
   }
 
-  /// The path as a word of a shell's line, so that a hint can be pasted.
+  /// The path as a shell word, so that a hint can be pasted.
   private var store: String {
     let isPlain =
       !path.isEmpty && path.utf8.first != UInt8(ascii: "-")
@@ -96,7 +96,7 @@ struct StatsPage {
     return DisplayText.line(word)
   }
 
-  /// What is worth doing, or knowing.
+  /// Advice and notes.
   private var advice: [String] {
     let recovery = statistics.recovery
     var lines: [String] = []
@@ -135,7 +135,8 @@ struct StatsPage {
     return lines
   }
 
-  /// Rows of cells in columns: the first to the left, figures to the right, the last as it is.
+  /// Aligns rows of cells in columns: the first to the left, figures to the right, the last
+  /// unchanged.
   private static func aligned(_ rows: [[String]]) -> [String] {
     let last = (rows.first?.count ?? 1) - 1
     let widths = (0..<last).map { column in rows.map { $0[column].count }.max() ?? 0 }

@@ -1,12 +1,12 @@
 import Cairn
 import CommandText
 
-/// Where a store lies, and how a command opens and leaves it.
+/// The location of a store, and how a command opens and closes it.
 struct StoreLocation {
   let path: String
 
-  /// Opens for reading, which writes nothing to disk. A store that another process writes to is read as it is at this
-  /// moment, which is said.
+  /// Opens for reading, which writes nothing to disk. If another process writes to the store, reads
+  /// its current state and says so.
   func read<Result>(on console: Console, _ body: (Store) throws -> Result) throws -> Result {
     let store: Store
     do throws(StoreError) {
@@ -17,9 +17,9 @@ struct StoreLocation {
     return try use(store, body)
   }
 
-  /// Opens a store beside the process that has it locked.
+  /// Opens a store while another process has it locked.
   ///
-  /// - Throws: the error itself, if it says something else.
+  /// - Throws: the error itself, if it is not about a lock.
   func follow(after error: StoreError, on console: Console) throws(StoreError) -> Store {
     guard case .locked(_, _, let processID, let since) = error else { throw error }
     let store = try followed()
@@ -28,20 +28,22 @@ struct StoreLocation {
     return store
   }
 
-  /// Opens a store that another process may have open. It shows what is new when it is asked to catch up.
+  /// Opens a store that another process may have open. New writes appear when it is asked to catch
+  /// up.
   func followed() throws(StoreError) -> Store {
     try Store(
       following: path, freshness: .manual, configuration: Self.quiet(StoreConfiguration()))
   }
 
-  /// A process that has a store open, by its number, its program and since when it runs, as far as they are told.
+  /// The process that has a store open: its number, its program and its start time, as far as they
+  /// are known.
   static func words(for processID: Int32, since: Timestamp?) -> String {
     let start = since.map { "running since \($0)" }
     let details = [program(of: processID), start].compactMap { $0 }
     return "process \(processID)" + (details.isEmpty ? "" : " (\(details.joined(separator: ", ")))")
   }
 
-  /// The name of the program that a process runs; `nil` where that is not told.
+  /// The name of the program that a process runs; `nil` if it is unknown.
   private static func program(of processID: Int32) -> String? {
     guard
       let file = try? SystemCalls.open(
@@ -51,14 +53,14 @@ struct StoreLocation {
     return String(decoding: name, as: UTF8.self).split(separator: "\n").first.map { String($0) }
   }
 
-  /// Opens for writing. Closing syncs, so what the body wrote is durable when this returns.
+  /// Opens for writing. Closing syncs, so the writes of `body` are durable when this returns.
   func write<Result>(
     _ configuration: StoreConfiguration, _ body: (Store) throws -> Result
   ) throws -> Result {
     try use(Store(path: path, configuration: Self.quiet(configuration)), body)
   }
 
-  /// Without a log: commands say by themselves what they found.
+  /// Without a log: commands report their findings themselves.
   private static func quiet(_ configuration: StoreConfiguration) -> StoreConfiguration {
     var configuration = configuration
     configuration.log = .none
@@ -70,7 +72,7 @@ struct StoreLocation {
     do {
       result = try body(store)
     } catch {
-      // The first error is the one that says what happened.
+      // The first error shows what happened.
       try? store.close()
       throw error
     }
@@ -78,7 +80,7 @@ struct StoreLocation {
     return result
   }
 
-  /// What identifies the store's directory, which must exist.
+  /// The identity of the store's directory, which must exist.
   func identity() throws -> FileIdentity {
     let bytes = [UInt8](path.utf8)
     do throws(SystemError) {
@@ -89,13 +91,14 @@ struct StoreLocation {
     }
   }
 
-  /// Whether a directory that is not a store has some of a store's files: then parts are missing,
-  /// and it is a damaged store; otherwise it is something else.
+  /// Whether a directory that is not a store has some of a store's files: it is then a damaged
+  /// store with missing parts; otherwise it is something else.
   static func holdsParts(_ path: String) -> Bool {
     names(in: path).contains(where: isName(ofPart:))
   }
 
-  /// Whether a path is that of a file that a salvage does without, as far as its name tells: any but the lock.
+  /// Whether salvage can do without the file at a path, according to its name: any file but the
+  /// lock.
   static func isSparePart(_ path: String) -> Bool {
     path.split(separator: "/").last.map { $0 != "LOCK" && isName(ofPart: String($0)) } ?? false
   }
@@ -104,13 +107,13 @@ struct StoreLocation {
     name == "LOCK" || name == "MANIFEST" || name.hasPrefix("seg-") || name.hasPrefix("ckpt-")
   }
 
-  /// Whether a directory lacks nothing but the file LOCK to be a store, as far as names tell.
+  /// Whether a directory lacks only the file LOCK to be a store, according to the names.
   static func lacksOnlyLock(_ path: String) -> Bool {
     let names = names(in: path)
     return !names.contains("LOCK") && names.contains("MANIFEST")
   }
 
-  /// The names in a directory, none where it cannot be read.
+  /// The names in a directory; none if it cannot be read.
   private static func names(in path: String) -> [String] {
     guard
       let directory = try? SystemCalls.open(
@@ -120,7 +123,7 @@ struct StoreLocation {
     return names.map { String(decoding: $0.bytes, as: UTF8.self) }
   }
 
-  /// Whether a directory is the store's or lies below it, found by climbing to the root.
+  /// Whether a directory is the store's or below it, found by climbing to the root.
   static func contains(_ directory: Descriptor, store: FileIdentity) throws(SystemError) -> Bool {
     var directory = directory
     var identity = try SystemCalls.status(of: directory).identity

@@ -2,28 +2,29 @@ import Cairn
 import Glibc
 import Synchronization
 
-/// Every system call and every raw pointer of the command, so that `unsafe` stands in one file.
+/// Every system call and every raw pointer of the command, so that `unsafe` is confined to one file.
 ///
-/// Names and paths are bytes, as the kernel sees them: they need not be UTF-8. Calls that take a
-/// directory never follow a link in the name that they are given.
+/// Names and paths are bytes, as in the kernel: they need not be UTF-8. Calls with a directory
+/// never follow a link in the given name.
 enum SystemCalls {
   /// The longest name of a file, in bytes.
   static let nameByteLimit = 255
 
-  /// `O_PATH`, which Glibc's module does not expose; the number of all Linux that Swift runs on.
+  /// `O_PATH`, which Glibc's module does not expose; its value is the same on every Linux that
+  /// Swift supports.
   private static let pathOnly: Int32 = 0o10_000_000
 
   /// How a file is opened.
   enum Opening {
-    /// A regular file of a tree, for reading. A pipe does not block, a link is refused.
+    /// A regular file of a tree, for reading. A pipe does not block; a link is refused.
     case fileForReading
-    /// A new file of a tree, for writing. Whatever has the name already is refused.
+    /// A new file of a tree, for writing. An existing name is refused.
     case newFile
     /// A directory of a tree; a link is refused.
     case directory
     /// A directory that the user named; it may be reached through a link.
     case directoryThroughLinks
-    /// A directory that is only asked where it lies. It need not be readable.
+    /// A directory that is opened only to inspect its location. It need not be readable.
     case place
 
     var flags: Int32 {
@@ -71,14 +72,14 @@ enum SystemCalls {
     _ = try unsafe call("unlink", name) { path in unsafe unlinkat(directory.number, path, 0) }
   }
 
-  /// What an open file is.
+  /// The status of an open file.
   static func status(of descriptor: Descriptor) throws(SystemError) -> FileStatus {
     var status = stat()
     _ = try unsafe call("fstat", []) { _ in unsafe fstat(descriptor.number, &status) }
     return FileStatus(status)
   }
 
-  /// How many bytes may still be allocated on the filesystem of a file.
+  /// How many more bytes may be allocated on the filesystem of a file.
   static func freeByteCount(of descriptor: Descriptor) throws(SystemError) -> Int {
     var status = statvfs()
     _ = try unsafe call("fstatvfs", []) { _ in unsafe fstatvfs(descriptor.number, &status) }
@@ -87,7 +88,7 @@ enum SystemCalls {
     return isTooLarge ? .max : bytes
   }
 
-  /// What a name stands for; of a link, the link itself.
+  /// The status of a name; for a link, that of the link itself.
   static func status(
     of path: [UInt8], in directory: Descriptor?
   ) throws(SystemError) -> FileStatus {
@@ -98,12 +99,12 @@ enum SystemCalls {
     return FileStatus(status)
   }
 
-  /// The names in a directory but `.` and `..`, in bytewise order.
+  /// The names in a directory except `.` and `..`, in bytewise order.
   static func names(in directory: Descriptor) throws(SystemError) -> [DirectoryName] {
     let copy = Descriptor(
       try unsafe call("dup", []) { _ in fcntl(directory.number, F_DUPFD_CLOEXEC, 0) })
-    // SAFETY: the stream takes the descriptor over and is closed once, below; an entry is valid
-    // until the next `readdir`, and its bytes are copied before that.
+    // SAFETY: the stream takes ownership of the descriptor and is closed once, below; an entry is
+    // valid until the next `readdir`, and its bytes are copied before that.
     guard let stream = unsafe fdopendir(copy.number) else {
       throw SystemError(call: "fdopendir", number: errno)
     }
@@ -133,7 +134,7 @@ enum SystemCalls {
   /// Reads at most `capacity` bytes; fewer only at the end of the file.
   static func read(_ descriptor: Descriptor, capacity: Int) throws(SystemError) -> [UInt8] {
     var failure: SystemError?
-    // SAFETY: `read` is given what is left of the buffer, and what it wrote is counted.
+    // SAFETY: `read` receives the rest of the buffer, and the bytes it wrote are counted.
     let bytes = unsafe [UInt8](unsafeUninitializedCapacity: capacity) { buffer, count in
       while count < capacity {
         let start = unsafe buffer.baseAddress.map { unsafe $0 + count }
@@ -169,10 +170,10 @@ enum SystemCalls {
     }
   }
 
-  /// Closes a file that was written: some filesystems tell only now that there was no room.
+  /// Closes a written file: some filesystems report only now that there was no room.
   static func close(_ descriptor: Descriptor) throws(SystemError) {
     descriptor.disown()
-    // After an interruption the descriptor is closed all the same.
+    // After an interruption the descriptor is closed anyway.
     if Glibc.close(descriptor.number) < 0, errno != EINTR {
       throw SystemError(call: "close", number: errno)
     }
@@ -193,13 +194,14 @@ enum SystemCalls {
 
   private static let interruptingSignal = Atomic<Int32>(0)
 
-  /// Notes the first signal that asks the process to end, Ctrl-C above all, so that a command can leave
-  /// things in order. A second one ends it at once. What is ignored, as under `nohup`, stays so.
+  /// Notes the first signal that asks the process to end, such as Ctrl-C, so that a command can
+  /// clean up. A second one ends it at once. Signals that are ignored, for example under `nohup`,
+  /// stay ignored.
   static func watchInterruptions() {
-    // Made before a handler may use it.
+    // Initialised before a handler may use it.
     interruptingSignal.store(0, ordering: .relaxed)
     for number in [SIGINT, SIGTERM, SIGHUP] {
-      // SAFETY: both structures live across the calls; the handler does no more than store a number.
+      // SAFETY: both structures live across the calls; the handler only stores a number.
       var action = sigaction()
       unsafe sigaction(number, nil, &action)
       let present = unsafe unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
@@ -213,18 +215,18 @@ enum SystemCalls {
     }
   }
 
-  /// Waits for so long, or until the process was asked to end.
+  /// Waits for this long, or until the process was asked to end.
   static func pause(for duration: Duration) {
     let end = ContinuousClock.now + duration
     while interruption == 0 {
       let rest = min(end - ContinuousClock.now, .milliseconds(100))
       if rest <= .zero { return }
-      // A signal ends the call; one that came since the question above does not, so the time is short.
+      // A signal ends the call, except one that came after the check above, so the time is short.
       _ = poll(nil, 0, max(1, Int32(clamping: rest.milliseconds)))
     }
   }
 
-  /// Ends the process by the signal that was noted, so that a shell knows of it.
+  /// Ends the process by the noted signal, so that a shell sees it.
   static func endInterrupted() -> Never {
     _ = raise(interruption)
     exit(128 + interruption)
@@ -233,7 +235,8 @@ enum SystemCalls {
   /// Ends the process.
   static func exit(_ status: Int32) -> Never { Glibc.exit(status) }
 
-  /// Runs one system call with a terminated copy of the path, again when a signal interrupts it.
+  /// Runs one system call with a terminated copy of the path, and retries it if a signal interrupts
+  /// it.
   ///
   /// Never inlined: a release in the caller could run before `errno` is read, and freeing memory
   /// may overwrite it.
@@ -265,19 +268,19 @@ enum SystemCalls {
 extension SystemError {
   /// The system's words for the number.
   var reason: String {
-    // SAFETY: the string is copied at once, and the process has one thread that calls this.
+    // SAFETY: the string is copied at once, and only one thread calls this.
     unsafe String(cString: strerror(number))
   }
 }
 
 extension RawSpan {
-  /// The bytes in an array of their own.
+  /// The bytes as a separate array.
   var copied: [UInt8] {
     // SAFETY: the buffer is copied before the closure returns.
     unsafe withUnsafeBytes { unsafe [UInt8]($0) }
   }
 
-  /// Whether the bytes are those of the array.
+  /// Whether the bytes equal those of the array.
   func equals(_ other: [UInt8]) -> Bool {
     guard byteCount == other.count else { return false }
     // SAFETY: both buffers have `byteCount` bytes and live until the closures return.

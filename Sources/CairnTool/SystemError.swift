@@ -1,4 +1,4 @@
-/// A system call that failed.
+/// A failed system call.
 struct SystemError: Error {
   let call: String
   let number: Int32

@@ -1,7 +1,8 @@
 import Cairn
 import CommandText
 
-/// `top`: what a store holds and what is written to it, again and again, also while another process has it open.
+/// `top`: repeatedly shows what a store holds and what is written to it, even while another process
+/// has it open.
 enum TopCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
@@ -46,8 +47,8 @@ enum TopCommand {
     }
   }
 
-  /// Shows the samples on a screen of their own. However it ends, the terminal has its former screen again, and the last
-  /// page stands below.
+  /// Shows the samples on the alternate screen. However it ends, the terminal's former screen
+  /// returns, with the last page below.
   private static func draw(
     _ store: Store, _ location: StoreLocation, _ limit: Int?, _ interval: Duration,
     _ console: Console

@@ -1,17 +1,17 @@
 import Cairn
 import CommandText
 
-/// A sample of `top` as a person reads it: a page of a terminal, or a line.
+/// Formats a sample of `top` for people: a page of a terminal, or a line.
 struct TopPage {
   let sample: TopSample
-  /// The store, as the command line has it.
+  /// The store, as given on the command line.
   let path: String
 
   private var statistics: StoreStatistics { sample.statistics }
   private var rate: String? { sample.writeRate.map { DisplayText.count(Int($0.rounded())) } }
   private var age: String? { sample.checkpointAge.map { "\(DisplayText.duration($0)) old" } }
 
-  /// All on one line, where nothing can be drawn.
+  /// Everything on one line, if nothing can be drawn.
   var line: String {
     [
       DisplayText.count(sample.keyCount, "key"),
@@ -63,7 +63,7 @@ struct TopPage {
       }
   }
 
-  /// A line for each segment: its number, its size, and what of it is live and dead.
+  /// A line for each segment: its number, its size, and its live and dead parts.
   private func bars(_ segments: [SegmentStatistics], width: Int) -> [String] {
     let longest = max(1, segments.map(\.byteCount).max() ?? 1)
     let cells = segments.map { ("\($0.id)", DisplayText.size($0.byteCount)) }

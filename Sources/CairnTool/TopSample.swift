@@ -1,6 +1,7 @@
 import Cairn
 
-/// What `top` shows of a store: its state at one moment, and how it has changed since the one before.
+/// The data that `top` shows: the state of a store at one moment, and the changes since the
+/// previous sample.
 struct TopSample {
   let keyCount: Int
   let statistics: StoreStatistics
@@ -9,7 +10,7 @@ struct TopSample {
   let owner: (processID: Int32, since: Timestamp?)?
   let time: Timestamp
   private let moment = ContinuousClock.now
-  /// Writes and removals a second since the sample before; `nil`: nobody knows.
+  /// Writes and removals a second since the previous sample; `nil`: unknown.
   private(set) var writeRate: Double?
 
   /// The sum of all segments.
@@ -22,9 +23,9 @@ struct TopSample {
     }
   }
 
-  /// Looks at a store that is followed.
+  /// Samples a followed store.
   ///
-  /// - Parameter last: the sample before.
+  /// - Parameter last: the previous sample.
   init(_ store: Store, at location: StoreLocation, after last: TopSample?) throws {
     (keyCount, statistics) = try Self.state(of: store)
     usage = DiskUsage(location)
@@ -44,7 +45,7 @@ struct TopSample {
         try store.catchUp()
         return (try store.count(), try store.statistics())
       } catch {
-        // It is told once that something is gone. Then what is there is found.
+        // The loss of data is reported once; the next attempt sees what is there.
         attempt += 1
         guard case .outdated = error, attempt < 10 else { throw error }
       }

@@ -1,10 +1,10 @@
 import CairnStore
 import CommandText
 
-/// How many files a tree has, so that an import can say how far it is. Names alone are read, no files: that
-/// takes a small part of the time of the import.
+/// Counts the files of a tree, so that an import can show its progress. Reads only names, not
+/// files, which takes a small part of the time of the import.
 enum TreeCount {
-  /// - Returns: how many files the walk of an import will meet, as far as directories can be read.
+  /// - Returns: how many files the import will visit, as far as directories can be read.
   static func files(
     below root: Descriptor, except store: FileIdentity, on console: Console
   ) -> Int {
@@ -12,7 +12,7 @@ enum TreeCount {
     var cursor = DirectoryCursor(root: root)
     let clock = ContinuousClock()
     var nextUpdate = clock.now + .milliseconds(100)
-    // As an import has it: for each directory down to the cursor's, those still to visit.
+    // As in an import: for each directory down to the cursor's, the subdirectories still to visit.
     var pending = [subdirectories(of: &cursor, counting: &count)]
     while SystemCalls.interruption == 0, let last = pending.indices.last {
       guard let name = pending[last].popLast() else {

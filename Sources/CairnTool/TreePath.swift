@@ -1,8 +1,8 @@
-/// How keys and paths of a tree stand for each other.
+/// Maps keys to paths in a tree and back.
 ///
-/// A key that is a relative path names the file there, and one that ends in `/` and has no value
-/// an empty directory: no file's name can end so. Any other key is *encoded*: its file lies in
-/// the directory `.cairn-encoded` at the top of the tree, which no plain path may enter.
+/// A key that is a relative path names the file there. A key that ends in `/` and has no value
+/// names an empty directory: no file name can end like that. Any other key is *encoded*: its file
+/// is in the directory `.cairn-encoded` at the top of the tree, which no plain path may enter.
 ///
 ///     key       ../up                    "x" × 450
 ///     encoded   %2E%2E%2Fup              the same
@@ -10,10 +10,10 @@
 ///               %2E%2E%2Fup                     200    200    50
 ///
 /// No two keys share a path, and none needs a directory where another has its file:
-/// - Percent-encoding can be undone, so the encoded text of a key is its own.
+/// - Percent-encoding is reversible, so each key has a different encoded text.
 /// - The text is cut into names of 200 bytes, and every name but the last gets a `+`, which the
-///   text never has. So a directory's name is never a file's name, and the names, joined without
-///   the `+`, are the text again.
+///   text never contains. So a directory's name is never a file's name, and the names, joined
+///   without the `+`, give the text.
 /// - Plain paths and encoded ones differ in their first name.
 package enum TreePath {
   /// The directory of the encoded keys.
@@ -33,7 +33,7 @@ package enum TreePath {
     }
   }
 
-  /// The names on the way to the file of an encoded key, from the top of the tree.
+  /// The names on the path to the file of an encoded key, from the top of the tree.
   package static func encodedNames(of key: [UInt8]) -> [[UInt8]] {
     var names = [encodedDirectory]
     var rest = PercentEncoding.encode(key)[...]
@@ -45,14 +45,14 @@ package enum TreePath {
     return names
   }
 
-  /// The key whose file has this path below the top of the tree, or `nil` where it is not the
-  /// path of an encoded key.
+  /// The key whose file has this path below the top of the tree, or `nil` if it is not the path of
+  /// an encoded key.
   package static func key(ofEncodedPath path: [UInt8]) -> [UInt8]? {
     let names = path.split(separator: slash, omittingEmptySubsequences: false)
     guard names.count > 1, names[0].elementsEqual(encodedDirectory) else { return nil }
     let text = names.dropFirst().flatMap { $0.last == plus ? $0.dropLast() : $0 }
     let key = PercentEncoding.decode(text)
-    // Names that an export would not write stand for themselves.
+    // Names that an export would not write are taken literally.
     let canonical = encodedNames(of: key)
     guard canonical.count == names.count,
       zip(canonical, names).allSatisfy({ $0.elementsEqual($1) })

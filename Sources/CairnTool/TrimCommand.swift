@@ -24,7 +24,7 @@ enum TrimCommand {
     var configuration = StoreConfiguration()
     configuration.maintenanceInterval = nil
     configuration.createsStore = false
-    // One sync, by closing, serves all removals.
+    // One sync, by closing, covers all removals.
     configuration.durability = .process
     let summary = try location.write(configuration) { store in try trim(store) }
     if invocation.has(.json) {
@@ -48,7 +48,7 @@ enum TrimCommand {
     }
   }
 
-  /// How the space comes back.
+  /// How to reclaim the space.
   private static func advice(_ location: StoreLocation) -> String {
     DiskUsage(location).isDiskNearlyFull
       ? "the disk is nearly full: cairn help compact says how the space comes back then"
@@ -81,7 +81,7 @@ enum TrimCommand {
     case .olderThan:
       let age = try invocation.value(
         of: goal, Quantity.duration, Quantity.durationKind)
-      // A tool that reads a store leaves no trace, so what it reads does not keep anything alive.
+      // Reads by a tool leave no trace, so they do not keep anything alive.
       return { try $0.trim(olderThan: age, by: .write) }
     default: return { try $0.removeExpired() }
     }

@@ -1,12 +1,12 @@
 import Cairn
 import CommandText
 
-/// A copy of a store that is being made, and that must go when the command is interrupted: it is no
-/// store, and would be in the way of the next attempt.
+/// A copy of a store under construction. It must be removed if the command is interrupted: it is no
+/// store, and would block the next attempt.
 struct UnfinishedCopy {
   private let path: [UInt8]
   private let console: Console
-  /// Whether the directory was there before the copy.
+  /// Whether the directory existed before the copy.
   private let hadDirectory: Bool
 
   init(at location: StoreLocation, on console: Console) {
@@ -16,8 +16,8 @@ struct UnfinishedCopy {
     SystemCalls.watchInterruptions()
   }
 
-  /// Ends the process where it was interrupted, and leaves nothing of the copy. To be called by the
-  /// thread that makes the copy, so that nobody makes files meanwhile.
+  /// If the process was interrupted, removes the copy and ends the process. Call on the thread that
+  /// makes the copy, so that nobody creates files meanwhile.
   func removeIfInterrupted() {
     guard SystemCalls.interruption != 0 else { return }
     console.clearProgress()
@@ -35,7 +35,7 @@ struct UnfinishedCopy {
       return
     }
     let names = try SystemCalls.names(in: directory)
-    // Only what says of itself that it is unfinished.
+    // Only a directory that is marked as unfinished.
     guard names.contains(where: { $0.bytes == Array("UNFINISHED-COPY".utf8) }) else { return }
     for name in names { try SystemCalls.removeFile(name.bytes, in: directory) }
     if !hadDirectory { try SystemCalls.removeDirectory(path) }

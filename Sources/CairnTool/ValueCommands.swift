@@ -13,7 +13,7 @@ enum ValueCommands {
       ? Lifetime.after(
         try invocation.value(of: .ttl, Quantity.duration, Quantity.durationKind))
       : .standard
-    // The value comes first, so that no other process is kept out while this one waits for it.
+    // Read the value first, so that no other process is kept out while this one waits for it.
     let value: [UInt8]
     if invocation.operands.count > 2 {
       value = invocation.operands[2]
@@ -56,7 +56,7 @@ enum ValueCommands {
     if found == nil { throw notFound(key) }
   }
 
-  /// A terminal gets text that it does not obey and that a person may read, on lines of its own.
+  /// Shows a value on a terminal: escaped and readable, on separate lines.
   private static func show(_ value: RawSpan, on console: Console) throws {
     let byteLimit = 1 << 20
     guard value.byteCount <= byteLimit, DisplayText.isPlainText(value.copied) else {
@@ -70,7 +70,7 @@ enum ValueCommands {
     if !value.copied.suffix(1).allSatisfy({ $0 == UInt8(ascii: "\n") }) { try console.print("") }
   }
 
-  /// Removes every key that is there, and says which were not.
+  /// Removes every existing key, and reports the absent ones.
   static func delete(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
     let keys = try (1..<invocation.operands.count).map { try invocation.key(at: $0) }
@@ -80,7 +80,7 @@ enum ValueCommands {
     try location.write(configuration) { store in
       var removed: Set<[UInt8]> = []
       for key in keys where !removed.contains(key) {
-        // One sync, by closing, serves them all.
+        // One sync, by closing, covers all of them.
         if try store.removeValue(forKey: key, durability: .process) {
           removed.insert(key)
         } else {

@@ -9,7 +9,7 @@ enum VerifyCommand {
     let report: VerificationReport
     do throws(StoreError) {
       report = try Store.verify(path: location.path) {
-        progress.show("checked", byteCount: $0.byteCount, of: $0.totalByteCount)
+        progress.show("checked", byteCount: $0.completedCount, of: $0.totalCount)
       }
     } catch {
       let store = try location.follow(after: error, on: console)
@@ -55,7 +55,7 @@ enum VerifyCommand {
     _ store: Store, _ invocation: Invocation, _ progress: Progress, on console: Console
   ) throws {
     let report = try store.scrub {
-      progress.show("checked", byteCount: $0.byteCount, of: $0.totalByteCount)
+      progress.show("checked", byteCount: $0.completedCount, of: $0.totalCount)
       return .next
     }
     console.clearProgress()
@@ -98,10 +98,10 @@ enum VerifyCommand {
       + "cairn salvage copies what is sound into a new store"
   }
 
-  /// More are no longer read, and often follow from the first.
+  /// Nobody reads more lines, and later errors often follow from the first.
   private static let lineLimit = 20
 
-  /// What follows a place whose key is known.
+  /// The text after a place whose key is known.
   static func ofKey(_ key: [UInt8]?) -> String {
     key.map { "; key \(DisplayText.line($0))" } ?? ""
   }

@@ -1,15 +1,15 @@
 package import CairnStore
 
-/// Bytes on a line of a terminal.
+/// Shows bytes on a line of a terminal.
 extension DisplayText {
-  /// Bytes on one line, and unambiguously so: `\` is `\\`, and bytes of characters that a terminal
-  /// may obey, or of what is not UTF-8, are `\xNN`. Anything else stands as it is.
+  /// Bytes on one line, unambiguously: `\` becomes `\\`. Bytes of control characters, and bytes
+  /// that are not UTF-8, become `\xNN`. All others stay unchanged.
   package static func line(_ bytes: [UInt8]) -> String { escaped(bytes, backslash: "\\\\") }
 
-  /// Text that may hold what was escaped already: only what a terminal may obey is.
+  /// Text that may already contain escapes: escapes only control characters.
   package static func line(_ text: String) -> String { escaped(Array(text.utf8), backslash: "\\") }
 
-  /// Whether a terminal shows the bytes as they are: text, with line feeds and tabs.
+  /// Whether a terminal shows the bytes unchanged: text, with line feeds and tabs.
   package static func isPlainText(_ bytes: [UInt8]) -> Bool {
     guard let text = String(validating: bytes, as: UTF8.self) else { return false }
     return text.unicodeScalars.allSatisfy { $0 == "\n" || $0 == "\t" || !isObeyed($0) }
@@ -20,7 +20,7 @@ extension DisplayText {
     var decoder = UTF8()
     var iterator = bytes[...].makeIterator()
     var start = 0
-    // A decoder tells what is wrong, not how long it is, so each byte of that is taken alone.
+    // A decoder reports an error without its length, so invalid bytes are handled one by one.
     while start < bytes.count {
       switch decoder.decode(&iterator) {
       case .scalarValue(let scalar):
@@ -47,8 +47,8 @@ extension DisplayText {
     bytes.map { "\\x" + hexadecimal($0) }.joined()
   }
 
-  /// Whether a terminal may do something else with a character than show it where it stands: controls,
-  /// ends of lines, what turns the direction of writing or has no width.
+  /// Whether a terminal may do something other than show a character in place: controls, line ends,
+  /// and characters that change the text direction or have no width.
   private static func isObeyed(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.properties.generalCategory {
     case .control, .format, .lineSeparator, .paragraphSeparator: true
@@ -56,7 +56,7 @@ extension DisplayText {
     }
   }
 
-  /// A byte as two hexadecimal digits, in capitals.
+  /// A byte as two uppercase hexadecimal digits.
   package static func hexadecimal(_ byte: UInt8) -> String {
     let digits = String(byte, radix: 16, uppercase: true)
     return digits.utf8.count < 2 ? "0" + digits : digits

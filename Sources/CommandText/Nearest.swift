@@ -1,8 +1,8 @@
-/// The word of a list that somebody may have meant, or `nil` where none is near.
+/// The word of a list that the user may have meant, or `nil` if none is near.
 ///
-/// Near is what takes few changes: one for up to four letters, two for up to eight, three beyond. A letter
-/// that is missing, too many, another, or in the place of its neighbour is one change. A word that begins
-/// with what was typed is near too.
+/// A near word differs by few changes: one for up to four letters, two for up to eight, three
+/// beyond. A missing, extra, different or transposed letter is one change. A word that begins with
+/// what was typed is near too.
 package func nearest(to typed: String, in words: [String]) -> String? {
   let limit = typed.count <= 4 ? 1 : typed.count <= 8 ? 2 : 3
   let near = words.map { (word: $0, distance: distance(Array(typed), Array($0))) }
@@ -11,8 +11,8 @@ package func nearest(to typed: String, in words: [String]) -> String? {
   return near?.word ?? words.first { typed.count >= 2 && $0.hasPrefix(typed) }
 }
 
-/// How many changes make one word the other: the distance of Damerau and Levenshtein, in which no letter
-/// is changed twice.
+/// The number of changes between two words: the Damerau-Levenshtein distance in which no letter is
+/// changed twice.
 private func distance(_ left: [Character], _ right: [Character]) -> Int {
   var rows = [Array(0...right.count)]
   for i in left.indices {

@@ -1,15 +1,15 @@
-/// Text of a command's help, as wide as there is room.
+/// The help text of a command, as wide as there is room.
 ///
-/// The text is written in paragraphs, between which lines are empty. A paragraph whose lines begin with
-/// two spaces is a list: each line that begins with just two is a term, and after three spaces or more
-/// what it means, which goes on in lines that begin with more. Lines that begin with `  $ ` are examples
-/// and stay as they are. What stands in square brackets stays on one line.
+/// Empty lines separate paragraphs. A paragraph whose lines begin with two spaces is a list. Each
+/// line that begins with exactly two is a term; its meaning follows after three spaces or more, and
+/// continues in lines that begin with more. Lines that begin with `  $ ` are examples and stay
+/// unchanged. Text in square brackets stays on one line.
 package struct Paragraphs {
   package let text: String
 
   package init(_ text: String) { self.text = text }
 
-  /// The text in lines of at most so many columns, as far as its words allow.
+  /// The text in lines of at most this many columns, as far as its words allow.
   package func lines(width: Int) -> [String] {
     text.split(separator: "\n\n").enumerated().flatMap { index, paragraph in
       (index > 0 ? [""] : []) + Self.lines(of: String(paragraph), width: width)
@@ -37,7 +37,7 @@ package struct Paragraphs {
       }
     }
     let column = 5 + (rows.map(\.term.count).max() ?? 0)
-    // With little room beside the terms, what they mean stands below them.
+    // With little room beside the terms, their meanings go below them.
     let isBeside = column <= width / 2
     return rows.flatMap { term, meaning in
       let first = "  " + term

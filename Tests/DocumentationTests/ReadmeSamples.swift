@@ -16,12 +16,10 @@ struct ReadmeSamples {
           try batch.removeValue(forKey: "session/0")
         }
         try store.increment(forKey: "visits")
-        try store.forEachKey(prefix: "session/") { key in
-          if let name = String(copying: key) { print(name) }
-          return .next
-        }
+        let keys = try store.keys(prefix: "session/")  // [[UInt8]]
         try store.close()
 
+        #expect(Set(keys) == [Array("session/1".utf8), Array("session/2".utf8)])
         #expect(user == Array("alice".utf8))
         #expect(length == 5)
         let again = try Store(readingAt: "sessions.cairn")

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// What is shown as Swift code must be code that was run: each sample of a document stands in a file beside this
-/// one, inside a test.
+/// one, inside a test, or in the tests of an example, where it needs what that package has.
 @Suite("The samples of the documents")
 struct SampleTests {
   struct Sample: Sendable, CustomTestStringConvertible {
@@ -46,11 +46,16 @@ struct SampleTests {
 
   /// The files of samples, without spaces.
   private static let files: [(imports: Set<String>, code: String)] = {
-    let folder = URL(filePath: #filePath).deletingLastPathComponent()
-    let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-    return names.filter { $0.hasSuffix("Samples.swift") }.compactMap { name in
-      guard let text = try? String(contentsOf: folder.appending(path: name), encoding: .utf8)
-      else { return nil }
+    let folders = [
+      URL(filePath: #filePath).deletingLastPathComponent(),
+      root.appending(path: "Docs/Examples/NearCache/Tests/NearCacheTests"),
+    ]
+    let files = folders.flatMap { folder in
+      let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+      return names.map { folder.appending(path: $0) }
+    }
+    return files.filter { $0.path.hasSuffix("Samples.swift") }.compactMap { file in
+      guard let text = try? String(contentsOf: file, encoding: .utf8) else { return nil }
       let lines = text.split(separator: "\n").map(String.init)
       return (Set(lines.filter { $0.hasPrefix("import ") }), withoutSpaces(text))
     }
@@ -83,7 +88,7 @@ struct SampleTests {
   func isRun(sample: Sample) {
     #expect(!sample.code.isEmpty)
     let holders = Self.files.filter { $0.code.contains(sample.code) }
-    #expect(!holders.isEmpty, "no file beside this one has it")
+    #expect(!holders.isEmpty, "no file of samples has it")
     #expect(holders.contains { $0.imports.isSuperset(of: sample.imports) })
   }
 

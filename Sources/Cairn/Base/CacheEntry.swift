@@ -1,25 +1,25 @@
 public import CairnStore
 
-/// What a cache knows of one key besides its value.
+/// Information about one key of a cache, without its value.
 public struct CacheEntryInfo: Sendable, Hashable {
   /// The version: it grows with every write to the cache and is never 0.
   public var version: UInt64
-  /// What the entry costs: what it was given, or else what the cache makes of it.
+  /// The cost: the one given to the entry, or else the one the cache computes.
   public var cost: Int
   /// When it was written.
   public var written: Timestamp
   /// When it was last read or written.
   public var accessed: Timestamp
-  /// When its lifetime ends, or `nil` where it has none.
+  /// When its lifetime ends, or `nil` if it has none.
   public var expires: Timestamp?
-  /// How long it may go without an access, or `nil` where that is not limited.
+  /// How long it may go without an access, or `nil` for no limit.
   public var idleLimit: Duration?
   /// Bytes of the value on disk; `nil` from a cache in memory.
   public var valueByteCount: Int?
 
-  /// Makes one, for who has a cache of his own.
+  /// Makes entry information, so that a custom cache can return it.
   ///
-  /// - Parameters: as the properties of these names.
+  /// - Parameters: see the properties of the same names.
   package init(
     version: UInt64, cost: Int, written: Timestamp, accessed: Timestamp, expires: Timestamp?,
     idleLimit: Duration?, valueByteCount: Int? = nil
@@ -34,23 +34,23 @@ public struct CacheEntryInfo: Sendable, Hashable {
   }
 }
 
-/// A key's value with all that a cache knows of it, from one read.
+/// A key's value with everything that a cache knows about it, from one read.
 public struct CacheEntry<Key: Sendable, Value: Sendable>: Sendable {
-  /// The key, as the key coder made it of its bytes.
+  /// The key, as the key coder decoded it.
   public var key: Key
   /// The value.
   public var value: Value
-  /// What the cache knows of the key: version, cost, times, sizes.
+  /// Information about the key: version, cost, times, sizes.
   public var info: CacheEntryInfo
-  /// The bytes that were stored beside the value; empty where there are none, and from a cache in memory.
+  /// The bytes stored with the value; empty if there are none, and from a cache in memory.
   public var metadata: [UInt8]
 
-  /// As `info.version`.
+  /// The same as `info.version`.
   public var version: UInt64 { info.version }
 
-  /// Makes one, for who has a cache of his own.
+  /// Makes an entry, so that a custom cache can return it.
   ///
-  /// - Parameters: as the properties of these names.
+  /// - Parameters: see the properties of the same names.
   @inlinable
   package init(key: Key, value: Value, info: CacheEntryInfo, metadata: [UInt8] = []) {
     self.key = key

@@ -1,55 +1,68 @@
 public import CairnStore
 
-/// Everything that can go wrong with a cache on disk. Every failure names what and why; none carries bytes
-/// of keys or values. A minor version may add cases, so a `switch` over it keeps a `default`.
+/// The errors of a cache on disk. Every failure names what and why; none carries bytes of keys or
+/// values. A minor version may add cases, so give every `switch` a `default`.
 public enum CacheError: Error, Sendable, Hashable {
-  /// The store under the cache failed.
+  /// The cache's store failed.
   case store(StoreError)
 
   // Coding.
 
-  /// The key coder made no bytes of a key.
+  /// The key coder could not encode a key.
   case unencodableKey(reason: String)
-  /// The value coder made no bytes of a value. Nothing was written. The reason names the part of the value where the
-  /// coder does, as Foundation's do. The cache's name is `nil` until the cache that was asked has thrown it.
+  /// The value coder could not encode a value. Nothing was written. The reason names the part of
+  /// the value if the coder does, as Foundation's do. The cache's name is `nil` until the called
+  /// cache has thrown it.
   case unencodableValue(cache: String? = nil, reason: String)
-  /// The key coder made no key of the bytes in the store. Only the log has it: iterating leaves such a key
-  /// out, and no call throws it.
+  /// The key coder could not decode the bytes of a key in the store. Only the log reports it:
+  /// iterating skips such a key, and no call throws it.
   case undecodableKey(reason: String)
-  /// The value coder made no value of the bytes in the store, which are those that were written. The
-  /// value was kept.
-  /// The version is that of the entry, for a compare-and-remove. The reason names the part of the value where the coder
-  /// does, as Foundation's do, and keys of a dictionary as `[…]`.
+  /// The value coder could not decode the bytes of a value in the store, which are the bytes that
+  /// were written. The value was kept. The version is that of the entry, for a compare-and-remove.
+  /// The reason names the part of the value if the coder does, as Foundation's do, with dictionary
+  /// keys as `[…]`.
   case undecodableValue(cache: String, version: UInt64, reason: String)
-  /// The value was written by a coder with another tag. It was kept.
-  /// The version is that of the entry.
+  /// A coder with another tag wrote the value. It was kept. The version is that of the entry.
   case changedType(version: UInt64, found: UInt32, expected: UInt32)
+
+  // Tags.
+
+  /// A key begins as those do that a cache keeps for itself. Nothing was written.
+  case reservedKey
+  /// A tag is empty, or longer than it may be. Nothing was written.
+  case invalidTag(byteCount: Int, limit: Int)
+  /// An entry has more tags than it may have. Nothing was written.
+  case tooManyTags(count: Int, limit: Int)
+  /// The entries of so many removed tags are still to be removed in the background. Nothing was removed;
+  /// `DiskCache.maintain()` removes them.
+  case tooManyRemovedTags(limit: Int)
 
   // Opening.
 
-  /// A name or namespace cannot be a directory's.
+  /// A name or namespace is not a valid directory name.
   case invalidName(reason: String)
   /// There is no directory for caches.
   case noCacheDirectory(reason: String)
-  /// A cache at the path would lie in the directory of a store, which may be another cache: its
-  /// namespace is the name of that cache, say.
+  /// A cache at the path would be inside the directory of a store, which may be another cache: for
+  /// example, its namespace is the name of that cache.
   case insideStore(path: String, store: String)
 
   // Any use.
 
   /// The task was cancelled before the work began.
   case cancelled
-  /// The live cache of a name has keys or values of another type.
+  /// The live cache of this name has keys or values of another type.
   case otherType(found: String, expected: String)
-  /// A load waits for itself: its loader asked for its own key, or for one whose load waits for it. Thrown where
-  /// the loader or one of its child tasks asks.
+  /// A load waits for itself: its loader asked for its own key, or for one whose load waits for it.
+  /// Thrown to the loader or child task that asks.
   case circularLoad
-  /// A load took longer than its policy's `timeLimit`. It was cancelled, and what it may still bring is not kept.
+  /// A load took longer than its policy's `timeLimit`. It was cancelled, and a late result is not
+  /// kept.
   case loadTimedOut(limit: Duration)
 }
 
 extension CacheError: CustomStringConvertible {
-  /// The failure in one line, without bytes of keys or values, so that it may be logged.
+  /// The failure in one line, without bytes of keys or values, so that it is safe to log.
   public var description: String {
     switch self {
     case .store(let error): error.description
@@ -61,6 +74,12 @@ extension CacheError: CustomStringConvertible {
       "the value of version \(version) in the cache \(shown(cache)) could not be decoded: \(reason)"
     case .changedType(let version, let found, let expected):
       "the value of version \(version) was written with the tag \(found), not \(expected)"
+    case .reservedKey: "the key begins as those do that a cache keeps for itself"
+    case .invalidTag(let byteCount, let limit):
+      "a tag has \(byteCount) bytes; it may have 1 to \(limit)"
+    case .tooManyTags(let count, let limit): "the entry has \(count) tags; it may have \(limit)"
+    case .tooManyRemovedTags(let limit):
+      "\(limit) removed tags have entries that are still to be removed"
     case .invalidName(let reason): "not a name for a cache: \(reason)"
     case .noCacheDirectory(let reason): "there is no directory for caches: \(reason)"
     case .insideStore(let path, let store):
@@ -76,21 +95,21 @@ extension CacheError: CustomStringConvertible {
 }
 
 extension CacheError {
-  /// The same error, with the name of the cache in it where it is about the coding of a value.
+  /// The same error, with the name of the cache added if it is about the coding of a value.
   @usableFromInline
   func named(_ cache: String) -> CacheError {
     guard case .unencodableValue(nil, let reason) = self else { return self }
     return .unencodableValue(cache: cache, reason: reason)
   }
 
-  /// What a value coder's error becomes.
+  /// Converts a value coder's error.
   @usableFromInline
   static func undecodable(_ error: any Error, version: UInt64, in cache: String) -> CacheError {
     .undecodableValue(cache: cache, version: version, reason: codingReason(error))
   }
 }
 
-/// Calls the store; what it throws becomes the cache's error.
+/// Calls the store, and turns its errors into the cache's.
 func callingStore<Result: ~Copyable>(
   _ body: () throws(StoreError) -> Result
 ) throws(CacheError) -> Result {

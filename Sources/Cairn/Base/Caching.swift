@@ -1,104 +1,108 @@
 public import CairnStore
 
-/// A cache: what is common to the cache in memory and the one on disk.
+/// A cache: the common interface of the cache in memory and the one on disk.
 ///
-/// Code that is generic over it works with either. `Failure` is what a call can throw: `Never`
-/// for a cache in memory, whose calls are then written without `try`. A call that runs a closure throws what the closure
-/// throws as well.
+/// Generic code over it works with either. `Failure` is what a call can throw: `Never` for a cache
+/// in memory, whose calls then need no `try`. A call that runs a closure also throws what the
+/// closure throws.
 ///
 ///     func warm<Cache: Caching<String, [UInt8]>>(_ cache: Cache) throws(Cache.Failure) { … }
 ///
-/// A value that has expired is as one that is not there; `lookUp` alone tells the two apart. All requirements may be
-/// called from any thread, and each takes effect at one moment.
+/// An expired value counts as absent; only `lookUp` distinguishes the two. All requirements are
+/// safe to call from any thread, and each takes effect at one moment.
 public protocol Caching<Key, Value>: Sendable {
-  /// What values are found by.
+  /// The type of keys.
   associatedtype Key: Sendable
-  /// What is cached.
+  /// The type of values.
   associatedtype Value: Sendable
-  /// What a call throws that fails.
+  /// The error of a failed call.
   associatedtype Failure: Error = Never
 
-  /// How many keys a read would find.
+  /// The number of keys that a read would find.
   func count() throws(Failure) -> Int
 
-  /// The value of a key, or `nil` where there is none or it has expired. Counts as an access.
+  /// The value of a key, or `nil` if the key has none or it has expired. Counts as an access.
   func value(forKey key: Key) throws(Failure) -> Value?
 
-  /// The value of a key, and where there is none, whether it has expired. Counts as an access.
+  /// The value of a key, or whether it has expired if there is none. Counts as an access.
   func lookUp(_ key: Key) throws(Failure) -> LookupResult<Value>
 
-  /// The value of a key, as `value(forKey:)`. Is no access: neither the order of use, nor an idle limit, nor the
-  /// counts of hits and misses learn of it.
+  /// The value of a key, like `value(forKey:)`. Does not count as an access: changes neither the
+  /// access order, nor an idle limit, nor the counts of hits and misses.
   func peekValue(forKey key: Key) throws(Failure) -> Value?
 
   /// The value of a key with everything the cache knows about it. Counts as an access.
   func entry(forKey key: Key) throws(Failure) -> CacheEntry<Key, Value>?
 
-  /// What the cache knows about a key besides its value. Is no access.
+  /// Information about a key, without its value. Does not count as an access.
   func info(forKey key: Key) throws(Failure) -> CacheEntryInfo?
 
-  /// Whether a read of the key would find a value. Is no access.
+  /// Whether a read of the key would find a value. Does not count as an access.
   func contains(_ key: Key) throws(Failure) -> Bool
 
-  /// The keys that a read would find. Is no access.
+  /// The keys that a read would find. Does not count as an access.
   func keys() throws(Failure) -> [Key]
 
-  /// Calls `body` with each entry, until it returns `.stop`. Is no access.
+  /// Calls `body` with each entry, until it returns `.stop`. Does not count as an access.
   ///
-  /// - Returns: how many entries were left out since they could not be decoded.
+  /// - Returns: the number of entries skipped because they could not be decoded.
   @discardableResult
   func forEachEntry(_ body: (CacheEntry<Key, Value>) throws -> Visit) throws -> Int
 
-  /// Sets the value of a key. No later read finds an older one, also where the limits of the cache
+  /// Sets the value of a key. No later read finds an older one, even if the limits of the cache
   /// leave no room for this one.
   ///
   /// - Parameters:
   ///   - value: the value.
   ///   - key: the key.
-  ///   - options: what is not given is as the cache is configured; without a cost, the cache finds one.
+  ///   - options: an option that is `nil` is the configuration's; without a cost, the cache
+  ///     computes one.
   /// - Returns: the entry's version.
   @discardableResult
   func setValue(
     _ value: Value, forKey key: Key, options: EntryOptions
   ) throws(Failure) -> UInt64
 
-  /// Sets the value of a key and returns the one that it replaced; `nil` where there was none or it had expired. Of
-  /// several that write a key at once, each gets the value that its own replaced.
+  /// Sets the value of a key and returns the previous one; `nil` if there was none or it had
+  /// expired. When several callers write a key at once, each gets the value that its own write
+  /// replaced.
   ///
-  /// - Parameters: as `setValue`.
+  /// - Parameters: see `setValue`.
   @discardableResult
   func updateValue(
     _ value: Value, forKey key: Key, options: EntryOptions
   ) throws(Failure) -> Value?
 
-  /// Changes the value of a key, so that no change is lost that others make at the same time.
+  /// Changes the value of a key, without losing concurrent changes.
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - options: what is not given is as the entry has it, and for a new entry as the cache is configured.
-  ///   - change: makes the new value of the old one, or of `nil` where there is none; `nil` removes it. May be called
-  ///     more than once.
-  /// - Returns: the new value and its version; `nil` where there is none now.
-  /// - Throws: what `change` throws: nothing was written then.
+  ///   - options: an option that is `nil` keeps the entry's; for a new entry, the configuration's
+  ///     applies.
+  ///   - change: makes the new value from the old one, or from `nil` if there is none. Returning
+  ///     `nil` removes it. May run more than once.
+  /// - Returns: the new value and its version; `nil` if there is none now.
+  /// - Throws: what `change` throws: nothing was written.
   @discardableResult
   func update(
     forKey key: Key, options: EntryOptions, _ change: (_ value: Value?) throws -> Value?
   ) throws -> (value: Value, version: UInt64)?
 
-  /// Sets the value of a key if its version is the expected one, which `info(forKey:)` and `entry(forKey:)` tell; `nil`: the
-  /// key has no value.
+  /// Sets the value of a key if its version is the expected one, as returned by `info(forKey:)` and
+  /// `entry(forKey:)`; `nil`: the key must have no value.
   ///
-  /// - Returns: the new version, or the one that was found instead.
+  /// - Returns: the new version, or the one found instead.
   func compareAndSet(
     _ value: Value, forKey key: Key, expecting version: UInt64?, options: EntryOptions
   ) throws(Failure) -> CompareAndSetResult
 
   /// Removes the value of a key if its version is the expected one.
   ///
-  /// - Returns: whether it was, and is removed.
+  /// - Returns: whether the version matched and the value is removed.
   func compareAndRemove(forKey key: Key, expecting version: UInt64) throws(Failure) -> Bool
 
-  /// Has a value live for `lifetime` from now on, if that is longer than it would otherwise. Is no access.
+  /// Extends the life of a value to `lifetime` from now, unless it ends later anyway. Not an
+  /// access.
   ///
   /// - Returns: whether the key has a value.
   @discardableResult
@@ -110,14 +114,14 @@ public protocol Caching<Key, Value>: Sendable {
   @discardableResult
   func removeValue(forKey key: Key) throws(Failure) -> Bool
 
-  /// Removes the value of a key and returns it; `nil` where there was none or it had expired. Of several that take it
-  /// at once, one gets it.
+  /// Removes the value of a key and returns it; `nil` if there was none or it had expired. When
+  /// several callers take it at once, one gets it.
   func takeValue(forKey key: Key) throws(Failure) -> Value?
 
-  /// Removes every entry for which `shouldRemove` returns true. An entry that was written anew since it was asked about
-  /// stays.
+  /// Removes every entry for which `shouldRemove` returns true. An entry that was rewritten after
+  /// the closure saw it stays.
   ///
-  /// - Throws: what `shouldRemove` throws: nothing was removed then.
+  /// - Throws: what `shouldRemove` throws: nothing was removed.
   @discardableResult
   func remove(
     where shouldRemove: (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
@@ -129,27 +133,28 @@ public protocol Caching<Key, Value>: Sendable {
   /// The values of many keys, in the order of the keys; `nil` for each that has none.
   func values(forKeys keys: some Collection<Key>) throws(Failure) -> [Value?]
 
-  /// Sets the values of many keys. A key that comes twice has the later value then.
+  /// Sets the values of many keys. If a key comes twice, the later value counts.
   func setValues(_ pairs: some Sequence<(key: Key, value: Value)>) throws(Failure)
 
   /// Removes the values of many keys.
   ///
-  /// - Returns: how many there were.
+  /// - Returns: the number removed.
   @discardableResult
   func removeValues(forKeys keys: some Sequence<Key>) throws(Failure) -> Int
 
-  /// Has `body` called with everything that happens to the cache from now on, until the observation is cancelled.
+  /// Calls `body` with everything that happens to the cache from now on, until the observation is
+  /// cancelled.
   @discardableResult
   func observe(
     _ body: @escaping @Sendable (_ event: CacheEvent<Key>) -> Void
   ) -> CacheObservation
 
-  /// What happens to the cache from now on.
+  /// A stream of everything that happens to the cache from now on.
   ///
-  /// - Parameter limit: how many events wait at most for the reader of the stream; the newest stay.
+  /// - Parameter limit: the maximum number of events buffered for the reader; the newest stay.
   func events(bufferingNewest limit: Int) -> AsyncStream<CacheEvent<Key>>
 
-  // The forms that async code gets. A cache in memory, where nothing waits, has no others.
+  // The async forms. A cache in memory, where nothing waits, needs no others.
 
   /// Sets the value of a key.
   @discardableResult
@@ -157,7 +162,7 @@ public protocol Caching<Key, Value>: Sendable {
     _ value: Value, forKey key: Key, options: EntryOptions
   ) async throws(Failure) -> UInt64
 
-  /// Sets the value of a key and returns the one that it replaced.
+  /// Sets the value of a key and returns the previous one.
   @discardableResult
   nonisolated(nonsending) func updateValue(
     _ value: Value, forKey key: Key, options: EntryOptions
@@ -179,7 +184,7 @@ public protocol Caching<Key, Value>: Sendable {
     forKey key: Key, expecting version: UInt64
   ) async throws(Failure) -> Bool
 
-  /// Has a value live for `lifetime` from now on, if that is longer than it would otherwise.
+  /// Extends the life of a value to `lifetime` from now, unless it ends later anyway.
   @discardableResult
   nonisolated(nonsending) func extendLifetime(
     forKey key: Key, to lifetime: Duration
@@ -213,12 +218,13 @@ public protocol Caching<Key, Value>: Sendable {
   ) async throws(Failure) -> Int
 }
 
-// What a cache need not write itself.
+// Default implementations.
 extension Caching {
-  /// The values of many keys, in the order of the keys; `nil` for each that has none. Each is a read of its own.
+  /// The values of many keys, in the order of the keys; `nil` for each that has none. Each is a
+  /// separate read.
   ///
-  /// - Throws: as `value(forKey:)`, at the first key whose read fails.
-  /// - Complexity: that of a read, for each key.
+  /// - Throws: see `value(forKey:)`; the first key whose read fails ends the call.
+  /// - Complexity: that of a read for each key.
   @inlinable
   public func values(forKeys keys: some Collection<Key>) throws(Failure) -> [Value?] {
     var values: [Value?] = []
@@ -227,18 +233,19 @@ extension Caching {
     return values
   }
 
-  /// Sets the values of many keys, each as a write of its own. A key that comes twice has the later value then.
+  /// Sets the values of many keys, each as a separate write. If a key comes twice, the later value
+  /// counts.
   ///
-  /// - Throws: at the first write that fails; those before it stand.
+  /// - Throws: at the first write that fails; earlier writes stay.
   @inlinable
   public func setValues(_ pairs: some Sequence<(key: Key, value: Value)>) throws(Failure) {
     for (key, value) in pairs { try setValue(value, forKey: key, options: .standard) }
   }
 
-  /// Removes the values of many keys, each as a write of its own.
+  /// Removes the values of many keys, each as a separate write.
   ///
-  /// - Returns: how many there were.
-  /// - Throws: at the first removal that fails; what was removed by then stays so.
+  /// - Returns: the number removed.
+  /// - Throws: at the first removal that fails; earlier removals stay.
   @inlinable
   @discardableResult
   public func removeValues(forKeys keys: some Sequence<Key>) throws(Failure) -> Int {

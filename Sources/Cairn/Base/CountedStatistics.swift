@@ -9,9 +9,9 @@ protocol CountedStatistics {
 extension CountedStatistics {
   var counters: [Metric] { Self.counts.map { ($0.name, self[keyPath: $0.path]) } }
 
-  /// These statistics with their counts less those of earlier ones.
+  /// These statistics, with the counts of earlier ones subtracted.
   ///
-  /// - Returns: `nil` where a count has become less: another cache's, or the same opened anew.
+  /// - Returns: `nil` if a count has decreased: another cache's, or the same cache reopened.
   func subtracting(_ earlier: Self) -> Self? {
     var difference = self
     for (_, path) in Self.counts {

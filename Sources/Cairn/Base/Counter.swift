@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// A number that any thread counts up.
+/// A number that any thread may increment.
 struct Counter: ~Copyable, Sendable {
   private let count = Atomic<UInt64>(0)
 

@@ -1,7 +1,7 @@
 public import CairnStore
 public import FoundationEssentials
 
-// So that `localizedDescription` says what `description` says.
+// Makes `localizedDescription` the same as `description`.
 
 extension CacheError: LocalizedError {
   /// The same as `description`.

@@ -1,6 +1,6 @@
 public import CairnStore
 
-/// What a loader is shown of the value that it is to replace.
+/// What a loader sees of the value to replace.
 ///
 ///     let page = try await pages.loaded(forKey: url) { prior in
 ///       let answer = try await fetch(url, ifNoneMatch: prior?.metadata)
@@ -16,19 +16,20 @@ public struct PriorValue<Value: Sendable>: Sendable {
   public let age: Duration
   /// Whether its lifetime has ended.
   public let isStale: Bool
-  /// The bytes that were stored beside it, such as an ETag; empty where there are none, and from a cache in memory.
+  /// The bytes stored with it, such as an ETag; empty if there are none, and from a cache in
+  /// memory.
   public let metadata: [UInt8]
 
-  /// The answer that the value is still right. It lives on without being written again, and keeps its version and its
-  /// metadata.
+  /// The answer that the value is still valid. Its life is extended without rewriting it, and it
+  /// keeps its version and metadata.
   ///
-  /// - Parameter lifetime: how long it lives from the end of the load on. A life is never shortened.
+  /// - Parameter lifetime: how long it lives after the end of the load. A life is never shortened.
   public func notModified(lifetime: Lifetime = .standard) -> LoadResult<Value> {
     LoadResult(kind: .notModified(self, lifetime))
   }
 }
 
-/// What a loader answers: a value, that the old value is still right, or that there is none.
+/// A loader's answer: a value, that the old value is still valid, or that there is none.
 public struct LoadResult<Value: Sendable>: Sendable {
   enum Kind: Sendable {
     case loaded(Loaded<Value>)
@@ -42,15 +43,15 @@ public struct LoadResult<Value: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - value: the value.
-  ///   - options: how it is kept, as with ``Loaded``.
+  ///   - options: how to keep it; see ``Loaded``.
   public static func loaded(_ value: Value, options: EntryOptions = .standard) -> LoadResult {
     LoadResult(kind: .loaded(Loaded(value, options: options)))
   }
 
-  /// That there is none. The value that the key has is removed.
+  /// Reports that there is no value. Any value of the key is removed.
   ///
-  /// - Parameter duration: for how long nobody is to ask again. The answer is known to the process alone, of up to 65,536
-  ///   keys; a write or a removal of the key ends it.
+  /// - Parameter duration: how long no other load is tried. Only this process knows the answer, for
+  ///   up to 65,536 keys; a write or a removal of the key ends it.
   public static func absent(for duration: Duration) -> LoadResult {
     LoadResult(kind: .absent(duration))
   }

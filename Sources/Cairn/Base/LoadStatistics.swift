@@ -1,44 +1,45 @@
 public import CairnStore
 
-/// What a cache has loaded for callers of `value(forKey:orLoad:)` that found nothing. The counts only
+/// Counts of the loads by calls of `value(forKey:orLoad:)` that found nothing. The counts only
 /// grow.
 public struct LoadStatistics: Sendable, Hashable {
   /// Loaders that were called.
   public var startedCount: UInt64 = 0
-  /// Callers that waited for a load that another had begun.
+  /// Callers that waited for a load that another caller had begun.
   public var joinedCount: UInt64 = 0
-  /// Of the loaders that were called, those that threw.
+  /// Called loaders that threw.
   public var failedCount: UInt64 = 0
-  /// Loads that were cancelled since nobody waited any more.
+  /// Loads cancelled because nobody waited any more.
   public var cancelledCount: UInt64 = 0
-  /// Values that were loaded and not kept, since the key was written or removed meanwhile.
+  /// Loaded values not kept because the key was written or removed meanwhile.
   public var outdatedCount: UInt64 = 0
-  /// Values that were loaded and could not be kept, since they could not be written to disk. Those who
-  /// waited got them; the log tells why.
+  /// Loaded values that could not be written to disk. The waiters received them; the log reports
+  /// why.
   public var unkeptCount: UInt64 = 0
-  /// Loads that brought a value where there was none.
+  /// Loads that returned a value for a key without one.
   public var freshCount: UInt64 = 0
-  /// Loads that brought a value where there was one, or found that one not modified.
+  /// Loads that returned a value for a key that had one, or found that one not modified.
   public var refreshedCount: UInt64 = 0
-  /// Of those, the loads that found it not modified.
+  /// Those loads that found the value not modified.
   public var notModifiedCount: UInt64 = 0
-  /// Loads that found that there is no value.
+  /// Loads that found no value.
   public var absentCount: UInt64 = 0
-  /// Loads that took longer than their time limit. They are not among those that failed.
+  /// Loads that exceeded their time limit. These do not count as failed.
   public var timedOutCount: UInt64 = 0
-  /// Callers that were given a stale value.
+  /// Callers that received a stale value.
   public var staleServedCount: UInt64 = 0
 
-  /// The upper bounds of the buckets of ``durationCounts``: those of Prometheus' clients, from 5 ms to 10 s.
+  /// The upper bounds of the buckets of ``durationCounts``, from 5 ms to 10 s, as in Prometheus'
+  /// clients.
   public static let durationBounds: [Duration] =
     [5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000].map { .milliseconds($0) }
-  /// Loaders that have ended, however they did, by how long they took: first those that took at most the first of
-  /// ``durationBounds``, then those that took longer but at most the second, and last those that took longer than all bounds.
+  /// Ended loaders by duration, whatever their result: first those up to the first of
+  /// ``durationBounds``, then those up to the second, and so on; last those above all bounds.
   public var durationCounts = [UInt64](repeating: 0, count: durationBounds.count + 1)
-  /// How long these loaders took in all, to the millisecond each.
+  /// The total duration of these loaders, each to the millisecond.
   public var totalDuration: Duration = .zero
 
-  /// Makes counts of nothing, for who has a cache of his own.
+  /// Makes empty statistics, so that a custom cache can use them.
   package init() {}
 
   /// All counts with their names, for a metrics library.
@@ -46,8 +47,8 @@ public struct LoadStatistics: Sendable, Hashable {
 
   /// The difference from earlier statistics of the same cache, in counts and durations.
   ///
-  /// - Parameter earlier: statistics that were taken before. If one of their counts is higher, the cache was reopened in
-  ///   between, and the result covers everything since the reopening.
+  /// - Parameter earlier: earlier statistics. If one of their counts is higher, the cache was
+  ///   reopened in between, and the result covers everything since the reopening.
   public func since(_ earlier: Self) -> Self {
     guard var difference = subtracting(earlier) else { return self }
     for index in difference.durationCounts.indices where index < earlier.durationCounts.count {
@@ -57,18 +58,18 @@ public struct LoadStatistics: Sendable, Hashable {
     return difference
   }
 
-  /// The text that a server answers to a scrape by Prometheus, in its exposition format 0.0.4
-  /// (`text/plain; version=0.0.4`). The durations are a histogram in seconds.
+  /// The metrics for a Prometheus scrape, in exposition format 0.0.4 (`text/plain; version=0.0.4`).
+  /// The durations are a histogram in seconds.
   ///
-  /// - Parameter prefix: comes before each name, with `_` between; several caches in one answer need a prefix each. What no
-  ///   name may have in it becomes `_`.
+  /// - Parameter prefix: prefixes each name, with `_` between; several caches in one answer need
+  ///   different prefixes. Characters that a name may not contain become `_`.
   public func prometheus(prefix: String) -> String {
     var text = PrometheusText(prefix: prefix)
     text.add(self)
     return text.text
   }
 
-  /// Counts a loader that has ended.
+  /// Counts an ended loader.
   mutating func note(_ duration: Duration) {
     let bucket = Self.durationBounds.firstIndex { duration <= $0 } ?? Self.durationBounds.count
     durationCounts[bucket] += 1
@@ -87,7 +88,7 @@ extension LoadStatistics: CountedStatistics {
 }
 
 extension LoadStatistics: CustomStringConvertible {
-  /// The counts on one line, but for those of what happened never.
+  /// The counts on one line, without those that are zero.
   public var description: String {
     let others: [(UInt64, String)] = [
       (joinedCount, "joined"), (failedCount, "failed"), (cancelledCount, "cancelled"),
@@ -101,13 +102,13 @@ extension LoadStatistics: CustomStringConvertible {
   }
 }
 
-/// A count as a person reads it, with the word for what is counted.
+/// A count for people, with the word for what it counts.
 func counted(_ count: UInt64, _ singular: String? = nil, _ plural: String? = nil) -> String {
   let count = Int(clamping: count)
   return singular.map { DisplayText.count(count, $0, plural) } ?? DisplayText.count(count)
 }
 
-/// What reads found and what came and went, in parts of a line, for both kinds of caches.
+/// Lookups, insertions and removals, as parts of a line, for both kinds of caches.
 func describe(
   hits: UInt64, misses: UInt64, insertions: UInt64, removals: UInt64, expirations: UInt64,
   evictions: UInt64
@@ -123,27 +124,29 @@ func describe(
   ].joined(separator: ", ")
 }
 
-/// A value that was loaded, with how it is to be kept.
+/// A loaded value, with the options for keeping it.
 ///
 ///     let page = try await cache.value(forKey: url) {
 ///       let (bytes, age) = try await fetch(url)
 ///       return Loaded(bytes, options: .lifetime(.after(age)))
 ///     }
 public struct Loaded<Value: Sendable>: Sendable {
-  /// The value, for all who wait for it.
+  /// The value, for all waiters.
   public var value: Value
-  /// How it is kept; of a value that was not loaded, nothing is said. A lifetime begins when the load ends; metadata may be the ETag that came with it.
+  /// How to keep it; empty for a value that was not loaded. A lifetime begins when the load ends;
+  /// metadata may be the ETag that came with it.
   public var options: EntryOptions
-  /// How long ago the value was written, or found not modified by this process. Zero from the load that brought it.
+  /// How long ago the value was written, or found not modified by this process. Zero for the load
+  /// that returned it.
   public package(set) var age: Duration = .zero
-  /// Whether its lifetime has ended: it is given as a ``LoadPolicy`` allows.
+  /// Whether its lifetime has ended: a ``LoadPolicy`` allowed returning it.
   public package(set) var isStale = false
 
-  /// Makes what a loader returns.
+  /// Makes the result of a loader.
   ///
   /// - Parameters:
   ///   - value: the value.
-  ///   - options: how it is kept.
+  ///   - options: how to keep it.
   public init(_ value: Value, options: EntryOptions = .standard) {
     self.value = value
     self.options = options

@@ -1,15 +1,16 @@
 public import CairnStore
 
-/// A cache that makes a value when it is asked for and not there: both of this library.
+/// A cache that loads missing values on demand; both caches of this library conform.
 ///
-/// However many ask for a key at the same time, it is loaded once.
+/// However many callers ask for a key at once, it is loaded once.
 public protocol Loading<Key, Value>: Caching {
-  /// The value of a key; where there is none, it is loaded, and kept as the load says.
+  /// The value of a key; if there is none, loads it and keeps it as the load requests.
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - policy: how fresh the value is, and how long it is waited for; `nil`: as the configuration says.
-  ///   - load: makes the value, and says how it is to be kept.
+  ///   - policy: how fresh the value must be, and how long to wait for it; `nil`: the
+  ///     configuration's.
+  ///   - load: makes the value and its options.
   /// - Throws: what `load` throws; what `value(forKey:)` throws; `CancellationError`;
   ///   `CacheError.circularLoad` and `loadTimedOut`.
   func value(
@@ -17,33 +18,35 @@ public protocol Loading<Key, Value>: Caching {
     orLoadEntry load: @escaping @Sendable () async throws -> Loaded<Value>
   ) async throws -> Value
 
-  /// The value of a key with its age; where there is none that the policy allows, it is loaded by a loader that sees the
-  /// old one.
+  /// The value of a key with its age. If the policy allows none of the values there are, a loader
+  /// that sees the old one loads a new one.
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - policy: how fresh the value is, and how long it is waited for; `nil`: as the configuration says.
-  ///   - load: makes the value, or says that the old one is still right, or that there is none.
-  /// - Returns: `nil` where the loader says that there is none, or has said so.
-  /// - Throws: as `value(forKey:policy:orLoadEntry:)`.
+  ///   - policy: how fresh the value must be, and how long to wait for it; `nil`: the
+  ///     configuration's.
+  ///   - load: makes the value, or reports that the old one is still valid, or that there is none.
+  /// - Returns: `nil` if the loader reports, or has reported, that there is none.
+  /// - Throws: see `value(forKey:policy:orLoadEntry:)`.
   func loaded(
     forKey key: Key, policy: LoadPolicy?,
     orLoad load: @escaping @Sendable (_ prior: PriorValue<Value>?) async throws -> LoadResult<Value>
   ) async throws -> Loaded<Value>?
 
-  /// What was loaded so far.
+  /// Statistics of the loads so far.
   var loadStatistics: LoadStatistics { get }
 }
 
 extension Loading {
-  /// The value of a key; where there is none, it is loaded, and kept.
+  /// The value of a key; if there is none, loads and keeps it.
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - options: as with `setValue`. A lifetime begins with the end of the load.
-  ///   - policy: how fresh the value is, and how long it is waited for; `nil`: as the configuration says.
+  ///   - options: see `setValue`. A lifetime begins at the end of the load.
+  ///   - policy: how fresh the value must be, and how long to wait for it; `nil`: the
+  ///     configuration's.
   ///   - load: makes the value.
-  /// - Throws: as `value(forKey:policy:orLoadEntry:)`.
+  /// - Throws: see `value(forKey:policy:orLoadEntry:)`.
   @inlinable
   public func value(
     forKey key: Key, options: EntryOptions = .standard, policy: LoadPolicy? = nil,
@@ -54,8 +57,8 @@ extension Loading {
     }
   }
 
-  /// The value of a key; where there is none, it is loaded, and kept for `lifetime` from the end of the load on. Otherwise
-  /// as `value(forKey:options:policy:orLoad:)`.
+  /// The value of a key; if there is none, loads it and keeps it for `lifetime` from the end of the
+  /// load. Otherwise like `value(forKey:options:policy:orLoad:)`.
   @inlinable
   public func value(
     forKey key: Key, lifetime: Lifetime, policy: LoadPolicy? = nil,
@@ -64,7 +67,8 @@ extension Loading {
     try await value(forKey: key, options: .lifetime(lifetime), policy: policy, orLoad: load)
   }
 
-  /// The value of a key; where there is none, it is loaded, and kept as the load says, as the configuration has it.
+  /// The value of a key; if there is none, loads it with the configured policy and keeps it as the
+  /// load requests.
   @inlinable
   public func value(
     forKey key: Key, orLoadEntry load: @escaping @Sendable () async throws -> Loaded<Value>

@@ -1,4 +1,4 @@
-/// What a read finds of a key, and why it finds nothing.
+/// The result of looking up a key, and why there is no value.
 public enum LookupResult<Value: Sendable>: Sendable {
   /// The key's value.
   case found(Value)

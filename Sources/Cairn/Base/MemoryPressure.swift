@@ -1,25 +1,25 @@
-/// How short of memory the system is, or the container that the program runs in.
+/// How short of memory the system is, or the container of the program.
 public enum MemoryPressure: Int, Sendable, Hashable, Comparable, CaseIterable {
-  /// Memory is being reclaimed at some cost. Caches drop what has expired.
+  /// Reclaiming memory has become costly. Caches drop expired entries.
   case moderate = 1
-  /// Programs wait for memory. Caches drop half of what they hold.
+  /// Programs wait for memory. Caches drop half of their contents.
   case high
-  /// Hardly anything else goes on, or processes are about to be killed. Caches are cleared.
+  /// Hardly any work is done, or processes are about to be killed. Caches are cleared.
   case critical
 
-  /// Whether memory is less short on the left than on the right.
+  /// Whether the left level is less severe.
   public static func < (left: MemoryPressure, right: MemoryPressure) -> Bool {
     left.rawValue < right.rawValue
   }
 }
 
-/// Where the news comes from that memory is short.
+/// A source of reports that memory is short.
 package protocol PressureSource: Sendable {
-  /// Waits until memory is short, and says how much so; `nil`: nothing more will come.
+  /// Waits until memory is short, and returns how short; `nil`: no more reports will come.
   func next() -> MemoryPressure?
 }
 
-/// What makes itself smaller when memory is short.
+/// An object that shrinks when memory is short.
 package protocol PressureResponder: AnyObject, Sendable {
   func respond(to pressure: MemoryPressure)
 }

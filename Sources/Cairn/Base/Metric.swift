@@ -1,2 +1,2 @@
-/// A count of what a cache did or holds, with its name, as metrics libraries want it.
+/// A named count of a cache's operations or contents, for metrics libraries.
 typealias Metric = (name: String, value: UInt64)

@@ -1,2 +1,2 @@
-/// The time that never comes, in milliseconds.
+/// A time that never comes, in milliseconds.
 @usableFromInline let never = Int64.max

@@ -1,6 +1,6 @@
 internal import CairnStore
 
-/// What a tier of a cache has counted, for both kinds of caches.
+/// The counts of a tier of a cache, for both kinds of caches.
 struct TierCounts {
   /// The value of the label `tier`.
   var name: String
@@ -10,7 +10,7 @@ struct TierCounts {
   var replacements: UInt64
   var removals: UInt64
   var expirations: UInt64
-  /// With the values of the label `cause`.
+  /// Evictions, with the values of the label `cause`.
   var evictions: [(cause: String, count: UInt64)]
   var held: Int
 }

@@ -1,6 +1,6 @@
 internal import CairnStore
 
-/// Ends a stream when the observer that feeds it goes.
+/// Ends a stream when the observer that feeds it is deallocated.
 final class StreamEnd<Event: Sendable>: Sendable {
   let continuation: AsyncStream<Event>.Continuation
 
@@ -9,7 +9,7 @@ final class StreamEnd<Event: Sendable>: Sendable {
   deinit { continuation.finish() }
 }
 
-/// The streams that end with a cache on disk: when it is closed, or gone.
+/// The streams that end when a cache on disk is closed or deallocated.
 final class StreamEnds<Event: Sendable>: Sendable {
   private struct State: Sendable {
     var continuations: [UInt64: AsyncStream<Event>.Continuation] = [:]
@@ -19,9 +19,9 @@ final class StreamEnds<Event: Sendable>: Sendable {
 
   private let state = Lock(State())
 
-  /// Adds one, which ends at once where all have ended.
+  /// Adds a stream. It ends at once if all streams have ended.
   ///
-  /// - Returns: what it is removed by, once it has ended otherwise.
+  /// - Returns: the ID for removing it once it has ended in another way.
   func add(_ continuation: AsyncStream<Event>.Continuation) -> UInt64 {
     let (id, isOver) = state.withLock { state in
       state.lastID += 1
@@ -33,12 +33,12 @@ final class StreamEnds<Event: Sendable>: Sendable {
   }
 
   func remove(_ id: UInt64) {
-    // What it holds goes out of the lock.
+    // What it holds is released outside the lock.
     let continuation = state.withLock { $0.continuations.removeValue(forKey: id) }
     withExtendedLifetime(continuation) {}
   }
 
-  /// Ends all of them, for good.
+  /// Ends all streams, permanently.
   func end() {
     let continuations = state.withLock { state in
       state.isOver = true

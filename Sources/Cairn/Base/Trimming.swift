@@ -1,29 +1,29 @@
 public import CairnStore
 
-/// What can be made smaller: what is common to the tiers besides reading and writing.
+/// A cache or tier that can shrink: the common interface besides reading and writing.
 ///
 /// A trim to a count, a cost or an age of zero leaves nothing.
 public protocol Trimming: Sendable {
-  /// What a call throws that fails.
+  /// The error of a failed call.
   associatedtype Failure: Error = Never
 
-  /// What all that is held costs together, in the unit of the cache's cost limit: on disk, bytes that
-  /// are live in the log.
+  /// The total cost of all entries, in the unit of the cache's cost limit: on disk, live bytes in
+  /// the log.
   func totalCost() throws(Failure) -> Int
 
-  /// Removes entries until at most so many are left. What has expired goes first.
+  /// Removes entries until at most this many are left. Expired entries go first.
   ///
   /// - Parameters:
   ///   - count: zero or less removes everything.
-  ///   - order: which go first.
+  ///   - order: which entries go first.
   @discardableResult
   func trim(toCount count: Int, order: TrimOrder) throws(Failure) -> RemovalSummary
 
-  /// Removes entries until the rest costs at most so much. What has expired goes first.
+  /// Removes entries until the rest costs at most this much. Expired entries go first.
   ///
   /// - Parameters:
-  ///   - cost: zero or less removes everything, also what costs nothing.
-  ///   - order: which go first.
+  ///   - cost: zero or less removes everything, including entries that cost nothing.
+  ///   - order: which entries go first.
   @discardableResult
   func trim(toCost cost: Int, order: TrimOrder) throws(Failure) -> RemovalSummary
 
@@ -31,25 +31,25 @@ public protocol Trimming: Sendable {
   ///
   /// - Parameters:
   ///   - age: zero or less removes everything.
-  ///   - basis: what the age is counted from.
+  ///   - basis: the start of the age.
   @discardableResult
   func trim(olderThan age: Duration, by basis: AgeBasis) throws(Failure) -> RemovalSummary
 
-  /// Removes the entries whose lifetime has ended or that were idle for too long. No read finds them
-  /// anyway.
+  /// Removes the entries whose lifetime has ended or that were idle for too long. No read finds
+  /// them anyway.
   @discardableResult
   func removeExpired() throws(Failure) -> RemovalSummary
 }
 
 extension Trimming {
-  /// Removes entries until at most so many are left, the least recently used first.
+  /// Removes entries until at most this many are left, the least recently used first.
   @inlinable
   @discardableResult
   public func trim(toCount count: Int) throws(Failure) -> RemovalSummary {
     try trim(toCount: count, order: .leastRecentlyUsed)
   }
 
-  /// Removes entries until the rest costs at most so much, the least recently used first.
+  /// Removes entries until the rest costs at most this much, the least recently used first.
   @inlinable
   @discardableResult
   public func trim(toCost cost: Int) throws(Failure) -> RemovalSummary {

@@ -1,17 +1,16 @@
 internal import CairnStore
 internal import FoundationEssentials
 
-/// Where a cache lies that is known by its name.
+/// The directory of a named cache.
 package enum CacheLocation {
-  /// The longest name, in bytes of UTF-8: what a store beside it is set aside as has a longer one, and a
-  /// file's name has 255 at most.
+  /// The longest name, in bytes of UTF-8. The name of a quarantined store beside the cache is
+  /// longer, and a file name has at most 255 bytes.
   package static let nameByteLimit = 200
 
   /// The environment of the process.
   package static var variables: [String: String] { ProcessInfo.processInfo.environment }
 
-  /// The name of this program, as its file has it, however it was called. One that could be no name of a cache is
-  /// "cairn".
+  /// The file name of this program, however it was called; "cairn" if the name cannot name a cache.
   package static let programName: String = {
     let link = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
     let file = (link ?? CommandLine.arguments.first ?? "").split(separator: "/").last ?? ""
@@ -19,17 +18,17 @@ package enum CacheLocation {
     return String(file)
   }()
 
-  /// The directory of a name: `$XDG_CACHE_HOME/namespace/name`, or below `~/.cache` where that variable
-  /// is not set or no absolute path, as the XDG Base Directory Specification has it.
+  /// The directory of a named cache: `$XDG_CACHE_HOME/namespace/name`, or below `~/.cache` if that
+  /// variable is not set to an absolute path, as the XDG Base Directory Specification defines.
   ///
-  /// - Parameter variables: of the environment.
-  /// - Throws: `invalidName`, `noCacheDirectory`, `insideStore`: before anything is made there.
+  /// - Parameter variables: the environment.
+  /// - Throws: `invalidName`, `noCacheDirectory`, `insideStore`: before creating anything.
   package static func path(
     name: String, namespace: String?,
     variables: [String: String] = CacheLocation.variables
   ) throws(CacheError) -> String {
     try check(name)
-    // An empty one is none.
+    // An empty namespace means none.
     let namespace = namespace == "" ? nil : namespace
     if let namespace { try check(namespace) }
     let path = try base(variables) + (namespace.map { "/" + $0 } ?? "") + "/" + name
@@ -39,15 +38,15 @@ package enum CacheLocation {
     return path
   }
 
-  /// The store in whose directory `path` lies, at any depth, whether anything is there yet or not: a
-  /// namespace may be the name of a cache. `nil` where it lies in none.
+  /// The store whose directory contains `path` at any depth, whether or not anything is there yet:
+  /// a namespace may be the name of a cache. `nil` if there is none.
   static func store(around path: String, _ fileSystem: any FileSystem) -> String? {
     var place = Directory.parentPath(of: path)
     var isThere = false
     var identity: FileIdentity?
     // No path is longer than 4,096 bytes.
     for _ in 0..<2048 {
-      // Whoever may not look into a directory cannot make anything below it either.
+      // A user who may not look into a directory cannot create anything below it either.
       guard let directory = try? Directory(readingOnly: place, fileSystem: fileSystem) else {
         let above = Directory.parentPath(of: place)
         if isThere || above == place { return nil }
@@ -66,13 +65,13 @@ package enum CacheLocation {
 
   private static func has(_ name: String, _ directory: Directory) -> Bool {
     do throws(StoreError) { return try directory.openFile(name, mode: .readOnly) != nil } catch {
-      // It is there, and not of the kind or the owner that is wanted.
+      // It exists, but has the wrong kind or owner.
       if case .unsafeFile = error { return true }
       return false
     }
   }
 
-  /// Throws where a name could lead elsewhere or is no name of a file.
+  /// Throws if a name could lead elsewhere or is not a valid file name.
   package static func check(_ name: String) throws(CacheError) {
     func require(_ holds: Bool, _ reason: String) throws(CacheError) {
       if !holds { throw .invalidName(reason: reason) }
@@ -82,12 +81,12 @@ package enum CacheLocation {
       name.utf8.count <= nameByteLimit,
       "it has \(name.utf8.count) bytes, more than \(nameByteLimit)")
     try require(name != "." && name != "..", "every directory has one that is called \(name)")
-    // By bytes, since "/" followed by a combining mark is another character.
+    // Compares bytes, because "/" followed by a combining mark is another character.
     try require(!name.utf8.contains(UInt8(ascii: "/")), "there is a slash in \(quoted(name))")
     try require(!name.utf8.contains(0), "there is a byte 0 in \(quoted(name))")
   }
 
-  /// A name as it may stand in a log.
+  /// A name, quoted for a log.
   private static func quoted(_ name: String) -> String { name.debugDescription }
 
   private static func base(_ variables: [String: String]) throws(CacheError) -> String {

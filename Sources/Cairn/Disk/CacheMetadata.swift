@@ -1,51 +1,105 @@
 internal import CairnStore
 
-/// What a cache keeps in a record's metadata, in front of the user's own:
+/// The prefix that a cache adds to the user's metadata in a record:
 ///
 ///     0      1         2          4         8 …
-///     ┌──────┬─────────┬──────────┬─────────┬───────────────
-///     │ 0xCA │ version │ reserved │   tag   │ user's metadata
-///     └──────┴─────────┴──────────┴─────────┴───────────────
+///     ┌──────┬─────────┬──────────┬─────────┬──────┬─────────────────
+///     │ 0xCA │ version │ n        │   tag   │ tags │ user's metadata
+///     └──────┴─────────┴──────────┴─────────┴──────┴─────────────────
 ///
-/// The tag is little-endian. Where it is 0 and the user has no metadata, the record has none at all, as one
-/// that a plain store wrote. Docs/FileFormat.md has the same in words.
+/// The tag is the value coder's; it and n are little-endian. The entry's tags take n bytes: for each
+/// tag its length in one byte, then the tag. Without tags, n is 0 and the version 1; otherwise the
+/// version is 2. If the coder's tag is 0, the entry has no tags and the user has no metadata, the
+/// record has no metadata at all, like one that a plain store wrote. Docs/FileFormat.md describes the
+/// same format.
 package struct CacheMetadata: Equatable, Sendable {
   package static let mark: UInt8 = 0xCA
   package static let version: UInt8 = 1
+  package static let versionWithTags: UInt8 = 2
   package static let byteCount = 8
 
   package private(set) var tag: UInt32 = 0
-  /// The user's.
+  /// The entry's tags, each after its length.
+  private var tagBytes: [UInt8] = []
+  /// The user's metadata.
   package private(set) var rest: [UInt8] = []
 
-  /// The bytes to be stored.
+  /// The bytes to store.
   package var encoded: [UInt8] {
-    if tag == 0 && rest.isEmpty { return [] }
-    var bytes: [UInt8] = [Self.mark, Self.version, 0, 0]
+    if tag == 0 && rest.isEmpty && tagBytes.isEmpty { return [] }
+    var bytes: [UInt8] = [Self.mark, tagBytes.isEmpty ? Self.version : Self.versionWithTags]
+    bytes.append(littleEndian: UInt16(tagBytes.count))
     bytes.append(littleEndian: tag)
-    return bytes + rest
+    return bytes + tagBytes + rest
   }
 
-  package init(tag: UInt32, rest: [UInt8]) {
+  /// - Parameter tags: at most as many and as long as `TagLimits` says.
+  package init(tag: UInt32, tags: [[UInt8]] = [], rest: [UInt8]) {
     self.tag = tag
+    for tag in tags { tagBytes += [UInt8(tag.count)] + tag }
     self.rest = rest
   }
 
-  /// - Parameter wantsRest: whether the user's bytes are wanted.
-  /// - Throws: where the bytes are not what a cache writes, with the reason.
+  /// - Parameter wantsRest: whether to copy the user's metadata and the entry's tags.
+  /// - Throws: if a cache did not write the bytes, with the reason.
   package init(decoding bytes: RawSpan, wantsRest: Bool) throws(CodingFailure) {
     if bytes.byteCount == 0 { return }
     guard bytes.byteCount >= Self.byteCount, bytes.load(UInt8.self, at: 0) == Self.mark else {
       throw CodingFailure("its metadata is not of a cache")
     }
     let version = bytes.load(UInt8.self, at: 1)
-    guard version == Self.version else {
+    guard version == Self.version || version == Self.versionWithTags else {
       throw CodingFailure("its metadata has the form \(version), which this version does not read")
     }
-    guard bytes.load(UInt16.self, at: 2) == 0 else {
-      throw CodingFailure("its metadata has bits that are not in use")
+    let tagByteCount = Int(bytes.load(UInt16.self, at: 2))
+    if version == Self.version {
+      guard tagByteCount == 0 else {
+        throw CodingFailure("its metadata has bits that are not in use")
+      }
+    } else if !Self.forEachTag(in: bytes, { _ in true }) {
+      throw CodingFailure("its metadata has tags that make no sense")
     }
     tag = bytes.load(UInt32.self, at: 4)
-    if wantsRest { rest = bytes.extracting(Self.byteCount..<bytes.byteCount).copied() }
+    if wantsRest {
+      let start = Self.byteCount + tagByteCount
+      tagBytes = bytes.extracting(Self.byteCount..<start).copied()
+      rest = bytes.extracting(start..<bytes.byteCount).copied()
+    }
+  }
+
+  /// The tags of the entry; empty if they were not copied.
+  package var tags: [[UInt8]] {
+    var tags: [[UInt8]] = []
+    var start = 0
+    while start < tagBytes.count {
+      let end = start + 1 + Int(tagBytes[start])
+      tags.append(Array(tagBytes[(start + 1)..<end]))
+      start = end
+    }
+    return tags
+  }
+
+  /// Whether metadata on disk has tags, as far as its form tells.
+  static func hasTags(_ bytes: RawSpan) -> Bool {
+    bytes.byteCount > byteCount && bytes.load(UInt8.self, at: 1) == versionWithTags
+      && bytes.load(UInt8.self, at: 0) == mark
+  }
+
+  /// Calls `body` with each tag of metadata on disk, until it returns `false`.
+  ///
+  /// - Returns: whether the tags make sense, as far as they were looked at. Metadata without any has none that do.
+  @discardableResult
+  static func forEachTag(in bytes: RawSpan, _ body: (RawSpan) -> Bool) -> Bool {
+    guard hasTags(bytes) else { return false }
+    let end = byteCount + Int(bytes.load(UInt16.self, at: 2))
+    guard end > byteCount, end <= bytes.byteCount else { return false }
+    var start = byteCount
+    while start < end {
+      let next = start + 1 + Int(bytes.load(UInt8.self, at: start))
+      guard next > start + 1, next <= end else { return false }
+      if !body(bytes.extracting((start + 1)..<next)) { return true }
+      start = next
+    }
+    return true
   }
 }

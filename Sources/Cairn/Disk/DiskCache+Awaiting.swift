@@ -1,15 +1,16 @@
 public import CairnStore
 
-// The forms of writes that async code gets: no thread that tasks run on waits for a lock, for room, for a sync or for
-// compaction. Each promises what its synchronous form promises.
+// The async forms of writes. They never make a task's thread wait for a lock, for room, for a sync
+// or for compaction. Each makes the same promises as its synchronous form.
 //
-// A write of single keys or of a batch is never given up: where its task is cancelled, it still happens, and returns when
-// that is known.
+// Cancellation never abandons a write of single keys or of a batch: the write still happens, and
+// the call returns once its outcome is known.
 
 extension DiskCache {
-  /// Sets the value of a key, and removes what is too much then. As the synchronous form, but no thread waits: a value of
-  /// up to 64 KiB is appended at once where nothing has to be waited for; everything else happens on one of the cache's
-  /// own threads. Tasks that wait for a sync hold no thread and share it.
+  /// Sets the value of a key, and removes entries to keep the limits. Like the synchronous form,
+  /// but blocks no thread. A value of up to 64 KiB is appended at once if there is nothing to wait
+  /// for; all other work happens on one of the cache's own threads. Tasks that wait for a sync hold
+  /// no thread and share one sync.
   @inlinable
   @discardableResult
   public nonisolated(nonsending) func setValue(
@@ -40,7 +41,7 @@ extension DiskCache {
     try await setValue(value, forKey: key, options: options, durability: nil)
   }
 
-  /// Sets the value of a key, which lives for `lifetime`.
+  /// Sets the value of a key, with a lifetime of `lifetime`.
   @inlinable
   @discardableResult
   public nonisolated(nonsending) func setValue(
@@ -83,7 +84,7 @@ extension DiskCache {
       value, forKey: key, expecting: version, options: options, durability: nil)
   }
 
-  /// Sets the value of a key and returns the one that it replaced.
+  /// Sets the value of a key and returns the previous one.
   @discardableResult
   public nonisolated(nonsending) func updateValue(
     _ value: Value, forKey key: Key, options: EntryOptions = .standard
@@ -123,7 +124,8 @@ extension DiskCache {
       }
       let result = try await compareAndSet(
         value, forKey: key, expecting: present?.info.version,
-        options: options.keeping(present?.info, metadata: present?.metadata),
+        options: try stored(
+          options.keeping(present?.info, metadata: present?.metadata), keeping: present?.tags),
         durability: durability)
       if case .stored(let version) = result { return (value, version) }
     }
@@ -139,7 +141,7 @@ extension DiskCache {
     }
   }
 
-  /// Removes the value of a key, as the configuration says.
+  /// Removes the value of a key, with the configuration's durability.
   @discardableResult
   public nonisolated(nonsending) func removeValue(forKey key: Key) async throws(CacheError) -> Bool
   {
@@ -169,8 +171,8 @@ extension DiskCache {
     try await onWorkers { (cache) throws(CacheError) in try cache.takeValue(forKey: key) }
   }
 
-  /// Makes many changes at once, as one batch. `body` runs in the caller's isolation; the batch is encoded and appended
-  /// on one of the cache's own threads.
+  /// Makes many changes at once, as one batch. `body` runs in the caller's isolation; one of the
+  /// cache's own threads encodes and appends the batch.
   @discardableResult
   public nonisolated(nonsending) func write<Result>(
     durability: Durability? = nil, _ body: (inout DiskBatch<Key, Value>) throws -> Result
@@ -191,7 +193,7 @@ extension DiskCache {
     try await commit(batch.changes, last: batch.last, durability: durability)
   }
 
-  /// Sets the values of many keys as one batch, as the configuration says.
+  /// Sets the values of many keys as one batch, with the configuration's durability.
   public nonisolated(nonsending) func setValues(
     _ pairs: some Sequence<(key: Key, value: Value)>
   ) async throws(CacheError) {
@@ -206,7 +208,8 @@ extension DiskCache {
     }
   }
 
-  /// Removes the values of many keys, each as a write of its own, with one sync for all of them.
+  /// Removes the values of many keys. Each removal is a separate write; one sync covers all of
+  /// them.
   @discardableResult
   public nonisolated(nonsending) func removeValues(
     forKeys keys: some Sequence<Key>, durability: Durability?
@@ -217,7 +220,7 @@ extension DiskCache {
     }
   }
 
-  /// Removes the values of many keys, as the configuration says.
+  /// Removes the values of many keys, with the configuration's durability.
   @discardableResult
   public nonisolated(nonsending) func removeValues(
     forKeys keys: some Sequence<Key>
@@ -225,7 +228,7 @@ extension DiskCache {
     try await removeValues(forKeys: keys, durability: nil)
   }
 
-  /// Has a value live for `lifetime` from now on, if that is longer than it would otherwise.
+  /// Extends the life of a value to `lifetime` from now, unless it ends later anyway.
   @discardableResult
   public nonisolated(nonsending) func extendLifetime(
     forKey key: Key, to lifetime: Duration, durability: Durability?
@@ -235,7 +238,7 @@ extension DiskCache {
     }
   }
 
-  /// Has a value live for `lifetime` from now on, with the configuration's durability.
+  /// Extends the life of a value to `lifetime` from now, with the configuration's durability.
   @discardableResult
   public nonisolated(nonsending) func extendLifetime(
     forKey key: Key, to lifetime: Duration
@@ -243,7 +246,7 @@ extension DiskCache {
     try await extendLifetime(forKey: key, to: lifetime, durability: nil)
   }
 
-  /// Has the values of many keys live longer.
+  /// Extends the lives of the values of many keys.
   @discardableResult
   public nonisolated(nonsending) func extendLifetimes(
     forKeys keys: some Sequence<Key>, to lifetime: Duration, durability: Durability? = nil
@@ -261,11 +264,11 @@ extension DiskCache {
 
   /// Removes everything.
   ///
-  /// - Parameter progress: called after each file that went, on the thread that does the work.
-  /// - Throws: as the synchronous form; `cancelled` where the task was cancelled before the work began: nothing was
-  ///   removed then.
+  /// - Parameter progress: called after each file is removed, on the thread that does the work.
+  /// - Throws: see the synchronous form; `cancelled` if the task was cancelled before the work
+  ///   began: nothing was removed.
   public nonisolated(nonsending) func removeAll(
-    progress: @escaping @Sendable (RemoveAllProgress) -> Void
+    progress: @escaping @Sendable (WorkProgress) -> Void
   ) async throws(CacheError) {
     try await perform { (cache) throws(CacheError) in try cache.removeAll(progress: progress) }
   }
@@ -280,15 +283,18 @@ extension DiskCache {
 
   // MARK: Two steps
 
-  /// Enters a write of one value if nothing has to be waited for; else says how it is to be entered on another thread.
+  /// Enters a write of one value if there is nothing to wait for; otherwise returns how to enter it
+  /// on another thread.
   @usableFromInline
   func start(
     _ encoded: RawSpan, _ bytes: RawSpan, of key: Key, expecting version: UInt64??,
     options: EntryOptions, durability: Durability?, _ tier: @escaping @Sendable (TierStep) -> Void
   ) throws(CacheError) -> StartedWrite<EnteredResult, CacheError> {
-    noteWrite(bytes)
-    let options = stored(options)
-    if recency?.tells(beforeWriteOf: 1, bytes.byteCount + encoded.byteCount) != true {
+    try noteWrite(bytes)
+    let options = try stored(options)
+    // What a mark hides goes first, which may have to wait.
+    let mayBeHidden = version != nil && marks.isUsed
+    if !mayBeHidden, recency?.tells(beforeWriteOf: 1, bytes.byteCount + encoded.byteCount) != true {
       var entered: Store?
       let (result, pending) = try enter(
         encoded, bytes, of: key, tier, showsMismatch: true, atOnce: true, into: &entered
@@ -306,28 +312,36 @@ extension DiskCache {
       try bytes.withBytes { (bytes) throws(CacheError) in
         try encoded.withBytes { (encoded) throws(CacheError) in
           // A load may have begun since. It must not keep its value.
-          noteWrite(bytes)
+          try noteWrite(bytes)
           var entered: Store?
-          let (result, pending) = try enter(
-            encoded, bytes, of: key, tier, showsMismatch: true, into: &entered
-          ) { (store, removals: inout [RemovalEvent]) throws(StoreError) in
-            guard let version else {
-              return try store.enter(
-                encoded, forKey: bytes, options: options, durability: durability,
-                removals: &removals)
+          while true {
+            let guarded = try version.map { (version) throws(CacheError) in
+              try guardedTags(bytes, of: version)
             }
-            return try store.enter(
-              encoded, forKey: bytes, expecting: version, options: options,
-              durability: durability, removals: &removals)
+            let (result, pending) = try enter(
+              encoded, bytes, of: key, tier, showsMismatch: true, into: &entered
+            ) { (store, removals: inout [RemovalEvent]) throws(StoreError) in
+              guard let version else {
+                return try store.enter(
+                  encoded, forKey: bytes, options: options, durability: durability,
+                  removals: &removals)
+              }
+              return try enter(
+                encoded, forKey: bytes, expecting: version, guarded ?? [], options: options,
+                durability: durability, in: store, removals: &removals)
+            }
+            if let version, waits(for: guarded ?? [], after: result, expecting: version) {
+              continue
+            }
+            let used = entered ?? store
+            return (EnteredResult(result: result, store: used), used.slowed(pending))
           }
-          let used = entered ?? store
-          return (EnteredResult(result: result, store: used), used.slowed(pending))
         }
       }
     }
   }
 
-  /// Waits for what a write waits for that has begun.
+  /// Waits for whatever a write that has begun must wait for.
   @usableFromInline
   nonisolated(nonsending) func finish(
     _ write: StartedWrite<EnteredResult, CacheError>, of key: Key
@@ -338,7 +352,7 @@ extension DiskCache {
     case .entered(let result, let rest): (entered, pending) = (result, rest)
     case .left(let enter): (entered, pending) = try await store.entering.performUncancelled(enter)
     }
-    // Another store may have replaced this one meanwhile. It does not have this write.
+    // Another store, without this write, may have replaced this one meanwhile.
     do throws(StoreError) { try await entered.store.finish(pending) } catch {
       if case .vanished = error { throw .store(error) }
       if held != nil { noteFailure(.store(error), of: try tierKey(key)) }
@@ -347,7 +361,7 @@ extension DiskCache {
     return entered.result
   }
 
-  /// Makes a write once more where it was the first to notice that the directory is gone.
+  /// Repeats a write that was the first to notice that the directory is gone.
   @usableFromInline
   nonisolated(nonsending) func afterRecreating<Result: Sendable>(
     _ body: @escaping @Sendable (DiskCache) throws(CacheError) -> Result
@@ -358,8 +372,8 @@ extension DiskCache {
     }
   }
 
-  /// Does a write on one of the cache's own threads, also where the task is cancelled.
-  private nonisolated(nonsending) func onWorkers<Result: Sendable>(
+  /// Does a write on one of the cache's own threads, even if the task is cancelled.
+  nonisolated(nonsending) func onWorkers<Result: Sendable>(
     _ body: @escaping @Sendable (DiskCache) throws(CacheError) -> Result
   ) async throws(CacheError) -> Result {
     let store = store
@@ -368,7 +382,7 @@ extension DiskCache {
   }
 }
 
-/// What came of a write, and the store that it was entered into.
+/// The result of a write, and the store it was entered into.
 @usableFromInline
 struct EnteredResult: Sendable {
   let result: CompareAndSetResult

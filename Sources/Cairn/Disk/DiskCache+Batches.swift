@@ -1,15 +1,16 @@
 public import CairnStore
 
-/// Changes of a ``DiskCache`` that will happen together: after a crash, all of them are found on disk or none.
+/// Changes of a ``DiskCache`` that take effect together: after a crash, the disk has all of them or
+/// none.
 ///
-/// Filled by the closure given to `DiskCache.write`. Of several changes of a key the last counts, and the
-/// others are not written at all. Nothing is visible in the cache before the closure has returned.
+/// The closure passed to `DiskCache.write` fills it. Only the last change of each key is written.
+/// Until the closure returns, nothing is visible in the cache.
 public struct DiskBatch<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
   struct Change {
     var key: Key
-    /// The key's.
+    /// The key's bytes.
     var bytes: [UInt8]
-    /// `nil`: it is removed.
+    /// `nil`: a removal.
     var value: Value?
     var options: EntryOptions
   }
@@ -21,21 +22,21 @@ public struct DiskBatch<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
 
   init(for cache: DiskCache<Key, Value>) { self.cache = cache }
 
-  /// How many changes there are so far, those included that a later one takes the place of.
+  /// The number of changes so far, including those that a later one overrides.
   public var count: Int { changes.count }
 
   /// Sets the value of a key.
   ///
-  /// - Parameters: as those of `DiskCache.setValue`.
-  /// - Throws: `unencodableKey`. A value that cannot be encoded or is too large is found when the closure has
-  ///   returned: nothing is written then.
+  /// - Parameters: see `DiskCache.setValue`.
+  /// - Throws: `unencodableKey`. If a value cannot be encoded or is too large, `write` throws after
+  ///   the closure returns, and nothing is written.
   public mutating func setValue(
     _ value: Value, forKey key: Key, options: EntryOptions = .standard
   ) throws(CacheError) {
-    try add(key, value, cache.stored(options))
+    try add(key, value, try cache.stored(options))
   }
 
-  /// Removes the value of a key, if there is one.
+  /// Removes the value of a key, if it has one.
   ///
   /// - Throws: `unencodableKey`.
   public mutating func removeValue(forKey key: Key) throws(CacheError) {
@@ -46,26 +47,27 @@ public struct DiskBatch<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     _ key: Key, _ value: Value?, _ options: EntryOptions
   ) throws(CacheError) {
     let bytes = try cache.bytes(of: key)
+    try bytes.withBytes { (key) throws(CacheError) in try cache.checkKey(key) }
     last[bytes] = changes.count
     changes.append(Change(key: key, bytes: bytes, value: value, options: options))
   }
 }
 
 extension DiskCache {
-  /// Makes many changes at once, as one batch: after a crash, all of them are found or none.
+  /// Makes many changes at once, as one batch: after a crash, the cache has all of them or none.
   ///
   ///     try cache.write { batch in
   ///       try batch.setValue(page, forKey: url, options: .metadata(tag))
   ///       try batch.removeValue(forKey: oldURL)
   ///     }
   ///
-  /// All of it is held in memory until it is written, which is when the closure has returned. Reads of single
-  /// keys may see the changes arrive one after the other. A batch that takes more bytes than the store's
+  /// The batch stays in memory until the closure returns; then it is written. Reads of single keys
+  /// may see the changes arrive one after the other. A batch that takes more bytes than the store's
   /// `batchByteLimit`, by default 256 MiB, throws `batchTooLarge`; it is never split.
   ///
   /// - Returns: what `body` returns.
-  /// - Throws: what `body` throws, unchanged; else a ``CacheError`` as `setValue`: nothing was written then,
-  ///   but for `durabilityUnknown`.
+  /// - Throws: what `body` throws, unchanged; else a ``CacheError``, see `setValue`: nothing was
+  ///   written, except with `durabilityUnknown`.
   @discardableResult
   public func write<Result>(
     durability: Durability? = nil, _ body: (inout DiskBatch<Key, Value>) throws -> Result
@@ -76,10 +78,10 @@ extension DiskCache {
     return result
   }
 
-  /// Sets the values of many keys as one batch; as `write`. Of a key that comes twice only the later value is
-  /// written.
+  /// Sets the values of many keys as one batch; see `write`. If a key comes twice, only the later
+  /// value is written.
   ///
-  /// - Throws: as `setValue`: nothing was written then.
+  /// - Throws: see `setValue`: nothing was written.
   public func setValues(
     _ pairs: some Sequence<(key: Key, value: Value)>, options: EntryOptions = .standard,
     durability: Durability? = nil
@@ -91,7 +93,7 @@ extension DiskCache {
     try commit(batch, durability: durability)
   }
 
-  /// Sets the values of many keys as one batch, as the configuration says.
+  /// Sets the values of many keys as one batch, with the configuration's durability.
   public func setValues(_ pairs: some Sequence<(key: Key, value: Value)>) throws(CacheError) {
     try setValues(pairs, durability: nil)
   }
@@ -111,7 +113,7 @@ extension DiskCache {
     } catch {
       guard case .store(.vanished) = error else { throw error }
     }
-    // The records of a batch are one store's.
+    // All records of a batch belong to one store.
     try recreate()
     try commitOnce(changes, last: last, durability: durability)
   }
@@ -124,10 +126,11 @@ extension DiskCache {
     do throws(StoreError) { records = try store.makeBatch() } catch { throw .store(error) }
     var written: [WrittenChange<Key, Value>] = []
     var byteCount = 0
-    // Whoever removes a key while its value is loaded finds it outdated from here on; and the write of a value
-    // that was loaded before comes before this one, under the same lock.
+    // From here on, a caller that removes a key during its load finds the load outdated. The write
+    // of a value that was loaded before precedes this one, under the same lock.
     for change in changes { flights.noteWrite(change.bytes) }
-    // Of one key the last change alone: else observers would be told that one went before it came.
+    // Only the last change of each key: otherwise observers would hear of a removal before the
+    // insertion.
     for (index, change) in changes.enumerated() where last[change.bytes] == index {
       var new = WrittenChange<Key, Value>(change: change)
       if let value = change.value {
@@ -162,7 +165,7 @@ extension DiskCache {
       if let entry = new.entry, let held {
         entry.publish(to: held, version: version, byteCount: new.byteCount)
       } else if let held {
-        // Another removal may have come first. Memory may not know of that one yet.
+        // Another removal may have come first, and memory may not know of it yet.
         held.invalidate(try tierKey(new.change.key), through: version - 1, .removed)
       }
       if new.change.value != nil {
@@ -192,11 +195,11 @@ extension DiskCache {
   }
 }
 
-/// What is written of a batch for one key.
+/// What a batch writes for one key.
 private struct WrittenChange<Key: Hashable & Sendable, Value: Sendable> {
   let change: DiskBatch<Key, Value>.Change
-  /// What memory is to hold; `nil` of a removal, and without a tier in memory.
+  /// What memory should hold; `nil` for a removal, and without a memory tier.
   var entry: PublishedEntry<Key, Value>?
-  /// The value's.
+  /// The bytes of the value.
   var byteCount = 0
 }

@@ -1,25 +1,27 @@
 internal import CairnStore
 
 extension DiskCache {
-  /// Has `body` called with everything that happens to the cache from now on.
+  /// Calls `body` with everything that happens to the cache from now on.
   ///
-  /// It is called after the change, outside all locks, on the thread that caused it; it may use the cache.
-  /// Memory is told first: what goes from the disk is not found any more by then, and what came is found.
-  /// What one thread does is told in order: what went from the key, the insertion, then what had to make room
-  /// for it; of a batch, so for each key, and at the end what had to make room for all. What several do at
-  /// once is told in any order. A value that was set and has expired at once is
-  /// told as inserted, and as expired when it is removed. Values are not told: they would have to be read.
-  /// One that was dropped since it could not be decoded is told as removed.
+  /// Calls come after the change, outside all locks, on the thread that caused it; `body` may use
+  /// the cache. Memory is updated first: by then, reads no longer find what left the disk, and do
+  /// find what arrived. The events of one thread are in order: the old value of the key, the
+  /// insertion, then what made room for it. A batch reports this for each key, and at the end what
+  /// made room for the whole batch. The events of several threads come in any order. A value that
+  /// was set and expired at once is reported as inserted, and as expired when it is removed. Events
+  /// contain no values, because those would have to be read. A value dropped because it could not
+  /// be decoded is reported as removed.
   ///
-  /// The exception is what an observer itself does to the cache: that is told at once, within the call that does
-  /// it, before the rest of what the observer was called for. So observers that were added after it are told of
-  /// what it did first, and then of what it was told of; and all are told only then of what else that call did, as
-  /// the other keys of a batch, and what had to make room. Observers that tell others what is in the cache need
-  /// ones that do not change it.
+  /// There is one exception: changes that an observer makes to the cache. They are reported at
+  /// once, within the call that makes them, before the rest of the events that the observer was
+  /// called for. Observers added after it therefore hear of its changes first, and then of the
+  /// event it was called for. Only then do all observers hear of the rest, such as the other keys
+  /// of a batch and what made room. Observers that replicate the cache's contents need fellow
+  /// observers that do not change the cache.
   ///
-  /// Keys are decoded only while somebody listens; of one that cannot be, the log tells.
+  /// Keys are decoded only while there are observers; the log reports keys that cannot be decoded.
   ///
-  /// - Returns: what ends it.
+  /// - Returns: an object that ends the observation.
   @discardableResult
   public func observe(
     _ body: @escaping @Sendable (_ event: CacheEvent<Key>) -> Void
@@ -27,11 +29,11 @@ extension DiskCache {
     events.add { event, _ in body(event) }
   }
 
-  /// What happens to the cache from now on, in the order of `observe`, with its exception where an observer changes
-  /// the cache.
+  /// A stream of everything that happens to the cache from now on, in the order of `observe`, with
+  /// its exception for observers that change the cache.
   ///
-  /// - Parameter limit: how many events wait at most for who reads the stream; the newest stay.
-  /// - Returns: a stream that ends when the cache is closed, or gone.
+  /// - Parameter limit: the maximum number of events buffered for the reader; the newest stay.
+  /// - Returns: a stream that ends when the cache is closed or deallocated.
   public func events(bufferingNewest limit: Int = 1024) -> AsyncStream<CacheEvent<Key>> {
     let (stream, continuation) = AsyncStream.makeStream(
       of: CacheEvent<Key>.self, bufferingPolicy: .bufferingNewest(limit))
@@ -44,13 +46,14 @@ extension DiskCache {
     return stream
   }
 
-  /// For tests: as `observe`, with the version of what came or went; of a removal of all, the last that went.
+  /// Like `observe`, with the version of what came or went; for a removal of all, the last version
+  /// that went. For tests.
   package func observeVersions(
     _ body: @escaping @Sendable (_ event: CacheEvent<Key>, _ version: UInt64) -> Void
   ) -> CacheObservation {
     events.add(body)
   }
 
-  /// For tests: how many observers there are.
+  /// The number of observers: for tests.
   package var observerCount: Int { events.observerCount }
 }

@@ -1,26 +1,35 @@
 public import CairnStore
 
-/// Looking at everything. It is a snapshot that is looked at: the cache as it was when the call began, every
-/// key once, in no particular order, while writes go on. It does not count as an access.
+/// Iterating over everything. Each call iterates over a snapshot of the cache from when the call
+/// began: every key once, in no particular order, while writes continue. Iterating does not count
+/// as an access.
 extension DiskCache {
-  /// Calls `body` with each key, until it returns `.stop`. It runs with no lock held and may use the cache.
+  /// Calls `body` with each key, until it returns `.stop`. `body` runs with no lock held and may
+  /// use the cache.
   ///
-  /// A key that cannot be decoded is left out; the log reports it. Entries that are damaged are passed over, and
-  /// the error of the first is thrown when all others were visited.
+  /// Skips keys that cannot be decoded; the log reports them. Skips damaged entries too, and throws
+  /// the error of the first after visiting all others.
   ///
-  /// - Returns: how many were left out.
+  /// - Returns: the number of keys that could not be decoded.
   /// - Throws: what `body` throws, unchanged; else a ``CacheError``.
-  /// - Complexity: O(keys), with a look at the head of each record.
+  /// - Complexity: O(keys), with a read of each record's head.
   @discardableResult
   public func forEachKey(_ body: (Key) throws -> Visit) throws -> Int {
+    try forEachHead { key, _ in try body(key) }
+  }
+
+  /// Calls `body` with each key and the metadata of its record; otherwise as `forEachKey`.
+  @discardableResult
+  func forEachHead(_ body: (Key, _ metadata: RawSpan) throws -> Visit) throws -> Int {
     var skippedCount = 0
-    try visiting { snapshot, failure in
-      try snapshot.forEachKey { bytes in
+    try visiting { snapshot, table, failure in
+      try snapshot.forEachHead { bytes, metadata, version in
+        if ReservedKey.contains(bytes) || table.hides(metadata, version) { return .next }
         guard let key = decodableKey(bytes) else {
           skippedCount += 1
           return .next
         }
-        do { return try body(key) } catch {
+        do { return try body(key, metadata) } catch {
           failure = error
           throw error
         }
@@ -29,15 +38,22 @@ extension DiskCache {
     return skippedCount
   }
 
-  /// All keys that a read would find, but for those that cannot be decoded.
+  /// All keys that a read would find, except those that cannot be decoded.
   ///
-  /// - Throws: as `forEachKey`: where a record is damaged, it gives none; `forEachKey` has visited the others when it
-  ///   throws.
-  /// - Complexity: as `forEachKey`.
+  /// - Throws: see `forEachKey`: if a record is damaged, this call returns no keys, whereas
+  ///   `forEachKey` has visited the others when it throws.
+  /// - Complexity: the same as `forEachKey`.
   public func keys() throws(CacheError) -> [Key] {
+    try collectingKeys { body in try forEachHead { key, _ in try body(key) } }
+  }
+
+  /// The keys that `visit` hands on.
+  func collectingKeys(
+    _ visit: (_ body: (Key) throws -> Visit) throws -> Int
+  ) throws(CacheError) -> [Key] {
     var keys: [Key] = []
     do {
-      try forEachKey { key in
+      _ = try visit { key in
         keys.append(key)
         return .next
       }
@@ -48,26 +64,28 @@ extension DiskCache {
     return keys
   }
 
-  /// Calls `body` with each entry, until it returns `.stop`. It runs with no lock held and may use the cache.
+  /// Calls `body` with each entry, until it returns `.stop`. `body` runs with no lock held and may
+  /// use the cache.
   ///
   ///     try cache.forEachEntry { entry in
   ///       print(entry.key, entry.info.valueByteCount ?? 0)
   ///       return .next
   ///     }
   ///
-  /// An entry whose value cannot be decoded, or has another tag, is left out, and goes where the policy of
-  /// the configuration is to drop such values. So is one whose key cannot be decoded, which stays. The log
-  /// tells of them.
+  /// Skips entries whose value cannot be decoded or has another tag, and drops them if that is the
+  /// configured policy. Skips entries whose key cannot be decoded, but never drops them. The log
+  /// reports both.
   ///
-  /// - Returns: how many were left out.
-  /// - Throws: what `body` throws, unchanged; else a ``CacheError``: `store` with `corrupt` where a record
-  ///   or a value is damaged, after all others were visited.
+  /// - Returns: the number of skipped entries.
+  /// - Throws: what `body` throws, unchanged; else a ``CacheError``: `store` with `corrupt` if a
+  ///   record or a value is damaged, after visiting all others.
   /// - Complexity: O(bytes).
   @discardableResult
   public func forEachEntry(_ body: (CacheEntry<Key, Value>) throws -> Visit) throws -> Int {
     var skippedCount = 0
-    try visiting { snapshot, failure in
+    try visiting { snapshot, table, failure in
       try snapshot.forEachEntry { stored in
+        if stored.isHidden(by: table) { return .next }
         guard let entry = try decodableEntry(stored) else {
           skippedCount += 1
           return .next
@@ -82,15 +100,20 @@ extension DiskCache {
     return skippedCount
   }
 
-  private func visiting(_ body: (Snapshot, inout (any Error)?) throws -> Void) throws {
+  /// Calls `body` with a snapshot, and the marks of what is not to be shown.
+  private func visiting(
+    _ body: (Snapshot, TagTable, inout (any Error)?) throws -> Void
+  ) throws {
+    // From before the snapshot: a mark goes only after what it hides.
+    let table = try removedTags()
     let snapshot = try storing { () throws(StoreError) in try store.snapshot() }
     defer { snapshot.close() }
-    // Apart, so that an error of the caller's that is a store's comes out as it is.
+    // Kept apart, so that a store error thrown by the caller comes out unchanged.
     var failure: (any Error)?
-    do { try body(snapshot, &failure) } catch { throw failure ?? cacheError(error) }
+    do { try body(snapshot, table, &failure) } catch { throw failure ?? cacheError(error) }
   }
 
-  /// The key, or `nil` and a line in the log.
+  /// The key; or `nil`, after a message to the log.
   func decodableKey(_ bytes: RawSpan) -> Key? {
     do throws(CacheError) { return try keyCoder.decode(bytes) } catch {
       events.log(.warning, .coding, "left out: \(error)")
@@ -122,5 +145,13 @@ extension DiskCache {
       }
       return nil
     }
+  }
+}
+
+extension Entry {
+  /// Whether it is one of the cache's own, or one that is not to be found any more.
+  fileprivate func isHidden(by table: TagTable) -> Bool {
+    key.withBytes { ReservedKey.contains($0) }
+      || metadata.withBytes { table.hides($0, info.version) }
   }
 }

@@ -1,30 +1,34 @@
 internal import CairnStore
 internal import Synchronization
 
-// What a load does with what it brings.
+// How a load stores its result.
 extension DiskCache {
-  /// Keeps a value that was loaded, unless the flight is outdated, or the key has another value than that of a version. One
-  /// that cannot be kept is counted, and the log reports it.
+  /// Keeps a loaded value, unless the flight is outdated or the key has a value of another version.
+  /// A value that cannot be kept is counted, and the log reports it.
   ///
-  /// - Parameter damage: the error of reading the value that it replaces, where that is damaged.
+  /// - Parameters:
+  ///   - start: the newest version when the load began.
+  ///   - damage: the error of reading the value it replaces, if that is damaged.
   func keep(
-    _ loaded: Loaded<Value>, forKey key: Key, replacing version: UInt64?, _ damage: CacheError?,
+    _ loaded: Loaded<Value>, forKey key: Key, replacing version: UInt64?, since start: UInt64,
+    _ damage: CacheError?,
     _ flight: Flight<Loaded<Value>?>
   ) async {
-    // After a close, too.
+    // Also after a close.
     if flight.isOutdated { return flights.noteOutdated() }
     await keeping { [self] () throws(CacheError) in
       if let damage {
         try keyCoder.encode(key) { (key) throws(CacheError) in try dropDamaged(key, damage) }
       }
       let isKept = try flights.keeping { () throws(CacheError) in
-        try write(loaded, forKey: key, replacing: version, flight)
+        try write(loaded, forKey: key, replacing: version, since: start, flight)
       }
       if isKept { events.hasRoom.store(true, ordering: .relaxed) } else { flights.noteOutdated() }
     }
   }
 
-  /// Has the value of a version live on, also where it has expired, unless the flight is outdated.
+  /// Extends the life of the value of a version, even if it has expired, unless the flight is
+  /// outdated.
   func renew(
     _ key: Key, version: UInt64, to lifetime: Duration, _ flight: Flight<Loaded<Value>?>
   ) async {
@@ -43,7 +47,7 @@ extension DiskCache {
     }
   }
 
-  /// Removes the value of a version, also where it has expired.
+  /// Removes the value of a version, even if it has expired.
   func drop(_ key: Key, version: UInt64) async {
     await keeping { [self] () throws(CacheError) in
       try keyCoder.encode(key) { (key) throws(CacheError) in
@@ -57,16 +61,17 @@ extension DiskCache {
     }
   }
 
-  /// Writes on one of the cache's own threads: a durable write waits for a sync, and any write may wait for room.
+  /// Writes on one of the cache's own threads: a durable write waits for a sync, and any write may
+  /// wait for room.
   ///
-  /// A cache that follows another process keeps nothing of what it loads.
+  /// A cache that follows another process does not keep what it loads.
   private func keeping(_ body: @escaping @Sendable () throws(CacheError) -> Void) async {
     if store.isFollowing { return flights.noteUnkept() }
     do throws(CacheError) { try await store.entering.performUncancelled(body) } catch {
       flights.noteUnkept()
       var isNew = true
       if case .store(.noSpace) = error {
-        // Once, while the disk is full: how many they are is counted.
+        // Logs once while the disk is full; the statistics count the rest.
         isNew = events.hasRoom.exchange(false, ordering: .relaxed)
       }
       if isNew {
@@ -75,23 +80,28 @@ extension DiskCache {
     }
   }
 
-  /// Sets a value that was loaded, unless its key was written or removed since the load began, or has
-  /// another value than that of a version.
+  /// Sets a loaded value, unless its key was written or removed since the load began, or has a
+  /// value of another version.
   ///
   /// - Returns: whether it was set.
   private func write(
-    _ loaded: Loaded<Value>, forKey key: Key, replacing version: UInt64?,
+    _ loaded: Loaded<Value>, forKey key: Key, replacing version: UInt64?, since start: UInt64,
     _ flight: Flight<Loaded<Value>?>
   ) throws(CacheError) -> Bool {
-    let options = stored(loaded.options)
+    let options = try stored(loaded.options)
+    let tags = try TagLimits.bytes(of: loaded.options.tags ?? [])
     let tier = try tierSteps(loaded.value, key, options)
     var isWritten = false
     try encode(loaded.value, forKey: key) { (bytes, value) throws(CacheError) in
+      try checkKey(bytes)
+      try settle(bytes)
       let result = try write(value, bytes, of: key, tier, showsMismatch: false) {
         (store, removals: inout [RemovalEvent]) throws(StoreError) in
         try store.enterLoaded(
           value, forKey: bytes, replacing: version, options: options, removals: &removals
-        ) { !flight.isOutdated }
+        ) { [marks] in
+          !flight.isOutdated && !marks.forbids(tags, since: start, isLoaded: true)
+        }
       }
       if case .stored = result { isWritten = true }
     }

@@ -1,25 +1,26 @@
 internal import CairnStore
 internal import Synchronization
 
-/// Values that are made when they are asked for and not there.
+/// Loading missing values on demand.
 extension DiskCache: Loading {
-  /// The value of a key; where there is none, it is loaded, and kept.
+  /// The value of a key; if there is none, loads and keeps it.
   ///
   ///     let page = try await cache.value(forKey: url, lifetime: .seconds(60)) {
   ///       try await fetch(url)
   ///     }
   ///
-  /// However many ask for a key at the same time, it is loaded once; all that is said of
-  /// `MemoryCache.value(forKey:orLoad:)` holds here. A value that another version of the program has written,
-  /// and this one cannot decode or knows by another tag, is removed and loaded anew, whatever the policies
-  /// of the configuration say of a read. One that is damaged on disk is replaced by what was loaded, and the log tells of
-  /// it; where the load fails it stays. A value that cannot be written to disk is handed out
-  /// all the same; the log tells why, and `loadStatistics` counts it.
+  /// However many callers ask for a key at once, it is loaded once; everything in
+  /// `MemoryCache.value(forKey:orLoad:)` applies. A value from another version of the program that
+  /// cannot be decoded or has another tag is removed and loaded again, whatever the configured
+  /// policies for reads. A damaged value on disk is replaced by the loaded one, and the log reports
+  /// it; if the load fails, it stays. A value that cannot be written to disk is still returned; the
+  /// log reports why, and `loadStatistics` counts it.
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - options: as with `setValue`. A lifetime begins with the end of the load.
-  ///   - policy: how fresh the value is, and how long it is waited for; `nil`: as the configuration says.
+  ///   - options: see `setValue`. A lifetime begins at the end of the load.
+  ///   - policy: how fresh the value must be, and how long to wait for it; `nil`: the
+  ///     configuration's.
   ///   - load: makes the value.
   /// - Throws: what `load` throws; what `value(forKey:)` throws; `CancellationError`;
   ///   `CacheError.circularLoad` and `loadTimedOut`.
@@ -37,8 +38,8 @@ extension DiskCache: Loading {
     return try await value(forKey: key, by: policy) { Loaded(try await load(), options: options) }
   }
 
-  /// The value of a key; where there is none, it is loaded, and kept as the load says. Otherwise as
-  /// `value(forKey:orLoad:)`.
+  /// The value of a key; if there is none, loads it and keeps it as the load requests. Otherwise
+  /// like `value(forKey:orLoad:)`.
   @inlinable
   public func value(
     forKey key: Key, policy: LoadPolicy? = nil,
@@ -51,16 +52,17 @@ extension DiskCache: Loading {
     return try await value(forKey: key, by: policy, load)
   }
 
-  /// The value of a key with its age; where there is none that the policy allows, it is loaded by a loader that sees the
-  /// old one. Otherwise as `value(forKey:orLoad:)`.
+  /// The value of a key with its age. If the policy allows none of the values there are, a loader
+  /// that sees the old one loads a new one. Otherwise like `value(forKey:orLoad:)`.
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - policy: how fresh the value is, and how long it is waited for; `nil`: as the configuration says.
-  ///   - load: makes the value, or says that the old one is still right, or that there is none. It is given the value that
-  ///     the key has, fresh or stale; `nil` where it has none.
-  /// - Returns: `nil` where the loader says that there is none, or has said so.
-  /// - Throws: as `value(forKey:orLoad:)`.
+  ///   - policy: how fresh the value must be, and how long to wait for it; `nil`: the
+  ///     configuration's.
+  ///   - load: makes the value, or reports that the old one is still valid, or that there is none.
+  ///     It receives the value that the key has, fresh or stale; `nil` if it has none.
+  /// - Returns: `nil` if the loader reports, or has reported, that there is none.
+  /// - Throws: see `value(forKey:orLoad:)`.
   public func loaded(
     forKey key: Key, policy: LoadPolicy? = nil,
     orLoad load: @escaping @Sendable (_ prior: PriorValue<Value>?) async throws -> LoadResult<Value>
@@ -68,7 +70,7 @@ extension DiskCache: Loading {
     try await policyLoad(forKey: key, policy, acceptsAbsence: true, load).run()
   }
 
-  /// What was loaded by `value(forKey:orLoad:)`.
+  /// Statistics of the loads by `value(forKey:orLoad:)`.
   public var loadStatistics: LoadStatistics { flights.statistics }
 
   @usableFromInline
@@ -96,14 +98,15 @@ extension DiskCache: Loading {
       store: DiskLoadStore(cache: self, key: key, bytes: bytes))
   }
 
-  /// Has what expires stay for as long as a policy may give it.
+  /// Keeps expired entries for as long as a policy may return them.
   func retain(_ policy: LoadPolicy) {
     guard let retention = flights.retain(policy) else { return }
     store.retainExpired(for: retention)
     held?.retain(policy)
   }
 
-  /// The value of a key; what cannot be made sense of is removed, and what is damaged is none.
+  /// The value of a key. Removes an undecodable value and returns `nil`; also returns `nil` for a
+  /// damaged one.
   @inlinable
   func readableValue(forKey key: Key) throws(CacheError) -> Value? {
     do throws(CacheError) { return try value(forKey: key) } catch {
@@ -111,44 +114,48 @@ extension DiskCache: Loading {
     }
   }
 
-  /// Waits for a value that is loaded.
+  /// Waits for a value that is being loaded.
   @usableFromInline
   func loadValue(
     forKey key: Key, _ load: @escaping @Sendable () async throws -> Loaded<Value>
   ) async throws -> Value {
     let damage = Lock<CacheError?>(nil)
     let load = SingleFlight<[UInt8], Loaded<Value>?>.Load { [self] in
-      // Once more, since it may have come meanwhile.
+      // Check again, because it may have arrived meanwhile.
       try orDropped(key, counts: false) { error in
         damage.withLock { $0 = error }
       } _: { () throws(CacheError) in
         try uncountedValue(forKey: key)
       }.map { .some(Loaded($0)) }
     } load: { [self] flight in
+      let start = store.lastVersion
       let loaded = try await load()
-      await keep(loaded, forKey: key, replacing: nil, damage.withLock { $0 }, flight)
+      await keep(
+        loaded, forKey: key, replacing: nil, since: start, damage.withLock { $0 }, flight)
       flights.count { $0.freshCount += 1 }
       return loaded
     }
     let bytes = try bytes(of: key)
     while true {
-      // A call with a policy may have begun it, and been given a stale value, or none.
+      // A call with a policy may have begun the load and received a stale value, or none.
       if let loaded = try await flights.value(forKey: bytes, load), !loaded.isStale {
         return loaded.value
       }
     }
   }
 
-  /// For tests: how often somebody was suspended for a load, and how many tasks of loads there are.
+  /// How often a caller was suspended for a load, and how many load tasks there are: for tests.
   package var loadActivity: (waitCount: UInt64, taskCount: Int) {
     (flights.waitCount.value, flights.taskCount.load(ordering: .relaxed))
   }
 
-  /// To be called before a key is written or removed.
+  /// Must be called before a key is written or removed.
   ///
   /// - Returns: whether it is being loaded.
+  /// - Throws: `reservedKey`.
   @discardableResult
-  func noteWrite(_ key: RawSpan) -> Bool {
-    flights.isNoting && flights.noteWrite([UInt8](copying: key))
+  func noteWrite(_ key: RawSpan) throws(CacheError) -> Bool {
+    try checkKey(key)
+    return flights.isNoting && flights.noteWrite([UInt8](copying: key))
   }
 }

@@ -1,12 +1,13 @@
 internal import CairnStore
 
-// Reads that are no accesses, and reads that tell more.
+// Reads that are not accesses, and reads that return more.
 extension DiskCache {
-  /// The value of a key, or `nil` where there is none or it has expired. Is no access in either tier: neither the order
-  /// of use, nor an idle limit, nor the statistics learn of it. A value that is found on disk is not kept in memory.
+  /// The value of a key, or `nil` if the key has none or it has expired. Does not count as an
+  /// access in either tier: changes neither the access order, nor an idle limit, nor the
+  /// statistics. A value found on disk is not kept in memory.
   ///
-  /// - Throws: as `value(forKey:)`.
-  /// - Complexity: as `value(forKey:)`.
+  /// - Throws: see `value(forKey:)`.
+  /// - Complexity: the same as `value(forKey:)`.
   public func peekValue(forKey key: Key) throws(CacheError) -> Value? {
     guard let held else { return try peekStored(key)?.value }
     let tierKey = try tierKey(key)
@@ -22,24 +23,25 @@ extension DiskCache {
     }
   }
 
-  /// The value of a key, and where there is none, whether it has expired. Counts as an access; what is found on disk is
-  /// kept in memory, as with `value(forKey:)`.
+  /// The value of a key, or whether it has expired if there is none. Counts as an access; a value
+  /// found on disk is kept in memory, as with `value(forKey:)`.
   ///
-  /// An entry that has expired is known as such until it is removed, as the store's `maintenanceInterval` says; from
-  /// then on it is absent.
+  /// An expired entry is reported as expired until it is removed, according to the store's
+  /// `maintenanceInterval`; after that it is absent.
   ///
-  /// - Throws: as `value(forKey:)`.
-  /// - Complexity: as `value(forKey:)`; where it finds no value, a second look at the head of the record.
+  /// - Throws: see `value(forKey:)`.
+  /// - Complexity: the same as `value(forKey:)`; if it finds no value, one more read of the
+  ///   record's head.
   public func lookUp(_ key: Key) throws(CacheError) -> LookupResult<Value> {
     while true {
       if let value = try value(forKey: key) { return .found(value) }
       let hasExpired = try keyCoder.encode(key) { (key) throws(CacheError) in
         try storing { () throws(StoreError) in try store.hasExpired(key) }
       }
-      // It may have been written between the two looks.
-      if hasExpired == false { continue }
+      // It may have been written between the two reads.
+      if hasExpired == false, try !hasHidden(key) { continue }
       try noteShown(nil, of: key)
-      return hasExpired == nil ? .absent : .expired
+      return hasExpired == true ? .expired : .absent
     }
   }
 }

@@ -1,20 +1,21 @@
 internal import CairnStore
 
 extension DiskCache {
-  /// Opens a cache, or makes one. A new directory gets mode 0700, its files 0600.
+  /// Opens a cache, or creates it. A new directory gets mode 0700, its files 0600.
   ///
   /// - Parameters:
   ///   - place: a path, a name, or the cache of a name that this process shares.
-  ///   - configuration: the limits, and the other options.
-  ///   - keyCoder: how keys become bytes.
-  ///   - valueCoder: how values do.
-  ///   - costing: what a value costs in memory that is set without a cost; as with `MemoryCache.init`. `nil`:
-  ///     its bytes on disk, so that a cost limit is one of bytes. Without a tier in memory it is not called.
-  /// - Throws: `store` with what `Store.init` throws: `locked` where it is open already, here or in another
-  ///   process; `corrupt` where it is damaged, and it is left as it is, unless the configuration's
-  ///   `corruptStorePolicy` wants it salvaged. `insideStore` where the place is in another cache; `invalidName`,
-  ///   `noCacheDirectory`; `otherType` where the shared cache has keys or values of another type.
-  /// - Complexity: as `Store.init`.
+  ///   - configuration: the limits and the other options.
+  ///   - keyCoder: encodes keys.
+  ///   - valueCoder: encodes values.
+  ///   - costing: the cost in memory of a value set without a cost; see `MemoryCache.init`. `nil`:
+  ///     its bytes on disk, so that a cost limit is one of bytes. Not called without a memory tier.
+  /// - Throws: `store` with what `Store.init` throws: `locked` if it is already open, here or in
+  ///   another process; `corrupt` if it is damaged: it is left unchanged, unless the
+  ///   configuration's `corruptStorePolicy` is to salvage it. `insideStore` if the place is in
+  ///   another cache; `invalidName`, `noCacheDirectory`; `otherType` if the shared cache has keys
+  ///   or values of another type.
+  /// - Complexity: the same as `Store.init`.
   public static func open(
     _ place: CachePlace, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>,
@@ -25,9 +26,10 @@ extension DiskCache {
       costing: costing, variables: CacheLocation.variables)
   }
 
-  /// Opens a cache, or makes one, on a thread that the caches share.
+  /// Opens a cache, or creates it, on a thread that the caches share.
   ///
-  /// - Throws: as the synchronous form; `cancelled` where the task was cancelled before the work began.
+  /// - Throws: see the synchronous form; `cancelled` if the task was cancelled before the work
+  ///   began.
   public static nonisolated(nonsending) func open(
     _ place: CachePlace, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>,
@@ -38,7 +40,7 @@ extension DiskCache {
       costing: costing, variables: CacheLocation.variables)
   }
 
-  /// Opens one where these variables of the environment say: for tests.
+  /// Opens a cache at the place that these environment variables give: for tests.
   package static nonisolated(nonsending) func open(
     _ place: CachePlace, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>,
@@ -52,7 +54,7 @@ extension DiskCache {
     }
   }
 
-  /// Opens one where these variables of the environment say: for tests.
+  /// Opens a cache at the place that these environment variables give: for tests.
   package static func open(
     _ place: CachePlace, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>,
@@ -88,7 +90,7 @@ extension DiskCache {
     }
   }
 
-  /// The directory of a cache that is known by its name.
+  /// The directory of a named cache.
   static func path(
     of name: String, _ configuration: DiskCacheConfiguration, _ variables: [String: String]
   ) throws(CacheError) -> String {
@@ -97,7 +99,7 @@ extension DiskCache {
       variables: variables)
   }
 
-  /// Tells the log where another caller that shares the cache would have other limits.
+  /// Logs a message if another caller that shares the cache has different limits.
   private func noteConfiguration(_ other: DiskCacheConfiguration) {
     let mine = configuration
     let differences = [
@@ -119,8 +121,8 @@ extension DiskCache {
 }
 
 extension DiskCache where Key: Codable, Value: Codable {
-  /// Opens a cache, or makes one, with the standard coders: the bytes of `String`, `[UInt8]`, `Data`, and of
-  /// integers and `UUID` as keys; JSON for everything else.
+  /// Opens a cache, or creates it, with the standard coders: the bytes of `String`, `[UInt8]`,
+  /// `Data`, and of integers and `UUID` as keys; JSON for everything else.
   public static func open(
     _ place: CachePlace, configuration: DiskCacheConfiguration,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
@@ -130,7 +132,7 @@ extension DiskCache where Key: Codable, Value: Codable {
       costing: costing)
   }
 
-  /// Opens a cache, or makes one, with the standard coders, on a thread that the caches share.
+  /// Opens a cache, or creates it, with the standard coders, on a thread that the caches share.
   public static nonisolated(nonsending) func open(
     _ place: CachePlace, configuration: DiskCacheConfiguration,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
@@ -142,7 +144,7 @@ extension DiskCache where Key: Codable, Value: Codable {
 }
 
 extension DiskCache where Key: Codable {
-  /// Opens a cache, or makes one, with the standard coder for keys.
+  /// Opens a cache, or creates it, with the standard coder for keys.
   public static func open(
     _ place: CachePlace, configuration: DiskCacheConfiguration, valueCoder: ValueCoder<Value>,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
@@ -152,7 +154,8 @@ extension DiskCache where Key: Codable {
       costing: costing)
   }
 
-  /// Opens a cache, or makes one, with the standard coder for keys, on a thread that the caches share.
+  /// Opens a cache, or creates it, with the standard coder for keys, on a thread that the caches
+  /// share.
   public static nonisolated(nonsending) func open(
     _ place: CachePlace, configuration: DiskCacheConfiguration, valueCoder: ValueCoder<Value>,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil

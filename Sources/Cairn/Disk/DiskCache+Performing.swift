@@ -1,12 +1,14 @@
 public import CairnStore
 
-/// What takes long, off the threads that tasks run on.
+/// Long operations, off the threads that run tasks.
 ///
-/// Where the task is cancelled before the work began, `cancelled` is thrown: nothing was done then. Once begun, the work
-/// goes on to its end. As many run at once as `concurrentCallLimit` in the configuration says; the others wait in line.
+/// If the task is cancelled before the work begins, the call throws `cancelled` and does nothing.
+/// Once begun, the work finishes. At most `concurrentCallLimit` calls run at once; the others
+/// queue.
 extension DiskCache {
-  /// Does work that throws errors of the cache only on one of the cache's own threads: reads of what is not in the page
-  /// cache, say, which block a thread until the disk has read it.
+  /// Runs work that throws only the cache's errors on one of the cache's own threads. Use it, for
+  /// example, to read values outside the page cache, which blocks a thread until the disk delivers
+  /// them.
   ///
   ///     let pages = try await cache.perform { (cache) throws(CacheError) in
   ///       try cache.values(forKeys: urls)
@@ -21,7 +23,7 @@ extension DiskCache {
     try await workers.perform(orThrow: .cancelled) { () throws(CacheError) in try body(self) }
   }
 
-  /// Does any work with the cache on one of the cache's own threads.
+  /// Runs any work with the cache on one of the cache's own threads.
   ///
   ///     let pages = try await cache.perform { try $0.values(forKeys: urls) }
   ///
@@ -55,7 +57,7 @@ extension DiskCache {
     try await perform { (cache) throws(CacheError) in try cache.trim(toCount: count, order: order) }
   }
 
-  /// Has other limits hold from now on, and removes what is too much then.
+  /// Sets new limits and removes the entries above them.
   public nonisolated(nonsending) func setLimits(
     countLimit: Int?, byteLimit: Int?
   ) async throws(CacheError) {
@@ -64,7 +66,7 @@ extension DiskCache {
     }
   }
 
-  /// Removes entries until at most so many bytes are live.
+  /// Removes entries until at most this many bytes are live.
   @discardableResult
   public nonisolated(nonsending) func trim(
     toCost cost: Int, order: TrimOrder = .leastRecentlyUsed
@@ -74,7 +76,7 @@ extension DiskCache {
     }
   }
 
-  /// Removes entries until so much of the disk is free.
+  /// Removes entries until this much of the disk is free.
   @discardableResult
   public nonisolated(nonsending) func trim(
     toFreeDiskSpace byteCount: Int
@@ -84,7 +86,7 @@ extension DiskCache {
     }
   }
 
-  /// Removes the entries of an age.
+  /// Removes entries by age.
   @discardableResult
   public nonisolated(nonsending) func trim(
     olderThan age: Duration, by basis: AgeBasis = .access
@@ -92,7 +94,7 @@ extension DiskCache {
     try await perform { (cache) throws(CacheError) in try cache.trim(olderThan: age, by: basis) }
   }
 
-  /// Removes what has expired.
+  /// Removes expired entries.
   @discardableResult
   public nonisolated(nonsending) func removeExpired() async throws(CacheError)
     -> RemovalSummary
@@ -108,39 +110,39 @@ extension DiskCache {
     try await perform { try $0.remove(where: shouldRemove) }
   }
 
-  /// Gives the space of dead records back.
+  /// Reclaims the space of dead records.
   @discardableResult
   public nonisolated(nonsending) func compact() async throws(CacheError) -> CompactionReport {
     try await perform { (cache) throws(CacheError) in try cache.compact() }
   }
 
-  /// Does now what the cache does by itself in the background.
+  /// Does the cache's background maintenance now.
   public nonisolated(nonsending) func maintain() async throws(CacheError) {
     try await perform { (cache) throws(CacheError) in try cache.maintain() }
   }
 
-  /// Copies the cache as it is at this moment.
+  /// Copies the current state of the cache.
   ///
   /// - Parameters:
-  ///   - destination: as with the synchronous form.
+  ///   - destination: see the synchronous form.
   ///   - progress: called now and then, on the thread that does the work.
   @discardableResult
   public nonisolated(nonsending) func backup(
-    to destination: String, progress: @escaping @Sendable (BackupProgress) -> Void = { _ in }
+    to destination: String, progress: @escaping @Sendable (WorkProgress) -> Void = { _ in }
   ) async throws(CacheError) -> BackupReport {
     try await perform { (cache) throws(CacheError) in
       try cache.backup(to: destination, progress: progress)
     }
   }
 
-  /// Reads everything that is sealed, to find damage, on a thread of its own.
+  /// Reads everything sealed, to find damage, on a thread of its own.
   ///
-  /// - Returns: what was found; `isComplete` is `false` where the task was cancelled meanwhile.
-  /// - Throws: as the synchronous form; never `cancelled`.
+  /// - Returns: what was found; `isComplete` is `false` if the task was cancelled meanwhile.
+  /// - Throws: see the synchronous form; never `cancelled`.
   @discardableResult
   public nonisolated(nonsending) func scrub(
     bytesPerSecond: Int? = nil,
-    progress: @escaping @Sendable (ScrubProgress) -> Visit = { _ in .next }
+    progress: @escaping @Sendable (WorkProgress) -> Visit = { _ in .next }
   ) async throws(CacheError) -> ScrubReport {
     do throws(StoreError) {
       return try await store.scrub(bytesPerSecond: bytesPerSecond, progress: progress)
@@ -152,10 +154,10 @@ extension DiskCache {
     }
   }
 
-  /// Makes every write durable, marks the store clean and gives its lock up. It waits in no line behind a compaction or
-  /// a backup. A close is never given up.
+  /// Makes every write durable, marks the store clean and releases its lock. Does not queue behind
+  /// a compaction or a backup. Cancellation does not stop it.
   ///
-  /// - Throws: as the synchronous form; never `cancelled`.
+  /// - Throws: see the synchronous form; never `cancelled`.
   public nonisolated(nonsending) func close() async throws(CacheError) {
     try await WorkQueue.performAlone { () throws(CacheError) in try self.close() }
   }

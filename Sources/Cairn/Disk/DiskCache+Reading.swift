@@ -1,15 +1,15 @@
 internal import CairnStore
 
 extension DiskCache {
-  /// The value of a key, or `nil` where there is none or it has expired. Counts as an access.
+  /// The value of a key, or `nil` if the key has none or it has expired. Counts as an access.
   ///
-  /// A value that is found on disk is kept in memory, as far as the limits there let it.
+  /// A value found on disk is kept in memory, within the limits there.
   ///
-  /// - Throws: where it is not in memory, `store` with `corrupt` where the record or the value is damaged, `invalidKey`, `closed`,
-  ///   `usedAfterFork`, `system`; `changedType` and `undecodableValue`, where the policy is to keep
-  ///   such values; `unencodableKey`.
-  /// - Complexity: O(1) where it is in memory, else O(key + value), with a page fault where the record is not in the
-  ///   page cache.
+  /// - Throws: if the value is not in memory: `store` with `corrupt` if the record or the value is
+  ///   damaged, `invalidKey`, `closed`, `usedAfterFork`, `system`; `changedType` and
+  ///   `undecodableValue`, if the policy is to keep such values; `unencodableKey`.
+  /// - Complexity: O(1) if it is in memory, else O(key + value), with a page fault if the record is
+  ///   not in the page cache.
   @inlinable
   public func value(forKey key: Key) throws(CacheError) -> Value? {
     guard let held else {
@@ -26,12 +26,12 @@ extension DiskCache {
     return try fetchValue(key, ticket, in: held, counts: true)
   }
 
-  /// The value of a key as it is on disk. Counts as an access there.
+  /// The value of a key on disk. Counts as an access there.
   @inlinable
   package func storedValue(forKey key: Key) throws(CacheError) -> Value? {
     var value: Value?
     try keyCoder.withBytes(key) { (key) throws(CacheError) in
-      _ = try readValue(of: key, counts: true) { (bytes, version) throws(CacheError) in
+      try readValue(of: key) { (bytes, version) throws(CacheError) in
         do { value = try valueCoder.decode(bytes) } catch {
           throw .undecodable(error, version: version, in: name)
         }
@@ -40,28 +40,23 @@ extension DiskCache {
     return value
   }
 
-  /// Calls `body` with the value of a key where it lies, and its version; not where there is none. What it
-  /// throws of a value that cannot be decoded is treated as the policy has it.
+  /// Calls `body` with the value of a key, without copying it, and its version; not if there is
+  /// none. If `body` throws because a value cannot be decoded, the configured policy applies.
   ///
-  /// - Parameter counts: whether it is a hit or a miss. Where it is not, the caller gets what else is known of the entry.
   @usableFromInline
   func readValue(
-    of key: RawSpan, counts: Bool,
-    _ body: (_ value: RawSpan, _ version: UInt64) throws(CacheError) -> Void
-  ) throws(CacheError) -> EntryInfo? {
-    var info: EntryInfo?
-    try read(key, part: .all, isAccess: true, counts: counts) { (record) throws(CacheError) in
-      try checkTag(of: record)
+    of key: RawSpan, _ body: (_ value: RawSpan, _ version: UInt64) throws(CacheError) -> Void
+  ) throws(CacheError) {
+    try read(key, part: .all, isAccess: true, counts: true) { (record) throws(CacheError) in
+      _ = try checkTag(of: record)
       try body(record.value, record.version)
-      if !counts { info = store.info(of: record) }
     }
-    return info
   }
 
-  /// The value of a key with everything the cache knows about it, from one read. Counts as an access; the times
-  /// in `info` are those before it.
+  /// The value of a key with everything the cache knows about it, from one read. Counts as an
+  /// access; the times in `info` are from before it.
   ///
-  /// - Throws: as `value(forKey:)`.
+  /// - Throws: see `value(forKey:)`.
   public func entry(forKey key: Key) throws(CacheError) -> CacheEntry<Key, Value>? {
     guard let held else { return try storedEntry(forKey: key)?.entry }
     let tierKey = try tierKey(key)
@@ -72,7 +67,7 @@ extension DiskCache {
       return nil
     }
     var entry = found.entry
-    promote(entry.value, found.info, forKey: tierKey, ticket, to: held)
+    promote(entry.value, found.info, hasTags: found.hasTags, forKey: tierKey, ticket, to: held)
     held.noteAccess(tierKey)
     entry.info.note(before)
     return entry
@@ -80,20 +75,21 @@ extension DiskCache {
 
   private func storedEntry(
     forKey key: Key
-  ) throws(CacheError) -> (entry: CacheEntry<Key, Value>, info: EntryInfo)? {
+  ) throws(CacheError) -> (entry: CacheEntry<Key, Value>, info: EntryInfo, hasTags: Bool)? {
     try fetch(key) { (record) throws(CacheError) in
       let metadata = try metadata(of: record, wantsRest: true)
       let info = store.info(of: record)
       let entry = CacheEntry(
         key: key, value: try decodeValue(record.value, version: record.version),
         info: CacheEntryInfo(info), metadata: metadata.rest)
-      return (entry, info)
+      return (entry, info, !metadata.tags.isEmpty)
     }
   }
 
-  /// What the cache knows about a key. The value is not read, and this does not count as an access.
+  /// Information about a key. Does not read the value and does not count as an access.
   ///
-  /// - Throws: `unencodableKey`; `store` with `corrupt` where the head of the record is damaged, and as the store has it.
+  /// - Throws: `unencodableKey`; `store` with `corrupt` if the head of the record is damaged, or
+  ///   with the store's other errors.
   public func info(forKey key: Key) throws(CacheError) -> CacheEntryInfo? {
     let before = try held?.info(forKey: tierKey(key))
     var info = try storedInfo(forKey: key)
@@ -102,18 +98,22 @@ extension DiskCache {
     return info
   }
 
-  /// What is known of a key on disk. Is no access.
+  /// Information about a key on disk. Does not count as an access.
   package func storedInfo(forKey key: Key) throws(CacheError) -> CacheEntryInfo? {
-    try keyCoder.encode(key) { (key) throws(CacheError) in
+    if marks.isActive {
+      return try fetch(key, part: .head) { (record) in CacheEntryInfo(store.info(of: record)) }
+    }
+    return try keyCoder.encode(key) { (key) throws(CacheError) in
       try storing { () throws(StoreError) in try store.info(forKey: key) }
         .map { CacheEntryInfo($0) }
     }
   }
 
-  /// The bytes that were stored beside the value of a key; empty where there are none, `nil` where there is
-  /// no value. The value is not read, and this does not count as an access.
+  /// The bytes stored with the value of a key; empty if there are none, `nil` if there is no
+  /// value. Does not read the value and does not count as an access.
   ///
-  /// - Throws: `unencodableKey`; `store` with `corrupt` where the head of the record is damaged, and as the store has it.
+  /// - Throws: `unencodableKey`; `store` with `corrupt` if the head of the record is damaged, or
+  ///   with the store's other errors.
   public func metadata(forKey key: Key) throws(CacheError) -> [UInt8]? {
     let found = try fetch(key, part: .head) { (record) throws(CacheError) in
       (try metadata(of: record, wantsRest: true).rest, record.version)
@@ -122,10 +122,10 @@ extension DiskCache {
     return found?.0
   }
 
-  /// The values of many keys with all that the cache knows of them, in the order of the keys; `nil` for each
-  /// that has none. Each is a read of its own, as `entry(forKey:)`.
+  /// The values of many keys with everything the cache knows about them, in the order of the keys;
+  /// `nil` for each key that has none. Each is a separate read, like `entry(forKey:)`.
   ///
-  /// - Throws: as `entry(forKey:)`, at the first key whose read fails.
+  /// - Throws: see `entry(forKey:)`; the first key whose read fails ends the call.
   public func entries(
     forKeys keys: some Collection<Key>
   ) throws(CacheError) -> [CacheEntry<Key, Value>?] {
@@ -135,10 +135,10 @@ extension DiskCache {
     return entries
   }
 
-  /// What the cache knows about many keys, in the order of the keys; `nil` for each that has no value. No value
-  /// is read, and this does not count as an access.
+  /// Information about many keys, in the order of the keys; `nil` for each key that has no
+  /// value. Reads no value and does not count as an access.
   ///
-  /// - Throws: as `info(forKey:)`, at the first key whose look fails.
+  /// - Throws: see `info(forKey:)`; the first key whose lookup fails ends the call.
   public func infos(forKeys keys: some Collection<Key>) throws(CacheError) -> [CacheEntryInfo?] {
     var infos: [CacheEntryInfo?] = []
     infos.reserveCapacity(keys.count)
@@ -146,10 +146,11 @@ extension DiskCache {
     return infos
   }
 
-  /// Whether a read of the key would find a value. The value is not read, let alone decoded, and this does not count as an
-  /// access.
+  /// Whether a read of the key would find a value. Neither reads nor decodes the value, and does
+  /// not count as an access.
   ///
-  /// - Throws: `unencodableKey`; `store` with `corrupt` where the head of the record is damaged, and as the store has it.
+  /// - Throws: `unencodableKey`; `store` with `corrupt` if the head of the record is damaged, or
+  ///   with the store's other errors.
   @inlinable
   public func contains(_ key: Key) throws(CacheError) -> Bool {
     guard let held else { return try containsStored(key) }
@@ -159,21 +160,22 @@ extension DiskCache {
     return held.noteAbsent(key) != nil
   }
 
-  /// Whether a key has a value on disk. Is no access.
+  /// Whether a key has a value on disk. Does not count as an access.
   @usableFromInline
   package func containsStored(_ key: Key) throws(CacheError) -> Bool {
-    try keyCoder.encode(key) { (key) throws(CacheError) in
+    if marks.isActive { return try fetch(key, part: .head) { _ in true } ?? false }
+    return try keyCoder.encode(key) { (key) throws(CacheError) in
       try storing { () throws(StoreError) in try store.contains(key) }
     }
   }
 
-  /// Calls `body` with the bytes of a value where they lie, without a copy, and returns what it returns;
-  /// `nil` where there is no value. They are what the value coder made: with `.bytes`, `.data` and
-  /// `.string` the value itself. Counts as an access.
+  /// Calls `body` with the bytes of a value, without copying them, and returns the result; `nil` if
+  /// there is no value. The bytes are those from the value coder: with `.bytes`, `.data` and
+  /// `.string`, the value itself. Counts as an access.
   ///
-  /// The bytes cannot change or go away while `body` runs, even if the key is removed meanwhile.
+  /// The bytes stay unchanged and valid while `body` runs, even if the key is removed meanwhile.
   ///
-  /// - Throws: what `body` throws, unchanged; else a ``CacheError`` as `value(forKey:)`.
+  /// - Throws: what `body` throws, unchanged; else a ``CacheError``, see `value(forKey:)`.
   public func withValue<Result>(
     forKey key: Key, _ body: (RawSpan) throws -> Result
   ) throws -> Result? {
@@ -198,11 +200,11 @@ extension DiskCache {
     return result
   }
 
-  /// The value of a key; set to `nil`, the value is removed.
+  /// The value of a key; setting it to `nil` removes the value.
   ///
-  /// A subscript that is set cannot throw. A get that fails gives `nil`, and a set that fails leaves what
-  /// was there; each such failure is told to the configuration's log and counted in
-  /// `statistics().subscriptFailureCount`. Use the methods where that is not enough.
+  /// A subscript setter cannot throw. A get that fails returns `nil`, and a set that fails leaves
+  /// the old value; the configuration's log reports each failure, and
+  /// `statistics().subscriptFailureCount` counts it. Use the methods if that is not enough.
   @inlinable
   public subscript(key: Key) -> Value? {
     get {
@@ -224,11 +226,11 @@ extension DiskCache {
     }
   }
 
-  /// The value of a key, or `value` where there is none; for changes in place.
+  /// The value of a key, or `value` if there is none; for changes in place.
   ///
   ///     visits[page, default: 0] += 1
   ///
-  /// It is a get and then a set: between them, others may write. `update` loses no change.
+  /// This is a get followed by a set: others may write in between. `update` loses no change.
   @inlinable
   public subscript(key: Key, default value: @autoclosure () -> Value) -> Value {
     get { self[key] ?? value() }
@@ -248,8 +250,8 @@ extension DiskCache {
   /// - Parameters:
   ///   - part: with `.head`, the value is not read, and this does not count as an access.
   ///   - isAccess: whether the key counts as read.
-  ///   - counts: whether it is a hit or a miss; what does not count as an access is neither.
-  /// - Returns: `nil` where there is none, or where `body` threw of a value that is to be dropped.
+  ///   - counts: whether to count a hit or a miss; a call that is not an access counts neither.
+  /// - Returns: `nil` if there is none, or if `body` threw for a value that the policy drops.
   func fetch<Result>(
     _ key: Key, part: Record.Part = .all, isAccess: Bool = true, counts: Bool = true,
     _ body: (borrowing PinnedEntry) throws(CacheError) -> Result
@@ -265,16 +267,29 @@ extension DiskCache {
     return result
   }
 
-  /// Calls `body` with the record of a key; not where there is none. Otherwise as `fetch`.
-  private func read(
+  /// Calls `body` with the record of a key; not if there is none. Otherwise like `fetch`.
+  func read(
     _ key: RawSpan, part: Record.Part, isAccess: Bool, counts: Bool,
     _ body: (borrowing PinnedEntry) throws(CacheError) -> Void
   ) throws(CacheError) {
-    let record = try readingPinnedEntry(forKey: key, part: part, isAccess: isAccess)
-    guard let record else {
-      if counts { events.counters.misses.add() }
-      return
+    if marks.isActive {
+      let record = try unhiddenEntry(forKey: key, part: part, isAccess: isAccess)
+      guard let record else { return noteMiss(counts) }
+      return try use(record, key, counts: counts, body)
     }
+    // One variable for both cases would cost a copy of the record.
+    let record = try readingPinnedEntry(forKey: key, part: part, isAccess: isAccess)
+    guard let record else { return noteMiss(counts) }
+    try use(record, key, counts: counts, body)
+  }
+
+  private func noteMiss(_ counts: Bool) { if counts { events.counters.misses.add() } }
+
+  @inline(__always)
+  private func use(
+    _ record: borrowing PinnedEntry, _ key: RawSpan, counts: Bool,
+    _ body: (borrowing PinnedEntry) throws(CacheError) -> Void
+  ) throws(CacheError) {
     do throws(CacheError) {
       try body(record)
       if counts { events.counters.hits.add() }
@@ -291,15 +306,19 @@ extension DiskCache {
   }
 
   func decode(_ record: borrowing PinnedEntry) throws(CacheError) -> Value {
-    try checkTag(of: record)
+    _ = try checkTag(of: record)
     return try decodeValue(record.value, version: record.version)
   }
 
-  /// Throws where the value is not of this cache's coder; as `metadata`.
-  private func checkTag(of record: borrowing PinnedEntry) throws(CacheError) {
-    // As nearly all are.
-    if valueCoder.tag == 0 && record.metadata.byteCount == 0 { return }
-    _ = try metadata(of: record, wantsRest: false)
+  /// Throws if another coder made the value; see `metadata`.
+  ///
+  /// - Returns: whether the entry has tags.
+  func checkTag(of record: borrowing PinnedEntry) throws(CacheError) -> Bool {
+    let bytes = record.metadata
+    // Nearly all values take this path.
+    if valueCoder.tag == 0 && bytes.byteCount == 0 { return false }
+    _ = try metadata(bytes, version: record.version, wantsRest: false)
+    return CacheMetadata.hasTags(bytes)
   }
 
   /// The metadata that this cache's coder wrote, or one without a tag.
@@ -314,6 +333,7 @@ extension DiskCache {
     } catch {
       throw .undecodableValue(cache: name, version: version, reason: error.reason)
     }
+    if CacheMetadata.hasTags(bytes) { marks.noteUse() }
     guard metadata.tag == valueCoder.tag else {
       throw .changedType(version: version, found: metadata.tag, expected: valueCoder.tag)
     }
@@ -326,9 +346,10 @@ extension DiskCache {
     }
   }
 
-  /// Does what the configuration wants with a value that could not be read.
+  /// Applies the configured policy to a value that could not be read.
   ///
-  /// - Throws: the error where the value is to be kept, and any that is not about decoding.
+  /// - Throws: the error if the policy is to keep the value, and any error that is not about
+  ///   decoding.
   func followPolicy(_ error: CacheError, _ key: RawSpan) throws(CacheError) {
     let version: UInt64
     let policy: UnreadableValuePolicy
@@ -344,13 +365,13 @@ extension DiskCache {
     try drop(key, version: version, error)
   }
 
-  /// Calls `read`; where that throws since the value cannot be made sense of, it is none, and is removed,
-  /// whatever the policy: who asks can make it anew. Where it cannot be removed, the log tells why. One that is
-  /// damaged is none too, and stays until there is another in its place.
+  /// Calls `read`. If it throws because the value is undecodable, removes the value and returns
+  /// `nil`, whatever the policy: the caller can make it again. If the value cannot be removed, the
+  /// log reports why. A damaged value also counts as none, but stays until another replaces it.
   ///
   /// - Parameters:
   ///   - counts: whether it is a miss.
-  ///   - noteDamage: told of an error that says that the value is damaged.
+  ///   - noteDamage: called with an error that reports a damaged value.
   @usableFromInline
   func orDropped<Result>(
     _ key: Key, counts: Bool = true, noteDamage: (CacheError) -> Void = { _ in },
@@ -386,16 +407,16 @@ extension DiskCache {
   private func drop(
     _ key: RawSpan, version: UInt64, _ error: CacheError
   ) throws(CacheError) {
-    // Whoever writes the store may know it, or removes it.
+    // The writer of the store may know the value, or removes it.
     if store.isFollowing { return }
-    // That version alone: somebody may have written a newer one meanwhile.
+    // Only that version: someone may have written a newer one meanwhile.
     let isRemoved = try storing { () throws(StoreError) in
       return try store.compareAndRemove(forKey: key, expecting: version)
     }
     if isRemoved { noteDrop(error) }
   }
 
-  /// Removes a value that is damaged; the error of reading it said so.
+  /// Removes a value that a read reported as damaged.
   func dropDamaged(_ key: RawSpan, _ error: CacheError) throws(CacheError) {
     let isRemoved = try storing { () throws(StoreError) in
       try store.removeDamagedValue(forKey: key)
@@ -405,7 +426,8 @@ extension DiskCache {
 
   private func noteDrop(_ error: CacheError) {
     events.counters.drops.add()
-    // After a change of the type there is one such message for each value: they would flood standard error.
+    // After a change of type there is one such message for each value: they would flood standard
+    // error.
     switch error {
     case .changedType: events.log(.debug, .coding, "removed: \(error)")
     case .undecodableValue: events.log(.info, .coding, "removed: \(error)")

@@ -2,10 +2,11 @@ public import CairnStore
 
 /// Removing values by their keys.
 extension DiskCache {
-  /// Removes the value of a key, from both tiers. It is not read, so one that could not be decoded goes too.
+  /// Removes the value of a key, from both tiers. Does not read it, so this also removes an
+  /// undecodable value.
   ///
-  /// - Returns: whether there was one. Where not, nothing is written.
-  /// - Throws: as `setValue`.
+  /// - Returns: whether there was one. If not, nothing is written.
+  /// - Throws: see `setValue`.
   @discardableResult
   public func removeValue(forKey key: Key, durability: Durability?) throws(CacheError) -> Bool {
     let removed: Bool? = try removing(key) { () throws(CacheError) in
@@ -16,11 +17,12 @@ extension DiskCache {
 
   private func removeStored(_ key: Key, durability: Durability?) throws(CacheError) -> Bool {
     try keyCoder.encode(key) { (key) throws(CacheError) in
-      let isLoading = noteWrite(key)
+      let isLoading = try noteWrite(key)
+      try settle(key)
       return try storing { () throws(StoreError) in
         if try store.removeValue(forKey: key, durability: durability) { return true }
         if isLoading {
-          // What was loaded may have been kept just after that look; from here on it is not.
+          // A loaded value may have been kept just after that check; from here on none is.
           store.passWriters()
           if try store.removeValue(forKey: key, durability: durability) { return true }
         }
@@ -30,7 +32,7 @@ extension DiskCache {
     }
   }
 
-  /// Removes the value of a key, as the configuration says.
+  /// Removes the value of a key, with the configuration's durability.
   @discardableResult
   public func removeValue(forKey key: Key) throws(CacheError) -> Bool {
     try removeValue(forKey: key, durability: nil)
@@ -38,15 +40,16 @@ extension DiskCache {
 
   /// Removes the value of a key if its version is the expected one.
   ///
-  /// - Returns: whether it was, and is removed.
-  /// - Throws: as `setValue`; `store` with `corrupt` where the record is damaged.
+  /// - Returns: whether the version matched and the value is removed.
+  /// - Throws: see `setValue`; `store` with `corrupt` if the record is damaged.
   public func compareAndRemove(
     forKey key: Key, expecting version: UInt64, durability: Durability?
   ) throws(CacheError) -> Bool {
     let tierKey = held == nil ? nil : try tierKey(key)
     do throws(CacheError) {
       let isRemoved = try keyCoder.encode(key) { (key) throws(CacheError) in
-        noteWrite(key)
+        try noteWrite(key)
+        try settle(key)
         return try storing { () throws(StoreError) in
           try store.compareAndRemove(forKey: key, expecting: version, durability: durability)
         }
@@ -67,17 +70,19 @@ extension DiskCache {
     try compareAndRemove(forKey: key, expecting: version, durability: nil)
   }
 
-  /// Removes the value of a key and returns it. Of several that take it at once, one gets it.
+  /// Removes the value of a key and returns it. When several callers take it at once, one gets it.
   ///
-  /// - Returns: the value, as it is on disk, or `nil` where there was none or it had expired.
-  /// - Throws: as `value(forKey:)` and `removeValue(forKey:)`; nothing was removed then, but for
-  ///   `durabilityUnknown`, where nobody has the value.
+  /// - Returns: the value on disk, or `nil` if there was none or it had expired.
+  /// - Throws: see `value(forKey:)` and `removeValue(forKey:)`; nothing was removed, except with
+  ///   `durabilityUnknown`: the value is then removed and lost to the caller.
   public func takeValue(forKey key: Key) throws(CacheError) -> Value? {
     try removing(key) { () throws(CacheError) in try takeStored(key) }
   }
 
   private func takeStored(_ key: Key) throws(CacheError) -> Value? {
-    var isLoading = try keyCoder.encode(key) { (key) in noteWrite(key) }
+    var isLoading = try keyCoder.encode(key) { (key) throws(CacheError) in
+      try noteWrite(key)
+    }
     while true {
       guard let found = try versioned(key) else {
         if !isLoading {
@@ -86,7 +91,7 @@ extension DiskCache {
           }
           return nil
         }
-        // As with `removeValue`.
+        // See `removeValue`.
         store.passWriters()
         isLoading = false
         continue
@@ -94,14 +99,16 @@ extension DiskCache {
       if try compareAndRemove(forKey: key, expecting: found.version) {
         return found.value
       }
-      // Somebody wrote it anew, or took it.
+      // Someone rewrote it, or took it.
     }
   }
 
-  /// Removes the values of many keys, each as a write of its own, with one sync for all of them.
+  /// Removes the values of many keys. Each removal is a separate write; one sync covers all of
+  /// them.
   ///
-  /// - Returns: how many there were.
-  /// - Throws: as `setValue`, at the first key whose removal fails; what was removed by then stays so.
+  /// - Returns: the number removed.
+  /// - Throws: see `setValue`; the first key whose removal fails ends the call, and earlier
+  ///   removals stay.
   @discardableResult
   public func removeValues(
     forKeys keys: some Sequence<Key>, durability: Durability?
@@ -110,15 +117,19 @@ extension DiskCache {
     var tierKeys: [TierKey<Key>] = []
     for key in keys {
       encoded.append(try bytes(of: key))
+      try encoded[encoded.count - 1].withBytes { (key) throws(CacheError) in
+        try checkKey(key)
+        try settle(key)
+      }
       if held != nil { tierKeys.append(try tierKey(key)) }
     }
-    // Those that were not there have nothing to be told of; but see `removing`.
+    // Absent keys cause no events; but see `removing`.
     defer { for key in tierKeys { held?.invalidate(key, through: nil, .removed) } }
     let loading = encoded.filter { flights.noteWrite($0) }
     return try storing { () throws(StoreError) in
       var count = try store.removeValues(forKeys: encoded, durability: durability)
       if !loading.isEmpty {
-        // As with `removeValue`.
+        // See `removeValue`.
         store.passWriters()
         count += try store.removeValues(forKeys: loading, durability: durability)
       }
@@ -131,13 +142,13 @@ extension DiskCache {
     }
   }
 
-  /// Removes the values of many keys, as the configuration says.
+  /// Removes the values of many keys, with the configuration's durability.
   @discardableResult
   public func removeValues(forKeys keys: some Sequence<Key>) throws(CacheError) -> Int {
     try removeValues(forKeys: keys, durability: nil)
   }
 
-  /// Removes a value that has expired and may still be given to some, as far as there are such.
+  /// Removes an expired value that some calls may still receive, if such values are kept.
   func removeRetained(_ key: RawSpan, durability: Durability?) throws(StoreError) {
     if flights.retained == 0 { return }
     try store.removeExpiredValue(forKey: key, durability: durability)

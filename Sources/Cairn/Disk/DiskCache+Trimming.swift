@@ -1,22 +1,22 @@
 public import CairnStore
 
-/// Removing many entries at once, from both tiers; as the same methods of ``Store`` have it. They go by the order of use
-/// of both tiers together, and sizes are those on disk. To make memory alone smaller, trim `memory`. A trim to a count, a cost
-/// or an age of zero leaves nothing.
+/// Removing many entries at once, from both tiers; see the same methods of ``Store``. They use the
+/// access order of both tiers together, and sizes on disk. To shrink only memory, trim `memory`. A
+/// trim to a count, a cost or an age of zero leaves nothing.
 ///
-/// Compaction gives the space back in the background. To have it at once, on a full disk say, call
-/// `trim(toFreeDiskSpace:)`, or `compact()` after the trim.
+/// Compaction reclaims the space in the background. To reclaim it at once, for example on a full
+/// disk, call `trim(toFreeDiskSpace:)`, or `compact()` after the trim.
 extension DiskCache {
-  /// Has other limits hold from now on, and removes the least recently used entries that are too much then. Those of
-  /// memory are changed at `memory`.
+  /// Sets new limits, and removes the least recently used entries above them. Set the limits of the
+  /// memory tier at `memory`.
   ///
-  /// The next open goes by its configuration again.
+  /// The next open uses its configuration again.
   ///
   /// - Parameters:
-  ///   - countLimit: how many entries there may be; `nil`: any number.
-  ///   - byteLimit: how many bytes they may take, keys and metadata included; `nil`: any number.
-  /// - Throws: `store` with `invalidConfiguration` for a limit of 0 or less: nothing has changed then. Else as
-  ///   `trim(toCount:)`.
+  ///   - countLimit: the maximum number of entries; `nil`: no limit.
+  ///   - byteLimit: the maximum bytes of all entries, keys and metadata included; `nil`: no limit.
+  /// - Throws: `store` with `invalidConfiguration` for a limit of 0 or less: nothing has changed.
+  ///   Else see `trim(toCount:)`.
   public func setLimits(countLimit: Int?, byteLimit: Int?) throws(CacheError) {
     recency?.tell()
     try storing { () throws(StoreError) in
@@ -26,41 +26,42 @@ extension DiskCache {
 }
 
 extension DiskCache: Trimming {
-  /// Removes entries until at most so many are left. What has expired goes first.
+  /// Removes entries until at most this many are left. Expired entries go first.
   ///
   /// - Parameters:
-  ///   - count: zero or less removes everything; `removeAll` is faster and gives the space back.
-  ///   - order: which go first.
-  /// - Returns: what was removed; its cost are bytes.
-  /// - Throws: as the store's: what was removed by then stays so.
+  ///   - count: zero or less removes everything; `removeAll` is faster and reclaims the space.
+  ///   - order: which entries go first.
+  /// - Returns: what was removed; its cost is in bytes.
+  /// - Throws: see the same method of the store: earlier removals stay.
   @discardableResult
   public func trim(toCount count: Int, order: TrimOrder) throws(CacheError) -> RemovalSummary {
     let summary = try trimming { () throws(StoreError) in
-      try store.trim(toCount: count, order: order)
+      try store.trim(toCount: count > 0 ? count + marks.recordCount() : 0, order: order)
     }
-    // Somebody else may have removed some of it, and memory not know of that yet. Also where nothing is held: what was
-    // read on disk before must not be put in.
+    // Someone else may have removed some of it without memory knowing yet. This is needed even if
+    // memory holds nothing: values read from disk earlier must not be inserted.
     if count <= 0 { held?.removeAll(cause: .removed, isToldOfNothing: false) }
     return summary
   }
 
-  /// Removes entries until the live bytes on disk are at most so many. What has expired goes first.
+  /// Removes entries until the live bytes on disk are at most this many. Expired entries go first.
   ///
   /// - Parameters:
   ///   - cost: in bytes; zero or less removes everything.
-  ///   - order: which go first.
-  /// - Throws: as the store's: what was removed by then stays so.
+  ///   - order: which entries go first.
+  /// - Throws: see the same method of the store: earlier removals stay.
   @discardableResult
   public func trim(toCost cost: Int, order: TrimOrder) throws(CacheError) -> RemovalSummary {
     if cost <= 0 { return try trim(toCount: 0, order: order) }
     return try trimming { () throws(StoreError) in try store.trim(toBytes: cost, order: order) }
   }
 
-  /// Gives space back, and removes the least recently used entries, until so many bytes are free on the
-  /// filesystem, or nothing is left to be removed.
+  /// Reclaims space and removes the least recently used entries until this many bytes are free on
+  /// the filesystem, or nothing is left to remove.
   ///
-  /// - Parameter byteCount: what is to be free, not what may stay: zero or less removes nothing.
-  /// - Throws: as the store's: what was removed by then stays so.
+  /// - Parameter byteCount: the bytes to free up, not the bytes to keep: zero or less removes
+  ///   nothing.
+  /// - Throws: see the same method of the store: earlier removals stay.
   @discardableResult
   public func trim(toFreeDiskSpace byteCount: Int) throws(CacheError) -> RemovalSummary {
     try trimming { () throws(StoreError) in try store.trim(toFreeDiskSpace: byteCount) }
@@ -70,9 +71,9 @@ extension DiskCache: Trimming {
   ///
   /// - Parameters:
   ///   - age: zero or less removes everything.
-  ///   - basis: `.access` goes by the last read or write, within 1 % of how long ago that is; `.write` by
-  ///     the write, which is known to the second.
-  /// - Throws: as the store's: what was removed by then stays so.
+  ///   - basis: `.access` uses the last read or write, accurate to 1 % of the age; `.write` uses
+  ///     the write, accurate to the second.
+  /// - Throws: see the same method of the store: earlier removals stay.
   @discardableResult
   public func trim(olderThan age: Duration, by basis: AgeBasis) throws(CacheError)
     -> RemovalSummary
@@ -81,34 +82,38 @@ extension DiskCache: Trimming {
     return try trimming { () throws(StoreError) in try store.trim(olderThan: age, by: basis) }
   }
 
-  /// Removes the entries whose lifetime has ended or that were idle for too long. No read finds them anyway;
-  /// they count for the limits. The cache does so by itself, as the store's `maintenanceInterval` says.
+  /// Removes the entries whose lifetime has ended or that were idle for too long. No read finds
+  /// them anyway, but they count towards the limits. The cache also does this by itself, according
+  /// to the store's `maintenanceInterval`.
   ///
-  /// - Throws: as the store's: what was removed by then stays so.
+  /// - Throws: see the same method of the store: earlier removals stay.
   @discardableResult
   public func removeExpired() throws(CacheError) -> RemovalSummary {
     held?.removeExpired()
     return try storing { () throws(StoreError) in try store.removeExpired() }
   }
 
-  /// Removes every entry for which `shouldRemove` returns true: by key, size, cost, age.
+  /// Removes every entry for which `shouldRemove` returns true: by key, size, cost or age.
   ///
   ///     try cache.remove { key, info in info.valueByteCount ?? 0 > 1 << 20 }
   ///
-  /// The closure is called once with each entry that has not expired, in no particular order, with no lock held. Nothing is
-  /// removed before it was asked about all of them. An entry that was written anew since stays. One whose
-  /// key cannot be decoded is not asked about and stays; the log reports it.
+  /// Calls the closure once with each unexpired entry, in no particular order, with no lock held.
+  /// Removal begins after the closure has seen every entry. An entry that was rewritten since then
+  /// stays. An entry whose key cannot be decoded is skipped and stays; the log reports it.
   ///
-  /// - Throws: what `shouldRemove` throws, unchanged: nothing was removed then. Else a ``CacheError``.
-  /// - Complexity: O(keys), with a look at the head of each record.
+  /// - Throws: what `shouldRemove` throws, unchanged: nothing was removed. Else a ``CacheError``.
+  /// - Complexity: O(keys), with a read of each record's head.
   @discardableResult
   public func remove(
     where shouldRemove: (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
   ) throws -> RemovalSummary {
     recency?.tell()
     var failure: (any Error)?
+    // As they are before the look: a mark goes only after what it hides.
+    let table = try removedTags()
     do {
-      let summary = try store.remove { key, info in
+      let summary = try store.remove { key, metadata, info in
+        if ReservedKey.contains(key) || table.hides(metadata, info.version) { return false }
         guard let key = decodableKey(key) else { return false }
         try noteShown(info.version, of: key)
         do { return try shouldRemove(key, CacheEntryInfo(info)) } catch {
@@ -116,7 +121,7 @@ extension DiskCache: Trimming {
           throw error
         }
       }
-      // Nobody was asked about what had expired. It must not be given after this.
+      // The closure was not asked about expired entries. No call may return them after this.
       if flights.retained > 0 { try removeExpired() }
       flights.history.forgetAll()
       return summary
@@ -125,17 +130,17 @@ extension DiskCache: Trimming {
     }
   }
 
-  /// Removes everything, and gives the space back. It is as durable as the cache's class. Observers get one event
-  /// for all of it.
+  /// Removes everything, and reclaims the space. The durability is the cache's. Observers get one
+  /// event for all of it.
   ///
   /// - Complexity: O(segments), whatever the number of keys.
   public func removeAll() throws(CacheError) { try removeAll { _ in } }
 
-  /// Removes everything; as `removeAll()`.
+  /// Removes everything; see `removeAll()`.
   ///
-  /// - Parameter progress: told after each file that went, on this thread, with no lock held. The entries are
-  ///   gone by then.
-  public func removeAll(progress: (RemoveAllProgress) -> Void) throws(CacheError) {
+  /// - Parameter progress: called after each file is removed, on this thread, with no lock held.
+  ///   The entries are already gone.
+  public func removeAll(progress: (WorkProgress) -> Void) throws(CacheError) {
     flights.noteRemovalOfAll()
     try storing { () throws(StoreError) in try store.removeAll(progress: progress) }
   }
@@ -143,13 +148,13 @@ extension DiskCache: Trimming {
   private func trimming(
     _ body: () throws(StoreError) -> RemovalSummary
   ) throws(CacheError) -> RemovalSummary {
-    // What goes, goes by the order of use of both tiers.
+    // The access order of both tiers decides what goes.
     recency?.tell()
     return try storing(body)
   }
 }
 
-/// What the store throws through a closure that can throw anything.
+/// The store's error, passed through a closure that can throw anything.
 func cacheError(_ error: any Error) -> any Error {
   (error as? StoreError).map { CacheError.store($0) } ?? error
 }

@@ -1,25 +1,27 @@
 public import CairnStore
 
 extension DiskCache {
-  /// Changes the value of a key in one call, so that no change is lost that others make at the same time.
+  /// Changes the value of a key in one call, without losing concurrent changes.
   ///
   ///     try visits.update(forKey: page) { ($0 ?? 0) + 1 }
   ///
-  /// The old value is read from disk. The new value is written only if nobody has written the key since the old one was read; else all of it
-  /// begins again. So `change` may be called more than once, and must have no side effects. It is called under
-  /// no lock, and may use the cache.
+  /// Reads the old value from disk. Writes the new value only if nobody has written the key since
+  /// the old one was read; otherwise starts over. So `change` may run more than once and must have
+  /// no side effects. It runs under no lock and may use the cache.
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - options: what is not given is as the entry has it; the configuration decides for an entry that is not there.
-  ///     A lifetime counts from now on, in both tiers.
+  ///   - options: an option that is `nil` keeps the entry's; for an absent key, the configuration's
+  ///     applies. A lifetime counts from now, in both tiers.
   ///   - durability: `nil`: the configuration's.
-  ///   - change: makes the new value of the one that is there; of `nil` where there is none. `nil` removes it.
-  /// - Returns: the new value and its version; `nil` where there is none now. Where there was none either,
-  ///   nothing was written, nor made durable.
-  /// - Throws: what `change` throws, unchanged; as `value(forKey:)`, so also where a value is damaged or cannot
-  ///   be decoded and is kept: nothing was written then. Else as `setValue`.
-  /// - Complexity: O(key + value) for each round. Of those who write a key at once, one gets on with each.
+  ///   - change: makes the new value from the current one, or from `nil` if there is none.
+  ///     Returning `nil` removes the value.
+  /// - Returns: the new value and its version, or `nil` if the key has no value now. If it had none
+  ///   before either, nothing was written or made durable.
+  /// - Throws: what `change` throws, unchanged; see `value(forKey:)`, including if a value is
+  ///   damaged, or cannot be decoded and is kept: nothing was written. Else see `setValue`.
+  /// - Complexity: O(key + value) for each attempt. When several callers write a key at once, one
+  ///   of them succeeds in each round.
   @discardableResult
   public func update(
     forKey key: Key, options: EntryOptions = .standard, durability: Durability?,
@@ -35,7 +37,8 @@ extension DiskCache {
         }
         continue
       }
-      let options = stored(options.keeping(present?.info, metadata: present?.metadata))
+      let options = try stored(
+        options.keeping(present?.info, metadata: present?.metadata), keeping: present?.tags)
       let result = try compareAndWrite(
         value, forKey: key, expecting: present?.info.version, options, durability: durability)
       if case .stored(let version) = result { return (value, version) }
@@ -51,20 +54,21 @@ extension DiskCache {
     try update(forKey: key, options: options, durability: nil, change)
   }
 
-  /// What an update finds of a key. Counts as an access.
+  /// The entry that an update finds. Counts as an access.
   func present(_ key: Key) throws(CacheError) -> PresentEntry<Value>? {
     try fetch(key) { (record) throws(CacheError) in
       let metadata = try metadata(of: record, wantsRest: true)
       return PresentEntry(
         value: try decodeValue(record.value, version: record.version),
-        info: store.info(of: record), metadata: metadata.rest)
+        info: store.info(of: record), metadata: metadata.rest, tags: metadata.tags)
     }
   }
 }
 
-/// An entry that is about to be updated, as it was given.
+/// An entry that is about to be updated, as the caller saw it.
 struct PresentEntry<Value: Sendable>: Sendable {
   let value: Value
   let info: EntryInfo
   let metadata: [UInt8]
+  let tags: [[UInt8]]
 }

@@ -1,23 +1,24 @@
 public import CairnStore
 
 extension DiskCache {
-  /// Sets the value of a key, and removes what is too much then.
+  /// Sets the value of a key, and removes entries to keep the limits.
   ///
-  /// When it returns, the limits hold, every later read finds the value, and it survives what `durability`
-  /// says. Where it throws, nothing was written, but for `durabilityUnknown`. A value that memory has no room for is on
-  /// disk alone. Of several that write a key at once, the one that came last to the disk stays, in both tiers.
+  /// When it returns, the limits hold, every later read finds the value, and the value survives
+  /// what `durability` promises. If it throws, nothing was written, except with
+  /// `durabilityUnknown`. A value that does not fit in memory is only on disk. When several callers
+  /// write a key at once, the value that reached the disk last stays, in both tiers.
   ///
   /// - Parameters:
   ///   - value: the value.
   ///   - key: the key.
-  ///   - options: what is not given is as the configuration says. The cost counts in memory and is kept beside the
-  ///     value; without one it is what the cache's `costing` says, or else the value's bytes on disk. The limit on
-  ///     disk counts bytes.
+  ///   - options: an option that is `nil` is the configuration's. The cost counts in memory and is
+  ///     stored with the value; without one, the cache's `costing` sets it, or else the value's
+  ///     bytes on disk. The limit on disk counts bytes.
   ///   - durability: `nil`: the configuration's.
   /// - Returns: the entry's version.
-  /// - Throws: `unencodableKey`, `unencodableValue`; `store` with what `Store.setValue` throws, among it
-  ///   `invalidKey` for an empty or too long key, and `valueTooLarge`, also for one that is larger than the
-  ///   byte limit by itself.
+  /// - Throws: `unencodableKey`, `unencodableValue`; `store` with what `Store.setValue` throws,
+  ///   including `invalidKey` for an empty or too long key, and `valueTooLarge`, also for a value
+  ///   that alone exceeds the byte limit.
   /// - Complexity: O(key + value).
   @inlinable
   @discardableResult
@@ -33,7 +34,8 @@ extension DiskCache {
     return version
   }
 
-  /// Sets the value of a key, with the configuration's durability; as `setValue(_:forKey:options:durability:)`.
+  /// Sets the value of a key, with the configuration's durability; see
+  /// `setValue(_:forKey:options:durability:)`.
   @inlinable
   @discardableResult
   public func setValue(
@@ -42,7 +44,7 @@ extension DiskCache {
     try setValue(value, forKey: key, options: options, durability: nil)
   }
 
-  /// Sets the value of a key, which lives for `lifetime`.
+  /// Sets the value of a key, with a lifetime of `lifetime`.
   @inlinable
   @discardableResult
   public func setValue(
@@ -56,8 +58,8 @@ extension DiskCache {
     _ value: RawSpan, _ bytes: RawSpan, of key: Key, options: EntryOptions,
     durability: Durability?, _ tier: (TierStep) -> Void
   ) throws(CacheError) -> UInt64 {
-    noteWrite(bytes)
-    let options = stored(options)
+    try noteWrite(bytes)
+    let options = try stored(options)
     let result = try write(value, bytes, of: key, tier) {
       (store, removals: inout [RemovalEvent]) throws(StoreError) in
       try store.enter(
@@ -69,14 +71,14 @@ extension DiskCache {
     return version
   }
 
-  /// Enters a write of one value by `body`, brings memory and observers up to date, in this order, and waits for what the
-  /// write waits for.
+  /// Enters a write of one value by `body`, then updates memory, then observers, and waits for
+  /// whatever the write must wait for.
   ///
   /// - Parameters:
-  ///   - tier: what memory does about it.
+  ///   - tier: updates memory.
   ///   - showsMismatch: whether the caller is told what the key has instead.
-  ///   - isRepeated: whether the store is already one that was made anew for this write.
-  ///   - body: enters the write, and adds what that removed.
+  ///   - isRepeated: whether the store was already recreated for this write.
+  ///   - body: enters the write, and adds what it removed.
   func write(
     _ value: RawSpan, _ bytes: RawSpan, of key: Key, _ tier: (TierStep) -> Void,
     showsMismatch: Bool = true, isRepeated: Bool = false,
@@ -87,10 +89,10 @@ extension DiskCache {
     var entered: Store?
     let (result, pending) = try enter(
       value, bytes, of: key, tier, showsMismatch: showsMismatch, into: &entered, by: body)
-    // Another store may have replaced this one meanwhile. It does not have this write.
+    // Another store, without this write, may have replaced this one meanwhile.
     do throws(StoreError) { try (entered ?? store).finish(pending) } catch {
       if case .vanished = error, !isRepeated {
-        // The sync was the first to notice it.
+        // The sync was the first to notice that the directory is gone.
         try recreate()
         return try write(
           value, bytes, of: key, tier, showsMismatch: showsMismatch, isRepeated: true, by: body)
@@ -101,11 +103,12 @@ extension DiskCache {
     return result
   }
 
-  /// Enters a write of one value by `body`, and brings memory and observers up to date, in this order.
+  /// Enters a write of one value by `body`, then updates memory, then observers.
   ///
   /// - Parameters:
-  ///   - atOnce: whether nothing may be waited for. Where `body` leaves the write then, nothing has happened.
-  ///   - entered: the store that it was entered into.
+  ///   - atOnce: whether waiting is forbidden. If `body` then leaves the write, nothing has
+  ///     happened.
+  ///   - entered: the store it was entered into.
   @inline(__always)
   func enter(
     _ value: RawSpan, _ bytes: RawSpan, of key: Key, _ tier: (TierStep) -> Void,
@@ -116,7 +119,7 @@ extension DiskCache {
   ) throws(CacheError) -> (CompareAndSetResult, PendingWrite) {
     if !atOnce { recency?.tellBeforeWrite(of: 1, bytes.byteCount + value.byteCount) }
     var removals: [RemovalEvent] = []
-    // A tuple that is returned through generic code would be slow.
+    // Returning a tuple through generic code would be slow.
     var result = CompareAndSetResult.mismatch(current: nil)
     var pending = PendingWrite()
     do throws(CacheError) {
@@ -142,28 +145,29 @@ extension DiskCache {
     if atOnce, pending.isLeft { return (result, pending) }
     switch result {
     case .stored(let version):
-      // What the key had goes with what takes its place.
+      // The old value goes when the new one replaces it.
       drop(removals, but: bytes, before: version)
       tier(.publish(version: version, byteCount: value.byteCount))
       events.settle(key, bytes, version: version, after: removals)
     case .mismatch(let current):
       drop(removals)
-      // Of a load that is not kept nobody is shown anything.
+      // A load that is not kept shows nobody a value.
       if showsMismatch { tier(.show(version: current)) }
-      // The limits may have been kept first.
+      // The limits may have removed something first.
       events.settle([], after: removals)
     }
     return (result, pending)
   }
 
-  /// Sets the value of a key and returns the one that it replaced. Of several that write a key at once, each gets the
-  /// value that its own replaced.
+  /// Sets the value of a key and returns the previous one. When several callers write a key at
+  /// once, each gets the value that its own write replaced.
   ///
-  /// - Parameters: as `setValue`.
-  /// - Returns: the old value, as it was on disk, or `nil` where there was none or it had expired.
-  /// - Throws: as `value(forKey:)`, so also where the old value is damaged, or cannot be decoded and is kept: nothing was
-  ///   written then; `setValue` replaces such a value. Else as `setValue`.
-  /// - Complexity: O(key + both values) for each round. Of those who write a key at once, one gets on with each.
+  /// - Parameters: see `setValue`.
+  /// - Returns: the old value on disk, or `nil` if there was none or it had expired.
+  /// - Throws: see `value(forKey:)`, including if the old value is damaged, or cannot be decoded
+  ///   and is kept: nothing was written; `setValue` replaces such a value. Else see `setValue`.
+  /// - Complexity: O(key + both values) for each attempt. When several callers write a key at once,
+  ///   one of them succeeds in each round.
   @discardableResult
   public func updateValue(
     _ value: Value, forKey key: Key, options: EntryOptions = .standard
@@ -175,7 +179,7 @@ extension DiskCache {
     }
   }
 
-  /// What a write finds of a key that returns it. Counts as an access.
+  /// The entry that a write finds if it returns the old value. Counts as an access.
   func versioned(_ key: Key) throws(CacheError) -> (value: Value, version: UInt64)? {
     try fetch(key) { (record) throws(CacheError) in (try decode(record), record.version) }
   }
@@ -186,16 +190,16 @@ extension DiskCache {
   ///   - value: the value.
   ///   - key: the key.
   ///   - version: the version that the key must have; `nil`: it must be absent or expired.
-  ///   - options: as with `setValue`.
+  ///   - options: see `setValue`.
   ///   - durability: `nil`: the configuration's.
-  /// - Returns: the new version, or the one that was found instead.
-  /// - Throws: as `setValue`; a mismatch is no error.
+  /// - Returns: the new version, or the one found instead.
+  /// - Throws: see `setValue`; a mismatch is no error.
   public func compareAndSet(
     _ value: Value, forKey key: Key, expecting version: UInt64?,
     options: EntryOptions = .standard, durability: Durability?
   ) throws(CacheError) -> CompareAndSetResult {
     try compareAndWrite(
-      value, forKey: key, expecting: version, stored(options),
+      value, forKey: key, expecting: version, try stored(options),
       durability: durability)
   }
 
@@ -214,20 +218,59 @@ extension DiskCache {
     let tier = try tierSteps(value, key, options)
     var result = CompareAndSetResult.mismatch(current: nil)
     try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
-      noteWrite(bytes)
-      result = try write(value, bytes, of: key, tier) {
-        (store, removals: inout [RemovalEvent]) throws(StoreError) in
-        try store.enter(
-          value, forKey: bytes, expecting: version, options: options,
-          durability: durability, removals: &removals)
+      try noteWrite(bytes)
+      while true {
+        let guarded = try guardedTags(bytes, of: version)
+        result = try write(value, bytes, of: key, tier) {
+          (store, removals: inout [RemovalEvent]) throws(StoreError) in
+          try enter(
+            value, forKey: bytes, expecting: version, guarded, options: options,
+            durability: durability, in: store, removals: &removals)
+        }
+        if !waits(for: guarded, after: result, expecting: version) { return }
       }
     }
     return result
   }
 
-  /// Has a value live for `lifetime` from now on, if that is longer than it would otherwise: a life is
-  /// never shortened. The value is not written again and keeps its version, and this does not count as an access. One
-  /// without an end stays without one; an idle limit stays what it is.
+  /// The tags of the entry to replace. The write fails if one of them is removed meanwhile. Removes
+  /// the entry if a mark hides it already.
+  func guardedTags(_ key: RawSpan, of version: UInt64?) throws(CacheError) -> [[UInt8]] {
+    guard let present = try settle(key), present.version == version else { return [] }
+    return present.tags
+  }
+
+  /// Enters a write of one value if its version is the expected one and none of these tags was
+  /// removed since.
+  func enter(
+    _ value: RawSpan, forKey key: RawSpan, expecting version: UInt64?, _ tags: [[UInt8]],
+    options: EntryOptions, durability: Durability?, in store: Store,
+    removals: inout [RemovalEvent]
+  ) throws(StoreError) -> (result: CompareAndSetResult, pending: PendingWrite) {
+    guard let version, !tags.isEmpty else {
+      return try store.enter(
+        value, forKey: key, expecting: version, options: options, durability: durability,
+        removals: &removals)
+    }
+    return try store.enter(
+      value, forKey: key, expecting: version, options: options, durability: durability,
+      removals: &removals
+    ) { [marks] in !marks.forbids(tags, since: version, isLoaded: false) }
+  }
+
+  /// Whether a write found the expected version but failed because of a removal of one of these tags.
+  /// Waits for the end of that removal.
+  func waits(
+    for tags: [[UInt8]], after result: CompareAndSetResult, expecting version: UInt64?
+  ) -> Bool {
+    guard !tags.isEmpty, result == .mismatch(current: version) else { return false }
+    marks.wait(for: tags)
+    return true
+  }
+
+  /// Extends the life of a value to `lifetime` from now, unless it ends later anyway: a life is
+  /// never shortened. Does not rewrite the value, change its version or count as an access. A value
+  /// without an end keeps none; an idle limit stays unchanged.
   ///
   /// - Returns: whether the key has a value.
   @discardableResult
@@ -237,7 +280,9 @@ extension DiskCache {
     var inMemory: TierExtension<Key, Value>?
     if let held { inMemory = TierExtension(of: try tierKey(key), to: lifetime, in: held) }
     let isFound = try keyCoder.encode(key) { (key) throws(CacheError) in
-      try storing { () throws(StoreError) in
+      try checkKey(key)
+      try settle(key)
+      return try storing { () throws(StoreError) in
         try store.extendLifetime(forKey: key, to: lifetime, durability: durability)
       }
     }
@@ -245,16 +290,16 @@ extension DiskCache {
     return isFound
   }
 
-  /// Has a value live for `lifetime` from now on, with the configuration's durability.
+  /// Extends the life of a value to `lifetime` from now, with the configuration's durability.
   @discardableResult
   public func extendLifetime(forKey key: Key, to lifetime: Duration) throws(CacheError) -> Bool {
     try extendLifetime(forKey: key, to: lifetime, durability: nil)
   }
 
-  /// Has the values of many keys live longer, each as `extendLifetime(forKey:to:)` has it, with one sync for
-  /// all of them.
+  /// Extends the lives of the values of many keys, each like `extendLifetime(forKey:to:)`, with one
+  /// sync for all of them.
   ///
-  /// - Returns: how many of the keys have a value.
+  /// - Returns: the number of keys that have a value.
   @discardableResult
   public func extendLifetimes(
     forKeys keys: some Sequence<Key>, to lifetime: Duration, durability: Durability? = nil
@@ -263,6 +308,10 @@ extension DiskCache {
     var extensions: [(key: Key, TierExtension<Key, Value>)] = []
     for key in keys {
       encoded.append(try bytes(of: key))
+      try encoded[encoded.count - 1].withBytes { (key) throws(CacheError) in
+        try checkKey(key)
+        try settle(key)
+      }
       if let held {
         extensions.append((key, TierExtension(of: try tierKey(key), to: lifetime, in: held)))
       }
@@ -272,7 +321,8 @@ extension DiskCache {
     }
     for (_, inMemory) in extensions { inMemory.apply() }
     if count < encoded.count {
-      // Which of them have no value was not told, so that each is as if its caller was shown it.
+      // The store did not report which keys have no value, so treat each as if the caller had been
+      // shown it.
       for (key, _) in extensions where (try? info(forKey: key)) == nil {
         try noteShown(nil, of: key)
       }
@@ -282,18 +332,33 @@ extension DiskCache {
 
   // MARK: Bytes
 
-  /// Options as they go to the store.
+  /// Options, in the store's form.
+  ///
+  /// - Throws: `invalidTag`, `tooManyTags`.
   @inline(__always)
-  func stored(_ options: EntryOptions) -> EntryOptions {
-    options.replacingMetadata(by: encoded(options.metadataBytes))
+  func stored(_ options: EntryOptions) throws(CacheError) -> EntryOptions {
+    var options = options
+    try encodeMetadata(of: &options)
+    return options
   }
 
-  /// Metadata as it stands on disk, with the tag.
+  /// Converts options to the store's form, unless they have it already.
+  @inline(__always)
+  func encodeMetadata(of options: inout EntryOptions) throws(CacheError) {
+    if options.isMetadataEncoded { return }
+    if options.tags == nil {
+      options.setEncoded(metadata: encoded(options.metadataBytes))
+    } else {
+      try encodeTags(of: &options)
+    }
+  }
+
+  /// Metadata as stored on disk, with the tag.
   func encoded(_ metadata: [UInt8]) -> [UInt8] {
     metadata.isEmpty ? bareMetadata : CacheMetadata(tag: valueCoder.tag, rest: metadata).encoded
   }
 
-  /// The bytes that tell a key from others.
+  /// The bytes that identify a key.
   package func bytes(of key: Key) throws(CacheError) -> [UInt8] {
     try keyCoder.encode(key) { (key) throws(CacheError) in [UInt8](copying: key) }
   }
@@ -308,7 +373,7 @@ extension DiskCache {
     }
   }
 
-  /// Calls `body` with the bytes of a value; an error of the coder names this cache.
+  /// Calls `body` with the bytes of a value; a coder's error names this cache.
   @inlinable
   func encode(
     _ value: Value, _ body: (RawSpan) throws(CacheError) -> Void

@@ -1,7 +1,7 @@
 public import CairnStore
 internal import Synchronization
 
-/// A cache on disk, with or without a tier in memory: typed keys and values over a `Store`.
+/// A cache on disk, with or without a memory tier: typed keys and values over a `Store`.
 ///
 ///     var configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: 1 << 30)
 ///     configuration.memory = MemoryTierConfiguration(countLimit: nil, costLimit: 64 << 20)
@@ -10,83 +10,88 @@ internal import Synchronization
 ///     try cache.setValue(page, forKey: url)
 ///     let page = try cache.value(forKey: url)
 ///
-/// What it holds is there when it is opened again. Its limits are hard: they hold whenever a write returns,
-/// and what is least recently used goes. Expiry is looked at with every read. A read never writes to disk.
-/// A value that fails its checksum is an error for its key, never a wrong value and never a miss.
+/// Its contents survive a reopen. Its limits are hard: they hold whenever a write returns, and the
+/// least recently used entries go. Every read checks expiry. A read never writes to disk. A value
+/// that fails its checksum is an error for its key, never a wrong value and never a miss.
 ///
-/// With a tier in memory, the disk holds everything, and memory a part of it. A write goes to disk first and then to
-/// memory. A read that finds nothing in memory looks on disk and keeps what it finds in memory, with its cost, its
-/// lifetime and its version; a value that comes from disk is decoded once. What goes from the disk goes from memory; what
-/// memory drops to keep its own limits stays on disk. Keys are told apart by their bytes, as on disk: two strings that
-/// are canonically equal and differ in their UTF-8 are two keys.
+/// With a memory tier, the disk holds everything, and memory a part of it. A write goes to disk
+/// first and then to memory. A read that finds nothing in memory reads the disk and keeps the value
+/// in memory, with its cost, lifetime and version; a value from disk is decoded once. An entry that
+/// leaves the disk leaves memory; an entry that memory drops to keep its own limits stays on disk.
+/// As on disk, keys are compared by their bytes: two strings that are canonically equal but differ
+/// in their UTF-8 are two keys.
 ///
-/// No read finds what is older than what a read before it has found, or than a write that has returned. With memory,
-/// `count`, `keys`, `forEachKey`, `remove(where:)` and `trim(toCount:)` are no such reads: while a removal is under way,
-/// a key that they do not show or count any more may still be found. A write that throws has not happened, and the old
-/// value stays; but after `durabilityUnknown` the new one is on disk as far as anybody can tell, and memory holds neither.
+/// No read returns anything older than an earlier read returned or a completed write stored. With
+/// memory, this does not cover `count`, `keys`, `forEachKey`, `remove(where:)` and
+/// `trim(toCount:)`: while a removal is under way, reads may still find a key that these no longer
+/// show or count. A write that throws has not happened, and the old value stays. The exception is
+/// `durabilityUnknown`: the new value may be on disk, and memory holds neither.
 ///
-/// All methods may be called from any thread; each takes effect at one moment. A get or a set that stays in
-/// the page cache takes less than a thread hop, so they are synchronous and fit async code as they are, but for a
-/// set of class `durable`, which waits for a sync of the disk; what takes long has an asynchronous form under a name
-/// with `perform`, and `perform` itself takes any work. Coders and observers run with no lock held
-/// and may use the cache.
+/// All methods are safe to call from any thread; each takes effect at one moment. A get or a set
+/// that stays in the page cache takes less time than a thread hop, so call the synchronous forms
+/// directly from async code. A set of class `durable` is different: it waits for a sync of the
+/// disk. Long operations have asynchronous forms, and `perform` runs any work. Coders and observers
+/// run with no lock held and may use the cache.
 ///
-/// Cost is measured in bytes, as counted by `StoreStatistics.liveByteCount`. The `cost` that a value is
-/// given counts in memory, and is kept on disk for when the value comes back from there.
+/// Cost is measured in bytes, as counted by `StoreStatistics.liveByteCount`. The `cost` given to a
+/// value counts in memory, and is stored on disk for when the value returns to memory.
 public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  // What is inlinable is specialised where it is called, for its types: keys and values are handed from one
-  // closure to the next there, and everything else is done here, where only bytes are seen.
+  // Inlinable code is specialised at the call site for its types: there, closures pass keys and
+  // values on. Everything else is here and sees only bytes.
   /// The store that the cache was opened with.
   private let original: Store
-  /// The one that took its place, once its directory was removed.
+  /// The store that replaced it, once its directory was removed.
   private let replacement = ReferenceTable<Store>(slotCount: 1)
-  /// Opens another that goes on from a store: with higher versions, and at its time.
+  /// Opens a store that continues from the old one: with higher versions, and at its time.
   private let reopen: @Sendable (_ old: Store) throws(CacheError) -> Store
   private let reopening = Lock(Reopening(), waits: true)
   @usableFromInline let keyCoder: KeyCoder<Key>
   @usableFromInline let valueCoder: ValueCoder<Value>
-  /// The metadata of a value that was given none.
+  /// The metadata of a value that was set without any.
   let bareMetadata: [UInt8]
   let events: DiskEvents<Key, Value>
-  /// The tier in memory; `nil`: none, or one that follows.
+  let marks: TagMarks
+  /// The memory tier; `nil`: none, or one that follows.
   @usableFromInline let held: MemoryCache<TierKey<Key>, Value>?
-  /// The tier in memory of a cache that follows another process. What else asks for `held` finds none there, and goes to
-  /// the disk.
+  /// The memory tier of a cache that follows another process. All other users of `held` find none,
+  /// and use the disk.
   @usableFromInline let following: FollowingTier<Key, Value>?
   let recency: TierRecency<Key, Value>?
-  /// Whether `==` of keys may not agree with their bytes.
+  /// Whether `==` of keys may disagree with their bytes.
   @usableFromInline let comparesBytes: Bool
 
   private struct Reopening {
-    /// Whether the thread that asks is to open another store.
+    /// Whether the asking thread must open another store.
     enum Answer { case done, isMine, isCircle }
 
-    /// The thread that does.
+    /// The thread that is opening one.
     var thread: ThreadID?
-    /// Whether the cache was closed. Then no other store takes the place of the one there is.
+    /// Whether the cache was closed. No other store then replaces the current one.
     var isClosed = false
-    /// Those whose places were taken. They hold nothing, and are kept, since a call may be about to use one.
+    /// Replaced stores. They hold nothing, but are kept because a call may be about to use one.
     var abandoned: [Store] = []
   }
   let streams = StreamEnds<CacheEvent<Key>>()
   var workers: WorkQueue { store.workers }
-  /// By the bytes of keys.
+  /// Keyed by the bytes of keys.
   let flights: SingleFlight<[UInt8], Loaded<Value>?>
-  /// What calls go by that load; `nil`: only fresh values, and no limits.
+  /// The policy of calls that load; `nil`: only fresh values, and no limits.
   @usableFromInline let loadPolicy: LoadPolicy?
-  /// As it was opened.
+  /// The configuration the cache was opened with.
   public let configuration: DiskCacheConfiguration
   /// The name it was opened with, or the last part of its path.
   public let name: String
-  /// What was salvaged where the store was corrupt and the configuration wanted that; else `nil`.
+  /// What was salvaged, if the store was corrupt and the configuration asked for salvage; else
+  /// `nil`.
   public let salvageReport: SalvageReport?
 
-  /// The directory, as it was given, or made of the name.
+  /// The directory, as the caller gave it or derived from the name.
   public var path: String { store.path }
 
-  /// Opens one in environments of the caller's: for tests.
+  /// Opens a cache in environments that the caller supplies: for tests.
   ///
-  /// - Parameter freshness: where it follows another process, when it sees what that writes; `nil`: it follows none.
+  /// - Parameter freshness: when a following cache sees the writer's changes; `nil`: it follows
+  ///   none.
   package init(
     path: String, name: String? = nil, configuration: DiskCacheConfiguration,
     keyCoder: KeyCoder<Key>, valueCoder: ValueCoder<Value>,
@@ -95,14 +100,17 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     environment: Environment, memory: MemoryCacheEnvironment = .shared
   ) throws(CacheError) {
     var storeConfiguration = configuration.store
+    let marks = TagMarks()
     let events = DiskEvents<Key, Value>(
-      path: path, keyCoder: keyCoder, log: configuration.store.log,
+      path: path, keyCoder: keyCoder, log: configuration.store.log, marks: marks,
       storeObserver: storeConfiguration.removalObserver)
     storeConfiguration.removalObserver = { event in events.noteRemoval(event) }
     if configuration.memory != nil, TierRecency<Key, Value>.knowsKeysByBytes(keyCoder) {
       storeConfiguration.isInUse = { events.recency.load()?.isInUse($0) ?? false }
     }
-    // What it holds can be made again.
+    storeConfiguration.reservedKey = ReservedKey.marks
+    storeConfiguration.chore = { () throws(StoreError) in try marks.sweep() }
+    // The contents of a cache can be recreated.
     storeConfiguration.evictsOnFullDisk = true
     let damageObserver = storeConfiguration.damageObserver
     storeConfiguration.damageObserver = { event in
@@ -117,6 +125,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     self.valueCoder = valueCoder
     bareMetadata = CacheMetadata(tag: valueCoder.tag, rest: []).encoded
     self.events = events
+    self.marks = marks
     self.name = name ?? path.split(separator: "/").last.map(String.init) ?? path
     let policy = configuration.corruptStorePolicy
     if let freshness {
@@ -136,8 +145,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     if let tier = configuration.memory {
       var ofTier: (@Sendable (TierKey<Key>, Value) -> Int)?
       if let costing { ofTier = { key, value in costing(key.key, value) } }
-      // Memory goes by the clock of the store, so it is made once that is open. What went from the store before that is
-      // nothing to an empty tier.
+      // Memory uses the store's clock, so it is made once the store is open. Removals from the
+      // store before that do not concern an empty tier.
       let held = MemoryCache<TierKey<Key>, Value>(
         configuration: tier.held(configuration), costing: ofTier, environment: memory,
         clockBelow: original.clock)
@@ -158,23 +167,31 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
         try Directory.createParents(of: path, fileSystem: environment.fileSystem)
       }
       var configuration = storeConfiguration
-      configuration.precedingVersion = old.lastVersion
+      // One more, to distinguish a load that begins in the new store from one that began before.
+      let version = old.lastVersion + 1
+      configuration.precedingVersion = version
       configuration.clock = old.clock
       (configuration.countLimit, configuration.byteLimit) = old.limits
       return try Self.openStore(path, configuration, policy, environment).0
     }
     recency?.begin(original)
+    if let held {
+      marks.begin(
+        telling: TagMarks.Memory(
+          doubt: { held.doubt(through: $0) }, dropDoubtful: { held.dropDoubtful() }))
+    }
+    if freshness == nil { try loadMarks() } else { marks.follow(original) }
     if let loadPolicy { retain(loadPolicy) }
     if configuration.memory?.respondsToMemoryPressure == true { memory.pressureMonitor.add(self) }
   }
 
-  /// The store under the cache.
+  /// The cache's store.
   var store: Store {
     @inline(__always) get { replacement[0] ?? original }
   }
 
-  /// Calls the store; what it throws becomes the cache's error. Where the store's directory was removed, it is made anew,
-  /// and called once more.
+  /// Calls the store, and turns its errors into the cache's. If the store's directory was removed,
+  /// recreates the store and calls once more.
   func storing<Result: ~Copyable>(
     _ body: () throws(StoreError) -> Result
   ) throws(CacheError) -> Result {
@@ -185,8 +202,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     do throws(StoreError) { return try body() } catch { throw .store(error) }
   }
 
-  /// What a read finds. As long as the store is the first, it is called without a reference of the thread's own, whose
-  /// count all threads would share.
+  /// The entry that a read finds. As long as the store is the first, this avoids a retain, because
+  /// all threads would share its reference count.
   func readingPinnedEntry(
     forKey key: RawSpan, part: Record.Part, isAccess: Bool
   ) throws(CacheError) -> PinnedEntry? {
@@ -198,13 +215,13 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     } catch { throw .store(error) }
   }
 
-  /// Opens another store where the one there was has noticed that its directory is gone. To observers and to memory
-  /// that is a removal of all.
+  /// Opens another store if the current one has noticed that its directory is gone. Observers and
+  /// memory see a removal of all.
   func recreate() throws(CacheError) {
     let thread = ThreadID.current
     let answer = reopening.waitUntil { state -> Reopening.Answer? in
       if state.isClosed || !store.hasVanished { return .done }
-      // The log of the configuration, which opening calls, may use the cache.
+      // The configuration's log may use the cache, and opening calls the log.
       if state.thread == thread { return .isCircle }
       if state.thread != nil { return nil }
       state.thread = thread
@@ -221,15 +238,16 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     }
     let old = store
     let new = try reopen(old)
-    // By the log of the configuration, which opening calls.
+    // Closed by the configuration's log, which opening calls.
     if reopening.withLock({ $0.isClosed }) {
       _ = try? new.closeOnce()
       throw .store(.closed(path: path))
     }
     recency?.begin(new)
+    marks.begin(new, after: old.lastVersion)
     reopening.withLock { state in
       state.abandoned.append(old)
-      // They may be changed until here, under this lock.
+      // These may change until here, under this lock.
       (new.lifetime, new.idleLimit) = (old.lifetime, old.idleLimit)
       new.retainExpired(for: flights.retained)
       replacement.set(0, to: new)
@@ -240,9 +258,10 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     old.abandon()
   }
 
-  /// The lifetime of entries that later writes give none; `nil`: for ever. Existing entries keep theirs.
+  /// The lifetime of entries that later writes give none; `nil`: for ever. Existing entries keep
+  /// theirs.
   ///
-  /// The next open goes by its configuration again.
+  /// The next open uses its configuration again.
   public var lifetime: Duration? {
     get { store.lifetime }
     set {
@@ -253,7 +272,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     }
   }
 
-  /// The idle limit of entries that later writes give none; `nil`: for ever. Otherwise as `lifetime`.
+  /// The idle limit of entries that later writes give none; `nil`: for ever. Otherwise like
+  /// `lifetime`.
   public var idleLimit: Duration? {
     get { store.idleLimit }
     set {
@@ -264,8 +284,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     }
   }
 
-  /// Changes what both tiers give an entry that asks for nothing. Of a write that may have got the one there and the
-  /// other here, memory keeps nothing.
+  /// Changes the defaults of both tiers. Memory keeps nothing of a write that may have used the old
+  /// default in one tier and the new one in the other.
   private func changeDefaults(_ change: () -> Void) {
     reopening.withLock { _ in
       held?.clock.changes.add(1, ordering: .acquiringAndReleasing)
@@ -282,8 +302,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
       let store = try Store(
         path: path, configuration: configuration, environment: environment, readOnly: false)
       if policy == .quarantine {
-        // DURABILITY: a process that put the store in the place of a corrupt one may have died before
-        // that was durable. What is written here must not be lost with its name.
+        // DURABILITY: a process that replaced a corrupt store may have died before the replacement
+        // was durable. What is written here must not be lost with the store's name.
         try Directory.synchronizeParent(of: path, fileSystem: environment.fileSystem)
       }
       return store
@@ -301,34 +321,39 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
 
   // MARK: State
 
-  /// How many keys a read would find, those with them whose records are damaged.
+  /// The number of keys that a read would find. Includes keys whose records are damaged, and those
+  /// that a removal by tag has left to the background: `statistics().sweepingTagCount` is 0 if there
+  /// are none of these.
   ///
   /// - Throws: `store` with `closed`, `usedAfterFork`, `system`.
-  /// - Complexity: as `Store.count()`; `statistics().heldCount` is O(1) always.
+  /// - Complexity: the same as `Store.count()`; `statistics().heldCount` is always O(1).
   public func count() throws(CacheError) -> Int {
-    try storing { () throws(StoreError) in try store.count() }
+    try storing { () throws(StoreError) in max(0, try store.count() - marks.recordCount()) }
   }
 
-  /// Whether a read would find no key; as `count()`.
+  /// Whether a read would find no key; see `count()`.
   public var isEmpty: Bool { get throws(CacheError) { try count() == 0 } }
 
-  /// The bytes of the log that are live: what the byte limit counts. Those of entries that have expired
-  /// are among them until they are removed.
+  /// The live bytes of the log: what the byte limit counts. Includes expired entries until they are
+  /// removed.
   ///
   /// - Throws: `store` with `closed`, `usedAfterFork`.
-  /// - Complexity: as `statistics`.
+  /// - Complexity: the same as `statistics`.
   public func totalCost() throws(CacheError) -> Int {
     try storing { () throws(StoreError) in try store.usage().liveByteCount }
   }
 
-  /// What the cache has done, and what it holds. `storeStatistics` tells more of the files.
+  /// Counts of the cache's operations, and its current contents. `storeStatistics` reports more
+  /// about the files.
   ///
   /// - Throws: `store` with `closed`, `usedAfterFork`.
-  /// - Complexity: O(segments), which are of 64 MiB; no system call.
+  /// - Complexity: O(segments), of 64 MiB each; no system call.
   public func statistics() throws(CacheError) -> DiskCacheStatistics {
     let usage = try storing { () throws(StoreError) in try store.usage() }
+    let (table, record) = try storing { () throws(StoreError) in try marks.current() }
     var statistics = events.counters.statistics
-    statistics.heldCount = usage.indexedKeyCount
+    statistics.heldCount = max(0, usage.indexedKeyCount - (record == nil ? 0 : 1))
+    statistics.sweepingTagCount = table.count
     statistics.liveByteCount = usage.liveByteCount
     statistics.deadByteCount = usage.deadByteCount
     statistics.allocatedByteCount = usage.allocatedByteCount
@@ -339,8 +364,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     return statistics
   }
 
-  /// The state of the store under the cache: its segments, the version of its format, what the last open
-  /// did.
+  /// The state of the cache's store: its segments, the version of its format, and the result of the
+  /// last open.
   ///
   /// - Throws: `store` with `closed`, `usedAfterFork`.
   /// - Complexity: O(segments), with a system call for each.
@@ -348,22 +373,23 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     try storing { () throws(StoreError) in try store.statistics() }
   }
 
-  /// Makes every write durable that was acknowledged before, marks the store clean and gives its lock up.
-  /// Every later call throws `closed`; a second `close` does nothing. Streams of events end.
+  /// Makes every acknowledged write durable, marks the store clean and releases its lock. Later
+  /// calls throw `closed`; a second `close` does nothing. Event streams end.
   ///
-  /// Loads that nobody waits for are cancelled, and nothing that they bring is kept; none is begun any more.
+  /// Cancels loads that nobody waits for, keeps none of their results, and begins no more.
   ///
-  /// Nothing acknowledged is lost without it, but the next open takes longer.
+  /// Without it, nothing acknowledged is lost, but the next open takes longer.
   ///
-  /// - Throws: as `Store.close()`. It is closed all the same.
+  /// - Throws: see `Store.close()`. The cache is closed anyway.
   public func close() throws(CacheError) {
     SharedCaches.beginClosing(self)
     flights.close()
     recency?.tell()
-    // Of several that close it at once, one closes the store, and may still be doing that when others return.
+    // If several calls overlap, one closes the store, and may still be doing so when the others
+    // return.
     var hasEnded = true
     defer {
-      // What is under way cannot put anything in any more: its tickets are void.
+      // Calls under way can no longer insert anything: their tickets are void.
       heldCache?.removeAll(cause: .evicted(.trim), isToldOfNothing: false)
       if hasEnded {
         streams.end()
@@ -379,10 +405,12 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     do throws(StoreError) { hasEnded = try store.closeOnce() } catch { throw .store(error) }
   }
 
-  /// Closes the store, if `close` was not called. Errors go to the log: call `close` to have them thrown.
+  /// Closes the store if `close` was not called. Errors go to the log; call `close` to have them
+  /// thrown.
   deinit {
     recency?.tell()
     store.closeAtEnd()
+    marks.end()
     streams.end()
     SharedCaches.endClosing(self)
   }

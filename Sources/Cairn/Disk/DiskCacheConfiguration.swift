@@ -1,101 +1,112 @@
 public import CairnStore
 
-/// How a ``DiskCache`` is made. Its two limits are always said; the other options have defaults.
+/// The options of a ``DiskCache``. The two limits are always explicit; the other options have
+/// defaults.
 public struct DiskCacheConfiguration: Sendable {
-  /// How the store under the cache is opened: everything but what is here.
+  /// The options of the cache's store, beyond those listed here.
   ///
-  /// As `StoreConfiguration` has it, but for `durability`, which is `.process`: what a cache holds can be
-  /// made again. Its `countLimit` and `byteLimit` are the limits of the cache, `lifetime` and
-  /// `idleLimit` what an entry gets that asks for none, `freeDiskSpaceFloor` what is to stay free on the
-  /// disk, `maintenanceInterval` how often that is looked after and what has expired removed, and `scrubBytesPerSecond`
-  /// how fast values that nobody reads are checked. All numbers are 64-bit. A limit of 0 is refused as `invalidConfiguration`: to empty a cache, trim it to 0.
+  /// The defaults are those of `StoreConfiguration`, with two exceptions, because the contents of a
+  /// cache can be recreated: `durability` is `.process`, and `verification` is `.firstRead`.
   ///
-  /// Its `segmentByteLimit` is an eighth of the limit on bytes that the configuration was made with, from 4 to 64 MiB, so
-  /// that a small cache has small files: up to two of them may be dead before space is given back. Larger ones are
-  /// written faster.
+  /// - `countLimit` and `byteLimit` are the limits of the cache. A limit of 0 throws
+  ///   `invalidConfiguration`: to empty a cache, trim it to 0.
+  /// - `lifetime` and `idleLimit` are the defaults of entries.
+  /// - `freeDiskSpaceFloor` is the number of bytes to keep free on the disk.
+  /// - `maintenanceInterval` is how often the cache checks that and removes expired entries.
+  /// - `scrubBytesPerSecond` is how fast it checks values that nobody reads.
+  ///
+  /// All numbers are 64-bit.
+  ///
+  /// `segmentByteLimit` is an eighth of the byte limit that the configuration was made with, from 4
+  /// to 64 MiB, so that a small cache has small files: up to two of them may be dead before space
+  /// is reclaimed. Larger segments are written faster.
   public var store: StoreConfiguration
 
-  /// A tier in memory, in front of the disk; `nil`, the default: none. The limits here are those of the whole: memory
-  /// holds a part of what is on disk.
+  /// A memory tier in front of the disk; `nil`, the default: none. The limits here are those of the
+  /// whole cache: memory holds a part of what is on disk.
   public var memory: MemoryTierConfiguration?
 
-  /// How fresh the values are that calls give which load, where the call does not say. Default `.standard`: only fresh
-  /// values, and no limits.
+  /// How fresh the values of loading calls must be, unless a call has its own policy. Default
+  /// `.standard`: only fresh values, and no limits.
   ///
-  /// What has expired stays on disk and in memory for as long as a policy may give it, and counts for the limits. A policy
-  /// that is said here holds for what an earlier process has left, too. One that a call brings holds from that call on.
+  /// Expired entries stay on disk and in memory for as long as a policy may return them, and count
+  /// towards the limits. A policy set here also covers what an earlier process left. A call's own
+  /// policy applies from that call on.
   public var loadPolicy: LoadPolicy = .standard
 
-  /// A directory between that of all caches and this one, for caches that are known by name. It must be valid as a
-  /// name; an empty one is none. `nil`, the default: the name of the program, so that two programs with a cache of one
-  /// name do not meet.
+  /// A directory between that of all caches and this one, for named caches. It must be a valid
+  /// name; an empty one means none. `nil`, the default: the name of the program, so that caches of
+  /// the same name in two programs do not clash.
   public var namespace: String?
 
-  /// What becomes of a value that was written under another tag of the value coder, when it is read.
-  /// Default `.keep`. Calls that load what is missing load it anew, whatever is said here.
+  /// What a read does with a value written under another tag of the value coder. Default `.keep`.
+  /// Calls that load missing values always load it again.
   public var changedTypePolicy: UnreadableValuePolicy = .keep
 
-  /// What becomes of a value that the value coder cannot decode, when it is read. Default `.keep`. Calls
-  /// that load what is missing load it anew, whatever is said here. Damaged bytes are something else: to a
-  /// read they are always a `corrupt` error.
+  /// What a read does with a value that the value coder cannot decode. Default `.keep`. Calls that
+  /// load missing values always load it again. Damaged bytes are different: a read always throws
+  /// `corrupt` for them.
   public var undecodablePolicy: UnreadableValuePolicy = .keep
 
-  /// What happens where the store is found corrupt when it is opened. Default `.refuse`.
+  /// What opening does with a corrupt store. Default `.refuse`.
   public var corruptStorePolicy: CorruptStorePolicy = .refuse
 
-  /// How many entries there may be; `nil`: any number. The same as the option of that name in `store`.
+  /// The maximum number of entries; `nil`: no limit. The same as the option of that name in
+  /// `store`.
   public var countLimit: Int? {
     get { store.countLimit }
     set { store.countLimit = newValue }
   }
 
-  /// How many bytes they may take, keys and metadata included; `nil`: any number. The same as
-  /// `byteLimit` in `store`. Setting it leaves `store.segmentByteLimit` as it is.
+  /// The maximum bytes of all entries, keys and metadata included; `nil`: no limit. The same as
+  /// `byteLimit` in `store`. Setting it does not change `store.segmentByteLimit`.
   public var byteLimit: Int? {
     get { store.byteLimit }
     set { store.byteLimit = newValue }
   }
 
-  /// How many bytes the files may take on disk, whatever is in them; `nil`, the default: what the disk has. The same as
-  /// the option of that name in `store`, which says how it differs from `byteLimit`.
+  /// The maximum bytes of the files on disk, whatever is in them; `nil`, the default: no limit. The
+  /// same as the option of that name in `store`, which explains the difference from `byteLimit`.
   public var diskByteLimit: Int? {
     get { store.diskByteLimit }
     set { store.diskByteLimit = newValue }
   }
 
-  /// How long an entry lives that is given no lifetime; `nil`, the default: for ever. The same as the
-  /// option of that name in `store`.
+  /// The lifetime of entries set without one; `nil`, the default: for ever. The same as the option
+  /// of that name in `store`.
   public var lifetime: Duration? {
     get { store.lifetime }
     set { store.lifetime = newValue }
   }
 
-  /// How long an entry may go unread and unwritten that is given no idle limit; `nil`, the default: for
-  /// ever. The same as the option of that name in `store`.
+  /// The idle limit of entries set without one; `nil`, the default: for ever. The same as the
+  /// option of that name in `store`.
   public var idleLimit: Duration? {
     get { store.idleLimit }
     set { store.idleLimit = newValue }
   }
 
-  /// How many of the asynchronous methods are at work at once, each on a thread of its own; the others wait in line.
+  /// How many asynchronous calls run at once, each on a thread of its own; the others queue.
   /// Default 16. The same as the option of that name in `store`.
   public var concurrentCallLimit: Int {
     get { store.concurrentCallLimit }
     set { store.concurrentCallLimit = newValue }
   }
 
-  /// Makes a configuration with these limits and the defaults of all else.
+  /// Makes a configuration with these limits and the defaults for everything else.
   ///
   /// - Parameters:
-  ///   - countLimit: how many entries there may be; `nil`: any number.
-  ///   - byteLimit: how many bytes they may take, keys and metadata included; `nil`: any number. The files
-  ///     take up to the store's `spaceBound` times as much, and four segments, each an eighth of it, from 4 to 64 MiB,
-  ///     as long as writers do not outrun the compaction; ``diskByteLimit`` is a limit on the files.
-  ///   - memory: a tier in memory, in front of the disk; `nil`: none.
+  ///   - countLimit: the maximum number of entries; `nil`: no limit.
+  ///   - byteLimit: the maximum bytes of all entries, keys and metadata included; `nil`: no limit.
+  ///     The files take up to the store's `spaceBound` times as much, and four segments, each an
+  ///     eighth of it, from 4 to 64 MiB, as long as writers do not outrun the compaction;
+  ///     ``diskByteLimit`` limits the files.
+  ///   - memory: a memory tier in front of the disk; `nil`: none.
   public init(countLimit: Int?, byteLimit: Int?, memory: MemoryTierConfiguration? = nil) {
     self.memory = memory
     store = StoreConfiguration()
     store.durability = .process
+    store.verification = .firstRead
     store.countLimit = countLimit
     store.byteLimit = byteLimit
     if let byteLimit {
@@ -103,36 +114,36 @@ public struct DiskCacheConfiguration: Sendable {
     }
   }
 
-  /// A cache that holds all that it is given, until it expires.
+  /// A cache without limits: entries stay until they expire.
   public static var unlimited: DiskCacheConfiguration {
     DiskCacheConfiguration(countLimit: nil, byteLimit: nil)
   }
 }
 
-/// What becomes of a value that is there and cannot be made sense of.
+/// What to do with a value that cannot be decoded or has another tag.
 public enum UnreadableValuePolicy: Sendable, Hashable, CaseIterable {
-  /// The read throws, and the value stays: another version of the program may know it. A call that loads
-  /// what is missing takes it for missing.
+  /// The read throws, and the value stays: another version of the program may know it. To a call
+  /// that loads missing values, it counts as missing.
   case keep
-  /// The read is a miss, and the value is removed, unless it was written anew meanwhile.
+  /// The read is a miss, and the value is removed, unless it was rewritten meanwhile.
   case drop
 }
 
-/// What happens to a store that cannot be opened since it is corrupt. It is never wiped.
+/// What opening does with a corrupt store. A corrupt store is never wiped.
 public enum CorruptStorePolicy: Sendable, Hashable, CaseIterable {
   /// Opening throws.
   case refuse
-  /// What is sound is copied into a new store, by `Store.salvage`, which takes the place of the old one. The
-  /// old one stays beside it, under a name with `.quarantine-`, for who wants to look into it; nobody
-  /// removes it. The log reports it, and so does ``DiskCache/salvageReport``.
+  /// `Store.salvage` copies everything sound into a new store, which replaces the old one. The old
+  /// one stays beside it for inspection, under a name with `.quarantine-`; nothing removes it. The
+  /// log and ``DiskCache/salvageReport`` report the salvage.
   ///
-  /// Needs as much free space as the sound values take, and time; and every open syncs the directory that
-  /// the cache is in. Where it fails before the exchange, all is as before, and opening throws; where only
-  /// the sync after it fails, the next open finds the new store, and the log has told of it. After a crash of
-  /// the machine or the process in the middle of it, the next open starts anew; a copy that was finished by
-  /// then stays beside.
+  /// Takes time, and as much free space as the sound values; every later open also syncs the
+  /// directory that contains the cache. If salvage fails before the exchange, nothing has changed,
+  /// and opening throws. If only the sync after the exchange fails, the log reports it, and the
+  /// next open finds the new store. After a crash of the machine or the process in the middle, the
+  /// next open starts over; a copy that was already finished stays beside the store.
   ///
-  /// A path that is a symbolic link, and a store with somebody's directory in it, are left alone: opening
-  /// throws as with `refuse`.
+  /// A path that is a symbolic link, and a store that contains a foreign directory, are left alone:
+  /// opening throws as with `refuse`.
   case quarantine
 }

@@ -1,59 +1,60 @@
 internal import CairnStore
 
-/// What a ``DiskCache`` has done since it was opened, and what it holds.
+/// Counts of a ``DiskCache``'s operations since it was opened, and its current contents.
 ///
-/// A value as of one moment; getting it makes no system call, so a metrics library can poll it. The counts
-/// only grow.
+/// A value as of one moment. Getting it makes no system call, so a metrics library can poll it. The
+/// counts only grow.
 public struct DiskCacheStatistics: Sendable, Hashable {
   /// Reads that found a value, in memory or on disk. `contains` and `info` do not count.
   public var hitCount: UInt64 = 0
-  /// Reads that found none, those of an expired one included.
+  /// Reads that found none, including those of expired values.
   public var missCount: UInt64 = 0
   /// Values that were set.
   public var insertionCount: UInt64 = 0
-  /// Of these, those that took the place of another.
+  /// Insertions that replaced another value.
   public var replacementCount: UInt64 = 0
-  /// Values that somebody removed, with all that `removeAll` did.
+  /// Values that callers removed, including those removed by `removeAll`.
   public var removalCount: UInt64 = 0
-  /// Values that were found to have expired, and removed.
+  /// Expired values that were removed.
   public var expirationCount: UInt64 = 0
-  /// Values that went to keep the limit on the number of entries.
+  /// Evictions to keep the limit on the number of entries.
   public var countEvictionCount: UInt64 = 0
-  /// Values that went to keep the limit on their bytes.
+  /// Evictions to keep the limit on bytes.
   public var byteEvictionCount: UInt64 = 0
-  /// Values that went to keep space free on the disk.
+  /// Evictions to keep space free on the disk.
   public var spaceEvictionCount: UInt64 = 0
-  /// Values that went in a trim.
+  /// Evictions by a trim.
   public var trimEvictionCount: UInt64 = 0
-  /// Reads of values that could not be decoded or had another tag, whatever became of them.
+  /// Reads of values that could not be decoded or had another tag, whatever happened to them.
   public var undecodableCount: UInt64 = 0
-  /// Of the values that were removed, those that went since they could not be decoded, or were
-  /// damaged and loaded anew.
+  /// Removed values that could not be decoded, or were damaged and loaded again.
   public var dropCount: UInt64 = 0
   /// Failed reads and writes through subscripts.
   public var subscriptFailureCount: UInt64 = 0
 
-  /// Entries that are held, also those that have expired and were not removed yet.
+  /// Entries held, including expired ones not removed yet.
   public var heldCount: Int = 0
-  /// Bytes of the log that are live: what the byte limit counts.
+  /// Removed tags whose entries are still being removed in the background. These entries count as held.
+  public var sweepingTagCount: Int = 0
+  /// Live bytes of the log: what the byte limit counts.
   public var liveByteCount: Int = 0
-  /// Bytes of the log that are dead, and given back by compaction.
+  /// Dead bytes of the log, which compaction reclaims.
   public var deadByteCount: Int = 0
-  /// Bytes that the log takes on disk, space allocated ahead included.
+  /// Bytes that the log takes on disk, including preallocated space.
   public var allocatedByteCount: Int = 0
-  /// Bytes whose space is given back when the last read of them ends.
+  /// Bytes whose space is reclaimed when their last read ends.
   public var pinnedByteCount: Int = 0
 
-  /// What the tier in memory has done, and what it holds; `nil` without one. A value that came there while the disk was
-  /// looked at is a miss first and then a hit.
+  /// The statistics of the memory tier; `nil` without one. A value that entered
+  /// memory during the disk lookup counts first as a miss and then as a hit.
   public var memory: MemoryCacheStatistics?
-  /// What was loaded by `value(forKey:orLoad:)`.
+  /// Statistics of the loads by `value(forKey:orLoad:)`.
   public var loads = LoadStatistics()
 
   init() {}
 
-  /// All counts with their names, for a metrics library; those that only grow first. Those of the tier in memory
-  /// have `memory.` before their names, those of loads `loads.`.
+  /// All counts with their names, for a metrics library; those that only grow come first. The names
+  /// of the memory tier's counts begin with `memory.`, those of loads with `loads.`.
   public var metrics: [(name: String, value: UInt64)] {
     func named(_ prefix: String, _ metrics: [Metric]?) -> [Metric] {
       (metrics ?? []).map { (prefix + $0.name, $0.value) }
@@ -64,19 +65,20 @@ public struct DiskCacheStatistics: Sendable, Hashable {
 
   var gauges: [Metric] {
     [
-      ("count", UInt64(heldCount)), ("liveBytes", UInt64(liveByteCount)),
+      ("count", UInt64(heldCount)), ("sweepingTags", UInt64(sweepingTagCount)),
+      ("liveBytes", UInt64(liveByteCount)),
       ("deadBytes", UInt64(deadByteCount)), ("allocatedBytes", UInt64(allocatedByteCount)),
       ("pinnedBytes", UInt64(pinnedByteCount)),
     ]
   }
 
-  /// The difference from earlier statistics of the same cache. Counts are subtracted, those of the memory tier and of loads
-  /// too; what the cache holds is as it is now.
+  /// The difference from earlier statistics of the same cache. Counts are subtracted, including
+  /// those of the memory tier and of loads; what the cache holds stays as it is now.
   ///
   /// Subtract statistics that are a minute old to get the ``hitRatio`` of the last minute.
   ///
-  /// - Parameter earlier: statistics that were taken before. If one of their counts is higher, the cache was reopened in
-  ///   between, and the result covers everything since the reopening.
+  /// - Parameter earlier: earlier statistics. If one of their counts is higher, the cache was
+  ///   reopened in between, and the result covers everything since the reopening.
   public func since(_ earlier: Self) -> Self {
     guard var difference = subtracting(earlier) else { return self }
     if let before = earlier.memory { difference.memory = memory?.since(before) }
@@ -84,12 +86,11 @@ public struct DiskCacheStatistics: Sendable, Hashable {
     return difference
   }
 
-  /// The text that a server answers to a scrape by Prometheus, in its exposition format 0.0.4
-  /// (`text/plain; version=0.0.4`). The label `tier` is `memory` or `disk`: a hit
-  /// of the one is none of the other.
+  /// The metrics for a Prometheus scrape, in exposition format 0.0.4 (`text/plain; version=0.0.4`).
+  /// The label `tier` is `memory` or `disk`; each tier counts only its own hits.
   ///
-  /// - Parameter prefix: comes before each name, with `_` between; several caches in one answer need a prefix each. What no
-  ///   name may have in it becomes `_`.
+  /// - Parameter prefix: prefixes each name, with `_` between; several caches in one answer need
+  ///   different prefixes. Characters that a name may not contain become `_`.
   public func prometheus(prefix: String) -> String {
     var text = PrometheusText(prefix: prefix)
     text.add([memory?.tier, tier].compactMap { $0 })
@@ -107,6 +108,9 @@ public struct DiskCacheStatistics: Sendable, Hashable {
       "allocated_bytes", "Bytes that the log takes on disk.", [([:], allocatedByteCount)])
     text.gauge(
       "pinned_bytes", "Bytes given back when the last read of them ends.", [([:], pinnedByteCount)])
+    text.gauge(
+      "sweeping_tags", "Removed tags whose entries are still being removed.",
+      [([:], sweepingTagCount)])
     memory?.addGauges(to: &text)
     text.add(loads)
     return text.text
@@ -123,18 +127,18 @@ public struct DiskCacheStatistics: Sendable, Hashable {
       ], held: heldCount)
   }
 
-  /// The share of reads that found a value; `nil` where there were none.
+  /// The share of reads that found a value; `nil` if there were no reads.
   public var hitRatio: Double? {
     let reads = hitCount + missCount
     return reads == 0 ? nil : Double(hitCount) / Double(reads)
   }
 
-  /// How many bytes the log takes for each that is live; `nil` where none is.
+  /// Bytes of the log for each live byte; `nil` if there are none.
   public var spaceAmplification: Double? {
     liveByteCount == 0 ? nil : Double(allocatedByteCount) / Double(liveByteCount)
   }
 
-  /// Values that had to make room, for whatever cause.
+  /// Evictions, for whatever cause.
   public var evictionCount: UInt64 {
     countEvictionCount + byteEvictionCount + spaceEvictionCount + trimEvictionCount
   }
@@ -152,7 +156,7 @@ extension DiskCacheStatistics: CountedStatistics {
 }
 
 extension DiskCacheStatistics: CustomStringConvertible {
-  /// What the cache holds and what it has done, a line each; then the tier in memory and the loads.
+  /// What the cache holds and has done, one line each; then the memory tier and the loads.
   public var description: String {
     let size = DisplayText.size
     var lines = [
@@ -175,9 +179,9 @@ extension DiskCacheStatistics: CustomStringConvertible {
   }
 }
 
-/// The counts of ``DiskCacheStatistics``, to be counted up from any thread.
+/// The counters of ``DiskCacheStatistics``. All threads may increment them.
 final class DiskCounters: Sendable {
-  // Reads write them.
+  // Reads write these.
   let hits = SpreadCounter()
   let misses = SpreadCounter()
   let insertions = Counter()
@@ -200,7 +204,7 @@ final class DiskCounters: Sendable {
     case .evicted(.countLimit): countEvictions.add(count)
     case .evicted(.byteLimit): byteEvictions.add(count)
     case .evicted(.freeDiskSpace): spaceEvictions.add(count)
-    // The store has no other causes.
+    // The store reports no other causes.
     case .evicted: trimEvictions.add(count)
     }
   }

@@ -3,10 +3,11 @@ internal import Synchronization
 
 /// The observers and counters of a cache on disk.
 ///
-/// What a write of a value removes is given back to the cache, which settles it here; what goes otherwise is told by
-/// the store. An object beside the cache, since the store is made with it.
+/// The write of a value returns what it removed to the cache, which settles it here; the store
+/// reports all other removals. A separate object, because the store is made with it.
 final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  /// - Parameter version: of the value that came or went; of a removal of all, the last that went; of damage, 0.
+  /// - Parameter version: the version of the value that came or went; for a removal of all, the
+  ///   last that went; for damage, 0.
   typealias Body = @Sendable (_ event: CacheEvent<Key>, _ version: UInt64) -> Void
 
   private struct State: Sendable {
@@ -14,10 +15,10 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     var lastID: UInt64 = 0
   }
 
-  /// A value that a write brought.
+  /// A value that a write inserted.
   struct Insertion {
     var key: Key
-    /// The key's.
+    /// The key's bytes.
     var bytes: [UInt8]
     var version: UInt64
   }
@@ -25,29 +26,31 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let counters = DiskCounters()
   private let keyCoder: KeyCoder<Key>
   private let diagnostics: DiagnosticLog
+  private let marks: TagMarks
   /// Where the cache is, for the log.
   private let path: String
-  /// The observer of the store's configuration, which is told after those of the cache.
+  /// The observer of the store's configuration; it is called after those of the cache.
   private let storeObserver: (@Sendable (RemovalEvent) -> Void)?
-  /// The tier in memory, which is told before everybody else. Not before it is made, which is after the store is open.
+  /// The memory tier, which is told first. Unset until the tier is made, after the store is open.
   let recency = AtomicLazyReference<TierRecency<Key, Value>>()
   private let state = Lock(State())
-  /// So that nothing is decoded, and no lock taken, where nobody listens.
+  /// Lets calls skip decoding and locking if there are no observers.
   private let isObserved = Atomic(false)
-  /// Whether the last value that was loaded found room, as far as it is known.
+  /// Whether the last loaded value found room, as far as known.
   let hasRoom = Atomic(true)
 
   init(
-    path: String, keyCoder: KeyCoder<Key>, log: DiagnosticLog,
+    path: String, keyCoder: KeyCoder<Key>, log: DiagnosticLog, marks: TagMarks,
     storeObserver: (@Sendable (RemovalEvent) -> Void)?
   ) {
     self.path = path
     self.keyCoder = keyCoder
     diagnostics = log
+    self.marks = marks
     self.storeObserver = storeObserver
   }
 
-  /// Logs a message. Under no lock, since the log may use the cache.
+  /// Logs a message. Call under no lock, because the log may use the cache.
   func log(
     _ level: DiagnosticLog.Level, _ category: DiagnosticLog.Category,
     _ text: @autoclosure () -> String
@@ -73,7 +76,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       }
       return state.observers
     }
-    // What the closure holds goes out of the lock.
+    // What the closure holds is released outside the lock.
     withExtendedLifetime(observers) {}
   }
 
@@ -81,8 +84,9 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     for observer in state.withLock({ $0.observers }) { observer.body(event, version) }
   }
 
-  /// To be told of a write, after memory was: tells of each key what went from it and that it came, and then what had
-  /// to make room. The store tells what had to make room before anybody knows the version of what it made room for.
+  /// Call after a write, once memory is updated. Reports for each key what it lost and that it was
+  /// inserted, and then what made room. The store reports what made room before anyone knows the
+  /// version that it made room for.
   func settle(_ insertions: [Insertion], after removals: [RemovalEvent]) {
     counters.insertions.add(insertions.count)
     for removal in removals { count(removal) }
@@ -90,7 +94,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     if let storeObserver { for removal in removals { storeObserver(removal) } }
   }
 
-  /// The same of one value. The bytes of its key are copied only where somebody listens.
+  /// The same for one value. Copies the bytes of its key only if there are observers.
   func settle(
     _ key: Key, _ bytes: RawSpan, version: UInt64, after removals: [RemovalEvent]
   ) {
@@ -124,9 +128,16 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     for removal in others { tell(removal) }
   }
 
-  /// To be told by the store of what goes, but for what the writes of values give back.
+  /// The store reports removals here, except those that value writes return.
   func noteRemoval(_ event: RemovalEvent) {
+    if event.isOfMarks { return }
+    var event = event
+    if case .all(let version, let count) = event, marks.hasRecord(through: version) {
+      event = .all(throughVersion: version, count: max(0, count - 1))
+    }
     recency.load()?.drop(event)
+    // After memory was told: from now on it shows what it holds.
+    if case .all(let version, _) = event { marks.clear(through: version) }
     count(event)
     if isObserved.load(ordering: .relaxed) { tell(event) }
     storeObserver?(event)
@@ -139,10 +150,10 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// To be told by the store of what a scrub has found.
+  /// The store reports here what a scrub found.
   func noteDamage(_ event: DamageEvent) {
     guard isObserved.load(ordering: .relaxed) else { return }
-    for bytes in event.keys {
+    for bytes in event.keys where bytes != ReservedKey.marks {
       do throws(CacheError) {
         let key = try bytes.withBytes { (bytes) throws(CacheError) in try keyCoder.decode(bytes) }
         tell(.damaged(key: key), 0)
@@ -154,7 +165,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   private func tell(_ event: RemovalEvent) {
     switch event {
-    // Where nothing was left, it is memory alone that has to know.
+    // If nothing was left, only memory needs to know.
     case .all(let version, let count): if count > 0 { tell(.removedAll(count: count), version) }
     case .entry(let bytes, let version, let cause):
       do throws(CacheError) {

@@ -1,17 +1,20 @@
 internal import CairnStore
 
-/// One key of a cache on disk, for loads by a policy.
+/// One key of a cache on disk, for loads with a policy.
 struct DiskLoadStore<CacheKey: Hashable & Sendable, Value: Sendable>: LoadStore {
   typealias Key = [UInt8]
 
   let cache: DiskCache<CacheKey, Value>
   let key: CacheKey
   let bytes: [UInt8]
-  /// Why the value could not be read that is to be replaced, where it is damaged.
-  private let damage = Damage()
+  /// What the load noted when it began, and why the value to replace could not be read, if it is
+  /// damaged.
+  private let begun = BegunLoad()
 
-  private final class Damage: Sendable {
-    let error = Lock<CacheError?>(nil)
+  private final class BegunLoad: Sendable {
+    let damage = Lock<CacheError?>(nil)
+    /// The newest version when the load began.
+    let start = Lock<UInt64>(0)
   }
 
   init(cache: DiskCache<CacheKey, Value>, key: CacheKey, bytes: [UInt8]) {
@@ -23,8 +26,13 @@ struct DiskLoadStore<CacheKey: Hashable & Sendable, Value: Sendable>: LoadStore 
   var standardLifetime: Int64? { cache.lifetime?.milliseconds }
 
   func held(_ purpose: HeldPurpose) throws -> HeldValue<Value>? {
-    try cache.orDropped(key, counts: purpose == .answer) { error in
-      damage.error.withLock { $0 = error }
+    // The last look before the loader is asked.
+    if purpose == .prior {
+      let start = cache.store.lastVersion
+      begun.start.withLock { $0 = start }
+    }
+    return try cache.orDropped(key, counts: purpose == .answer) { error in
+      begun.damage.withLock { $0 = error }
     } _: { () throws(CacheError) in
       try cache.heldValue(forKey: key, purpose)
     }
@@ -34,7 +42,8 @@ struct DiskLoadStore<CacheKey: Hashable & Sendable, Value: Sendable>: LoadStore 
     _ loaded: Loaded<Value>, replacing version: UInt64?, _ flight: Flight<Loaded<Value>?>
   ) async {
     await cache.keep(
-      loaded, forKey: key, replacing: version, damage.error.withLock { $0 }, flight)
+      loaded, forKey: key, replacing: version, since: begun.start.withLock { $0 },
+      begun.damage.withLock { $0 }, flight)
   }
 
   func renew(
@@ -70,41 +79,48 @@ extension DiskCache {
       case .check:
         ticket = held.ticket(forKey: tierKey)
         let found = held.heldValue(forKey: tierKey, isRead: false)
-        // The disk may know that a stale one lives on.
+        // The disk may know that a stale value was renewed.
         if let found, found.expires > held.clock.now() { return found }
       case .prior: ticket = held.ticket(forKey: tierKey)
       }
       let found = try storedHeld(key, purpose)
-      if let (value, info) = found, let info {
-        promote(value.value, info, forKey: tierKey, ticket, to: held)
+      if let (value, info, hasTags) = found, let info {
+        promote(value.value, info, hasTags: hasTags, forKey: tierKey, ticket, to: held)
         return value
       }
-      // What came to memory since is found after all.
+      // A value that reached memory since then counts as found.
       if held.noteAbsent(tierKey) == nil { return found?.0 }
     }
   }
 
-  /// The value of a key as it is on disk.
+  /// The value of a key on disk.
   ///
-  /// - Returns: what is known of a fresh one as well.
+  /// - Returns: what is known of it, even if it is fresh.
   private func storedHeld(
     _ key: Key, _ purpose: HeldPurpose
-  ) throws(CacheError) -> (HeldValue<Value>, EntryInfo?)? {
+  ) throws(CacheError) -> (HeldValue<Value>, EntryInfo?, hasTags: Bool)? {
     let isRead = purpose == .answer
     let found = try fetch(key, isAccess: isRead, counts: isRead) {
-      (record) throws(CacheError) -> (HeldValue<Value>, EntryInfo?) in
+      (record) throws(CacheError) -> (HeldValue<Value>, EntryInfo?, hasTags: Bool) in
       let info = store.info(of: record)
-      return (try heldValue(record, info, purpose), info)
+      return (
+        try heldValue(record, info, purpose), info, CacheMetadata.hasTags(record.metadata)
+      )
     }
     if let found { return found }
     let retention = flights.retained
     if retention == 0 { return nil }
     return try keyCoder.encode(key) { (key) throws(CacheError) in
-      let record = try storing { () throws(StoreError) in
-        try store.expiredEntry(forKey: key, within: retention)
+      let record = try unhidden { () throws(CacheError) in
+        try storing { () throws(StoreError) in
+          try store.expiredEntry(forKey: key, within: retention)
+        }
       }
       guard let record else { return nil }
-      return (try heldValue(record, store.info(of: record), purpose), nil)
+      return (
+        try heldValue(record, store.info(of: record), purpose), nil,
+        CacheMetadata.hasTags(record.metadata)
+      )
     }
   }
 

@@ -1,15 +1,15 @@
 internal import CairnStore
 public import FoundationEssentials
 
-/// How keys become bytes and come back.
+/// Encodes and decodes keys.
 ///
-/// A key is known on disk by its bytes alone, so equal keys must have the same bytes always, and different
-/// keys different ones. There must be from 1 to 65,535 of them: an empty text is no key.
+/// On disk, a key is its bytes: equal keys must always have the same bytes, and different keys
+/// different ones. A key has 1 to 65,535 bytes, so an empty text cannot be a key.
 ///
-/// Texts that look the same and differ in their UTF-8, such as "é" in its two forms, are equal to Swift
-/// and two keys on disk.
+/// Texts that look the same but differ in their UTF-8, such as "é" in its two forms, are equal to
+/// Swift but two keys on disk.
 public struct KeyCoder<Key: Sendable>: Sendable {
-  /// Calls its closure with the bytes of a key, once.
+  /// Calls its closure once, with the bytes of a key.
   @usableFromInline
   typealias Encoding =
     @Sendable (_ key: Key, _ body: (RawSpan) throws(CacheError) -> Void) throws(CacheError) -> Void
@@ -27,13 +27,13 @@ public struct KeyCoder<Key: Sendable>: Sendable {
     self.identity = identity
   }
 
-  /// The same coder, with the promise that keys are equal exactly where their bytes are. The memory tier then finds a key
-  /// without encoding it.
+  /// The same coder, with the promise that keys are equal exactly if their bytes are. The memory
+  /// tier then finds a key without encoding it.
   ///
-  /// The ready-made coders know it of themselves, but for JSON: two texts in a key that are canonically equal
-  /// and differ in their UTF-8 make equal keys with different bytes. Where it is promised and does not hold,
-  /// a read may find the value of another key. Keys of what goes from the disk are decoded then; where one cannot
-  /// be, memory is emptied.
+  /// All ready-made coders except JSON promise this by themselves: two canonically equal texts that
+  /// differ in their UTF-8 make equal JSON keys with different bytes. If the promise is false, a
+  /// read may find the value of another key. With the promise, the cache decodes the keys of
+  /// entries that leave the disk; if a key cannot be decoded, memory is emptied.
   public func comparingByEquality() -> KeyCoder {
     KeyCoder(withBytes: withBytes, decode: decoding, identity: .equality)
   }
@@ -42,8 +42,8 @@ public struct KeyCoder<Key: Sendable>: Sendable {
     KeyCoder(withBytes: withBytes, decode: decoding, identity: .readyMade)
   }
 
-  /// A coder of one's own. Decoding is needed by events and by iterating alone; with `comparingByEquality`, the
-  /// memory tier needs it too.
+  /// A custom coder. Only events and iteration need decoding; with `comparingByEquality`, the
+  /// memory tier does too.
   ///
   ///     let coder = KeyCoder<Page.ID>.custom { Array($0.text.utf8) } decode: { bytes in
   ///       guard let text = String(copying: bytes) else { throw CodingFailure("it is not UTF-8") }
@@ -63,7 +63,7 @@ public struct KeyCoder<Key: Sendable>: Sendable {
       }, decode: decode)
   }
 
-  /// Calls `body` with the bytes of a key, and returns what it returns.
+  /// Calls `body` with the bytes of a key, and returns the result.
   func encode<Result: ~Copyable>(
     _ key: Key, _ body: (RawSpan) throws(CacheError) -> Result
   ) throws(CacheError) -> Result {
@@ -82,13 +82,13 @@ public struct KeyCoder<Key: Sendable>: Sendable {
   }
 }
 
-/// By what the memory tier may tell keys apart.
+/// How the memory tier may compare keys.
 enum KeyIdentity: Sendable {
-  /// By their bytes alone.
+  /// By their bytes only.
   case bytes
-  /// By `==`, on the word of whoever made the coder.
+  /// By `==`, trusting the author of the coder.
   case equality
-  /// By `==`, of strings by their UTF-8. The coder is one of those here, so it does nothing but code.
+  /// By `==`, and strings by their UTF-8. A ready-made coder: it does nothing but code.
   case readyMade
 }
 
@@ -101,12 +101,12 @@ extension KeyCoder where Key: ByteSource {
 }
 
 extension KeyCoder<[UInt8]> {
-  /// The bytes as they are.
+  /// The bytes, unchanged.
   public static var bytes: KeyCoder { KeyCoder(passing: { [UInt8](copying: $0) }) }
 }
 
 extension KeyCoder<Data> {
-  /// The bytes as they are.
+  /// The bytes, unchanged.
   public static var data: KeyCoder { KeyCoder(passing: { Data(copying: $0) }) }
 }
 
@@ -121,7 +121,7 @@ extension KeyCoder<String> {
 }
 
 extension KeyCoder where Key: FixedWidthInteger {
-  /// All bytes of the number, the highest first. `Int` and `UInt` have eight of them.
+  /// All bytes of the number, most significant first. `Int` and `UInt` have eight.
   public static var integer: KeyCoder {
     let byteCount = Key.bitWidth / 8
     return KeyCoder(
@@ -173,8 +173,8 @@ extension KeyCoder<UUID> {
 }
 
 extension KeyCoder where Key: Codable {
-  /// JSON with sorted names. Not for keys that hold sets, whose order is another in each process, nor for
-  /// numbers of which two forms are equal, such as 0.0 and -0.0.
+  /// JSON with sorted names. Not for keys that contain sets, whose order differs between processes,
+  /// nor for numbers with two equal forms, such as 0.0 and -0.0.
   public static func json() -> KeyCoder {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -188,10 +188,10 @@ extension KeyCoder where Key: Codable {
       })
   }
 
-  /// What a cache uses that is given no coder: the bytes of `String`, `[UInt8]`, `Data`, `UUID` and
-  /// integers, JSON for everything else.
+  /// The default: the bytes of `String`, `[UInt8]`, `Data`, `UUID` and integers, and JSON for
+  /// everything else.
   public static var standard: KeyCoder {
-    // The integers of all days are named here, so that the compiler makes code for them.
+    // The common integers are named here, so that the compiler specialises for them.
     let direct: [Any] = [
       KeyCoder<String>.string, KeyCoder<[UInt8]>.bytes, KeyCoder<Data>.data, KeyCoder<UUID>.uuid,
       KeyCoder<Int>.integer, KeyCoder<UInt>.integer, KeyCoder<Int64>.integer,

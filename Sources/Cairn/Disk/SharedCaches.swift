@@ -1,19 +1,19 @@
 internal import CairnStore
 
-/// The caches of a process that are known by name: one live one for each directory.
+/// The named caches of a process: one live cache for each directory.
 ///
-/// A cache has its place from when `shared` opened it until it begins to close. Then the place is empty, though it is
-/// still there: who asks opens another one, and waits for the store. It goes when the store is closed, so that there are
-/// never more places than caches that are open.
+/// A cache has its place from when `shared` opened it until it begins to close. The place is then
+/// empty, though the entry remains: the next caller opens another cache, and waits for the store.
+/// The entry goes when the store is closed, so there are never more places than open caches.
 enum SharedCaches {
   private enum Place: Sendable {
-    /// This thread opens it, in the place of one that was there.
+    /// This thread is opening it, to replace an earlier one.
     case opening(by: ThreadID, replacing: Weak?)
     case open(Weak)
   }
 
   private struct Weak: Sendable {
-    /// Never looked at under the lock but to be handed out: the reference could be the last one.
+    /// Read under the lock only to be returned: the reference could be the last one.
     weak var cache: (any AnyObject & Sendable)?
     let id: ObjectIdentifier
 
@@ -25,20 +25,20 @@ enum SharedCaches {
 
   private enum Answer {
     case live(any AnyObject & Sendable)
-    /// Nobody else opens it, until told otherwise.
+    /// The caller must open it; nobody else does until told otherwise.
     case open(replacing: Weak?)
-    /// This thread does already.
+    /// This thread is already opening it.
     case circle
   }
 
-  /// By the bytes of the path: names that are equal texts may be two directories.
+  /// Keyed by the bytes of the path: names that are equal texts may be two directories.
   private static let places = Lock<[[UInt8]: Place]>([:], waits: true)
 
-  /// The live cache at a path, or the one that `open` makes. Of several that ask at once, one opens it and
-  /// the others wait.
+  /// The live cache at a path, or the one that `open` makes. If several callers ask at once, one
+  /// opens it and the others wait.
   ///
-  /// - Throws: `otherType` where the live one is of another type; `locked` where this thread is just opening it;
-  ///   what `open` throws.
+  /// - Throws: `otherType` if the live one is of another type; `locked` if this thread is already
+  ///   opening it; what `open` throws.
   static func cache<Cache: AnyObject & Sendable>(
     at path: String, open: () throws(CacheError) -> Cache
   ) throws(CacheError) -> Cache {
@@ -76,7 +76,7 @@ enum SharedCaches {
     }
   }
 
-  /// Opens a cache. One that was there before may still be closing its store, on another thread.
+  /// Opens a cache. An earlier one may still be closing its store, on another thread.
   private static func opened<Cache>(
     at key: [UInt8], isReplacement: Bool, _ open: () throws(CacheError) -> Cache
   ) throws(CacheError) -> Cache {
@@ -91,10 +91,10 @@ enum SharedCaches {
     }
   }
 
-  /// To be called where nothing was opened: who was there before has his place again, if he lives.
+  /// Call if nothing was opened: the earlier cache gets its place back if it is still alive.
   private static func leave(_ key: [UInt8]) {
     places.withLock { places in
-      // One that has closed its store meanwhile has given its place up.
+      // It has given up its place if it has closed its store meanwhile.
       guard case .opening(_, let old?) = places[key] else {
         places[key] = nil
         return
@@ -109,7 +109,7 @@ enum SharedCaches {
     places.wakeAll()
   }
 
-  /// To be called before a cache closes its store: it is given to nobody any more.
+  /// Call before a cache closes its store: from then on it is no longer handed out.
   static func beginClosing(_ cache: AnyObject) {
     places.withLock { places in
       guard let (path, place) = place(of: cache, in: places) else { return }
@@ -125,7 +125,7 @@ enum SharedCaches {
     }
   }
 
-  /// To be called when a cache has closed its store, and not before: nobody waits for it any more.
+  /// Call once a cache has closed its store, and not before: from then on nobody waits for it.
   static func endClosing(_ cache: AnyObject) {
     places.withLock { places in
       switch place(of: cache, in: places) {
@@ -137,7 +137,7 @@ enum SharedCaches {
     }
   }
 
-  /// The place that a cache has, or had until somebody began to open another.
+  /// The place that a cache has, or had until someone began to open another.
   private static func place(
     of cache: AnyObject, in places: [[UInt8]: Place]
   ) -> (path: [UInt8], place: Place)? {
@@ -152,7 +152,7 @@ enum SharedCaches {
     return nil
   }
 
-  /// For tests: how many paths below a directory have a place.
+  /// The number of paths below a directory that have a place: for tests.
   static func count(below directory: String) -> Int {
     let directory = Array((directory + "/").utf8)
     return places.withLock { $0.keys.count { $0.starts(with: directory) } }

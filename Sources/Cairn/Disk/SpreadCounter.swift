@@ -1,5 +1,5 @@
-/// A number that many threads count up at once, most of them in a word that no other writes meanwhile: reads of
-/// different keys write nothing in common.
+/// A counter that many threads increment at once, mostly in words that no other thread writes
+/// meanwhile: reads of different keys write nothing in common.
 struct SpreadCounter: ~Copyable, Sendable {
   private struct Part: ~Copyable, Sendable {
     let count = Counter()
@@ -13,7 +13,7 @@ struct SpreadCounter: ~Copyable, Sendable {
 
   var value: UInt64 { counts.reduce(0, &+) }
 
-  /// What was counted in each part.
+  /// The count of each part.
   var counts: [UInt64] { parts.indices.map { parts[$0].count.value } }
 
   func add() { parts[ThreadID.current.slot].count.add() }

@@ -1,11 +1,11 @@
 internal import CairnStore
 
-/// Sets a store aside that cannot be opened since it is corrupt, and puts what is sound of it in its place.
+/// Sets a corrupt store aside, and replaces it with a copy of what is sound.
 ///
-/// The copy is made under the name that the old one will have, and then the two exchange their names, at
-/// once: at every moment there is a store under the path, and the corrupt one is somewhere beside it or
-/// still there. Nothing is ever removed but a copy that is this one's, or one of an earlier attempt that was
-/// not finished, says so itself, and is nobody's now.
+/// The copy is made under the name that the old store will have. Then the two exchange names
+/// atomically: at every moment the path has a store, and the corrupt one is beside it or still
+/// there. The only thing ever removed is an unfinished copy: this call's own, or one of an earlier
+/// attempt that is marked as unfinished and not in use.
 struct StoreQuarantine {
   let path: String
   let environment: Environment
@@ -16,26 +16,27 @@ struct StoreQuarantine {
   /// - Parameters:
   ///   - damage: why the store could not be opened.
   ///   - open: opens it.
-  /// - Returns: the store, and what was salvaged; `nil` where somebody else had done so meanwhile.
-  /// - Throws: `locked` where somebody else is about it, or has the store open; what a salvage throws;
-  ///   `unsupportedFileSystem`; `damage` where the path is a symbolic link or the store has directories
-  ///   of somebody else's in it. The store is as it was then, but where only the sync after the exchange fails.
+  /// - Returns: the store, and what was salvaged; `nil` if someone else replaced it meanwhile.
+  /// - Throws: `locked` if someone else is replacing it, or has the store open; what a salvage
+  ///   throws; `unsupportedFileSystem`; `damage` if the path is a symbolic link or the store
+  ///   contains foreign directories. The store is then unchanged, unless only the sync after the
+  ///   exchange fails.
   func recover(
     from damage: StoreError, open: () throws(StoreError) -> Store
   ) throws(StoreError) -> (Store, SalvageReport?) {
     let fileSystem = environment.fileSystem
     let directory = try Directory(path: path, fileSystem: fileSystem, readOnly: false)
-    // Of several openers one does it: a second copy would take the place of the first, and of what was
-    // written there by then.
+    // Only one opener may do this: a second copy would replace the first, with whatever was written
+    // there by then.
     guard try directory.lock(),
       try directory.identity()
         == Directory(path: path, fileSystem: fileSystem, readOnly: false).identity()
     else { throw .locked(path: path) }
-    // Perhaps somebody else has done it meanwhile.
+    // Someone else may have done it meanwhile.
     do throws(StoreError) { return (try open(), nil) } catch {
       guard case .corrupt = error else { throw error }
     }
-    // Whoever opens the store for writing is kept away until its name is another's.
+    // Keeps writers from opening the store until the exchange of names.
     let lockFile = try directory.openFile(FileName.lock, mode: .readOnly)
     try lockFile?.lockStore(at: path, exclusively: false)
     defer { lockFile?.unlock() }
@@ -43,7 +44,7 @@ struct StoreQuarantine {
     let report = try replace(directory, damage)
     lockFile?.unlock()
     let store = try open()
-    // Its lock is held until here.
+    // Holds its lock until here.
     return withExtendedLifetime(directory) { (store, report) }
   }
 
@@ -78,22 +79,28 @@ struct StoreQuarantine {
         "nothing was changed, since it could not be salvaged: \(error)")
       throw error
     }
-    // Nobody writes to the copy before its new name is durable.
     let copy = try Directory(path: copyPath, fileSystem: fileSystem, readOnly: false)
+    do throws(StoreError) { try distrustMarks(in: copyPath, report) } catch {
+      try? empty(copy)
+      throw error
+    }
+    // Nobody writes to the copy before its new name is durable.
     let lockFile = try copy.openFile(FileName.lock, mode: .readOnly)
     try lockFile?.lockStore(at: copyPath, exclusively: true)
     defer { lockFile?.unlock() }
-    // DURABILITY: the copy is durable under its name. A crash before the exchange leaves the corrupt store
-    // in its place, and a copy that nobody asks for; after it, the copy is in its place. Until the sync
-    // either may be found after a power loss: so the lock of the copy is held until then, and whoever opens
-    // a cache that may have come so to its place syncs the parent first (`DiskCache.openStore`).
+    // DURABILITY: the copy is durable under its name. A crash before the exchange leaves the
+    // corrupt store in its place, and an unused copy; after it, the copy is in its place. Until the
+    // sync, a power loss may leave either. So the lock of the copy is held until then, and whoever
+    // opens a cache that may have been replaced like this syncs the parent first
+    // (`DiskCache.openStore`).
     do throws(StoreError) {
       guard try parent.exchange(name, with: copyName) else {
         throw .unsupportedFileSystem(
           path: parent.path, name: "a filesystem on which names cannot be exchanged")
       }
     } catch {
-      // So that attempts in vain do not fill the disk; but not if it happened all the same.
+      // Failed attempts must not fill the disk; but keep the copy if the exchange happened even
+      // so.
       let found = try? Directory(path: path, fileSystem: fileSystem, readOnly: false).identity()
       if try found == directory.identity() { try? empty(copy) }
       throw error
@@ -106,12 +113,31 @@ struct StoreQuarantine {
     return report
   }
 
-  /// A directory that an earlier attempt has left, emptied.
+  /// Marks all tags as removed in a copy, if the salvage may have lost marks of removed tags. This is
+  /// done before the exchange of names, because a later open does not know of the loss.
+  private func distrustMarks(in copyPath: String, _ report: SalvageReport) throws(StoreError) {
+    if report.keepsMarks { return }
+    log(
+      .warning, .recovery, path: path,
+      "a removal by tag may be lost, so all entries with tags are removed")
+    var configuration = StoreConfiguration()
+    configuration.clock = clock
+    configuration.segmentByteLimit = segmentByteLimit
+    configuration.durability = .durable
+    configuration.maintenanceInterval = nil
+    configuration.log = log
+    let store = try Store(
+      path: copyPath, configuration: configuration, environment: environment, readOnly: false)
+    try store.distrustMarks()
+    try store.close()
+  }
+
+  /// The directory that an earlier attempt left, emptied.
   private func unfinishedCopy(
     of name: String, in parent: Directory
   ) throws(StoreError) -> String? {
     for other in try parent.names() where Self.isCopyName(other, of: name) {
-      // Whatever cannot be looked at, holds anything else or is somebody's is left alone.
+      // Leave anything alone that cannot be inspected, contains other files or is in use.
       do throws(StoreError) {
         let directory = try Directory(
           path: "\(parent.path)/\(other)", fileSystem: environment.fileSystem, readOnly: false)
@@ -119,7 +145,7 @@ struct StoreQuarantine {
         guard names.isEmpty || names.contains(FileName.unfinishedCopy),
           names.allSatisfy(Self.isFileOfCopy)
         else { continue }
-        // Whoever writes a copy has it locked.
+        // The writer of a copy holds its lock.
         let lockFile = try directory.openFile(FileName.lock, mode: .readOnly)
         if let lockFile, try !lockFile.lock(exclusively: true) { continue }
         defer { lockFile?.unlock() }
@@ -130,15 +156,15 @@ struct StoreQuarantine {
     return nil
   }
 
-  /// Whether this makes directories of such a name beside a store: not those of a cache whose own name is
-  /// alike.
+  /// Whether this type makes directories of such a name beside a store. Excludes those of a cache
+  /// with a similar name.
   private static func isCopyName(_ other: String, of name: String) -> Bool {
     guard other.hasPrefix(name + infix) else { return false }
     let stamp = other.dropFirst(name.count + infix.count)
     return !stamp.isEmpty && stamp.allSatisfy { $0.isASCII && $0.isNumber }
   }
 
-  /// Whether a copy of a store may have a file of the name.
+  /// Whether a copy of a store may have a file of this name.
   private static func isFileOfCopy(_ name: String) -> Bool {
     [
       FileName.lock, FileName.manifest, FileName.newManifest, FileName.nextManifest,
@@ -146,7 +172,7 @@ struct StoreQuarantine {
     ].contains(name) || FileName.isSegment(name) || FileName.isCheckpoint(name)
   }
 
-  /// Removes the files of a copy; what says that it is one goes last.
+  /// Removes the files of a copy; its marker goes last.
   private func empty(_ directory: Directory) throws(StoreError) {
     let last = [FileName.lock, FileName.unfinishedCopy]
     let names = try directory.names()
@@ -162,4 +188,9 @@ struct StoreQuarantine {
     while names.contains("\(name)\(Self.infix)\(stamp)") { stamp &+= 1 }
     return "\(name)\(Self.infix)\(stamp)"
   }
+}
+
+extension SalvageReport {
+  /// Whether the copy surely has all marks of removed tags, and they hide what they hid.
+  fileprivate var keepsMarks: Bool { isComplete && warnings.isEmpty }
 }

@@ -5,20 +5,20 @@ public import CairnStore
 ///     let users = store.view(of: User.self, prefix: "user/")
 ///     try users.setValue(user, forKey: "1")  // "user/1" in the store
 ///
-/// Several views, of several types, can stand over one open store. A view keeps nothing but the store, so make one wherever
-/// it is needed.
-/// Its calls promise what those of the store promise. A value has the form that a ``DiskCache`` gives it.
+/// Several views, of several types, can share one open store. A view holds only the store, so make
+/// one wherever you need it. Its calls make the store's promises. Values have the same form as in a
+/// ``DiskCache``.
 public struct StoreView<Value: Sendable>: Sendable {
-  /// Where the values are.
+  /// The store with the values.
   public let store: Store
-  /// What the store's keys begin with.
+  /// The prefix of the view's keys in the store.
   public let prefix: [UInt8]
-  /// How values become bytes.
+  /// Encodes and decodes values.
   public let coder: ValueCoder<Value>
 
-  /// The value of a key, or `nil` where there is none or it has expired. Counts as an access.
+  /// The value of a key, or `nil` if the key has none or it has expired. Counts as an access.
   ///
-  /// - Throws: `store`, as `Store.value(forKey:)`; `undecodableValue`, `changedType`.
+  /// - Throws: `store`, see `Store.value(forKey:)`; `undecodableValue`, `changedType`.
   public func value(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
   ) throws(CacheError) -> Value? {
@@ -28,12 +28,12 @@ public struct StoreView<Value: Sendable>: Sendable {
   /// Sets the value of a key.
   ///
   /// - Parameters:
-  ///   - value: what the coder makes bytes of.
+  ///   - value: the value to encode.
   ///   - key: what follows the prefix; may be empty if there is a prefix.
   ///   - options: cost, lifetime, idle limit and metadata.
   ///   - durability: `nil`: the store's.
   /// - Returns: the entry's version.
-  /// - Throws: `unencodableValue`; `store`, as `Store.setValue`.
+  /// - Throws: `unencodableValue`; `store`, see `Store.setValue`.
   @discardableResult
   public func setValue(
     _ value: Value, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
@@ -45,7 +45,7 @@ public struct StoreView<Value: Sendable>: Sendable {
     }
   }
 
-  /// Sets the value of a key; as the synchronous form, but no thread waits.
+  /// Sets the value of a key, like the synchronous form, but blocks no thread.
   @discardableResult
   public nonisolated(nonsending) func setValue(
     _ value: Value, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
@@ -60,7 +60,7 @@ public struct StoreView<Value: Sendable>: Sendable {
   /// Removes the value of a key.
   ///
   /// - Returns: whether there was one.
-  /// - Throws: `store`, as `Store.removeValue`.
+  /// - Throws: `store`, see `Store.removeValue`.
   @discardableResult
   public func removeValue(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, durability: Durability? = nil
@@ -71,7 +71,7 @@ public struct StoreView<Value: Sendable>: Sendable {
     }
   }
 
-  /// Removes the value of a key; as the synchronous form, but no thread waits.
+  /// Removes the value of a key, like the synchronous form, but blocks no thread.
   @discardableResult
   public nonisolated(nonsending) func removeValue(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, durability: Durability? = nil
@@ -82,15 +82,17 @@ public struct StoreView<Value: Sendable>: Sendable {
     } catch { throw .store(error) }
   }
 
-  /// Changes the value of a key. `change` is called again where another write came in between, and with no lock held.
+  /// Changes the value of a key. `change` runs with no lock held, and again if another write came
+  /// in between.
   ///
   /// - Parameters:
   ///   - key: what follows the prefix.
   ///   - durability: `nil`: the store's.
-  ///   - change: given the value, or `nil`, it returns the new one, or `nil` to remove it. An entry keeps its cost, lifetime, idle
-  ///     limit and metadata.
+  ///   - change: receives the value, or `nil`, and returns the new one, or `nil` to remove it. An
+  ///     entry keeps its cost, lifetime, idle limit and metadata.
   /// - Returns: the new value.
-  /// - Throws: what `change` throws, unchanged; else a ``CacheError``, as `value(forKey:)` and `setValue`.
+  /// - Throws: what `change` throws, unchanged; else a ``CacheError``, see `value(forKey:)` and
+  ///   `setValue`.
   @discardableResult
   public func update(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, durability: Durability? = nil,
@@ -121,11 +123,12 @@ public struct StoreView<Value: Sendable>: Sendable {
     }
   }
 
-  /// Calls `body` with each key, without the prefix, and its value, until it returns `.stop`: as they were when the call began,
-  /// in no particular order. It runs with no lock held and may use the store.
+  /// Calls `body` with each key, without the prefix, and its value, until it returns `.stop`. The
+  /// entries are those from when the call began, in no particular order. `body` runs with no lock
+  /// held and may use the store.
   ///
-  /// - Throws: what `body` throws, unchanged; `undecodableValue` and `changedType` of the first value that is not one of the view;
-  ///   else as `Store.forEachEntry`.
+  /// - Throws: what `body` throws, unchanged; `undecodableValue` and `changedType` for the first
+  ///   value that is not of the view's type; else see `Store.forEachEntry`.
   /// - Complexity: O(keys of the store), and the bytes of the view.
   public func forEach(_ body: (_ key: [UInt8], _ value: Value) throws -> Visit) throws {
     try store.forEachEntry(prefix: prefix) { entry in
@@ -181,19 +184,21 @@ extension Store {
   /// A view of the values of one type: those whose keys begin with `prefix`.
   ///
   /// - Parameters:
-  ///   - type: what the values are. `Codable` types are stored as JSON, `[UInt8]`, `Data` and `String` as they are.
-  ///   - prefix: what the keys of the view begin with. Views with prefixes of their own do not meet.
+  ///   - type: the type of the values. `Codable` types are stored as JSON; `[UInt8]`, `Data` and
+  ///     `String` as they are.
+  ///   - prefix: the prefix of the view's keys. Views with different prefixes do not overlap unless
+  ///     one prefix begins with the other.
   public func view<Value: Codable & Sendable>(
     of type: Value.Type, prefix: String = ""
   ) -> StoreView<Value> {
     view(prefix: prefix, coder: .standard)
   }
 
-  /// A view of values with a coder of the caller's.
+  /// A view of values with a custom coder.
   ///
   /// - Parameters:
-  ///   - prefix: what the keys of the view begin with.
-  ///   - coder: how values become bytes.
+  ///   - prefix: the prefix of the view's keys.
+  ///   - coder: encodes and decodes values.
   public func view<Value>(prefix: String = "", coder: ValueCoder<Value>) -> StoreView<Value> {
     StoreView(store: self, prefix: Array(prefix.utf8), coder: coder)
   }

@@ -2,7 +2,7 @@ internal import CairnStore
 public import FoundationEssentials
 
 extension ValueCoder where Value: ByteSource {
-  /// The bytes as they are, given to the store where they lie.
+  /// The bytes, unchanged, passed to the store without a copy.
   init(passing decode: @escaping Decoding) {
     self.init(
       withBytes: { (value, body) throws(CacheError) in try value.withBytes(body) }, decode: decode)
@@ -10,18 +10,18 @@ extension ValueCoder where Value: ByteSource {
 }
 
 extension ValueCoder<[UInt8]> {
-  /// The bytes as they are: one copy on the way in, and one on the way out.
+  /// The bytes, unchanged: one copy on the way in, and one on the way out.
   public static var bytes: ValueCoder { ValueCoder(passing: { [UInt8](copying: $0) }) }
 }
 
 extension ValueCoder<Data> {
-  /// The bytes as they are: one copy on the way in, and one on the way out.
+  /// The bytes, unchanged: one copy on the way in, and one on the way out.
   public static var data: ValueCoder { ValueCoder(passing: { Data(copying: $0) }) }
 }
 
 extension ValueCoder<String> {
-  /// The text as UTF-8: one copy on the way in, and one on the way out. Bytes that are not UTF-8 are not
-  /// decoded.
+  /// The text as UTF-8: one copy on the way in, and one on the way out. Decoding fails for bytes
+  /// that are not UTF-8.
   public static var string: ValueCoder {
     ValueCoder(passing: { bytes in
       guard let text = String(copying: bytes) else { throw CodingFailure("it is not UTF-8") }
@@ -31,11 +31,11 @@ extension ValueCoder<String> {
 }
 
 extension ValueCoder where Value: Codable {
-  /// JSON, as Foundation has it: read by everything, and the slowest.
+  /// Foundation's JSON: the most widely readable form, and the slowest.
   ///
   /// - Parameters:
-  ///   - encoder: used from many threads at once, so not to be changed any more.
-  ///   - decoder: as `encoder`.
+  ///   - encoder: used from many threads at once, so do not change it afterwards.
+  ///   - decoder: like `encoder`.
   public static func json(
     encoder: JSONEncoder = JSONEncoder(), decoder: JSONDecoder = JSONDecoder()
   ) -> ValueCoder {
@@ -47,10 +47,11 @@ extension ValueCoder where Value: Codable {
       })
   }
 
-  /// A binary property list, as Foundation has it. The value is wrapped in an array of one, since a property list cannot be a bare number or string.
+  /// Foundation's binary property list. The value is wrapped in an array of one, because a property
+  /// list cannot be a bare number or string.
   ///
-  /// For bytes that this coder has written: Foundation's decoder can trap on property lists that were made up
-  /// to do that. What a disk damages is found by its checksum before.
+  /// Only for bytes that this coder has written: Foundation's decoder can trap on maliciously
+  /// crafted property lists. Checksums catch damage on the disk before decoding.
   public static func propertyList() -> ValueCoder {
     let encoder = PropertyListEncoder()
     encoder.outputFormat = .binary
@@ -79,8 +80,8 @@ extension ValueCoder where Value: Codable {
       }, decode: { try decode(Data(copying: $0)) })
   }
 
-  /// What a cache uses that is given no coder: the bytes as they are for `[UInt8]`, `Data` and `String`,
-  /// JSON for everything else.
+  /// The default: the bytes, unchanged, for `[UInt8]`, `Data` and `String`, and JSON for everything
+  /// else.
   public static var standard: ValueCoder {
     let passing: [Any] = [
       ValueCoder<[UInt8]>.bytes, ValueCoder<Data>.data, ValueCoder<String>.string,
@@ -90,7 +91,7 @@ extension ValueCoder where Value: Codable {
   }
 }
 
-/// Throws where JSON is nested more deeply than Foundation's decoder bears: beyond 512 levels it traps.
+/// Throws if JSON is nested too deeply for Foundation's decoder: beyond 512 levels it traps.
 func checkNesting(ofJSON data: Data) throws(CodingFailure) {
   var (depth, isInText, isEscaped) = (0, false, false)
   for byte in data {

@@ -1,15 +1,16 @@
 internal import CairnStore
 
-/// How values become bytes and come back: what a ``DiskCache`` is given with its values' type.
+/// Encodes and decodes the values of a ``DiskCache``.
 ///
 ///     let coder = ValueCoder<Page>.json().tagged(2)
 ///     let packed = coder.transformed(encode: compress, decode: decompress)
 ///
-/// Its closures may run on any thread, several at once, with no lock held. They may throw anything; the cache
-/// throws ``CacheError`` then, with no more of the error than its type and case, or with the words of a
-/// ``CodingFailure``. Of a `DecodingError` it says what is missing or wrong and where: `users[3].age`.
+/// Its closures may run on any thread, several at once, with no lock held. They may throw anything.
+/// The cache then throws a ``CacheError``, which contains only the type and case of the error, or
+/// the words of a ``CodingFailure``. For a `DecodingError`, it says what is missing or wrong and
+/// where: `users[3].age`.
 public struct ValueCoder<Value: Sendable>: Sendable {
-  /// Calls its closure with the bytes of a value, once.
+  /// Calls its closure once, with the bytes of a value.
   @usableFromInline
   typealias Encoding =
     @Sendable (_ value: Value, _ body: (RawSpan) throws(CacheError) -> Void) throws(CacheError) ->
@@ -17,12 +18,12 @@ public struct ValueCoder<Value: Sendable>: Sendable {
   @usableFromInline
   typealias Decoding = @Sendable (RawSpan) throws -> Value
 
-  /// What is kept beside every value that is written, to know it by later: a number of one's own that
-  /// changes with the type or its form. 0, the default: none.
+  /// A number stored with every written value to identify its type: change it when the type or
+  /// its encoding changes. 0, the default: none.
   ///
-  /// A read of a value with another tag is a ``CacheError/changedType(version:found:expected:)``, or a
-  /// miss that removes it, as ``DiskCacheConfiguration/changedTypePolicy`` says; the bytes are not
-  /// decoded.
+  /// A read of a value with another tag throws ``CacheError/changedType(version:found:expected:)``,
+  /// or is a miss that removes the value, as ``DiskCacheConfiguration/changedTypePolicy`` says; the
+  /// bytes are not decoded.
   public let tag: UInt32
   @usableFromInline let withBytes: Encoding
   @usableFromInline let decode: Decoding
@@ -33,7 +34,7 @@ public struct ValueCoder<Value: Sendable>: Sendable {
     self.decode = decode
   }
 
-  /// A coder of one's own.
+  /// A custom coder.
   ///
   ///     let coder = ValueCoder<Version>.custom { Array($0.text.utf8) } decode: { bytes in
   ///       guard let text = String(copying: bytes) else { throw CodingFailure("it is not UTF-8") }
@@ -43,8 +44,8 @@ public struct ValueCoder<Value: Sendable>: Sendable {
   /// `String(copying:)`, `Data(copying:)` and `[UInt8](copying:)` copy the bytes once.
   ///
   /// - Parameters:
-  ///   - encode: makes bytes of a value.
-  ///   - decode: makes a value of the bytes, which lie where the store has them and are valid only
+  ///   - encode: encodes a value.
+  ///   - decode: decodes a value from the bytes, which are in the store's memory and valid only
   ///     until it returns.
   public static func custom(
     encode: @escaping @Sendable (Value) throws -> [UInt8],
@@ -61,12 +62,12 @@ public struct ValueCoder<Value: Sendable>: Sendable {
     ValueCoder(tag: tag, withBytes: withBytes, decode: decode)
   }
 
-  /// A coder whose bytes are changed on their way: the place for compression or encryption.
+  /// A coder that transforms its bytes: the place for compression or encryption.
   ///
   ///     let packed = coder.transformed { pack([UInt8](copying: $0)) } decode: { unpack([UInt8](copying: $0)) }
   ///
   /// - Parameters:
-  ///   - encode: what becomes of the bytes of this coder before they are written.
+  ///   - encode: transforms the bytes of this coder before they are written.
   ///   - decode: the inverse.
   public func transformed(
     encode: @escaping @Sendable (RawSpan) throws -> [UInt8],
@@ -84,7 +85,7 @@ public struct ValueCoder<Value: Sendable>: Sendable {
   }
 }
 
-/// What a closure of a value coder made, or what its error becomes.
+/// The result of a value coder's closure, or its error in the cache's form.
 private func encoded(_ body: () throws -> [UInt8]) throws(CacheError) -> [UInt8] {
   do { return try body() } catch { throw .unencodableValue(reason: codingReason(error)) }
 }

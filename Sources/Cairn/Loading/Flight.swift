@@ -1,24 +1,24 @@
 internal import CairnStore
 internal import Synchronization
 
-/// One load of one key, and all who wait for it.
+/// One load of one key, and all its waiters.
 final class Flight<Value: Sendable>: Sendable {
   typealias Continuation = CheckedContinuation<Value, any Error>
 
   private struct State {
-    /// Who waits; `nil` for those that have come and are not suspended yet.
+    /// The waiters; `nil` for those that have joined but are not suspended yet.
     var waiters: [ObjectIdentifier: Continuation?] = [:]
     var outcome: Result<Value, any Error>?
-    /// Whether all have left, so that the outcome is nobody's.
+    /// Whether all waiters have left, so that nobody receives the outcome.
     var isAbandoned = false
-    /// Whether it goes on when nobody waits.
+    /// Whether it continues without waiters.
     var isInBackground: Bool
     var task: Task<Void, Never>?
-    /// The highest that somebody wants, or that the task was made with.
+    /// The highest priority that a waiter wants, or that the task was made with.
     var priority: TaskPriority?
   }
 
-  /// Somebody who waits.
+  /// A caller that waits.
   final class Waiter: Sendable {
     fileprivate let isDetached = Atomic(false)
   }
@@ -29,13 +29,13 @@ final class Flight<Value: Sendable>: Sendable {
 
   init(inBackground: Bool = false) { state = Lock(State(isInBackground: inBackground)) }
 
-  /// Whether the key was written or removed since the load began, so that what it gives is not to be
+  /// Whether the key was written or removed since the load began, so that its result must not be
   /// kept.
   var isOutdated: Bool { outdated.load(ordering: .acquiring) }
 
   func noteWrite() { outdated.store(true, ordering: .releasing) }
 
-  /// Adds somebody who is going to wait; `false` where it is too late for that.
+  /// Adds a waiter; `false` if it is too late for that.
   func enter(_ waiter: Waiter) -> Bool {
     state.withLock { state in
       if state.isAbandoned || state.outcome != nil { return false }
@@ -47,21 +47,21 @@ final class Flight<Value: Sendable>: Sendable {
   /// Whether it has ended.
   var hasOutcome: Bool { state.withLock { $0.outcome != nil } }
 
-  /// Hands over the task that loads. Where nobody waits any more, it is cancelled.
+  /// Stores the task that loads. Cancels it if nobody waits any more.
   func start(_ task: Task<Void, Never>, priority: TaskPriority) {
     let (isAbandoned, wanted) = state.withLock { state in
       state.task = task
-      // Others may have come since this one was made.
+      // More waiters may have come since this task was made.
       let wanted = max(priority, state.priority ?? priority)
       state.priority = wanted
-      // Where a time limit has ended it, its outcome is there before the task.
+      // If a time limit ended it, the outcome exists before the task.
       return (state.isAbandoned || state.outcome != nil, wanted)
     }
     if isAbandoned { return task.cancel() }
     if wanted > priority { task.escalatePriority(to: wanted) }
   }
 
-  /// Has the task run as urgently as somebody wants who waits for it.
+  /// Raises the priority of the task to that of a waiter.
   func escalate(to priority: TaskPriority) {
     let task = state.withLock { state -> Task<Void, Never>? in
       if let known = state.priority, known >= priority { return nil }
@@ -71,7 +71,7 @@ final class Flight<Value: Sendable>: Sendable {
     task?.escalatePriority(to: priority)
   }
 
-  /// Resumes somebody with the outcome, once there is one, or since it has left.
+  /// Resumes a waiter with the outcome, once there is one, or if it has left.
   func wait(_ waiter: Waiter, _ continuation: Continuation) {
     let outcome = state.withLock { state -> Result<Value, any Error>? in
       guard state.waiters[ObjectIdentifier(waiter)] != nil else {
@@ -85,9 +85,9 @@ final class Flight<Value: Sendable>: Sendable {
     if let outcome { continuation.resume(with: outcome) }
   }
 
-  /// Somebody does not wait any more.
+  /// Removes a waiter.
   ///
-  /// - Returns: whether that was the last one, so that the load is given up.
+  /// - Returns: whether it was the last one, so that the load is given up.
   func leave(_ waiter: Waiter) -> Bool {
     let (continuation, isLast, task) = state.withLock {
       state -> (Continuation?, Bool, Task<Void, Never>?) in
@@ -98,7 +98,8 @@ final class Flight<Value: Sendable>: Sendable {
         return (continuation, false, nil)
       }
       state.isAbandoned = true
-      // Before another flight can take its place, whose end nobody would tell this one of.
+      // Before another flight can take its place, because this one would not hear of that one's
+      // end.
       noteWrite()
       return (continuation, true, state.task)
     }
@@ -107,7 +108,7 @@ final class Flight<Value: Sendable>: Sendable {
     return isLast
   }
 
-  /// Somebody does not wait any more, and the load goes on.
+  /// Removes a waiter, and lets the load continue.
   func detach(_ waiter: Waiter) {
     let continuation = state.withLock { state -> Continuation? in
       guard let continuation = state.waiters.removeValue(forKey: ObjectIdentifier(waiter)) else {
@@ -120,7 +121,7 @@ final class Flight<Value: Sendable>: Sendable {
     continuation?.resume(throwing: SoftTimeLimit())
   }
 
-  /// Gives the load up where nobody waits for it.
+  /// Gives the load up if nobody waits for it.
   ///
   /// - Returns: whether it did.
   @discardableResult
@@ -137,7 +138,7 @@ final class Flight<Value: Sendable>: Sendable {
     return isGivenUp
   }
 
-  /// Tells all who wait, unless they were told before.
+  /// Resumes all waiters, unless they were resumed before.
   ///
   /// - Returns: whether this is the outcome.
   @discardableResult
@@ -154,5 +155,5 @@ final class Flight<Value: Sendable>: Sendable {
   }
 }
 
-/// Who waits has a stale value, and does not wait any longer.
+/// A waiter has a stale value, and stops waiting.
 struct SoftTimeLimit: Error {}

@@ -1,46 +1,46 @@
 internal import CairnStore
 
-/// A value as a cache holds it, fresh or stale, with its times in milliseconds.
+/// A value in a cache, fresh or stale, with its times in milliseconds.
 struct HeldValue<Value: Sendable>: Sendable {
   var value: Value
   var version: UInt64
   var written: Int64
   /// The end of its lifetime, or `never`.
   var expires: Int64
-  /// The user's; empty where it was not asked for.
+  /// The user's metadata; empty if it was not requested.
   var metadata: [UInt8] = []
 }
 
-/// What a value is looked for.
+/// Why a value is looked up.
 enum HeldPurpose {
-  /// To be given to a caller, which counts as a read.
+  /// To return it to a caller, which counts as a read.
   case answer
-  /// To see whether a load is needed after all.
+  /// To check whether a load is still needed.
   case check
-  /// To be shown to a loader, with its metadata.
+  /// To show it to a loader, with its metadata.
   case prior
 }
 
-/// What a policy says of a value that was found.
+/// What a policy decides for a value that was found.
 enum PolicyDecision: Equatable {
-  /// It is given.
+  /// Return it.
   case given
-  /// It is given, and loaded anew in the background.
+  /// Return it, and load a new one in the background.
   case givenAndLoaded
-  /// It is loaded; the value that was found is given if that fails or takes long.
+  /// Load a new one; return the value found if the load fails or takes long.
   case loadedOrGiven
-  /// It is loaded.
+  /// Load a new one.
   case loaded
 }
 
 extension LoadPolicy {
-  /// What is to be done about a value.
+  /// Decides what to do with a value.
   ///
   /// - Parameters:
-  ///   - validated: when it was written, or found not modified.
-  ///   - retryTime: before which no load is tried.
-  ///   - loadTime: how long its last load took; `nil`: nobody knows.
-  ///   - random: a number from 0 up to 1; called only where it matters.
+  ///   - validated: when it was written or found not modified.
+  ///   - retryTime: when the next load may be tried.
+  ///   - loadTime: how long its last load took; `nil`: unknown.
+  ///   - random: a number from 0 up to 1; called only if it matters.
   func freshness(
     expires: Int64, validated: Int64, at now: Int64, retryTime: Int64, loadTime: Int64?,
     random: () -> Double
@@ -65,12 +65,12 @@ extension LoadPolicy {
     return Double(now) - Double(validated) >= lifetime * refreshAhead
   }
 
-  /// XFetch: whether this call is the one that loads early.
+  /// XFetch: whether this call loads early.
   private func isDrawn(
     _ expires: Int64, _ now: Int64, _ loadTime: Int64?, _ random: () -> Double
   ) -> Bool {
     guard let earlyRefresh, let loadTime, loadTime > 0 else { return false }
-    // From above 0 up to 1, since its logarithm is asked for.
+    // Above 0 and up to 1, because its logarithm is needed.
     let draw = 1 - random()
     return Double(loadTime) * earlyRefresh * -logarithm(draw) >= Double(expires) - Double(now)
   }

@@ -1,8 +1,8 @@
 internal import CairnStore
 
-/// One load that is under way, whatever is loaded: what other loads may wait for.
+/// One load under way, of any type, for other loads to wait for.
 final class LoadNode: Sendable {
-  /// The load that the current task was started by, whether that waits for it or not.
+  /// The load that started the current task, whether or not it waits for the task.
   @TaskLocal static var starter: LoadNode?
 
   /// The load that cannot end before the current task does.
@@ -12,17 +12,18 @@ final class LoadNode: Sendable {
   }
 }
 
-/// Which loads wait for which, so that a circle is an error and no standstill.
+/// Records which loads wait for which, so that a circle is an error and not a deadlock.
 ///
-/// One for all caches, since a loader may use several. A load waits for what its loader asks for, itself or in
-/// child tasks, as long as they wait. A task that the loader started otherwise is not known to be awaited, so what
-/// it asks for is not entered.
+/// There is one graph for all caches, because a loader may use several. A load waits for whatever
+/// its loader asks for, directly or in child tasks. The graph does not know whether a load awaits a
+/// task that its loader started in another way, so it omits what such a task asks for.
 enum LoadGraph {
   private static let edges = Lock<[ObjectIdentifier: [ObjectIdentifier: Int]]>([:])
 
   /// Notes that a load waits for another.
   ///
-  /// - Returns: `false`, and notes nothing, where the other waits for the first, itself or through more.
+  /// - Returns: `false`, without noting anything, if the other waits for the first, directly or
+  ///   indirectly.
   static func add(_ waiting: LoadNode, waitsFor other: LoadNode) -> Bool {
     let start = ObjectIdentifier(waiting)
     return edges.withLock { edges in
@@ -46,6 +47,6 @@ enum LoadGraph {
     }
   }
 
-  /// For tests: how many waits are noted.
+  /// The number of noted waits: for tests.
   static var count: Int { edges.withLock { $0.count } }
 }

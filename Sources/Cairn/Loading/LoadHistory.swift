@@ -1,20 +1,20 @@
 internal import CairnStore
 internal import Synchronization
 
-/// What the process knows of the loads of keys that the entries do not tell. All of it may be forgotten: then a load is
-/// tried earlier than it need be.
+/// What the process knows about the loads of keys beyond what the entries store. Forgetting it is
+/// safe: a load is then tried earlier than necessary.
 final class LoadHistory<Key: Hashable & Sendable>: Sendable {
   struct Record {
-    /// How many loads have failed since one did not.
+    /// The number of failed loads since the last success.
     var failureCount = 0
-    /// No load is tried before, in milliseconds, where there is a value to give.
+    /// No load is tried before this time, in milliseconds, if there is a value to return.
     var retryTime = Int64.min
     /// The version that was found not modified, and when.
     var version: UInt64 = 0
     var validated = Int64.min
     /// How long the last load took, in milliseconds.
     var loadTime: Int64?
-    /// Until when there is no value.
+    /// When the absence of the value ends.
     var absenceEnd = Int64.min
 
     fileprivate func isOver(at now: Int64) -> Bool { retryTime <= now && absenceEnd <= now }
@@ -23,17 +23,17 @@ final class LoadHistory<Key: Hashable & Sendable>: Sendable {
     }
   }
 
-  /// A part of the keys, so that calls for others do not meet.
+  /// A part of the keys, so that calls for different keys rarely contend.
   private final class Stripe: Sendable {
     let records = Lock<[Key: Record]>([:])
   }
 
   private static var stripeCount: Int { 16 }
-  /// For each stripe.
+  /// The limit for each stripe.
   private static var countLimit: Int { 4096 }
 
   private let stripes = (0..<LoadHistory.stripeCount).map { _ in Stripe() }
-  /// How many records there are, or somewhat more.
+  /// The number of records, or somewhat more.
   private let count = Atomic(0)
 
   var isEmpty: Bool { count.load(ordering: .acquiring) == 0 }
@@ -47,11 +47,12 @@ final class LoadHistory<Key: Hashable & Sendable>: Sendable {
     return stripe(key).records.withLock { $0[key] }
   }
 
-  /// Changes what is known of a key, unless `isOutdated` by then.
+  /// Changes what is known of a key, unless `isOutdated` returns `true` by then.
   func change(
     _ key: Key, now: Int64, unless isOutdated: () -> Bool, _ body: (inout Record) -> Void
   ) {
-    // Before the look: who makes the load outdated forgets after that, and must find the record.
+    // Before the check: a caller that makes the load outdated forgets afterwards, and must find the
+    // record.
     count.add(1, ordering: .sequentiallyConsistent)
     let added = stripe(key).records.withLock { records -> Int in
       if isOutdated() { return 0 }

@@ -1,6 +1,6 @@
 internal import CairnStore
 
-/// The time limits of loads, and of waits for them, by the clock of the cache.
+/// The time limits of loads and waits, by the clock of the cache.
 ///
 /// One job of the background queue waits for the earliest of them, however many there are.
 final class LoadTimers: Sendable {
@@ -12,7 +12,7 @@ final class LoadTimers: Sendable {
   fileprivate struct State {
     var timers: [UInt64: Timer] = [:]
     var lastID: UInt64 = 0
-    /// When jobs of the queue will look.
+    /// When jobs of the queue will run.
     var looks: [Int64] = []
   }
 
@@ -25,12 +25,12 @@ final class LoadTimers: Sendable {
     self.background = background
   }
 
-  /// In milliseconds, by the clock that nobody sets, where there is one. It never goes back.
+  /// In milliseconds, by the clock that nobody sets, if there is one. It never goes back.
   func now() -> Int64 {
     clock.elapsed()?.milliseconds ?? clock.now().millisecondsSinceEpoch
   }
 
-  /// Has `body` called, with no lock held, once so much time has passed.
+  /// Calls `body`, with no lock held, once this much time has passed.
   func add(after limit: Duration, _ body: @escaping @Sendable () -> Void) -> UInt64 {
     let now = now()
     let (sum, overflow) = now.addingReportingOverflow(max(0, limit.milliseconds))
@@ -72,7 +72,7 @@ final class LoadTimers: Sendable {
 }
 
 extension LoadTimers.State {
-  /// Whether a job is to look then, since none does before.
+  /// Whether to schedule a job for this time, because none runs earlier.
   fileprivate mutating func asksForLook(at time: Int64) -> Bool {
     if looks.contains(where: { $0 <= time }) { return false }
     looks.append(time)

@@ -1,19 +1,19 @@
 internal import CairnStore
 
-/// One call that is given a value by a policy: what a cache does for it, and in which order.
+/// One call for a value with a policy: what a cache does for it, and in which order.
 ///
-/// It looks, and gives what it finds where the policy allows that. Else it waits for a load, which looks once more before
-/// it begins.
+/// It looks up the value, and returns it if the policy allows. Otherwise it waits for a load, which
+/// looks once more before it begins.
 struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   typealias Flights = SingleFlight<Key, Loaded<Value>?>
   typealias Flight = Cairn.Flight<Loaded<Value>?>
 
   let key: Key
   let policy: LoadPolicy
-  /// Whether "there is none" is an answer to the caller.
+  /// Whether "there is none" is an answer for the caller.
   let acceptsAbsence: Bool
   let flights: Flights
-  /// Milliseconds, by which lifetimes end.
+  /// The current time in milliseconds, for lifetimes.
   let now: @Sendable () -> Int64
   let loader: @Sendable (PriorValue<Value>?) async throws -> LoadResult<Value>
   let store: any LoadStore<Key, Value>
@@ -33,15 +33,15 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         let isSoft = freshness == .loadedOrGiven
         let loaded = try await flights.value(
           forKey: key, softLimit: isSoft ? policy.softTimeLimit : nil, load)
-        // Another call's policy may have begun it, and may allow more than this one's.
+        // A call with another policy may have begun the load, and may allow more than this one.
         if let loaded, !loaded.isStale { return loaded }
         if loaded == nil, acceptsAbsence { return nil }
       } catch {
-        // Who is cancelled is given nothing.
+        // A cancelled caller receives nothing.
         if error is CancellationError, Task.isCancelled { throw error }
         if case CacheError.circularLoad = error { throw error }
         guard let stale = try staleValue() else {
-          // The load goes on, and is waited for after all.
+          // The load continues, and the caller waits for it after all.
           if error is SoftTimeLimit { continue }
           throw error
         }
@@ -50,7 +50,7 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// The stale value that may be given after a load has failed, where it is still there.
+  /// The stale value that may be returned after a failed load, if it is still there.
   private func staleValue() throws -> Loaded<Value>? {
     guard let found = try store.held(.check) else { return nil }
     let now = now()
@@ -97,7 +97,7 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private var load: Flights.Load {
     Flights.Load(
       found: {
-        // What is given meanwhile is to be loaded as before, unless somebody has done so.
+        // What is returned meanwhile must still be loaded, unless someone has done so.
         let found = try store.held(.check)
         switch freshness(of: found) {
         case .given: return .some(given(found))
@@ -118,7 +118,7 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let start = now()
     let result: LoadResult<Value>
     do { result = try await loader(prior) } catch {
-      // A load that was given up says nothing of the origin.
+      // An abandoned load says nothing about the origin.
       if !Task.isCancelled { noteFailure(flight) }
       throw error
     }
@@ -156,7 +156,7 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   private func noteFailure(_ flight: Flight) {
-    // Where nothing is given before a load has ended, nobody asks when to try again.
+    // If no value is returned before a load has ended, nobody asks when to try again.
     if flights.retained == 0, policy.refreshAhead == nil, policy.earlyRefresh == nil { return }
     let now = now()
     flights.history.change(key, now: now, unless: { flight.isOutdated }) { record in
@@ -180,22 +180,22 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 }
 
-/// What a load by a policy needs of the cache that it is for, and of one key of it.
+/// What a load with a policy needs from its cache for one key.
 protocol LoadStore<Key, Value>: Sendable {
   associatedtype Key: Hashable & Sendable
   associatedtype Value: Sendable
 
-  /// How long an entry lives that asks for nothing, in milliseconds; `nil`: for ever.
+  /// The default lifetime of entries, in milliseconds; `nil`: for ever.
   var standardLifetime: Int64? { get }
 
-  /// The value of the key: fresh, or stale for less than any policy allows.
+  /// The value of the key: fresh, or stale for less time than any policy allows.
   func held(_ purpose: HeldPurpose) throws -> HeldValue<Value>?
 
-  /// Keeps a value, unless the flight is outdated, or the key has one of another version.
+  /// Keeps a value, unless the flight is outdated or the key has a value of another version.
   func keep(
     _ loaded: Loaded<Value>, replacing version: UInt64?, _ flight: Flight<Loaded<Value>?>) async
 
-  /// Has the value of a version live on, unless the flight is outdated.
+  /// Extends the life of the value of a version, unless the flight is outdated.
   func renew(
     version: UInt64, to lifetime: Duration, _ flight: Flight<Loaded<Value>?>) async
 
@@ -204,7 +204,7 @@ protocol LoadStore<Key, Value>: Sendable {
 }
 
 extension Lifetime {
-  /// How long it is from now on.
+  /// The remaining length of the lifetime.
   ///
   /// - Parameter standard: the cache's, in milliseconds; `nil`: none.
   func length(standard: Int64?, at now: Int64) -> Duration {

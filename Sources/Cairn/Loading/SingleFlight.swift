@@ -1,12 +1,12 @@
 internal import CairnStore
 internal import Synchronization
 
-/// Loads that are under way, one for each key, however many want it.
+/// Loads under way, one for each key, however many callers want it.
 ///
-/// A load runs in a task of its own, which has the priority and the task-local values of who came first
-/// and is not cancelled with it. Who is cancelled leaves at once; when the last one has left, the load is
-/// cancelled, unless it was begun in the background. An error is told to all who wait, and forgotten. No lock is held
-/// while anything of the caller's runs.
+/// A load runs in a task of its own, which has the priority and the task-local values of the first
+/// caller but is not cancelled with it. A cancelled caller leaves at once; when the last one has
+/// left, the load is cancelled, unless it began in the background. All waiters receive an error,
+/// and it is forgotten. No lock is held while the caller's code runs.
 @usableFromInline
 final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private struct State {
@@ -15,30 +15,31 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     var isClosed = false
   }
 
-  /// A load that may be begun.
+  /// A load that may begin.
   struct Load: Sendable {
-    /// Looks once more whether there is a value: a load may have ended since the caller looked.
+    /// Checks once more whether there is a value: a load may have ended since the caller looked.
     let found: @Sendable () throws -> Value?
     /// Loads the value, and keeps it unless the flight is outdated by then.
     let load: @Sendable (Flight<Value>) async throws -> Value
-    /// How long it may take; `nil`: any time.
+    /// How long it may take; `nil`: no limit.
     var timeLimit: Duration?
-    /// To be told where it has taken that long, before anybody else is.
+    /// Called when it exceeds the limit, before anybody else is told.
     var noteTimeOut: @Sendable (Flight<Value>) -> Void = { _ in }
   }
 
   private let state = Lock(State())
-  /// How many flights there are.
+  /// The number of flights.
   private let activeCount = Atomic(0)
-  /// How many of them, or of those that were taken out, are about to keep a value.
+  /// How many flights, including those taken out, are about to keep a value.
   private let keepingCount = Atomic(0)
 
-  /// Values that were given after their end.
+  /// The number of stale values returned.
   let staleCount = Counter()
-  /// For tests: how often somebody was suspended for a load.
+  /// How often a caller was suspended for a load: for tests.
   let waitCount = Counter()
   let history = LoadHistory<Key>()
-  /// For how long after its end the value of some policy may be given, in milliseconds. It only grows.
+  /// The longest time after its end that some policy may return a value, in milliseconds. It only
+  /// grows.
   private let retention = Atomic<Int64>(0)
   let timers: LoadTimers
   /// A number from 0 up to 1.
@@ -64,28 +65,28 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     activeCount.load(ordering: .acquiring) != 0 || keepingCount.load(ordering: .acquiring) != 0
   }
 
-  /// For tests: how many tasks of loads there are, also of those that were given up.
+  /// The number of load tasks, including abandoned ones: for tests.
   let taskCount = Atomic(0)
 
-  /// For tests: the loads under way.
+  /// The number of loads under way: for tests.
   var count: Int { activeCount.load(ordering: .relaxed) }
 
-  /// For how long what has expired stays, in milliseconds.
+  /// How long expired values are retained, in milliseconds.
   var retained: Int64 { retention.load(ordering: .relaxed) }
 
-  /// Has values stay as a policy wants it.
+  /// Retains values as long as a policy needs.
   ///
-  /// - Returns: for how long; `nil`: they do already.
+  /// - Returns: for how long; `nil`: they already are.
   func retain(_ policy: LoadPolicy) -> Int64? {
     let wanted = policy.retention
     if wanted <= retained { return nil }
     return retention.max(wanted, ordering: .relaxed).newValue
   }
 
-  /// Whether writes are to be noted.
+  /// Whether to note writes.
   var isNoting: Bool { isActive || !history.isEmpty }
 
-  /// Ends what goes on in the background, and begins nothing there any more.
+  /// Ends background loads, and begins no more.
   func close() {
     let flights = state.withLock { state in
       state.isClosed = true
@@ -98,10 +99,10 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   // MARK: Writes
 
-  /// To be called when a key is written or removed, before that happens: what is being loaded for it is
-  /// not kept then, and nobody joins that load any more.
+  /// Call before a key is written or removed: what is being loaded for it is then not kept, and
+  /// nobody joins that load any more.
   ///
-  /// - Returns: `false` where no load can be about to keep a value of the key.
+  /// - Returns: `false` if no load can be about to keep a value of the key.
   @usableFromInline
   @discardableResult
   func noteWrite(_ key: Key) -> Bool {
@@ -128,13 +129,13 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       activeCount.store(0, ordering: .releasing)
       return exchange(&state.flights, with: [:])
     }
-    // What they hold goes out of the lock.
+    // What they hold is released outside the lock.
     for flight in flights.values where flight.leaveBackground() {
       count { $0.cancelledCount += 1 }
     }
   }
 
-  /// Runs `body`, which keeps a value that was loaded unless the flight is outdated.
+  /// Runs `body`, which keeps a loaded value unless the flight is outdated.
   func keeping<Result, Failure: Error>(
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
@@ -143,17 +144,18 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return try body()
   }
 
-  /// Counts a value that was loaded and not kept.
+  /// Counts a loaded value that was not kept.
   func noteOutdated() { state.withLock { $0.statistics.outdatedCount += 1 } }
 
-  /// Counts a value that was loaded and could not be kept.
+  /// Counts a loaded value that could not be kept.
   func noteUnkept() { state.withLock { $0.statistics.unkeptCount += 1 } }
 
   // MARK: Loading
 
-  /// Waits for a key's value: the one that is being loaded, or else one that is loaded now.
+  /// Waits for the value of a key: from the load under way, or else from a new one.
   ///
-  /// - Parameter softLimit: after how long the wait ends with `SoftTimeLimit` while the load goes on; `nil`: never.
+  /// - Parameter softLimit: when the wait ends with `SoftTimeLimit`, while the load continues;
+  ///   `nil`: never.
   func value(
     forKey key: Key, softLimit: Duration? = nil, _ load: Load
   ) async throws -> Value {
@@ -169,7 +171,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     if isNew { start(flight, key, load) } else { flight.escalate(to: Task.currentPriority) }
     let timer = softLimit.map { limit in
       timers.add(after: limit) { [weak self] in
-        // What nobody waits for ends with a close.
+        // A load that nobody waits for ends at a close.
         guard let self else { return }
         if state.withLock({ $0.isClosed }) {
           leave(flight, waiter, key)
@@ -187,7 +189,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// Begins a load of a key that nobody waits for, unless there is one.
+  /// Begins a load of a key without waiters, unless there is one.
   func begin(_ key: Key, _ load: Load) {
     let flight = state.withLock { state -> Flight<Value>? in
       if state.isClosed || state.flights[key] != nil { return nil }
@@ -215,13 +217,13 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private func endByTimeLimit(
     _ flight: Flight<Value>, _ key: Key, _ load: Load, _ limit: Duration
   ) {
-    // It may have ended, and its timer not have been taken back yet: that is no failure.
+    // It may have ended before its timer was removed: that is no failure.
     if flight.hasOutcome { return }
     load.noteTimeOut(flight)
-    // What it still brings is not kept.
+    // A late result is not kept.
     flight.noteWrite()
     remove(flight, key, isCancelled: false)
-    // Counted before anybody goes on.
+    // Counted before any waiter continues.
     count { $0.timedOutCount += 1 }
     flight.finish(.failure(CacheError.loadTimedOut(limit: limit)), cancels: true)
   }
@@ -252,7 +254,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// Takes a flight out, after which nobody joins it.
+  /// Takes a flight out; nobody joins it any more.
   private func take(_ flight: Flight<Value>, _ key: Key, from state: inout State) {
     guard state.flights[key] === flight else { return }
     state.flights[key] = nil
@@ -283,9 +285,10 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     } catch {
       outcome = .failure(error)
     }
-    // First out of the table: who comes now looks again, and finds the value or loads it anew.
+    // First out of the table: a caller that arrives now looks again, and finds the value or starts
+    // a new load.
     remove(flight, key, isCancelled: false)
-    // Counted before anybody goes on.
+    // Counted before any waiter continues.
     if hasFailed, !flight.hasOutcome { count { $0.failedCount += 1 } }
     flight.finish(outcome)
   }

@@ -1,10 +1,10 @@
-/// The entries that can expire, the one with the earliest deadline first: a binary heap whose entries
-/// know their places in it (Williams, 1964).
+/// The entries that can expire, ordered by deadline: a binary heap whose entries know their places
+/// in it (Williams, 1964).
 ///
-/// A read that puts off the end of an idle time leaves the heap alone, and so does an extension of a
-/// lifetime: deadlines in it may be too early, never too late. What comes to the top too early is put back.
-/// Setting a deadline takes O(log entries that can expire), and O(1) where it is later than all others, as
-/// with lifetimes that are all the same.
+/// Reads that postpone the end of an idle time, and extensions of a lifetime, do not update the
+/// heap: its deadlines may be too early, never too late. An entry that reaches the top too early is
+/// put back. Setting a deadline takes O(log entries that can expire), and O(1) if it is later than
+/// all others, for example if all lifetimes are the same.
 @usableFromInline
 struct DeadlineHeap: Sendable {
   private struct Item {
@@ -21,14 +21,14 @@ struct DeadlineHeap: Sendable {
   /// The bytes of memory that it takes.
   @usableFromInline var byteCount: Int { items.capacity * MemoryLayout<Item>.stride }
 
-  /// Whether something may have expired by `now`.
+  /// Whether an entry may have expired by `now`.
   @usableFromInline
   func isDue(at now: Int64) -> Bool {
     guard let first = items.first else { return false }
     return first.deadline <= now
   }
 
-  /// Enters what the node of a slot says, or takes the slot out where it cannot expire.
+  /// Enters the deadline of a slot's node, or removes the slot if it cannot expire.
   @usableFromInline
   mutating func update(_ slot: UInt32, _ nodes: inout SlotArray<EntryNode>) {
     let deadline = nodes[Int(slot)].deadline
@@ -67,9 +67,9 @@ struct DeadlineHeap: Sendable {
     return noSlot
   }
 
-  /// Calls `body` with each slot whose deadline has come, by what the heap has.
+  /// Calls `body` with each slot whose deadline in the heap has come.
   ///
-  /// - Complexity: O(those).
+  /// - Complexity: O(number of those slots).
   func forEachDue(at now: Int64, _ body: (UInt32) -> Void) {
     var open = [0]
     while let index = open.popLast() {
@@ -79,7 +79,7 @@ struct DeadlineHeap: Sendable {
     }
   }
 
-  /// For tests: what is out of order.
+  /// Inconsistencies: for tests.
   func audit(_ nodes: borrowing SlotArray<EntryNode>) -> [String] {
     items.indices.compactMap { index in
       let item = items[index]

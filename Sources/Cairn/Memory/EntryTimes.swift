@@ -7,7 +7,7 @@ struct EntryTimes: Sendable {
   @usableFromInline var now: Int64
   @usableFromInline var expires: Int64
   @usableFromInline var idleLimit: Int64
-  /// When it was written, which is `now` unless that was elsewhere.
+  /// When it was written: `now`, unless it was written elsewhere.
   @usableFromInline var written: Int64
 
   @inlinable
@@ -34,29 +34,30 @@ extension CacheEntryInfo {
   }
 }
 
-/// The time as a cache has it: what clock, and what an entry gets that asks for nothing.
+/// The clock of a cache, and the defaults for entries.
 @usableFromInline
 struct CacheClock: ~Copyable, Sendable {
   private let clock: StoreClock
   var source: StoreClock { clock }
-  /// In milliseconds; `never`: none. May be changed at any time.
+  /// In milliseconds; `never`: none. May change at any time.
   private let standardLifetime: Atomic<Int64>
   private let standardIdleLimit: Atomic<Int64>
-  /// In a tier above another, which has the same two: how often they began to change, and how often they were changed.
-  /// Odd while they differ.
+  /// Counts the starts and ends of changes to the defaults, in a tier above another with the same
+  /// defaults. Odd while the two differ.
   let changes = Atomic(0)
 
   @usableFromInline
   var changeCount: Int { changes.load(ordering: .acquiring) }
 
-  /// Whether the defaults were changed, or began to be, since there were so many changes.
+  /// Whether the defaults have changed, or begun to change, since the count was this.
   @usableFromInline
   func haveDefaultsChanged(since count: Int) -> Bool {
     atomicMemoryFence(ordering: .acquiring)
     return changes.load(ordering: .relaxed) != count
   }
 
-  /// - Parameter shared: the clock of a tier below, so that both say the same of an entry; `nil`: there is none.
+  /// - Parameter shared: the clock of a tier below, so that both agree about each entry; `nil`:
+  ///   there is none.
   init(_ configuration: MemoryCacheConfiguration, shared: StoreClock?) {
     let start = Timestamp(millisecondsSinceEpoch: .min)
     clock = shared ?? StoreClock(configuration.clock, lastRecorded: start)
@@ -92,7 +93,7 @@ struct CacheClock: ~Copyable, Sendable {
     return explicitTimes(lifetime, idleLimit: idleLimit)
   }
 
-  /// Those of an entry that asks for nothing.
+  /// The times of an entry without options, written now.
   @usableFromInline
   func standardTimes() -> EntryTimes {
     let now = now()
@@ -122,7 +123,7 @@ struct CacheClock: ~Copyable, Sendable {
       idleLimit: idleLimit?.milliseconds ?? standardIdleLimit.load(ordering: .relaxed))
   }
 
-  /// The times of an entry that was written elsewhere and comes in now.
+  /// The times of an entry that was written elsewhere and is inserted now.
   @usableFromInline
   func times(expires: Timestamp?, idleLimit: Duration?, written: Timestamp? = nil) -> EntryTimes {
     EntryTimes(
@@ -130,7 +131,7 @@ struct CacheClock: ~Copyable, Sendable {
       idleLimit: idleLimit?.milliseconds ?? never, written: written?.millisecondsSinceEpoch)
   }
 
-  /// The time so many milliseconds after another, `never` where it cannot be expressed.
+  /// The time this many milliseconds after another, or `never` if it is not representable.
   func end(of milliseconds: Int64, from start: Int64) -> Int64 {
     let (sum, overflow) = start.addingReportingOverflow(milliseconds)
     return overflow ? (milliseconds < 0 ? .min : never) : sum

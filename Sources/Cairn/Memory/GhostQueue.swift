@@ -1,19 +1,19 @@
-/// The hashes of keys that S3-FIFO evicted from its small queue lately, in the order of eviction. It has no memory
-/// before the first.
+/// The hashes of keys that S3-FIFO recently evicted from its small queue, in the order of eviction.
+/// Allocates nothing before the first.
 ///
 ///     places   place + 1 in the ring, by open addressing; 0: empty
 ///                ▼
 ///     hashes   a ring, by the numbers of the evictions
 ///
-/// That makes 12 bytes for each place. Who comes back is taken out, and leaves a gap in the ring. Keys with one hash
-/// are one.
+/// That is 12 bytes for each place. Removing the hash of a returning key leaves a gap in the ring.
+/// Keys with the same hash count as one.
 @usableFromInline
 struct GhostQueue: Sendable {
-  /// A power of two, or none.
+  /// Its size is a power of two, or zero.
   private var hashes: [UInt32] = []
   /// Linear probing, and never more than half full.
   private var places: [UInt32] = []
-  /// The number of the oldest that is remembered.
+  /// The number of the oldest remembered eviction.
   private var first = 0
   /// The number of the next eviction.
   private var next = 0
@@ -24,7 +24,7 @@ struct GhostQueue: Sendable {
   @usableFromInline
   var byteCount: Int { (hashes.capacity + places.capacity) * MemoryLayout<UInt32>.stride }
 
-  /// Takes a hash out.
+  /// Removes a hash.
   ///
   /// - Returns: whether it was there.
   /// - Complexity: O(1).
@@ -35,7 +35,7 @@ struct GhostQueue: Sendable {
     return true
   }
 
-  /// Notes an eviction, and forgets all but the last `limit`, gaps included.
+  /// Notes an eviction, and forgets all but the last `limit`, including gaps.
   ///
   /// - Complexity: amortised O(1).
   @usableFromInline
@@ -72,7 +72,7 @@ struct GhostQueue: Sendable {
 
   // MARK: The buckets
 
-  /// The bucket of the place with this hash that is the one.
+  /// The bucket with this hash whose place `isSought` accepts.
   private func bucket(of hash: UInt32, where isSought: (_ place: Int) -> Bool) -> Int? {
     if places.isEmpty { return nil }
     let mask = places.count - 1
@@ -91,7 +91,7 @@ struct GhostQueue: Sendable {
     places[bucket] = UInt32(place + 1)
   }
 
-  /// Empties a bucket, as `MemoryTable.leave` does.
+  /// Empties a bucket; see `MemoryTable.leave`.
   private mutating func leave(_ bucket: Int) {
     let mask = places.count - 1
     var hole = bucket
@@ -109,7 +109,7 @@ struct GhostQueue: Sendable {
     places[hole] = 0
   }
 
-  /// What does not agree.
+  /// Inconsistencies.
   func audit() -> [String] {
     var faults: [String] = []
     if next - first > hashes.count { faults.append("more ghosts than places") }

@@ -1,8 +1,8 @@
 extension MemoryCache {
-  /// For tests: how many observers there are.
+  /// The number of observers: for tests.
   package var observerCount: Int { lock.withLock { $0.observers.count } }
 
-  /// For tests: what does not agree in the cache. Empty where all is as it must be.
+  /// Inconsistencies in the cache, for tests. Empty if everything is as it must be.
   package func audit() -> [String] {
     lock.withLock { state in
       var faults = state.table.audit()
@@ -16,7 +16,7 @@ extension MemoryCache {
 }
 
 extension MemoryTable {
-  /// What does not agree of the numbers that must.
+  /// Numbers that must agree and do not.
   func audit() -> [String] {
     var faults: [String] = []
     func expect(_ holds: Bool, _ fault: @autoclosure () -> String) {
@@ -67,7 +67,7 @@ extension MemoryTable {
     return faults
   }
 
-  /// The same of the queues of S3-FIFO, in a list that is sound.
+  /// The same for the queues of S3-FIFO, in a sound list.
   private func auditQueues() -> [String] {
     var faults = ghosts.audit()
     var (small, cost) = (0, UInt128(0))

@@ -1,15 +1,17 @@
 extension MemoryCache {
-  /// Has `body` called with everything that happens to the cache from now on, and with the value that came or
-  /// went.
+  /// Calls `body` with everything that happens to the cache from now on, and with the value that
+  /// came or went.
   ///
-  /// It is called after the change, outside all locks, on the thread that caused it, or on the one that
-  /// noticed that an entry had expired or memory was short. It may use the cache. What one thread does is
-  /// told in order; what several do at once is told in any order.
+  /// Calls come after the change, outside all locks, on the thread that caused it, or on the one
+  /// that noticed that an entry had expired or memory was short. `body` may use the cache. The
+  /// events of one thread are in order; those of several threads come in any order.
   ///
-  /// The exception is what an observer itself does to the cache: that is told at once, within the call that does
-  /// it, before the rest of what the observer was called for. So observers that were added after it are told of
-  /// what it did first, and then of what it was told of; and all are told only then of what else that call did, as
-  /// what had to make room. Observers that tell others what is in the cache need ones that do not change it.
+  /// There is one exception: changes that an observer makes to the cache. They are reported at
+  /// once, within the call that makes them, before the rest of the events that the observer was
+  /// called for. Observers added after it therefore hear of its changes first, and then of the
+  /// event it was called for. Only then do all observers hear of the rest, such as what made room.
+  /// Observers that replicate the cache's contents need fellow observers that do not change the
+  /// cache.
   ///
   /// - Returns: the observation; its `cancel()` ends it.
   @discardableResult
@@ -24,7 +26,7 @@ extension MemoryCache {
     return CacheObservation { [weak self] in self?.cancelObserver(id) }
   }
 
-  /// The same without the values, as all caches have it.
+  /// The same without the values, as in all caches.
   @discardableResult
   public func observe(
     _ body: @escaping @Sendable (_ event: CacheEvent<Key>) -> Void
@@ -37,14 +39,15 @@ extension MemoryCache {
       defer { state.observers.removeAll { $0.id == id } }
       return state.observers
     }
-    // What the closure holds goes out of the lock.
+    // What the closure holds is released outside the lock.
     withExtendedLifetime(observers) {}
   }
 
-  /// What happens to the cache from now on, without the values, so that a stream that nobody reads
-  /// holds none of them. In the order of `observe`, with its exception where an observer changes the cache.
+  /// A stream of everything that happens to the cache from now on, without the values, so that an
+  /// unread stream holds none of them. The order is that of `observe`, with its exception for
+  /// observers that change the cache.
   ///
-  /// - Parameter limit: how many events wait at most for who reads the stream; the newest stay.
+  /// - Parameter limit: the maximum number of events buffered for the reader; the newest stay.
   /// - Returns: a stream that ends with the cache.
   public func events(bufferingNewest limit: Int = 1024) -> AsyncStream<CacheEvent<Key>> {
     let (stream, continuation) = AsyncStream.makeStream(
@@ -55,7 +58,7 @@ extension MemoryCache {
     return stream
   }
 
-  /// Tells observers of something that is not about one entry.
+  /// Tells observers of an event that is not about one entry.
   func tell(_ event: CacheEvent<Key>) {
     let observers = lock.withLock { $0.observers }
     for observer in observers { observer.body(event, nil) }

@@ -1,30 +1,32 @@
 public import CairnStore
 
-/// Values that are made when they are asked for and not there.
+/// Loading missing values on demand.
 extension MemoryCache: Loading {
-  /// The value of a key; where there is none, it is loaded, and kept.
+  /// The value of a key; if there is none, loads and keeps it.
   ///
   ///     let page = try await cache.value(forKey: url, lifetime: .seconds(60)) {
   ///       try await fetch(url)
   ///     }
   ///
-  /// However many ask for a key at the same time, it is loaded once, and all get that value or the error
-  /// of the load. Errors are not kept: who asks next has it loaded anew.
+  /// However many callers ask for a key at once, it is loaded once, and all receive that value or
+  /// the error of the load. Errors are not kept: the next caller starts a new load.
   ///
-  /// The load runs in a task of its own with the priority and the task-local values of who came first.
-  /// Who is cancelled leaves at once and gets `CancellationError`; the load goes on while anybody waits,
-  /// and is cancelled when nobody does. A load whose key is written or removed meanwhile gives its value to
-  /// those who wait for it, and to nobody else: it is not kept, and who asks after that gets the new one.
+  /// The load runs in a task of its own, with the priority and the task-local values of the first
+  /// caller. A cancelled caller leaves at once with `CancellationError`. The load continues while
+  /// anybody waits, and is cancelled when nobody does. If its key is written or removed meanwhile,
+  /// the load returns its value only to current waiters and does not keep it; later callers get the
+  /// new value.
   ///
-  /// `load` runs with no lock held and may use the cache. A load that waits for itself, by asking for its
-  /// own key or for one whose load waits for it, would never end: `CacheError.circularLoad` is thrown
-  /// where it asks, in the task of the load or a child task. A circle through a task made with `Task` or
-  /// `Task.detached` that the loader awaits is not seen, and never ends.
+  /// `load` runs with no lock held and may use the cache. A load that waits for itself, by asking
+  /// for its own key or for one whose load waits for it, would never end: `CacheError.circularLoad`
+  /// is thrown where it asks, in the task of the load or a child task. A circle through a task made
+  /// with `Task` or `Task.detached` that the loader awaits is not detected, and never ends.
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - options: as with `setValue`. A lifetime begins with the end of the load.
-  ///   - policy: how fresh the value is, and how long it is waited for; `nil`: as the configuration says.
+  ///   - options: see `setValue`. A lifetime begins at the end of the load.
+  ///   - policy: how fresh the value must be, and how long to wait for it; `nil`: the
+  ///     configuration's.
   ///   - load: makes the value.
   /// - Throws: what `load` throws; `CancellationError`; `CacheError.circularLoad` and `loadTimedOut`.
   @inlinable
@@ -41,8 +43,8 @@ extension MemoryCache: Loading {
     return try await value(forKey: key, by: policy) { Loaded(try await load(), options: options) }
   }
 
-  /// The value of a key; where there is none, it is loaded, and kept as the load says. Otherwise as
-  /// `value(forKey:orLoad:)`.
+  /// The value of a key; if there is none, loads it and keeps it as the load requests. Otherwise
+  /// like `value(forKey:orLoad:)`.
   @inlinable
   public func value(
     forKey key: Key, policy: LoadPolicy? = nil,
@@ -55,16 +57,17 @@ extension MemoryCache: Loading {
     return try await value(forKey: key, by: policy, load)
   }
 
-  /// The value of a key with its age; where there is none that the policy allows, it is loaded by a loader that sees the
-  /// old one. Otherwise as `value(forKey:orLoad:)`.
+  /// The value of a key with its age. If the policy allows none of the values there are, a loader
+  /// that sees the old one loads a new one. Otherwise like `value(forKey:orLoad:)`.
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - policy: how fresh the value is, and how long it is waited for; `nil`: as the configuration says.
-  ///   - load: makes the value, or says that the old one is still right, or that there is none. It is given the value that
-  ///     the key has, fresh or stale; `nil` where it has none.
-  /// - Returns: `nil` where the loader says that there is none, or has said so.
-  /// - Throws: as `value(forKey:orLoad:)`.
+  ///   - policy: how fresh the value must be, and how long to wait for it; `nil`: the
+  ///     configuration's.
+  ///   - load: makes the value, or reports that the old one is still valid, or that there is none.
+  ///     It receives the value that the key has, fresh or stale; `nil` if it has none.
+  /// - Returns: `nil` if the loader reports, or has reported, that there is none.
+  /// - Throws: see `value(forKey:orLoad:)`.
   public func loaded(
     forKey key: Key, policy: LoadPolicy? = nil,
     orLoad load: @escaping @Sendable (_ prior: PriorValue<Value>?) async throws -> LoadResult<Value>
@@ -95,7 +98,7 @@ extension MemoryCache: Loading {
       now: { [self] in clock.now() }, loader: load, store: MemoryLoadStore(cache: self, key: key))
   }
 
-  /// Has what expires stay for as long as a policy may give it.
+  /// Keeps expired entries for as long as a policy may return them.
   func retain(_ policy: LoadPolicy) {
     guard let retention = flights.retain(policy) else { return }
     lock.withLock { $0.retention = max($0.retention, retention) }
@@ -114,15 +117,15 @@ extension MemoryCache: Loading {
       return loaded
     }
     while true {
-      // A call with a policy may have begun it, and been given a stale value, or none.
+      // A call with a policy may have begun the load and received a stale value, or none.
       if let loaded = try await flights.value(forKey: key, load), !loaded.isStale {
         return loaded.value
       }
     }
   }
 
-  /// Puts a value in that was loaded, unless its key was written or removed since the load began, or has
-  /// another value than that of a version.
+  /// Inserts a loaded value, unless its key was written or removed since the load began, or has a
+  /// value of another version.
   func keep(
     _ loaded: Loaded<Value>, forKey key: Key, replacing version: UInt64?,
     _ flight: Flight<Loaded<Value>?>
@@ -133,7 +136,8 @@ extension MemoryCache: Loading {
       loaded.options.lifetime ?? .standard, idleLimit: loaded.options.idleLimit)
     var removed = RemovedEntries<Key, Value>()
     let (isUpToDate, isInserted, observers, schedules) = lock.withLock { state in
-      // Who writes notes it before it takes the lock, so that it is seen here or comes after this.
+      // A writer notes its write before it takes the lock, so that it is seen here or comes after
+      // this.
       let found = state.table.find(key, hash: hash)
       let current = state.version(found, at: times.now)
       let isUpToDate = !flight.isOutdated && (current == nil || current == version)
@@ -151,6 +155,6 @@ extension MemoryCache: Loading {
     if !isUpToDate { flights.noteOutdated() }
   }
 
-  /// What was loaded by `value(forKey:orLoad:)`.
+  /// Statistics of the loads by `value(forKey:orLoad:)`.
   public var loadStatistics: LoadStatistics { flights.statistics }
 }

@@ -1,8 +1,9 @@
 extension MemoryCache: PressureResponder {
-  /// Makes the cache smaller, as it does by itself where `respondsToMemoryPressure` is set; to be called by a host that
-  /// knows more than the system tells. Observers are told first.
+  /// Shrinks the cache, as it does by itself if `respondsToMemoryPressure` is set. Call this if the
+  /// host knows more than the system reports. Observers are told first.
   ///
-  /// - Parameter pressure: `.moderate` removes what has expired, `.high` half of the cache, `.critical` all of it.
+  /// - Parameter pressure: `.moderate` removes expired entries, `.high` half of the cache,
+  ///   `.critical` all of it.
   public func respond(to pressure: MemoryPressure) {
     tell(.memoryPressure(pressure))
     switch pressure {

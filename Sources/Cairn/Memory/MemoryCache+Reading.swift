@@ -1,20 +1,20 @@
 public import CairnStore
 
 extension MemoryCache {
-  /// The value of a key, or `nil` where there is none or it has expired.
+  /// The value of a key, or `nil` if the key has none or it has expired.
   ///
-  /// Counts as an access. An entry that has expired is removed, unless a `LoadPolicy` keeps it for calls that may be
-  /// given stale values; this one finds no such value.
+  /// Counts as an access. Removes an expired entry, unless a `LoadPolicy` keeps it for calls that
+  /// accept stale values; this call returns no such value.
   ///
-  /// - Complexity: O(1); no reference is counted but the value's.
+  /// - Complexity: O(1); retains nothing but the value.
   @inlinable
   public func value(forKey key: Key) -> Value? {
     look(key, isRead: true) { state, slot in state.table.payloads[Int(slot)]?.value }
   }
 
-  /// The value of a key, and where there is none, whether it has expired. Counts as an access.
+  /// The value of a key, or whether it has expired if there is none. Counts as an access.
   ///
-  /// An entry that has expired is removed, so a second look finds it absent, unless a `LoadPolicy` keeps it.
+  /// Removes an expired entry, so a second lookup finds it absent, unless a `LoadPolicy` keeps it.
   ///
   /// - Complexity: O(1).
   @inlinable
@@ -27,8 +27,8 @@ extension MemoryCache {
     return hasExpired ? .expired : .absent
   }
 
-  /// The value of a key, or `nil` where there is none or it has expired. Is no access: neither the order of use, nor
-  /// an idle limit, nor the statistics learn of it.
+  /// The value of a key, or `nil` if the key has none or it has expired. Does not count as an
+  /// access: changes neither the access order, nor an idle limit, nor the statistics.
   ///
   /// - Complexity: O(1).
   @inlinable
@@ -36,8 +36,8 @@ extension MemoryCache {
     look(key, isRead: false) { state, slot in state.table.payloads[Int(slot)]?.value }
   }
 
-  /// The value of a key with everything the cache knows about it, from one read. Counts as an access; the
-  /// times in `info` are those before it.
+  /// The value of a key with everything the cache knows about it, from one read. Counts as an
+  /// access; the times in `info` are from before it.
   ///
   /// - Complexity: O(1).
   @inlinable
@@ -48,7 +48,7 @@ extension MemoryCache {
     }
   }
 
-  /// What the cache knows about a key. Is no access.
+  /// Information about a key. Does not count as an access.
   ///
   /// - Complexity: O(1).
   @inlinable
@@ -56,7 +56,7 @@ extension MemoryCache {
     look(key, isRead: false) { state, slot in state.info(slot) }
   }
 
-  /// Whether a read of the key would find a value. Is no access.
+  /// Whether a read of the key would find a value. Does not count as an access.
   ///
   /// - Complexity: O(1).
   @inlinable
@@ -64,20 +64,21 @@ extension MemoryCache {
     look(key, isRead: false) { _, _ in true } ?? false
   }
 
-  /// The keys that a read would find, the one that would go last first.
+  /// The keys that a read would find; the last to be evicted comes first.
   ///
   /// - Complexity: O(count), under the lock.
   public func keys() -> [Key] { snapshot { payload, _ in payload.key } }
 
-  /// Calls `body` with each entry that a read would find, until it returns `.stop`. The entries are those of one moment,
-  /// the one that would go last first. `body` runs outside the lock and may use the cache. Is no access.
+  /// Calls `body` with each entry that a read would find, until it returns `.stop`. The entries are
+  /// those of one moment; the last to be evicted comes first. `body` runs outside the lock and may
+  /// use the cache. Does not count as an access.
   ///
   ///     cache.forEachEntry { entry in
   ///       print(entry.key, entry.info.cost)
   ///       return .next
   ///     }
   ///
-  /// - Returns: 0: in memory no entry is left out.
+  /// - Returns: 0: in memory no entry is skipped.
   /// - Throws: what `body` throws.
   /// - Complexity: O(count), under the lock.
   @discardableResult
@@ -113,10 +114,10 @@ extension MemoryCache {
     }
   }
 
-  /// Looks a key up.
+  /// Looks up a key.
   ///
-  /// - Parameter isRead: whether that is an access and counts as a hit or a miss.
-  /// - Returns: what `body` returns; `nil` where there is no value.
+  /// - Parameter isRead: whether this is an access and counts as a hit or a miss.
+  /// - Returns: what `body` returns; `nil` if there is no value.
   @inlinable
   @inline(__always)
   func look<Found>(
@@ -128,7 +129,7 @@ extension MemoryCache {
 
   /// The same.
   ///
-  /// - Parameter hasExpired: whether there is no value since it has expired.
+  /// - Parameter hasExpired: whether there is no value because it has expired.
   @inlinable
   @inline(__always)
   func look<Found>(
@@ -150,6 +151,7 @@ extension MemoryCache {
         if !state.retains(slot, at: now) { expired = state.drop(expired: slot) }
         return nil
       }
+      if !isRead, state.isDoubtful(slot) { return nil }
       let found = body(&state, slot)
       if isRead {
         state.statistics.hitCount &+= 1
@@ -162,8 +164,8 @@ extension MemoryCache {
   }
 }
 
-/// An entry that a read found to have expired. An object, so that a read that finds a value passes no more than an
-/// empty reference along.
+/// An expired entry that a read found. An object, so that a read that finds a value passes on only
+/// an empty reference.
 @usableFromInline
 final class ExpiredEntry<Key: Hashable & Sendable, Value: Sendable> {
   private var removed: RemovedEntries<Key, Value>
@@ -188,14 +190,14 @@ extension MemoryState {
   @inlinable
   @inline(__always)
   mutating func touch(_ slot: UInt32, at now: Int64) {
-    // Never back, so that what the heap has for a deadline is never too late.
+    // Never backwards, so that a deadline in the heap is never too late.
     if now > table.nodes[Int(slot)].accessed {
       table.nodes[Int(slot)].accessed = now
     }
     table.list.touch(slot, policy: policy, &table.nodes)
   }
 
-  /// Removes an entry that a read found to have expired.
+  /// Removes an expired entry that a read found.
   @inlinable
   @inline(never)
   mutating func drop(expired slot: UInt32) -> ExpiredEntry<Key, Value> {

@@ -2,47 +2,47 @@ public import CairnStore
 
 /// Removing many entries at once.
 ///
-/// The lock is held for some dozens of removals at a time, so readers and writers get on. Entries that
-/// are written meanwhile may be looked at or not; when nobody else uses the cache, what is left is exact.
+/// The lock is held for some dozens of removals at a time, so readers and writers continue. Entries
+/// written meanwhile may be missed; if nobody else uses the cache, the result is exact.
 extension MemoryCache: Trimming {
-  /// Entries that one hold of the lock removes at most.
+  /// The maximum number of entries removed under one hold of the lock.
   private static var groupCount: Int { 64 }
 
-  /// Slots that one hold of the lock looks at at most.
+  /// The maximum number of slots visited under one hold of the lock.
   private static var lookCount: Int { 1024 }
 
-  /// Removes entries until at most so many are left. What has expired goes first.
+  /// Removes entries until at most this many are left. Expired entries go first.
   ///
   /// - Parameters:
   ///   - count: zero or less removes everything.
-  ///   - order: `.leastRecentlyUsed` is the order of the configuration's policy; `.largestFirst` begins with
-  ///     the greatest cost, and among equals with the one used longest ago.
+  ///   - order: `.leastRecentlyUsed` is the order of the configuration's policy; `.largestFirst`
+  ///     begins with the largest cost, and among equals with the least recently used.
   /// - Returns: what was removed.
-  /// - Complexity: O(removed); with `.largestFirst` O(n log n), and the lock is held for O(n).
+  /// - Complexity: O(removed); with `.largestFirst` O(n log n), holding the lock for O(n).
   @discardableResult
   public func trim(toCount count: Int, order: TrimOrder) -> RemovalSummary {
     trim(order: order, cause: .trim) { $0.table.count > max(0, count) }
   }
 
-  /// Removes entries until the rest costs at most so much. What has expired goes first.
+  /// Removes entries until the rest costs at most this much. Expired entries go first.
   ///
   /// - Parameters:
-  ///   - cost: zero or less removes everything, also what costs nothing.
-  ///   - order: as with `trim(toCount:order:)`.
+  ///   - cost: zero or less removes everything, including entries that cost nothing.
+  ///   - order: see `trim(toCount:order:)`.
   /// - Returns: what was removed.
-  /// - Complexity: as `trim(toCount:order:)`.
+  /// - Complexity: the same as `trim(toCount:order:)`.
   @discardableResult
   public func trim(toCost cost: Int, order: TrimOrder) -> RemovalSummary {
     if cost <= 0 { return trim(toCount: 0, order: order) }
     return trim(order: order, cause: .trim) { $0.table.totalCost > UInt128(cost) }
   }
 
-  /// Removes the entries that were last accessed, or written, longer ago than `age`, and what has
-  /// expired.
+  /// Removes the entries that were last accessed, or written, longer ago than `age`, and expired
+  /// entries.
   ///
   /// - Parameters:
   ///   - age: zero or less removes everything.
-  ///   - basis: what the age is counted from.
+  ///   - basis: the start of the age.
   /// - Returns: what was removed.
   /// - Complexity: O(n).
   @discardableResult
@@ -56,18 +56,18 @@ extension MemoryCache: Trimming {
     }
   }
 
-  /// Removes the entries whose lifetime has ended or that were idle for too long. No read finds them
-  /// anyway.
+  /// Removes the entries whose lifetime has ended or that were idle for too long. No read finds
+  /// them anyway.
   ///
   /// - Returns: what was removed.
-  /// - Complexity: O(1), and O(log n) for each that is removed.
+  /// - Complexity: O(1), and O(log n) for each removed entry.
   @discardableResult
   public func removeExpired() -> RemovalSummary {
     let now = clock.now()
     return removeGroups { state, removed in state.removeOneExpired(at: now, &removed) }
   }
 
-  /// The same, but for what is retained for readers of stale values.
+  /// The same, except entries retained for readers of stale values.
   func removeUnretained() {
     let now = clock.now()
     _ = removeGroups { state, removed in
@@ -75,15 +75,16 @@ extension MemoryCache: Trimming {
     }
   }
 
-  /// Removes every entry for which `shouldRemove` returns true: by key, cost, age.
+  /// Removes every entry for which `shouldRemove` returns true: by key, cost or age.
   ///
   ///     cache.remove { key, _ in key.hasPrefix("session/") }
   ///
-  /// The closure is called once with each entry, outside the lock; it may use the cache. An entry that was
-  /// written anew since it was asked about stays. To remove by value, call `compareAndRemove` in `forEachEntry`.
+  /// Calls the closure once with each entry, outside the lock; it may use the cache. An entry that
+  /// was rewritten after the closure saw it stays. To remove by value, call `compareAndRemove` in
+  /// `forEachEntry`.
   ///
   /// - Returns: what was removed.
-  /// - Throws: what `shouldRemove` throws, unchanged: nothing was removed then.
+  /// - Throws: what `shouldRemove` throws, unchanged: nothing was removed.
   /// - Complexity: O(n).
   @discardableResult
   public func remove<Failure: Error>(
@@ -93,7 +94,7 @@ extension MemoryCache: Trimming {
     for (key, info) in snapshot({ ($0.key, $1) }) where try shouldRemove(key, info) {
       victims.append((key, MemoryTable<Key, Value>.hash(key), info.version))
     }
-    // Nobody was asked about what had expired. It must not be served after this.
+    // The closure was not asked about expired entries. No call may return them after this.
     if lock.withLock({ $0.retention > 0 }) { removeExpired() }
     flights.history.forgetAll()
     var rest = victims[...]
@@ -113,16 +114,16 @@ extension MemoryCache: Trimming {
     }
   }
 
-  /// To be called when the program goes to the background: clears the cache where the configuration's
-  /// `clearsInBackground` says so. Observers are told in any case.
+  /// Call when the program goes to the background. Clears the cache if the configuration sets
+  /// `clearsInBackground`. Observers are told in any case.
   public func enterBackground() {
     tell(.enteredBackground)
     if configuration.clearsInBackground { removeAll(cause: .evicted(.background)) }
   }
 
-  // MARK: The ways of removing
+  // MARK: Ways to remove
 
-  /// Removes entries in an order while there is too much.
+  /// Removes entries in an order while the cache exceeds the target.
   func trim(
     order: TrimOrder, cause: EvictionCause,
     while isTooMuch: (borrowing MemoryState<Key, Value>) -> Bool
@@ -143,7 +144,7 @@ extension MemoryCache: Trimming {
   private func trimLargest(
     cause: EvictionCause, while isTooMuch: (borrowing MemoryState<Key, Value>) -> Bool
   ) -> RemovalSummary {
-    // In the order of use, which sorting keeps among equals.
+    // In access order, which sorting keeps among equals.
     var candidates = lock.withLock { state in
       var candidates: [TrimCandidate] = []
       var slot = isTooMuch(state) ? state.table.list.oldest : noSlot
@@ -158,7 +159,7 @@ extension MemoryCache: Trimming {
     var rest = candidates[...]
     return removeGroups { state, removed in
       while isTooMuch(state), let candidate = rest.popFirst() {
-        // The slot may hold another entry by now, or another value.
+        // The slot may have another entry by now, or another value.
         guard Int(candidate.slot) < state.table.nodes.count,
           state.table.payloads[Int(candidate.slot)] != nil,
           state.table.nodes[Int(candidate.slot)].version == candidate.version
@@ -170,7 +171,7 @@ extension MemoryCache: Trimming {
     }
   }
 
-  /// Looks at every slot once, and removes those that `cause` gives a cause for.
+  /// Visits every slot once, and removes those for which `cause` returns a cause.
   private func sweep(_ cause: (EntryNode) -> RemovalCause?) -> RemovalSummary {
     var summary = removeExpired()
     var next = 0
@@ -194,8 +195,8 @@ extension MemoryCache: Trimming {
     }
   }
 
-  /// Removes entries one by one, some dozens with each hold of the lock, until `removeOne` returns `nil`
-  /// instead of what the one cost that it removed.
+  /// Removes entries one by one, some dozens under each hold of the lock. `removeOne` returns the
+  /// cost of the entry it removed; `nil` ends the loop.
   private func removeGroups(
     _ removeOne: (inout MemoryState<Key, Value>, inout RemovedEntries<Key, Value>) -> Int?
   ) -> RemovalSummary {
@@ -216,7 +217,7 @@ extension MemoryCache: Trimming {
     }
   }
 
-  /// Removes what is too much after a limit was lowered.
+  /// Removes entries above a lowered limit.
   func keepLimits() {
     let now = clock.now()
     _ = removeGroups { state, removed in
@@ -230,10 +231,10 @@ extension MemoryCache: Trimming {
     }
   }
 
-  // MARK: Now and then
+  // MARK: Background maintenance
 
-  /// Has what has expired removed after the configured interval. One round is asked for at a time, however many
-  /// writes there are.
+  /// Schedules the removal of expired entries after the configured interval. Only one round is
+  /// scheduled at a time, however many writes there are.
   @usableFromInline
   func scheduleTrim() {
     guard let maintenanceInterval else { return }
@@ -252,7 +253,7 @@ extension MemoryCache: Trimming {
   }
 }
 
-/// An entry that a trim may take, if it is still the same when its turn comes.
+/// An entry that a trim may remove, if it is unchanged when its turn comes.
 private struct TrimCandidate {
   var slot: UInt32
   var version: UInt64

@@ -1,23 +1,25 @@
 public import CairnStore
 
 extension MemoryCache {
-  /// Changes the value of a key in one call, so that no change is lost that others make at the same time.
+  /// Changes the value of a key in one call, without losing concurrent changes.
   ///
   ///     cache.update(forKey: page) { ($0 ?? 0) + 1 }
   ///
-  /// The new value is set only if nobody has written the key since the old one was read; else all of it begins
-  /// again. So `change` may be called more than once, and must have no side effects. It is called outside the
-  /// lock, and may use the cache.
+  /// Sets the new value only if nobody has written the key since the old one was read; otherwise
+  /// starts over. So `change` may run more than once and must have no side effects. It runs outside
+  /// the lock, and may use the cache.
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - options: what is not given is as the entry has it; the configuration decides for an entry that is not there.
-  ///     A lifetime counts from now on. A cost that `costing` gave the old value is the one that it gives the new one.
-  ///   - change: makes the new value of the one that is there; of `nil` where there is none. `nil` removes it.
-  /// - Returns: the new value and its version; `nil` where there is none now.
-  /// - Throws: what `change` throws, unchanged; nothing is set in that case.
-  /// - Complexity: as that of a read and of `setValue`, for each round. Of those who write a key at once, one
-  ///   gets on with each.
+  ///   - options: an option that is `nil` keeps the entry's; for an absent key, the configuration's
+  ///     applies. A lifetime counts from now. If `costing` set the old value's cost, it sets the
+  ///     new one's too.
+  ///   - change: makes the new value from the current one, or from `nil` if there is none.
+  ///     Returning `nil` removes the value.
+  /// - Returns: the new value and its version; `nil` if there is none now.
+  /// - Throws: what `change` throws, unchanged; nothing is then set.
+  /// - Complexity: that of a read and of `setValue` for each attempt. When several callers write a
+  ///   key at once, one of them succeeds in each round.
   @inlinable
   @discardableResult
   public func update<Failure: Error>(
@@ -49,11 +51,11 @@ extension MemoryCache {
   /// - Parameters:
   ///   - value: the value.
   ///   - key: the key.
-  ///   - version: the version that the key must have, as `info(forKey:)` and `entry(forKey:)` tell it; `nil`:
-  ///     it must be absent or expired.
-  ///   - options: as with `setValue`.
-  /// - Returns: the new version, or the one that was found instead.
-  /// - Complexity: as `setValue`.
+  ///   - version: the version that the key must have, as returned by `info(forKey:)` and
+  ///     `entry(forKey:)`; `nil`: it must be absent or expired.
+  ///   - options: see `setValue`.
+  /// - Returns: the new version, or the one found instead.
+  /// - Complexity: the same as `setValue`.
   @inlinable
   public func compareAndSet(
     _ value: Value, forKey key: Key, expecting version: UInt64?,
@@ -65,9 +67,9 @@ extension MemoryCache {
       keepsTimes: false)
   }
 
-  /// As `compareAndSet`.
+  /// Like `compareAndSet`.
   ///
-  /// - Parameter keepsTimes: whether what is not said is as the entry has it.
+  /// - Parameter keepsTimes: whether options that are `nil` keep the entry's.
   @inlinable
   func compareAndWrite(
     _ value: Value, forKey key: Key, expecting version: UInt64?, cost: Int,
@@ -101,7 +103,7 @@ extension MemoryCache {
 
   /// Removes the value of a key if its version is the expected one.
   ///
-  /// - Returns: whether it was, and is removed.
+  /// - Returns: whether the version matched and the value is removed.
   /// - Complexity: O(1).
   @inlinable
   public func compareAndRemove(forKey key: Key, expecting version: UInt64) -> Bool {
@@ -122,7 +124,7 @@ extension MemoryCache {
 }
 
 extension MemoryState {
-  /// The version of the entry in a slot; `nil` where there is none or it has expired.
+  /// The version of the entry in a slot; `nil` if there is none or it has expired.
   @inlinable
   func version(_ slot: UInt32, at now: Int64) -> UInt64? {
     if slot == noSlot || table.nodes[Int(slot)].hasExpired(at: now) { return nil }

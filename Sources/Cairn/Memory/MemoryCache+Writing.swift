@@ -1,17 +1,19 @@
 public import CairnStore
 
 extension MemoryCache: Caching {
-  /// Sets the value of a key, and removes what is too much then.
+  /// Sets the value of a key, and removes entries to keep the limits.
   ///
-  /// When it returns, the limits hold and no read finds an older value. A value is not kept if it has expired at
-  /// once, or costs more than the cost limit by itself; observers are told of its insertion and then of its removal.
+  /// When it returns, the limits hold and no read finds an older value. A value that expires at
+  /// once, or alone costs more than the cost limit, is not kept; observers are told of its
+  /// insertion and then of its removal.
   ///
   /// - Parameters:
   ///   - value: the value.
   ///   - key: the key.
-  ///   - options: cost, in the unit of the cost limit, without one what `costing` says; lifetime; idle limit.
+  ///   - options: the cost, in the unit of the cost limit, by default that of `costing`; lifetime;
+  ///     idle limit.
   /// - Returns: the entry's version.
-  /// - Complexity: amortised O(1), and O(log n) where n entries can expire and this is one of them.
+  /// - Complexity: amortised O(1), and O(log n) if this entry is one of n that can expire.
   @inlinable
   @discardableResult
   public func setValue(
@@ -20,10 +22,10 @@ extension MemoryCache: Caching {
     write(value, forKey: key, options: options) { version, _ in version }
   }
 
-  /// Sets the value of a key and returns the one that it replaced; otherwise as `setValue`. Of several that write a key
-  /// at once, each gets the value that its own replaced.
+  /// Sets the value of a key and returns the previous one; otherwise like `setValue`. When several
+  /// callers write a key at once, each gets the value that its own write replaced.
   ///
-  /// - Returns: the old value, or `nil` where there was none or it had expired.
+  /// - Returns: the old value, or `nil` if there was none or it had expired.
   @inlinable
   @discardableResult
   public func updateValue(
@@ -36,7 +38,7 @@ extension MemoryCache: Caching {
 
   /// Sets the value of a key.
   ///
-  /// - Returns: what `result` makes of the new version and of the first entry that went.
+  /// - Returns: what `result` makes of the new version and of the first removed entry.
   @inlinable
   @inline(__always)
   func write<Result>(
@@ -62,15 +64,15 @@ extension MemoryCache: Caching {
     return outcome
   }
 
-  /// Sets the value of a key, which lives for `lifetime`.
+  /// Sets the value of a key, with a lifetime of `lifetime`.
   @inlinable
   @discardableResult
   public func setValue(_ value: Value, forKey key: Key, lifetime: Lifetime) -> UInt64 {
     setValue(value, forKey: key, options: .lifetime(lifetime))
   }
 
-  /// Sets the values of many keys, each as a write of its own. A key that comes twice has the later
-  /// value then.
+  /// Sets the values of many keys, each as a separate write. If a key comes twice, the later value
+  /// counts.
   @inlinable
   public func setValues(
     _ pairs: some Sequence<(key: Key, value: Value)>, options: EntryOptions = .standard
@@ -86,9 +88,9 @@ extension MemoryCache: Caching {
   @discardableResult
   public func removeValue(forKey key: Key) -> Bool { takeValue(forKey: key) != nil }
 
-  /// Removes the value of a key and returns it. Of several that take it at once, one gets it.
+  /// Removes the value of a key and returns it. When several callers take it at once, one gets it.
   ///
-  /// - Returns: the value, or `nil` where there was none or it had expired.
+  /// - Returns: the value, or `nil` if there was none or it had expired.
   /// - Complexity: O(1).
   @inlinable
   public func takeValue(forKey key: Key) -> Value? {
@@ -112,14 +114,14 @@ extension MemoryCache: Caching {
 
   /// Removes everything. Observers get one event for all of it.
   ///
-  /// - Complexity: O(1), whatever the number of entries; they are destroyed afterwards as the
-  ///   configuration's `release` says.
+  /// - Complexity: O(1), whatever the number of entries; they are destroyed afterwards according to
+  ///   the configuration's `release`.
   public func removeAll() {
     flights.noteRemovalOfAll()
     removeAll(cause: .removed)
   }
 
-  /// - Parameter isToldOfNothing: whether observers are told also where there was nothing.
+  /// - Parameter isToldOfNothing: whether to tell observers even if the cache was empty.
   func removeAll(cause: RemovalCause, isToldOfNothing: Bool = true) {
     var garbage = MemoryTable<Key, Value>()
     let observers = lock.withLock { state in
@@ -134,9 +136,9 @@ extension MemoryCache: Caching {
     release(garbage)
   }
 
-  /// Has a value live for `lifetime` from now on, if that is longer than it would otherwise: a life is
-  /// never shortened. Is no access. One without an end stays without one; an idle limit stays what it
-  /// is.
+  /// Extends the life of a value to `lifetime` from now, unless it ends later anyway: a life is
+  /// never shortened. Does not count as an access. A value without an end keeps none; an idle limit
+  /// stays unchanged.
   ///
   /// - Returns: whether the key has a value.
   /// - Complexity: O(1).
@@ -152,15 +154,15 @@ extension MemoryCache: Caching {
     } ?? false
   }
 
-  /// Has the values of many keys live longer, each as `extendLifetime(forKey:to:)` has it.
+  /// Extends the lives of the values of many keys, each like `extendLifetime(forKey:to:)`.
   ///
-  /// - Returns: how many of the keys have a value.
+  /// - Returns: the number of keys that have a value.
   @discardableResult
   public func extendLifetimes(forKeys keys: some Sequence<Key>, to lifetime: Duration) -> Int {
     keys.reduce(0) { $0 + (extendLifetime(forKey: $1, to: lifetime) ? 1 : 0) }
   }
 
-  /// The value of a key; set to `nil`, the value is removed.
+  /// The value of a key; setting it to `nil` removes the value.
   @inlinable
   public subscript(key: Key) -> Value? {
     get { value(forKey: key) }
@@ -171,11 +173,11 @@ extension MemoryCache: Caching {
 }
 
 extension MemoryCache {
-  /// The value of a key, or `value` where there is none; for changes in place.
+  /// The value of a key, or `value` if there is none; for changes in place.
   ///
   ///     visits[page, default: 0] += 1
   ///
-  /// It is a get and then a set: between them, others may write. `update` loses no change.
+  /// This is a get followed by a set: others may write in between. `update` loses no change.
   @inlinable
   public subscript(key: Key, default value: @autoclosure () -> Value) -> Value {
     get { self[key] ?? value() }
@@ -184,7 +186,7 @@ extension MemoryCache {
 }
 
 extension MemoryState {
-  /// Whether a round of removing what has expired is to be asked for, now that it is noted as such.
+  /// Whether to schedule the removal of expired entries, which is then noted as scheduled.
   @inlinable
   mutating func schedulesTrim() -> Bool {
     if isTrimScheduled || table.deadlines.count == 0 { return false }

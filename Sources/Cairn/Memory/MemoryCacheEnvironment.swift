@@ -1,11 +1,12 @@
 package import CairnStore
 
-/// What caches in memory take from outside: injected, so that tests decide when each job runs.
+/// The external dependencies of caches in memory: injected, so that tests decide when each job
+/// runs.
 package struct MemoryCacheEnvironment: Sendable {
-  /// For jobs that nobody waits for: destroying values, removing what has expired.
+  /// Runs jobs that nobody waits for: destroying values, removing expired entries.
   package var background: any BackgroundQueue
   package var pressureMonitor: PressureMonitor
-  /// A number from 0 up to 1, for what is to happen at random times.
+  /// Returns a number from 0 up to 1, for events at random times.
   package var random: @Sendable () -> Double
 
   package init(
@@ -17,7 +18,7 @@ package struct MemoryCacheEnvironment: Sendable {
     self.random = random
   }
 
-  /// What all caches of a process share.
+  /// The environment that all caches of a process share.
   package static let shared = MemoryCacheEnvironment(
     background: ThreadBackgroundQueue(), pressureMonitor: .shared)
 }

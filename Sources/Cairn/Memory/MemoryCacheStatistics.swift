@@ -1,43 +1,43 @@
 internal import CairnStore
 
-/// What a ``MemoryCache`` has done since it was made, and what it holds.
+/// Counts of a ``MemoryCache``'s operations since it was made, and its current contents.
 ///
-/// A value as of one moment; getting it takes O(1), so a metrics library can poll it. The counts only
-/// grow.
+/// A value as of one moment. Getting it takes O(1), so a metrics library can poll it. The counts
+/// only grow.
 public struct MemoryCacheStatistics: Sendable, Hashable {
   /// Reads that found a value. `contains` and `info` do not count.
   public var hitCount: UInt64 = 0
-  /// Reads that found none, those of an expired one included.
+  /// Reads that found none, including those of expired values.
   public var missCount: UInt64 = 0
-  /// Values that were set, those that were not kept included.
+  /// Values that were set, including those not kept.
   public var insertionCount: UInt64 = 0
-  /// Of these, those that took the place of another.
+  /// Insertions that replaced another value.
   public var replacementCount: UInt64 = 0
-  /// Values that somebody removed, with all that `removeAll` did.
+  /// Values that callers removed, including those removed by `removeAll`.
   public var removalCount: UInt64 = 0
-  /// Values that went since they had expired.
+  /// Expired values that were removed.
   public var expirationCount: UInt64 = 0
-  /// Values that went to keep the limit on the number of entries.
+  /// Evictions to keep the limit on the number of entries.
   public var countEvictionCount: UInt64 = 0
-  /// Values that went to keep the limit on the cost, those that cost too much by themselves included.
+  /// Evictions to keep the limit on cost, including values that alone cost too much.
   public var costEvictionCount: UInt64 = 0
-  /// Values that went in a trim.
+  /// Evictions by a trim.
   public var trimEvictionCount: UInt64 = 0
-  /// Values that went for the system's shortage of memory.
+  /// Evictions because the system was short of memory.
   public var pressureEvictionCount: UInt64 = 0
-  /// Values that went since the program went to the background.
+  /// Evictions because the program went to the background.
   public var backgroundEvictionCount: UInt64 = 0
 
-  /// Entries that are held, also those that have expired and were not noticed yet.
+  /// Entries held, including expired ones not noticed yet.
   public var heldCount: Int = 0
-  /// What they cost, or the greatest number where it is more.
+  /// Their cost, capped at `Int.max`.
   public var heldCost: Int = 0
-  /// Bytes that the cache takes for its own order, without what keys and values refer to.
+  /// Bytes of the cache's own structures, without what keys and values refer to.
   public var overheadByteCount: Int = 0
 
   @usableFromInline init() {}
 
-  /// All counts with their names, for a metrics library; those that only grow first.
+  /// All counts with their names, for a metrics library; those that only grow come first.
   public var metrics: [(name: String, value: UInt64)] { counters + gauges }
 
   var gauges: [Metric] {
@@ -47,19 +47,20 @@ public struct MemoryCacheStatistics: Sendable, Hashable {
     ]
   }
 
-  /// The difference from earlier statistics of the same cache. Counts are subtracted; what the cache holds is as it is now.
+  /// The difference from earlier statistics of the same cache. Counts are subtracted; what the
+  /// cache holds stays as it is now.
   ///
   /// Subtract statistics that are a minute old to get the ``hitRatio`` of the last minute.
   ///
-  /// - Parameter earlier: statistics that were taken before. If one of their counts is higher, the cache was reopened in
-  ///   between, and the result covers everything since the reopening.
+  /// - Parameter earlier: earlier statistics. If one of their counts is higher, the cache was
+  ///   reopened in between, and the result covers everything since the reopening.
   public func since(_ earlier: Self) -> Self { subtracting(earlier) ?? self }
 
-  /// The text that a server answers to a scrape by Prometheus, in its exposition format 0.0.4
-  /// (`text/plain; version=0.0.4`). The label `tier` is `memory`.
+  /// The metrics for a Prometheus scrape, in exposition format 0.0.4 (`text/plain; version=0.0.4`).
+  /// The label `tier` is `memory`.
   ///
-  /// - Parameter prefix: comes before each name, with `_` between; several caches in one answer need a prefix each. What no
-  ///   name may have in it becomes `_`.
+  /// - Parameter prefix: prefixes each name, with `_` between; several caches in one answer need
+  ///   different prefixes. Characters that a name may not contain become `_`.
   public func prometheus(prefix: String) -> String {
     var text = PrometheusText(prefix: prefix)
     text.add([tier])
@@ -85,13 +86,13 @@ public struct MemoryCacheStatistics: Sendable, Hashable {
       ], held: heldCount)
   }
 
-  /// The share of reads that found a value; `nil` where there were none.
+  /// The share of reads that found a value; `nil` if there were no reads.
   public var hitRatio: Double? {
     let reads = hitCount + missCount
     return reads == 0 ? nil : Double(hitCount) / Double(reads)
   }
 
-  /// Values that had to make room, for whatever cause.
+  /// Evictions, for whatever cause.
   public var evictionCount: UInt64 {
     countEvictionCount + costEvictionCount + trimEvictionCount + pressureEvictionCount
       + backgroundEvictionCount
@@ -105,9 +106,9 @@ public struct MemoryCacheStatistics: Sendable, Hashable {
     case .replaced: replacementCount += count
     case .expired: expirationCount += count
     case .evicted(.countLimit): countEvictionCount += count
-    // What goes from the disk for its bytes goes from the tier above it.
+    // The tier above the disk drops what the disk evicts for its bytes.
     case .evicted(.costLimit), .evicted(.byteLimit): costEvictionCount += count
-    // No cache in memory knows of a disk.
+    // A cache in memory has no disk.
     case .evicted(.trim), .evicted(.freeDiskSpace): trimEvictionCount += count
     case .evicted(.memoryPressure): pressureEvictionCount += count
     case .evicted(.background): backgroundEvictionCount += count
@@ -127,7 +128,7 @@ extension MemoryCacheStatistics: CountedStatistics {
 }
 
 extension MemoryCacheStatistics: CustomStringConvertible {
-  /// What the cache holds, and what it has done, a line each.
+  /// What the cache holds and has done, one line each.
   public var description: String {
     """
     \(DisplayText.count(heldCount, "entry", "entries")), cost \(DisplayText.count(heldCost)), \

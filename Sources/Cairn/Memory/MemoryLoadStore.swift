@@ -1,6 +1,6 @@
 internal import CairnStore
 
-/// One key of a cache in memory, for loads by a policy.
+/// One key of a cache in memory, for loads with a policy.
 struct MemoryLoadStore<Key: Hashable & Sendable, Value: Sendable>: LoadStore {
   let cache: MemoryCache<Key, Value>
   let key: Key
@@ -31,7 +31,8 @@ struct MemoryLoadStore<Key: Hashable & Sendable, Value: Sendable>: LoadStore {
 extension MemoryCache {
   /// The value of a key, fresh or retained.
   ///
-  /// - Parameter isRead: whether that is an access and counts as a hit or a miss; a stale value is a miss.
+  /// - Parameter isRead: whether this is an access and counts as a hit or a miss; a stale value is
+  ///   a miss.
   func heldValue(forKey key: Key, isRead: Bool) -> HeldValue<Value>? {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
@@ -46,7 +47,7 @@ extension MemoryCache {
     return held
   }
 
-  /// Has the value of a version live on, also where it has expired.
+  /// Extends the life of the value of a version, even if it has expired.
   ///
   /// - Returns: whether the key has that value, and the flight is not outdated.
   func renew(
@@ -66,7 +67,7 @@ extension MemoryCache {
     }
   }
 
-  /// Removes the value of a version, also where it has expired.
+  /// Removes the value of a version, even if it has expired.
   func drop(_ key: Key, version: UInt64, _ flight: Flight<Loaded<Value>?>) {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
@@ -85,7 +86,7 @@ extension MemoryCache {
 }
 
 extension MemoryState {
-  /// The value in a slot, fresh or retained. Else it is dropped.
+  /// The value in a slot, fresh or retained. Drops any other.
   mutating func held(
     _ slot: UInt32, at now: Int64, drops expired: inout ExpiredEntry<Key, Value>?
   ) -> HeldValue<Value>? {
@@ -94,12 +95,12 @@ extension MemoryState {
       expired = drop(expired: slot)
       return nil
     }
-    guard let payload = table.payloads[Int(slot)] else { return nil }
+    guard !isDoubtful(slot), let payload = table.payloads[Int(slot)] else { return nil }
     return HeldValue(
       value: payload.value, version: node.version, written: node.written, expires: node.expires)
   }
 
-  /// Notes an access to what was found.
+  /// Notes an access to the value that was found.
   mutating func noteRead(_ slot: UInt32, _ held: HeldValue<Value>?, at now: Int64) {
     guard let held else {
       statistics.missCount &+= 1

@@ -1,37 +1,39 @@
-/// What the lock of a ``MemoryCache`` guards, and all that is done under it.
+/// The state that the lock of a ``MemoryCache`` guards, and all work under it.
 ///
-/// Nothing here calls out of the cache, but for `==` of keys: what a call removes goes into
-/// `RemovedEntries`, which the caller hands over when the lock is given up.
+/// Nothing here calls out of the cache, except `==` of keys: what a call removes goes into
+/// `RemovedEntries`, which the caller passes on after releasing the lock.
 @usableFromInline
 struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendable {
   @usableFromInline typealias Removed = RemovedEntries<Key, Value>
 
   @usableFromInline var table = MemoryTable<Key, Value>()
   @usableFromInline var countLimit: Int
-  /// Above every sum of costs where there is no limit.
+  /// Without a limit, higher than any sum of costs.
   @usableFromInline var costLimit: UInt128
   @usableFromInline let policy: EvictionPolicy
   @usableFromInline var lastVersion: UInt64 = 0
   @usableFromInline var statistics = MemoryCacheStatistics()
   @usableFromInline var observers: [CacheObserver<Key, Value>] = []
-  /// None is given twice: who cancels late must not end another's observation.
+  /// IDs are never reused: a late cancellation must not end another observation.
   @usableFromInline var lastObserverID: UInt64 = 0
-  /// What is known of writes to keys, those with the same lowest bits of the hash together.
+  /// Information about writes to keys. Keys with the same lowest bits of the hash share a stripe.
   @usableFromInline var stripes: SlotArray<WriteStripe>
-  /// Counts the removals of all.
+  /// The number of removals of all.
   @usableFromInline var clears: UInt64 = 0
-  /// Whether a round of removing what has expired is asked for.
+  /// Whether the removal of expired entries is scheduled.
   @usableFromInline var isTrimScheduled = false
-  /// How many entries, at most, were read that the tier below does not know of.
+  /// The maximum number of read entries that the tier below does not know of.
   @usableFromInline var untoldReadCount = 0
   /// Keys of entries that were read and evicted before the tier below knew.
   @usableFromInline var evictedUntold: [Key] = []
-  /// Whether somebody was asked to tell the tier below what is used, where there is one.
+  /// Whether a report of accesses to the tier below, if there is one, is scheduled.
   @usableFromInline var isTellingScheduled = false
-  /// How long what has expired stays for readers of stale values, in milliseconds. It only grows.
+  /// How long expired entries stay for readers of stale values, in milliseconds. It only grows.
   @usableFromInline var retention: Int64 = 0
+  /// Entries with tags are in doubt up to this version; as `MemoryCache.doubt`.
+  @usableFromInline var doubtful: UInt64 = 0
 
-  /// Expired entries that a write removes at most on its way: more than it can add.
+  /// The maximum number of expired entries that a write also removes: more than it can add.
   @usableFromInline static var expiredPerWrite: Int { 4 }
 
   @inlinable
@@ -47,7 +49,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     stripes[stripe(hash)].count &+= 1
   }
 
-  /// The same where the version is known, which is that of a tier below.
+  /// The same for a known version, which is that of a tier below.
   @inlinable
   mutating func noteWrite(hash: UInt32, version: UInt64) {
     noteWrite(hash: hash)
@@ -55,7 +57,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     if version > stripes[stripe].newest { stripes[stripe].newest = version }
   }
 
-  /// The same where it is not known.
+  /// The same for an unknown version.
   @inlinable
   mutating func noteUnknown(hash: UInt32) {
     noteWrite(hash: hash)
@@ -72,12 +74,12 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
       writes: stripes[stripe].count, unknowns: stripes[stripe].unknownCount, clears: clears)
   }
 
-  // MARK: Taking out
+  // MARK: Removing
 
   @inlinable
   mutating func remove(_ slot: UInt32, _ cause: RemovalCause, _ removed: inout Removed) {
     statistics.note(cause)
-    // What was taken to be told is no more recent.
+    // An entry taken for a report is no longer recent.
     let isUntold = table.nodes[Int(slot)].isRead && table.nodes[Int(slot)].isRecent
     if let payload = table.remove(slot) {
       if isUntold { noteUntold(payload.key, cause) }
@@ -85,17 +87,17 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     }
   }
 
-  /// Keeps the key of an entry that was read, where the tier below still has it. A telling is asked for when so
-  /// many were read.
+  /// Keeps the key of an entry that was read, if the tier below still has it. Requests a report
+  /// once many were read.
   @usableFromInline
   mutating func noteUntold(_ key: Key, _ cause: RemovalCause) {
     guard case .evicted = cause, evictedUntold.count < manyReadsCount else { return }
     evictedUntold.append(key)
   }
 
-  /// Removes one entry that has expired.
+  /// Removes one expired entry.
   ///
-  /// - Returns: what it cost; `nil` where there was none.
+  /// - Returns: its cost; `nil` if there was none.
   @inlinable
   mutating func removeOneExpired(at now: Int64, _ removed: inout Removed) -> Int? {
     guard table.deadlines.isDue(at: now) else { return nil }
@@ -106,9 +108,9 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     return cost
   }
 
-  /// Removes one entry: an expired one where there is one, else the one that is next by the policy.
+  /// Removes one entry: an expired one if there is one, else the next by the policy.
   ///
-  /// - Returns: what it cost; `nil` where there was none.
+  /// - Returns: its cost; `nil` if there was none.
   @inlinable
   mutating func removeNext(
     at now: Int64, _ cause: EvictionCause, sparing spared: UInt32 = noSlot,
@@ -125,12 +127,12 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     return cost
   }
 
-  // MARK: Putting in
+  // MARK: Inserting
 
   /// Sets a value and keeps the limits.
   ///
-  /// - Parameter cost: below 0 is as 0.
-  /// - Returns: whether the value is held. Where not, it is the last of `removed`.
+  /// - Parameter cost: a negative cost counts as 0.
+  /// - Returns: whether the value is held. If not, it is the last of `removed`.
   @inlinable
   mutating func put(
     _ value: consuming Value, forKey key: Key, hash: UInt32, _ times: EntryTimes, cost: Int,
@@ -167,7 +169,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     return true
   }
 
-  /// Why a value is not kept, if it is not.
+  /// Why a value is not kept, or `nil` if it is.
   @inlinable
   func refusal(of times: EntryTimes, cost: Int) -> RemovalCause? {
     if times.hasExpiredAtOnce { return .expired }
@@ -176,9 +178,9 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     return nil
   }
 
-  /// Removes what is too much.
+  /// Removes entries above the limits.
   ///
-  /// - Parameter spared: an entry that fits by itself and is not to go.
+  /// - Parameter spared: an entry that fits by itself and must stay.
   @inlinable
   mutating func keepLimits(at now: Int64, sparing spared: UInt32, _ removed: inout Removed) {
     var expiredCount = 0
@@ -194,9 +196,9 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     {}
   }
 
-  // MARK: What has expired and stays
+  // MARK: Retained entries
 
-  /// What had expired by then is not retained.
+  /// Does not retain entries that had already expired.
   @inlinable
   func retentionEnd(at now: Int64) -> Int64 {
     if retention == 0 { return now }
@@ -204,7 +206,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     return overflow ? .min : end
   }
 
-  /// Whether an entry that has expired stays, for readers of stale values.
+  /// Whether an expired entry stays, for readers of stale values.
   @inlinable
   func retains(_ slot: UInt32, at now: Int64) -> Bool {
     if retention == 0 { return false }
@@ -212,7 +214,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
       && !table.nodes[Int(slot)].isIdle(at: now)
   }
 
-  /// How many entries a read would find, and what they cost together.
+  /// The number of entries that a read would find, and their total cost.
   func found(at now: Int64) -> (count: Int, cost: UInt128) {
     var found = (count: table.count, cost: table.totalCost)
     if retention == 0 { return found }
@@ -224,7 +226,14 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     return found
   }
 
-  // MARK: Looking at
+  // MARK: Lookups
+
+  /// Whether only the tier below knows if an entry is still to be found.
+  @inlinable
+  @inline(__always)
+  func isDoubtful(_ slot: UInt32) -> Bool {
+    doubtful != 0 && table.nodes[Int(slot)].hasTags && table.nodes[Int(slot)].version <= doubtful
+  }
 
   @inlinable
   func info(_ slot: UInt32) -> CacheEntryInfo {
@@ -237,7 +246,7 @@ extension EntryPayload {
   mutating func exchange(_ other: inout Value) { swap(&value, &other) }
 }
 
-/// Proof of when somebody began to fetch a value: shows whether its key was written since.
+/// Marks when a fetch of a value began: shows whether its key was written since.
 @usableFromInline
 package struct CacheTicket: Sendable, Equatable {
   @usableFromInline let writes: UInt64
@@ -252,18 +261,19 @@ package struct CacheTicket: Sendable, Equatable {
   }
 }
 
-/// What is known of the writes to some of the keys, which are not told apart.
+/// Information about the writes to a group of keys, which it does not distinguish.
 @usableFromInline
 struct WriteStripe: Sendable {
-  /// Grows with each, and with all that is told of them.
+  /// Grows with each write, and with each report about these keys.
   @usableFromInline var count: UInt64 = 0
-  /// Grows with what is told without a version.
+  /// Grows with each report without a version.
   @usableFromInline var unknownCount: UInt64 = 0
-  /// The highest version that was told of.
+  /// The highest reported version.
   @usableFromInline var newest: UInt64 = 0
 
   @inlinable init() {}
 }
 
-/// How many entries are read before the tier below is to be told soon: some milliseconds' work.
+/// The number of read entries after which the tier below should be told soon: some milliseconds'
+/// work.
 @usableFromInline let manyReadsCount = 4096

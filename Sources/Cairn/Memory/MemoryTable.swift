@@ -11,16 +11,15 @@ struct EntryPayload<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 }
 
-/// The entries of a cache: a hash table of the numbers of slots, the slots, and the orders in which
-/// entries go.
+/// The entries of a cache: a hash table of slot numbers, the slots, and the eviction orders.
 ///
 ///     buckets   hash │ slot + 1, by open addressing; 0: empty
 ///                 ▼
 ///     nodes     links, times, cost                        of slot 0, 1, 2 …
 ///     payloads  key, value                                of slot 0, 1, 2 …
 ///
-/// All numbers agree at all times: `count` slots are in use; each is found through the buckets, stands
-/// in the list, and in the heap if it can expire; their costs add up to `totalCost`.
+/// The parts always agree: `count` slots are in use; each is found through the buckets, is in the
+/// list, and in the heap if it can expire; their costs add up to `totalCost`.
 @usableFromInline
 struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendable {
   /// Linear probing, and never more than half full.
@@ -33,7 +32,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @usableFromInline var ghosts = GhostQueue()
   @usableFromInline var deadlines = DeadlineHeap()
   @usableFromInline var count = 0
-  /// Wide enough that the sum of any number of costs is exact.
+  /// Wide enough for the exact sum of any number of costs.
   @usableFromInline var totalCost: UInt128 = 0
 
   @inlinable
@@ -41,7 +40,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   // MARK: Finding
 
-  /// The hash of a key as the table has it. Computed before the lock is taken.
+  /// The hash of a key in the table's form. Computed before the lock is taken.
   @inlinable
   @inline(__always)
   static func hash(_ key: Key) -> UInt32 {
@@ -71,7 +70,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     }
   }
 
-  /// The slot of the key with this hash that is the one.
+  /// The slot with this hash whose key `isSought` accepts.
   func find(hash: UInt32, where isSought: (Key) -> Bool) -> UInt32 {
     let mask = buckets.count &- 1
     var bucket = Int(hash) & mask
@@ -88,9 +87,9 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   // MARK: Changing
 
-  /// Enters a key that is not there. The node gets its hash; the rest of it is the caller's business.
+  /// Enters an absent key. Sets only the hash in the node; the caller sets the rest.
   ///
-  /// - Parameter isSmall: whether it comes to the small queue of S3-FIFO.
+  /// - Parameter isSmall: whether it enters the small queue of S3-FIFO.
   @inlinable
   mutating func insert(_ key: Key, _ value: Value, hash: UInt32, isSmall: Bool) -> UInt32 {
     if firstFree == noSlot { grow() }
@@ -106,7 +105,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     return slot
   }
 
-  /// Gives a slot other attributes.
+  /// Changes the attributes of a slot.
   @inlinable
   mutating func set(
     _ slot: UInt32, cost: Int, _ times: EntryTimes, version: UInt64
@@ -124,6 +123,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     nodes[index].idleLimit = times.idleLimit
     nodes[index].version = version
     nodes[index].isRead = false
+    nodes[index].hasTags = false
     if nodes[index].heapIndex != noSlot || times.expires != never
       || times.idleLimit != never
     {
@@ -131,7 +131,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     }
   }
 
-  /// Takes an entry out.
+  /// Removes an entry.
   @inlinable
   mutating func remove(_ slot: UInt32) -> EntryPayload<Key, Value>? {
     let index = Int(slot)
@@ -161,8 +161,8 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     buckets[bucket] = UInt64(hash) << 32 | UInt64(slot + 1)
   }
 
-  /// Empties the bucket of a slot, and moves those behind it that would not be found any more
-  /// (Knuth, volume 3, algorithm 6.4R): so there are no markers of removed ones to clear.
+  /// Empties the bucket of a slot, and moves later entries that would otherwise be unreachable
+  /// (Knuth, volume 3, algorithm 6.4R): so there are no tombstone markers to clear.
   @inlinable
   mutating func leave(_ slot: UInt32) {
     let mask = buckets.count - 1
@@ -175,7 +175,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
       bucket = (bucket + 1) & mask
       let word = buckets[bucket]
       if word == 0 { break }
-      // It may move where its home is not between the hole and its place.
+      // It may move if its home is not between the hole and its place.
       let home = Int(word >> 32) & mask
       if (bucket - home) & mask >= (bucket - hole) & mask {
         buckets[hole] = word
@@ -185,7 +185,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     buckets[hole] = 0
   }
 
-  /// Makes room for twice as many entries.
+  /// Doubles the room for entries.
   @inlinable
   mutating func grow() {
     let capacity = nodes.count

@@ -1,10 +1,11 @@
 package import CairnStore
 
-/// Tells caches that memory is short: one thread for all caches of a process, from the first on that
-/// wants to know.
+/// Tells caches that memory is short. One thread serves all caches of a process; it starts with the
+/// first cache that asks.
 ///
-/// Caches respond one after the other on that thread. What comes meanwhile is not lost, and not told
-/// twice: the kernel tells at most once in a window of two seconds. The caches are held weakly.
+/// Caches respond one after the other on that thread. Reports that arrive meanwhile are neither
+/// lost nor delivered twice: the kernel reports at most once in a window of two seconds. The caches
+/// are held weakly.
 package final class PressureMonitor: Sendable {
   private struct Weak: Sendable {
     weak var responder: (any PressureResponder)?
@@ -12,12 +13,12 @@ package final class PressureMonitor: Sendable {
 
   private struct State {
     var responders: [Weak] = []
-    /// From how many on those that are gone are taken out.
+    /// Prune dead weak references once there are this many.
     var sweepCount = 8
     var isStarted = false
   }
 
-  /// The one of the process, which listens to the kernel.
+  /// The monitor of the process, which listens to the kernel.
   package static let shared = PressureMonitor(
     source: SystemPressureSource(), queue: ThreadBackgroundQueue())
 
@@ -50,19 +51,19 @@ package final class PressureMonitor: Sendable {
     }
   }
 
-  /// Has all caches respond, on this thread.
+  /// Lets all caches respond, on this thread.
   package func tell(_ pressure: MemoryPressure) {
-    // Out of the lock, since they call their observers, and since the last reference to one may go
-    // here.
+    // Outside the lock, because they call their observers, and because the last reference to a
+    // cache may be released here.
     let responders = state.withLock { $0.responders.compactMap(\.responder) }
     for responder in responders { responder.respond(to: pressure) }
   }
 
-  /// For tests: the caches that are known and alive.
+  /// The number of known live caches: for tests.
   package var responderCount: Int {
     state.withLock { $0.responders.compactMap(\.responder) }.count
   }
 
-  /// For tests: the caches that are known, also those that are gone and were not noticed yet.
+  /// The number of known caches, including deallocated ones not noticed yet: for tests.
   package var heldCount: Int { state.withLock { $0.responders.count } }
 }

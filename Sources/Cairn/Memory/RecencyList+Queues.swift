@@ -1,12 +1,12 @@
-/// S3-FIFO: a small queue, which new entries come to, a main queue, and the ghosts of the small one.
+/// S3-FIFO: a small queue for new entries, a main queue, and the ghosts of the small one.
 extension RecencyList {
-  /// What the small queue is of the whole: one in so many.
+  /// The small queue is one part in this many of the whole.
   @usableFromInline static var smallShare: Int { 10 }
 
-  /// How often an entry was used, at least, that goes from the small queue to the main one.
+  /// The minimum number of uses for an entry to move from the small queue to the main one.
   private static var promotionFrequency: UInt64 { 2 }
 
-  /// Puts an entry in as the newest of the small queue. Its cost is 0 as yet.
+  /// Inserts an entry as the newest of the small queue. Its cost is still 0.
   @usableFromInline
   mutating func pushSmall(_ slot: UInt32, _ nodes: inout SlotArray<EntryNode>) {
     let older = newestSmall
@@ -20,7 +20,7 @@ extension RecencyList {
     smallCount += 1
   }
 
-  /// Counts an entry out of the small queue, which is about to be unlinked.
+  /// Counts an entry out of the small queue before it is unlinked.
   @usableFromInline
   mutating func leaveSmall(_ slot: UInt32, _ nodes: inout SlotArray<EntryNode>) {
     if newestSmall == slot { newestSmall = nodes[Int(slot)].older }
@@ -33,20 +33,22 @@ extension RecencyList {
     newestSmall == noSlot ? oldest : nodes[Int(newestSmall)].newer
   }
 
-  /// The entry to evict next; `noSlot` where there is none. Where it is of the small queue, its hash joins the ghosts.
+  /// The entry to evict next; `noSlot` if there is none. If it is in the small queue, its hash
+  /// joins the ghosts.
   ///
   /// - Parameters:
-  ///   - spared: the entry that room is made for, which must stay; `noSlot`: none.
-  ///   - count: how many entries there are.
-  ///   - limit: what the cache may hold, in entries or in cost.
+  ///   - spared: the entry to make room for, which must stay; `noSlot`: none.
+  ///   - count: the number of entries.
+  ///   - limit: the limit of the cache, in entries or in cost.
   ///   - isByCost: which of the two.
-  /// - Complexity: amortised O(1): each move of an entry takes back a use of it, or is its only one to the main queue.
+  /// - Complexity: amortised O(1): each move of an entry uses up one of its uses, or is its only
+  ///   one to the main queue.
   @usableFromInline
   mutating func queueVictim(
     sparing spared: UInt32, of count: Int, limit: UInt128, isByCost: Bool,
     _ ghosts: inout GhostQueue, _ nodes: inout SlotArray<EntryNode>
   ) -> UInt32 {
-    // What is trimmed leaves room for either queue.
+    // A trim leaves room for either queue.
     isFilling = spared == noSlot
     let mostSmall = max(1, limit / UInt128(Self.smallShare))
     while true {
@@ -57,7 +59,7 @@ extension RecencyList {
       if hasSmall && (!hasMain || small(without: spared, isByCost, nodes) >= mostSmall) {
         let slot = oldest == spared ? nodes[Int(oldest)].newer : oldest
         if nodes[Int(slot)].frequency < Self.promotionFrequency {
-          // As many as the main queue is to have, once this one is gone.
+          // The target size of the main queue, once this entry is gone.
           let limit = (count - 1) * (Self.smallShare - 1) / Self.smallShare
           ghosts.append(nodes[Int(slot)].hash, limit: limit)
           return slot
@@ -79,7 +81,7 @@ extension RecencyList {
     pushNewest(slot, &nodes)
   }
 
-  /// The size of the small queue, in entries or in cost, but for one entry.
+  /// The size of the small queue, in entries or in cost, without one entry.
   private func small(
     without spared: UInt32, _ isByCost: Bool, _ nodes: borrowing SlotArray<EntryNode>
   ) -> UInt128 {
@@ -90,7 +92,7 @@ extension RecencyList {
 }
 
 extension MemoryState {
-  /// The entry to evict next by S3-FIFO; `noSlot` where there is none.
+  /// The entry to evict next by S3-FIFO; `noSlot` if there is none.
   @inlinable
   mutating func queueVictim(_ cause: EvictionCause, sparing spared: UInt32) -> UInt32 {
     let isByCost = cause == .costLimit
@@ -100,8 +102,8 @@ extension MemoryState {
       &table.ghosts, &table.nodes)
   }
 
-  /// Whether a new entry comes to the small queue of S3-FIFO: not if it was evicted from there lately, nor while the
-  /// cache fills and that queue has its share.
+  /// Whether a new entry enters the small queue of S3-FIFO: not if it was recently evicted from
+  /// there, nor while the cache fills and that queue has its share.
   @inlinable
   mutating func goesToSmall(hash: UInt32, cost: Int) -> Bool {
     if table.ghosts.take(hash) { return false }

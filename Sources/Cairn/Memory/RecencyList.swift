@@ -1,4 +1,4 @@
-/// The order in which entries go: a list through the nodes, linked both ways by the numbers of slots.
+/// The eviction order: a list through the nodes, linked both ways by slot numbers.
 ///
 ///     newest ─older→ … ─older→ oldest
 ///            ←newer─   ←newer─
@@ -7,23 +7,24 @@
 ///
 ///     newest ─older→ … oldest of main ─older→ newestSmall ─older→ … ─older→ oldest
 ///
-/// Not to be used without the nodes that it links; `MemoryTable` has both.
+/// Must be used together with the nodes that it links; `MemoryTable` has both.
 @usableFromInline
 struct RecencyList: Sendable {
   @usableFromInline var newest = noSlot
   @usableFromInline var oldest = noSlot
-  /// Where SIEVE's search goes on; `noSlot`: at the oldest.
+  /// Where SIEVE's search continues; `noSlot`: at the oldest.
   @usableFromInline var hand = noSlot
-  /// Entries that the hand took to make room since it last started over, less `survivorWeight` for each that it
-  /// passed; never below 0.
+  /// Entries that the hand evicted to make room since it last started over, less `survivorWeight`
+  /// for each that it passed; never below 0.
   @usableFromInline var takenCount = 0
-  /// Where a walk from the newest to the oldest goes on, whatever moves meanwhile.
+  /// Where a walk from the newest to the oldest continues, whatever moves meanwhile.
   @usableFromInline var walk = noSlot
   /// The newest of the small queue; `noSlot`: it is empty.
   @usableFromInline var newestSmall = noSlot
   @usableFromInline var smallCount = 0
   @usableFromInline var smallCost: UInt128 = 0
-  /// Whether new entries may go to the main queue of S3-FIFO: until one had to make room.
+  /// Whether new entries may enter the main queue of S3-FIFO: until the first eviction to make
+  /// room.
   @usableFromInline var isFilling = true
 
   @inlinable init() {}
@@ -60,7 +61,7 @@ struct RecencyList: Sendable {
     }
     nodes[Int(slot)].isRecent = true
     if policy == .sieve {
-      // Reading is cheaper than writing where the line is shared.
+      // Reading is cheaper than writing if the cache line is shared.
       if !nodes[Int(slot)].isVisited { nodes[Int(slot)].isVisited = true }
     } else if newest != slot {
       unlink(slot, &nodes)
@@ -74,17 +75,18 @@ struct RecencyList: Sendable {
   /// 32.2 % with 2, which loses up to 4 points on web traffic.
   private static var survivorWeight: Int { 16 }
 
-  /// The entry to evict next; `noSlot` where there is none.
+  /// The entry to evict next; `noSlot` if there is none.
   ///
-  /// SIEVE alone can end in lockstep: each miss adds an entry and moves the hand by one, so the hand stays at its
-  /// distance from the newest. It evicts every new entry before its next use, and never looks at the older ones
-  /// again. So the hand starts over at the oldest when it has taken as many entries as there are, and 16 more for
-  /// each survivor that it passed. A lap then takes fewer than 17 evictions for each entry, since every survivor
-  /// brings the hand one step closer to the newest.
+  /// SIEVE alone can end in lockstep: each miss adds an entry and moves the hand by one, so the
+  /// hand keeps its distance from the newest. It evicts every new entry before its next use, and
+  /// never visits the older ones again. So the hand starts over at the oldest once it has evicted
+  /// as many entries as there are, and 16 more for each survivor that it passed. A lap then takes
+  /// fewer than 17 evictions for each entry, because every survivor brings the hand one step closer
+  /// to the newest.
   ///
   /// - Parameters:
-  ///   - spared: the entry that room is made for, which must stay; `noSlot`: none.
-  ///   - count: how many entries there are.
+  ///   - spared: the entry to make room for, which must stay; `noSlot`: none.
+  ///   - count: the number of entries.
   @usableFromInline
   mutating func victim(
     policy: EvictionPolicy, sparing spared: UInt32, of count: Int,
@@ -94,14 +96,14 @@ struct RecencyList: Sendable {
       return oldest == spared && oldest != noSlot ? nodes[Int(oldest)].newer : oldest
     }
     if oldest == noSlot || (oldest == spared && newest == spared) { return noSlot }
-    // A trim adds nothing, so the hand comes to the newest by itself.
+    // A trim adds nothing, so the hand reaches the newest by itself.
     let makesRoom = spared != noSlot
     if makesRoom && takenCount >= count {
       hand = noSlot
       takenCount = 0
     }
     var slot = hand == noSlot ? oldest : hand
-    // Ends in the second round at the latest, since the first leaves nothing visited.
+    // Ends in the second round at the latest, because the first leaves nothing visited.
     while slot == spared || nodes[Int(slot)].isVisited {
       if slot != spared {
         nodes[Int(slot)].isVisited = false

@@ -1,12 +1,12 @@
 internal import CairnStore
 
-/// A value that left the cache, on its way out of the lock.
+/// A removed value, on its way out of the lock.
 @usableFromInline
 struct RemovedEntry<Key: Sendable, Value: Sendable>: Sendable {
   @usableFromInline var key: Key
   @usableFromInline var value: Value
   @usableFromInline var cause: RemovalCause
-  /// Whether it was given to the cache by the same call, which did not keep it.
+  /// Whether the same call inserted it but did not keep it.
   @usableFromInline var isRefused: Bool
 
   @inlinable
@@ -18,12 +18,12 @@ struct RemovedEntry<Key: Sendable, Value: Sendable>: Sendable {
   }
 }
 
-/// What one hold of the lock removed. Destroyed, and told of, when the lock is given up.
+/// What one hold of the lock removed. Destroyed and reported after the lock is released.
 ///
-/// Not copyable, so that the last reference to a value ends where it is wanted, and nowhere else.
+/// Not copyable, so that the last reference to a value ends in a controlled place.
 @usableFromInline
 struct RemovedEntries<Key: Sendable, Value: Sendable>: ~Copyable, Sendable {
-  /// Apart, since most calls remove one or none, and an array takes an allocation.
+  /// Separate, because most calls remove one or none, and an array needs an allocation.
   @usableFromInline var first: RemovedEntry<Key, Value>?
   @usableFromInline var others: [RemovedEntry<Key, Value>] = []
 
@@ -44,7 +44,7 @@ struct RemovedEntries<Key: Sendable, Value: Sendable>: ~Copyable, Sendable {
   }
 }
 
-/// Something on its way to where it is destroyed.
+/// A box that carries a value to where it is destroyed.
 final class Crate<Content: ~Copyable & Sendable>: Sendable {
   private let content: Lock<Content?>
 

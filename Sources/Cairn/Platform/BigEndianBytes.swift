@@ -1,4 +1,4 @@
-/// Calls `body` with the eight bytes of a number, the highest first.
+/// Calls `body` with the eight bytes of a number, most significant first.
 @inline(__always)
 func withBigEndianBytes(
   of word: UInt64, _ body: (RawSpan) throws(CacheError) -> Void

@@ -4,15 +4,15 @@
   internal import Musl
 #endif
 
-/// State that is reached only under its lock, as `Lock` of the store has it.
+/// State that can be reached only under its lock, like the store's `Lock`.
 ///
-/// One of its own, since the caches are generic: their code is specialised in the module that uses
-/// them, where nothing of the C library may show.
+/// A separate type, because the caches are generic: their code is specialised in the module that
+/// uses them, which must not see the C library.
 @usableFromInline
 @safe
 struct CacheLock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
-  // SAFETY: one allocation each, made in `init` and freed in `deinit`, at addresses that never change,
-  // as a mutex demands. The state is touched only between lock and unlock.
+  // SAFETY: one allocation each, made in `init` and freed in `deinit`, at addresses that never
+  // change, as a mutex requires. The state is touched only between lock and unlock.
   @usableFromInline let mutex: UnsafeMutableRawPointer
   @usableFromInline let state: UnsafeMutablePointer<State>
 
@@ -30,7 +30,7 @@ struct CacheLock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
     unsafe destroyMutex(mutex)
   }
 
-  /// Runs `body` alone with the state.
+  /// Runs `body` with exclusive access to the state.
   @inlinable
   @inline(__always)
   func withLock<Result: ~Copyable>(_ body: (inout State) -> Result) -> Result {

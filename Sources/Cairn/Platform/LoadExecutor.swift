@@ -1,8 +1,8 @@
 /// The executor preference of the tasks that a load waits for: its own, and their child tasks.
 ///
-/// Child tasks inherit it. Tasks that the load does not wait for by itself, made with `Task` or `Task.detached`, do
-/// not. Nothing else that the standard library shows tells them apart: `Task` inherits task-local values too. Jobs
-/// run where they would without a preference.
+/// Child tasks inherit it. Tasks that the load does not necessarily await, made with `Task` or
+/// `Task.detached`, do not. The standard library offers no other way to tell them apart: `Task`
+/// inherits task-local values too. Jobs run where they would without a preference.
 final class LoadExecutor: TaskExecutor {
   static let shared = LoadExecutor()
 
@@ -14,7 +14,8 @@ final class LoadExecutor: TaskExecutor {
 
   /// Whether the current task is one of these.
   static var isPreferred: Bool {
-    // SAFETY: the task is used only within the closure, in which it runs; the shared executor is never freed.
+    // SAFETY: the task is used only within the closure, in which it runs; the shared executor is
+    // never freed.
     unsafe withUnsafeCurrentTask { task in
       guard let executor = unsafe task?.unownedTaskExecutor else { return false }
       return unsafe executor == shared.asUnownedTaskExecutor()

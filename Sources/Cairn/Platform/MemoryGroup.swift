@@ -3,13 +3,13 @@ struct MemoryGroup: Sendable {
   enum Version: Sendable { case one, two }
 
   var version: Version
-  /// Where its files are.
+  /// The directory of its files.
   var directory: String
-  /// Whether it is the one that holds all processes, and has no limits.
+  /// Whether it is the root group, which has no limits.
   var isRoot: Bool
 
-  /// The groups of this process, by cgroups(7): where it is in each hierarchy, and where the hierarchies
-  /// are mounted.
+  /// The groups of this process, by cgroups(7): its place in each hierarchy, and where the
+  /// hierarchies are mounted.
   static func all(_ files: SystemFiles) -> [MemoryGroup] {
     let mounts = (files.text("/proc/self/mountinfo") ?? "").split(separator: "\n")
     let memberships = (files.text("/proc/self/cgroup") ?? "").split(separator: "\n")
@@ -35,7 +35,8 @@ struct MemoryGroup: Sendable {
     }
   }
 
-  /// Where a mount shows a group; `nil` where it does not. By proc_pid_mountinfo(5):
+  /// The directory of a group in a mount; `nil` if the mount does not show it. By
+  /// proc_pid_mountinfo(5):
   ///
   ///     36 35 98:0 /root /mount/point options … - type source options
   private static func directory(
@@ -53,16 +54,15 @@ struct MemoryGroup: Sendable {
     }
     let root = String(fields[3])
     let point = String(fields[4])
-    // A mount may show a part of the hierarchy alone.
+    // A mount may show only a part of the hierarchy.
     if root == "/" { return path == "/" ? point : point + path }
     if path == root { return point }
     return path.hasPrefix(root + "/") ? point + path.dropFirst(root.count) : nil
   }
 
-  /// How much of its limit it uses, from 0 to 1 and somewhat more; `nil` where it has none.
+  /// The share of its limit that it uses, from 0 to slightly above 1; `nil` without a limit.
   ///
-  /// Pages of files that were not used of late do not count: the kernel takes them back before
-  /// anything suffers.
+  /// File pages not used recently do not count: the kernel reclaims them first.
   func usedShare(_ files: SystemFiles) -> Double? {
     let limits: [UInt64?]
     let used: UInt64?
@@ -73,7 +73,7 @@ struct MemoryGroup: Sendable {
       used = files.number("\(directory)/memory.current")
       reclaimable = files.number(named: "inactive_file", in: "\(directory)/memory.stat")
     case .one:
-      // A number near 2^63 where there is no limit.
+      // A number near 2^63 means no limit.
       limits = [files.number("\(directory)/memory.limit_in_bytes")].map { limit in
         limit.flatMap { $0 >= 1 << 60 ? nil : $0 }
       }

@@ -1,17 +1,16 @@
-/// Elements side by side, all of them initialised at all times. Owns its memory, which it gets in one
-/// piece.
+/// Contiguous elements, all of them always initialised. Owns its memory, which is one allocation.
 ///
-/// Unlike an array it has no reference count, so that writing an element needs no look at whether it is
-/// shared, and no exclusivity checks where it is reached through a lock.
+/// Unlike an array, it has no reference count. Writing an element therefore needs no uniqueness
+/// check, and no exclusivity checks if it is reached through a lock.
 @usableFromInline
 @safe
 struct SlotArray<Element>: ~Copyable {
-  // SAFETY: the only pointer to the allocation; `count` elements are initialised in it, and every index
-  // is compared with that.
+  // SAFETY: the only pointer to the allocation; it holds `count` initialised elements, and every
+  // index is checked against that.
   @usableFromInline var base: UnsafeMutablePointer<Element>
   @usableFromInline private(set) var count: Int
 
-  /// - Parameter count: how many elements, each of them a copy of `filler`.
+  /// - Parameter count: the number of elements, each a copy of `filler`.
   @inlinable
   init(repeating filler: Element, count: Int) {
     unsafe base = .allocate(capacity: max(count, 1))
@@ -50,5 +49,5 @@ struct SlotArray<Element>: ~Copyable {
   }
 }
 
-// SAFETY: it owns its elements as an array does.
+// SAFETY: it owns its elements, like an array.
 extension SlotArray: @unchecked Sendable where Element: Sendable {}

@@ -4,13 +4,13 @@
   internal import Musl
 #endif
 
-/// The small text files through which the kernel tells of itself, below a root: `/`, or a directory in a
-/// test.
+/// The small text files in which the kernel describes the system, below a root: `/`, or a directory
+/// in a test.
 struct SystemFiles: Sendable {
-  /// Goes before each path.
+  /// Prefixes each path.
   var root: String
 
-  /// The text of a file, or `nil` where it cannot be read.
+  /// The text of a file, or `nil` if it cannot be read.
   func text(_ path: String) -> String? {
     let descriptor = unsafe open(root + path, O_RDONLY | O_CLOEXEC)
     if descriptor < 0 { return nil }
@@ -24,7 +24,7 @@ struct SystemFiles: Sendable {
     var buffer = [UInt8](repeating: 0, count: 4096)
     while true {
       let offset = bytes.count
-      // SAFETY: the buffer is as long as is said.
+      // SAFETY: the buffer has the given length.
       let count = unsafe buffer.withUnsafeMutableBytes {
         unsafe pread(descriptor, $0.baseAddress, $0.count, offset)
       }
@@ -32,17 +32,17 @@ struct SystemFiles: Sendable {
       if count < 0 { return nil }
       if count == 0 { return String(decoding: bytes, as: UTF8.self) }
       bytes += buffer[..<count]
-      // None of them is that long.
+      // None of these files is that long.
       if bytes.count > 1 << 20 { return nil }
     }
   }
 
-  /// The number that a file holds; `nil` where it holds none, such as `max`.
+  /// The number in a file; `nil` if it has none, such as `max`.
   func number(_ path: String) -> UInt64? {
     text(path).flatMap { UInt64($0.prefix { !$0.isWhitespace }) }
   }
 
-  /// The number behind a name, in a file with a name and a number on each line.
+  /// The number after a name, in a file with a name and a number on each line.
   func number(named name: String, in path: String) -> UInt64? {
     text(path).flatMap { Self.number(named: name, inText: $0) }
   }

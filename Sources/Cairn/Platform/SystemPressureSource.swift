@@ -6,31 +6,33 @@ internal import CairnStore
   internal import Musl
 #endif
 
-/// What the Linux kernel tells of a shortage of memory. Waiting takes no processor time where the kernel
-/// tells by itself:
+/// The Linux kernel's reports of a shortage of memory. Waiting takes no processor time if the
+/// kernel notifies by itself:
 ///
-/// - Pressure stall information (Weiner, 2018; Linux 4.20): it tells when tasks had to wait for memory for
-///   longer than a given part of two seconds, which is the window that it grants without privileges. Of the
-///   process's own group, `memory.pressure`, where that can be had; else of the machine.
-/// - `memory.events` of a group of version 2: it tells when a limit was reached. That alone means little,
-///   since a group that reads files reaches its limit all the time, so what the group uses decides.
+/// - Pressure stall information (Weiner, 2018; Linux 4.20) notifies when tasks had to wait for
+///   memory for longer than a given part of two seconds, the window that it grants without
+///   privileges. Uses `memory.pressure` of the process's own group if available; else that of the
+///   machine.
+/// - `memory.events` of a version 2 group notifies when a limit was reached. That alone means
+///   little, because a group that reads files reaches its limit all the time, so the group's usage
+///   decides.
 ///
-/// What a group uses of its limit is looked at once a second in groups of version 1, and where there is no
-/// pressure stall information. Where there is none of it all, nothing is ever told.
+/// Checks a group's use of its limit once a second in version 1 groups, and if there is no pressure
+/// stall information. Without any of these, never reports anything.
 package final class SystemPressureSource: PressureSource {
-  /// Tasks waiting for so many microseconds of two seconds: 5 and 20 % of the time some of them, 20 % of
-  /// the time all of them.
+  /// Tasks waiting for this many microseconds of two seconds: some of them 5 and 20 % of the time,
+  /// all of them 20 % of the time.
   private static let triggers: [(text: String, pressure: MemoryPressure)] = [
     ("some 100000 2000000", .moderate), ("some 400000 2000000", .high),
     ("full 400000 2000000", .critical),
   ]
 
-  /// From which share of its limit on a group is short of memory.
+  /// The share of its limit at which a group is short of memory.
   private static let shares: [(share: Double, pressure: MemoryPressure)] = [
     (0.98, .critical), (0.95, .high), (0.90, .moderate),
   ]
 
-  /// A descriptor, and what it means when the kernel raises it.
+  /// A descriptor, and what it means when the kernel signals it.
   private enum Watch: Sendable {
     case stall(MemoryPressure)
     case events(MemoryGroup)
@@ -43,11 +45,11 @@ package final class SystemPressureSource: PressureSource {
     var isOpen = false
     var hasEnded = false
     var watches: [(descriptor: Int32, watch: Watch)] = []
-    /// The end of the pipe that ends the waiting.
+    /// The end of the pipe that ends the wait.
     var stopper: Int32 = -1
-    /// The groups that are looked at now and then.
+    /// The groups that are polled.
     var polledGroups: [MemoryGroup] = []
-    /// What was told last of the use of a group, and when.
+    /// The last report about the use of a group, and its time.
     var lastShare: (pressure: MemoryPressure, time: ContinuousClock.Instant)?
     /// `oom` of `memory.events`, by descriptor.
     var killCounts: [Int32: UInt64] = [:]
@@ -56,10 +58,10 @@ package final class SystemPressureSource: PressureSource {
   private let state = Lock(State())
   private let files: SystemFiles
   private let pollInterval: Duration
-  /// How long what was told of the use of a group counts, before the same is told again.
+  /// How long a report about the use of a group holds before it is repeated.
   private let repeatInterval: Duration
 
-  /// - Parameter root: the directory that stands for `/`: for tests.
+  /// - Parameter root: the directory that replaces `/`: for tests.
   package init(
     root: String = "", pollInterval: Duration = .seconds(1),
     repeatInterval: Duration = .seconds(10)
@@ -76,7 +78,7 @@ package final class SystemPressureSource: PressureSource {
     }
   }
 
-  /// Ends the waiting, now and for ever.
+  /// Ends the wait, permanently.
   package func stop() {
     state.withLock { state in
       state.hasEnded = true
@@ -87,7 +89,7 @@ package final class SystemPressureSource: PressureSource {
     }
   }
 
-  /// For tests: of how many files the kernel tells by itself, and how many groups are looked at.
+  /// The number of files with notifications, and of polled groups: for tests.
   package var watchCounts: (told: Int, polled: Int) {
     state.withLock { state in
       openOnce(&state)
@@ -102,7 +104,7 @@ package final class SystemPressureSource: PressureSource {
         openOnce(&state)
         return (state.watches, state.polledGroups, state.hasEnded)
       }
-      // The pipe alone tells nothing.
+      // The pipe alone reports nothing.
       if hasEnded || (watches.count <= 1 && polledGroups.isEmpty) { return nil }
       var raised: MemoryPressure?
       for index in wait(watches.map(\.descriptor), polls: !polledGroups.isEmpty) {
@@ -122,7 +124,7 @@ package final class SystemPressureSource: PressureSource {
     }
   }
 
-  // MARK: What is watched
+  // MARK: Watches
 
   private func openOnce(_ state: inout State) {
     if state.isOpen { return }
@@ -141,7 +143,7 @@ package final class SystemPressureSource: PressureSource {
     for group in groups where group.version == .two && !group.isRoot {
       stallFiles.insert("\(group.directory)/memory.pressure", at: 0)
     }
-    // The first of them that can be had.
+    // The first one available.
     for path in stallFiles where !state.watches.contains(where: { $0.watch.isStall }) {
       for trigger in Self.triggers {
         if let descriptor = openTrigger(path, trigger.text) {
@@ -164,29 +166,29 @@ package final class SystemPressureSource: PressureSource {
     }
   }
 
-  /// Asks the kernel to raise a descriptor when tasks wait for longer than `trigger` says.
+  /// Asks the kernel to signal a descriptor when tasks wait for longer than `trigger` says.
   private func openTrigger(_ path: String, _ trigger: String) -> Int32? {
     let descriptor = unsafe open(files.root + path, O_RDWR | O_CLOEXEC | O_NONBLOCK)
     if descriptor < 0 { return nil }
     let text = Array(trigger.utf8) + [0]
-    // SAFETY: the buffer is as long as is said.
+    // SAFETY: the buffer has the given length.
     let count = unsafe text.withUnsafeBytes { unsafe write(descriptor, $0.baseAddress, $0.count) }
     if count == text.count { return descriptor }
     close(descriptor)
     return nil
   }
 
-  // MARK: What is told
+  // MARK: Reports
 
-  /// Waits until some of the descriptors are raised.
+  /// Waits until some of the descriptors are signalled.
   ///
   /// - Parameter polls: whether to wait for `pollInterval` at most.
-  /// - Returns: their indices.
+  /// - Returns: the indices of those descriptors.
   private func wait(_ descriptors: [Int32], polls: Bool) -> [Int] {
     let timeout = polls ? Int32(clamping: max(1, pollInterval.milliseconds)) : -1
-    // A pipe whose other end is closed is raised by POLLHUP, which is always told.
+    // A pipe whose other end is closed signals POLLHUP, which poll always reports.
     var polled = descriptors.map { pollfd(fd: $0, events: Int16(POLLPRI), revents: 0) }
-    // SAFETY: the array is as long as is said.
+    // SAFETY: the array has the given length.
     let count = unsafe polled.withUnsafeMutableBufferPointer {
       unsafe poll($0.baseAddress, nfds_t($0.count), timeout)
     }
@@ -197,7 +199,7 @@ package final class SystemPressureSource: PressureSource {
       if index == 0 || events & POLLPRI != 0 {
         raised.append(index)
       } else {
-        // Its group is gone: the kernel would raise it for ever.
+        // Its group is gone: the kernel would signal it for ever.
         forget(polled[index].fd)
       }
     }
@@ -209,13 +211,13 @@ package final class SystemPressureSource: PressureSource {
     close(descriptor)
   }
 
-  /// How often the kernel found nothing more to take back. Has to be read from the descriptor that is
-  /// watched: that is what lowers it again.
+  /// How often the kernel found nothing more to reclaim. Must be read from the watched descriptor:
+  /// reading clears the signal.
   private static func killCount(_ descriptor: Int32) -> UInt64 {
     SystemFiles.text(of: descriptor).flatMap { SystemFiles.number(named: "oom", inText: $0) } ?? 0
   }
 
-  /// What it means that `memory.events` has changed.
+  /// What a change of `memory.events` means.
   private func pressure(ofEventsIn group: MemoryGroup, _ descriptor: Int32) -> MemoryPressure? {
     let count = Self.killCount(descriptor)
     let isNew = state.withLock { state in
@@ -225,7 +227,7 @@ package final class SystemPressureSource: PressureSource {
     return isNew ? .critical : pressure(ofUseOf: group)
   }
 
-  /// What it means how much a group uses, if that is news: more than it was, or for so long.
+  /// What a group's usage means, if it is news: higher than before, or unchanged for long enough.
   private func pressure(ofUseOf group: MemoryGroup) -> MemoryPressure? {
     let share = group.usedShare(files) ?? 0
     let pressure = Self.shares.first { share >= $0.share }?.pressure

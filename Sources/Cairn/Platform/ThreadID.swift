@@ -4,7 +4,7 @@
   internal import Musl
 #endif
 
-/// Tells a thread from all others that live.
+/// Identifies a thread among all live threads.
 struct ThreadID: Equatable, Sendable {
   private let number: UInt
 
@@ -16,9 +16,10 @@ struct ThreadID: Equatable, Sendable {
     #endif
   }
 
-  /// A number from 0 up to 15, which few threads that live at once have in common.
+  /// A number from 0 to 15, which few live threads share.
   var slot: Int {
-    // Threads' descriptors lie at distances with many factors in common, so all bits are mixed, as MurmurHash3 does.
+    // The distances between thread descriptors have many common factors, so mix all bits, as
+    // MurmurHash3 does.
     var bits = UInt64(number)
     bits = (bits ^ (bits >> 33)) &* 0xFF51_AFD7_ED55_8CCD
     bits = (bits ^ (bits >> 33)) &* 0xC4CE_B9FE_1A85_EC53

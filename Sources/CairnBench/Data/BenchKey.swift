@@ -3,7 +3,7 @@ import Cairn
 /// The key with a given index: `user:` and 12 hexadecimal digits that look random, 17 bytes.
 ///
 /// Made on the stack in a few nanoseconds, so that no store pays for the benchmark's memory. The
-/// digits are a bijection of the index, so different indices are different keys.
+/// digits are a bijection of the index, so different indices give different keys.
 struct BenchKey: ByteSource, Sendable {
   static let byteCount = 17
 
@@ -32,11 +32,11 @@ struct BenchKey: ByteSource, Sendable {
   @inline(__always)
   private static func hexadecimalDigits(_ number: UInt64) -> UInt64 {
     var x = UInt64(UInt32(truncatingIfNeeded: number).byteSwapped)
-    // One nibble to a byte, the high one of each pair first.
+    // One nibble a byte, the high one of each pair first.
     x = (x | x << 16) & 0x0000_FFFF_0000_FFFF
     x = (x | x << 8) & 0x00FF_00FF_00FF_00FF
     x = (x >> 4 | x << 8) & 0x0F0F_0F0F_0F0F_0F0F
-    // '0' + nibble, and 39 more from 10 on.
+    // '0' + nibble, and 39 more from 10 upwards.
     let isLetter = (x &+ 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
     return x &+ 0x3030_3030_3030_3030 &+ isLetter &* 39
   }

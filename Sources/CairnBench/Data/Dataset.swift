@@ -1,14 +1,14 @@
 import Cairn
 import Glibc
 
-/// What is written under each key, and the check of what comes back.
+/// The value for each key, and the check of values read back.
 ///
-/// A value is a window of one pool of random bytes, at an offset that follows from the seed, the
-/// key and how often the key has been written. So it costs nothing to make, and a comparison of
-/// memory tells whether bytes that were read are the key's newest. Two values are the same for
-/// one pair of (key, generation) in 262,144. The pool stays in the second-level cache.
+/// A value is a window of one pool of random bytes, at an offset determined by the seed, the key
+/// and how often the key has been written. So making it costs nothing, and a memory comparison
+/// shows whether bytes that were read are the key's newest. Two values are equal for one pair of
+/// (key, generation) in 262,144. The pool stays in the second-level cache.
 ///
-// SAFETY: `@unchecked Sendable` since the pool is written by `init` alone, and a generation only
+// SAFETY: `@unchecked Sendable` because the pool is written by `init` alone, and a generation only
 // while no other thread uses its key. Both are freed by `deinit`; indices come from the workloads,
 // which stay below `keyCount`.
 @safe
@@ -20,7 +20,7 @@ final class Dataset: @unchecked Sendable {
   private static let windowCount = 1 << 18
   private let pool: UnsafeMutableRawPointer
   private let generations: UnsafeMutablePointer<UInt16>
-  /// The generation of a key that the store does not hold.
+  /// The generation of a key that the store does not have.
   static let absent = UInt16.max
 
   init(keyCount: Int, valueByteCount: Int, seed: UInt64) {
@@ -42,7 +42,7 @@ final class Dataset: @unchecked Sendable {
     unsafe generations.deallocate()
   }
 
-  // MARK: What the store holds
+  // MARK: Contents of the store
 
   @inline(__always)
   func key(_ index: Int) -> BenchKey { BenchKey(index: index, seed: seed) }
@@ -59,7 +59,7 @@ final class Dataset: @unchecked Sendable {
     unsafe generations.update(repeating: generation, count: keyCount)
   }
 
-  /// The generation that the next write of the key has.
+  /// The generation of the key's next write.
   @inline(__always)
   func nextGeneration(of index: Int) -> UInt16 {
     let next = unsafe generations[index] &+ 1
@@ -77,11 +77,11 @@ final class Dataset: @unchecked Sendable {
       bytes: UnsafeRawBufferPointer(start: pool + offset, count: valueByteCount))
   }
 
-  /// How the bytes differ from the key's value, or `nil` where they do not.
+  /// How the bytes differ from the key's value, or `nil` if they do not.
   ///
-  /// The length is compared always. Up to 4 KiB all bytes are; of a longer value the first and
-  /// last 64, and all of them when `isThorough`. (Reading 256 KiB a second time would double the
-  /// time of a read.)
+  /// Always compares the length. Compares all bytes up to 4 KiB; for a longer value, the first and
+  /// last 64, and all of them if `isThorough`. (Reading 256 KiB a second time would double the time
+  /// of a read.)
   @inline(__always)
   func difference(_ bytes: RawSpan, index: Int, generation: UInt16, isThorough: Bool) -> String? {
     guard bytes.byteCount == valueByteCount else {
@@ -102,9 +102,9 @@ final class Dataset: @unchecked Sendable {
   }
 }
 
-/// Bytes of the pool: a value to be written.
-// SAFETY: lives no longer than the `Dataset` whose pool it points to; every use is inside a
-// method that holds the dataset.
+/// Bytes of the pool: a value to write.
+// SAFETY: lives no longer than the `Dataset` whose pool it points to; every use is inside a method
+// that holds the dataset.
 @safe
 struct ValueSlice: ByteSource {
   let bytes: UnsafeRawBufferPointer

@@ -1,17 +1,16 @@
 import Glibc
 
-/// The order in which a round uses keys, made before its clock starts and the same for every
-/// store. A sequence that ends begins again; its length is a power of two where it is drawn at
-/// random.
+/// The order in which a round uses keys, made before its clock starts and the same for every store.
+/// At its end, the sequence starts again; a random one has a power of two as its length.
 struct KeySequence {
   private(set) var indices: [UInt32] = []
   /// Marks an index whose key is written instead of read.
   static let writeMark: UInt32 = 1 << 31
 
-  /// Enough that a round does not see the same order twice soon, and little beside the store.
+  /// Enough that a round does not repeat the same order soon, and small compared with the store.
   private static func length(keyCount: Int) -> Int { keyCount <= 1 << 17 ? 1 << 17 : 1 << 20 }
 
-  /// Keys from `first` on, uniformly at random.
+  /// Keys from `first`, uniformly at random.
   static func uniform(
     keyCount: Int, first: Int = 0, writeShare: Double = 0, random: inout RandomSource
   ) -> KeySequence {
@@ -31,8 +30,8 @@ struct KeySequence {
     KeySequence(indices: (0..<UInt32(keyCount)).shuffled(using: &random))
   }
 
-  /// Keys by Zipf's law, by the rejection-free method of Gray and others ("Quickly generating
-  /// billion-record synthetic databases", 1994) that YCSB uses. Which key has which rank is
+  /// Keys by Zipf's law, using the rejection-free method of Gray and others ("Quickly generating
+  /// billion-record synthetic databases", 1994), as YCSB does. The assignment of ranks to keys is
   /// random.
   static func zipf(
     keyCount: Int, exponent: Double = 0.99, random: inout RandomSource

@@ -1,5 +1,5 @@
-/// Random numbers that follow from a seed alone: a Weyl sequence, mixed (SplitMix64, Steele and
-/// others, 2014).
+/// Random numbers determined by a seed: a mixed Weyl sequence (SplitMix64, Steele and others,
+/// 2014).
 struct RandomSource: RandomNumberGenerator {
   private var state: UInt64
 
@@ -20,6 +20,6 @@ struct RandomSource: RandomNumberGenerator {
     Int(next().multipliedFullWidth(by: UInt64(limit)).high)
   }
 
-  /// A number from 0 up to, not including, 1.
+  /// A number from 0 up to, but not including, 1.
   mutating func fraction() -> Double { Double(next() >> 11) * 0x1p-53 }
 }

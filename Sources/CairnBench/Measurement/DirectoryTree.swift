@@ -1,6 +1,6 @@
 import Glibc
 
-/// Directories and all that is in them: listing, weighing, removing. Links are not followed.
+/// Lists, measures and removes directories with their contents. Links are not followed.
 enum DirectoryTree {
   /// The names in a directory, without `.` and `..`, in no order.
   static func names(in path: String) throws -> [String] {
@@ -21,7 +21,7 @@ enum DirectoryTree {
     return names
   }
 
-  /// Bytes of the blocks that the files below `path` take, not counting the directories' own.
+  /// Bytes of the blocks of the files below `path`, without the directories' own.
   static func allocatedByteCount(_ path: String) -> Int {
     var sum = 0
     for name in (try? names(in: path)) ?? [] {
@@ -33,7 +33,7 @@ enum DirectoryTree {
     return sum
   }
 
-  /// Removes `path` and all below it, as far as that is possible.
+  /// Removes `path` and everything below it, as far as possible.
   // SAFETY: paths are passed as strings that outlive the calls.
   static func remove(_ path: String) {
     guard let status = linkStatus(path) else { return }

@@ -1,8 +1,8 @@
-/// How often each latency occurred, to within half a percent, in a fixed space.
+/// The frequency of each latency, accurate to half a percent, in constant space.
 ///
-/// Buckets grow with the value (the idea of HdrHistogram, Tene): up to 255 ns each nanosecond has
-/// its own; from there every doubling is cut into 128. A bucket is told by its middle, so the
-/// error is at most 1/256.
+/// Buckets grow with the value (the idea of HdrHistogram, Tene): up to 255 ns, each nanosecond has
+/// a bucket; above, every doubling is divided into 128. The middle of a bucket represents it, so
+/// the error is at most 1/256.
 struct LatencyHistogram: Sendable, Equatable {
   private static let bitCount = 7
   private static let subBucketCount = 1 << bitCount
@@ -22,8 +22,8 @@ struct LatencyHistogram: Sendable, Equatable {
     count += other.count
   }
 
-  /// The value that the given share of all values does not pass: the one of that rank, rounded
-  /// up. 0 where nothing was recorded.
+  /// The value that this share of all values does not exceed: the one of that rank, rounded up. 0
+  /// if nothing was recorded.
   func percentile(_ share: Double) -> UInt64 {
     let rank = max(1, min(count, UInt64((share * Double(count)).rounded(.up))))
     var seen: UInt64 = 0
@@ -48,7 +48,7 @@ struct LatencyHistogram: Sendable, Equatable {
   }
 }
 
-/// Coded as pairs of bucket and count, for few of the buckets are used.
+/// Coded as pairs of bucket and count, because few of the buckets are used.
 extension LatencyHistogram: Codable {
   init(from decoder: any Decoder) throws {
     var container = try decoder.unkeyedContainer()

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Nanoseconds of a clock that never goes back. A look at it takes about 25 ns.
+/// Nanoseconds of a clock that never goes back. Reading it takes about 25 ns.
 @inline(__always)
 func monotonicNanoseconds() -> UInt64 {
   var time = timespec()
@@ -9,25 +9,25 @@ func monotonicNanoseconds() -> UInt64 {
   return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
 }
 
-/// How long a round goes on, and how often an operation is timed by itself.
+/// How long a round lasts, and how often a single operation is timed.
 struct Pace: Sendable {
   /// The round ends here at the latest.
   var maximumCallCount: Int
-  /// It ends after this time, which is looked at when a call has been timed.
+  /// It ends after this time, which is checked after each timed call.
   var nanosecondLimit: UInt64 = .max
   var sampleInterval: Int
 }
 
-/// What one round took.
+/// The results of one round.
 struct Measurement: Sendable {
-  /// Keys read or written: calls times the keys of one.
+  /// Keys read or written: the number of calls times the keys of each.
   var operationCount = 0
   var nanoseconds: UInt64 = 0
-  /// Of calls.
+  /// The latencies of calls.
   var latencies = LatencyHistogram()
 
-  /// Calls `body` with 0, 1, 2, … and takes the time of the whole; of every `sampleInterval`-th
-  /// call also its own. So the rate is not distorted by the clock.
+  /// Calls `body` with 0, 1, 2, … and measures the total time, and for every `sampleInterval`-th
+  /// call also its own. So the clock does not distort the rate.
   @inline(__always)
   static func run(
     _ pace: Pace, operationsPerCall: Int = 1, _ body: (Int) throws -> Void
@@ -54,7 +54,7 @@ struct Measurement: Sendable {
     return measurement
   }
 
-  /// What threads did side by side: their operations added up, over the longest time.
+  /// The total of concurrent threads: the sum of their operations, over the longest time.
   static func together(_ measurements: [Measurement]) -> Measurement {
     var sum = Measurement()
     for measurement in measurements {

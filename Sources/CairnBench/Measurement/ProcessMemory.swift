@@ -1,9 +1,9 @@
 import Glibc
 
-/// The resident memory of this process, mapped pages of files included.
+/// The resident memory of this process, including mapped pages of files.
 enum ProcessMemory {
-  /// Forgets the peak so far, so that the next reading is of one row alone. Where the kernel does
-  /// not let it, the peak is that of the process.
+  /// Resets the peak, so that the next reading covers only one row. If the kernel does not allow
+  /// it, the peak is that of the process.
   static func resetPeak() {
     // SAFETY: literals live for ever; one byte is written.
     let file = unsafe open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC)
@@ -22,8 +22,8 @@ enum ProcessMemory {
 }
 
 extension ProcessMemory {
-  /// What the process has given the kernel to be written to disk so far, as pages: by calls and into
-  /// mappings.
+  /// What the process has passed to the kernel for writing to disk so far, in pages: by calls and
+  /// through mappings.
   static var writtenByteCount: Int {
     for line in ProcFile.lines("/proc/self/io") where line.hasPrefix("write_bytes:") {
       return Int(line.drop { $0 != " " }.dropFirst()) ?? 0
@@ -32,7 +32,7 @@ extension ProcessMemory {
   }
 }
 
-/// Text files of the kernel, which have no size to ask for.
+/// Text files of the kernel, which have no size.
 enum ProcFile {
   static func lines(_ path: String) -> [Substring] { text(path).split(separator: "\n") }
 

@@ -1,11 +1,11 @@
 import Glibc
 import Synchronization
 
-/// Threads that begin together. `Dispatch` would run no more of them than there are processors,
-/// and sixteen writers that wait for one sync must be sixteen threads.
+/// Threads that begin together. `Dispatch` would run no more of them than there are processors, but
+/// sixteen writers that wait for one sync must be sixteen threads.
 enum ThreadTeam {
-  /// Runs `body` with 0 ..< `count`, each on a thread of its own, and returns what they returned,
-  /// in that order. An error of theirs is thrown when all have ended.
+  /// Runs `body` with 0 ..< `count`, each on a separate thread, and returns the results in that
+  /// order. Throws an error of theirs after all have ended.
   static func run<Result: Sendable>(
     _ count: Int, _ body: @escaping @Sendable (Int) throws -> Result
   ) throws -> [Result] {
@@ -19,7 +19,7 @@ enum ThreadTeam {
         outcome.results.withLock { $0[index] = result }
       }
       var thread = pthread_t()
-      // SAFETY: the thread takes over the reference that is retained here.
+      // SAFETY: the thread takes ownership of the reference retained here.
       let argument = unsafe Unmanaged.passRetained(task).toOpaque()
       creationError = unsafe pthread_create(&thread, nil, threadBody, argument)
       guard creationError == 0 else {
@@ -28,7 +28,7 @@ enum ThreadTeam {
       }
       threads.append(thread)
     }
-    // Also after a failure, or the threads that were made would never end.
+    // Also after a failure, or the started threads would never end.
     outcome.hasStarted.store(true, ordering: .releasing)
     for thread in threads { pthread_join(thread, nil) }
     guard creationError == 0 else {

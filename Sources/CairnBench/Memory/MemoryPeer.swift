@@ -1,13 +1,13 @@
-/// What the benchmark asks of a cache in memory: the protocol under which `MemoryCache` and its peers
-/// stand side by side. All may be called from any thread.
+/// The benchmark's protocol for caches in memory, for `MemoryCache` and its peers. All calls are
+/// safe from any thread.
 ///
-/// Values are arrays, so that a read hands out a reference and copies nothing.
+/// Values are arrays, so that a read returns a reference and copies nothing.
 protocol MemoryPeer: AnyObject, Sendable {
-  /// What the cache takes as a key; made from text before the clock starts.
+  /// The cache's key type; keys are made from text before the clock starts.
   associatedtype Key: Sendable
   static var name: String { get }
 
-  /// - Parameter countLimit: how many entries it holds at most, where it can be told.
+  /// - Parameter countLimit: the maximum number of entries, if the cache has such a limit.
   init(countLimit: Int)
   static func key(_ text: String) -> Key
 

@@ -1,7 +1,7 @@
 import Cairn
 import Synchronization
 
-/// Cairn's tier in memory, configured as it comes.
+/// Cairn's cache in memory, with the default configuration.
 final class MemoryCachePeer: MemoryPeer {
   static let name = StoreKind.memoryCache.rawValue
   private let cache: MemoryCache<String, [UInt8]>
@@ -16,7 +16,7 @@ final class MemoryCachePeer: MemoryPeer {
   func setValue(_ value: [UInt8], forKey key: String) { cache.setValue(value, forKey: key) }
 }
 
-/// The least that a cache can be: no order, no limit, no expiry.
+/// The minimum for a cache: no order, no limit, no expiry.
 final class DictionaryPeer: MemoryPeer {
   static let name = StoreKind.dictionary.rawValue
   private let values: Mutex<[String: [UInt8]]>

@@ -1,14 +1,14 @@
 import Cairn
 
-/// The side of the benchmark that holds a cache in memory: as `Worker`, but with keys and values as the
-/// caches take them, made before the clock starts.
+/// The side of the benchmark that holds a cache in memory: like `Worker`, but with keys and values
+/// in the caches' form, made before the clock starts.
 final class MemoryWorker<Cache: MemoryPeer>: WorkerServing {
   static var storeName: String { Cache.name }
 
   private let configuration: WorkerConfiguration
   private let data: Dataset
   private let keys: [Cache.Key]
-  /// Each key's value, which is set again and again.
+  /// Each key's value, which is set repeatedly.
   private let values: [[UInt8]]
   private let sampleInterval: Int
   private var cache: Cache?
@@ -53,7 +53,7 @@ final class MemoryWorker<Cache: MemoryPeer>: WorkerServing {
 
   func finish() {}
 
-  /// Room for all keys, as a hot set has it.
+  /// Fills the cache with all keys, like a hot set.
   private func fill() {
     let cache = Cache(countLimit: data.keyCount)
     for index in 0..<data.keyCount { cache.setValue(values[index], forKey: keys[index]) }
@@ -92,7 +92,7 @@ final class MemoryWorker<Cache: MemoryPeer>: WorkerServing {
   }
 }
 
-/// What the timed loops use: for one thread or several.
+/// The state for the timed loops: for one thread or several.
 private struct Session<Cache: MemoryPeer>: Sendable {
   let cache: Cache
   let keys: [Cache.Key]
@@ -108,7 +108,7 @@ private struct Session<Cache: MemoryPeer>: Sendable {
     }
   }
 
-  /// Reads, and writes where the sequence says so.
+  /// Reads, and writes where the sequence marks it.
   func run(_ sequence: KeySequence, _ workload: Workload) throws -> Measurement {
     let indices = sequence.indices
     let mask = indices.count - 1
@@ -123,7 +123,7 @@ private struct Session<Cache: MemoryPeer>: Sendable {
     }
   }
 
-  /// A value that was handed out is the very array that was set, or has all its bytes: to compare them
+  /// Whether a returned value is the very array that was set, or has the same bytes: comparing them
   /// each time would take as long as the read.
   @inline(__always)
   private func check(

@@ -1,7 +1,8 @@
 import Foundation
 
-/// Foundation's cache, with its keys made before: a program would also make an `NSString` for each call.
-// SAFETY: `@unchecked Sendable` since `NSCache` may be used from any thread.
+/// Foundation's cache, with keys made beforehand: a program would also make an `NSString` for each
+/// call.
+// SAFETY: `@unchecked Sendable` because `NSCache` is safe to use from any thread.
 final class NSCachePeer: MemoryPeer, @unchecked Sendable {
   static let name = StoreKind.nsCache.rawValue
 

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// An LRU cache as XRCache has it: a dictionary of nodes that are objects, linked in the order of use by
+/// An LRU cache in the style of XRCache: a dictionary of node objects, linked in access order by
 /// weak references in both directions.
 final class WeakNodeCache: MemoryPeer {
   static let name = StoreKind.weakNodes.rawValue

@@ -1,15 +1,15 @@
 import CommandText
 
-/// What the command line asks for.
+/// The options on the command line.
 struct BenchOptions: Sendable, Equatable {
   var isQuick = false
-  /// Whether the same rows are measured with ever more keys.
+  /// Whether to measure the same rows with growing numbers of keys.
   var isScale = false
-  /// Whether the eviction policies of the cache in memory are compared, and nothing else.
+  /// Whether to compare only the eviction policies of the cache in memory.
   var isPolicies = false
-  /// `nil`: the stores that stand side by side by default.
+  /// `nil`: the default stores.
   var stores: [StoreKind]?
-  /// Whether `stores` are all that there are: then they are compared at a million keys too.
+  /// Whether `stores` has every store: they are then also compared at a million keys.
   var isEveryStore = false
   /// `nil`: all.
   var workloads: [Workload]?
@@ -18,15 +18,15 @@ struct BenchOptions: Sendable, Equatable {
   /// `nil`: the four default sizes.
   var valueByteCount: Int?
   var seed: UInt64 = 1
-  /// Where the stores' temporary directory is made; `nil`: see `RunDirectory`.
+  /// The parent of the stores' temporary directory; `nil`: see `RunDirectory`.
   var directory: String?
   var jsonPath: String?
   var svgPath: String?
 
-  /// Whether nothing narrows the run, so that the section at a million keys belongs to it.
+  /// Whether nothing narrows the run, so that it includes the section at a million keys.
   var includesReferenceSection: Bool { !isQuick && includesMemorySections }
 
-  /// Whether the caches in memory belong to the run.
+  /// Whether the run includes the caches in memory.
   var includesMemorySections: Bool {
     !isScale && (stores == nil || isEveryStore) && workloads == nil && keyCount == nil
       && valueByteCount == nil
@@ -70,7 +70,7 @@ struct BenchOptions: Sendable, Equatable {
     """)
 }
 
-/// What the command line got wrong.
+/// An error in the command line.
 struct UsageError: Error, Equatable, CustomStringConvertible {
   var description: String
 }
@@ -80,7 +80,7 @@ extension BenchOptions {
     "--help --quick --scale --policies --stores --workloads --n --value-bytes --seed --dir --json --svg"
     .split(separator: " ").map(String.init)
 
-  /// Reads the arguments after the command's name. `nil`: help is wanted.
+  /// Reads the arguments after the command's name. `nil`: help was requested.
   static func parse(_ arguments: [String]) throws(UsageError) -> BenchOptions? {
     var options = BenchOptions()
     var rest = arguments[...]

@@ -1,4 +1,4 @@
-/// What is measured: one row of the report, named as on the command line and in the JSON.
+/// A measured workload: one row of the report, with its name on the command line and in the JSON.
 enum Workload: String, CaseIterable, Codable, Sendable {
   /// New keys, one put at a time, into an empty store.
   case fill
@@ -6,17 +6,17 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   case fillBatch = "fill-batch"
   /// A new value for every key, one at a time, in random order.
   case overwrite
-  /// A value copied out, keys uniformly at random.
+  /// A value copied out, for uniformly random keys.
   case get
-  /// A value looked at where it lies.
+  /// A value read in place, without a copy.
   case getZeroCopy = "get-zero-copy"
-  /// 64 keys to a call; counted by key, the percentiles are of the calls.
+  /// 64 keys in a call; counted by key, but the percentiles are of calls.
   case getMany = "get-many"
-  /// Keys that the store does not hold.
+  /// Keys that the store does not have.
   case getMissing = "get-missing"
-  /// Keys by Zipf's law with exponent 0.99, the popular ones spread over the key space.
+  /// Keys by Zipf's law with exponent 0.99; the popular ones are spread over the key space.
   case getZipf = "get-zipf"
-  /// Reads by two threads; their sum.
+  /// Reads by two threads; their total.
   case getTwoThreads = "get-2-threads"
   case getZeroCopyTwoThreads = "get-zero-copy-2-threads"
   case getMissingTwoThreads = "get-missing-2-threads"
@@ -27,34 +27,35 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   case mixed95to5 = "mixed-95-5"
   /// Half `get`, half `overwrite`.
   case mixed50to50 = "mixed-50-50"
-  /// `get` while another thread writes the keys' values anew and compacts, again and again.
+  /// `get` while another thread repeatedly rewrites the keys' values and compacts.
   case getCompacting = "get-compacting"
-  /// `overwrite` while another thread compacts again and again.
+  /// `overwrite` while another thread repeatedly compacts.
   case overwriteCompacting = "overwrite-compacting"
-  /// Opening a store that was closed, up to the first value read.
+  /// Opening a cleanly closed store, up to the first value read.
   case openClean = "open-clean"
-  /// Opening a store whose process was killed after it had opened it and written 100,000 of the
-  /// values once more, up to the first value read.
+  /// Opening a store whose process was killed after it had opened it and rewritten 100,000 of the
+  /// values, up to the first value read.
   case openKilled = "open-killed"
-  /// Half of the keys are overwritten, which is not counted; then one compaction. Counted by key of the store.
+  /// One compaction after half of the keys were overwritten, which is not counted. Counted by key
+  /// of the store.
   case compact
-  /// Keys uniformly at random are overwritten, four times as many as there are, while the store gives space
-  /// back as it does by itself.
+  /// Overwriting uniformly random keys, four times as many as there are, while the store reclaims
+  /// space by itself.
   case churn
-  /// New keys, each put acknowledged when it survives power loss.
+  /// New keys, each put acknowledged once it survives power loss.
   case durablePut = "durable-put"
-  /// The same by sixteen threads on one store; their sum.
+  /// The same by sixteen threads on one store; their total.
   case durablePut16Threads = "durable-put-16-threads"
-  /// `get` of caches in memory that hold all keys.
+  /// `get` from caches in memory that hold all keys.
   case memoryGet = "memory-get"
-  /// The same by two threads; their sum.
+  /// The same by two threads; their total.
   case memoryGetTwoThreads = "memory-get-2-threads"
-  /// A new value for a key that such a cache holds.
+  /// A new value for a key in such a cache.
   case memorySet = "memory-set"
   /// 95 % `memory-get`, 5 % `memory-set`.
   case memoryMixed95to5 = "memory-mixed-95-5"
 
-  /// The order of measuring: what needs an empty store first, what uses it up last.
+  /// The order of measuring: first rows that need an empty store, last those that use it up.
   static let runOrder: [Workload] = [
     .fillBatch, .fill, .openKilled, .get, .getZeroCopy, .getMany, .getMissing, .getZipf,
     .getTwoThreads, .getZeroCopyTwoThreads, .getMissingTwoThreads, .getZipfTwoThreads,
@@ -63,14 +64,14 @@ enum Workload: String, CaseIterable, Codable, Sendable {
     .durablePut16Threads, .memoryGet, .memoryGetTwoThreads, .memorySet, .memoryMixed95to5,
   ]
 
-  /// What the cost of an operation is made of as the number of keys grows.
+  /// The components of an operation's cost as the number of keys grows.
   static let scale: [Workload] = [
     .fill, .get, .getMissing, .getMany, .getTwoThreads, .getCompacting, .overwrite, .churn,
     .compact, .openClean,
     .delete,
   ]
 
-  /// Whether it belongs to a run that names none; those of `--scale` take long.
+  /// Whether it is part of a run that names no workloads; those of `--scale` take long.
   var isStandard: Bool {
     switch self {
     case .churn, .compact, .getZeroCopyTwoThreads, .getMissingTwoThreads, .getZipfTwoThreads: false
@@ -78,7 +79,7 @@ enum Workload: String, CaseIterable, Codable, Sendable {
     }
   }
 
-  /// Whether it is one of caches in memory.
+  /// Whether it is for caches in memory.
   var isInMemory: Bool {
     switch self {
     case .memoryGet, .memoryGetTwoThreads, .memorySet, .memoryMixed95to5: true
@@ -86,7 +87,7 @@ enum Workload: String, CaseIterable, Codable, Sendable {
     }
   }
 
-  /// What a store must be able to do for the row to mean anything.
+  /// The abilities that a store needs for the row to be meaningful.
   var needs: StoreAbilities {
     switch self {
     case .getZeroCopy, .getZeroCopyTwoThreads: .zeroCopyReads
@@ -98,7 +99,7 @@ enum Workload: String, CaseIterable, Codable, Sendable {
     }
   }
 
-  /// Whether it needs the store as `fill` leaves it.
+  /// Whether it needs the store that `fill` leaves.
   var needsFilledStore: Bool {
     switch self {
     case .fill, .fillBatch, .durablePut, .durablePut16Threads: false
@@ -109,7 +110,7 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   /// Whether every round begins by writing all keys, measured or not.
   var refillsEveryRound: Bool { self == .fill || self == .openKilled || self == .delete }
 
-  /// Whether it leaves other values behind than it found, so that they must be checked.
+  /// Whether it leaves other values than it found, so that they must be checked.
   var changesMain: Bool {
     switch self {
     case .fill, .openKilled, .overwrite, .overwriteCompacting, .delete, .mixed95to5, .mixed50to50,

@@ -15,7 +15,7 @@ struct PolicyReport {
       + TextTable.aligned([head] + rows, leftAlignedColumnCount: 2)
   }
 
-  /// With one digit after the point.
+  /// With one decimal place.
   static func percent(_ ratio: Double) -> String {
     let tenths = Int((ratio * 1_000).rounded())
     return "\(tenths / 10).\(tenths % 10) %"

@@ -1,7 +1,7 @@
 import Cairn
 import FoundationEssentials
 
-/// What one policy made of one stream.
+/// The result of one policy on one stream.
 struct PolicyResult: Codable, Equatable {
   var stream: RequestStream
   var policy: String
@@ -14,7 +14,8 @@ struct PolicyResult: Codable, Equatable {
   var hitRatio: Double { Double(hitCount) / Double(max(1, requestCount)) }
 }
 
-/// The policies of the cache in memory on generated streams: a read, and where it finds nothing, a write.
+/// Runs the policies of the cache in memory on generated streams: a read, and if it finds nothing,
+/// a write.
 struct PolicyRun {
   let isQuick: Bool
   let seed: UInt64
@@ -31,7 +32,7 @@ struct PolicyRun {
     let requests = stream.requests(count: isQuick ? 50_000 : 1_000_000, seed: seed)
     let policies = EvictionPolicy.allCases
     var rounds: [[(hits: Int, nanoseconds: Double)]] = policies.map { _ in [] }
-    // Rounds take turns, so that what disturbs one disturbs all.
+    // Rounds take turns, so that disturbances affect all of them.
     for _ in 0..<(isQuick ? 1 : 5) {
       for (index, policy) in policies.enumerated() {
         rounds[index].append(try run(requests, stream, policy))

@@ -1,22 +1,22 @@
-/// Requests to compare eviction policies on, made of a seed alone. Keys are numbers.
+/// Requests for comparing eviction policies, generated from a seed. Keys are numbers.
 enum RequestStream: String, CaseIterable, Codable, Sendable {
-  /// Keys by Zipf's law with exponent 0.99. After 125,000 requests, other keys are the popular ones.
+  /// Keys by Zipf's law with exponent 0.99. After 125,000 requests, other keys become popular.
   case zipfShift = "zipf-shift"
   /// A third more keys than fit, in turn.
   case loop
   /// A hot set that fits, by Zipf's law; after 2,000 such requests a scan over as many keys as fit.
   case scanAndHot = "scan-and-hot"
-  /// Half by Zipf's law; after each of them one key that comes once.
+  /// Half by Zipf's law, each followed by a key that occurs once.
   case oneHit = "one-hit"
-  /// Twice as many keys as fit, to and fro.
+  /// Twice as many keys as fit, back and forth.
   case toAndFro = "to-and-fro"
 
-  /// How many entries the cache is to hold.
+  /// The capacity of the cache in entries.
   static let capacity = 1_000
 
   private static let keyCount = 10_000
 
-  /// - Parameter count: how many requests.
+  /// - Parameter count: the number of requests.
   func requests(count: Int, seed: UInt64) -> [UInt32] {
     var random = RandomSource(seed: seed)
     let capacity = Self.capacity
@@ -34,7 +34,7 @@ enum RequestStream: String, CaseIterable, Codable, Sendable {
       let round = 2_000 + capacity
       return (0..<count).map { index in
         if index % round < 2_000 { return hot[index] }
-        // Ten scans go over other keys each before the first comes again.
+        // Ten scans use different keys before the first set returns.
         return UInt32(capacity + index / round % 10 * capacity + index % round - 2_000)
       }
     case .oneHit:
@@ -51,7 +51,7 @@ enum RequestStream: String, CaseIterable, Codable, Sendable {
     }
   }
 
-  /// As many as are wanted of one draw, which begins again where it ends.
+  /// The requested number of keys from one draw, which starts again at its end.
   private static func zipf(
     keyCount: Int, count: Int, _ random: inout RandomSource
   ) -> [UInt32] {

@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// All that a run found out, as the JSON file holds it. The names are those of the specification.
+/// The results of a run, as in the JSON file. The names are those of the specification.
 struct BenchReport: Codable, Sendable {
   var machine: Machine
   var filesystem: FileSystem
@@ -15,12 +15,12 @@ struct BenchReport: Codable, Sendable {
   }
 }
 
-/// The options as they took effect.
+/// The options in effect.
 struct ReportedOptions: Codable, Sendable {
   var quick: Bool
   var stores: [StoreKind]
   var workloads: [Workload]
-  /// Absent where it went by the size of the values.
+  /// Absent if it depended on the size of the values.
   var n: Int?
   var valueBytes: [Int]
   var directory: String?
@@ -52,24 +52,24 @@ struct BenchResult: Codable, Sendable {
   /// Keys in the store.
   var n: Int
   var valueBytes: Int
-  /// Of all rounds.
+  /// The operations of all rounds.
   var operations: Int
   /// The median of the rounds.
   var opsPerSecond: Double
   var minimumOpsPerSecond: Double
   var maximumOpsPerSecond: Double
   var rounds: Int
-  // Of the sampled calls of all rounds; a call of `get-many` and `fill-batch` is of many keys.
+  // Of the sampled calls of all rounds; a call of `get-many` and `fill-batch` covers many keys.
   var p50Nanoseconds: UInt64
   var p99Nanoseconds: UInt64
   var p999Nanoseconds: UInt64
   /// Allocated blocks of the store's files after the row.
   var diskBytes: Int
-  /// The highest of the rounds, mapped pages of files included.
+  /// The highest of the rounds, including mapped pages of files.
   var peakResidentBytes: Int
   var durability: String
-  /// What the process gave the kernel to be written in the rounds, over the bytes of keys and values that were
-  /// put; of rows that put alone.
+  /// What the process passed to the kernel for writing in the rounds, divided by the bytes of keys
+  /// and values put; only for rows that only put.
   var writeAmplification: Double?
   /// Memory of the index for one key, after the row.
   var indexBytesPerKey: Double?
@@ -106,7 +106,7 @@ struct BenchResult: Codable, Sendable {
 }
 
 extension BenchResult {
-  /// How many times as fast Cairn was in the same row, where both are there.
+  /// How many times as fast Cairn was in the same row, if the results have both.
   func cairnRatio(in results: [BenchResult]) -> Double? {
     let ours: StoreKind = workload.isInMemory ? .memoryCache : .cairn
     guard store != ours, opsPerSecond > 0 else { return nil }

@@ -1,4 +1,4 @@
-/// Numbers as people read them: three digits and a unit.
+/// Numbers for people: three digits and a unit.
 enum Figures {
   static func rate(_ perSecond: Double) -> String {
     switch perSecond {

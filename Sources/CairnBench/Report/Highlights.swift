@@ -1,4 +1,4 @@
-/// The ratios that the project promises, in words, where a run holds them.
+/// The ratios that the project promises, in words, if a run has them.
 struct Highlights {
   let results: [BenchResult]
 
@@ -21,7 +21,7 @@ struct Highlights {
 }
 
 extension Machine {
-  /// In one line.
+  /// Everything on one line.
   var summary: String {
     "\(processor), \(processorCount) processors, \(Figures.bytes(memoryBytes)), "
       + "\(architecture), \(operatingSystem)"

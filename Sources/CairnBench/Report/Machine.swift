@@ -1,6 +1,6 @@
 import Glibc
 
-/// What the figures were measured on.
+/// The machine of the measurements.
 struct Machine: Codable, Sendable {
   var processor: String
   var processorCount: Int
@@ -35,16 +35,16 @@ struct Machine: Codable, Sendable {
   }
 }
 
-/// What the stores lay on.
+/// The filesystem of the stores.
 struct FileSystem: Codable, Sendable {
   var type: String
   var device: String
   var mountPoint: String
-  /// The run's directory, which is gone by the time this is read.
+  /// The run's directory, which no longer exists when this is read.
   var path: String
 
-  /// By the longest mount point that `path`, an absolute one, lies under; of several mounts on
-  /// one place the last counts.
+  /// Uses the longest mount point above `path`, an absolute one; of several mounts at one place,
+  /// the last counts.
   init(of path: String) {
     self.init(type: "unknown", device: "unknown", mountPoint: "unknown", path: path)
     var longest = 0

@@ -1,10 +1,10 @@
-/// How many times as fast Cairn was as each of the others, row by row: what a long table says in
-/// its last column, side by side.
+/// How many times as fast Cairn was as each of the others, row by row: the last column of the long
+/// table, side by side.
 struct RatioTable {
   let section: Plan.Section
   let results: [BenchResult]
 
-  /// `nil` where Cairn has fewer than two others beside it, whose ratios are easily found.
+  /// `nil` with fewer than two other stores, whose ratios are easy to find.
   var text: String? {
     let others = section.stores.filter { store in
       store != .cairn && results.contains { $0.store == store && !$0.workload.isInMemory }

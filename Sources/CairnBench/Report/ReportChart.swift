@@ -106,6 +106,7 @@ struct ReportChart {
   private static func style(of store: StoreKind) -> String {
     switch store {
     case .cairn, .memoryCache: "a"
+    case .cairnFirstRead: "k"
     case .filePerKey, .weakNodes: "b"
     case .bareMap, .dictionary: "c"
     case .nsCache: "d"
@@ -126,10 +127,10 @@ struct ReportChart {
     .label{text-anchor:end}.tick{text-anchor:middle;fill:#57606a;font-size:10px}\
     .note,.value{fill:#57606a;font-size:10px}\
     .page{fill:#fff}line{stroke:#d0d7de}.a{fill:#0a58b8}.b{fill:#e08a1e}.c{fill:#8c959f}.d{fill:#8250df}\
-    .e{fill:#1a7f37}.f{fill:#cf222e}.g{fill:#e85aad}.h{fill:#7d4e00}.i{fill:#b8c0c8}.j{fill:#57606a}\
+    .e{fill:#1a7f37}.f{fill:#cf222e}.g{fill:#e85aad}.h{fill:#7d4e00}.i{fill:#b8c0c8}.j{fill:#57606a}.k{fill:#54aeff}\
     @media(prefers-color-scheme:dark){text{fill:#e6edf3}.tick,.note,.value{fill:#9198a1}\
     .page{fill:#0d1117}line{stroke:#30363d}.a{fill:#58a6ff}.b{fill:#d97a12}.c{fill:#6e7681}.d{fill:#a371f7}\
-    .e{fill:#3fb950}.f{fill:#f85149}.g{fill:#db61a2}.h{fill:#d29922}.i{fill:#484f58}.j{fill:#9198a1}}
+    .e{fill:#3fb950}.f{fill:#f85149}.g{fill:#db61a2}.h{fill:#d29922}.i{fill:#484f58}.j{fill:#9198a1}.k{fill:#388bfd}}
     """
 
   static func escaped(_ text: String) -> String {
@@ -154,7 +155,7 @@ private struct LogScale {
     let logarithms = values.filter { $0 >= 1 }.map(log10)
     let low = Int((logarithms.min() ?? 0).rounded(.down))
     let high = Int((logarithms.max() ?? 1).rounded(.up))
-    // One power more below, so that the shortest bar has a length.
+    // One more power below, so that the shortest bar has a length.
     exponents = max(0, low - 1)...max(high, low + 1)
   }
 

@@ -49,7 +49,7 @@ struct ScaleChart {
 
       """
     text += plot.grid
-    // Names keep a distance from each other.
+    // Keeps names apart from each other.
     var nextName = Int.min
     for (workload, points) in drawn(lines, plot) {
       guard let end = points.last else { continue }
@@ -67,7 +67,7 @@ struct ScaleChart {
     return text
   }
 
-  /// The lines by where they end, the topmost first.
+  /// The lines ordered by their ends, the topmost first.
   private func drawn(
     _ lines: [ScaleTable.Line], _ plot: Plot
   ) -> [(workload: Workload, points: [(x: Int, y: Int)])] {
@@ -100,7 +100,7 @@ struct ScaleChart {
   }()
 }
 
-/// Where a number of keys and a time lie.
+/// The position for a number of keys and a time.
 private struct Plot {
   let counts: LogAxis
   let times: LogAxis

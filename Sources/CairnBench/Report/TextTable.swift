@@ -1,6 +1,6 @@
-/// Rows of cells as lines, the columns of which stand under each other.
+/// Formats rows of cells as lines with aligned columns.
 enum TextTable {
-  /// The first columns are aligned to the left, the others, which are numbers, to the right.
+  /// Aligns the first columns to the left, and the others, which are numbers, to the right.
   static func aligned(_ rows: [[String]], leftAlignedColumnCount: Int) -> String {
     let columnCount = rows.map(\.count).max() ?? 0
     let widths = (0..<columnCount).map { column in

@@ -21,7 +21,7 @@ enum Cleanup {
   private static func perform(_ state: inout State) {
     for process in state.processes {
       kill(process, SIGKILL)
-      // Until it is gone it could still make files.
+      // Until it has ended, it could still create files.
       waitpid(process, nil, 0)
     }
     state.processes = []
@@ -29,16 +29,16 @@ enum Cleanup {
     state.directory = nil
   }
 
-  /// Makes the signals that ask a process to end clean up first.
+  /// Makes signals that ask a process to end clean up first.
   static func handleSignals() {
-    // A worker that has died is noticed by its silence.
+    // A dead worker is noticed by its silence.
     signal(SIGPIPE, SIG_IGN)
     for number in [SIGINT, SIGTERM, SIGHUP] {
       signal(number, SIG_IGN)
       let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
       source.setEventHandler {
-        // The lock is not given back: whoever fails meanwhile because its worker is gone waits
-        // here for the end of the process.
+        // Keeps the lock: a thread that fails meanwhile because its worker is gone waits here for
+        // the end of the process.
         state.withLock { state in
           perform(&state)
           _exit(128 + number)

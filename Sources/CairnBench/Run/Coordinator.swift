@@ -1,15 +1,15 @@
 import CommandText
 import Glibc
 
-/// Runs a plan: a worker process for each store of a section, and row by row, round by round, one
-/// store after the other, so that whatever disturbs the machine disturbs all of them.
+/// Runs a plan, with a worker process for each store of a section. Row by row and round by round,
+/// it runs one store after the other, so that disturbances of the machine affect all of them.
 struct Coordinator {
   let plan: Plan
   let seed: UInt64
   let directory: String
   var progress = ProgressLine()
 
-  /// Rounds that take longer are not repeated: the time is spent where figures scatter.
+  /// Longer rounds are not repeated: time goes to rows with scattered figures.
   private static let repeatableSeconds = 1.0
 
   private let begin = monotonicNanoseconds()
@@ -21,7 +21,7 @@ struct Coordinator {
     for workload in Workload.runOrder where section.workloads.contains(workload) {
       for index in stores.indices { stores[index].beginRow() }
       for round in 0..<section.roundCount(of: workload) where round == 0 || mayRepeat {
-        // Every other round the other way about: none always follows the same neighbour.
+        // Every other round runs in reverse: no store always follows the same neighbour.
         let order = round.isMultiple(of: 2) ? Array(stores.indices) : stores.indices.reversed()
         for index in order where stores[index].takesPart(in: workload) {
           progress.show("\(section.title): \(workload.rawValue), \(stores[index].kind.rawValue) …")
@@ -68,7 +68,7 @@ struct Coordinator {
     guard
       let result = try store.worker.ask(.run(workload, round: round, milliseconds: limit))
     else { throw BenchFailure.worker("no result of \(workload.rawValue)") }
-    // A store may be lost with every kill; what other rows leave is checked at their end.
+    // Every kill may lose a store; other rows are checked at their end.
     if workload == .openKilled { _ = try store.worker.ask(.check(workload)) }
     store.rounds.append(result)
     let seconds = Double(monotonicNanoseconds() - begin) / 1e9
@@ -89,11 +89,11 @@ struct Coordinator {
   }
 }
 
-/// A store in the course of a section.
+/// The state of a store during a section.
 private struct StoreRun {
   let kind: StoreKind
   var worker: WorkerProcess
-  /// Of the row that is running.
+  /// The rounds of the current row.
   var rounds: [RoundResult] = []
   var isRowDone = false
   var fillSeconds = 0.0

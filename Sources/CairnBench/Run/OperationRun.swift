@@ -3,8 +3,8 @@ import CairnStore
 import FoundationEssentials
 import Glibc
 
-/// The hidden subcommand that does one kind of operation and nothing else, so that `Fuzz/instructions` can count what
-/// each takes.
+/// The hidden subcommand that does only one kind of operation, so that `Fuzz/instructions` can
+/// count the instructions of each.
 enum OperationRun: String, CaseIterable {
   case fill, overwrite, get, absent, interval, durable, batch, trim, compaction
   case open = "open-after-kill"
@@ -25,7 +25,7 @@ enum OperationRun: String, CaseIterable {
   private static let keyCount = 1000
   private static let value = [UInt8](repeating: 7, count: 100)
 
-  /// Does an operation so many times in a new directory, which is removed at the end.
+  /// Does an operation this many times in a new directory, which is removed at the end.
   static func run(_ arguments: [String]) -> Int32 {
     guard arguments.count == 3, let operation = OperationRun(rawValue: arguments[0]),
       let count = Int(arguments[1])
@@ -67,19 +67,19 @@ enum OperationRun: String, CaseIterable {
 
   private static func key(_ number: Int) -> [UInt8] { Array("key-\(1_000_000 + number)".utf8) }
 
-  /// What is counted; by this name `Fuzz/instructions` finds it.
+  /// The counted part; `Fuzz/instructions` finds it by this name.
   @inline(never)
   private func countedOperations(_ body: () throws -> Void) rethrows { try body() }
 
   private func useStore(_ count: Int, at path: String) throws {
     let store = try Store(path: path, configuration: Self.configuration)
-    for number in 0..<Self.keyCount { try store.setValue(Self.value, forKey: Self.key(number)) }
+    // Made before, since making a key takes as long as a read.
+    let keys = (0..<Self.keyCount + count).map(Self.key)
+    for key in keys.prefix(Self.keyCount) { try store.setValue(Self.value, forKey: key) }
     switch self {
     case .fill:
       try countedOperations {
-        for number in 0..<count {
-          try store.setValue(Self.value, forKey: Self.key(Self.keyCount + number))
-        }
+        for key in keys.dropFirst(Self.keyCount) { try store.setValue(Self.value, forKey: key) }
       }
     case .overwrite, .interval, .durable:
       let durability: Durability =
@@ -91,14 +91,14 @@ enum OperationRun: String, CaseIterable {
       try countedOperations {
         for number in 0..<count {
           try store.setValue(
-            Self.value, forKey: Self.key(number % Self.keyCount), durability: durability)
+            Self.value, forKey: keys[number % Self.keyCount], durability: durability)
         }
       }
     case .get, .absent:
       let first = self == .get ? 0 : Self.keyCount
       try countedOperations {
         for number in 0..<count {
-          let value = try store.value(forKey: Self.key(first + number % Self.keyCount))
+          let value = try store.value(forKey: keys[first + number % Self.keyCount])
           precondition((value == nil) == (self == .absent))
         }
       }
@@ -107,19 +107,16 @@ enum OperationRun: String, CaseIterable {
         for number in 0..<count {
           try store.write(durability: .durable) { batch in
             for part in 0..<10 {
-              let key = Self.key((10 * number + part) % Self.keyCount)
-              try batch.setValue(Self.value, forKey: key)
+              try batch.setValue(Self.value, forKey: keys[(10 * number + part) % Self.keyCount])
             }
           }
         }
       }
     case .trim:
-      for number in 0..<count {
-        try store.setValue(Self.value, forKey: Self.key(Self.keyCount + number))
-      }
+      for key in keys.dropFirst(Self.keyCount) { try store.setValue(Self.value, forKey: key) }
       try countedOperations { _ = try store.trim(toCount: Self.keyCount) }
     case .compaction:
-      for number in 0..<Self.keyCount / 2 { try store.removeValue(forKey: Self.key(2 * number)) }
+      for number in 0..<Self.keyCount / 2 { try store.removeValue(forKey: keys[2 * number]) }
       try countedOperations { _ = try store.compact() }
     default: break
     }
@@ -132,7 +129,7 @@ enum OperationRun: String, CaseIterable {
     let store = try Store(path: path, configuration: Self.configuration)
     for number in 0..<Self.keyCount { try store.setValue(Self.value, forKey: Self.key(number)) }
     for _ in 0..<count {
-      // As a kill leaves it: what is there while it is open.
+      // The state after a kill: the files of an open store.
       try FileManager.default.copyItem(atPath: path, toPath: copy)
       let killed = try counting {
         try Store(path: copy, configuration: Self.configuration)
@@ -152,9 +149,9 @@ enum OperationRun: String, CaseIterable {
     return result
   }
 
-  /// Reads of keys in turn, and writes of those that are missing.
+  /// Reads keys in turn, and writes the missing ones.
   ///
-  /// - Parameter findsAll: whether all of them are held; else none is.
+  /// - Parameter findsAll: whether all of them are held; otherwise none is.
   private func useMemory(_ count: Int, _ policy: EvictionPolicy, findsAll: Bool) {
     var configuration = MemoryCacheConfiguration(countLimit: Self.keyCount, costLimit: nil)
     configuration.policy = policy

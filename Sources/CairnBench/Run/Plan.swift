@@ -1,24 +1,24 @@
-/// What a run does: sections one after the other, each with one size of value.
+/// The plan of a run: consecutive sections, each with one size of value.
 struct Plan: Sendable {
   struct Section: Sendable {
     var stores: [StoreKind]
     var workloads: [Workload]
     var keyCount: Int
     var valueByteCount: Int
-    /// Rounds of a row, at most.
+    /// The maximum number of rounds of a row.
     var roundCount: Int
-    /// How long a round lasts where the workload does not say how many operations it has.
+    /// The length of a round if the workload does not set the number of operations.
     var milliseconds: Int
 
-    /// Rounds that begin with a fill cost more than they tell: three are enough.
+    /// Rounds that begin with a fill are expensive: three are enough.
     func roundCount(of workload: Workload) -> Int {
       workload.refillsEveryRound ? min(roundCount, 3) : roundCount
     }
   }
 
   var sections: [Section]
-  /// After so many seconds rounds are not repeated any more; `nil`: always. A run that nothing narrows is to be
-  /// over within two minutes, also on a slow machine.
+  /// The time in seconds after which rounds are no longer repeated; `nil`: always repeated. A full
+  /// run must finish within two minutes, even on a slow machine.
   let repeatingSeconds: Double?
 
   init(_ options: BenchOptions) {
@@ -44,7 +44,7 @@ struct Plan: Sendable {
         milliseconds: options.isQuick ? 5 : 120)
     }
     if options.includesMemorySections {
-      // A hot set, and one whose entries do not all fit into the processor's second cache.
+      // A hot set, and one whose entries do not all fit in the processor's second-level cache.
       for count in options.isQuick ? [100] : [1_000, 10_000, 100_000] {
         sections.append(
           Section(
@@ -58,12 +58,12 @@ struct Plan: Sendable {
     }
   }
 
-  /// A million keys: Cairn beside what the machine allows.
+  /// A million keys: Cairn beside the limits of the machine.
   private static let million = Section(
     stores: [.cairn, .bareMap], workloads: [.fill, .get], keyCount: 1_000_000,
     valueByteCount: 100, roundCount: 9, milliseconds: 200)
 
-  /// The same with the peers, but for those that would take minutes to fill.
+  /// The same with the peers, except those that would take minutes to fill.
   private static var millionOfAll: Section {
     Section(
       stores: StoreKind.onDisk.filter { $0 != .filePerKey && $0 != .yykv },
@@ -73,7 +73,7 @@ struct Plan: Sendable {
 
   private static let scaleKeyCounts = [10_000, 100_000, 1_000_000, 10_000_000]
 
-  /// As many keys as keep the file-per-key store's fill to a few seconds.
+  /// The number of keys that keeps the file-per-key store's fill to a few seconds.
   private static func defaultKeyCount(valueByteCount: Int, isQuick: Bool) -> Int {
     let count =
       switch valueByteCount {
@@ -87,8 +87,8 @@ struct Plan: Sendable {
 }
 
 extension Workload {
-  /// How long a round may take when it has a given number of operations; `nil`: until they are
-  /// done, since other rows build on it.
+  /// The maximum length of a round with a given number of operations; `nil`: until they are done,
+  /// because other rows build on it.
   func millisecondLimit(_ section: Plan.Section) -> Int? {
     switch self {
     case .fill, .openKilled, .churn, .compact: nil

@@ -1,7 +1,7 @@
 import Glibc
 
-/// The directory of a run: a fresh one in `--dir`, in `$TMPDIR`, or in the current directory,
-/// whichever is given first. Not in `/tmp` by itself, which is often memory and no disk.
+/// The directory of a run: a new one in `--dir`, in `$TMPDIR`, or in the current directory,
+/// whichever is given first. Not in `/tmp` by default, which is often memory and no disk.
 struct RunDirectory {
   let path: String
   let fileSystem: FileSystem

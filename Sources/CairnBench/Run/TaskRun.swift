@@ -3,7 +3,8 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// Durable writes by tasks beside those by threads, and whether the threads that tasks run on stay free meanwhile.
+/// Compares durable writes by tasks with those by threads, and checks whether the threads that run
+/// tasks stay free meanwhile.
 enum TaskRun {
   static let argument = "--tasks"
 
@@ -17,7 +18,7 @@ enum TaskRun {
   static func run(_ arguments: [String]) -> Int32 {
     let status = Mutex<Int32>(1)
     let done = DispatchSemaphore(value: 0)
-    // Its own thread, since the pool is what is measured.
+    // A separate thread, because the pool is being measured.
     Task.detached {
       do {
         let directory = try RunDirectory(in: arguments.first)
@@ -42,7 +43,7 @@ enum TaskRun {
     var gaps: [Duration] = []
     var idleGaps: [Duration] = []
     var singles: [(thread: Double, task: Double)] = []
-    // Interleaved, so that what slows the machine slows both.
+    // Interleaved, so that disturbances of the machine slow both.
     for _ in 0..<roundCount {
       threads.append(try await byThreads(store, from: next))
       next += taskCount
@@ -139,7 +140,7 @@ enum TaskRun {
     return (rate, await heart.value)
   }
 
-  /// Seconds that one write takes.
+  /// Seconds for one write.
   private static func single(
     _ store: Store, from first: Int, _ write: (Store, [UInt8]) async throws -> Void
   ) async throws -> Double {

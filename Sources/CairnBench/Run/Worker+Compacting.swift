@@ -2,7 +2,7 @@ import Cairn
 import Dispatch
 import Synchronization
 
-/// The rows in which another thread compacts: what that costs those who read or write meanwhile.
+/// The rows with a compaction on another thread: its cost for readers and writers.
 extension Worker {
   func getWhileCompacting(_ round: Round) throws -> Measurement {
     var random = round.random
@@ -10,7 +10,7 @@ extension Worker {
     let order = KeySequence.permutation(keyCount: data.keyCount, random: &random).indices
     let sequence = KeySequence.uniform(keyCount: data.keyCount, random: &random)
     let part = max(1, data.keyCount / 4)
-    // The same values once more, so that reads find what they found before.
+    // The same values again, so that reads find what they found before.
     let rewrite: @Sendable (Int) throws -> Void = { turn in
       for place in (turn * part)..<((turn + 1) * part) {
         let index = Int(order[place % order.count])
@@ -20,7 +20,7 @@ extension Worker {
         }
       }
     }
-    // So that the compaction begins with the reads.
+    // Makes the compaction begin with the reads.
     try rewrite(0)
     return try beside({ turn in
       try store.compact()
@@ -37,7 +37,7 @@ extension Worker {
     return try beside({ _ in try store.compact() }) { try overwriteUniformly(round, sequence) }
   }
 
-  /// One compaction, after half of the keys got new values.
+  /// One compaction, after overwriting half of the keys.
   func compact(_ round: Round) throws -> Measurement {
     var random = round.random
     let (store, count) = (try openMain(), data.keyCount)
@@ -48,20 +48,20 @@ extension Worker {
     ) { _ in try store.compact() }
   }
 
-  /// New values for four times as many keys as there are.
+  /// Overwrites four times as many values as there are keys.
   func churn(_ round: Round) throws -> Measurement {
     var random = round.random
     let store = try openMain()
     let indices = KeySequence.uniform(keyCount: data.keyCount, random: &random).indices
     let mask = indices.count - 1
     return try Measurement.run(pace(round, maximumCallCount: 4 * data.keyCount)) { call in
-      // A sequence that is shorter than the round is turned a little each time.
+      // A sequence shorter than the round is shifted a little each time.
       let index = (Int(indices[call & mask]) + call / indices.count) % data.keyCount
       try put(index, in: store)
     }
   }
 
-  /// Takes a measure while another thread does something again and again.
+  /// Measures while another thread repeats something.
   private func beside(
     _ work: @escaping @Sendable (_ turn: Int) throws -> Void, measure: () throws -> Measurement
   ) throws -> Measurement {

@@ -1,8 +1,8 @@
 import Cairn
 
-/// The rows that open a store that is there.
+/// The rows that open an existing store.
 extension Worker {
-  /// Writes so many of the keys' values once more, in a new session.
+  /// Rewrites the values of this many keys, in a new session.
   func rewrite() throws {
     var random = RandomSource(seed: configuration.seed)
     try closeMain()
@@ -16,9 +16,9 @@ extension Worker {
     }
   }
 
-  /// Opens the main store and reads one value, so that a store that puts the work off until the
-  /// first read has no advantage. After a kill there is one such opening; a clean one is repeated,
-  /// closed in between (which is not counted).
+  /// Opens the main store and reads one value, so that a store that defers work until the first
+  /// read has no advantage. After a kill there is one such opening; a clean one is repeated, with
+  /// an uncounted close in between.
   func openRepeatedly(_ round: Round) throws -> Measurement {
     var measurement = Measurement()
     var random = round.random

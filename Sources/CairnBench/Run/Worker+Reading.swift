@@ -6,7 +6,7 @@ extension Worker {
   func read(_ round: Round) throws -> Measurement {
     var random = round.random
     let count = data.keyCount
-    // The dataset and the store are shared; the worker, which is not, does not enter.
+    // Only the dataset and the store are shared; the worker itself is not.
     let reader = Reader(store: try openMain(), data: data, sampleInterval: sampleInterval)
     switch round.workload {
     case .getZipf: return try reader.get(round, .zipf(keyCount: count, random: &random))

@@ -1,7 +1,7 @@
 import Cairn
 import Glibc
 
-/// The rows that write: into the main store, or into one of their own.
+/// The rows that write: into the main store, or into a separate one.
 extension Worker {
   func change(_ round: Round) throws -> Measurement {
     var random = round.random
@@ -25,7 +25,7 @@ extension Worker {
     }
   }
 
-  /// Overwrites keys for as long as the round goes on.
+  /// Overwrites keys for as long as the round lasts.
   func overwriteUniformly(_ round: Round, _ sequence: KeySequence) throws -> Measurement {
     let (store, indices) = (try openMain(), sequence.indices)
     let mask = indices.count - 1
@@ -50,7 +50,7 @@ extension Worker {
   private func mix(_ round: Round, _ sequence: KeySequence) throws -> Measurement {
     let (store, data, indices) = (try openMain(), data, sequence.indices)
     let mask = indices.count - 1
-    // Bounds what a fast store writes, for none gives space back while it is measured.
+    // Bounds what a fast store writes, because none reclaims space while it is measured.
     let maximum = max(data.keyCount, Self.writtenByteLimit / max(data.valueByteCount, 1))
     return try Measurement.run(pace(round, maximumCallCount: maximum)) { call in
       let marked = indices[call & mask]
@@ -78,7 +78,7 @@ extension Worker {
     data.setGeneration(generation, of: index)
   }
 
-  // MARK: Rows with a store of their own
+  // MARK: Rows with a separate store
 
   func fillInBatches(_ round: Round) throws -> RoundResult {
     let path = configuration.directory + "/batch"
@@ -105,8 +105,8 @@ extension Worker {
     DirectoryTree.remove(path)
     let store = try Store(at: path, options: storeOptions(.durable))
     if round.number == 0 {
-      // What earlier rows left unwritten would be written by the first syncs of this one. The
-      // main store has served its purpose, and what is removed need not be written.
+      // The first syncs of this row would otherwise write what earlier rows left unwritten. The
+      // main store has served its purpose, and removed data need not be written.
       try makeEmptyMain()
       if configuration.settles { sync() }
     }
@@ -130,7 +130,7 @@ extension Worker {
     return try conclude(round, .together(measurements), store, path, written: written)
   }
 
-  /// Reads everything back, then closes and removes the row's own store.
+  /// Reads everything back, then closes and removes the row's separate store.
   private func conclude(
     _ round: Round, _ measurement: Measurement, _ store: Store, _ path: String,
     written: [Range<Int>]

@@ -2,17 +2,17 @@ import Cairn
 import FoundationEssentials
 import Glibc
 
-/// The side of the benchmark that holds a store: one process for one store and one value size,
-/// so that memory is that store's alone. It does what it is asked, a round at a time.
+/// The side of the benchmark that holds a store: one process for one store and one value size, so
+/// that memory is that store's alone. It executes requests, one round at a time.
 ///
-/// Generic over the store, so that the calls in the timed loops are direct for all of them.
+/// Generic over the store, so that the calls in the timed loops are direct for all stores.
 final class Worker<Store: KeyValueStore>: WorkerServing {
   static var storeName: String { Store.name }
 
   let configuration: WorkerConfiguration
   let data: Dataset
   let sampleInterval: Int
-  /// The store of all rows but those that have one of their own.
+  /// The store of all rows except those with a separate one.
   private(set) var main: Store?
   /// Whether `main` holds every key.
   private(set) var isFilled = false
@@ -82,13 +82,13 @@ final class Worker<Store: KeyValueStore>: WorkerServing {
     }
   }
 
-  /// Puts the figures of a row of the main store together.
+  /// Collects the figures of a row of the main store.
   private func finish(
     _ round: Round, _ measurement: Measurement, changes: Bool
   ) throws -> RoundResult {
     let peak = ProcessMemory.peakByteCount
     let written = ProcessMemory.writtenByteCount - writtenBefore
-    // Weighing tens of thousands of files takes a while, and reading does not change it.
+    // Measuring tens of thousands of files takes a while, and reading does not change the result.
     if changes { mainDiskByteCount = nil }
     let disk = mainDiskByteCount ?? DirectoryTree.allocatedByteCount(mainPath)
     mainDiskByteCount = disk
@@ -144,16 +144,18 @@ final class Worker<Store: KeyValueStore>: WorkerServing {
     return measurement
   }
 
-  /// Called by what has removed keys.
+  /// Called after keys were removed.
   func noteKeysRemoved() { isFilled = false }
 
   func storeOptions(_ durability: Durability) -> StoreOptions {
     StoreOptions(
-      durability: durability, expectedKeyCount: data.keyCount,
+      durability: durability,
+      verification: configuration.store == .cairnFirstRead ? .firstRead : .everyRead,
+      expectedKeyCount: data.keyCount,
       expectedByteCount: data.keyCount * (BenchKey.byteCount + data.valueByteCount))
   }
 
-  /// Reads every key and compares every byte; keys that were deleted must be absent.
+  /// Reads every key and compares every byte; deleted keys must be absent.
   private func checkEverything(_ workload: Workload) throws {
     let store = try openMain()
     for index in 0..<data.keyCount {
@@ -185,7 +187,7 @@ final class Worker<Store: KeyValueStore>: WorkerServing {
   }
 }
 
-/// One round as the worker sees it.
+/// One round from the worker's side.
 struct Round {
   var workload: Workload
   var number: Int
@@ -194,7 +196,7 @@ struct Round {
 }
 
 extension Workload {
-  /// Gives every workload an order of its own.
+  /// Gives every workload a different order.
   var salt: UInt64 {
     rawValue.utf8.reduce(0) { ($0 &* 31 &+ UInt64($1)) & 0xFFFF_FFFF }
   }

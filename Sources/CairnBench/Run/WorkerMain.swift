@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Glibc
 
-/// What answers the requests that a worker process gets.
+/// Answers the requests to a worker process.
 protocol WorkerServing {
   static var storeName: String { get }
   func answer(_ request: WorkerRequest) throws -> RoundResult?
@@ -19,8 +19,8 @@ enum WorkerMain {
       let configuration = try? JSONDecoder().decode(WorkerConfiguration.self, from: Data(json.utf8))
     else { return 2 }
     switch configuration.store {
-    // Each named, so that the compiler makes a worker for each.
-    case .cairn: return serve(Worker<CairnStoreAdapter>(configuration))
+    // Each is named, so that the compiler specialises a worker for each.
+    case .cairn, .cairnFirstRead: return serve(Worker<CairnStoreAdapter>(configuration))
     case .filePerKey: return serve(Worker<FilePerKeyStore>(configuration))
     case .bareMap: return serve(Worker<ReferenceStore>(configuration))
     case .rawCopy: return serve(Worker<RawCopyStore>(configuration))
@@ -31,7 +31,7 @@ enum WorkerMain {
       case .yykv: return serve(Worker<YYKVStore>(configuration))
       case .rocksDB: return serve(Worker<RocksDBStore>(configuration))
     #else
-      // No run has a store that its build has not.
+      // No run uses a store that its build lacks.
       case .lmdb, .sqlite, .yykv, .rocksDB: return 2
     #endif
     case .memoryCache: return serve(MemoryWorker<MemoryCachePeer>(configuration))

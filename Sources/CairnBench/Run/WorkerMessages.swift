@@ -1,35 +1,34 @@
 import FoundationEssentials
 import Glibc
 
-/// What a worker is told when it starts: as JSON in its only argument after `--worker`.
+/// The start parameters of a worker: as JSON in its only argument after `--worker`.
 struct WorkerConfiguration: Codable, Sendable {
   var store: StoreKind
-  /// A directory of its own.
+  /// A separate directory.
   var directory: String
   var keyCount: Int
   var valueByteCount: Int
   var seed: UInt64
-  /// Whether to wait for the disk to come to rest before durable rows.
+  /// Whether to wait for the disk to become idle before durable rows.
   var settles = true
 }
 
 /// A line of JSON to a worker.
 enum WorkerRequest: Codable, Sendable {
-  /// Do one round of the workload. `milliseconds` bounds it, where the workload does not say how
-  /// many operations it has.
+  /// Do one round of the workload. `milliseconds` bounds it if the workload does not set the number
+  /// of operations.
   case run(Workload, round: Int, milliseconds: Int)
   /// Make the store hold every key, if it does not; nothing is measured.
   case prepare
   /// The same from an empty store.
   case refill
-  /// Close the store and open it, then write values that it holds once more: see
-  /// `Workload.openKilled`.
+  /// Close the store and open it, then rewrite values that it holds: see `Workload.openKilled`.
   case rewrite
-  /// Read everything back and compare every byte; the workload is named where something differs.
+  /// Read everything back and compare every byte; errors name the workload.
   case check(Workload)
 }
 
-/// A line of JSON from a worker: what a round took, or why there was none.
+/// A line of JSON from a worker: the results of a round, or why there are none.
 struct WorkerReply: Codable, Sendable {
   var round: RoundResult?
   var failure: String?
@@ -42,9 +41,9 @@ struct RoundResult: Codable, Sendable {
   var latencies: LatencyHistogram
   var diskByteCount: Int
   var peakResidentByteCount: Int
-  /// What the process gave the kernel to be written to disk, writes into mappings included.
+  /// What the process passed to the kernel for writing to disk, including writes to mappings.
   var writtenByteCount: Int?
-  /// What the store says its index takes in memory.
+  /// The memory that the store reports for its index.
   var indexByteCount: Int?
 
   var operationsPerSecond: Double { Double(operationCount) * 1e9 / Double(nanoseconds) }
@@ -63,7 +62,7 @@ struct LineChannel {
     try Self.write(line, to: descriptor, path: "pipe")
   }
 
-  /// The next message, or `nil` where the other side has closed the pipe.
+  /// The next message, or `nil` if the other side has closed the pipe.
   mutating func receive<Message: Decodable>(_ type: Message.Type) throws -> Message? {
     var chunk = [UInt8](repeating: 0, count: 1 << 16)
     while true {

@@ -1,7 +1,8 @@
 import FoundationEssentials
 import Glibc
 
-/// A worker as the coordinator sees it: a child process, this same program, over two pipes.
+/// A worker from the coordinator's side: a child process running the same program, connected by two
+/// pipes.
 final class WorkerProcess {
   let configuration: WorkerConfiguration
   private var process: pid_t = 0
@@ -25,7 +26,7 @@ final class WorkerProcess {
   deinit { kill() }
 
   func ask(_ request: WorkerRequest) throws -> RoundResult? {
-    // A worker that has died is told by the reply that does not come.
+    // A dead worker shows when its reply does not come.
     try? requests.send(request)
     guard let reply = try replies.receive(WorkerReply.self) else {
       throw BenchFailure.worker(
@@ -35,14 +36,14 @@ final class WorkerProcess {
     return reply.round
   }
 
-  /// SIGKILL: the store is left as it is.
+  /// SIGKILL: the store stays as it is.
   func kill() {
     guard process > 0 else { return }
     Glibc.kill(process, SIGKILL)
     _ = end()
   }
 
-  /// Lets it close its store and waits for its end.
+  /// Lets it close its store, and waits for it to end.
   func finish() throws {
     guard process > 0 else { return }
     close(requests.descriptor)
@@ -54,7 +55,7 @@ final class WorkerProcess {
     }
   }
 
-  /// Waits for the process and says how it ended.
+  /// Waits for the process and returns how it ended.
   private func end() -> String {
     var status: Int32 = 0
     // SAFETY: the call fills the status.
@@ -67,7 +68,7 @@ final class WorkerProcess {
     return signal == 0 ? "exit status \(status >> 8 & 0xFF)" : "signal \(signal)"
   }
 
-  /// Both ends are closed by `exec`, so that no worker holds another's open.
+  /// `exec` closes both ends, so that no worker holds another's open.
   private static func makePipe() throws -> (reading: Int32, writing: Int32) {
     var ends: [Int32] = [0, 0]
     // SAFETY: the call fills the two elements.

@@ -1,6 +1,7 @@
 import Cairn
 
-/// Cairn under the benchmark's protocol, configured as it comes but for the durability.
+/// Cairn under the benchmark's protocol, with the default configuration except for durability and
+/// verification.
 final class CairnStoreAdapter: KeyValueStore {
   static let name = "cairn"
   static let abilities: StoreAbilities = [
@@ -12,6 +13,7 @@ final class CairnStoreAdapter: KeyValueStore {
   init(at path: String, options: StoreOptions) throws {
     var configuration = StoreConfiguration()
     configuration.durability = options.durability
+    configuration.verification = options.verification
     store = try Store(path: path, configuration: configuration)
   }
 

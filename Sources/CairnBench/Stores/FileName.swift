@@ -1,10 +1,10 @@
 import Glibc
 
-/// Keys as file names: letters, digits, `-`, `_` and `~` stand for themselves, every other byte
-/// is `%` and two hexadecimal digits. Different keys have different names, and none begins with
-/// a dot or holds a slash.
+/// Keys as file names: letters, digits, `-`, `_` and `~` stay unchanged; every other byte becomes
+/// `%` and two hexadecimal digits. Different keys have different names, and none begins with a dot
+/// or contains a slash.
 enum FileName {
-  /// The longest name that Linux's filesystems take.
+  /// The longest name that Linux's filesystems accept.
   static let byteLimit = 255
 
   /// Calls `body` with the name, NUL-terminated, on the stack.
@@ -12,7 +12,7 @@ enum FileName {
     _ key: RawSpan, _ body: (UnsafePointer<CChar>) throws -> Result
   ) throws -> Result {
     guard key.byteCount > 0 else { throw BenchFailure.unsuited("an empty key has no file name") }
-    // SAFETY: every store into the buffer is preceded by a check of the room that is left.
+    // SAFETY: every store into the buffer is preceded by a check of the remaining room.
     return try unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: byteLimit + 1) {
       buffer in
       var count = 0

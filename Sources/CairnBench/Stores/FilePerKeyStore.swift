@@ -2,16 +2,16 @@ import Cairn
 import Glibc
 import Synchronization
 
-/// A file for every key, as TMDiskCache and PINDiskCache keep them, without their overheads: no
-/// archiver, no queue, no dictionary of dates and sizes.
+/// A file for every key, like TMDiskCache and PINDiskCache, without their overheads: no archiver,
+/// no queue, no dictionary of dates and sizes.
 ///
-/// - A value is written to a temporary file, which is renamed over the key's: a reader sees the
-///   old value or the new one, a crash leaves a temporary file that the next open removes.
-/// - A read sets the file's times to now: their order of use is kept by the filesystem.
+/// - A write goes to a temporary file, which is then renamed to the key's: a reader sees the old
+///   value or the new one, and a crash leaves a temporary file that the next open removes.
+/// - A read sets the file's times to now: the filesystem keeps the access order.
 /// - With `.durable`, the file is synced before the rename and the directory after it. Otherwise
 ///   nothing is synced.
 ///
-/// Names begin with no dot (see `FileName`), so the temporary files' folder cannot be a key's.
+/// No name begins with a dot (see `FileName`), so the temporary files' folder cannot be a key's.
 final class FilePerKeyStore: KeyValueStore {
   static let name = "file-per-key"
   static let abilities: StoreAbilities = [.durableWrites, .concurrentWrites, .reopening]
@@ -80,7 +80,7 @@ final class FilePerKeyStore: KeyValueStore {
   }
 
   func setValue(_ value: RawSpan, forKey key: RawSpan) throws {
-    // First the name, so that a key which has none leaves nothing behind.
+    // The name first, so that a key without one leaves nothing behind.
     try unsafe FileName.withEncoded(key) { name in try unsafe setValue(value, inFile: name) }
   }
 

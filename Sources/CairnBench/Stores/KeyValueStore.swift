@@ -1,27 +1,26 @@
 import Cairn
 
-/// What the benchmark asks of a store: the protocol under which Cairn and its peers stand side
-/// by side.
+/// The benchmark's protocol for stores, for Cairn and its peers.
 ///
 /// The methods and their meanings are those of Cairn's `Store`, with bytes as `RawSpan`. All of
-/// them may be called from any thread, writes where `abilities` says so.
+/// them are safe to call from any thread; writes only if `abilities` says so.
 protocol KeyValueStore: AnyObject, Sendable {
   /// Its name on the command line and in reports.
   static var name: String { get }
   static var abilities: StoreAbilities { get }
 
-  /// Opens the store in the directory `path`, which is made where it is missing.
+  /// Opens the store in the directory `path`, which is created if it does not exist.
   init(at path: String, options: StoreOptions) throws
 
-  /// The value, copied out, or `nil` where the key has none.
+  /// A copy of the value, or `nil` if the key has none.
   func value(forKey key: RawSpan) throws -> [UInt8]?
-  /// Hands the value's bytes to `body`, in place where the store can.
+  /// Passes the value's bytes to `body`, in place if the store can.
   func withValue<R>(forKey key: RawSpan, _ body: (RawSpan) throws -> R) throws -> R?
   /// The values of many keys, in their order.
   func values(forKeys keys: some Collection<some ByteSource>) throws -> [[UInt8]?]
 
   func setValue(_ value: RawSpan, forKey key: RawSpan) throws
-  /// Writes many values in one call, atomically where the store can.
+  /// Writes many values in one call, atomically if the store can.
   func setValues<Key: ByteSource, Value: ByteSource>(
     _ pairs: some Sequence<(key: Key, value: Value)>
   ) throws
@@ -29,34 +28,36 @@ protocol KeyValueStore: AnyObject, Sendable {
   @discardableResult
   func removeValue(forKey key: RawSpan) throws -> Bool
 
-  /// Gives back the space of what was overwritten or removed; where the store does so by itself or
-  /// not at all, nothing.
+  /// Reclaims the space of overwritten and removed values; does nothing if the store does so by
+  /// itself or not at all.
   func compact() throws
 
-  /// Bytes of memory that what finds the keys takes; `nil` where the store does not tell.
+  /// The memory of the key lookup structure, in bytes; `nil` if the store does not report it.
   var indexByteCount: Int? { get throws }
 
   /// Every later call is an error.
   func close() throws
 }
 
-/// What not every store can do; a row that needs it is left out for the others.
+/// Abilities that not every store has; rows that need one skip the others.
 struct StoreAbilities: OptionSet, Sendable {
   var rawValue: UInt8
   static let zeroCopyReads = StoreAbilities(rawValue: 1 << 0)
   static let durableWrites = StoreAbilities(rawValue: 1 << 1)
   static let concurrentWrites = StoreAbilities(rawValue: 1 << 2)
-  /// Its contents can be opened again by another process.
+  /// Another process can reopen its contents.
   static let reopening = StoreAbilities(rawValue: 1 << 3)
-  /// Space is given back by a call, beside reads and writes.
+  /// A call reclaims space, concurrently with reads and writes.
   static let compaction = StoreAbilities(rawValue: 1 << 4)
 }
 
-/// How a store is opened. What is expected is a hint for stores that cannot grow or want space
-/// made for them.
+/// The options for opening a store. Expected numbers are hints for stores that cannot grow or need
+/// preallocated space.
 struct StoreOptions: Sendable {
   /// What an acknowledged write survives.
   var durability: Durability = .process
+  /// When Cairn checks values. The peers have no such choice.
+  var verification: Verification = .everyRead
   var expectedKeyCount = 0
   var expectedByteCount = 0
 }

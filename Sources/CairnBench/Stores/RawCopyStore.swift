@@ -2,11 +2,11 @@ import CCairn
 import Cairn
 import Glibc
 
-/// What memory allows a store that writes through a mapping: every key and value is copied into
-/// one preallocated mapped file, behind the one before, and nothing else. Pages are touched for
-/// the first time, as they are by a store that grows.
-// SAFETY: `@unchecked Sendable` since the benchmark lets no thread use it beside one that writes.
-// The pointer is to a mapping that lives until `close`; what is written is checked to fit.
+/// The upper bound for a store that writes through a mapping: copies every key and value into one
+/// preallocated mapped file, one after the other, and does nothing else. Touches pages for the
+/// first time, like a growing store.
+// SAFETY: `@unchecked Sendable` because the benchmark lets no other thread use it during a write.
+// The pointer is to a mapping that lives until `close`; writes are checked to fit.
 @safe
 final class RawCopyStore: KeyValueStore, @unchecked Sendable {
   static let name = StoreKind.rawCopy.rawValue

@@ -8,8 +8,8 @@ import Glibc
 ///     │ keyLength │ valueLength │ key │ value │
 ///     └───────────┴─────────────┴─────┴───────┘
 ///
-/// Nothing is noted of them while they are written. They are looked for when the first is read,
-/// which no measured row does: it is how what was written is checked.
+/// Nothing is recorded while they are written. The first read searches for them, which no measured
+/// row does: it only serves to check what was written.
 struct RawRecords {
   static let headerByteCount = 8
 
@@ -30,7 +30,7 @@ struct RawRecords {
       | UInt64(UInt32(value.byteCount)).littleEndian << 32
   }
 
-  /// The value of the last record of the key, of the records before `endOffset`.
+  /// The value of the key's last record before `endOffset`.
   mutating func value(forKey key: RawSpan, endOffset: Int) throws -> [UInt8]? {
     while readOffset < endOffset { try readPlace() }
     let key = unsafe key.withUnsafeBytes { unsafe [UInt8]($0) }
@@ -65,7 +65,7 @@ struct RawRecords {
     }
   }
 
-  /// Makes the directory and the file in it, empty.
+  /// Creates the directory and an empty file in it.
   static func makeFile(in directory: String) throws -> (file: Int32, path: String) {
     // SAFETY: the paths are passed as strings that outlive the calls.
     if unsafe mkdir(directory, 0o700) != 0, errno != EEXIST {

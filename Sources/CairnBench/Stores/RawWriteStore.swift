@@ -2,13 +2,12 @@ import CCairn
 import Cairn
 import Glibc
 
-/// What the system's calls allow a store that writes through them: every key and value is handed
-/// to one call, behind the one before, and nothing else.
+/// The upper bound for a store that writes by system calls: passes every key and value to one call,
+/// one after the other, and does nothing else.
 ///
-/// With `.process` it is `write(2)` (as `writev(2)`, so that nothing is copied first) to a file
-/// that grows; with `.durable` it is `pwrite(2)` into a file with space allocated ahead, and
-/// `fdatasync(2)`.
-// SAFETY: `@unchecked Sendable` since the benchmark lets no thread use it beside one that writes.
+/// With `.process` it uses `write(2)` (as `writev(2)`, so that nothing is copied first) on a file
+/// that grows; with `.durable`, `pwrite(2)` into preallocated space, and `fdatasync(2)`.
+// SAFETY: `@unchecked Sendable` because the benchmark lets no other thread use it during a write.
 final class RawWriteStore: KeyValueStore, @unchecked Sendable {
   static let name = StoreKind.rawWrite.rawValue
   static let abilities: StoreAbilities = [.durableWrites]
@@ -52,7 +51,7 @@ final class RawWriteStore: KeyValueStore, @unchecked Sendable {
       unsafe key.withUnsafeBytes { key in
         unsafe value.withUnsafeBytes { value in
           var parts = unsafe (iovec(header), iovec(key), iovec(value))
-          // SAFETY: the three lie side by side and name bytes that outlive the call.
+          // SAFETY: the three are contiguous and point to bytes that outlive the call.
           return unsafe withUnsafeBytes(of: &parts) { parts in
             let parts = unsafe parts.assumingMemoryBound(to: iovec.self)
             return syncs
@@ -79,7 +78,7 @@ final class RawWriteStore: KeyValueStore, @unchecked Sendable {
 }
 
 extension iovec {
-  /// Bytes that are only read.
+  /// Bytes for reading only.
   @inline(__always)
   fileprivate init(_ bytes: UnsafeRawBufferPointer) {
     unsafe self.init(

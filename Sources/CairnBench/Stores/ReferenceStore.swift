@@ -2,8 +2,8 @@ import CCairn
 import Cairn
 import Glibc
 
-/// What the machine allows: a flat hash table over records in one preallocated mapped file, with
-/// a checksum verified on every read and nothing else. No locks, no recovery, no space reuse.
+/// The upper bound of the machine: a flat hash table over records in one preallocated mapped file,
+/// with a checksum verified on every read and nothing else. No locks, no recovery, no space reuse.
 ///
 /// The table is open addressing with linear probing over 16-byte entries, never more than half
 /// full:
@@ -20,9 +20,9 @@ import Glibc
 ///     │ checksum │ keyLength │ valueLength │ key │ value │   CRC32C of all that follows it
 ///     └──────────┴───────────┴─────────────┴─────┴───────┘
 ///
-// SAFETY: `@unchecked Sendable` since the benchmark lets no thread write while others use it.
-// The pointers are to mappings that live until `close`; offsets come from the table alone, which
-// only `setValue` fills, with records that it has written in full.
+// SAFETY: `@unchecked Sendable` because the benchmark lets no thread write while others use it. The
+// pointers are to mappings that live until `close`; offsets come only from the table, which only
+// `setValue` fills, with completely written records.
 @safe
 final class ReferenceStore: KeyValueStore, @unchecked Sendable {
   static let name = "bare-map"
@@ -71,7 +71,7 @@ final class ReferenceStore: KeyValueStore, @unchecked Sendable {
       let table = unsafe Self.map(tableByteCount, MAP_PRIVATE | MAP_ANONYMOUS, descriptor: -1)
     else { throw BenchFailure.lastSystemError("mmap", name) }
     unsafe self.table = unsafe table.bindMemory(to: Entry.self, capacity: capacity)
-    // Room for the headers and paddings as well.
+    // Includes room for the headers and paddings.
     try grow(to: options.expectedByteCount + 20 * options.expectedKeyCount + 1)
   }
 
@@ -107,7 +107,7 @@ final class ReferenceStore: KeyValueStore, @unchecked Sendable {
     }
   }
 
-  /// Where the key's entry is, or the empty one at which the search for it ended.
+  /// The place of the key's entry, or of the empty one at which the search ended.
   @inline(__always)
   private func position(of key: RawSpan, hash: UInt64) -> Int {
     var position = Int(truncatingIfNeeded: hash) & tableMask

@@ -1,13 +1,15 @@
-/// The stores that can be measured. A peer is added here, and to `WorkerMain.run`.
+/// The measurable stores. Add a peer here and to `WorkerMain.run`.
 enum StoreKind: String, CaseIterable, Codable, Sendable {
   case cairn
+  /// Cairn as a cache sets it up: large values are verified at their first read.
+  case cairnFirstRead = "cairn-first-read"
   case filePerKey = "file-per-key"
-  // Peers from libraries of the system.
+  // Peers from system libraries.
   case lmdb
   case sqlite
   case yykv
   case rocksDB = "rocksdb"
-  // What the machine allows.
+  // The limits of the machine.
   case bareMap = "bare-map"
   case rawCopy = "raw-copy"
   case rawWrite = "raw-write"
@@ -17,14 +19,14 @@ enum StoreKind: String, CaseIterable, Codable, Sendable {
   case weakNodes = "weak-nodes"
   case nsCache = "nscache"
 
-  /// Those of a run that names none.
+  /// The stores of a run that names none.
   static let standard: [StoreKind] = [.cairn, .filePerKey]
-  /// Those that come from libraries, and are there only in a build with the trait `Peers`.
+  /// The stores from libraries, which only a build with the trait `Peers` has.
   static let peers: [StoreKind] = [.lmdb, .sqlite, .yykv, .rocksDB]
-  /// Those that keep nothing on disk.
+  /// The stores that keep nothing on disk.
   static let memory: [StoreKind] = [.memoryCache, .dictionary, .weakNodes, .nsCache]
 
-  /// Those of this build that are on disk: what `--stores all` stands for.
+  /// The stores of this build that are on disk: the meaning of `--stores all`.
   static var onDisk: [StoreKind] { allCases.filter { $0.isBuilt && !memory.contains($0) } }
 
   /// Whether it is part of this build.
@@ -44,7 +46,7 @@ enum StoreKind: String, CaseIterable, Codable, Sendable {
 
   var abilities: StoreAbilities {
     switch self {
-    case .cairn: CairnStoreAdapter.abilities
+    case .cairn, .cairnFirstRead: CairnStoreAdapter.abilities
     case .filePerKey: FilePerKeyStore.abilities
     case .bareMap: ReferenceStore.abilities
     case .rawCopy: RawCopyStore.abilities
@@ -63,7 +65,7 @@ enum StoreKind: String, CaseIterable, Codable, Sendable {
 
   func supports(_ workload: Workload) -> Bool {
     switch self {
-    // These are no stores, but what a store that puts does at the least.
+    // These are no stores, but the minimum work of a store that puts.
     case .rawCopy: workload == .fill
     case .rawWrite: workload == .fill || workload == .durablePut
     default:
@@ -72,8 +74,9 @@ enum StoreKind: String, CaseIterable, Codable, Sendable {
     }
   }
 
-  /// Every how many operations one is timed by itself. Two looks at the clock take about 50 ns:
-  /// nothing beside a system call or a large copy, too much beside a fast look-up.
+  /// How many operations there are for each one that is timed separately. Two reads of the clock
+  /// take about 50 ns: negligible beside a system call or a large copy, too much beside a fast
+  /// lookup.
   func sampleInterval(valueByteCount: Int) -> Int {
     if self == .filePerKey { return 1 }
     if Self.memory.contains(self) { return 32 }

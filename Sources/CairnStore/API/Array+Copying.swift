@@ -1,5 +1,5 @@
 extension [UInt8] {
-  /// A copy of the bytes of a span, for what is to outlive the closure that was given it.
+  /// Copies the bytes of a span, so that they can outlive the closure that received it.
   ///
   /// - Complexity: O(bytes); one copy.
   public init(copying bytes: RawSpan) { self = bytes.copied() }

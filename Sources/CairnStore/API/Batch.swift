@@ -1,7 +1,7 @@
-/// Writes that will happen together: after a crash, all of them are found or none.
+/// A group of writes that take effect together: after a crash, the store has all of them or none.
 ///
-/// Filled by the closure given to `Store.write`. Later operations on a key win over earlier ones.
-/// Nothing is checked against the store or visible in it before the closure returns.
+/// The closure passed to `Store.write` fills it. A later operation on a key overrides an earlier
+/// one. Until the closure returns, nothing is checked against the store or visible in it.
 public struct Batch: ~Copyable {
   @usableFromInline var records: BatchRecords
 
@@ -14,11 +14,11 @@ public struct Batch: ~Copyable {
   /// Sets the value of a key.
   ///
   /// - Parameters:
-  ///   - value: may be empty, which is a value as any other.
+  ///   - value: the bytes; an empty value is valid.
   ///   - key: 1 to 65,535 bytes.
   ///   - options: cost, lifetime, idle limit and metadata.
   /// - Throws: `invalidKey`, `valueTooLarge`, `metadataTooLarge`, `batchTooLarge`. The batch is
-  ///   as it was before the call.
+  ///   then unchanged.
   /// - Complexity: O(bytes); the bytes are copied.
   @inlinable
   public mutating func setValue(
@@ -33,7 +33,7 @@ public struct Batch: ~Copyable {
     }
   }
 
-  /// A store holds bytes: a value of any other type goes into a `DiskCache`, or is made bytes of by the caller.
+  /// A store holds bytes: use a `DiskCache` for any other type, or encode the value yourself.
   @available(
     *, unavailable,
     message:
@@ -46,7 +46,7 @@ public struct Batch: ~Copyable {
     fatalError("unavailable")
   }
 
-  /// Removes the value of a key, if there is one.
+  /// Removes the value of a key, if it has one.
   ///
   /// - Throws: `invalidKey`, `batchTooLarge`.
   @inlinable
@@ -58,7 +58,7 @@ public struct Batch: ~Copyable {
     }
   }
 
-  /// Sets the value of a key; as the public form.
+  /// Sets the value of a key; see the public form.
   package mutating func setValue(
     _ value: RawSpan, forKey key: [UInt8], options: EntryOptions
   ) throws(StoreError) {

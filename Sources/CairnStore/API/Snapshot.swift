@@ -1,22 +1,22 @@
-/// A store as it was at one moment, while writes go on.
+/// A read-only view of a store at one moment, while writes continue.
 ///
 ///     let snapshot = try store.snapshot()
 ///     defer { snapshot.close() }
 ///     try snapshot.forEachEntry { entry in … }
 ///
-/// It shows all of a batch or nothing, and what had expired by then as expired. Nothing that happens
-/// to the store changes what it shows: neither writes nor a removal of all, nor the store's close:
-/// it may be read after that, and is freed by itself. Reading it does not count as an access. All methods may be called
-/// from any thread.
+/// A snapshot shows all of a batch or nothing of it. Entries that had expired by its moment stay
+/// expired in it. No later write, removal of everything or close of the store changes what it
+/// shows; it stays readable after the store closes. Reads do not count as accesses. All methods are
+/// safe to call from any thread.
 ///
-/// Making one takes no time, but that it waits where a compaction is just putting its copies in place,
-/// which takes a fraction of a second; each part of the index that changes while it lives is copied once, for up
-/// to 19 bytes an entry, and the disk space of what was removed meanwhile is given back when it is
-/// closed.
+/// Making a snapshot takes constant time, except that it waits a fraction of a second if a
+/// compaction is just switching to its copies. While the snapshot lives, each part of the index
+/// that changes is copied once, at up to 19 bytes an entry, and the disk space of removed records
+/// is kept. Closing the snapshot releases both.
 public final class Snapshot: Sendable {
   private let engine: Engine
   private let held: Lock<SnapshotState?>
-  /// The version of the newest write that it shows.
+  /// The version of the newest write in the snapshot.
   public let version: UInt64
 
   init(of engine: Engine) throws(StoreError) {
@@ -31,51 +31,53 @@ public final class Snapshot: Sendable {
     return state
   }
 
-  /// Gives up what it holds. Every later call throws `closed`; reads under way go on. Called when the
-  /// last reference goes, if not before.
+  /// Releases everything the snapshot holds. Later calls throw `closed`; reads under way finish.
+  /// Releasing the last reference also closes it.
   public func close() {
     let state = held.withLock { held in
       defer { held = nil }
       return held
     }
-    // Out of the lock, since it frees much memory.
+    // Outside the lock, because it frees much memory.
     withExtendedLifetime(state) {}
   }
 
-  /// Copies all that it shows into a new store, while the store goes on.
+  /// Copies everything in the snapshot into a new store, while writes continue.
   ///
-  /// The copy is a store in its own right: with the same keys, values, versions, lifetimes and order of
-  /// accesses, which opens at once. Every byte of it was read again before it becomes one. Blocks are
-  /// shared with the store where the filesystem can (XFS, btrfs).
+  /// The copy is an independent store with the same keys, values, versions, lifetimes and access
+  /// order. It opens without recovery. Every byte is read back before the copy becomes a store. The
+  /// copy shares blocks with the original if the filesystem can (XFS, btrfs).
   ///
   /// - Parameters:
-  ///   - destination: a path where nothing is, or an empty directory, outside the store. When the call
-  ///     returns, the copy is durable there, whatever the durability of the store's writes. When it
-  ///     throws, the directory is empty; after a crash it may hold a file `UNFINISHED-COPY`, and
-  ///     opening it is refused.
+  ///   - destination: a path with nothing there, or an empty directory, outside the store. When the
+  ///     call returns, the copy is durable, whatever the durability of the store's writes. If it
+  ///     throws, the directory is empty. After a crash it may hold a file `UNFINISHED-COPY`, and
+  ///     cannot be opened.
   ///   - progress: called now and then, on this thread.
-  /// - Returns: what was copied. A value that is damaged in the store is so in the copy; the report
-  ///   names it.
-  /// - Throws: `corrupt` where a record's head is damaged: the store needs `Store.salvage`;
+  /// - Returns: what was copied. A value that is damaged in the store is damaged in the copy too;
+  ///   the report names it.
+  /// - Throws: `corrupt` if the head of a record is damaged: use `Store.salvage`;
   ///   `unusableDestination`, `noSpace`, `unsafeFile`, `unsupportedFileSystem`, `closed`,
   ///   `usedAfterFork`, `system`.
-  /// - Complexity: O(bytes of the log), dead ones too: `Store.compact` before makes it smaller.
+  /// - Complexity: O(bytes of the log), dead records included: call `Store.compact` first for a
+  ///   smaller copy.
   @discardableResult
   public func backup(
-    to destination: String, progress: (BackupProgress) -> Void = { _ in }
+    to destination: String, progress: (WorkProgress) -> Void = { _ in }
   ) throws(StoreError) -> BackupReport {
     try Backup(engine).copy(try state(), to: destination, progress: progress)
   }
 
-  /// How many keys it shows.
+  /// The number of keys in the snapshot.
   ///
-  /// - Throws: `closed`, `usedAfterFork`, `system`. What is damaged is counted, as it is not known to have expired.
-  /// - Complexity: O(1) where no entry can expire, else O(keys).
+  /// - Throws: `closed`, `usedAfterFork`, `system`. Damaged records count, as they are not known to
+  ///   have expired.
+  /// - Complexity: O(1) if no entry can expire, else O(keys).
   public func count() throws(StoreError) -> Int { try engine.reader.count(in: try state()) }
 
-  /// The value of a key, copied out, or `nil` where there was none or it had expired.
+  /// A copy of the value of a key, or `nil` if the key had no value or it had expired.
   ///
-  /// - Throws: `corrupt` where the record or the value is damaged; `invalidKey`, `closed`,
+  /// - Throws: `corrupt` if the record or the value is damaged; `invalidKey`, `closed`,
   ///   `usedAfterFork`, `system`.
   public func value(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
@@ -84,7 +86,7 @@ public final class Snapshot: Sendable {
     return pinned.bytes.copied()
   }
 
-  /// Calls `body` with the value of a key where it lies; as `Store.withValue`.
+  /// Calls `body` with the value of a key, without copying it; see `Store.withValue`.
   public func withValue<Result>(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
     _ body: (RawSpan) throws -> Result
@@ -101,13 +103,13 @@ public final class Snapshot: Sendable {
       try engine.reader.find(key, in: state, part: .all)
     }
     guard let found else { return nil }
-    if engine.reader.verifiesValues { try found.record.checkValue() }
+    try engine.reader.check(found.record)
     return PinnedValue(found)
   }
 
   /// The value of a key with everything the store knew about it.
   ///
-  /// - Throws: as `value(forKey:)`.
+  /// - Throws: see `value(forKey:)`.
   public func entry(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
   ) throws(StoreError) -> Entry? {
@@ -119,9 +121,10 @@ public final class Snapshot: Sendable {
     return try engine.reader.entry(of: found)
   }
 
-  /// What the store knew of a key. The value is not read.
+  /// Information about a key. Does not read the value.
   ///
-  /// - Throws: `corrupt` where the head of the record is damaged; `invalidKey`, `closed`, `usedAfterFork`, `system`.
+  /// - Throws: `corrupt` if the head of the record is damaged; `invalidKey`, `closed`,
+  ///   `usedAfterFork`, `system`.
   public func info(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
   ) throws(StoreError) -> EntryInfo? {
@@ -133,19 +136,21 @@ public final class Snapshot: Sendable {
     return engine.reader.info(of: found)
   }
 
-  /// Whether it shows a value of the key. The value is not read.
+  /// Whether the key has a value in the snapshot. Does not read the value.
   ///
-  /// - Throws: `corrupt` where the head of the record is damaged; `invalidKey`, `closed`, `usedAfterFork`, `system`.
+  /// - Throws: `corrupt` if the head of the record is damaged; `invalidKey`, `closed`,
+  ///   `usedAfterFork`, `system`.
   public func contains(
     _ key: borrowing some ByteSource & ~Copyable & ~Escapable
   ) throws(StoreError) -> Bool {
     try info(forKey: key) != nil
   }
 
-  /// Calls `body` once for each key that begins with `prefix`, in no particular order, until it returns `.stop`. `body` runs outside all locks and may use the store.
+  /// Calls `body` once for each key that begins with `prefix`, in no particular order, until it
+  /// returns `.stop`. `body` runs outside all locks and may use the store.
   ///
-  /// - Throws: what `body` throws, unchanged; else a ``StoreError``: `corrupt` after all others were visited,
-  ///   as `Store.forEachKey`.
+  /// - Throws: what `body` throws, unchanged; else a ``StoreError``: `corrupt` after visiting all
+  ///   other keys, like `Store.forEachKey`.
   /// - Complexity: O(keys), whatever the prefix.
   public func forEachKey(
     prefix: borrowing some ByteSource & ~Copyable & ~Escapable, _ body: (RawSpan) throws -> Visit
@@ -154,7 +159,14 @@ public final class Snapshot: Sendable {
     try prefix.withBytes { prefix in try engine.reader.forEachKey(in: state, prefix: prefix, body) }
   }
 
-  /// Calls `body` with each entry whose key begins with `prefix`; otherwise as `forEachKey`.
+  /// Calls `body` with the head of each entry; otherwise like `forEachKey`.
+  package func forEachHead(
+    _ body: (_ key: RawSpan, _ metadata: RawSpan, _ version: UInt64) throws -> Visit
+  ) throws {
+    try engine.reader.forEachHead(in: try state(), body)
+  }
+
+  /// Calls `body` with each entry whose key begins with `prefix`; otherwise like `forEachKey`.
   public func forEachEntry(
     prefix: borrowing some ByteSource & ~Copyable & ~Escapable, _ body: (Entry) throws -> Visit
   ) throws {
@@ -163,19 +175,19 @@ public final class Snapshot: Sendable {
     }
   }
 
-  /// Calls `body` with each key; otherwise as `forEachKey(prefix:_:)`.
+  /// Calls `body` with each key; otherwise like `forEachKey(prefix:_:)`.
   public func forEachKey(_ body: (RawSpan) throws -> Visit) throws {
     try forEachKey(prefix: "", body)
   }
 
-  /// Calls `body` with each entry; otherwise as `forEachKey`.
+  /// Calls `body` with each entry; otherwise like `forEachKey`.
   public func forEachEntry(_ body: (Entry) throws -> Visit) throws {
     try forEachEntry(prefix: "", body)
   }
 }
 
 extension Store {
-  /// The store as it is now, for reading while writes go on.
+  /// A view of the store as it is now, to read while writes continue.
   ///
   /// - Throws: `closed`, `usedAfterFork`.
   /// - Complexity: O(segments).

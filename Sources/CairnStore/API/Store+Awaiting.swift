@@ -1,15 +1,15 @@
-// The forms of calls that async code gets: no thread that tasks run on waits for a lock, for room, for a sync or for
-// compaction. Each promises what its synchronous form promises.
+// The async forms. They never make a task's thread wait for a lock, for room, for a sync or for
+// compaction. Each makes the same promises as its synchronous form.
 //
-// A write of single keys or of a batch is never given up: where its task is cancelled, it still happens, and returns when
-// that is known.
+// Cancellation never abandons a write of single keys or of a batch: the write still happens, and
+// the call returns once its outcome is known.
 
 // MARK: Writing
 
 extension Store {
-  /// Sets the value of a key. As the synchronous form, but no thread waits: a value of up to 64 KiB is appended at once
-  /// where nothing has to be waited for; everything else happens on one of the store's own threads. Tasks that wait for
-  /// a sync hold no thread and share it.
+  /// Sets the value of a key, like the synchronous form, but blocks no thread. A value of up to 64
+  /// KiB is appended at once if there is nothing to wait for; all other work happens on one of the
+  /// store's own threads. Tasks that wait for a sync hold no thread and share one sync.
   @inlinable
   @discardableResult
   public nonisolated(nonsending) func setValue(
@@ -26,7 +26,7 @@ extension Store {
     return try await finish(write).version
   }
 
-  /// Sets the value of a key, which lives for `lifetime`.
+  /// Sets the value of a key, with a lifetime of `lifetime`.
   @inlinable
   @discardableResult
   public nonisolated(nonsending) func setValue(
@@ -77,7 +77,7 @@ extension Store {
     }
   }
 
-  /// Sets the value of a key and returns the one that it replaced.
+  /// Sets the value of a key and returns the previous one.
   @inlinable
   @discardableResult
   public nonisolated(nonsending) func updateValue(
@@ -146,8 +146,8 @@ extension Store {
     return try await finish(write)
   }
 
-  /// Writes many changes at once. `body` runs in the caller's isolation; the batch is appended on one of the store's own
-  /// threads.
+  /// Writes many changes at once. `body` runs in the caller's isolation; one of the store's own
+  /// threads appends the batch.
   @inlinable
   @discardableResult
   public nonisolated(nonsending) func write<Result>(
@@ -170,7 +170,8 @@ extension Store {
     _ = try await finish(engine.start(batch.records, durability: durability))
   }
 
-  /// Removes the values of many keys, each as a write of its own, with one sync for all of them.
+  /// Removes the values of many keys. Each removal is a separate write; one sync covers all of
+  /// them.
   @discardableResult
   public nonisolated(nonsending) func removeValues(
     forKeys keys: some Sequence<some ByteSource>, durability: Durability? = nil
@@ -181,7 +182,7 @@ extension Store {
     }
   }
 
-  /// Has a value live for `lifetime` from now on, if that is longer than it would otherwise.
+  /// Extends the life of a value to `lifetime` from now, unless it ends later anyway.
   @discardableResult
   public nonisolated(nonsending) func extendLifetime(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, to lifetime: Duration,
@@ -193,7 +194,7 @@ extension Store {
     }
   }
 
-  /// Has the values of many keys live longer.
+  /// Extends the lives of the values of many keys.
   @discardableResult
   public nonisolated(nonsending) func extendLifetimes(
     forKeys keys: some Sequence<some ByteSource>, to lifetime: Duration,
@@ -207,11 +208,11 @@ extension Store {
 
   /// Removes everything.
   ///
-  /// - Parameter progress: told after each file that went, on the thread that does the work.
-  /// - Throws: as the synchronous form; `cancelled` where the task was cancelled before the work began: nothing was
-  ///   removed then.
+  /// - Parameter progress: called after each file is removed, on the thread that does the work.
+  /// - Throws: see the synchronous form; `cancelled` if the task was cancelled before the work
+  ///   began: nothing was removed.
   public nonisolated(nonsending) func removeAll(
-    progress: @escaping @Sendable (RemoveAllProgress) -> Void = { _ in }
+    progress: @escaping @Sendable (WorkProgress) -> Void = { _ in }
   ) async throws(StoreError) {
     try await perform { (store) throws(StoreError) in try store.removeAll(progress: progress) }
   }
@@ -219,14 +220,14 @@ extension Store {
   /// Makes every write durable that was acknowledged before the call.
   public nonisolated(nonsending) func sync() async throws(StoreError) {
     try engine.session.checkWritable()
-    // The log's lock may be held for long.
+    // The log's lock may be held for a long time.
     let last = try await entering.performUncancelled { () throws(StoreError) in self.lastVersion }
     try await engine.log.waitForSync(through: last)
   }
 
   // MARK: Two steps
 
-  /// Waits for what a write waits for that has begun.
+  /// Waits for whatever a write that has begun must wait for.
   @usableFromInline
   package nonisolated(nonsending) func finish<Result>(
     _ write: StartedWrite<Result, StoreError>
@@ -241,7 +242,7 @@ extension Store {
     return result
   }
 
-  /// Gives a write that was entered the durability that it was promised; as the synchronous form.
+  /// Gives an entered write its promised durability; see the synchronous form.
   package nonisolated(nonsending) func finish(_ pending: PendingWrite) async throws(StoreError) {
     if pending.keepsLimits {
       try await entering.performUncancelled { () throws(StoreError) in

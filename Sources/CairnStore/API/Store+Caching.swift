@@ -1,6 +1,6 @@
-// What the caches need beside what everybody uses.
+// What the caches need beyond the public interface.
 extension Store {
-  /// The record of a key where it lies; as `Engine.pinnedEntry`.
+  /// The record of a key, without copying it; see `Engine.pinnedEntry`.
   package func pinnedEntry(
     forKey key: RawSpan, part: Record.Part = .all, isAccess: Bool = true
   ) throws(StoreError) -> PinnedEntry? {
@@ -12,22 +12,24 @@ extension Store {
     }
   }
 
-  /// Whether the value of a key has expired and was not removed yet; `nil` where there is none. Is no access.
+  /// Whether the value of a key has expired but was not removed yet; `nil` if the key has none. Not
+  /// an access.
   package func hasExpired(_ key: RawSpan) throws(StoreError) -> Bool? {
     guard let follower else { return try reader.hasExpired(key) }
     return try follower.read { (reader) throws(StoreError) in try reader.hasExpired(key) }
   }
 
   package func info(of entry: borrowing PinnedEntry) -> EntryInfo {
-    // Times of access are those of the reader's index.
+    // Access times belong to the reader's index.
     (follower?.lastReader ?? reader).info(of: entry)
   }
 
-  /// Whether it follows another process. Every write throws `readOnly` then.
+  /// Whether this store follows another process. Every write then throws `readOnly`.
   package var isFollowing: Bool { follower != nil }
 
-  /// What the store knows about a key, and the history that the version belongs to. Within one history, a version always
-  /// has the same value. The history is 0 in a store that follows no other.
+  /// Information about a key, and the history that its version belongs to. Within one
+  /// history, a version always has the same value. The history is 0 in a store that follows no
+  /// other.
   package func look(
     at key: RawSpan
   ) throws(StoreError) -> (info: EntryInfo?, history: UInt64) {
@@ -37,9 +39,9 @@ extension Store {
 
   /// Counts a key as just read, without reading its value. Never writes to disk.
   ///
-  /// - Parameter unlessIdleLimited: leaves an entry as it is that has an idle limit.
-  /// - Returns: whether it has a value. One whose record is damaged counts as having none.
-  /// - Complexity: O(key), with a look at the head of the record.
+  /// - Parameter unlessIdleLimited: leaves an entry with an idle limit unchanged.
+  /// - Returns: whether the key has a value. A damaged record counts as no value.
+  /// - Complexity: O(key), including a read of the record's head.
   package func touch(
     _ key: RawSpan, unlessIdleLimited sparesIdle: Bool = false
   ) throws(StoreError) -> Bool {
@@ -52,19 +54,19 @@ extension Store {
     }
   }
 
-  /// Removes the value of a key if it is damaged: that one alone, and none that was written meanwhile.
+  /// Removes the value of a key if it is damaged. A value written meanwhile stays.
   ///
-  /// - Returns: whether it was, and is removed.
+  /// - Returns: whether the value was damaged and is now removed.
   package func removeDamagedValue(forKey key: RawSpan) throws(StoreError) -> Bool {
     try engine.removeDamagedValue(forKey: key)
   }
 
-  // The writes of a cache come in two steps: they are entered, and give back what they removed, also where they throw,
-  // of which the observer is not told; then they are finished.
+  // A cache writes in two steps. The first enters the write and returns what it removed, even if it
+  // throws; the observer is not told. The second finishes it.
 
   /// Enters the value of a key.
   ///
-  /// - Parameter removals: what the write removed is added.
+  /// - Parameter removals: receives what the write removed.
   package func enter(
     _ value: RawSpan, forKey key: RawSpan, options: EntryOptions, durability: Durability?,
     removals: inout [RemovalEvent]
@@ -74,9 +76,10 @@ extension Store {
       removals: &removals)
   }
 
-  /// Enters the value of a key, if nothing has to be waited for; else `pending.isLeft`.
+  /// Enters the value of a key if there is nothing to wait for; else sets `pending.isLeft`.
   ///
-  /// - Parameter version: the version that the key must have; `nil`: any or none; `nil` in it: it must be absent.
+  /// - Parameter version: the version that the key must have; `nil`: any or none; an inner `nil`:
+  ///   it must be absent.
   package func enterAtOnce(
     _ value: RawSpan, forKey key: RawSpan, expecting version: UInt64??, options: EntryOptions,
     durability: Durability?, removals: inout [RemovalEvent]
@@ -99,26 +102,27 @@ extension Store {
 
   /// Enters a batch.
   ///
-  /// - Returns: the version of the first operation; those of the others follow in order.
+  /// - Returns: the version of the first operation; the others follow in order.
   package func enter(
     _ batch: consuming Batch, durability: Durability?, removals: inout [RemovalEvent]
   ) throws(StoreError) -> (first: UInt64, pending: PendingWrite) {
     try engine.enter(batch.records, durability: durability, removals: &removals)
   }
 
-  /// Gives a write the durability that it was promised. What throws here is on disk as far as anybody can tell.
+  /// Gives a write its promised durability. If this throws, the write may still be on disk.
   package func finish(_ pending: PendingWrite) throws(StoreError) { try engine.finish(pending) }
 
-  /// Lets a write wait for compaction that was entered on one of the store's own threads.
+  /// Makes a write that one of the store's own threads entered wait for compaction.
   package func slowed(_ pending: PendingWrite) -> PendingWrite { engine.slowed(pending) }
 
-  /// Throws in a child of the process that opened the store, where none of its threads are.
+  /// Throws in a forked child of the process that opened the store, because the store's threads do
+  /// not exist there.
   package func checkProcess() throws(StoreError) { try engine.session.checkProcess() }
 
   @usableFromInline
   package func makeBatch() throws(StoreError) -> Batch { Batch(try engine.makeRecords()) }
 
-  /// Whether a write of so many entries and bytes may make others go, to keep the limits.
+  /// Whether writing this many entries and bytes may remove others to keep the limits.
   package func isNearLimit(adding count: Int, byteCount: Int) -> Bool {
     engine.evictor.isNearLimit(adding: count, byteCount: byteCount)
   }
@@ -128,14 +132,15 @@ extension Store {
   /// - Complexity: O(segments), without a system call.
   package func usage() throws(StoreError) -> StoreUsage { try currentEngine.usage() }
 
-  /// The limits that hold now.
+  /// The limits in force now.
   package var limits: (countLimit: Int?, byteLimit: Int?) {
     let held = engine.session.limits
     return (
-      held.countLimit == .max ? nil : held.countLimit, held.byteLimit == .max ? nil : held.byteLimit
+      held.givenCountLimit == .max ? nil : held.givenCountLimit,
+      held.byteLimit == .max ? nil : held.byteLimit
     )
   }
 
-  /// The clock that expiry goes by, for a tier in front that is to agree.
+  /// The clock that decides expiry; a tier in front must use the same one.
   package var clock: StoreClock { engine.session.clock }
 }

@@ -1,14 +1,14 @@
 internal import Synchronization
 
-// What a cache needs that loads values.
+// What a loading cache needs.
 extension Store {
-  /// Enters the value of a key that has none, unless `isWanted` says that it is not wanted any more. That is
-  /// asked when nothing can come between the answer and the write.
+  /// Enters the value of a key that has none, unless `isWanted` returns `false`. Nothing can happen
+  /// between that call and the write.
   ///
   /// - Parameters:
-  ///   - removals: what the write removed is added, also where it throws; the observer is not told of it.
-  ///   - isWanted: called under a lock; it must do no more than look.
-  /// - Returns: `mismatch` with `nil` where it was not wanted.
+  ///   - removals: receives what the write removed, even if it throws; the observer is not told.
+  ///   - isWanted: called under a lock; it must only look.
+  /// - Returns: `mismatch` with `nil` if the value was not wanted.
   package func enterAbsent(
     _ value: RawSpan, forKey key: RawSpan, options: EntryOptions,
     removals: inout [RemovalEvent], ifWanted isWanted: @escaping @Sendable () -> Bool
@@ -18,7 +18,7 @@ extension Store {
       expecting: .absentAndWanted(isWanted), removals: &removals)
   }
 
-  /// The same, where the key may also have the value of one version, which is replaced.
+  /// Like `enterAbsent`, but also replaces the value of one version.
   ///
   /// - Parameter version: `nil`: the key must have no value.
   package func enterLoaded(
@@ -34,15 +34,16 @@ extension Store {
       expecting: .replaceableAndWanted(version, isWanted), removals: &removals)
   }
 
-  // MARK: What has expired and may be served
+  // MARK: Expired values that may be served
 
-  /// Has what has expired stay for at least so many milliseconds. Maintenance leaves it alone for that long; limits,
-  /// trims and `removeExpired` do not.
+  /// Keeps expired entries for at least this many milliseconds. Maintenance leaves them alone for
+  /// that long; limits, trims and `removeExpired` do not.
   package func retainExpired(for milliseconds: Int64) {
     engine.trimmer.retention.max(milliseconds, ordering: .relaxed)
   }
 
-  /// The record of a key whose lifetime ended less than `retention` milliseconds ago. Is no access.
+  /// The record of a key whose lifetime ended less than `retention` milliseconds ago. Not an
+  /// access.
   package func expiredEntry(
     forKey key: RawSpan, within retention: Int64
   ) throws(StoreError) -> PinnedEntry? {
@@ -54,10 +55,11 @@ extension Store {
     }
   }
 
-  /// Has the value of one version live for `lifetime` from now on, also where it has expired. It is not written again.
+  /// Extends the life of the value of one version to `lifetime` from now, even if it has expired.
+  /// Does not rewrite it.
   ///
-  /// - Parameter isWanted: as with `enterAbsent`.
-  /// - Returns: whether the key has that value, and it is wanted.
+  /// - Parameter isWanted: as for `enterAbsent`.
+  /// - Returns: whether the key has that value and it is wanted.
   package func renewValue(
     forKey key: RawSpan, version: UInt64, to lifetime: Duration,
     ifWanted isWanted: @escaping @Sendable () -> Bool
@@ -69,7 +71,7 @@ extension Store {
 
   /// Removes the value of a key if it has expired.
   ///
-  /// - Returns: whether it had.
+  /// - Returns: whether it had expired.
   @discardableResult
   package func removeExpiredValue(
     forKey key: RawSpan, durability: Durability?
@@ -77,6 +79,6 @@ extension Store {
     try engine.removeExpiredValue(forKey: key, durability: durability)
   }
 
-  /// Waits until the writes can be found that have found that they may go on.
+  /// Returns once every write that passed its precondition check is visible.
   package func passWriters() { engine.log.passWriters() }
 }

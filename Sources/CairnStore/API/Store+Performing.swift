@@ -1,8 +1,9 @@
-/// What takes long, in async code: it happens off the threads that tasks run on.
+/// Long operations for async code: they run off the threads that run tasks.
 extension Store {
-  /// Opens the store at a path for reading and writing, or makes one there.
+  /// Opens the store at a path for reading and writing, or creates it.
   ///
-  /// - Throws: as the synchronous form; `cancelled` where the task was cancelled before the work began.
+  /// - Throws: see the synchronous form; `cancelled` if the task was cancelled before the work
+  ///   began.
   public convenience init(
     path: String, configuration: StoreConfiguration = StoreConfiguration()
   ) async throws(StoreError) {
@@ -11,7 +12,8 @@ extension Store {
 
   /// Opens the store at a path for reading.
   ///
-  /// - Throws: as the synchronous form; `cancelled` where the task was cancelled before the work began.
+  /// - Throws: see the synchronous form; `cancelled` if the task was cancelled before the work
+  ///   began.
   public convenience init(
     readingAt path: String, configuration: StoreConfiguration = StoreConfiguration()
   ) async throws(StoreError) {
@@ -29,16 +31,16 @@ extension Store {
       })
   }
 
-  /// Makes every write durable, marks the store clean and gives its lock up. It waits in no line. A close is never given
-  /// up.
+  /// Makes every write durable, marks the store clean and releases its lock. Waits in no queue.
+  /// Cancellation does not stop it.
   public nonisolated(nonsending) func close() async throws(StoreError) {
     try await WorkQueue.performAlone { () throws(StoreError) in try self.close() }
   }
 
   /// Removes entries until at most `count` are left.
   ///
-  /// - Throws: as the synchronous form; `cancelled` where the task was cancelled before the work began. Once begun, it
-  ///   goes on to its end.
+  /// - Throws: see the synchronous form; `cancelled` if the task was cancelled before the work
+  ///   began. Once begun, the work finishes.
   @discardableResult
   public nonisolated(nonsending) func trim(
     toCount count: Int, order: TrimOrder = .leastRecentlyUsed, durability: Durability? = nil
@@ -48,7 +50,7 @@ extension Store {
     }
   }
 
-  /// Has other limits hold from now on, and removes what is too much then. Where cancelled, as `trim(toCount:)`.
+  /// Sets new limits and removes the entries above them. Cancellation: see `trim(toCount:)`.
   public nonisolated(nonsending) func setLimits(
     countLimit: Int?, byteLimit: Int?
   ) async throws(StoreError) {
@@ -57,7 +59,7 @@ extension Store {
     }
   }
 
-  /// Removes entries until at most so many bytes are live. Where cancelled, as `trim(toCount:)`.
+  /// Removes entries until at most this many bytes are live. Cancellation: see `trim(toCount:)`.
   @discardableResult
   public nonisolated(nonsending) func trim(
     toBytes byteCount: Int, order: TrimOrder = .leastRecentlyUsed, durability: Durability? = nil
@@ -67,7 +69,7 @@ extension Store {
     }
   }
 
-  /// Removes entries until so much of the disk is free. Where cancelled, as `trim(toCount:)`.
+  /// Removes entries until this much of the disk is free. Cancellation: see `trim(toCount:)`.
   @discardableResult
   public nonisolated(nonsending) func trim(
     toFreeDiskSpace byteCount: Int, durability: Durability? = nil
@@ -77,7 +79,7 @@ extension Store {
     }
   }
 
-  /// Removes the entries of an age. Where cancelled, as `trim(toCount:)`.
+  /// Removes entries by age. Cancellation: see `trim(toCount:)`.
   @discardableResult
   public nonisolated(nonsending) func trim(
     olderThan age: Duration, by basis: AgeBasis = .access, durability: Durability? = nil
@@ -87,7 +89,7 @@ extension Store {
     }
   }
 
-  /// Removes what has expired. Where cancelled, as `trim(toCount:)`.
+  /// Removes expired entries. Cancellation: see `trim(toCount:)`.
   @discardableResult
   public nonisolated(nonsending) func removeExpired(
     durability: Durability? = nil
@@ -97,8 +99,8 @@ extension Store {
     }
   }
 
-  /// Removes the entries that `isRemoved` says, which runs on one of the store's own threads. Where cancelled, as
-  /// `trim(toCount:)`.
+  /// Removes every entry for which `isRemoved` returns `true`. It runs on one of the store's own
+  /// threads. Cancellation: see `trim(toCount:)`.
   @discardableResult
   public nonisolated(nonsending) func remove(
     durability: Durability? = nil,
@@ -107,40 +109,40 @@ extension Store {
     try await perform { try $0.remove(durability: durability, where: isRemoved) }
   }
 
-  /// Gives the space of dead records back. Where cancelled, as `trim(toCount:)`.
+  /// Reclaims the space of dead records. Cancellation: see `trim(toCount:)`.
   @discardableResult
   public nonisolated(nonsending) func compact() async throws(StoreError) -> CompactionReport {
     try await perform { (store) throws(StoreError) in try store.compact() }
   }
 
-  /// Does now what the store does by itself in the background. Where cancelled, as `trim(toCount:)`.
+  /// Does the store's background maintenance now. Cancellation: see `trim(toCount:)`.
   public nonisolated(nonsending) func maintain() async throws(StoreError) {
     try await perform { (store) throws(StoreError) in try store.maintain() }
   }
 
-  /// Copies the store as it is at this moment. Where cancelled, as `trim(toCount:)`.
+  /// Copies the current state of the store. Cancellation: see `trim(toCount:)`.
   ///
   /// - Parameters:
-  ///   - destination: as with the synchronous form.
+  ///   - destination: see the synchronous form.
   ///   - progress: called now and then, on the thread that does the work.
   @discardableResult
   public nonisolated(nonsending) func backup(
-    to destination: String, progress: @escaping @Sendable (BackupProgress) -> Void = { _ in }
+    to destination: String, progress: @escaping @Sendable (WorkProgress) -> Void = { _ in }
   ) async throws(StoreError) -> BackupReport {
     try await perform { (store) throws(StoreError) in
       try store.backup(to: destination, progress: progress)
     }
   }
 
-  /// Reads everything that is sealed, to find damage while a backup is still good. It runs on a thread of its own, so it
-  /// holds up no other call.
+  /// Reads everything sealed, to find damage while a backup is still good. It runs on a thread of
+  /// its own, so it delays no other call.
   ///
-  /// - Returns: what was found; `isComplete` is `false` where the task was cancelled meanwhile.
-  /// - Throws: as the synchronous form; never `cancelled`.
+  /// - Returns: what was found; `isComplete` is `false` if the task was cancelled meanwhile.
+  /// - Throws: see the synchronous form; never `cancelled`.
   @discardableResult
   public nonisolated(nonsending) func scrub(
     bytesPerSecond: Int? = nil,
-    progress: @escaping @Sendable (ScrubProgress) -> Visit = { _ in .next }
+    progress: @escaping @Sendable (WorkProgress) -> Visit = { _ in .next }
   ) async throws(StoreError) -> ScrubReport {
     let isCancelled = Lock(false)
     let result = await withTaskCancellationHandler { () -> Swift.Result<ScrubReport, StoreError> in
@@ -164,7 +166,7 @@ extension Store {
   ///   - path: the store.
   ///   - progress: called after each segment, on that thread.
   public static nonisolated(nonsending) func verify(
-    path: String, progress: @escaping @Sendable (VerificationProgress) -> Void = { _ in }
+    path: String, progress: @escaping @Sendable (WorkProgress) -> Void = { _ in }
   ) async throws(StoreError) -> VerificationReport {
     try await WorkQueue.performAlone { () throws(StoreError) in
       try verify(path: path, progress: progress)
@@ -175,12 +177,12 @@ extension Store {
   ///
   /// - Parameters:
   ///   - path: the store.
-  ///   - destination: as with the synchronous form.
+  ///   - destination: see the synchronous form.
   ///   - progress: called now and then, on that thread.
   @discardableResult
   public static nonisolated(nonsending) func salvage(
     path: String, to destination: String,
-    progress: @escaping @Sendable (SalvageProgress) -> Void = { _ in }
+    progress: @escaping @Sendable (WorkProgress) -> Void = { _ in }
   ) async throws(StoreError) -> SalvageReport {
     try await WorkQueue.performAlone { () throws(StoreError) in
       try salvage(path: path, to: destination, progress: progress)
@@ -195,8 +197,8 @@ extension Store {
   ///
   ///     let version = try store.synchronous { try $0.setValue("hello", forKey: "greeting") }
   ///
-  /// They block the thread for as long as the memory or the disk takes. A durable write blocks it for a sync, and with
-  /// it everything that waits for its turn on that thread.
+  /// They block the thread for as long as the memory or the disk takes. A durable write blocks it
+  /// for a sync, and so delays everything else queued on that thread.
   ///
   /// - Returns: what `body` returns.
   /// - Throws: what `body` throws.
@@ -208,17 +210,17 @@ extension Store {
     try body(self)
   }
 
-  /// Does work that throws errors of the store only on one of the store's own threads: reads of what is not in the page
-  /// cache, say, which block a thread until the disk has read it. As many run at once as `concurrentCallLimit` in the
-  /// configuration says; the others wait in line.
+  /// Runs work that throws only the store's errors on one of the store's own threads. Use it, for
+  /// example, to read values outside the page cache, which blocks a thread until the disk delivers
+  /// them. At most `concurrentCallLimit` calls run at once; the others queue.
   ///
   ///     let value = try await store.perform { (store) throws(StoreError) in
   ///       try store.value(forKey: "cold")
   ///     }
   ///
   /// - Returns: what `body` returns.
-  /// - Throws: what `body` throws; `cancelled` where the task was cancelled before the work began, at once: nothing
-  ///   was done then. Once begun, the work goes on to its end.
+  /// - Throws: what `body` throws; `cancelled`, at once, if the task was cancelled before the work
+  ///   began: nothing was done. Once begun, the work finishes.
   /// - Complexity: a hop to another thread and back.
   @discardableResult
   public nonisolated(nonsending) func perform<Result: Sendable>(
@@ -227,11 +229,11 @@ extension Store {
     try await workers.perform(orThrow: .cancelled) { () throws(StoreError) in try body(self) }
   }
 
-  /// Does any work with the store on one of the store's own threads.
+  /// Runs any work with the store on one of the store's own threads.
   ///
   /// - Returns: what `body` returns.
-  /// - Throws: what `body` throws; `StoreError.cancelled` where the task was cancelled before the work began:
-  ///   nothing was done then. Once begun, the work goes on to its end.
+  /// - Throws: what `body` throws; `StoreError.cancelled` if the task was cancelled before the work
+  ///   began: nothing was done. Once begun, the work finishes.
   @discardableResult
   public nonisolated(nonsending) func perform<Result: Sendable>(
     _ body: @escaping @Sendable (Store) throws -> Result

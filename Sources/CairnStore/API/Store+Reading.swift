@@ -1,11 +1,11 @@
 extension Store {
-  /// The value of a key, copied out, or `nil` where there is none or it has expired.
+  /// A copy of the value of a key, or `nil` if the key has none or it has expired.
   ///
   /// Counts as an access. Never writes to disk.
   ///
-  /// - Throws: `corrupt` where the record or the value is damaged; `invalidKey`, `closed`,
+  /// - Throws: `corrupt` if the record or the value is damaged; `invalidKey`, `closed`,
   ///   `usedAfterFork`, `system`.
-  /// - Complexity: O(key + value); a page fault where the record is not in memory.
+  /// - Complexity: O(key + value); a page fault if the record is not in memory.
   @inlinable
   public func value(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
@@ -18,14 +18,14 @@ extension Store {
     }
   }
 
-  /// Calls `body` with the value of a key where it lies, without a copy, and returns what it
-  /// returns; `nil` where there is no value.
+  /// Calls `body` with the value of a key, without copying it, and returns the result; `nil` if
+  /// there is no value.
   ///
-  /// The compiler keeps the span from escaping. The bytes cannot change or go away while `body`
+  /// The compiler keeps the span from escaping. The bytes stay unchanged and valid while `body`
   /// runs, even if the key is removed meanwhile. `body` runs outside all locks and may use the
   /// store.
   ///
-  /// - Throws: what `body` throws, unchanged; else a ``StoreError`` as `value(forKey:)`.
+  /// - Throws: what `body` throws, unchanged; else a ``StoreError``, see `value(forKey:)`.
   @inlinable
   public func withValue<Result>(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
@@ -41,7 +41,7 @@ extension Store {
     )
   }
 
-  /// A parameter, since the compiler would put a variable of this type on the heap.
+  /// A parameter, because the compiler would put a variable of this type on the heap.
   @inlinable
   static func use<Result>(
     _ pinned: borrowing PinnedValue?, _ body: (RawSpan) throws -> Result
@@ -52,11 +52,11 @@ extension Store {
     }
   }
 
-  /// The value of a key, copied out, or `nil` where there is none or it has expired. Is no access: neither the order
-  /// of use nor an idle limit learns of it.
+  /// A copy of the value of a key, or `nil` if the key has none or it has expired. Does not count
+  /// as an access: it changes neither the access order nor an idle limit.
   ///
-  /// - Throws: as `value(forKey:)`.
-  /// - Complexity: as `value(forKey:)`.
+  /// - Throws: see `value(forKey:)`.
+  /// - Complexity: the same as `value(forKey:)`.
   @inlinable
   public func peekValue(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
@@ -71,7 +71,7 @@ extension Store {
 
   /// The value of a key with everything the store knows about it, from one read. Counts as an access.
   ///
-  /// - Throws: as `value(forKey:)`.
+  /// - Throws: see `value(forKey:)`.
   @inlinable
   public func entry(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
@@ -84,9 +84,10 @@ extension Store {
     }
   }
 
-  /// What the store knows about a key. The value is not read, and this does not count as an access.
+  /// Information about a key. Does not read the value and does not count as an access.
   ///
-  /// - Throws: `corrupt` where the head of the record is damaged; `invalidKey`, `closed`, `usedAfterFork`, `system`.
+  /// - Throws: `corrupt` if the head of the record is damaged; `invalidKey`, `closed`,
+  ///   `usedAfterFork`, `system`.
   @inlinable
   public func info(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
@@ -99,9 +100,11 @@ extension Store {
     }
   }
 
-  /// Whether a read of the key would find a value. The value is not read, and this does not count as an access.
+  /// Whether a read of the key would find a value. Does not read the value and does not count as an
+  /// access.
   ///
-  /// - Throws: `corrupt` where the head of the record is damaged; `invalidKey`, `closed`, `usedAfterFork`, `system`.
+  /// - Throws: `corrupt` if the head of the record is damaged; `invalidKey`, `closed`,
+  ///   `usedAfterFork`, `system`.
   @inlinable
   public func contains(
     _ key: borrowing some ByteSource & ~Copyable & ~Escapable
@@ -114,8 +117,9 @@ extension Store {
 
   /// The values of many keys, in the order of the keys; `nil` for each that has none.
   ///
-  /// - Throws: as `value(forKey:)`, at the first key whose read fails.
-  /// - Complexity: that of a read, for each key; records that are not in the processor's cache are waited for together.
+  /// - Throws: see `value(forKey:)`; the first key whose read fails ends the call.
+  /// - Complexity: that of a read for each key; the waits for records outside the processor's cache
+  ///   overlap.
   @inlinable
   public func values(
     forKeys keys: some Collection<some ByteSource>
@@ -149,21 +153,21 @@ extension Store {
     return values
   }
 
-  /// How many keys are looked for together: more would push each other out of the cache.
+  /// The number of keys looked up together: more would evict each other from the processor's cache.
   @usableFromInline static var groupKeyCount: Int { 16 }
 
   /// Calls `body` with each key that begins with `prefix`, until it returns `.stop`, in no particular order.
   ///
   ///     try store.forEachKey(prefix: "session/") { key in .next }
   ///
-  /// Every key is visited at most once, and every key that is there for the whole time exactly
-  /// once. Writes that happen meanwhile may be seen or not. `body` runs outside all locks and may
-  /// use the store. Iterating does not count as an access.
+  /// Visits every key at most once, and every key present the whole time exactly once. May or may
+  /// not see concurrent writes. `body` runs outside all locks and may use the store. Iterating does
+  /// not count as an access.
   ///
-  /// An entry that is damaged, or that the medium does not give, is passed over; when all others were visited, or
-  /// `body` has ended it, the error of the first such entry is thrown.
+  /// Skips an entry that is damaged or unreadable. After visiting all others, or when `body` ends
+  /// the iteration, it throws the error of the first such entry.
   ///
-  /// - Throws: what `body` throws, unchanged; else a ``StoreError`` as `value(forKey:)`.
+  /// - Throws: what `body` throws, unchanged; else a ``StoreError``, see `value(forKey:)`.
   /// - Complexity: O(keys), whatever the prefix.
   @inlinable
   public func forEachKey(
@@ -172,13 +176,14 @@ extension Store {
     try prefix.withBytes { prefix in try currentReader.forEachKey(prefix: prefix, body) }
   }
 
-  /// Calls `body` with each key; otherwise as `forEachKey(prefix:_:)`.
+  /// Calls `body` with each key; otherwise like `forEachKey(prefix:_:)`.
   @inlinable
   public func forEachKey(_ body: (RawSpan) throws -> Visit) throws {
     try forEachKey(prefix: "", body)
   }
 
-  /// The keys that begin with `prefix`, in no particular order; otherwise as `forEachKey(prefix:_:)`.
+  /// The keys that begin with `prefix`, in no particular order; otherwise like
+  /// `forEachKey(prefix:_:)`.
   ///
   ///     let sessions = try store.keys(prefix: "session/")
   public func keys(
@@ -198,7 +203,7 @@ extension Store {
     return keys
   }
 
-  /// Calls `body` with each entry whose key begins with `prefix`; otherwise as `forEachKey`.
+  /// Calls `body` with each entry whose key begins with `prefix`; otherwise like `forEachKey`.
   @inlinable
   public func forEachEntry(
     prefix: borrowing some ByteSource & ~Copyable & ~Escapable, _ body: (Entry) throws -> Visit
@@ -206,7 +211,7 @@ extension Store {
     try prefix.withBytes { prefix in try currentReader.forEachEntry(prefix: prefix, body) }
   }
 
-  /// Calls `body` with each entry; otherwise as `forEachKey`.
+  /// Calls `body` with each entry; otherwise like `forEachKey`.
   @inlinable
   public func forEachEntry(_ body: (Entry) throws -> Visit) throws {
     try forEachEntry(prefix: "", body)

@@ -1,26 +1,28 @@
 extension Store {
-  /// Changes the value of a key in one call, so that no change is lost that others make at the same time.
+  /// Changes the value of a key in one call, without losing concurrent changes.
   ///
   ///     try store.update(forKey: "visits") { value in
   ///       let count = value.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
   ///       return Array(String(count + 1).utf8)
   ///     }
   ///
-  /// The new value is written only if nobody has written the key since the old one was read; else all of it
-  /// begins again. So `change` may be called more than once, and must have no side effects. It is called under
-  /// no lock, and may use the store.
+  /// Writes the new value only if nobody has written the key since the old one was read; otherwise
+  /// starts over. So `change` may run more than once and must have no side effects. It runs under
+  /// no lock and may use the store.
   ///
   /// - Parameters:
   ///   - key: 1 to 65,535 bytes.
-  ///   - options: what is not given is as the entry has it; the configuration decides for an entry that is not there.
-  ///     A lifetime counts from now on.
+  ///   - options: an option that is `nil` keeps the entry's; for an absent key, the configuration's
+  ///     applies. A lifetime counts from now.
   ///   - durability: `nil`: the configuration's.
-  ///   - change: makes the new value of the one that is there; of `nil` where there is none. `nil` removes it.
-  /// - Returns: the new value and its version; `nil` where there is none now. Where there was none either,
-  ///   nothing was written, nor made durable.
-  /// - Throws: what `change` throws, unchanged; as `entry(forKey:)`, so `corrupt` where the value is damaged:
-  ///   nothing was written then. Else as `setValue` and `compareAndRemove`.
-  /// - Complexity: O(key + value) for each round. Of those who write a key at once, one gets on with each.
+  ///   - change: makes the new value from the current one, or from `nil` if there is none.
+  ///     Returning `nil` removes the value.
+  /// - Returns: the new value and its version, or `nil` if the key has no value now. If it had none
+  ///   before either, nothing was written or made durable.
+  /// - Throws: what `change` throws, unchanged; see `entry(forKey:)`, including `corrupt` if the
+  ///   value is damaged: nothing was written. Else see `setValue` and `compareAndRemove`.
+  /// - Complexity: O(key + value) for each attempt. When several callers write a key at once, one
+  ///   of them succeeds in each round.
   @inlinable
   @discardableResult
   public func update(
@@ -57,14 +59,15 @@ extension Store {
     }
   }
 
-  /// Sets the value of a key and returns the one that it replaced. Of several that write a key at once, each gets the
-  /// value that its own replaced.
+  /// Sets the value of a key and returns the previous one. When several callers write a key at
+  /// once, each gets the value that its own write replaced.
   ///
-  /// - Parameters: as `setValue`.
-  /// - Returns: the old value, or `nil` where there was none or it had expired.
-  /// - Throws: as `value(forKey:)` and `setValue`, so `corrupt` where the old value is damaged: nothing was written
-  ///   then. `setValue` and `removeValue` replace and remove one that is damaged.
-  /// - Complexity: as `update`.
+  /// - Parameters: see `setValue`.
+  /// - Returns: the old value, or `nil` if there was none or it had expired.
+  /// - Throws: see `value(forKey:)` and `setValue`, including `corrupt` if the old value is
+  ///   damaged: nothing was written. `setValue` and `removeValue` can replace and remove a damaged
+  ///   value.
+  /// - Complexity: the same as `update`.
   @inlinable
   @discardableResult
   public func updateValue(
@@ -85,11 +88,12 @@ extension Store {
     }
   }
 
-  /// Removes the value of a key and returns it. Of several that take it at once, one gets it.
+  /// Removes the value of a key and returns it. When several callers take it at once, one gets it.
   ///
-  /// - Returns: the value, or `nil` where there was none or it had expired: nothing was written, nor made durable.
-  /// - Throws: as `value(forKey:)` and `compareAndRemove`: nothing was removed then, but for `durabilityUnknown`, where
-  ///   nobody has the value.
+  /// - Returns: the value, or `nil` if there was none or it had expired: nothing was written or
+  ///   made durable.
+  /// - Throws: see `value(forKey:)` and `compareAndRemove`: nothing was removed, except with
+  ///   `durabilityUnknown`: the value is then removed and lost to the caller.
   /// - Complexity: O(key + value).
   @inlinable
   public func takeValue(
@@ -107,21 +111,22 @@ extension Store {
 
   // MARK: Counters
 
-  /// Adds to a counter in one call, so that no addition is lost that others make at the same time.
+  /// Adds to a counter in one call, without losing concurrent additions.
   ///
   ///     let visits = try store.increment(forKey: "visits")
   ///
-  /// A counter is a value of 8 bytes: a signed number of 64 bits, least significant byte first. What an entry has besides
-  /// stays: cost, end of lifetime, idle limit and metadata.
+  /// A counter is a value of 8 bytes: a signed 64-bit integer, least significant byte first. The
+  /// entry keeps its cost, end of lifetime, idle limit and metadata.
   ///
   /// - Parameters:
-  ///   - key: 1 to 65,535 bytes. One that is not there counts as 0.
+  ///   - key: 1 to 65,535 bytes. An absent key counts as 0.
   ///   - amount: may be negative.
-  ///   - options: of a counter that is not there.
+  ///   - options: used if the counter is absent.
   ///   - durability: `nil`: the configuration's.
   /// - Returns: the new number.
-  /// - Throws: `notACounter`, `counterOverflow`: nothing was written. Else as `update`.
-  /// - Complexity: O(key). Of those who write a key at once, one gets on with each round.
+  /// - Throws: `notACounter`, `counterOverflow`: nothing was written. Else see `update`.
+  /// - Complexity: O(key). When several callers write a key at once, one of them succeeds in each
+  ///   round.
   @inlinable
   @discardableResult
   public func increment(
@@ -149,7 +154,7 @@ extension Store {
   }
 }
 
-/// What an increment writes over what it found.
+/// The write that an increment makes over what it found.
 struct Increment {
   let number: Int64
   let version: UInt64?
@@ -170,6 +175,6 @@ struct Increment {
     number = sum
   }
 
-  /// The number as it stands in the store.
+  /// The number as stored.
   var value: [UInt8] { (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) } }
 }

@@ -1,16 +1,17 @@
 extension Store {
   /// Sets the value of a key.
   ///
-  /// When it returns, every later read finds the value, and it survives what `durability` says.
+  /// When it returns, every later read finds the value, and the value survives what `durability`
+  /// promises.
   ///
   /// - Parameters:
-  ///   - value: may be empty, which is a value as any other.
+  ///   - value: the bytes; an empty value is valid.
   ///   - key: 1 to 65,535 bytes.
   ///   - options: cost, lifetime, idle limit and metadata.
   ///   - durability: `nil`: the configuration's.
   /// - Returns: the entry's version.
   /// - Throws: `invalidKey`, `valueTooLarge`, `metadataTooLarge`, `noSpace`: nothing was written.
-  ///   `durabilityUnknown`: it was written and may not survive a power loss; the store is
+  ///   `durabilityUnknown`: the value was written and may not survive a power loss; the store is
   ///   poisoned. `poisoned`, `readOnly`, `closed`, `usedAfterFork`, `system`.
   /// - Complexity: O(key + value); one copy.
   @inlinable
@@ -27,7 +28,8 @@ extension Store {
     }
   }
 
-  /// Sets the value of a key, which lives for `lifetime`; as `setValue(_:forKey:options:durability:)`.
+  /// Sets the value of a key, with a lifetime of `lifetime`; see
+  /// `setValue(_:forKey:options:durability:)`.
   @inlinable
   @discardableResult
   public func setValue(
@@ -38,7 +40,7 @@ extension Store {
     try setValue(value, forKey: key, options: .lifetime(lifetime), durability: durability)
   }
 
-  /// A store holds bytes: a value of any other type goes into a `DiskCache`, or is made bytes of by the caller.
+  /// A store holds bytes: use a `DiskCache` for any other type, or encode the value yourself.
   @available(
     *, unavailable,
     message:
@@ -52,7 +54,7 @@ extension Store {
     fatalError("unavailable")
   }
 
-  /// A store holds bytes: a value of any other type goes into a `DiskCache`, or is made bytes of by the caller.
+  /// A store holds bytes: use a `DiskCache` for any other type, or encode the value yourself.
   @available(
     *, unavailable,
     message:
@@ -69,13 +71,13 @@ extension Store {
   /// Sets the value of a key if its version is the expected one.
   ///
   /// - Parameters:
-  ///   - value: as with `setValue`.
+  ///   - value: see `setValue`.
   ///   - key: 1 to 65,535 bytes.
   ///   - version: the version that the key must have; `nil`: it must be absent or expired.
-  ///   - options: as with `setValue`.
+  ///   - options: see `setValue`.
   ///   - durability: `nil`: the configuration's.
-  /// - Returns: the new version, or the one that was found instead.
-  /// - Throws: as `setValue`; a mismatch is no error.
+  /// - Returns: the new version, or the one found instead.
+  /// - Throws: see `setValue`; a mismatch is no error.
   @inlinable
   public func compareAndSet(
     _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
@@ -92,9 +94,9 @@ extension Store {
 
   /// Removes the value of a key.
   ///
-  /// - Returns: whether there was one. Where not, nothing is written; that it is gone gets the durability asked
-  ///   for all the same, since an earlier removal may have promised less.
-  /// - Throws: as `setValue`.
+  /// - Returns: whether there was one. If not, nothing is written, but the absence still gets the
+  ///   requested durability, because an earlier removal may have promised less.
+  /// - Throws: see `setValue`.
   @inlinable
   @discardableResult
   public func removeValue(
@@ -108,8 +110,8 @@ extension Store {
 
   /// Removes the value of a key if its version is the expected one.
   ///
-  /// - Returns: whether it was, and is removed.
-  /// - Throws: as `setValue`; `corrupt` where the record is damaged.
+  /// - Returns: whether the version matched and the value is removed.
+  /// - Throws: see `setValue`; `corrupt` if the record is damaged.
   @inlinable
   public func compareAndRemove(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, expecting version: UInt64,
@@ -120,20 +122,21 @@ extension Store {
     }
   }
 
-  /// Writes many changes at once: after a crash, all of them are found or none.
+  /// Writes many changes at once: after a crash, the store has all of them or none.
   ///
   ///     try store.write { batch in
   ///       try batch.setValue("1", forKey: "a")
   ///       try batch.removeValue(forKey: "b")
   ///     }
   ///
-  /// It is the way to remove several keys together; `removeValues(forKeys:)` removes one after the other. Nothing is
-  /// written, and no lock is held, before `body` returns. Reads of single keys may see the changes arrive one
-  /// after the other; while a batch of 8,192 operations or more arrives, other writes go on in between. A snapshot sees
-  /// all of it or nothing. A batch without a change writes nothing; what is there and what is not gets the durability asked
-  /// for all the same.
+  /// Use it to remove several keys together; `removeValues(forKeys:)` removes one after the other.
+  /// Nothing is written, and no lock is held, until `body` returns. Reads of single keys may see
+  /// the changes arrive one after the other. While a batch of 8,192 operations or more arrives,
+  /// other writes continue in between. A snapshot sees all of it or nothing. A batch without a
+  /// change writes nothing, but the values and absences it found still get the requested
+  /// durability.
   ///
-  /// - Throws: what `body` throws, unchanged: nothing is written then. Else as `setValue`.
+  /// - Throws: what `body` throws, unchanged: nothing was written. Else see `setValue`.
   /// - Returns: what `body` returns.
   @inlinable
   @discardableResult
@@ -148,8 +151,8 @@ extension Store {
 
   /// Sets the values of many keys at once, as one batch.
   ///
-  /// - Parameters: as `setValue`, for each of them.
-  /// - Throws: as `write`; nothing was written then.
+  /// - Parameters: see `setValue`, for each of them.
+  /// - Throws: see `write`; nothing was written.
   @inlinable
   public func setValues(
     _ pairs: some Sequence<(key: some ByteSource, value: some ByteSource)>,
@@ -162,14 +165,14 @@ extension Store {
     try engine.commit(batch.records, durability: durability)
   }
 
-  /// Has a value live for `lifetime` from now on, if that is longer than it would otherwise: a life is
-  /// never shortened. The value is not written again and keeps its version, and this does not count as an access of
-  /// it. One without an end stays without one; an idle limit stays what it is.
+  /// Extends the life of a value to `lifetime` from now, unless it ends later anyway: a life is
+  /// never shortened. Does not rewrite the value, change its version or count as an access. A value
+  /// without an end keeps none; an idle limit stays unchanged.
   ///
   /// - Returns: whether the key has a value.
-  /// - Throws: as `setValue`; `corrupt` where the record is damaged.
-  /// - Complexity: O(key): it appends a record with the key, or nothing where the value lives as long
-  ///   anyway.
+  /// - Throws: see `setValue`; `corrupt` if the record is damaged.
+  /// - Complexity: O(key): appends a record with the key, or nothing if the value already lives
+  ///   that long.
   @inlinable
   @discardableResult
   public func extendLifetime(
@@ -181,10 +184,10 @@ extension Store {
     }
   }
 
-  /// Has the values of many keys live longer, each as `extendLifetime(forKey:to:)` has it. Each is a
-  /// write of its own, and one sync serves all.
+  /// Extends the lives of the values of many keys, each like `extendLifetime(forKey:to:)`. Each
+  /// extension is a separate write; one sync covers all of them.
   ///
-  /// - Returns: how many of the keys have a value.
+  /// - Returns: the number of keys that have a value.
   @discardableResult
   public func extendLifetimes(
     forKeys keys: some Sequence<some ByteSource>, to lifetime: Duration,
@@ -199,18 +202,19 @@ extension Store {
 
   /// Removes everything.
   ///
-  /// The removal is as durable as the store's class. With `.durable`, it is on disk when the call returns.
-  /// With `.process` and `.interval`, the call waits for no sync: the death of the process cannot undo the
-  /// removal, but a power failure right after it can. Then everything is there again, as it was.
+  /// The durability of the removal is the store's. With `.durable`, the removal is on disk when the
+  /// call returns. With `.process` and `.interval`, the call waits for no sync: the death of the
+  /// process cannot undo the removal, but a power failure right after it can. All entries are then
+  /// back as they were.
   ///
-  /// - Parameter progress: told after each file that went, on this thread, with no lock held. The entries
-  ///   are gone by then.
+  /// - Parameter progress: called after each file is removed, on this thread, with no lock held.
+  ///   The entries are already gone.
   /// - Complexity: O(segments), whatever the number of keys: one change of the manifest, and the
-  ///   removal of the files. Space is given back at once, or where no sync is waited for, a moment later;
-  ///   but for segments that zero-copy reads still hold.
-  /// - Throws: as `setValue`.
+  ///   removal of the files. Reclaims the space at once, or a moment later if the call waits for no
+  ///   sync, except for segments that zero-copy reads still hold.
+  /// - Throws: see `setValue`.
   public func removeAll(
-    progress: (RemoveAllProgress) -> Void = { _ in }
+    progress: (WorkProgress) -> Void = { _ in }
   ) throws(StoreError) {
     try engine.totalRemoval.run(progress: progress)
   }

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// A duration that all threads may read and set: what an entry gets that asks for none.
+/// A default duration, for entries that ask for none. All threads may read and set it.
 struct AtomicDuration: ~Copyable, Sendable {
   /// `Int64.max`: none.
   private let count: Atomic<Int64>

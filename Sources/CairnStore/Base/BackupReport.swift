@@ -1,22 +1,23 @@
-/// What a backup made.
+/// The result of a backup.
 public struct BackupReport: Sendable, Hashable {
-  /// The version of the newest write that is in it.
+  /// The version of the newest write in the backup.
   public var version: UInt64 = 0
-  /// Entries, those that have expired among them.
+  /// Entries, including expired ones.
   public var entryCount: Int = 0
   /// Segments of the log.
   public var segmentCount: Int = 0
   /// Bytes of the segments.
   public var byteCount: Int = 0
-  /// Values that are damaged in the store, and in the backup too: reading one of them throws. All other
-  /// bytes of the backup were read again and found right.
+  /// Values that are damaged in the store and in the backup: reading one throws. All other bytes of
+  /// the backup were read back and are right.
   public var damagedValues: [Corruption] = []
-  /// The keys of the damaged values. The record need not be the newest of its key, which may be sound.
+  /// The keys of the damaged values. The damaged record may not be the newest of its key, whose
+  /// value may be sound.
   public var keys: [Corruption: [UInt8]] = [:]
 
-  /// Makes a report, for who has a cache of his own say what it did.
+  /// Makes a report, so that a custom cache can report what it did.
   ///
-  /// - Parameters: as the properties of these names.
+  /// - Parameters: see the properties of the same names.
   package init(
     version: UInt64 = 0, entryCount: Int = 0, segmentCount: Int = 0, byteCount: Int = 0,
     damagedValues: [Corruption] = [], keys: [Corruption: [UInt8]] = [:]
@@ -27,32 +28,5 @@ public struct BackupReport: Sendable, Hashable {
     self.byteCount = byteCount
     self.damagedValues = damagedValues
     self.keys = keys
-  }
-}
-
-/// How far a backup has come.
-public struct BackupProgress: Sendable, Hashable {
-  /// What a backup is doing.
-  public enum Phase: Sendable, Hashable {
-    /// The files are copied.
-    case copying
-    /// The copies are read again.
-    case verifying
-  }
-
-  /// The phase that it is in.
-  public var phase: Phase
-  /// Bytes that are done in this phase.
-  public var byteCount: Int
-  /// Bytes that each phase has.
-  public var totalByteCount: Int
-
-  /// Makes a step of a backup.
-  ///
-  /// - Parameters: as the properties of these names.
-  package init(phase: Phase, byteCount: Int, totalByteCount: Int) {
-    self.phase = phase
-    self.byteCount = byteCount
-    self.totalByteCount = totalByteCount
   }
 }

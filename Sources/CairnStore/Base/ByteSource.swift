@@ -1,7 +1,7 @@
-/// Bytes that lie side by side in memory: what keys and values are given as.
+/// Contiguous bytes in memory, for passing keys and values.
 ///
-/// `RawSpan` is the core; `[UInt8]`, slices and strings (their UTF-8) are as good, and `Cairn`
-/// adds `Data`. Nothing is copied to make the span.
+/// `RawSpan` is the core; `[UInt8]`, slices and strings (their UTF-8) work equally well, and
+/// `Cairn` adds `Data`. Making the span copies nothing.
 public protocol ByteSource: ~Copyable, ~Escapable {
   /// Calls `body` with the bytes, which are valid only until it returns.
   func withBytes<Result: ~Copyable, Failure: Error>(
@@ -22,7 +22,7 @@ extension RawSpan: ByteSource {
 // SAFETY: `Span.bytes` is marked unsafe only because elements could have padding; `UInt8` has none.
 
 extension [UInt8]: ByteSource {
-  /// Calls `body` with the elements in place; nothing is copied.
+  /// Calls `body` with the elements, without copying them.
   @inlinable @inline(__always)
   public func withBytes<Result: ~Copyable, Failure: Error>(
     _ body: (RawSpan) throws(Failure) -> Result
@@ -32,7 +32,7 @@ extension [UInt8]: ByteSource {
 }
 
 extension ArraySlice<UInt8>: ByteSource {
-  /// Calls `body` with the elements of the slice in place; nothing is copied.
+  /// Calls `body` with the elements of the slice, without copying them.
   @inlinable @inline(__always)
   public func withBytes<Result: ~Copyable, Failure: Error>(
     _ body: (RawSpan) throws(Failure) -> Result
@@ -42,7 +42,7 @@ extension ArraySlice<UInt8>: ByteSource {
 }
 
 extension String: ByteSource {
-  /// Calls `body` with the UTF-8 of the text in place; nothing is copied.
+  /// Calls `body` with the UTF-8 of the text, without copying it.
   @inlinable @inline(__always)
   public func withBytes<Result: ~Copyable, Failure: Error>(
     _ body: (RawSpan) throws(Failure) -> Result
@@ -52,7 +52,7 @@ extension String: ByteSource {
 }
 
 extension Substring: ByteSource {
-  /// Calls `body` with the UTF-8 of the part in place; nothing is copied.
+  /// Calls `body` with the UTF-8 of the substring, without copying it.
   @inlinable @inline(__always)
   public func withBytes<Result: ~Copyable, Failure: Error>(
     _ body: (RawSpan) throws(Failure) -> Result

@@ -1,26 +1,25 @@
-/// What a compaction did.
+/// The result of a compaction.
 public struct CompactionReport: Sendable, Hashable {
-  /// Segments that were given up.
+  /// Segments that were removed.
   public var removedSegmentCount: Int = 0
-  /// Segments that were written in their place.
+  /// Segments written in their place.
   public var writtenSegmentCount: Int = 0
-  /// Bytes that all segments took before.
+  /// Bytes of all segments before.
   public var byteCountBefore: Int = 0
-  /// Bytes that all segments take now, those still read from not counted.
+  /// Bytes of all segments now, excluding segments that are only being read.
   public var byteCountAfter: Int = 0
   /// Live records that were copied.
   public var copiedRecordCount: Int = 0
-  /// Tombstones that nothing needs any more.
+  /// Tombstones dropped because nothing needs them any more.
   public var droppedTombstoneCount: Int = 0
-  /// Bytes of segments that are out of the log and whose space is given back when the last read of
-  /// them ends.
+  /// Bytes of segments that are out of the log; their space is reclaimed when their last read ends.
   public var pinnedByteCount: Int = 0
-  /// Segments that were left as they are, since they are damaged or could not be read.
+  /// Segments left unchanged because they are damaged or unreadable.
   public var unreadableSegmentCount: Int = 0
 
-  /// Makes a report, for who has a cache of his own say what it did.
+  /// Makes a report, so that a custom cache can report what it did.
   ///
-  /// - Parameters: as the properties of these names.
+  /// - Parameters: see the properties of the same names.
   package init(
     removedSegmentCount: Int = 0, writtenSegmentCount: Int = 0, byteCountBefore: Int = 0,
     byteCountAfter: Int = 0, copiedRecordCount: Int = 0, droppedTombstoneCount: Int = 0,

@@ -2,43 +2,44 @@
 public struct Corruption: Sendable, Hashable, CustomStringConvertible {
   /// What is wrong with the bytes. A minor version may add cases.
   public enum Cause: String, Sendable, Hashable, CustomStringConvertible {
-    /// The manifest lists a file that is not there.
+    /// The manifest lists a file that does not exist.
     case missingFile
-    /// A file is shorter than the length that is recorded of it.
+    /// A file is shorter than its recorded length.
     case fileTooShort
-    /// A file does not begin with the bytes that tell its kind.
+    /// A file does not begin with the magic bytes of its kind.
     case badMagic
     /// The checksum of a header, a manifest or a checkpoint does not match its bytes.
     case badChecksum
     /// Fields of a header, a manifest or a checkpoint contradict each other.
     case badHeader
-    /// A record's header does not match its checksum, or names sizes that cannot be. Its key is not known.
+    /// A record's header does not match its checksum, or has impossible sizes. Its key is unknown.
     case badRecordHeader
     /// A value does not match its checksum. Its key is known.
     case badValue
-    /// Bytes that only fill up are not zero.
+    /// Padding bytes are not zero.
     case badPadding
     /// Records of an atomic batch are missing.
     case incompleteBatch
-    /// A record is damaged that was durable: later ones prove it.
+    /// A damaged record was durable: later records prove it.
     case lostRecords
-    /// A length that is recorded does not fit its file.
+    /// A recorded length does not fit its file.
     case badLength
-    /// A file lies in the directory that the manifest does not know.
+    /// The directory has a file that the manifest does not list.
     case unlistedFile
     /// A file is a directory, a link, a device or another user's.
     case unsafeFile
-    /// The disk does not give the bytes.
+    /// The disk cannot read the bytes.
     case unreadable
-    /// Records of an atomic batch are missing at the end of the log, where it may never have been applied.
+    /// Records of an atomic batch are missing at the end of the log, so the batch may never have
+    /// been applied.
     case unfinishedBatch
-    /// A checkpoint is sound and says something else than the records that it speaks of: keys are lost that an
-    /// open without it would find, or the other way round.
+    /// A sound checkpoint contradicts the records it covers: keys are lost that an open without it
+    /// would find, or the reverse.
     case differsFromLog
-    /// The manifest is missing since a backup, or a salvage, to this directory did not come to its end.
+    /// The manifest is missing because a backup or salvage to this directory did not finish.
     case unfinishedCopy
 
-    /// The cause in words, which later versions may put otherwise; `rawValue` stays as it is.
+    /// The cause in words, which later versions may change; `rawValue` is stable.
     public var description: String {
       switch self {
       case .missingFile: "the file is missing"
@@ -63,7 +64,8 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
     }
   }
 
-  /// The store's directory, as it was given, in an error; `nil` in a report, which is of one store.
+  /// In an error, the store's directory, as the caller gave it; `nil` in a report, which covers one
+  /// store.
   public var directory: String?
   /// The file's name in the store's directory.
   public var file: String
@@ -72,10 +74,10 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
   /// What is wrong there.
   public var cause: Cause
 
-  /// Names a place.
+  /// Makes a place.
   ///
   /// - Parameters:
-  ///   - directory: the store's directory, or `nil` where that is known anyway.
+  ///   - directory: the store's directory, or `nil` if it is clear from the context.
   ///   - file: the file's name in the store's directory.
   ///   - offset: where the damage begins, in bytes from the start of the file.
   ///   - cause: what is wrong there.
@@ -86,7 +88,7 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
     self.cause = cause
   }
 
-  /// The same place, as a report has it.
+  /// The same place, without the directory, as reports list it.
   package var withoutDirectory: Corruption { Corruption(file: file, offset: offset, cause: cause) }
 
   /// File, offset and cause in one line, without the directory.

@@ -1,29 +1,30 @@
-/// Where stores and caches report what no call throws: what an open recovered, failures in the background, failed
-/// writes by subscript.
+/// Receives what stores and caches report but no call throws: what an open recovered, background
+/// failures, failed writes by subscript.
 ///
 /// A log is a level and a handler. By default, warnings and errors go to standard error, one line each:
 ///
 ///     cairn: warning: maintenance: /var/lib/blobs.cairn: no checkpoint is made: …
 ///
-/// ``none`` silences it. A handler of your own gets every message, or those from a level on:
+/// ``none`` silences it. A custom handler receives every message, or those from a level upwards:
 ///
 ///     configuration.log = DiagnosticLog(from: .info) { message in print(message) }
 ///
-/// The handler may be called on any thread, several at a time. It is never called under a lock, so it may use the store
-/// or the cache. A slow handler delays the call or the background job that reports.
+/// The handler may be called on any thread, several at a time. It is never called under a lock, so
+/// it may use the store or the cache. A slow handler delays the call or background job that
+/// reports.
 public struct DiagnosticLog: Sendable {
-  /// How much a message matters.
+  /// The severity of a message.
   public enum Level: String, Sendable, Hashable, CaseIterable, Comparable {
-    /// What happens often and as configured: a cache dropped a value with an old tag.
+    /// Frequent and expected: for example, a cache dropped a value with an old tag.
     case debug
-    /// What needs no action: an open cut off what a crash left unfinished.
+    /// Needs no action: for example, an open discarded what a crash left unfinished.
     case info
-    /// Something was not done or is not as expected, and nothing that was acknowledged is lost by it.
+    /// Something was not done or is unexpected; nothing acknowledged was lost.
     case warning
-    /// Data is lost or damaged, or something failed that somebody relies on.
+    /// Data is lost or damaged, or something important failed.
     case error
 
-    /// Whether one matters less than another.
+    /// Whether the left level is less severe.
     public static func < (left: Level, right: Level) -> Bool { left.severity < right.severity }
 
     private var severity: Int {
@@ -36,45 +37,46 @@ public struct DiagnosticLog: Sendable {
     }
   }
 
-  /// What a message is about. A minor version may add cases.
+  /// The subject of a message. A minor version may add cases.
   public enum Category: String, Sendable, Hashable, CaseIterable {
-    /// What an open found and did: files set aside, a checkpoint that could not be used, a store that was replaced.
+    /// What an open found and did: quarantined files, an unusable checkpoint, a replaced store.
     case recovery
     /// Damaged bytes.
     case damage
     /// The clock is behind or was set.
     case clock
-    /// Writes that failed or wait, where no call throws it.
+    /// Writes that failed or wait, if no call throws the error.
     case writing
     /// Reads by subscript that failed.
     case reading
-    /// Keys and values of a cache that its coders cannot decode.
+    /// Keys and values that a cache's coders cannot decode.
     case coding
-    /// Work in the background: compaction, checkpoints, limits, expiry, scrubbing.
+    /// Background work: compaction, checkpoints, limits, expiry, scrubbing.
     case maintenance
-    /// Options that are ignored.
+    /// Ignored options.
     case configuration
   }
 
-  /// One message. It holds no keys and no values.
+  /// One message. Contains no keys and no values.
   public struct Message: Sendable, Hashable, CustomStringConvertible {
-    /// How much it matters.
+    /// The severity.
     public let level: Level
-    /// What it is about.
+    /// The subject.
     public let category: Category
-    /// The directory of the store or cache, as it was given.
+    /// The directory of the store or cache, as the caller gave it.
     public let path: String
     /// What happened, in words that later versions may change.
     public let text: String
 
-    /// Level, category, path and text, on one line. The path stands there once, also where the text begins with it.
+    /// Level, category, path and text, on one line. The path appears once, even if the text begins
+    /// with it.
     public var description: String {
       let place = text.hasPrefix(shown(path)) ? "" : "\(path): "
       return shown("\(level.rawValue): \(category.rawValue): \(place)\(text)")
     }
   }
 
-  /// Who gets the messages.
+  /// The destination of the messages.
   enum Handler {
     case nobody
     case standardError
@@ -104,7 +106,7 @@ public struct DiagnosticLog: Sendable {
   /// Reports nothing.
   public static let none = DiagnosticLog(from: .error, to: .nobody)
 
-  /// Whether the handler is called for a level.
+  /// Whether the handler receives messages of a level.
   package func takes(_ level: Level) -> Bool {
     if case .nobody = handler { false } else { level >= lowest }
   }

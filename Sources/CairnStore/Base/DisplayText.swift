@@ -1,6 +1,6 @@
-/// Sizes, counts and times as a person reads them: in reports that are printed, and in the commands.
+/// Formats sizes, counts and times for people: in printed reports and in the commands.
 package enum DisplayText {
-  /// A number with its thousands apart: `1,234,567`.
+  /// A number with thousands separators: `1,234,567`.
   package static func count(_ number: Int) -> String {
     var digits = String(number.magnitude)
     var groups: [String] = []
@@ -17,13 +17,13 @@ package enum DisplayText {
     "\(count(number)) \(number == 1 ? singular : plural ?? singular + "s")"
   }
 
-  /// A size in the unit that suits it: `12.3 MiB`.
+  /// A size in a suitable unit: `12.3 MiB`.
   package static func size(_ byteCount: Int) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB", "PiB"]
     guard byteCount >= 1024 else { return "\(byteCount) B" }
     var value = Double(byteCount) / 1024
     var unit = 0
-    // The number is shown with one decimal place, so 1023.95 would show as 1024.0.
+    // The number is shown with one decimal place, so 1023.95 would round to 1024.0.
     while value >= 1023.95, unit < units.count - 1 {
       value /= 1024
       unit += 1
@@ -32,20 +32,20 @@ package enum DisplayText {
     return "\(count(tenths / 10)).\(tenths % 10) \(units[unit])"
   }
 
-  /// A size with the exact number where the unit hides it: `12.3 MiB (12,897,485 bytes)`.
+  /// A size, with the exact number if the unit hides it: `12.3 MiB (12,897,485 bytes)`.
   package static func exactSize(_ byteCount: Int) -> String {
     byteCount < 1024
       ? count(byteCount, "byte") : "\(size(byteCount)) (\(count(byteCount)) bytes)"
   }
 
-  /// The parts of a whole in whole percents that add up to 100: `37 %`. Only the whole is 100, and only
-  /// nothing is 0: where one part has nearly all, the others may be `<1 %`.
+  /// The parts of a whole in whole percents that add up to 100: `37 %`. Only the whole shows as
+  /// 100, and only nothing as 0: if one part has nearly all, the others may show as `<1 %`.
   package static func percents(_ parts: [Int]) -> [String] {
     let whole = parts.reduce(0.0) { $0 + Double($1) }
     guard whole > 0 else { return parts.map { _ in "0 %" } }
     let shares = parts.map { Double($0) / whole * 100 }
     var percents = shares.map { Int($0) }
-    // What cutting leaves over goes to those that it cut most of.
+    // The remainder goes to the parts that rounding down cut most.
     let byRest = shares.indices.sorted {
       (shares[$1] - shares[$1].rounded(.down), $0) < (shares[$0] - shares[$0].rounded(.down), $1)
     }
@@ -58,7 +58,7 @@ package enum DisplayText {
     }
   }
 
-  /// How long something takes, in the one or two units that matter: `48 s`, `3 min 20 s`, `2 h 5 min`.
+  /// A duration in its one or two largest units: `48 s`, `3 min 20 s`, `2 h 5 min`.
   package static func duration(_ duration: Duration) -> String {
     let seconds = max(0, duration.components.seconds)
     switch seconds {
@@ -68,7 +68,7 @@ package enum DisplayText {
     }
   }
 
-  /// As `duration(_:)`, with milliseconds below a second: `340 ms`.
+  /// Like `duration(_:)`, with milliseconds below a second: `340 ms`.
   package static func shortDuration(_ duration: Duration) -> String {
     duration < .seconds(1) ? "\(max(0, duration.milliseconds)) ms" : Self.duration(duration)
   }

@@ -5,19 +5,19 @@
 public enum Durability: Sendable, Hashable {
   /// The death of the process, SIGKILL included, but not of the machine.
   ///
-  /// The bytes are in the kernel's page cache when the call returns. No system call is made for
-  /// most writes.
+  /// The bytes are in the kernel's page cache when the call returns. Most writes make no system
+  /// call.
   case process
 
-  /// The death of the process and, but for writes of the last interval, power loss.
+  /// The death of the process and, except for writes of the last interval, power loss.
   ///
-  /// A background sync follows at most this long after a write. In a configuration the duration must be
-  /// positive; with one write, zero or less asks for the sync at once, and does not wait for it.
+  /// A background sync follows at most this long after a write. In a configuration the duration
+  /// must be positive. In one write, zero or less requests the sync at once without waiting for it.
   case interval(Duration)
 
   /// Power loss.
   ///
-  /// The call returns after `fdatasync`. Writers that wait at the same time share one (group
-  /// commit), so throughput grows with the number of writing threads.
+  /// The call returns after `fdatasync`. Concurrent writers share one sync (group commit), so
+  /// throughput grows with the number of writing threads.
   case durable
 }

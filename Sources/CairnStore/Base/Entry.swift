@@ -1,20 +1,20 @@
-/// What a store knows about a key besides its value.
+/// Information about a key, without its value.
 public struct EntryInfo: Sendable, Hashable {
   /// The version: the sequence number of the write that made the entry. It grows with every
   /// write to the store and is never 0.
   public var version: UInt64
   /// Bytes of the value.
   public var valueByteCount: Int
-  /// When it was written, to the second.
+  /// When the entry was written, to the second.
   public var written: Timestamp
-  /// When it was last read or written, within 1 % of how long ago that is. A close keeps it; what a
-  /// crash keeps of it is said under Durability.
+  /// When the entry was last read or written, accurate to 1 % of its age. A close saves it;
+  /// Docs/Durability.md says what survives a crash.
   public var accessed: Timestamp
-  /// When its lifetime ends, or `nil` where it has none.
+  /// When its lifetime ends, or `nil` if it has none.
   public var expires: Timestamp?
-  /// How long it may go without an access, or `nil` where that is not limited.
+  /// How long it may go without an access, or `nil` for no limit.
   public var idleLimit: Duration?
-  /// The cost it was given, or `nil`; `Int.max` where it is more on disk.
+  /// The cost given to it, or `nil`; `Int.max` if the cost on disk is larger.
   public var cost: Int?
   /// Bytes of metadata.
   public var metadataByteCount: Int
@@ -40,12 +40,12 @@ public struct Entry: Sendable, Hashable {
   public var key: [UInt8]
   /// The value, copied out.
   public var value: [UInt8]
-  /// The bytes that were stored beside the value; empty where there are none.
+  /// The bytes stored with the value; empty if there are none.
   public var metadata: [UInt8]
-  /// What the store knows of the key: version, times, sizes, cost.
+  /// Information about the key: version, times, sizes, cost.
   public var info: EntryInfo
 
-  /// As `info.version`.
+  /// The same as `info.version`.
   public var version: UInt64 { info.version }
 
   package init(key: [UInt8], value: [UInt8], metadata: [UInt8], info: EntryInfo) {
@@ -56,16 +56,16 @@ public struct Entry: Sendable, Hashable {
   }
 }
 
-/// What a compare-and-set found.
+/// The result of a compare-and-set.
 public enum CompareAndSetResult: Sendable, Hashable {
-  /// The version was as expected; the write happened and has this version.
+  /// The version matched; the write happened and has this version.
   case stored(version: UInt64)
-  /// The key has another version, or `nil` where it is absent; nothing was written.
+  /// The key has another version, or `nil` if it is absent; nothing was written.
   case mismatch(current: UInt64?)
 }
 
 extension CompareAndSetResult {
-  /// The version that was written, where nothing was expected.
+  /// The version that was written, for a call without an expected version.
   @usableFromInline
   package var version: UInt64 {
     guard case .stored(let version) = self else {
@@ -75,10 +75,10 @@ extension CompareAndSetResult {
   }
 }
 
-/// What an iteration does after a visit.
+/// Whether an iteration continues after a visit.
 public enum Visit: Sendable, Hashable {
-  /// It goes on with the next.
+  /// Continue with the next.
   case next
-  /// It ends.
+  /// End the iteration.
   case stop
 }

@@ -1,10 +1,10 @@
-/// When a store that follows another process sees what that has written since.
+/// When a store that follows another process sees that process's writes.
 public enum Freshness: Sendable, Hashable {
-  /// With each read: it finds everything that was acknowledged before it began. A read looks at three words of memory, and
-  /// waits for what is new to be entered.
+  /// At each read: it sees everything acknowledged before it began. A read checks three words of
+  /// memory, and waits while new writes are entered.
   case everyRead
-  /// With the first read after so long, and with `Store.catchUp`.
+  /// At the first read after this long, and at `Store.catchUp`.
   case interval(Duration)
-  /// With `Store.catchUp` alone: until then reads find one state.
+  /// Only at `Store.catchUp`: between calls, reads see one state.
   case manual
 }

@@ -1,10 +1,10 @@
-/// How long an entry lives that is being written.
+/// How long a written entry lives.
 ///
 ///     try store.setValue("alice", forKey: "session/1", lifetime: .hours(1))
 ///     try store.setValue("tea", forKey: "offer", lifetime: .until(midnight))
 ///
-/// No read finds an entry after its end. Ends are known to the millisecond, rounded down. One that does not
-/// lie in the future is no error: the entry has expired at once.
+/// No read finds an entry after its end. Ends are stored in milliseconds, rounded down. An end that
+/// is not in the future is no error: the entry expires at once.
 public struct Lifetime: Sendable, Hashable {
   @usableFromInline
   package enum Kind: UInt8, Sendable {
@@ -12,7 +12,7 @@ public struct Lifetime: Sendable, Hashable {
   }
 
   @usableFromInline package let kind: Kind
-  /// Of `.after` how long it is, of `.until` when it ends, since the Unix epoch.
+  /// For `.after`, the length; for `.until`, the end, since the Unix epoch.
   @usableFromInline package let milliseconds: Int64
 
   @inlinable
@@ -21,13 +21,13 @@ public struct Lifetime: Sendable, Hashable {
     self.milliseconds = milliseconds
   }
 
-  /// What the configuration says, which is for ever unless it says otherwise.
+  /// The configured lifetime, which is for ever by default.
   @inlinable public static var standard: Lifetime { Lifetime(.standard) }
 
   /// For ever, whatever the configuration says.
   @inlinable public static var unlimited: Lifetime { Lifetime(.unlimited) }
 
-  /// So long from the write on. Zero or less: it has expired at once.
+  /// This long after the write. Zero or less: the entry expires at once.
   public static func after(_ duration: Duration) -> Lifetime {
     Lifetime(.after, milliseconds: duration.milliseconds)
   }
@@ -38,22 +38,22 @@ public struct Lifetime: Sendable, Hashable {
     Lifetime(.until, milliseconds: end.millisecondsSinceEpoch)
   }
 
-  /// So many milliseconds from the write on; as `after(_:)`.
+  /// This many milliseconds after the write; see `after(_:)`.
   @inlinable
   public static func milliseconds(_ count: some BinaryInteger) -> Lifetime {
     Lifetime(.after, milliseconds: Int64(clamping: count))
   }
 
-  /// So many seconds from the write on; as `after(_:)`.
+  /// This many seconds after the write; see `after(_:)`.
   @inlinable
   public static func seconds(_ count: some BinaryInteger) -> Lifetime {
     Lifetime(.after, milliseconds: milliseconds(count, of: 1000))
   }
 
-  /// So many seconds from the write on; as `after(_:)`.
+  /// This many seconds after the write; see `after(_:)`.
   ///
-  /// - Parameter count: more than can be expressed, and infinity: until the latest point that can be expressed.
-  ///   NaN: the entry expires at once.
+  /// - Parameter count: a number too large to represent, or infinity, means the latest
+  ///   representable point. NaN: the entry expires at once.
   @inlinable
   public static func seconds(_ count: Double) -> Lifetime {
     let milliseconds = (count * 1000).rounded(.down)
@@ -63,32 +63,32 @@ public struct Lifetime: Sendable, Hashable {
       milliseconds: Int64(exactly: milliseconds) ?? (milliseconds < 0 ? .min : .max))
   }
 
-  /// So many minutes from the write on; as `after(_:)`.
+  /// This many minutes after the write; see `after(_:)`.
   @inlinable
   public static func minutes(_ count: some BinaryInteger) -> Lifetime {
     Lifetime(.after, milliseconds: milliseconds(count, of: 60_000))
   }
 
-  /// So many hours from the write on; as `after(_:)`.
+  /// This many hours after the write; see `after(_:)`.
   @inlinable
   public static func hours(_ count: some BinaryInteger) -> Lifetime {
     Lifetime(.after, milliseconds: milliseconds(count, of: 3_600_000))
   }
 
-  /// So many days of 24 hours from the write on; as `after(_:)`.
+  /// This many days of 24 hours after the write; see `after(_:)`.
   @inlinable
   public static func days(_ count: some BinaryInteger) -> Lifetime {
     Lifetime(.after, milliseconds: milliseconds(count, of: 86_400_000))
   }
 
-  /// The product, or the nearest number where it does not fit.
+  /// The product, or the nearest representable number.
   @inlinable
   static func milliseconds(_ count: some BinaryInteger, of unit: Int64) -> Int64 {
     let (product, overflow) = Int64(clamping: count).multipliedReportingOverflow(by: unit)
     return overflow ? (count < 0 ? .min : .max) : product
   }
 
-  /// When an entry ends that is written now; `nil`: never.
+  /// When an entry written now ends; `nil`: never.
   ///
   /// - Parameter standard: the store's lifetime, in milliseconds.
   @inline(__always)

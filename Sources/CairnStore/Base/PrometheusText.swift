@@ -1,6 +1,6 @@
-/// Metrics as text in Prometheus' exposition format 0.0.4, which is what a server answers to a scrape.
+/// Metrics as text in Prometheus' exposition format 0.0.4, which a server returns for a scrape.
 ///
-/// A name comes once, with its help, its type and all its samples, as the format wants it.
+/// Each name appears once, with its help, its type and all its samples, as the format requires.
 package struct PrometheusText: Sendable {
   package typealias Value = any Numeric & CustomStringConvertible
   package typealias Sample = (labels: KeyValuePairs<String, String>, value: Value)
@@ -8,10 +8,10 @@ package struct PrometheusText: Sendable {
   package private(set) var text = ""
   private let prefix: String
 
-  /// - Parameter prefix: comes before each name; what no name may have in it becomes `_`.
+  /// - Parameter prefix: prefixes each name; characters that a name may not contain become `_`.
   package init(prefix: String) { self.prefix = Self.name(prefix) }
 
-  /// A number that only grows. Its name ends with `_total`.
+  /// A number that only grows. Its name ends in `_total`.
   package mutating func counter(_ name: String, _ help: String, _ samples: [Sample]) {
     add("\(name)_total", "counter", help, samples.map { ("", $0) })
   }
@@ -21,12 +21,12 @@ package struct PrometheusText: Sendable {
     add(name, "gauge", help, samples.map { ("", $0) })
   }
 
-  /// How often something took how long, in seconds.
+  /// A distribution of durations, in seconds.
   ///
   /// - Parameters:
-  ///   - bounds: the upper bounds of the buckets but for the last, which has none.
-  ///   - counts: of each bucket by itself; those that are missing are zero.
-  ///   - sum: of all that was counted.
+  ///   - bounds: the upper bounds of the buckets, except the last, which has none.
+  ///   - counts: the separate count of each bucket; missing ones are zero.
+  ///   - sum: the sum of all durations.
   package mutating func histogram(
     _ name: String, _ help: String, bounds: [Duration], counts: [UInt64], sum: Duration
   ) {
@@ -64,7 +64,7 @@ package struct PrometheusText: Sendable {
     return (name.first?.isNumber == true ? "_" : "") + String(name)
   }
 
-  /// By scalars, since a line's end may be a part of a character.
+  /// Works on scalars, because a line feed may be part of a character.
   private static func escaped(_ value: String) -> String {
     value.unicodeScalars.reduce(into: "") { text, scalar in
       switch scalar {
@@ -78,7 +78,7 @@ package struct PrometheusText: Sendable {
 }
 
 extension Duration {
-  /// As a number of seconds.
+  /// The duration in seconds.
   package var inSeconds: Double {
     let (seconds, attoseconds) = components
     return Double(seconds) + Double(attoseconds) / 1e18

@@ -1,33 +1,32 @@
-/// What opening a store found and did.
+/// The result of opening a store.
 public struct RecoveryReport: Sendable, Hashable {
-  /// Where the index came from.
+  /// The source of the index.
   public enum Source: String, Sendable, Hashable {
     /// The store was new.
     case created
-    /// Every record header was read.
+    /// A scan of every record header.
     case scan
-    /// A checkpoint was loaded and what followed it was read.
+    /// A checkpoint, and a scan of what followed it.
     case checkpoint
   }
 
-  /// Where the index came from.
+  /// The source of the index.
   public var source: Source = .created
-  /// Whether the store had been closed before, or nothing was written since.
+  /// Whether the store was closed cleanly, or nothing was written since.
   public var wasClean: Bool = true
   /// Records read to build the index.
   public var replayedRecordCount: Int = 0
-  /// Bytes at the end of the log that no acknowledged durable write needed and that were
-  /// discarded.
+  /// Bytes discarded at the end of the log. No acknowledged durable write needed them.
   public var tornByteCount: Int = 0
-  /// Values found damaged while their keys were intact: reading one of them throws.
+  /// Damaged values whose keys are intact: reading one throws.
   public var damagedValues: [Corruption] = []
-  /// Files that the manifest does not know, moved to the folder `quarantine`.
+  /// Files that the manifest does not list, moved to the folder `quarantine`.
   public var quarantinedFiles: [String] = []
-  /// Whether the clock stood more than a day before the last time recorded in the store; expiry
-  /// then goes by the clock.
+  /// Whether the clock was more than a day behind the last time recorded in the store; expiry then
+  /// uses the clock.
   public var clockWentBack: Bool = false
-  /// By how much the clock stood before the last time recorded in the store; zero where that was less than a second.
-  /// Lifetimes then go by the recorded time and what has passed since, unless `clockWentBack`.
+  /// How far the clock was behind the last time recorded in the store; zero if less than a second.
+  /// Lifetimes then use the recorded time plus the time elapsed since, unless `clockWentBack`.
   public var clockLag: Duration = .zero
 
   package init() {}

@@ -1,41 +1,41 @@
 /// Why an entry left a store or a cache. A minor version may add cases.
 public enum RemovalCause: Sendable, Hashable {
-  /// Somebody removed it.
+  /// A caller removed it.
   case removed
-  /// It had to make room.
+  /// It made room.
   case evicted(EvictionCause)
-  /// A newer value took its place.
+  /// A newer value replaced it.
   case replaced
-  /// Its lifetime had ended, or it was idle for too long. Told when a write to its key, a trim or `removeExpired` finds it,
-  /// in memory also a read.
+  /// Its lifetime had ended, or it was idle for too long. Reported when a write to its key, a trim
+  /// or `removeExpired` finds it; in memory, also a read.
   case expired
 }
 
-/// What an entry had to make room for. A minor version may add cases.
+/// Why an entry had to make room. A minor version may add cases.
 public enum EvictionCause: Sendable, Hashable, CaseIterable {
   /// The limit on the number of entries.
   case countLimit
-  /// The limit on their bytes on disk.
+  /// The limit on bytes on disk.
   case byteLimit
-  /// The limit on their cost in memory. A value that costs more than the limit by itself goes at once, and nothing else on
-  /// its account.
+  /// The limit on cost in memory. A value that alone costs more than the limit goes at once, and
+  /// evicts nothing else.
   case costLimit
-  /// Free space on the disk: `freeDiskSpaceFloor`, or a trim to so much of it.
+  /// Free space on the disk: `freeDiskSpaceFloor`, or a trim to free space.
   case freeDiskSpace
-  /// A trim to a number, a size or an age that somebody asked for.
+  /// A caller's trim to a number, a size or an age.
   case trim
-  /// The system's shortage of memory.
+  /// A shortage of memory in the system.
   case memoryPressure
   /// The program went to the background.
   case background
 }
 
-/// Something that left the store, told to the configuration's `removalObserver`.
-/// A minor version may add cases.
+/// A removal from the store, passed to the configuration's `removalObserver`. A minor version may
+/// add cases.
 public enum RemovalEvent: Sendable, Hashable {
-  /// One entry went; `version` is the version it had.
+  /// One entry was removed; `version` is the version it had.
   case entry(key: [UInt8], version: UInt64, cause: RemovalCause)
-  /// Everything up to and including `throughVersion` went at once: `count` entries, which includes the expired
-  /// ones that were still held; 0 if there was nothing.
+  /// Everything up to and including `throughVersion` was removed at once: `count` entries,
+  /// including expired ones still held; 0 if there was nothing.
   case all(throughVersion: UInt64, count: Int)
 }

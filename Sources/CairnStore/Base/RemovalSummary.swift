@@ -1,31 +1,12 @@
-/// How far a removal of all has come. The entries are gone before the first file is.
-///
-/// In a store of class `.process` or `.interval`, a file may stay for a moment after it was counted: until the
-/// removal is on disk.
-public struct RemoveAllProgress: Sendable, Hashable {
-  /// Files that are out of the store.
-  public var fileCount: Int
-  /// Files that will be.
-  public var totalFileCount: Int
-
-  /// Makes a step of a removal.
-  ///
-  /// - Parameters: as the properties of these names.
-  package init(fileCount: Int, totalFileCount: Int) {
-    self.fileCount = fileCount
-    self.totalFileCount = totalFileCount
-  }
-}
-
-/// What a call removed that removes many entries.
+/// The result of a call that removes many entries.
 public struct RemovalSummary: Sendable, Hashable {
-  /// How many entries went.
+  /// The number of removed entries.
   public var count: Int
-  /// What they cost together, or the greatest number where it is more. Of a store and of a cache on disk, the live bytes
-  /// that they took in the log, with their keys and metadata.
+  /// Their total cost, capped at `Int.max`. For a store and for a cache on disk, the cost is the
+  /// live bytes they took in the log, with keys and metadata.
   public var cost: Int
-  /// Entries on disk that were to go and stay because the head of their record is damaged: their keys are not known. Reads
-  /// of them throw `corrupt`.
+  /// Entries on disk that should have gone but stay, because the head of their record is damaged
+  /// and their keys are unknown. Reading one throws `corrupt`.
   public var damagedCount: Int
 
   @inlinable

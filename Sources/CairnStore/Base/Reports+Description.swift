@@ -1,16 +1,17 @@
-// What `print` shows of reports and statistics: lines for people, whose words later versions may change.
+// What `print` shows for reports and statistics: lines for people, whose words later versions may
+// change.
 
-/// One line, without the parts that are empty.
+/// One line, without empty parts.
 private func line(_ first: String, _ others: String?...) -> String {
   ([first] + others).compactMap(\.self).joined(separator: ", ")
 }
 
-/// A part of a line that only stands there where something is counted.
+/// A part of a line, present only if the count is not zero.
 private func part(_ count: Int, _ text: @autoclosure () -> String) -> String? {
   count == 0 ? nil : text()
 }
 
-/// The first of many lines, and how many there are besides.
+/// The first of many lines, and the number of others.
 private func list(_ lines: [some CustomStringConvertible]) -> String {
   let shown = 10
   let first = lines.prefix(shown).map { "\n  \($0)" }.joined()
@@ -19,7 +20,7 @@ private func list(_ lines: [some CustomStringConvertible]) -> String {
 }
 
 extension StoreStatistics: CustomStringConvertible {
-  /// What the store holds, what waits, and how it was opened, a line each.
+  /// What the store holds, what waits, and how it was opened, one line each.
   public var description: String {
     let size = DisplayText.size
     var lines = [
@@ -41,7 +42,7 @@ extension StoreStatistics: CustomStringConvertible {
 }
 
 extension RecoveryReport: CustomStringConvertible {
-  /// How the store was opened, and what was found, on one line.
+  /// How the store was opened and what was found, on one line.
   public var description: String {
     let records = "\(DisplayText.count(replayedRecordCount, "record")) read"
     let opening =
@@ -90,7 +91,7 @@ extension SalvageReport: CustomStringConvertible {
 }
 
 extension CompactionReport: CustomStringConvertible {
-  /// What was compacted into what, on one line.
+  /// The result of the compaction, on one line.
   public var description: String {
     let size = DisplayText.size
     return line(
@@ -106,7 +107,7 @@ extension CompactionReport: CustomStringConvertible {
 }
 
 extension RemovalSummary: CustomStringConvertible {
-  /// What went, on one line.
+  /// What was removed, on one line.
   public var description: String {
     line(
       "\(DisplayText.count(count, "entry", "entries")) removed", "cost \(DisplayText.count(cost))",

@@ -1,24 +1,25 @@
-/// What a salvage copied, what it could not, and what may be wrong with the copy.
+/// The result of a salvage: what it copied, what it could not copy, and what may be wrong with the
+/// copy.
 public struct SalvageReport: Sendable, Hashable {
-  /// What the manifest was good for.
+  /// How far the manifest could be used.
   public enum ManifestState: String, Sendable, Hashable {
     /// It was sound, and decided what counts.
     case used
     /// There was none.
     case missing
-    /// It could not be read or was not sound, so it was not trusted in anything.
+    /// It was unreadable or damaged, so salvage ignored it.
     case damaged
   }
 
-  /// A stretch of a file that could not be made sense of.
+  /// A range of a file that could not be interpreted.
   public struct Loss: Sendable, Hashable, CustomStringConvertible {
     /// The file's name in the store's directory.
     public var file: String
-    /// The bytes, from the start of the file.
+    /// The bytes, counted from the start of the file.
     public var range: Range<Int>
     /// What is wrong with them.
     public var cause: Corruption.Cause
-    /// The key whose value it was, or `nil` where that is not known.
+    /// The key of the value, or `nil` if it is unknown.
     public var key: [UInt8]?
 
     package init(
@@ -36,25 +37,25 @@ public struct SalvageReport: Sendable, Hashable {
     }
   }
 
-  /// What the damage may have done to the entries that were copied. A minor version may add cases.
+  /// How the damage may have affected the copied entries. A minor version may add cases.
   public enum Warning: String, Sendable, Hashable, CaseIterable, CustomStringConvertible {
-    /// Records were lost with their keys. Each may have been a newer value of a key that was
-    /// copied, or its removal.
+    /// Records were lost with their keys. Each may have been a newer value, or the removal, of a
+    /// copied key.
     case olderValuesMayBeBack
-    /// Without a manifest it is not known what was removed as a whole, nor what a recovery had
+    /// Without a manifest, salvage cannot tell what was removed as a whole or what a recovery
     /// discarded.
     case removedDataMayBeBack
-    /// The order of some records was found without the numbers that give it, so all entries
-    /// have new versions.
+    /// The order of some records was found without their sequence numbers, so all entries have new
+    /// versions.
     case versionsChanged
-    /// The time of some writes was lost; those entries count as written now.
+    /// The times of some writes were lost; those entries count as written now.
     case writtenTimesLost
-    /// There is no file LOCK, so it is not known that no process was writing.
+    /// There is no file LOCK, so a process may have been writing.
     case notLocked
-    /// Segments lie in the directory that the manifest does not know. They were left out.
+    /// The directory has segments that the manifest does not list. They were left out.
     case unlistedSegments
 
-    /// The warning in words, which later versions may put otherwise; `rawValue` stays as it is.
+    /// The warning in words, which later versions may change; `rawValue` is stable.
     public var description: String {
       switch self {
       case .olderValuesMayBeBack:
@@ -69,58 +70,36 @@ public struct SalvageReport: Sendable, Hashable {
     }
   }
 
-  /// Entries that were copied, those included whose lifetime has ended.
+  /// Copied entries, including those whose lifetime has ended.
   public var entryCount: Int = 0
   /// Bytes of their keys, metadata and values.
   public var byteCount: Int = 0
-  /// Keys that are known and whose newest value is not: they were left out, older values and all.
+  /// Known keys whose newest value is unknown: they were left out, with their older values.
   public var lostKeyCount: Int = 0
-  /// Bytes that could not be made sense of, in all.
+  /// Total bytes that could not be interpreted.
   public var lostByteCount: Int = 0
-  /// How many stretches these are.
+  /// The number of such ranges.
   public var lossCount: Int = 0
   /// The first 1,000 of them.
   public var losses: [Loss] = []
-  /// Bytes at the end of the log of a store that was not closed, which opening it discards too.
+  /// Bytes at the end of the log of a store that was not closed; opening it discards them too.
   public var tornByteCount: Int = 0
-  /// What the manifest was good for.
+  /// How far the manifest could be used.
   public var manifest: ManifestState = .used
-  /// What may be wrong with the copy.
+  /// What may be wrong with the copy. If there is any warning, or the copy is not complete, the marks
+  /// of removed tags in a cache cannot be trusted any more: entries that
+  /// `DiskCache.removeAll(tagged:)` has removed may be back.
   public var warnings: [Warning] = []
 
-  /// Whether nothing was left out that a write may have been told was stored: no loss, no key without its
-  /// newest value, a manifest to go by, no segment that it does not know, and no torn bytes at the end of the log.
+  /// Whether the copy has everything that may have been acknowledged: no loss, no key without its
+  /// newest value, a usable manifest, no unlisted segment, and no torn bytes at the end of the log.
   ///
-  /// Opening the store discards torn bytes too, and most often they are of a write that a crash cut short. But
-  /// damage to the last write looks the same.
+  /// Opening the store discards torn bytes too. Most often they come from a write that a crash cut
+  /// short, but damage to the last write looks the same.
   public var isComplete: Bool {
     lossCount == 0 && lostKeyCount == 0 && manifest == .used && tornByteCount == 0
       && !warnings.contains(.unlistedSegments)
   }
 
   package init() {}
-}
-
-/// How far a salvage is.
-public struct SalvageProgress: Sendable, Hashable {
-  /// What a salvage is doing.
-  public enum Phase: Sendable, Hashable {
-    /// Records are looked for; the bytes are those of the store's files.
-    case searching
-    /// Values are copied; the bytes are those of keys, metadata and values.
-    case copying
-  }
-
-  /// The phase that it is in.
-  public var phase: Phase
-  /// Bytes that are done in this phase.
-  public var byteCount: Int
-  /// Entries that were copied.
-  public var entryCount: Int
-
-  package init(phase: Phase, byteCount: Int, entryCount: Int) {
-    self.phase = phase
-    self.byteCount = byteCount
-    self.entryCount = entryCount
-  }
 }

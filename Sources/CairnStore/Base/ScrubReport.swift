@@ -1,17 +1,17 @@
-/// What a scrub found.
+/// The result of a scrub.
 public struct ScrubReport: Sendable, Hashable {
   /// Bytes read.
   public var byteCount: Int = 0
-  /// Records whose heads are sound. The values of those that a read would find were read too.
+  /// Records with sound heads. The values that a read would find were also checked.
   public var recordCount: Int = 0
-  /// Every place that is damaged, in the order of the segments.
+  /// Every damaged place, in the order of the segments.
   public var damage: [DamageEvent] = []
-  /// Whether the scrub came to its end; `false` where the caller stopped it.
+  /// Whether the scrub finished; `false` if the caller stopped it.
   public var isComplete: Bool = false
 
-  /// Makes a report, for a cache of your own that says what it did.
+  /// Makes a report, so that a custom cache can report what it did.
   ///
-  /// - Parameters: as the properties of these names.
+  /// - Parameters: see the properties of the same names.
   package init(
     byteCount: Int = 0, recordCount: Int = 0, damage: [DamageEvent] = [], isComplete: Bool = false
   ) {
@@ -22,21 +22,22 @@ public struct ScrubReport: Sendable, Hashable {
   }
 }
 
-/// A damaged place that a scrub found in the log. Nothing was changed there.
+/// A damaged place that a scrub found in the log. The scrub changed nothing there.
 public struct DamageEvent: Sendable, Hashable {
-  /// The file, the offset and what is wrong. A cause of `badValue` or `unreadable` at a value costs one key;
-  /// `badRecordHeader` one key or more, or a removal.
+  /// The file, the offset and the cause. A cause of `badValue` or `unreadable` at a value affects
+  /// one key; `badRecordHeader` affects one key or more, or a removal.
   public var place: Corruption
-  /// The keys whose newest values lie there, as far as they can be told: always for a damaged value, and for a
-  /// damaged head where its key is still sound.
+  /// The keys whose newest values are there, if known: always for a damaged value; for a damaged
+  /// head, if its key is still sound.
   public var keys: [[UInt8]]
-  /// How many keys have their newest value there; more than `keys` has where some cannot be told. 0 where the
-  /// damage lies in records that no read asks for: then an open without a checkpoint misses them.
+  /// The number of keys whose newest value is there; larger than the number in `keys` if some keys
+  /// are unknown. 0 if no read needs the damaged records: an open without a checkpoint then misses
+  /// them.
   public var keyCount: Int
 
   /// Makes an event.
   ///
-  /// - Parameters: as the properties of these names.
+  /// - Parameters: see the properties of the same names.
   package init(place: Corruption, keys: [[UInt8]], keyCount: Int) {
     self.place = place
     self.keys = keys
@@ -44,32 +45,19 @@ public struct DamageEvent: Sendable, Hashable {
   }
 }
 
-/// How far a scrub has come.
-public struct ScrubProgress: Sendable, Hashable {
-  /// Bytes of the log that are done.
-  public var byteCount: Int
-  /// Bytes that there were when it began. A compaction that removes segments meanwhile makes it less.
-  public var totalByteCount: Int
-
-  package init(byteCount: Int, totalByteCount: Int) {
-    self.byteCount = byteCount
-    self.totalByteCount = totalByteCount
-  }
-}
-
-/// What scrubs have done. A *cycle* reads the whole log once.
+/// The history of scrubs. A *cycle* reads the whole log once.
 public struct ScrubStatistics: Sendable, Hashable {
-  /// When the last cycle came to its end; `nil`: none has.
+  /// When the last cycle finished; `nil`: none has.
   public var lastCompleted: Timestamp?
-  /// Places that it found damaged.
+  /// Damaged places that it found.
   public var lastDamageCount: Int = 0
-  /// When the cycle of maintenance that is under way began; `nil`: none is.
+  /// When maintenance began the current cycle; `nil`: none is under way.
   public var began: Timestamp?
-  /// Places that it has found damaged so far.
+  /// Damaged places that it has found so far.
   public var damageCount: Int = 0
-  /// How far it has come.
-  public var progress: ScrubProgress?
-  /// Bytes that all scrubs have read since the store was opened.
+  /// Its progress.
+  public var progress: WorkProgress?
+  /// Bytes read by all scrubs since the store was opened.
   public var readByteCount: Int = 0
 
   package init() {}

@@ -1,4 +1,4 @@
-/// Names a segment of the log within its store. Given out in growing order and never used again.
+/// Identifies a segment of the log within its store. IDs grow and are never reused.
 package struct SegmentID: Sendable, Hashable, Comparable {
   package var rawValue: UInt64
 
@@ -9,6 +9,6 @@ package struct SegmentID: Sendable, Hashable, Comparable {
   }
 }
 
-/// The order of writes in a store, from 1. Order is by this alone, never by clock or file.
+/// The order of writes in a store, from 1. This alone orders writes, never a clock or a file.
 @usableFromInline
 package typealias SequenceNumber = UInt64

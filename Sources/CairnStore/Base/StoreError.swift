@@ -1,25 +1,27 @@
-/// Everything that can go wrong with a store. Every failure names what and where; none carries
-/// keys or values. A minor version may add cases, so a `switch` over it keeps a `default`.
+/// The errors of a store. Every failure names what and where; none carries keys or values. A minor
+/// version may add cases, so give every `switch` a `default`.
 public indirect enum StoreError: Error, Sendable, Hashable {
   // Opening.
 
-  /// There is no store at the path, and the configuration does not let one be made.
+  /// There is no store at the path, and the configuration forbids creating one.
   case noStore(path: String)
-  /// Another opener holds the store: this process, or another, whose number stands there where the system tells it, with
-  /// the time since when that process runs.
+  /// Another opener holds the store: this process or another. If the system reveals it, the case
+  /// has that process's number and start time.
   case locked(
     path: String, inThisProcess: Bool = false, processID: Int32? = nil, since: Timestamp? = nil)
   /// The directory holds something that is not a store, or only part of one.
   case notAStore(path: String, reason: String)
-  /// A file or directory is not safe to use: a link, a device, another user's; or a directory is in a file's place.
+  /// A file or directory is not safe to use: a link, a device or another user's; or a directory
+  /// where a file should be.
   case unsafeFile(path: String, reason: String)
-  /// The file was written by a version of the format that this version does not read.
+  /// This version cannot read the version of the format that wrote the file.
   case unsupportedVersion(file: String, major: Int)
-  /// The filesystem cannot give what the store promises.
+  /// The filesystem cannot support the store's promises.
   case unsupportedFileSystem(path: String, name: String)
-  /// A salvage or a backup cannot go to the path: something is there, or it lies inside the store.
+  /// A salvage or a backup cannot use the destination: something is there, or it is inside the
+  /// store.
   case unusableDestination(path: String, reason: String)
-  /// An option of the configuration is out of its range.
+  /// An option of the configuration is out of range.
   case invalidConfiguration(option: String, reason: String)
 
   // Reading.
@@ -29,61 +31,64 @@ public indirect enum StoreError: Error, Sendable, Hashable {
 
   // Writing.
 
-  /// A key has no bytes, or more than the configuration allows.
+  /// A key is empty, or longer than the configuration allows.
   case invalidKey(byteCount: Int, limit: Int)
-  /// The value has more bytes than the configuration allows.
+  /// The value is larger than the configuration allows.
   case valueTooLarge(byteCount: Int, limit: Int)
-  /// The metadata has more bytes than the configuration allows.
+  /// The metadata is larger than the configuration allows.
   case metadataTooLarge(byteCount: Int, limit: Int)
   /// The batch takes more bytes in the log than the configuration allows.
   case batchTooLarge(byteCount: Int, limit: Int)
-  /// A counter was to be incremented, and the value is none: a counter has 8 bytes.
+  /// The value to increment is not a counter: a counter has 8 bytes.
   case notACounter(byteCount: Int)
-  /// A counter would be less or more than 64 bits can express. It is as it was.
+  /// A counter would overflow 64 bits. It is unchanged.
   case counterOverflow
+  /// A store has no such option of an entry: tags are a `DiskCache`'s. Nothing was written.
+  case unsupportedOption(name: String)
   /// The store was opened for reading.
   case readOnly(path: String)
-  /// There is no room for the write, which has not happened. The store stays usable: it works
-  /// again as soon as there is room.
+  /// There is no room for the write, which has not happened. The store stays usable: writes succeed
+  /// again once there is room.
   case noSpace(path: String, neededByteCount: Int, limit: SpaceLimit)
-  /// A sync failed while this write waited for it: it may or may not survive a power loss.
+  /// A sync failed while this write waited for it: the write may or may not survive a power loss.
   case durabilityUnknown(cause: SystemFailure)
-  /// An earlier sync or change of the manifest failed, so nothing more is written. Reads go on;
-  /// opening the store anew recovers it.
+  /// An earlier sync or change of the manifest failed, so the store refuses writes. Reads continue;
+  /// reopening the store recovers it.
   case poisoned(cause: SystemFailure)
 
   // Any use.
 
   /// The store was closed.
   case closed(path: String)
-  /// The task was cancelled before the work began that `Store.perform` was given.
+  /// The task was cancelled before the work given to `Store.perform` began.
   case cancelled
-  /// The process has no memory for so many more bytes of the index. A write has not happened then; the store stays
-  /// usable, and works again as soon as there is memory.
+  /// The process has no memory for this many more bytes of the index. The write has not happened;
+  /// the store stays usable, and works again once there is memory.
   case outOfMemory(neededByteCount: Int)
-  /// The directory, or the file `LOCK` in it, was removed while the store was open: nothing is written any more, and
-  /// what was written since is lost. Reads go on. Thrown from when it was noticed: at the latest by a durable write,
-  /// by a write a second later, and by whatever begins another segment.
+  /// The directory, or the file `LOCK` in it, was removed while the store was open. Nothing more is
+  /// written, and writes since the removal are lost. Reads continue. Thrown once the store notices:
+  /// at the latest by a durable write, by a write a second later, and by whatever begins another
+  /// segment.
   case vanished(path: String)
-  /// A store that is followed is not what it was: a recovery has discarded what was there, or another store lies at the
-  /// path. The next read finds what is there.
+  /// The followed store has changed its history: a recovery discarded what was there, or another
+  /// store took its place. The next read sees what is there now.
   case outdated(path: String)
-  /// The process is a child of the one that opened the store.
+  /// The process is a forked child of the one that opened the store.
   case usedAfterFork(path: String)
   /// A system call failed.
   case system(SystemFailure)
 }
 
-/// Which limit left no room for a write. A minor version may add cases.
+/// The limit that left no room for a write. A minor version may add cases.
 public enum SpaceLimit: String, Sendable, Hashable, CustomStringConvertible {
-  /// No block of the filesystem is free.
+  /// The filesystem has no free block.
   case disk
-  /// The user's or the project's share of the filesystem is used up, or the store's `diskByteLimit`.
+  /// The user's or the project's quota, or the store's `diskByteLimit`, is used up.
   case quota
   /// The process may not make files that large (`RLIMIT_FSIZE`).
   case fileSize
 
-  /// The limit in words, which later versions may put otherwise; `rawValue` stays as it is.
+  /// The limit in words, which later versions may change; `rawValue` is stable.
   public var description: String {
     switch self {
     case .disk: "the filesystem is full"
@@ -93,16 +98,16 @@ public enum SpaceLimit: String, Sendable, Hashable, CustomStringConvertible {
   }
 }
 
-/// A system call that failed: which, on what, and why.
+/// A failed system call: which, on what, and why.
 public struct SystemFailure: Sendable, Hashable, CustomStringConvertible {
-  /// What helps after a failure. A minor version may add cases.
+  /// What resolves a failure. A minor version may add cases.
   public enum Advice: String, Sendable, Hashable, CustomStringConvertible {
-    /// A directory is made only in one that is there.
+    /// Create the parent directory first.
     case parentMustExist
-    /// The store may not be written to, and can be read.
+    /// Open the store for reading: it may not be written to.
     case openForReading
 
-    /// The advice in words, which later versions may put otherwise; `rawValue` stays as it is.
+    /// The advice in words, which later versions may change; `rawValue` is stable.
     public var description: String {
       switch self {
       case .parentMustExist: "the directory that it is to be made in must exist"
@@ -117,9 +122,9 @@ public struct SystemFailure: Sendable, Hashable, CustomStringConvertible {
   public var path: String
   /// The number in `errno`.
   public var errorNumber: Int32
-  /// What would help, where that is known.
+  /// What would help, if known.
   public var advice: Advice?
-  /// The system's words for the number.
+  /// The system's words for the error number.
   public var reason: String
 
   /// Makes a failure.
@@ -128,8 +133,8 @@ public struct SystemFailure: Sendable, Hashable, CustomStringConvertible {
   ///   - call: the name of the call, as in its manual page.
   ///   - path: the file or directory it was for.
   ///   - errorNumber: the number in `errno`.
-  ///   - reason: the system's words for the number.
-  ///   - advice: what would help, where that is known.
+  ///   - reason: the system's words for the error number.
+  ///   - advice: what would help, if known.
   package init(
     call: String, path: String, errorNumber: Int32, reason: String, advice: Advice? = nil
   ) {
@@ -150,7 +155,7 @@ public struct SystemFailure: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension StoreError {
-  /// The same error, with the store's directory in it where it tells of damage and does not name one.
+  /// The same error, with the store's directory added if it reports damage and names none.
   package func located(in directory: String) -> StoreError {
     guard case .corrupt(var corruption) = self, corruption.directory == nil else { return self }
     corruption.directory = directory
@@ -159,7 +164,7 @@ extension StoreError {
 }
 
 extension StoreError: CustomStringConvertible {
-  /// The failure in one line, without keys and values, so that it may be logged.
+  /// The failure in one line, without keys and values, so that it is safe to log.
   public var description: String {
     switch self {
     case .noStore(let path): "\(shown(path)): there is no store here"
@@ -202,6 +207,7 @@ extension StoreError: CustomStringConvertible {
     case .notACounter(let byteCount):
       "the value is no counter: it has \(byteCount) bytes, and a counter has 8"
     case .counterOverflow: "the counter would be less or more than 64 bits can express"
+    case .unsupportedOption(let name): "a store keeps no \(name): that is a cache's"
     case .cancelled: "the task was cancelled before the work began"
     case .outOfMemory(let needed):
       "no memory for \(needed) more bytes of the index"
@@ -216,7 +222,8 @@ extension StoreError: CustomStringConvertible {
   }
 }
 
-/// A path or a message in a line of text: a byte that a line cannot show, as a line feed, is written as `\x0A`.
+/// A path or a message for one line of text: bytes that a line cannot show, such as a line feed,
+/// become `\x0A`.
 package func shown(_ path: String) -> String {
   func isControl(_ byte: UInt8) -> Bool { byte < 0x20 || byte == 0x7F }
   guard path.utf8.contains(where: isControl) else { return path }

@@ -1,11 +1,12 @@
 extension StoreStatistics {
-  /// The text that a server answers to a scrape by Prometheus, in its exposition format 0.0.4
-  /// (`text/plain; version=0.0.4`). Each name is the prefix, `store` and what is meant, as `cairn_store_live_bytes`.
+  /// The metrics for a Prometheus scrape, in exposition format 0.0.4 (`text/plain; version=0.0.4`).
+  /// Each name is the prefix, `store` and the metric, such as `cairn_store_live_bytes`.
   ///
-  /// No name is one of a cache's statistics, so the texts of a cache and of its store can follow each other.
+  /// No name clashes with those of a cache's statistics, so an answer can hold both a cache and its
+  /// store.
   ///
-  /// - Parameter prefix: comes before each name, with `_` between; several stores in one answer need a prefix each. What no
-  ///   name may have in it becomes `_`.
+  /// - Parameter prefix: prefixes each name, with `_` between; several stores in one answer need
+  ///   different prefixes. Characters that a name may not contain become `_`.
   public func prometheus(prefix: String) -> String {
     var text = PrometheusText(prefix: prefix)
     addInfo(to: &text)

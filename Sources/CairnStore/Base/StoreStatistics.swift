@@ -1,33 +1,34 @@
-/// The state of a store at one moment. Getting it takes a time that grows with the number of
+/// The state of a store at one moment. Getting it takes time proportional to the number of
 /// segments, not of keys.
 public struct StoreStatistics: Sendable, Hashable {
-  /// Keys in the index: those a read would find, and those that have expired but are still held.
+  /// Keys in the index: those a read would find, and expired ones still held.
   public var indexedKeyCount: Int
-  /// Bytes of the records that hold a key's newest value or extend its lifetime. Of a record that could
-  /// not be read when it was overwritten or removed, the bytes count on until its segment is compacted.
+  /// Bytes of the records that hold a key's newest value or extend its lifetime. If a record was
+  /// unreadable when it was overwritten or removed, its bytes stay in this count until its segment
+  /// is compacted.
   public var liveByteCount: Int
   /// Bytes of all other records: overwritten, removed, tombstones, ends of segments.
   public var deadByteCount: Int
-  /// Bytes the segments take on disk, space allocated ahead included.
+  /// Bytes the segments take on disk, including preallocated space.
   public var allocatedByteCount: Int
   /// Segments of the log.
   public var segmentCount: Int
-  /// Each of them, in no order that means anything.
+  /// The segments, in no particular order.
   public var segments: [SegmentStatistics]
   /// Tombstones in the log.
   public var tombstoneCount: Int
-  /// Bytes of segments that are out of the log and whose space is given back when the last read of
-  /// them ends.
+  /// Bytes of segments that are out of the log; their space is reclaimed when their last read ends.
   public var pinnedByteCount: Int
-  /// Dead bytes that a compaction could give back, as of the last pass of housekeeping. What is still written to
-  /// and what cannot be read is not among them.
+  /// Dead bytes that a compaction could reclaim, as of the last pass of housekeeping. Excludes the
+  /// active segment and unreadable ones.
   public var reclaimableByteCount = 0
-  /// By how many of those the log is beyond half as much again as `spaceBound` allows. While there are any,
-  /// overwriting waits for compaction.
+  /// By how many reclaimable bytes the log exceeds one and a half times the dead bytes that
+  /// `spaceBound` allows. While above zero, overwriting waits for compaction.
   public var excessByteCount = 0
-  /// Writes that have waited for compaction since the store was opened, or for room on the disk or within `diskByteLimit`.
+  /// Writes that have waited, since the store was opened, for compaction, for room on the disk or
+  /// for room within `diskByteLimit`.
   public var delayedWriteCount = 0
-  /// How long these writes waited in all.
+  /// The total time these writes waited.
   public var writeDelay: Duration = .zero
   /// Bytes of memory that the index takes.
   public var indexByteCount: Int
@@ -35,13 +36,13 @@ public struct StoreStatistics: Sendable, Hashable {
   public var lastVersion: UInt64
   /// The version of the format, as major and minor.
   public var formatVersion: String
-  /// What the last open did.
+  /// The result of the last open.
   public var recovery: RecoveryReport
-  /// By how much the clock is ahead of the time at the open plus the time that has passed since; below zero where it is
-  /// behind. A few milliseconds, unless the clock was set. Behind, lifetimes go by that time; `recovery.clockLag` is
-  /// the part of it that the open found.
+  /// How far the clock is ahead of the time at the open plus the time elapsed since; negative if it
+  /// is behind. A few milliseconds, unless the clock was set. If it is behind, lifetimes use that
+  /// time instead; `recovery.clockLag` is the part that the open found.
   public var clockOffset: Duration = .zero
-  /// What scrubs have done, earlier sessions' included as far as maintenance scrubs.
+  /// The history of scrubs. Includes earlier sessions if maintenance scrubs.
   public var scrub = ScrubStatistics()
 
   package init(
@@ -64,12 +65,12 @@ public struct StoreStatistics: Sendable, Hashable {
   }
 }
 
-/// What a store holds, as far as it is known without asking the system.
+/// What a store holds, as far as it is known without a system call.
 package struct StoreUsage: Sendable, Hashable {
   package var indexedKeyCount = 0
   package var liveByteCount = 0
   package var deadByteCount = 0
-  /// What was allocated of the segments' files.
+  /// Bytes allocated for the segments' files.
   package var allocatedByteCount = 0
   package var pinnedByteCount = 0
   package var segmentCount = 0
@@ -77,7 +78,7 @@ package struct StoreUsage: Sendable, Hashable {
 
 /// One segment of the log at one moment.
 public struct SegmentStatistics: Sendable, Hashable {
-  /// The number in the name of its file, which is never given twice.
+  /// The number in the name of its file, which is never reused.
   public var id: UInt64
   /// Bytes of records that hold a key's newest value or extend its lifetime.
   public var liveByteCount: Int
@@ -89,7 +90,7 @@ public struct SegmentStatistics: Sendable, Hashable {
   public var byteCount: Int
   /// Bytes it takes on disk.
   public var allocatedByteCount: Int
-  /// Whether it is complete and listed as such, so that compaction can give back its dead bytes.
+  /// Whether it is complete and listed as such, so that compaction can reclaim its dead bytes.
   public var isSealed: Bool
 
   package init(

@@ -1,16 +1,16 @@
 /// A point in wall-clock time: milliseconds since 1970-01-01 00:00:00 UTC.
 ///
-/// The store has no Foundation; `Cairn` bridges this type to `Date`.
+/// The store does not use Foundation; `Cairn` bridges this type to `Date`.
 public struct Timestamp: Sendable, Hashable, Comparable {
   /// Milliseconds since the Unix epoch; negative before it.
   public var millisecondsSinceEpoch: Int64
 
-  /// Makes the point that lies `millisecondsSinceEpoch` after the Unix epoch.
+  /// Makes the point `millisecondsSinceEpoch` after the Unix epoch.
   public init(millisecondsSinceEpoch: Int64) {
     self.millisecondsSinceEpoch = millisecondsSinceEpoch
   }
 
-  /// The latest point that can be expressed. A lifetime that would end later ends here.
+  /// The latest representable point. A lifetime that would end later ends here.
   public static let distantFuture = Timestamp(millisecondsSinceEpoch: .max)
 
   /// Whether the left point is earlier.
@@ -18,7 +18,7 @@ public struct Timestamp: Sendable, Hashable, Comparable {
     left.millisecondsSinceEpoch < right.millisecondsSinceEpoch
   }
 
-  /// The point `duration` later, or the earliest or latest point where that overflows.
+  /// The point `duration` later, or the earliest or latest point if that overflows.
   public func advanced(by duration: Duration) -> Timestamp {
     advanced(byMilliseconds: duration.milliseconds)
   }
@@ -31,41 +31,41 @@ public struct Timestamp: Sendable, Hashable, Comparable {
 }
 
 extension Duration {
-  /// Whole milliseconds, rounded down, and the nearest `Int64` where they do not fit.
+  /// Whole milliseconds, rounded down, or the nearest `Int64` if they do not fit.
   package var milliseconds: Int64 {
-    // A duration can be so long that asking for its components traps.
+    // Getting the components of a very long duration traps.
     if self >= .milliseconds(Int64.max) { return .max }
     if self <= .milliseconds(Int64.min) { return .min }
     let (seconds, attoseconds) = components
-    // Both parts have the same sign, and division cuts towards zero.
+    // Both parts have the same sign, and division rounds towards zero.
     let (quotient, remainder) = attoseconds.quotientAndRemainder(dividingBy: 1_000_000_000_000_000)
     return seconds * 1000 + (remainder < 0 ? quotient - 1 : quotient)
   }
 }
 
-/// Where the store takes the time of day from: for expiry and for the time a value was written.
+/// The store's source of the time of day: for expiry and for the time a value was written.
 ///
 /// Injected so that tests of expiry need no sleep. `now()` is called on every read, from any
 /// thread, so it should take nanoseconds.
 public protocol WallClock: Sendable {
-  /// The time of day. It may jump in both directions; see Docs/Durability.md for what follows.
+  /// The time of day. It may jump in both directions; see Docs/Durability.md for the consequences.
   func now() -> Timestamp
 
-  /// The time since some fixed moment, by a clock that nobody sets and that never stops while the process lives;
-  /// `nil` where there is none. A store goes on by it while the time of day is behind.
+  /// The time since some fixed moment, by a clock that nobody sets and that never stops while the
+  /// process lives; `nil` if there is none. A store uses it while the time of day is behind.
   ///
-  /// Default: `nil`. Each step forward of `now()` then counts as time that has passed.
+  /// Default: `nil`. Each forward step of `now()` then counts as elapsed time.
   func elapsed() -> Duration?
 }
 
 extension WallClock {
-  /// None: each step forward of `now()` counts as time that has passed.
+  /// Returns `nil`: each forward step of `now()` counts as elapsed time.
   public func elapsed() -> Duration? { nil }
 }
 
-/// The system's time of day, to the kernel's tick (4 ms or finer), which takes a fifth of the time
-/// of the exact clock to read.
+/// The system's time of day, to the kernel's tick (4 ms or finer). Reading it takes a fifth of the
+/// time of the exact clock.
 public struct SystemClock: Sendable {
-  /// Makes the clock. All of them tell the same time.
+  /// Makes the clock. All instances tell the same time.
   public init() {}
 }

@@ -1,16 +1,16 @@
-/// Which entries a trim takes first.
+/// The order in which a trim removes entries.
 public enum TrimOrder: Sendable, Hashable {
-  /// Those whose last read or write is longest ago.
+  /// Entries whose last read or write was longest ago.
   case leastRecentlyUsed
-  /// Those that take the most bytes in the log. Among entries of equal size, the least recently
+  /// Entries that take the most bytes in the log. Among entries of equal size, the least recently
   /// used goes first.
   case largestFirst
 }
 
-/// What the age of an entry is counted from.
+/// The start of an entry's age.
 public enum AgeBasis: Sendable, Hashable {
   /// Its last read or write.
   case access
-  /// The write that made it.
+  /// The write that made the entry.
   case write
 }

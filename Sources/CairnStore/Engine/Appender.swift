@@ -1,48 +1,47 @@
-/// The end of the log, where all writes happen, one at a time: the state under the appender's
-/// lock.
+/// The end of the log, where all writes happen, one at a time: the state under the appender's lock.
 ///
-/// No record is published or acknowledged until every earlier byte of the log is in the page
-/// cache; doing all of it under the one lock gives that.
+/// No record is published or acknowledged until every earlier byte of the log is in the page cache.
+/// Doing everything under the one lock ensures this.
 struct Appender: ~Copyable {
-  /// How much of an active segment is allocated at first.
+  /// The initial allocation of an active segment.
   static let firstAllocation = 64 << 10
-  /// The most that a segment grows by at a time.
+  /// The largest step by which a segment grows.
   static let largestGrowth = 8 << 20
 
-  /// The segment that is appended to; `nil` until the first write after an open.
+  /// The segment being appended to; `nil` until the first write after an open.
   var active: Segment?
-  /// Where the next record goes in it.
+  /// The offset of the next record in it.
   var offset = 0
-  /// The segment that follows, if it is ready.
+  /// The next segment, if it is ready.
   var prepared: Segment?
-  /// Places for the segments after that one, which the manifest lists. They have no files yet.
+  /// The places that the manifest lists for the segments after that one. They have no files yet.
   var reserved: [Manifest.OpenSegment] = []
-  /// Segments that were left and that the manifest still lists as open, in order.
+  /// Rolled segments, in order. The manifest still lists them as open.
   var rolled: [Segment] = []
   /// Segments that the manifest lists as sealed.
   var sealed: [Segment]
-  /// Whether both the old and the new segments of a compaction are among those, and with them each
-  /// record that it copied twice.
+  /// Whether those include both the old and the new segments of a compaction, and so each copied
+  /// record twice.
   var holdsCopies = false
-  /// The batch that is in the log and not all in the index, if there is one.
+  /// The batch that is in the log but not entirely in the index, if any.
   var unpublished: UnpublishedBatch?
-  /// How much is allocated ahead at most.
+  /// The maximum preallocation.
   private var growth = largestGrowth
   var nextSequence: SequenceNumber
-  /// How much writers may still make dead.
+  /// How many more bytes writers may make dead.
   var allowance = SpaceAllowance()
-  /// Why nothing may be written any more.
+  /// Why writes are refused.
   var failure: SystemFailure?
   var isClosed = false
-  /// How far the log goes by what was said to those who follow the store.
+  /// The end of the log last announced to processes that follow the store.
   var announced = LogPosition(rawValue: 0)
 
-  /// The sync mark that the active segment's records carry last.
+  /// The last sync mark in the active segment's records.
   private var lastSyncMark = 0
-  /// The end of what was asked to be prefaulted.
+  /// The end of the range requested for prefaulting.
   private var prefaultedEnd = 0
   private var scratch: [UInt8] = []
-  /// Whether the last record was written by system calls.
+  /// Whether system calls wrote the last record.
   private var isAppendedByCalls = false
 
   init(sealed: [Segment], nextSequence: SequenceNumber) {
@@ -50,44 +49,45 @@ struct Appender: ~Copyable {
     self.nextSequence = nextSequence
   }
 
-  /// All segments in the order of the log.
+  /// All segments, in the order of the log.
   var segments: [Segment] { sealed + rolled + (active.map { [$0] } ?? []) }
 
-  /// Whether the index names one record for each key, and the one that the log would give.
+  /// Whether the index names one record for each key: the one that a replay of the log would find.
   var isConsistent: Bool { !holdsCopies && unpublished == nil }
 
   /// Throws unless writes are possible.
-  func checkWritable(path: String) throws(StoreError) {
-    if isClosed { throw .closed(path: path) }
+  @inline(__always)
+  func checkWritable(path: @autoclosure () -> String) throws(StoreError) {
+    if isClosed { throw .closed(path: path()) }
     if let failure { throw .poisoned(cause: failure) }
   }
 
-  /// After an error that leaves it open which manifest is on disk, nothing may be written: the
-  /// one that is may not list the active segment.
+  /// After an error that leaves it unknown which manifest is on disk, nothing may be written: that
+  /// manifest may not list the active segment.
   mutating func note(_ error: StoreError) {
     if case .poisoned(let cause) = error { fail(cause) }
   }
 
-  /// From now on nothing is written any more.
+  /// Refuses all writes from now on.
   mutating func fail(_ cause: SystemFailure) { if failure == nil { failure = cause } }
 
   // MARK: Room
 
-  /// What has to happen before records of some size can be appended.
+  /// What must happen before records of some size can be appended.
   enum Room {
     case ready
     /// There is no active segment.
     case needsSession
-    /// The active segment is full, and the next is not ready.
+    /// The active segment is full, and the next one is not ready.
     case needsNext
     /// The records do not fit any regular segment.
     case needsOwnSegment
-    /// The disk has none.
+    /// The disk has no room.
     case none(StoreError)
   }
 
-  /// Whether there is room for `byteCount` bytes of records without a call of the system, and nothing else to be done
-  /// before they are appended.
+  /// Whether there is room for `byteCount` bytes of records without a system call or any other
+  /// preparation.
   func hasRoom(byteCount: Int, reserve: DiskReserve) -> Bool {
     guard let active, unpublished == nil, !reserve.isShort, allowance.byteCount >= 0 else {
       return false
@@ -107,9 +107,9 @@ struct Appender: ~Copyable {
       // A sequence number is stored as a 32-bit difference.
       let isInReach = nextSequence - active.header.baseSequence < 1 << 31
       if end <= active.capacity && isInReach {
-        // The last stretch of a segment is written only when the next one is there, so that a
-        // removal has room on a disk that is full.
-        // Open, too: where no descriptor is left, it is this write that fails.
+        // The last part of a segment is written only when the next segment exists, so that a
+        // removal has room on a full disk. The next segment must also be open: if no descriptor is
+        // left, this write fails.
         if !isRemoval && end + Segment.slack > active.capacity {
           guard let next = prepared else { return .needsNext }
           try next.openFile()
@@ -133,26 +133,26 @@ struct Appender: ~Copyable {
     }
   }
 
-  /// What is added must leave what removing it takes.
+  /// What is added must leave enough room to remove it.
   func ensure(_ reserve: DiskReserve, adding byteCount: Int) throws(StoreError) {
     try reserve.ensure(
       forLogOf: segments.reduce(0) { $0 + $1.allocatedByteCount }, adding: byteCount)
   }
 
-  /// By how much a segment grows where the disk has room.
+  /// How much a segment grows if the disk has room.
   private func step(of segment: Segment) -> Int {
     min(max(segment.allocatedByteCount, Self.firstAllocation), growth)
   }
 
-  /// Allocates ahead, at least to `byteCount`; only that much where more does not fit the disk.
+  /// Preallocates at least up to `byteCount`; only up to there if the disk cannot hold more.
   ///
-  /// - Parameter byLittle: whether what is allocated ahead is missed elsewhere.
+  /// - Parameter byLittle: whether preallocated space is needed elsewhere.
   private mutating func grow(
     _ segment: Segment, to byteCount: Int, byLittle: Bool
   ) throws(StoreError) {
     let old = segment.allocatedByteCount
     let step = step(of: segment)
-    // On a disk that is nearly full large steps are not tried again with every write.
+    // On a nearly full disk, do not retry large steps at every write.
     for step in byLittle ? [0] : [step, Self.firstAllocation, 0] {
       do {
         try segment.allocate(to: min(segment.capacity, max(byteCount, old + step)))
@@ -162,22 +162,22 @@ struct Appender: ~Copyable {
         guard case .noSpace = error else { throw error }
         growth = max(Self.firstAllocation, step / 2)
         if step > 0 { continue }
-        // What a failed allocation got is given back.
+        // Frees what a failed allocation got.
         try? segment.file.open().truncate(to: old)
         throw error
       }
     }
   }
 
-  /// Makes sure that the active segment can be ended. There is room for a roll record but after a
-  /// truncation: of a failed write, or at a close.
+  /// Ensures that the active segment can be ended. There is always room for a roll record, except
+  /// after a truncation: of a failed write, or at a close.
   func makeRoomForRoll() throws(StoreError) {
     try active?.allocate(to: offset + RecordHeader.rollByteCount)
   }
 
-  /// Ends the active segment, if there is one, and goes on in another.
+  /// Ends the active segment, if there is one, and continues in another.
   mutating func roll(to next: Segment) throws(StoreError) {
-    // First, since the process may have no descriptor left.
+    // First, because the process may have no descriptor left.
     try next.openFile()
     if let active {
       var header = RecordHeader(kind: .roll)
@@ -199,8 +199,8 @@ struct Appender: ~Copyable {
     start(in: next, at: SegmentHeader.byteCount)
   }
 
-  /// Takes the active segment out of the log again, where it may not have come to be listed. Nothing may be
-  /// appended any more.
+  /// Takes the active segment out of the log again, because the manifest may not list it. Nothing
+  /// may be appended any more.
   mutating func withdrawRoll() {
     precondition(failure != nil)
     guard let last = rolled.popLast() else { preconditionFailure("nothing was rolled") }
@@ -209,6 +209,8 @@ struct Appender: ~Copyable {
 
   /// Makes a segment the active one.
   mutating func start(in segment: Segment, at offset: Int) {
+    active?.setActive(false)
+    segment.setActive(true)
     active = segment
     self.offset = offset
     lastSyncMark = 0
@@ -217,12 +219,12 @@ struct Appender: ~Copyable {
 
   // MARK: Records
 
-  /// Records of this size and above are written by system calls: a page that was written through a
-  /// mapping costs a fault, and when it goes to disk a message to every processor. So are those that
-  /// are synced at once, since syncing such a page takes three times as long.
+  /// System calls write records of at least this size. Through a mapping, each written page costs a
+  /// fault, and when it goes to disk a message to every processor. System calls also write records
+  /// that are synced at once, because syncing such a page takes three times as long.
   static let smallestCall = 4096
 
-  /// Appends one record, for which there is room, and returns its place and sequence number.
+  /// Appends one record, for which there is room, and returns its location and sequence number.
   mutating func append(
     _ header: inout RecordHeader, key: RawSpan, metadata: RawSpan, value: RawSpan,
     written: Timestamp, forSync: Bool
@@ -238,24 +240,19 @@ struct Appender: ~Copyable {
     let offset = offset
     let byteCount = header.byteCount
     isAppendedByCalls = forSync || byteCount >= Self.smallestCall
-    if !isAppendedByCalls, let mapping = active.mapping {
-      let copy = header
-      mapping.write(at: offset, count: byteCount) { bytes in
-        copy.encode(key: key, metadata: metadata, value: value, into: &bytes)
-        copy.seal(&bytes, at: offset, seed: active.seed)
-      }
-    } else {
+    if isAppendedByCalls
+      || !active.write(header, at: offset, key: key, metadata: metadata, value: value)
+    {
       try appendByCalls(header, key: key, metadata: metadata, value: value, to: active)
     }
     nextSequence = sequence + 1
     self.offset = offset + byteCount
     lastSyncMark = mark
-    active.usage.add(
-      header, sequence: sequence, end: self.offset, isLive: header.kind != .tombstone)
+    active.count(header, sequence: sequence, end: self.offset)
     return (active.location(at: offset), sequence)
   }
 
-  /// Appends a record whose value and padding lie in their place already.
+  /// Appends a record whose value and padding are already in place.
   mutating func appendHead(
     _ header: inout RecordHeader, key: RawSpan, metadata: RawSpan, written: Timestamp
   ) throws(StoreError) -> (location: Location, sequence: SequenceNumber) {
@@ -281,7 +278,7 @@ struct Appender: ~Copyable {
     _ header: RecordHeader, key: RawSpan, metadata: RawSpan, value: RawSpan, to segment: Segment
   ) throws(StoreError) {
     let offset = offset
-    // A large value is written from where it lies, a small record from one buffer.
+    // A large value is written from the caller's memory, a small record from one buffer.
     let isLarge = value.byteCount > 64 << 10
     let head = header.headByteCount
     let byteCount = isLarge ? head : header.byteCount
@@ -304,7 +301,7 @@ struct Appender: ~Copyable {
       }
     }
     try scratch.withSpan { (bytes) throws(StoreError) in
-      // The head comes last: a kill in between leaves no valid header.
+      // Write the head last: a kill in between leaves no valid header.
       try write(bytes.extracting(0..<byteCount), to: segment, at: offset, forSync: true)
     }
   }
@@ -336,8 +333,8 @@ struct Appender: ~Copyable {
     do throws(StoreError) {
       try segment.write(bytes, at: offset ?? self.offset, byCalls: isAppendedByCalls)
     } catch {
-      // Part of the bytes may be there. They must not follow a later, shorter record, where they
-      // could pass for one of their own.
+      // Some of the bytes may be in the segment. They must not follow a later, shorter record,
+      // where they could pass for a part of it.
       do throws(StoreError) { try segment.trim(to: self.offset) } catch {
         let cause = error.asFailure
         failure = cause
@@ -347,16 +344,16 @@ struct Appender: ~Copyable {
     }
   }
 
-  // MARK: Work ahead
+  // MARK: Chores
 
-  /// What is worth doing in the background before the writer needs it.
+  /// Background work for when the writer needs its result later.
   struct Chores {
     var prefault: (segment: Segment, offset: Int, count: Int)?
     var needsNextSegment = false
     var needsSealing = false
   }
 
-  /// What has become worth doing, once.
+  /// Work that has become due, once.
   @inline(__always)
   mutating func takeChores(prefaulting: Bool) -> Chores? {
     guard let active else { return nil }
@@ -379,6 +376,6 @@ struct Appender: ~Copyable {
     return chores
   }
 
-  /// Prefaulting begins when the writer comes this close to the end of what was prefaulted.
+  /// Prefaulting starts when the writer comes this close to the end of the prefaulted range.
   private static let prefaultLead = 1 << 20
 }

@@ -1,16 +1,16 @@
 internal import Synchronization
 
-/// Writers wait for compaction where they make more dead than it gives back. How much that is, `SpaceAllowance` says,
-/// which lies under the log's lock.
+/// Makes writers wait for compaction if they make more bytes dead than it reclaims.
+/// `SpaceAllowance`, under the log's lock, decides how much that is.
 final class BackPressure: Sendable {
-  /// Writers sleep for so long at a time while they wait for compaction.
+  /// How long writers sleep at a time while they wait for compaction.
   private static let longestSleep = Duration.milliseconds(10)
-  /// After so many sleeps, ten seconds, a writer takes it that compaction is stuck.
+  /// After this many sleeps, ten seconds, a writer assumes that compaction is stuck.
   private static let sleepLimit = 1000
 
   private let session: Session
   private let log: LogWriter
-  /// Writes that waited, and for how many milliseconds in all.
+  /// The number of writes that waited, and the total milliseconds.
   let writeCount = Atomic(0)
   let delay = Atomic(Int64(0))
 
@@ -19,7 +19,8 @@ final class BackPressure: Sendable {
     self.log = log
   }
 
-  /// Slows a writer that has made `byteCount` bytes dead, as `SpaceAllowance.spend` said. Under no lock.
+  /// Slows a writer that has made `byteCount` bytes dead, as `SpaceAllowance.spend` asked. Call
+  /// under no lock.
   @inline(never)
   func waitForCompaction(afterMakingDead byteCount: Int) {
     session.wakeHousekeeping()
@@ -49,11 +50,12 @@ final class BackPressure: Sendable {
     noteDelay(slept)
   }
 
-  /// Waits until compaction has given back what large writes lack. Under no lock that compaction takes.
+  /// Waits until compaction has reclaimed the debt of large writes. Call under no lock that
+  /// compaction takes.
   func waitForDebt() {
     var last = Int.max
     var slept = Duration.zero
-    // Since the debt was paid in part.
+    // Sleeps since the debt was last partly paid.
     var count = 0
     while !session.isClosed {
       let debt = log.withLock { $0.failure == nil ? $0.allowance.debt : 0 }
@@ -80,7 +82,7 @@ final class BackPressure: Sendable {
   /// Counts a write that found no room at first.
   func noteWait() { writeCount.wrappingAdd(1, ordering: .relaxed) }
 
-  /// Lets writers go on, since compaction gives nothing back.
+  /// Lets writers continue because compaction reclaims nothing.
   func liftAllowance() {
     let isNew = log.withLock { appender in
       defer { appender.allowance.lift() }

@@ -1,8 +1,8 @@
-/// Copying a snapshot to a directory, as a store in its own right.
+/// Copies a snapshot to a directory, as an independent store.
 ///
-/// A segment never changes before its end at the moment of the snapshot, so files are copied as they
-/// are: by sharing blocks where the filesystem can, and while writers go on. Then all of the copy is
-/// read again by system calls, and only then a manifest makes it a store.
+/// A segment never changes before its end at the moment of the snapshot. So files are copied
+/// unchanged, by sharing blocks if the filesystem can, while writers continue. Then system calls
+/// read the whole copy back, and only then a manifest makes it a store.
 struct Backup {
   let session: Session
   let catalog: Catalog
@@ -16,7 +16,7 @@ struct Backup {
 
   /// - Parameter progress: called now and then, with no lock held.
   func copy(
-    _ snapshot: SnapshotState, to destination: String, progress: (BackupProgress) -> Void
+    _ snapshot: SnapshotState, to destination: String, progress: (WorkProgress) -> Void
   ) throws(StoreError) -> BackupReport {
     try session.checkProcess()
     try StoreCopy.checkDestination(destination, outside: session.directory)
@@ -58,9 +58,9 @@ struct Backup {
 
   private func copySegments(
     of snapshot: SnapshotState, to copy: inout StoreCopy, _ report: inout BackupReport,
-    _ progress: (BackupProgress) -> Void
+    _ progress: (WorkProgress) -> Void
   ) throws(StoreError) -> [CopiedSegment] {
-    // One that holds nothing is not needed.
+    // Empty segments are not needed.
     let parts = zip(snapshot.segments, snapshot.covered).filter {
       $0.0.end > SegmentHeader.byteCount && $0.1.highestSequence > 0
     }
@@ -69,7 +69,7 @@ struct Backup {
     for ((segment, end), covered) in parts {
       let file = try copy.createFile(segment.name)
       try segment.bytes().copy(byteCount: end, into: file)
-      // DURABILITY: the copies are on disk before the manifest lists them; and what is checked is what
+      // DURABILITY: the copies are on disk before the manifest lists them; and the check reads what
       // the disk has.
       try file.synchronize()
       let entry = Manifest.SealedSegment(
@@ -80,17 +80,17 @@ struct Backup {
       report.segmentCount += 1
       report.byteCount += end
       progress(
-        BackupProgress(phase: .copying, byteCount: report.byteCount, totalByteCount: total))
+        WorkProgress(.copying, completedCount: report.byteCount, totalCount: total))
     }
     return files
   }
 
   /// Reads every byte of the copy.
   ///
-  /// - Throws: `corrupt` where a record is damaged: an open would refuse it, or miss a key.
+  /// - Throws: `corrupt` if a record is damaged: an open would refuse it, or miss a key.
   private func verify(
     _ files: [CopiedSegment], in directory: Directory, _ report: inout BackupReport,
-    _ progress: (BackupProgress) -> Void
+    _ progress: (WorkProgress) -> Void
   ) throws(StoreError) {
     var done = 0
     for copied in files {
@@ -121,12 +121,12 @@ struct Backup {
       }
       done += end
       progress(
-        BackupProgress(phase: .verifying, byteCount: done, totalByteCount: report.byteCount))
+        WorkProgress(.verifying, completedCount: done, totalCount: report.byteCount))
     }
   }
 
-  /// Writes a checkpoint for the copy, so that it opens at once and knows when entries were accessed;
-  /// `nil` where there is nothing to copy. Where it cannot be written there is no backup.
+  /// Writes a checkpoint for the copy, so that it opens at once and keeps access times; `nil` if
+  /// there is nothing to copy. If the checkpoint cannot be written, there is no backup.
   private func copyIndex(
     of snapshot: SnapshotState, _ files: [CopiedSegment], id: UInt64, to copy: inout StoreCopy
   ) throws(StoreError) -> UInt32? {

@@ -1,17 +1,17 @@
-/// The records of a batch, as they will stand in the log.
+/// The records of a batch, in the form that the log will have.
 @usableFromInline
 struct BatchRecords: ~Copyable {
   struct Operation {
     var header: RecordHeader
-    /// Where its record begins in `bytes`.
+    /// The offset of its record in `bytes`.
     var offset: Int
     var hash: UInt64
   }
 
-  /// The bytes, but for what is known only when they are written: sequence numbers, time and header checksums. Zeros
-  /// follow them.
+  /// The bytes, without what is known only at the write: sequence numbers, time and header
+  /// checksums. Zeros are there instead.
   private(set) var bytes: [UInt8] = []
-  /// How many bytes the records take.
+  /// The number of bytes that the records take.
   private(set) var byteCount = 0
   /// Whether it adds nothing, so that it finds room where a removal does.
   private(set) var isRemoval = true
@@ -26,7 +26,7 @@ struct BatchRecords: ~Copyable {
     self.now = now
   }
 
-  /// Adds a put, or a tombstone where there is no value.
+  /// Adds a put, or a tombstone if there is no value.
   @usableFromInline
   mutating func add(
     key: RawSpan, value: RawSpan?, options: EntryOptions
@@ -95,8 +95,8 @@ struct BatchRecords: ~Copyable {
     }
   }
 
-  /// Brings a record's bytes up to date with its header and adds the checksum, for a batch that
-  /// begins at `start` in the segment.
+  /// Updates the bytes of a record from its header and adds the checksum, for a batch that begins
+  /// at `start` in the segment.
   private mutating func seal(_ index: Int, at start: Int, seed: CRC32C) {
     let operation = operations[index]
     let range = operation.offset..<(operation.offset + operation.header.byteCount)

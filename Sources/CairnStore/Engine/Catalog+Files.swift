@@ -1,11 +1,11 @@
-/// Removing files, and ids that are given back.
+/// Removing files and unused ids.
 extension Catalog {
   // MARK: Segments
 
-  /// Removes the file of a segment that is out of the log. Where it cannot be kept open for those who read it by
-  /// calls, it stays, and the next open removes it.
+  /// Removes the file of a segment that is out of the log. If the file cannot be kept open for
+  /// readers that use system calls, it stays, and the next open removes it.
   ///
-  /// - Returns: what is to be logged once the catalog's lock is given up.
+  /// - Returns: a message to log after the catalog's lock is released.
   func unlink(_ segment: consuming Segment, in state: inout State) -> String? {
     do throws(StoreError) { try segment.keepFileUnlessMapped() } catch {
       return "removing \(segment.name): \(error)"
@@ -13,10 +13,10 @@ extension Catalog {
     return unlink(segment.id, in: &state)
   }
 
-  /// Removes the file of a retired segment. Where that fails, the manifest goes on listing it, and
-  /// the next open tries again.
+  /// Removes the file of a retired segment. If that fails, the manifest keeps listing it, and the
+  /// next open tries again.
   ///
-  /// - Returns: what is to be logged once the catalog's lock is given up.
+  /// - Returns: a message to log after the catalog's lock is released.
   func unlink(_ id: SegmentID, in state: inout State) -> String? {
     let name = FileName.segment(id)
     do {
@@ -28,30 +28,30 @@ extension Catalog {
     }
   }
 
-  /// Removes the file of an id that was taken for nothing.
+  /// Removes the file of an id that was not used.
   ///
-  /// - Returns: what is to be logged once the catalog's lock is given up.
+  /// - Returns: a message to log after the catalog's lock is released.
   func discard(_ id: SegmentID, in state: inout State) -> String? {
     state.manifest.pendingIDs.removeAll { $0 == id.rawValue }
-    // DURABILITY: until its name is gone for good, manifests list the id as one to be removed.
+    // DURABILITY: until its name is durably gone, manifests list the id as one to remove.
     state.manifest.retiredIDs.append(id.rawValue)
     return unlink(id, in: &state)
   }
 
-  /// Removes the files of segments that came to nothing.
+  /// Removes the files of abandoned segments.
   func abandon(_ ids: [SegmentID]) {
     if ids.isEmpty { return }
-    // Where the store was closed meanwhile, the close has removed them.
+    // If the store was closed meanwhile, the close has removed them.
     let messages = try? change { (state) throws(StoreError) in
       ids.compactMap { discard($0, in: &state) }
     }
     for message in messages ?? [] { session.tell(.warning, .maintenance, message) }
   }
 
-  /// Makes a file for a segment to come.
+  /// Creates a file for a future segment.
   ///
-  /// Under the catalog's lock, and only while the store is open: a close removes the files of all ids
-  /// that are pending, and nobody makes another after it.
+  /// Under the catalog's lock, and only while the store is open: a close removes the files of all
+  /// pending ids, and nobody creates another after it.
   func createOutput(
     baseSequence: SequenceNumber, baseTime: Int64
   ) throws(StoreError) -> (SegmentHeader, File) {
@@ -68,7 +68,7 @@ extension Catalog {
       let name = FileName.segment(id)
       let file: File
       do throws(StoreError) {
-        // Of an earlier file that did not come to be listed.
+        // An earlier file that no manifest ever listed.
         try session.directory.unlink(name)
         file = try session.directory.createFile(name)
       } catch {
@@ -84,21 +84,21 @@ extension Catalog {
 
   // MARK: Checkpoints
 
-  /// Removes the file of a checkpoint that came to nothing.
+  /// Removes the file of an abandoned checkpoint.
   func discard(_ basis: CheckpointBasis) {
     _ = whileUsable { state in
-      // Where that fails the id goes on being pending, and the next open removes the file.
+      // If that fails, the id stays pending, and the next open removes the file.
       guard state.failure == nil,
         (try? session.directory.unlink(FileName.checkpoint(basis.id))) != nil
       else { return }
       state.manifest.pendingIDs.removeAll { $0 == basis.id }
-      // DURABILITY: until its name is gone for good, manifests list the id as one to be removed.
+      // DURABILITY: until its name is durably gone, manifests list the id as one to remove.
       state.manifest.retiredIDs.append(basis.id)
       state.unlinkedIDs.insert(basis.id)
     }
   }
 
-  /// Makes a manifest list a checkpoint in place of the one before.
+  /// Makes a manifest list a checkpoint instead of the previous one.
   func list(_ written: WrittenCheckpoint, in manifest: inout Manifest) {
     if manifest.checkpointID != 0 { manifest.retiredIDs.append(manifest.checkpointID) }
     manifest.pendingIDs.removeAll { $0 == written.basis.id }
@@ -117,7 +117,7 @@ extension Catalog {
     }
   }
 
-  // MARK: What removals of all leave
+  // MARK: Files left by removals of all
 
   /// Removes the files that removals of all have left.
   ///
@@ -129,8 +129,8 @@ extension Catalog {
       return (Array(state.leftFiles.reversed()), state.manifest.generation)
     }
     if files.isEmpty { return false }
-    // DURABILITY: no file goes before the manifest that lists it is out of place for good. Under no lock: a
-    // write does not wait for it.
+    // DURABILITY: no file is removed before the manifest that lists it is durably replaced. Under
+    // no lock: a write does not wait for it.
     do { try session.directory.synchronize() } catch {
       log.poison(error.asFailure)
       throw .poisoned(cause: error.asFailure)

@@ -1,19 +1,19 @@
-/// A file that a removal of all has left.
+/// A file left by a removal of all.
 enum LeftFile {
   case segment(Segment)
   case checkpoint(UInt64)
 }
 
-/// What files the store is made of: the manifest, which ids have been given out, and which files are to go.
+/// The files of the store: the manifest, the ids that have been assigned, and the files to remove.
 ///
-/// 1. A file that the manifest on disk lists as part of the store is there, under its name, and durable as far as
-///    the manifest vouches for it.
-/// 2. A file that no manifest on disk explains does not exist: its id is listed as pending or retired, or lies beyond
-///    `nextID`. An id leaves these lists only when its name is gone for good.
-/// 3. The lock is held while the manifest is replaced, so there is one replacement at a time, and each follows the one
-///    before.
-/// 4. Where it is not known which of two manifests is on disk, nothing is written any more.
-/// 5. Nothing is changed after the store's lock was given up, or once its directory has vanished.
+/// 1. A file that the manifest on disk lists as part of the store exists under its name, and is
+///    durable as far as the manifest vouches for it.
+/// 2. A file that no manifest on disk explains does not exist: its id is listed as pending or
+///    retired, or is beyond `nextID`. An id leaves these lists only when its name is durably gone.
+/// 3. The lock is held while the manifest is replaced, so there is one replacement at a time, and
+///    each follows the previous one.
+/// 4. If it is unknown which of two manifests is on disk, nothing is written any more.
+/// 5. Nothing is changed after the store's lock was released, or once its directory has vanished.
 ///
 /// The lock is taken before that of the log.
 final class Catalog: Sendable {
@@ -24,27 +24,28 @@ final class Catalog: Sendable {
 
   struct State: ~Copyable {
     var manifest: Manifest
-    /// The segment that a clean close left open and that has room.
+    /// The segment with room that a clean close left open.
     var resumable: Segment?
     /// Retired ids whose files were unlinked since the manifest was written.
     var unlinkedIDs: Set<UInt64>
-    /// The manifest that the next session begins with, if it is ready.
+    /// The manifest for the start of the next session, if it is ready.
     var next: Manifest?
     /// A manifest that removes all, if it is ready.
     var emptied: Manifest?
-    /// What removals of all have left: it goes once the names that they gave are on disk.
+    /// Files left by removals of all: they are removed once the names that those removals exchanged
+    /// are on disk.
     var leftFiles: [LeftFile] = []
-    /// Whether the name of the one in place is on disk.
+    /// Whether the name of the current manifest is on disk.
     var isSettled = true
-    /// Whether a replacement failed so that it is not known which manifest is on disk.
+    /// Whether a replacement failed so that it is unknown which manifest is on disk.
     var failure: SystemFailure?
 
-    /// Takes an id for a file that is long in the making. A manifest that is written meanwhile lists
-    /// the id as pending, so that the next open removes what a crash leaves; before there is such a
-    /// manifest, the id is beyond the highest that the one on disk knows, which says the same.
+    /// Takes an id for a file that takes long to make. Manifests written meanwhile list the id as
+    /// pending, so that the next open removes what a crash leaves. Before there is such a manifest,
+    /// the id is beyond the highest that the one on disk knows, which has the same effect.
     ///
-    /// Whoever takes it removes it from `pendingIDs` again: with the manifest that lists the file, or
-    /// after the file was unlinked.
+    /// The caller must remove it from `pendingIDs`: with the manifest that lists the file, or after
+    /// unlinking the file.
     mutating func reserveID() -> UInt64 {
       let id = manifest.nextID
       manifest.nextID += 1
@@ -52,7 +53,7 @@ final class Catalog: Sendable {
       return id
     }
 
-    /// Forgets the manifest that removes all: its places are free, or listed.
+    /// Discards the manifest that removes all: its places are free, or listed.
     mutating func dropEmptied() {
       guard let emptied else { return }
       let ids = Set(emptied.openSegments.map(\.id.rawValue))
@@ -73,7 +74,7 @@ final class Catalog: Sendable {
 
   private var directory: Directory { session.directory }
 
-  // MARK: Looking
+  // MARK: Lookups
 
   func withLock<Value, Failure: Error>(
     _ body: (inout State) throws(Failure) -> Value
@@ -81,29 +82,29 @@ final class Catalog: Sendable {
     try state.withLock(body)
   }
 
-  /// Runs `body` under the lock where files may still be removed: not after the store's lock was given up, nor where the
-  /// directory may be another store's.
+  /// Runs `body` under the lock if files may still be removed: not after the store's lock was
+  /// released, nor if the directory may be another store's.
   func whileUsable<Value>(_ body: (inout State) -> Value) -> Value? {
     state.withLock { state in
       session.storeLock.isHeld && !session.lookForPlace() ? body(&state) : nil
     }
   }
 
-  /// Which segments the manifest lists as sealed.
+  /// The segments that the manifest lists as sealed.
   var sealedIDs: Set<SegmentID> {
     state.withLock { Set($0.manifest.sealedSegments.map(\.id)) }
   }
 
   // MARK: Replacing the manifest
 
-  /// Runs `body` under the catalog's lock. A failure that leaves it open what is on disk poisons
+  /// Runs `body` under the catalog's lock. A failure that leaves it unknown what is on disk poisons
   /// the store.
   func change<Value>(
     _ body: (inout State) throws(StoreError) -> Value
   ) throws(StoreError) -> Value {
     do {
       return try state.withLock { (state) throws(StoreError) -> Value in
-        // Whoever has given the store's lock up must not write to it.
+        // After releasing the store's lock, nobody may write to the store.
         if !session.storeLock.isHeld { throw .closed(path: session.path) }
         if session.lookForPlace() { throw .vanished(path: session.path) }
         let value = try body(&state)
@@ -111,7 +112,7 @@ final class Catalog: Sendable {
         return value
       }
     } catch {
-      // It may have gone meanwhile.
+      // The directory may have vanished meanwhile.
       if case .closed = error {
       } else if session.lookForPlace() {
         throw .vanished(path: session.path)
@@ -121,7 +122,7 @@ final class Catalog: Sendable {
     }
   }
 
-  /// Makes the manifest ready that the next session begins with, unless it is.
+  /// Prepares the manifest for the start of the next session, unless it is ready.
   private func makeNextReady(_ state: inout State) {
     guard state.manifest.isClean, state.failure == nil, !session.isReadOnly,
       state.next?.generation != state.manifest.generation &+ 1
@@ -131,7 +132,7 @@ final class Catalog: Sendable {
       after: &state.manifest, in: bootIdentifier, at: session.clock.now())
   }
 
-  /// Replaces the manifest by one that also reserves so many more places for segments.
+  /// Replaces the manifest by one that also reserves this many more places for segments.
   func replace(
     _ state: inout State, reserving count: Int, _ change: (inout Manifest) -> Void
   ) throws(StoreError) {
@@ -146,8 +147,8 @@ final class Catalog: Sendable {
 
   /// Replaces the manifest by a changed one.
   ///
-  /// - Throws: `poisoned` where it is not known which of the two is on disk: the caller must not
-  ///   go on. Any other error has changed nothing.
+  /// - Throws: `poisoned` if it is unknown which of the two is on disk: the caller must not
+  ///   continue. Any other error has changed nothing.
   func replace(
     _ state: inout State, lastSequence: SequenceNumber? = nil,
     _ change: (inout Manifest) -> Void
@@ -156,7 +157,7 @@ final class Catalog: Sendable {
     let file = ManifestFile(directory: directory)
     let prepared = try file.prepare(next)
     do throws(StoreError) { try file.write(prepared) } catch {
-      // Without room, on a filesystem that does not really reserve it, nothing has changed.
+      // If there is no room, on a filesystem that does not really reserve it, nothing has changed.
       if case .noSpace = error { throw error }
       state.failure = error.asFailure
       throw .poisoned(cause: error.asFailure)
@@ -172,7 +173,7 @@ final class Catalog: Sendable {
     file.reserve(next)
   }
 
-  /// The manifest that follows, changed. What it no longer lists is gone for good.
+  /// The next manifest, with changes. Files it no longer lists are durably gone.
   func successor(
     _ state: inout State, lastSequence: SequenceNumber? = nil,
     _ change: (inout Manifest) -> Void
@@ -180,9 +181,9 @@ final class Catalog: Sendable {
     if let failure = state.failure { throw .poisoned(cause: failure) }
     var next = state.manifest
     if !state.unlinkedIDs.isEmpty || !state.isSettled {
-      // DURABILITY: a file whose id the manifest no longer holds must be gone for good, or the
-      // next open would find a file that nothing explains. The exchange that began the session
-      // is on disk before another one follows.
+      // DURABILITY: a file whose id the manifest no longer lists must be durably gone, or the next
+      // open would find a file that nothing explains. The exchange that began the session is on
+      // disk before another one follows.
       do { try directory.synchronize() } catch {
         state.failure = error.asFailure
         throw .poisoned(cause: error.asFailure)

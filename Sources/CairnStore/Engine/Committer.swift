@@ -1,10 +1,10 @@
 internal import Synchronization
 
-/// Gives acknowledged writes the durability that they were promised.
+/// Gives acknowledged writes their promised durability.
 final class Committer: Sendable {
   private let session: Session
   private let log: LogWriter
-  /// The shortest interval, in milliseconds, after which a sync that waits will be run.
+  /// The shortest interval, in milliseconds, of the syncs that are scheduled.
   private let syncDelay = Atomic(Int64.max)
 
   init(_ session: Session, _ log: LogWriter) {
@@ -12,7 +12,7 @@ final class Committer: Sendable {
     self.log = log
   }
 
-  /// Gives an acknowledged write the durability it was promised.
+  /// Gives an acknowledged write its promised durability.
   @inline(__always)
   func commit(_ sequence: SequenceNumber, _ durability: Durability) throws(StoreError) {
     switch durability {
@@ -22,7 +22,7 @@ final class Committer: Sendable {
     }
   }
 
-  /// Gives a write that was acknowledged to a task the durability it was promised, without a thread that waits.
+  /// Gives an acknowledged write of a task its promised durability, without a waiting thread.
   nonisolated(nonsending) func commit(
     _ sequence: SequenceNumber, _ durability: Durability
   ) async throws(StoreError) {
@@ -32,8 +32,8 @@ final class Committer: Sendable {
     try await log.waitForSync(through: sequence)
   }
 
-  /// Gives a removal that found nothing the durability it was promised: what has made the key absent, perhaps a
-  /// moment ago and without a sync, must not be undone by a power failure either.
+  /// Gives a removal that found nothing its promised durability. The write that made the key absent
+  /// may have come a moment ago, without a sync, and a power failure must not undo it either.
   func commitAbsence(_ durability: Durability) throws(StoreError) {
     if durability == .process { return }
     try commit(log.lastSequence, durability)
@@ -44,14 +44,15 @@ final class Committer: Sendable {
     let delay = interval.milliseconds
     guard syncDelay.min(delay, ordering: .relaxed).oldValue > delay else { return }
     let isAsked = session.environment.syncing.runIfPossible(after: interval) { [weak self] in
-      // The session has closed then, and the close syncs.
+      // The session has then closed, and the close syncs.
       guard let self else { return }
-      // From here on a write asks for a sync of its own, since this one may miss it.
+      // From here on a write requests a sync of its own, because this one may miss it.
       syncDelay.store(.max, ordering: .relaxed)
       session.attempt("syncing", .error) { () throws(StoreError) in try log.sync() }
     }
     if isAsked { return }
-    // With no thread to wait, the interval can only be kept by a sync now. One that fails poisons the store.
+    // If no thread can wait, only an immediate sync keeps the interval. A failed sync poisons the
+    // store.
     syncDelay.store(.max, ordering: .relaxed)
     try? log.sync()
   }

@@ -1,6 +1,6 @@
-/// Giving entries a longer life without writing their values anew.
+/// Extending the lives of entries without rewriting their values.
 extension Engine {
-  /// Has a key's value live for `lifetime` from now on, if that is longer than it would.
+  /// Extends the life of a key's value to `lifetime` from now, unless it ends later anyway.
   ///
   /// - Returns: whether the key is there.
   @usableFromInline
@@ -10,19 +10,19 @@ extension Engine {
     try extendLifetime(forKey: key, to: lifetime, durability: durability, renewal: nil)
   }
 
-  /// The same, or a renewal: then returns whether the key has that value, and it is wanted.
+  /// The same, or a renewal, which returns whether the key has that value and it is wanted.
   func extendLifetime(
     forKey key: RawSpan, to lifetime: Duration, durability: Durability?, renewal: Renewal?
   ) throws(StoreError) -> Bool {
     let durability = session.durability(durability)
     let extended = try extend(
       key, to: lifetime, forSync: durability == .durable, renewal: renewal)
-    // Where nothing had to be written, what gave it the end that it has is made as durable.
+    // If nothing had to be written, this makes durable the write that gave the entry its end.
     if extended.isThere { try committer.commit(extended.sequence ?? log.lastSequence, durability) }
     return extended.isThere
   }
 
-  /// Removes the value of a key if it has expired, and returns whether it had.
+  /// Removes the value of a key if it has expired, and returns whether it had expired.
   func removeExpiredValue(
     forKey key: RawSpan, durability: Durability?
   ) throws(StoreError) -> Bool {
@@ -52,7 +52,7 @@ extension Engine {
     if extended.isThere { extending.count += 1 }
   }
 
-  /// - Returns: how many of the keys are there.
+  /// - Returns: the number of keys that are there.
   func finish(_ extending: Extending, durability: Durability?) throws(StoreError) -> Int {
     if extending.count > 0 {
       try committer.commit(log.lastSequence, session.durability(durability))
@@ -60,14 +60,14 @@ extension Engine {
     return extending.count
   }
 
-  /// Which entry lives on, also where it has expired: that of one version, as long as that is wanted.
+  /// Renews the entry of one version, even if it has expired, as long as it is wanted.
   struct Renewal: Sendable {
     let version: SequenceNumber
-    /// Asked under the log's lock; it must do no more than look.
+    /// Called under the log's lock; it must only look.
     let isWanted: @Sendable () -> Bool
   }
 
-  /// Appends an extension where one is needed, and returns its number.
+  /// Appends an extension if one is needed, and returns its number.
   func extend(
     _ key: RawSpan, to lifetime: Duration, forSync: Bool, renewal: Renewal?
   ) throws(StoreError) -> (isThere: Bool, sequence: SequenceNumber?) {
@@ -77,8 +77,9 @@ extension Engine {
     let hash = lookup.hash.hash(key)
     /// What would change, or whether the key is there.
     func look() throws(StoreError) -> (shorter: Existing?, isThere: Bool) {
-      guard let existing = try lookup.locate(hash, key: key, now: now) else { return (nil, false) }
-      if let damage = existing.damage { throw damage }
+      guard let existing = try lookup.locate(hash, key: key, now: now, for: .absent) else {
+        return (nil, false)
+      }
       if let renewal {
         guard existing.sequence == renewal.version, renewal.isWanted() else { return (nil, false) }
       } else if existing.hasExpired {
@@ -87,7 +88,7 @@ extension Engine {
       guard let expires = existing.expires, expires < template.expires else { return (nil, true) }
       return (existing, true)
     }
-    // What lives as long anyway needs no record.
+    // An entry that lives as long anyway needs no record.
     let first = try look()
     if first.shorter == nil { return (first.isThere, nil) }
     try evictor.checkLimits()
@@ -109,7 +110,7 @@ extension Engine {
         LifetimeExtension(
           expires: header.expires, location: location,
           byteCount: header.byteCount))
-      // It ends the one before it, if there is one, which is as long.
+      // It makes the previous extension dead, if there is one, which is as long.
       isSlowed = appender.allowance.spend(header.byteCount)
       return (true, sequence)
     }

@@ -1,5 +1,5 @@
 extension Engine {
-  /// Opens a store, or makes one.
+  /// Opens a store, or creates it.
   package convenience init(
     path: String, configuration: StoreConfiguration, environment: Environment, readOnly: Bool
   ) throws(StoreError) {
@@ -16,31 +16,33 @@ extension Engine {
     self.init(parts, configuration: configuration, environment: environment)
   }
 
-  /// Makes everything durable, marks the store clean and gives the lock up. A second call does
+  /// Makes everything durable, marks the store clean and releases the lock. A second call does
   /// nothing.
   ///
-  /// Where it throws, the store is closed all the same; the next open recovers it.
+  /// If it throws, the store is closed anyway; the next open recovers it.
   ///
-  /// - Returns: whether this call closed it. One that did not may return while another is still at it.
+  /// - Returns: whether this call closed it. A call that did not may return while another is still
+  ///   closing it.
   @discardableResult
   package func close() throws(StoreError) -> Bool {
     try session.checkProcess()
     guard session.markClosed() else { return false }
     defer {
-      // Who still reads, by a snapshot say, is seen by the next who opens the store and would cut the files
-      // short.
+      // Readers that remain, for example of a snapshot, are visible to the next opener, which would
+      // otherwise truncate the files.
       log.files.endSession()
-      // One that has nothing left to sync may still be at it.
+      // A sync that has nothing left to do may still be running.
       log.commits.waitForEnd()
       // The next session may take the names of files that a snapshot shows.
       for segment in log.segments {
         segment.closeFile()
         if segment.isInSnapshot { try? segment.keepFileUnlessMapped() }
       }
-      // A scrub that is writing down how far it has come is done by then, and so is a manifest that removes all.
+      // By then, a scrub has finished saving its progress, and so has the preparation of a manifest
+      // that removes all.
       scrubber.waitForEnd()
       checkpointer.waitUntilIdle()
-      // Nor is the manifest just being replaced.
+      // Nor is the manifest being replaced.
       catalog.withLock { _ in session.storeLock.giveUp() }
     }
     if session.isReadOnly { return true }
@@ -49,29 +51,29 @@ extension Engine {
       appender.isClosed = true
       return (appender.failure, appender.nextSequence - 1)
     }
-    // Whoever is just making the next segment has made it after this, and nobody makes another.
+    // A thread that was making the next segment has finished after this, and nobody makes another.
     writer.supply.waitForPreparation()
     if let failure { throw .poisoned(cause: failure) }
     try log.waitForSync { $0 >= last }
-    // A segment is not sealed while a batch in it comes into the index.
+    // A segment is not sealed while a batch in it is being published.
     log.waitUntil { $0.unpublished == nil ? () : nil }
     try writer.supply.sealRolledSegments()
     try catalog.removeLeftFiles()
     var message: String?
     defer { if let message { session.log(.warning, .maintenance, message) } }
-    // A compaction that copies ends by itself, since the store is closed; one that has switched
-    // brings the index up to date first.
+    // A compaction that is copying ends by itself, because the store is closed; one that has
+    // switched first updates the index.
     try checkpointer.keepingOut { () throws(StoreError) in
       message = try markClean(try checkpointer.writeClosingCheckpoint())
     }
     return true
   }
 
-  /// Closes a store that nobody closed. Since nobody is there to be told of an error, the log is.
+  /// Closes a store that nobody closed. Nobody can receive an error, so errors go to the log.
   package func closeAtEnd() {
     do throws(StoreError) { try close() } catch {
       switch error {
-      // The log has it already.
+      // The log already has it.
       case .poisoned, .vanished: break
       // The parent closes it.
       case .usedAfterFork: break
@@ -80,37 +82,38 @@ extension Engine {
     }
   }
 
-  /// Writes the manifest of a store that is closed, in which all is durable.
+  /// Writes the manifest of a closed store, in which everything is durable.
   ///
-  /// - Returns: what is to be logged.
+  /// - Returns: a message to log.
   private func markClean(_ written: WrittenCheckpoint?) throws(StoreError) -> String? {
     var isListed = false
     defer { if let written, !isListed { catalog.discard(written.basis) } }
     return try catalog.change { (state) throws(StoreError) -> String? in
       let (active, prepared, failure) = log.withLock { ($0.active, $0.prepared, $0.failure) }
-      // After a failure that came meanwhile nothing was sealed, and what was left is not listed.
+      // If a failure occurred meanwhile, nothing was sealed, and rolled segments are not listed.
       if let failure { throw .poisoned(cause: failure) }
       state.dropEmptied()
       // DURABILITY: the sync above has reached the last removal of all, so this is not the manifest on disk.
       try? session.directory.unlink(FileName.emptiedManifest)
-      // What a compaction has begun, which comes to no end any more. The ids stay pending, so that the
-      // next open does the same where a crash undoes it.
+      // Files of a compaction that will not finish. Their ids stay pending, so that the next open
+      // removes them again if a crash undoes this.
       for id in state.manifest.pendingIDs where id != written?.basis.id {
         try? session.directory.unlink(FileName.segment(SegmentID(rawValue: id)))
       }
       let written = written?.basis.floor == state.manifest.floorSequence ? written : nil
       if active == nil, written == nil, state.manifest.isClean { return nil }
       let oldCheckpoint = written == nil ? 0 : state.manifest.checkpointID
-      // DURABILITY: the manifest vouches for the header, also where the session's only write failed behind it.
+      // DURABILITY: the manifest vouches for the header, even if the session's only write, after
+      // it, failed.
       if let active, active.syncedByteCount < active.usage.end {
         try active.openFile()
         try active.synchronizeData()
         active.didSync(through: active.usage.end)
       }
-      // DURABILITY: the name of a segment that no record was written into may not be on disk.
+      // DURABILITY: the name of a segment without any record may not be on disk.
       if log.commits.hasUnsyncedNames { state.isSettled = false }
       // DURABILITY: all records were synced above; a crash before the switch leaves an unclean
-      // store that is scanned.
+      // store, which the next open scans.
       try catalog.replace(&state) { manifest in
         if let active {
           manifest.openSegments = [
@@ -118,7 +121,7 @@ extension Engine {
               id: active.id, salt: active.header.salt, byteCount: active.usage.end)
           ]
         } else if !manifest.isClean {
-          // A session began, and its first segment could not be made.
+          // A session began, but its first segment could not be made.
           manifest.openSegments = []
         }
         if let prepared { manifest.retiredIDs.append(prepared.id.rawValue) }
@@ -128,7 +131,7 @@ extension Engine {
       isListed = written != nil
       catalog.unlinkCheckpoint(oldCheckpoint, in: &state)
       let message = prepared.flatMap { catalog.unlink($0.id, in: &state) }
-      // What is left allocated lets the next session remove something on a full disk.
+      // The preallocated space lets the next session remove something on a full disk.
       if let active, active.allocatedByteCount > active.usage.end + Segment.slack {
         try? active.trim(to: active.usage.end + Segment.slack)
       }
@@ -138,8 +141,8 @@ extension Engine {
 }
 
 extension StoreError {
-  /// The same error, with the advice to read where it says that the store may not be written to, and the
-  /// file LOCK of a store at the path can be opened for reading.
+  /// The same error, with the advice to open for reading if it says that the store may not be
+  /// written to, and the file LOCK of a store at the path can be opened for reading.
   fileprivate func advisingToRead(path: String, fileSystem: any FileSystem) -> StoreError {
     let refusals = [
       SystemError.accessDenied, SystemError.notPermitted, SystemError.readOnlyFileSystem,

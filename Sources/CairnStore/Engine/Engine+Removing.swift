@@ -20,9 +20,9 @@ extension Engine {
   package func finish(
     _ removal: KeyRemoval, durability: Durability?
   ) throws(StoreError) -> Int {
-    // A key that was absent may have been removed after the last of these. Then all records are committed.
+    // An absent key may have been removed after the last of these. Then all records are committed.
     let last = removal.foundAbsent ? 0 : removal.lastSequence
-    // A store may have been opened with a lower limit than it had.
+    // The store may have been opened with a lower limit than before.
     if removal.count > 0 { evictor.keepLimits() }
     try trimmer.remover.commit(removalThrough: last, durability)
     return removal.count

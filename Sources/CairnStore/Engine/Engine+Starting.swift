@@ -1,6 +1,6 @@
-/// Writes of async code: they are entered at once where nothing has to be waited for, else on another thread.
+/// Writes of async code: entered at once if there is nothing to wait for, else on another thread.
 extension Engine {
-  /// The longest value that is appended on a thread that tasks run on.
+  /// The longest value appended on a task's thread.
   private static var atOnceByteLimit: Int { 64 << 10 }
 
   @usableFromInline
@@ -47,14 +47,14 @@ extension Engine {
     }
   }
 
-  /// Enters the value of a key if nothing has to be waited for: no long hold of the log's lock, no growth of the log, no
-  /// eviction. Otherwise it does nothing, and `pending.isLeft`. The first look at a part of the index reads that part from
-  /// the checkpoint, as a read of a key does.
+  /// Enters the value of a key if there is nothing to wait for: no long hold of the log's lock, no
+  /// growth of the log, no eviction. Otherwise it does nothing, and sets `pending.isLeft`. Like a
+  /// read, the first lookup in a part of the index reads that part from the checkpoint.
   func enterAtOnce(
     _ value: RawSpan, forKey key: RawSpan, options: EntryOptions, durability: Durability?,
     expecting expectation: Expectation, removals: inout [RemovalEvent]
   ) throws(StoreError) -> (result: CompareAndSetResult, pending: PendingWrite) {
-    // Large values take long to check and to copy. Another thread does that.
+    // Large values take long to check and to copy, so another thread does that.
     if value.byteCount > Self.atOnceByteLimit || evictor.isAsked(adding: 1) {
       return (.mismatch(current: nil), .left)
     }
@@ -63,7 +63,8 @@ extension Engine {
       &removals, atOnce: true)
   }
 
-  /// Lets a write wait for compaction on the thread that entered it, so that this thread enters no other write meanwhile.
+  /// Makes a write wait for compaction on the thread that entered it, so that this thread enters no
+  /// other write meanwhile.
   func slowed(_ pending: PendingWrite) -> PendingWrite {
     if pending.slowedByteCount > 0 {
       writer.pressure.waitForCompaction(afterMakingDead: pending.slowedByteCount)
@@ -73,7 +74,7 @@ extension Engine {
     return pending
   }
 
-  /// - Parameter version: `nil`: whatever is there.
+  /// - Parameter version: `nil`: any or none.
   @usableFromInline
   func startRemoval(
     ofKey key: RawSpan, expecting version: SequenceNumber?, durability: Durability?
@@ -81,7 +82,8 @@ extension Engine {
     let expectation = version.map { Expectation.version($0) } ?? .anything
     try session.checkWritable()
     _ = try session.limits.tombstoneHeader(key: key)
-    // A removal that finds no key writes nothing. It waits for nothing either, unless its class asks for a sync.
+    // A removal that finds no key writes nothing. It waits for nothing either, unless its class
+    // requests a sync.
     if session.durability(durability) == .process || version != nil,
       try !lookup.index.find(lookup.hash.hash(key), touch: .no, { _ in })
     {

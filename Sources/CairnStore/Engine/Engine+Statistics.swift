@@ -1,7 +1,7 @@
 internal import Synchronization
 
 extension Engine {
-  /// What the store holds, without a system call and without waiting for one.
+  /// What the store holds, without making or awaiting a system call.
   package func usage() throws(StoreError) -> StoreUsage {
     try session.checkUsable()
     var usage = StoreUsage()
@@ -33,7 +33,7 @@ extension Engine {
     var shares: [SegmentStatistics] = []
     for segment in all {
       let usage = segment.usage
-      // One that was retired since has given its space back.
+      // A segment retired since then has released its space.
       let onDisk = try segment.file.openIfNamed()?.status().allocatedByteCount ?? 0
       allocated += onDisk
       shares.append(
@@ -62,10 +62,10 @@ extension Engine {
 
   // MARK: For tests
 
-  /// Compares what is counted of each segment with what its records and the index say, and returns the
+  /// Compares the usage counts of each segment with its records and the index, and returns the
   /// differences.
   ///
-  /// - Parameter mayCountMore: whether more bytes may be counted as live than are.
+  /// - Parameter mayCountMore: whether the count of live bytes may be too high.
   package func auditUsage(mayCountMore: Bool = false) throws(StoreError) -> [String] {
     var differences: [String] = []
     for segment in log.segments {

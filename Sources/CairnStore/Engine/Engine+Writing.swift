@@ -25,7 +25,8 @@ extension Engine {
     }
   }
 
-  /// Does a write, tells the observer what it removed, and waits for what the write waits for.
+  /// Does a write, tells the observer what it removed, and waits for whatever the write must wait
+  /// for.
   @inline(__always)
   private func finish<Result>(
     _ write: (inout [RemovalEvent]) throws(StoreError) -> (Result, PendingWrite)
@@ -51,14 +52,14 @@ extension Engine {
     return (result, pending)
   }
 
-  // MARK: In two steps
+  // MARK: Two steps
 
-  // A write is entered, then finished. In between its caller tells what it removed, which it is given back, also where
-  // the write throws.
+  // A write is entered, then finished. In between, the caller reports what the write removed. The
+  // write returns that even if it throws.
 
   /// Enters the value of a key if its version is as expected.
   ///
-  /// - Parameter removals: what the write removed is added.
+  /// - Parameter removals: receives what the write removed.
   func enter(
     _ value: RawSpan, forKey key: RawSpan, options: EntryOptions, durability: Durability?,
     expecting expectation: Expectation, removals: inout [RemovalEvent]
@@ -68,7 +69,7 @@ extension Engine {
       &removals)
   }
 
-  /// Gives a write that was entered the durability it was promised, and lets it wait for compaction.
+  /// Gives an entered write its promised durability, and makes it wait for compaction.
   @inline(__always)
   func finish(_ pending: PendingWrite) throws(StoreError) {
     if pending.sequence > 0 { try committer.commit(pending.sequence, pending.durability) }
@@ -78,7 +79,7 @@ extension Engine {
     }
   }
 
-  /// Waits until the writes are in the log and in the index that are just being entered.
+  /// Returns once every write being entered now is in the log and in the index.
   package func passWriters() { log.withLock { _ in } }
 
   @inline(__always)
@@ -100,15 +101,14 @@ extension Engine {
     if case .anything = expectation {
     } else {
       looksFirst = true
-      if let mismatch = try lookup.locate(hash, key: key, now: now).mismatch(expectation) {
-        return (mismatch, PendingWrite())
-      }
+      let existing = try lookup.locate(hash, key: key, now: now, for: expectation)
+      if let mismatch = existing.mismatch(expectation) { return (mismatch, PendingWrite()) }
     }
-    // A look into a shard that is loaded does not throw: what is appended is published.
+    // A lookup in a loaded shard does not throw, so whatever is appended is also published.
     if !looksFirst { try lookup.index.load(shardOf: hash) }
     var event: RemovalEvent?
     var isSlowed = false
-    // The options are taken apart before, so that the body holds no reference to them.
+    // The options are taken apart first, so that the body holds no reference to them.
     let result = try options.metadataBytes.withSpan {
       (metadata) throws(StoreError) -> CompareAndSetResult? in
       if !atOnce, template.byteCount >= session.limits.asideByteCount {
@@ -128,8 +128,8 @@ extension Engine {
         let version: SequenceNumber
         let existing: Existing?
         if looksFirst {
-          existing = try lookup.locate(hash, key: key, now: now)
-          if let mismatch = try existing.mismatch(expectation) { return mismatch }
+          existing = try lookup.locate(hash, key: key, now: now, for: expectation)
+          if let mismatch = existing.mismatch(expectation) { return mismatch }
           if existing == nil { try lookup.index.makeRoom(hash) }
           if keepsEnd, let end = existing?.expires, header.expires < end,
             header.flags.contains(.expiry)
@@ -140,7 +140,7 @@ extension Engine {
             &header, key: key, metadata: metadata, value: value, written: now,
             forSync: durability == .durable)
         } else {
-          // While the new record is appended, the processor fetches the one that it replaces.
+          // While the new record is appended, the processor fetches the record it replaces.
           try writer.makeRoom(hash, key: key, now: now)
           (location, version) = try appender.append(
             &header, key: key, metadata: metadata, value: value, written: now,
@@ -195,13 +195,13 @@ extension Engine {
     guard let sequence else {
       return (false, pendingAbsence(expectation, durability))
     }
-    // A store may have been opened with a lower limit than it had.
+    // The store may have been opened with a lower limit than before.
     evictor.keepLimits()
     return (true, PendingWrite(sequence: sequence, durability: durability))
   }
 
-  /// What a removal waits for that found nothing: what has made the key absent, perhaps a moment ago and without a
-  /// sync, must not be undone by a power failure either.
+  /// What a removal that found nothing waits for. The write that made the key absent may have come
+  /// a moment ago, without a sync, and a power failure must not undo it either.
   func pendingAbsence(_ expectation: Expectation, _ durability: Durability) -> PendingWrite {
     guard case .anything = expectation, durability != .process else { return PendingWrite() }
     return PendingWrite(sequence: log.lastSequence, durability: durability)
@@ -209,7 +209,7 @@ extension Engine {
 
   /// Removes the key's value if it is as expected, and returns the tombstone's version.
   ///
-  /// - Parameter expired: whether a value that has expired is to go, and no other.
+  /// - Parameter expired: whether to remove only an expired value.
   func remove(
     _ key: RawSpan, expecting expectation: Expectation, forSync: Bool, expired: Bool = false
   ) throws(StoreError) -> SequenceNumber? {
@@ -218,12 +218,15 @@ extension Engine {
     let now = lookup.clock.now()
     let hash = lookup.hash.hash(key)
     @inline(__always)
-    func isThere(_ existing: Existing?) throws(StoreError) -> Bool {
-      guard let existing, existing.hasExpired == expired else { return false }
-      return try Optional(existing).mismatch(expectation) == nil
+    func found() throws(StoreError) -> Existing? {
+      let existing = try lookup.locate(hash, key: key, now: now, for: expectation)
+      guard existing?.hasExpired == expired, existing.mismatch(expectation) == nil else {
+        return nil
+      }
+      return existing
     }
-    // Removing what is not there writes nothing, and does not begin a session either. Where there is an
-    // entry with this hash it is as good as certain that there is something to remove, unless it has expired;
+    // Removing an absent key writes nothing, and does not begin a session either. If there is an
+    // entry with this hash, there is almost certainly something to remove, unless it has expired;
     // the processor fetches the record meanwhile.
     var canExpire = false
     let isFound = try lookup.index.find(hash, touch: .no) { [table = lookup.table] entry in
@@ -233,16 +236,14 @@ extension Engine {
     guard isFound, canExpire || !expired else { return nil }
     if case .anything = expectation, !canExpire {
     } else {
-      guard try isThere(lookup.locate(hash, key: key, now: now)) else { return nil }
+      guard try found() != nil else { return nil }
     }
     var event: RemovalEvent?
     let removed = try writer.withRoom(
       byteCount: template.byteCount + RecordHeader.syncMarkByteCount, isRemoval: true
     ) { (appender: inout Appender) throws(StoreError) -> SequenceNumber? in
       if appender.unpublished != nil { try writer.publishPending(hash, &appender) }
-      guard let existing = try lookup.locate(hash, key: key, now: now), try isThere(existing) else {
-        return nil
-      }
+      guard let existing = try found() else { return nil }
       var header = template
       let (_, sequence) = try appender.append(
         &header, key: key, metadata: RawSpan(), value: RawSpan(), written: now, forSync: forSync)
@@ -254,14 +255,14 @@ extension Engine {
     return removed
   }
 
-  /// Removes the key's value if it is damaged, and returns whether it was. What is written meanwhile stays.
+  /// Removes the key's value if it is damaged, and returns whether it was. A value written
+  /// meanwhile stays.
   package func removeDamagedValue(forKey key: RawSpan) throws(StoreError) -> Bool {
-    guard
-      let existing = try lookup.locate(lookup.hash.hash(key), key: key, now: lookup.clock.now())
-    else {
-      return false
-    }
-    if let damage = existing.damage {
+    var damage: StoreError?
+    let existing = try lookup.locate(
+      lookup.hash.hash(key), key: key, now: lookup.clock.now(), damage: &damage)
+    guard let existing else { return false }
+    if let damage {
       guard case .corrupt = damage else { throw damage }
       return try removeValue(
         forKey: key, expecting: .damaged(at: existing.location), durability: nil)
@@ -272,7 +273,7 @@ extension Engine {
       return false
     } catch {
       guard case .corrupt = error else { throw error }
-      // What is still of that version was of it when its value was read.
+      // A record that still has that version had it when its value was read.
       return try removeValue(
         forKey: key, expecting: .version(existing.sequence), durability: nil)
     }
@@ -288,7 +289,7 @@ extension Engine {
 
   /// Writes a batch.
   ///
-  /// - Returns: the version of its first operation; the others follow in order. 0 where it is empty.
+  /// - Returns: the version of its first operation; the others follow in order. 0 if it is empty.
   @usableFromInline
   @discardableResult
   func commit(
@@ -301,7 +302,7 @@ extension Engine {
     }
   }
 
-  /// Enters a batch; as `enter(_:forKey:)` does a value.
+  /// Enters a batch, like `enter(_:forKey:)` a value.
   func enter(
     _ batch: consuming BatchRecords, durability: Durability?, removals: inout [RemovalEvent]
   ) throws(StoreError) -> (first: SequenceNumber, pending: PendingWrite) {
@@ -339,8 +340,8 @@ extension Engine {
         let keyStart = operation.offset + operation.header.keyRange.lowerBound
         try batch.bytes.withSpan { (bytes) throws(StoreError) in
           let key = bytes.extracting(keyStart..<(keyStart + operation.header.keyByteCount))
-          // Nothing may throw from here on: the batch is in the log. Looks into shards that are
-          // loaded do not.
+          // Nothing may throw from here on: the batch is in the log. Lookups in loaded shards do
+          // not.
           if appender.unpublished != nil { try writer.publishPending(operation.hash, &appender) }
           let existing = try lookup.locate(operation.hash, key: key, now: now)
           if operation.header.kind == .put {
@@ -370,10 +371,11 @@ extension Engine {
     )
   }
 
-  /// How many operations of a batch have their entries and records asked for together.
+  /// The number of operations of a batch whose entries and records are prefetched together.
   private static var groupOperationCount: Int { 16 }
 
-  /// Asks for the entries and then the records of the next operations, so that they are waited for together.
+  /// Prefetches the entries and then the records of the next operations, so that the waits for them
+  /// overlap.
   private func prefetch(_ batch: borrowing BatchRecords, from start: Int) {
     let end = min(start + Self.groupOperationCount, batch.operations.count)
     for number in start..<end { lookup.index.prefetch(batch.operations[number].hash) }

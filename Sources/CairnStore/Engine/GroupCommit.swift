@@ -1,23 +1,24 @@
 internal import Synchronization
 
-/// Group commit: threads and tasks that wait for durability share syncs. The first thread that comes syncs for all that
-/// have appended by then; those that come meanwhile wait, and one of them syncs next. For tasks, which hold no thread
-/// while they wait, a background thread comes.
+/// Group commit: threads and tasks that wait for durability share syncs. The first thread syncs
+/// everything appended by then; threads that arrive meanwhile wait, and one of them syncs next.
+/// Tasks hold no thread while they wait, so a background thread syncs for them.
 ///
-/// 1. One thread syncs at a time: of two syncs of a file the kernel tells only one of an error.
-/// 2. `durableSequence` never goes back. It rises only after a sync of all records up to it, and of the names that
-///    they rely on.
-/// 3. After a sync that failed none is tried: the kernel forgets what it could not write, and the next sync would
-///    report success.
-/// 4. A name counts as unsynced from the moment that it is given. A sync of the directory takes note of that before
-///    it begins, so a name that is given in its course is left for the next.
+/// 1. One thread syncs at a time: if two sync a file, the kernel reports an error to only one of
+///    them.
+/// 2. `durableSequence` never goes back. It rises only after a sync of all records up to it, and of
+///    the names that they rely on.
+/// 3. After a failed sync, no other is tried: the kernel forgets what it could not write, and the
+///    next sync would report success.
+/// 4. A name counts as unsynced from the moment it is created. A sync of the directory notes the
+///    state before it begins, so a name created during it is left for the next sync.
 /// 5. While tasks wait, a thread is on its way to sync for them: `isLed`.
 final class GroupCommit: Sendable {
   private struct State {
     var durableSequence: SequenceNumber
     var isSyncing = false
     var failure: SystemFailure?
-    /// Tasks that wait, and for which number.
+    /// Waiting tasks, and the number that each waits for.
     var waiters: [Waiter] = []
     var isLed = false
     /// Whether that thread waits for tasks.
@@ -45,14 +46,16 @@ final class GroupCommit: Sendable {
     state = Lock(State(durableSequence: durableSequence), waits: true)
   }
 
-  /// Waits until a sync has brought about what is asked for. Under neither the catalog's lock nor the log's.
+  /// Waits until a sync has made the requested state durable. Call under neither the catalog's lock
+  /// nor the log's.
   ///
   /// - Parameters:
-  ///   - isDone: asked with the number up to which everything is durable.
-  ///   - sync: syncs, if it is this thread's turn, and returns up to which number.
-  ///   - poison: called after a sync that failed, before anybody is told.
-  ///   - tell: called when all who wait were told. It may use the store.
-  /// - Throws: `durabilityUnknown` where one has failed.
+  ///   - isDone: called with the number up to which everything is durable.
+  ///   - sync: syncs, if it is this thread's turn, and returns the number up to which everything is
+  ///     durable.
+  ///   - poison: called after a failed sync, before any waiter learns of it.
+  ///   - tell: called after all waiters were told. It may use the store.
+  /// - Throws: `durabilityUnknown` if a sync has failed.
   func wait(
     until isDone: (SequenceNumber) -> Bool,
     syncing sync: () throws(StoreError) -> SequenceNumber, poison: (SystemFailure) -> Void,
@@ -76,7 +79,7 @@ final class GroupCommit: Sendable {
       case .failed(let failure): throw .durabilityUnknown(cause: failure)
       case .leader:
         do throws(StoreError) { finish(through: try sync(), failure: nil) } catch {
-          // The store is poisoned before anybody learns of the failure.
+          // Poison the store before any waiter learns of the failure.
           poison(error.asFailure)
           finish(through: 0, failure: error.asFailure)
           tell(error.asFailure)
@@ -96,7 +99,7 @@ final class GroupCommit: Sendable {
     for waiter in released { waiter.continuation.resume() }
   }
 
-  /// Has all who wait fail, and all who come.
+  /// Fails all current and future waiters.
   func fail(_ failure: SystemFailure) {
     let released = state.withLock { state in
       if state.failure == nil { state.failure = failure }
@@ -110,8 +113,9 @@ final class GroupCommit: Sendable {
 
   /// Waits, without a thread, until everything up to a number is durable.
   ///
-  /// - Parameter lead: has a thread call `nextGoal` and sync until there is none. Called with no lock held.
-  /// - Throws: `durabilityUnknown` where a sync has failed.
+  /// - Parameter lead: makes a thread call `nextGoal` and sync until there is none. Called with no
+  ///   lock held.
+  /// - Throws: `durabilityUnknown` if a sync has failed.
   nonisolated(nonsending) func wait(
     through sequence: SequenceNumber, lead: () -> Void
   ) async throws(StoreError) {
@@ -131,18 +135,20 @@ final class GroupCommit: Sendable {
       case .wait: break
       }
     }
-    // What came of it is read under the lock: Thread Sanitizer does not see that a continuation orders memory.
+    // Read the result under the lock: Thread Sanitizer does not see that a continuation orders
+    // memory.
     let failure = state.withLock { state in
       sequence <= state.durableSequence ? nil : state.failure
     }
     if let failure { throw .durabilityUnknown(cause: failure) }
   }
 
-  /// For so long the thread that syncs for tasks waits for more of them. To start one takes as long as a fast disk syncs.
+  /// How long the thread that syncs for tasks waits for more tasks. Starting one takes as long as a
+  /// sync of a fast disk.
   private static let patience = Duration.milliseconds(10)
 
-  /// The number that the last of the waiting tasks waits for. Waits a moment for one; `nil` ends the thread that syncs for
-  /// them.
+  /// The number that the last of the waiting tasks waits for. Waits briefly for a task; `nil` ends
+  /// the thread that syncs for them.
   ///
   /// - Parameter lingers: whether to wait.
   func nextGoal(lingers: Bool) -> SequenceNumber? {
@@ -166,12 +172,13 @@ final class GroupCommit: Sendable {
 
   // MARK: Names
 
-  /// Whether names were given in the directory that no sync has reached.
+  /// Whether the directory has new names that no sync has reached.
   var hasUnsyncedNames: Bool { unsyncedNames.load(ordering: .relaxed) }
 
-  /// To be called after a name was given.
+  /// Call after creating a name.
   func noteName() { unsyncedNames.store(true, ordering: .relaxed) }
 
-  /// Whether the directory has to be synced; from here on it counts as synced. By the thread that syncs only.
+  /// Whether the directory must be synced; from here on it counts as synced. Only for the thread
+  /// that syncs.
   func takeUnsyncedNames() -> Bool { unsyncedNames.exchange(false, ordering: .relaxed) }
 }

@@ -1,24 +1,26 @@
 internal import Synchronization
 
-/// What a store does for itself, in one loop on a thread of its own, so that it can go on for years.
+/// The store's background maintenance, in one loop on a thread of its own, so that the store can
+/// run for years.
 ///
-/// A pass does each chore that is due once, the most urgent first: segments that were left are
-/// sealed, the files that a removal of all has left are removed, an overdue checkpoint is made, the next removal of
-/// all is prepared, one round of compaction is run, what has expired is removed, a step is
-/// taken towards the floor of free space, and the log is scrubbed a little further. Each chore is bounded, so none starves
-/// another, and a kill loses no more than one of them. While a chore has more to do, the next pass
-/// follows at once; the loop runs by what the log needs, not by what this session has written.
+/// A pass does each due chore once, the most urgent first: it seals rolled segments, removes the
+/// files that a removal of all has left, makes an overdue checkpoint, prepares the next removal of
+/// all, runs one round of compaction, removes expired entries, takes a step towards the floor of
+/// free space, does a round of the chore of a cache, and scrubs the log a little further. Each chore
+/// is bounded, so none starves another, and a kill loses no more than one of them. While a chore has
+/// more to do, the next pass follows at once; the needs of the log drive the loop, not what this
+/// session has written.
 final class Housekeeper: Sendable {
   private let session: Session
   private let compactor: Compactor
   private let totalRemoval: TotalRemoval
   private let trimmer: Trimmer
   private let scrubber: Scrubber
-  /// Whether the next pass also looks for what has expired.
+  /// Whether the next pass also removes expired entries.
   private let isTimeUp = Atomic(true)
-  /// Whether the pass before has failed.
+  /// Whether the previous pass failed.
   private let hasFailed = Atomic(false)
-  /// The offset of the clock that the log was told, in milliseconds.
+  /// The clock offset last reported to the log, in milliseconds.
   private let toldClockOffset: Atomic<Int64>
 
   init(
@@ -36,7 +38,7 @@ final class Housekeeper: Sendable {
   private var supply: SegmentSupply { compactor.supply }
   private var checkpointer: Checkpointer { compactor.checkpointer }
 
-  /// Answers the alarm from now on, and begins if the log needs a pass already.
+  /// Answers the alarm from now on, and begins if the log already needs a pass.
   func start() {
     if session.isReadOnly { return }
     session.alarm.answer(
@@ -47,11 +49,11 @@ final class Housekeeper: Sendable {
     scrubber.start()
   }
 
-  /// Runs the pass that was asked for.
+  /// Runs the requested pass.
   private func runPass() {
     if session.isClosed || session.hasVanished { return }
     session.alarm.beginPass()
-    // Queued by the pass that has failed.
+    // The failed pass queued this one.
     if session.alarm.isResting { return }
     noteClock()
     if session.lookForPlace() { return }
@@ -64,8 +66,8 @@ final class Housekeeper: Sendable {
     if outcome.hasMore { session.wakeHousekeeping() }
   }
 
-  /// Has the session's first pass run soon if the log needs one already: a session that only reads
-  /// gives back what those before it left.
+  /// Schedules the session's first pass soon if the log already needs one: a session that only
+  /// reads reclaims what earlier ones left.
   private func wakeIfNeeded() {
     if session.isReadOnly || session.configuration.maintenanceInterval == nil { return }
     let needsTime = index.expirableCount > 0 || session.configuration.freeDiskSpaceFloor != nil
@@ -78,7 +80,7 @@ final class Housekeeper: Sendable {
   }
 
   private func beginTiming() {
-    // Without passes by time there is one for what the sessions before have left.
+    // Without timed passes, run one for what earlier sessions left.
     guard let interval = session.configuration.maintenanceInterval else {
       return session.wakeHousekeeping()
     }
@@ -91,7 +93,7 @@ final class Housekeeper: Sendable {
       isTimeUp.store(true, ordering: .relaxed)
       session.wakeHousekeeping()
       let last = supply.log.lastSequence
-      // A store that rests needs no timer; its next write starts one.
+      // An idle store needs no timer; its next write starts one.
       guard
         last != sequence || index.expirableCount > 0
           || session.configuration.freeDiskSpaceFloor != nil || hasFailed.load(ordering: .relaxed)
@@ -100,9 +102,9 @@ final class Housekeeper: Sendable {
     }
   }
 
-  /// Does all that is due, until nothing is.
+  /// Does everything that is due, until nothing is.
   ///
-  /// - Throws: the first error, after all was tried.
+  /// - Throws: the first error, after everything was tried.
   func maintain() throws(StoreError) {
     try session.checkWritable()
     noteClock()
@@ -115,7 +117,8 @@ final class Housekeeper: Sendable {
     if let failure { throw failure }
   }
 
-  /// Logs that the clock was set while the store was open, once for each time that a pass finds it.
+  /// Logs that the clock was set while the store was open, once for each time that a pass notices
+  /// it.
   private func noteClock() {
     let offset = session.clock.offset.milliseconds
     let told = toldClockOffset.exchange(offset, ordering: .relaxed)
@@ -131,18 +134,18 @@ final class Housekeeper: Sendable {
 
   // MARK: Chores
 
-  /// What came of a pass.
+  /// The result of a pass.
   private struct ChoresOutcome {
     /// Whether a chore has more to do.
     var hasMore = false
     var hasFailed = false
   }
 
-  /// Does each chore that is due, once.
+  /// Does each due chore once.
   ///
   /// - Parameters:
-  ///   - byTime: whether what has expired is looked for.
-  ///   - onFailure: called with each chore that failed; the others are done all the same.
+  ///   - byTime: whether to look for expired entries.
+  ///   - onFailure: called for each failed chore; the others run anyway.
   private func doChores(
     byTime: Bool, onFailure: (_ chore: String, StoreError) -> Void
   ) -> ChoresOutcome {
@@ -185,6 +188,7 @@ final class Housekeeper: Sendable {
     {
       attempt("freeDiskSpaceFloor") { () throws(StoreError) in try trimmer.approach(floor) }
     }
+    if let chore = session.configuration.chore { attempt("removing tagged entries", chore) }
     attempt("scrubbing") { () throws(StoreError) in
       try scrubber.scrubIfDue()
       return false

@@ -1,46 +1,47 @@
 internal import Synchronization
 
-/// How any part of a store asks for a pass of housekeeping. The housekeeper comes once, however often it is asked.
+/// Requests passes of housekeeping for any part of a store. However many requests there are, the
+/// housekeeper comes once.
 final class HousekeepingAlarm: Sendable {
-  /// What the housekeeper does.
+  /// The housekeeper's responses.
   struct Answers: Sendable {
     /// Runs a pass.
     var pass: @Sendable () -> Void
-    /// Has passes run by time from now on.
+    /// Starts timed passes.
     var beginTiming: @Sendable () -> Void
   }
 
-  /// What failed, on a full disk say, is not asked for again with every write.
+  /// A chore that failed, for example on a full disk, is not requested again at every write.
   static let pauseAfterFailure = Duration.seconds(1)
 
   private let queue: any BackgroundQueue
   private let answers = Lock<Answers?>(nil)
   /// Whether a pass is queued.
   private let isQueued = Atomic(false)
-  /// Whether a pass has failed a moment ago: what failed, on a full disk say, is not tried again with every write,
-  /// nor because the pass itself has asked for another.
+  /// Whether a pass failed a moment ago. What failed, for example on a full disk, is not retried at
+  /// every write, nor because the pass itself has requested another.
   private let resting = Atomic(false)
   /// Whether passes also run by time.
   private let isTimed = Atomic(false)
 
   init(_ queue: any BackgroundQueue) { self.queue = queue }
 
-  /// To be called before anybody rings: a ring that nobody answers leaves a pass queued for ever.
+  /// Call before any request: an unanswered request leaves a pass queued for ever.
   func answer(with answers: Answers) { self.answers.withLock { $0 = answers } }
 
   // MARK: Passes
 
-  /// Has a pass run soon.
+  /// Schedules a pass soon.
   func ring() {
     if isResting { return }
     guard !isQueued.exchange(true, ordering: .relaxed) else { return }
     queue.run { [self] in answers.withLock { $0 }?.pass() }
   }
 
-  /// To be called where a pass begins: from here on another may be asked for.
+  /// Call when a pass begins: from here on another may be requested.
   func beginPass() { isQueued.store(false, ordering: .relaxed) }
 
-  /// Runs `body` while no pass begins but one that was asked for before.
+  /// Runs `body` while no pass begins except one already requested.
   func holdingBack<Value>(
     _ body: () throws(StoreError) -> Value
   ) throws(StoreError) -> Value {
@@ -51,10 +52,10 @@ final class HousekeepingAlarm: Sendable {
 
   var isResting: Bool { resting.load(ordering: .relaxed) }
 
-  /// Lets a pass be asked for again only after a while.
+  /// Allows the next request only after a while.
   func rest() {
     resting.store(true, ordering: .relaxed)
-    // The files of a store that was closed are not held until then.
+    // Until then, the job keeps no files of a closed store open.
     queue.run(after: Self.pauseAfterFailure) { [self] in
       resting.store(false, ordering: .relaxed)
     }
@@ -62,8 +63,8 @@ final class HousekeepingAlarm: Sendable {
 
   // MARK: Time
 
-  /// Has passes run at every interval from now on. To be called with each write: time makes entries
-  /// expire, and small removals may leave much dead space before a segment is full.
+  /// Runs passes at every interval from now on. Call at each write: time makes entries expire, and
+  /// small removals may leave much dead space before a segment is full.
   @inline(__always)
   func startTiming() {
     if !isTimed.load(ordering: .relaxed) { beginTiming() }
@@ -75,6 +76,6 @@ final class HousekeepingAlarm: Sendable {
     answers.withLock { $0 }?.beginTiming()
   }
 
-  /// The next write starts it again.
+  /// The next write restarts it.
   func stopTiming() { isTimed.store(false, ordering: .relaxed) }
 }

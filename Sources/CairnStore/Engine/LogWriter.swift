@@ -1,29 +1,33 @@
 internal import Synchronization
 
-/// What a sync is of.
+/// What a sync covers.
 enum SyncedPart {
-  /// All that has been appended.
+  /// Everything that has been appended.
   case log
-  /// The segments that were left. The active one is spared: each of its pages that is written to once more
-  /// would take a fault again.
+  /// Rolled segments. Spares the active one: each of its pages that is written again would take
+  /// another fault.
   case rolledSegments
 }
 
-/// The end of the log. Writers append here one at a time, and those that wait for durability share syncs.
+/// The end of the log. Writers append here one at a time, and writers that wait for durability
+/// share syncs.
 ///
-/// 1. `Appender` is touched under this lock only. Which record an entry of the index names changes only under it.
-/// 2. Under it nothing waits for the disk, with three exceptions: a record that needs a segment of its own at once, a
-///    removal of all for which no manifest is ready, and the last try of a large write that others have overtaken.
-/// 3. Other locks are taken before it; those inside the index, the segment table and the recency clock after it.
+/// 1. `Appender` is touched only under this lock. Which record an entry of the index names changes
+///    only under it.
+/// 2. Under it nothing waits for the disk, with three exceptions: a record that needs a segment of
+///    its own at once, a removal of all for which no manifest is ready, and the last try of a large
+///    write that others have overtaken.
+/// 3. Other locks are taken before it; those inside the index, the segment table and the recency
+///    clock after it.
 final class LogWriter: Sendable {
   let session: Session
   let files: SegmentFiles
   let reserve: DiskReserve
   let commits: GroupCommit
-  /// Where the writes are announced to those who follow the store.
+  /// Announces writes to processes that follow the store.
   private let page: FollowPage?
   private let appender: Lock<Appender>
-  /// Where syncs run that tasks wait for: apart from those at intervals, which nothing may hold up.
+  /// Runs the syncs that tasks wait for. Separate from interval syncs, which nothing may delay.
   private let taskSyncing = ThreadBackgroundQueue()
 
   init(_ session: Session, _ parts: borrowing OpenedStore) {
@@ -50,7 +54,7 @@ final class LogWriter: Sendable {
     }
   }
 
-  /// Runs `body` while nobody else appends; not at all where somebody does.
+  /// Runs `body` while nobody else appends; does nothing if somebody does.
   @inline(__always)
   func withLockIfFree<Value, Failure: Error>(
     _ body: (inout Appender) throws(Failure) -> Value?
@@ -62,7 +66,8 @@ final class LogWriter: Sendable {
     }
   }
 
-  /// Says how far the log goes, if it has gone on: all of it is in the page cache by now.
+  /// Announces the end of the log, if it has moved: everything before it is in the page cache by
+  /// now.
   @inline(__always)
   private func announce(_ appender: inout Appender) {
     guard let page, let active = appender.active else { return }
@@ -72,15 +77,15 @@ final class LogWriter: Sendable {
     page.publish(position)
   }
 
-  /// Says which manifest is in place, as soon as it is.
+  /// Announces the current manifest as soon as it is in place.
   func announce(generation: UInt64) { page?.publish(generation: generation) }
 
-  /// Runs `body` under the lock until it returns a value; in between it waits for `wakeAll`.
+  /// Runs `body` under the lock until it returns a value; in between, waits for `wakeAll`.
   func waitUntil<Value>(_ body: (inout Appender) -> Value?) -> Value { appender.waitUntil(body) }
 
   func wakeAll() { appender.wakeAll() }
 
-  /// Makes room for records as far as the state under the lock can; says what else has to happen.
+  /// Makes room for records as far as the state under the lock can; returns what else must happen.
   @inline(__always)
   func room(
     forByteCount byteCount: Int, isRemoval: Bool, in appender: inout Appender
@@ -98,10 +103,11 @@ final class LogWriter: Sendable {
   /// The number of the last record.
   var lastSequence: SequenceNumber { withLock { $0.nextSequence - 1 } }
 
-  /// All segments: sealed ones, with copies of a compaction behind them, then rolled ones and the active one.
+  /// All segments: sealed ones, followed by copies of a compaction, then rolled ones and the active
+  /// one.
   var segments: [Segment] { withLock { $0.segments } }
 
-  /// How much of the disk the log takes.
+  /// The disk space that the log takes.
   var allocatedByteCount: Int {
     withLock { appender in
       appender.segments.reduce(appender.prepared?.allocatedByteCount ?? 0) {
@@ -110,7 +116,7 @@ final class LogWriter: Sendable {
     }
   }
 
-  /// Why nothing may be written any more, where that is so.
+  /// Why writes are refused, if they are.
   var failure: SystemFailure? { withLock { $0.failure } }
 
   /// Throws unless writes are possible.
@@ -118,7 +124,7 @@ final class LogWriter: Sendable {
     try withLock { (appender) throws(StoreError) in try appender.checkWritable(path: session.path) }
   }
 
-  /// From now on nothing is written any more. Called under neither this lock nor the catalog's.
+  /// Refuses all writes from now on. Call under neither this lock nor the catalog's.
   func poison(_ failure: SystemFailure) {
     withLock { $0.fail(failure) }
     commits.fail(failure)
@@ -131,7 +137,7 @@ final class LogWriter: Sendable {
 
   // MARK: Syncs
 
-  /// Waits until the writes are in the log and in the index that are just being entered.
+  /// Returns once every write being entered now is in the log and in the index.
   func passWriters() { withLock { _ in } }
 
   /// Makes every write that was acknowledged before the call durable.
@@ -141,7 +147,8 @@ final class LogWriter: Sendable {
     try waitForSync { $0 >= last }
   }
 
-  /// Waits until a sync has brought about what is asked for: the number up to which everything is durable, say.
+  /// Waits until a sync has made the requested state durable, for example everything up to a
+  /// number.
   ///
   /// - Parameter part: what this thread syncs, if it is its turn.
   func waitForSync(
@@ -159,20 +166,21 @@ final class LogWriter: Sendable {
   ) async throws(StoreError) {
     try await commits.wait(through: sequence) {
       let isAsked = taskSyncing.runIfPossible { [self] in syncForTasks(lingers: true) }
-      // With no thread to be had, this one syncs.
+      // If no thread is available, sync on this one.
       if !isAsked { syncForTasks(lingers: false) }
     }
     try session.checkPlace()
   }
 
-  /// Syncs as long as tasks wait for it. Where a sync fails, they all learn of it.
+  /// Syncs as long as tasks wait. If a sync fails, they all learn of it.
   private func syncForTasks(lingers: Bool) {
     while let goal = commits.nextGoal(lingers: lingers) { try? waitForSync { $0 >= goal } }
   }
 
-  /// Syncs what has been appended, as the only thread that does.
+  /// Syncs what has been appended. Only one thread may do this at a time.
   ///
-  /// - Returns: the number up to which everything is durable; 0 where only the segments that were left were synced.
+  /// - Returns: the number up to which everything is durable; 0 if only rolled segments were
+  ///   synced.
   private func syncLog(_ part: SyncedPart) throws(StoreError) -> SequenceNumber {
     let (head, active, targets) = withLock { appender in
       let active = part == .log ? appender.active : nil
@@ -183,7 +191,7 @@ final class LogWriter: Sendable {
           .filter { $0.segment.syncedByteCount < $0.end }
       )
     }
-    // What lies in files without a name is not durable.
+    // Data in files without a name is not durable.
     defer { if part == .log { session.lookForPlace() } }
     do {
       if commits.takeUnsyncedNames() {
@@ -191,18 +199,18 @@ final class LogWriter: Sendable {
         // them counts as durable.
         try session.directory.synchronize()
       }
-      // In the order of the log, so that a segment's sync mark vouches for those before it.
+      // In the order of the log, so that a segment's sync mark vouches for earlier segments.
       for (segment, end) in targets {
-        // DURABILITY: records reach the disk here, and only then are they acknowledged as
-        // durable. A crash before leaves a torn tail that nobody was promised.
+        // DURABILITY: records reach the disk here, and only then are they acknowledged as durable.
+        // A crash before leaves a torn tail that nobody was promised.
         if segment !== active { segment.mapping?.unmapPages() }
-        // Not tried again where it fails.
+        // Not retried if it fails.
         try segment.synchronizeData()
         segment.didSync(through: end)
       }
       return head
     } catch {
-      // Before anybody is told: the process may end itself then.
+      // Before any waiter learns of it: the process may then end itself.
       _ = session.storeLock.whileHeld { SyncFailureMark(lockFile: $0).set() }
       throw error
     }

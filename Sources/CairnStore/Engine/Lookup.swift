@@ -1,11 +1,12 @@
-/// How the record of a key is found: by the hash in the index, then by the key in the record.
+/// Finds the record of a key: by the hash in the index, then by the key in the record.
 ///
-/// 1. What the index names lies in a segment of the table.
-/// 2. Entries of two keys with one hash are told apart by the keys in their records. A record that cannot be read may
-///    be any of them.
-/// 3. A read takes no lock and no reference: it looks under a pin (`Pin`). What that cannot tell is looked for again under
-///    the lock of a part of the index, the only lock that a lookup takes: a second key with the same hash, an extended
-///    lifetime, an idle limit, a segment without a mapping, what is not loaded or goes on changing.
+/// 1. Every location in the index is in a segment of the table.
+/// 2. Entries of two keys with the same hash are distinguished by the keys in their records. A
+///    record that cannot be read may be any of them.
+/// 3. A read takes no lock and no reference: it looks under a pin (`Pin`). Some lookups cannot be
+///    decided that way and are repeated under the lock of a part of the index, the only lock that a
+///    lookup takes: a second key with the same hash, an extended lifetime, an idle limit, a segment
+///    without a mapping, an entry that is not loaded or keeps changing.
 struct Lookup: Sendable {
   let session: Session
   let index: HashIndex
@@ -23,11 +24,11 @@ struct Lookup: Sendable {
 
   // MARK: Reads
 
-  /// What `body` makes of the record that a read of the key finds; `nil` where it finds none.
+  /// The result of `body` for the record that a read of the key finds; `nil` if it finds none.
   ///
-  /// - Throws: `corrupt` where a record with the key's hash is damaged: then it cannot be told
-  ///   whether the key is there, and it is not called absent.
-  /// - Complexity: O(key). About two cache misses beside the record itself.
+  /// - Throws: `corrupt` if a record with the key's hash is damaged: it is then unknown whether the
+  ///   key is there, so it is not reported as absent.
+  /// - Complexity: O(key). About two cache misses in addition to the record.
   @inline(__always)
   func find<Result: ~Copyable>(
     _ key: RawSpan, hash known: UInt64? = nil, touch: HashIndex.Touch, part: Record.Part = .all,
@@ -71,8 +72,8 @@ struct Lookup: Sendable {
     return try body(record)
   }
 
-  /// The record of a key whose lifetime ended less than `retention` milliseconds ago; `nil` where it has not ended, or
-  /// it has been idle for too long, or there is none. Is no access.
+  /// The record of a key whose lifetime ended less than `retention` milliseconds ago; `nil` if it
+  /// has not ended, it has been idle for too long, or there is none. Does not count as an access.
   func findExpired<Result: ~Copyable>(
     _ key: RawSpan, within retention: Int64, part: Record.Part,
     _ body: (consuming FoundRecord) throws(StoreError) -> Result
@@ -118,10 +119,10 @@ struct Lookup: Sendable {
     return nil
   }
 
-  /// The next of the entries with a hash: the first, or the one after `entry`, which it becomes. Entry, end of lifetime
-  /// and segment are of one moment: a compaction that moves a record may put the end into the copy.
+  /// Advances `entry` to the next entry with the hash, or to the first. Entry, end of lifetime and
+  /// segment are from one moment: a compaction that moves a record may put the end into the copy.
   ///
-  /// - Returns: the segment that the record lies in; `nil` where there is no further entry.
+  /// - Returns: the segment of the record; `nil` if there is no further entry.
   @inline(__always)
   private func next(
     _ hash: UInt64, after entry: inout IndexEntry, touch: HashIndex.Touch,
@@ -136,18 +137,20 @@ struct Lookup: Sendable {
         segment = table.segment(at: $0.location)
       }
       if !isFound { return nil }
-      // The table knows every segment that the index names; where it does not, the entry has changed meanwhile.
+      // The table knows every segment that the index names; if not, the entry has changed
+      // meanwhile.
       if let segment { return segment }
     }
   }
 
-  /// Has the recency clock know what time it is, and now and then looks whether the directory is still there.
+  /// Updates the time of the recency clock, and now and then checks that the directory still
+  /// exists.
   @inline(__always)
   func noteTimeIfNeeded(_ now: Timestamp) {
     if index.recency.needs(now) { noteTime(now) }
   }
 
-  /// Out of line, so that the common way has no references to take.
+  /// Out of line, so that the common path takes no references.
   @inline(never)
   private func noteTime(_ now: Timestamp) {
     index.recency.note(now)
@@ -158,65 +161,83 @@ struct Lookup: Sendable {
     header.hasExpired(accessed: { index.recency.time(of: tick) }, now: now)
   }
 
-  // MARK: Ahead
+  // MARK: Prefetching
 
-  /// Asks for the first bytes of the record of a key with this hash.
+  /// Prefetches the first bytes of the record of a key with this hash.
   func prefetchRecord(ofHash hash: UInt64) {
     index.peek(hash) { [table] in table.prefetch($0.location, count: Self.prefetchByteCount) }
   }
 
-  /// A small record; what follows of a large one the processor fetches by itself.
+  /// A small record; the processor fetches the rest of a large one by itself.
   static var prefetchByteCount: Int { 256 }
 
   // MARK: Writes
 
-  /// The index entry of a key. A record with the key's hash that cannot be read counts as the
-  /// key's: a write then heals it. (That it is another key's, the hash being of 48 bits, is a chance
-  /// of one in 10¹⁴ a key.)
+  /// The index entry of a key. An unreadable record with the key's hash counts as the key's, so a
+  /// write heals it. (The hash has 48 bits, so the chance that the record belongs to another key is
+  /// one in 10¹⁴ a key.)
   ///
-  /// Called under the log's lock, or without it where a stale answer does no harm.
+  /// Called under the log's lock, or without it if a stale answer does no harm.
   @inline(__always)
   func locate(
     _ hash: UInt64, key: RawSpan, now: Timestamp
   ) throws(StoreError) -> Existing? {
+    var damage: StoreError?
+    return try locate(hash, key: key, now: now, damage: &damage)
+  }
+
+  /// As above, for a write that depends on what is there.
+  ///
+  /// - Throws: why the record cannot be read, where its version matters.
+  func locate(
+    _ hash: UInt64, key: RawSpan, now: Timestamp, for expectation: Expectation
+  ) throws(StoreError) -> Existing? {
+    var damage: StoreError?
+    let existing = try locate(hash, key: key, now: now, damage: &damage)
+    guard let damage else { return existing }
+    switch (expectation, damage) {
+    case (.anything, _), (.damaged, .corrupt): return existing
+    default: throw damage
+    }
+  }
+
+  /// As above, and tells why the record cannot be read.
+  @inline(__always)
+  func locate(
+    _ hash: UInt64, key: RawSpan, now: Timestamp, damage: inout StoreError?
+  ) throws(StoreError) -> Existing? {
     var entry = IndexEntry.empty
     var end = Int64.min
     while let segment = try next(hash, after: &entry, touch: .no, extendedTo: &end) {
-      var damage: StoreError?
-      guard let record = readable(segment, at: segment.offset(of: entry.location), &damage) else {
+      let record: Record
+      do {
+        record = try Record(in: segment, at: segment.offset(of: entry.location), part: .head)
+      } catch {
+        damage = error
         return Existing(
-          hash: hash, location: entry.location, segment: segment, byteCount: nil, damage: damage,
-          sequence: 0, hasExpired: false)
+          hash: hash, location: entry.location, byteCount: nil, sequence: 0, hasExpired: false)
       }
-      guard record.hasKey(key) else { continue }
-      var existing = Existing(
-        hash: hash, location: entry.location, segment: segment,
-        byteCount: record.header.byteCount, damage: nil, sequence: record.sequence,
-        hasExpired: false)
-      if entry.flags.contains(.canExpire) {
-        let header = record.header.extended(to: end)
-        existing.hasExpired = hasExpired(header, tick: entry.tick, now: now)
-        if header.flags.contains(.expiry) { existing.expires = header.expires }
-      }
-      return existing
+      if record.hasKey(key) { return existing(record, entry, hash, extendedTo: end, now: now) }
     }
     return nil
   }
 
-  /// The record at an offset, or `nil` and the reason where it cannot be read.
   @inline(__always)
-  private func readable(
-    _ segment: Segment, at offset: Int, _ damage: inout StoreError?
-  ) -> Record? {
-    do { return try Record(in: segment, at: offset, part: .head) } catch {
-      damage = error
-      return nil
-    }
+  private func existing(
+    _ record: borrowing Record, _ entry: IndexEntry, _ hash: UInt64,
+    extendedTo end: Int64 = .min, now: Timestamp
+  ) -> Existing {
+    let header = record.header.extended(to: end)
+    let canExpire = entry.flags.contains(.canExpire)
+    return Existing(
+      hash: hash, location: entry.location, byteCount: header.byteCount, sequence: record.sequence,
+      hasExpired: canExpire && hasExpired(header, tick: entry.tick, now: now),
+      expires: canExpire && header.flags.contains(.expiry) ? header.expires : nil)
   }
 
   // MARK: Compaction and removals
 
-  /// An entry of the index, the segment that its record lies in, and to when its lifetime was extended.
+  /// An entry of the index, the segment of its record, and its extended end of lifetime.
   struct Place {
     var entry: IndexEntry
     var segment: Segment
@@ -239,7 +260,7 @@ struct Lookup: Sendable {
   /// Whether the index has an entry of the key.
   func hasLivePut(of key: RawSpan) throws(StoreError) -> Bool {
     let found = try firstPlace(of: hash.hash(key)) { (place) throws(StoreError) in
-      // What cannot be read is no reason to drop anything.
+      // An unreadable record is no reason to drop anything.
       let record = try? Record(
         in: place.segment, at: place.segment.offset(of: place.entry.location), part: .head,
         byCalls: true)
@@ -249,13 +270,13 @@ struct Lookup: Sendable {
   }
 }
 
-/// A record, when it was last accessed before, and to when its lifetime was extended.
+/// A record, its previous access, and its extended end of lifetime.
 struct FoundRecord: ~Copyable {
   var record: Record
   let tick: UInt64
   let end: Int64
 
-  /// With the end of the lifetime that counts.
+  /// With the end of the lifetime in force.
   var header: RecordHeader { record.header.extended(to: end) }
 }
 
@@ -270,7 +291,7 @@ extension RecordHeader {
     return Deadline(time: min(end, idleEnd.millisecondsSinceEpoch), isExact: false)
   }
 
-  /// Whether the record's lifetime has ended, or it has gone for too long without an access.
+  /// Whether the record's lifetime has ended, or it has been idle for too long.
   @inline(__always)
   func hasExpired(accessed: () -> Timestamp, now: Timestamp) -> Bool {
     if flags.contains(.expiry), expires <= now.millisecondsSinceEpoch { return true }

@@ -1,14 +1,14 @@
-/// What a write still waits for that is in the log and in the index.
+/// What a write that is in the log and in the index still waits for.
 @usableFromInline
 package struct PendingWrite: Sendable {
-  /// The last number that has to be durable; 0: none.
+  /// The last number that must be durable; 0: none.
   var sequence: SequenceNumber = 0
   var durability = Durability.process
-  /// How much it has made dead, where it has to wait for compaction; else 0.
+  /// How much it has made dead, if it must wait for compaction; else 0.
   var slowedByteCount = 0
-  /// Whether the limits are yet to be kept. Only of a write that was to be entered at once.
+  /// Whether the limits must still be enforced. Only for a write that had to be entered at once.
   var keepsLimits = false
-  /// Whether it was not entered, since something would have had to be waited for. Only of such a write.
+  /// Whether it was not entered because it would have had to wait. Only for such a write.
   package private(set) var isLeft = false
 
   init(sequence: SequenceNumber, durability: Durability, slowedByteCount: Int = 0) {
@@ -17,7 +17,7 @@ package struct PendingWrite: Sendable {
     self.slowedByteCount = slowedByteCount
   }
 
-  /// Nothing is waited for.
+  /// Waits for nothing.
   package init() {}
 
   /// A write that was not entered.
@@ -31,8 +31,8 @@ package struct PendingWrite: Sendable {
 /// A write of async code that has begun.
 @usableFromInline
 package enum StartedWrite<Result: Sendable, Failure: Error>: Sendable {
-  /// It is in the log and in the index, and may wait for something.
+  /// In the log and in the index; may wait for something.
   case entered(Result, PendingWrite)
-  /// It is to be entered on another thread, since something has to be waited for.
+  /// Must be entered on another thread, because there is something to wait for.
   case left(@Sendable () throws(Failure) -> (Result, PendingWrite))
 }

@@ -1,8 +1,9 @@
-/// What an iteration cannot read. It passes that over, and tells the first of it when all else was visited.
+/// Entries that an iteration cannot read. It skips them, and throws the first error after visiting
+/// everything else.
 struct PassedOver {
   private var first: StoreError?
 
-  /// - Throws: what is no loss of a record alone.
+  /// - Throws: errors that affect more than one record.
   mutating func note(_ error: StoreError) throws(StoreError) {
     guard error.isLoss else { throw error }
     if first == nil { first = error }
@@ -13,12 +14,12 @@ struct PassedOver {
   }
 }
 
-/// Entries and where their records lie: as they are, or as a snapshot saw them.
+/// Entries and the locations of their records: current ones, or those of a snapshot.
 protocol EntryView {
-  /// The entries of one shard, all of one moment.
+  /// The entries of one shard, all from one moment.
   func places(inShard shard: Int) throws(StoreError) -> [Lookup.Place]
 
-  /// - Parameter tick: when the record's entry was last accessed.
+  /// - Parameter tick: the last access of the record's entry.
   func hasExpired(_ header: RecordHeader, tick: UInt64) -> Bool
 }
 
@@ -28,7 +29,7 @@ extension EntryView {
   }
 }
 
-/// The entries as they are when each part of the index is reached.
+/// The entries at the moment when each part of the index is reached.
 private struct LiveEntries: EntryView {
   let lookup: Lookup
   let now: Timestamp
@@ -47,7 +48,7 @@ private struct LiveEntries: EntryView {
 }
 
 extension Reader {
-  /// The store as it is, part by part.
+  /// The current store, part by part.
   var live: some EntryView { LiveEntries(lookup: lookup, now: session.clock.now()) }
 
   /// Visits every entry that has not expired, in no particular order.
@@ -87,6 +88,18 @@ extension Reader {
     in view: some EntryView, prefix: RawSpan, _ body: (RawSpan) throws -> Visit
   ) throws {
     try forEach(in: view, keyPrefix: prefix, part: .head) { found, _ in try body(found.record.key) }
+  }
+
+  /// Calls `body` with the head of each entry.
+  func forEachHead(
+    in view: some EntryView,
+    _ body: (_ key: RawSpan, _ metadata: RawSpan, _ version: SequenceNumber) throws -> Visit
+  ) throws {
+    try [UInt8]().withSpan { prefix in
+      try forEach(in: view, keyPrefix: prefix, part: .head) { found, _ in
+        try body(found.record.key, found.record.metadata, found.record.sequence)
+      }
+    }
   }
 
   func forEachEntry(

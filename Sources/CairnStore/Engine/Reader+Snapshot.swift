@@ -1,15 +1,15 @@
-/// What a snapshot of a store is made of.
+/// The contents of a snapshot.
 final class SnapshotState: Sendable {
   let index: IndexSnapshot
   /// The segments at that moment, each with the end of its records, in the order of the log.
   let segments: [(segment: Segment, end: Int)]
-  /// What they amount to.
+  /// The same segments, in a checkpoint's form.
   let covered: [Checkpoint.CoveredSegment]
   let lastSequence: SequenceNumber
   let now: Timestamp
-  /// When ticks were.
+  /// Converts ticks to times.
   let times: RecencyTimes
-  /// By granule; the live table may give one to another segment meanwhile.
+  /// Segments by granule; the live table may meanwhile assign one to another segment.
   private let places: [Int: Segment]
 
   init(
@@ -54,18 +54,18 @@ extension SnapshotState: EntryView {
 }
 
 extension Reader {
-  /// The store as it is now.
+  /// A snapshot of the current store.
   func takeSnapshot() throws(StoreError) -> SnapshotState {
     try session.checkUsable()
     let now = session.clock.now()
     lookup.noteTimeIfNeeded(now)
-    // Under the lock of all changes: no batch is half applied, and the segments are those that the
-    // index names.
+    // Under the lock of all changes: no batch is half applied, and the index names only these
+    // segments.
     return log.waitUntil { appender -> SnapshotState? in
-      // While a compaction moves entries there are two records with one number, the one live in some
-      // keys' case, the other in others': a log that replay takes for another than the index does. A
-      // backup must not be made of it. The moves take a fraction of a second.
-      // And while a batch comes into the index, a part of it is there.
+      // While a compaction moves entries, there are two records with each number. For some keys one
+      // is live, for others the other, so a replay of the log may differ from the index. A backup
+      // must not copy that. The moves take a fraction of a second. While a batch is being
+      // published, the index has only a part of it.
       if !appender.isConsistent { return nil }
       return SnapshotState(
         index: lookup.index.snapshot(), segments: appender.segments.map { ($0, $0.usage.end) },

@@ -1,38 +1,39 @@
-/// Reads: what is returned of what a lookup finds.
+/// Reads: converts what a lookup finds into results for callers.
 ///
-/// A read waits twice for memory: for its entry of the index and for its record. Of several keys the
-/// entries are asked for first, then the records, so that they are waited for together. (Group prefetching:
-/// Chen, Ailamaki, Gibbons and Mowry, "Improving hash join performance through prefetching", 2004.)
+/// A read waits twice for memory: for its entry of the index and for its record. With several keys,
+/// the entries are prefetched first, then the records, so that the waits overlap. (Group
+/// prefetching: Chen, Ailamaki, Gibbons and Mowry, "Improving hash join performance through
+/// prefetching", 2004.)
 @usableFromInline
 package final class Reader: Sendable {
   let session: Session
   let lookup: Lookup
   let log: LogWriter
-  @usableFromInline let verifiesValues: Bool
+  private let verification: Verification
 
   init(_ lookup: Lookup, _ log: LogWriter) {
     session = lookup.session
     self.lookup = lookup
     self.log = log
-    verifiesValues = session.configuration.verifiesValues
+    verification = session.configuration.verification
   }
 
-  // MARK: One
+  // MARK: Single keys
 
   @usableFromInline
   package func value(forKey key: RawSpan) throws(StoreError) -> [UInt8]? {
     try lookup.find(key, touch: .yes) { (found) throws(StoreError) in try value(of: found.record) }
   }
 
-  /// The same, as no access.
+  /// The same, but not an access.
   @usableFromInline
   package func peekValue(forKey key: RawSpan) throws(StoreError) -> [UInt8]? {
     try lookup.find(key, touch: .no) { (found) throws(StoreError) in try value(of: found.record) }
   }
 
-  // MARK: Many at once
+  // MARK: Many keys
 
-  /// Asks for the entry of a key, and returns the key's hash.
+  /// Prefetches the entry of a key, and returns the key's hash.
   @usableFromInline
   package func prefetchEntry(of key: RawSpan) throws(StoreError) -> UInt64 {
     try session.checkUsable()
@@ -41,11 +42,11 @@ package final class Reader: Sendable {
     return hash
   }
 
-  /// Asks for the first bytes of the record of a key with this hash.
+  /// Prefetches the first bytes of the record of a key with this hash.
   @usableFromInline
   package func prefetchRecord(ofHash hash: UInt64) { lookup.prefetchRecord(ofHash: hash) }
 
-  /// As `value(forKey:)`, of a key whose hash is known.
+  /// Like `value(forKey:)`, for a key whose hash is known.
   @usableFromInline
   package func value(forKey key: RawSpan, hash: UInt64) throws(StoreError) -> [UInt8]? {
     try lookup.find(key, hash: hash, touch: .yes) { (found) throws(StoreError) in
@@ -53,25 +54,25 @@ package final class Reader: Sendable {
     }
   }
 
-  /// The value's bytes where they lie, held until the result goes.
+  /// The value's bytes, without copying them, kept valid until the result is released.
   @usableFromInline
   package func pinnedValue(forKey key: RawSpan) throws(StoreError) -> PinnedValue? {
     try lookup.find(key, touch: .yes) { (found) throws(StoreError) in
-      if verifiesValues { try found.record.checkValue() }
+      try check(found.record)
       return PinnedValue(found)
     }
   }
 
-  /// The same, as no access.
+  /// The same, but not an access.
   @usableFromInline
   package func peekPinnedValue(forKey key: RawSpan) throws(StoreError) -> PinnedValue? {
     try lookup.find(key, touch: .no) { (found) throws(StoreError) in
-      if verifiesValues { try found.record.checkValue() }
+      try check(found.record)
       return PinnedValue(found)
     }
   }
 
-  /// The record of a key where it lies, held until the result goes.
+  /// The record of a key, without copying it, kept valid until the result is released.
   ///
   /// - Parameters:
   ///   - part: with `.head`, the value is not read.
@@ -81,37 +82,37 @@ package final class Reader: Sendable {
   ) throws(StoreError) -> PinnedEntry? {
     try lookup.find(key, touch: isAccess ? .yes : .no, part: part) {
       (found) throws(StoreError) in
-      if part == .all && verifiesValues { try found.record.checkValue() }
+      if part == .all { try check(found.record) }
       return PinnedEntry(found)
     }
   }
 
   package func info(of entry: borrowing PinnedEntry) -> EntryInfo { info(of: entry.found) }
 
-  /// The record of a key whose lifetime ended less than `retention` milliseconds ago, held until the result goes.
+  /// The record of a key whose lifetime ended less than `retention` milliseconds ago, kept valid
+  /// until the result is released.
   package func pinnedExpiredEntry(
     forKey key: RawSpan, within retention: Int64
   ) throws(StoreError) -> PinnedEntry? {
     try lookup.findExpired(key, within: retention, part: .all) { (found) throws(StoreError) in
-      if verifiesValues { try found.record.checkValue() }
+      try check(found.record)
       return PinnedEntry(found)
     }
   }
 
-  /// Makes an entry the most recently read one, as if it had just been read; its value is not.
+  /// Makes an entry the most recently read one, without reading its value.
   ///
-  /// - Returns: whether it is there.
+  /// - Returns: whether the entry exists.
   package func touch(_ key: RawSpan, _ touch: HashIndex.Touch) throws(StoreError) -> Bool {
     try lookup.find(key, touch: touch, part: .head) { _ in true } ?? false
   }
 
-  /// Whether the value of a key has expired and was not removed yet; `nil` where there is none.
+  /// Whether the value of a key has expired but was not removed yet; `nil` if there is none.
   package func hasExpired(_ key: RawSpan) throws(StoreError) -> Bool? {
     try session.checkUsable()
     try session.limits.checkKey(key)
-    let existing = try lookup.locate(lookup.hash.hash(key), key: key, now: lookup.clock.now())
-    if let damage = existing?.damage { throw damage }
-    return existing?.hasExpired
+    return try lookup.locate(
+      lookup.hash.hash(key), key: key, now: lookup.clock.now(), for: .absent)?.hasExpired
   }
 
   @usableFromInline
@@ -129,15 +130,26 @@ package final class Reader: Sendable {
     try lookup.find(key, touch: .yes) { (found) throws(StoreError) in try entry(of: found) }
   }
 
-  /// The same, as no access.
+  /// The same, but not an access.
   @usableFromInline
   package func peekEntry(forKey key: RawSpan) throws(StoreError) -> Entry? {
     try lookup.find(key, touch: .no) { (found) throws(StoreError) in try entry(of: found) }
   }
 
+  /// Throws if the value is damaged, as far as `verification` asks for that.
+  @inline(__always)
+  func check(_ record: borrowing Record) throws(StoreError) {
+    if record.isVerified(by: verification) { return }
+    try record.checkValue()
+    if verification == .firstRead { record.noteVerified() }
+  }
+
   @inline(__always)
   private func value(of record: borrowing Record) throws(StoreError) -> [UInt8] {
-    verifiesValues ? try record.checkedValue() : record.value.copied()
+    if record.isVerified(by: verification) { return record.value.copied() }
+    let value = try record.checkedValue()
+    if verification == .firstRead { record.noteVerified() }
+    return value
   }
 
   func entry(of found: borrowing FoundRecord) throws(StoreError) -> Entry {
@@ -161,8 +173,8 @@ package final class Reader: Sendable {
   }
 }
 
-/// A value's bytes in place. They stay as they are for as long as this lives, whatever happens to
-/// the key: the segment is held.
+/// A value's bytes in place. They stay unchanged for as long as this object lives, whatever happens
+/// to the key: it holds the segment.
 @usableFromInline
 package struct PinnedValue: ~Copyable {
   private let pinned: PinnedBytes<Segment>
@@ -181,7 +193,8 @@ package struct PinnedValue: ~Copyable {
   }
 }
 
-/// A record in place, for who wants several of its parts. They stay as they are for as long as this lives.
+/// A record in place, for callers that need several of its parts. They stay unchanged for as long
+/// as this value lives.
 package struct PinnedEntry: ~Copyable {
   fileprivate let found: FoundRecord
 
@@ -201,7 +214,7 @@ package struct PinnedEntry: ~Copyable {
     @_lifetime(borrow self) get { found.record.metadata }
   }
 
-  /// Only where all of the record was asked for.
+  /// Only if the whole record was requested.
   package var value: RawSpan {
     @_lifetime(borrow self) get { found.record.value }
   }

@@ -1,10 +1,11 @@
 internal import Synchronization
 
-// These jobs run ahead of the writers, so that writers need not wait. A job ends at once if the store was closed. A
-// failure is logged; the next write that needs the result meets the error itself. If no thread can be started, the job is
-// dropped. It does not run on the caller's thread, which may hold a lock that the job takes.
+// These jobs run ahead of the writers, so that writers need not wait. A job ends at once if the
+// store was closed. A failure is logged; the next write that needs the result meets the error
+// itself. If no thread can be started, the job is dropped. It does not run on the caller's thread,
+// which may hold a lock that the job takes.
 extension SegmentSupply {
-  /// Makes the next segment, soon, where the active one is more than half full.
+  /// Schedules the making of the next segment if the active one is more than half full.
   func requestNextSegment() {
     guard !isPreparing.exchange(true, ordering: .relaxed) else { return }
     let isAsked = session.environment.background.runIfPossible { [self] in
@@ -15,18 +16,18 @@ extension SegmentSupply {
         isPreparing.store(false, ordering: .relaxed)
         return
       }
-      // Asked for again after a while. A store that was closed is not held until then.
+      // Requested again after a while. A closed store is not kept alive until then.
       let queue = session.environment.background
       let isAsked = queue.runIfPossible(after: HousekeepingAlarm.pauseAfterFailure) { [weak self] in
         self?.isPreparing.store(false, ordering: .relaxed)
       }
       if !isAsked { isPreparing.store(false, ordering: .relaxed) }
     }
-    // The write that needs it makes it then.
+    // The write that needs it then makes it.
     if !isAsked { isPreparing.store(false, ordering: .relaxed) }
   }
 
-  /// Has the chores done that an append left.
+  /// Schedules the chores that an append left.
   @inline(never)
   func run(_ chores: Appender.Chores) {
     if chores.needsNextSegment { requestNextSegment() }
@@ -34,7 +35,7 @@ extension SegmentSupply {
     guard let stretch = chores.prefault,
       !isPrefaulting.exchange(true, ordering: .relaxed)
     else { return }
-    // The segment is not held: once it was left, a compaction may have to give its space back.
+    // Do not hold the segment: once it is rolled, a compaction may have to reclaim its space.
     let (id, offset, count) = (stretch.segment.id, stretch.offset, stretch.count)
     let isAsked = session.environment.background.runIfPossible { [self] in
       let active = log.withLock { $0.active }
@@ -46,7 +47,7 @@ extension SegmentSupply {
     if !isAsked { isPrefaulting.store(false, ordering: .relaxed) }
   }
 
-  /// Whether pages ahead of the writer are touched in the background, so that it meets no faults.
+  /// Whether to touch pages ahead of the writer in the background, so that it meets no faults.
   ///
   /// Not in a durable store: pages made writable ahead are written out by the next sync, which
   /// took 14 ms instead of 75 µs when measured.

@@ -1,33 +1,35 @@
-/// Writing so much that others must not wait for it: a large value, or a batch of many records.
+/// Writes that are too large for others to wait for: a large value, or a batch of many records.
 ///
-/// It is written into a segment that no manifest lists, under no lock that another write needs. Then a manifest
-/// that lists the segment behind the active one is made ready, as the next session's is, and under the
-/// log's lock the log rolls into the segment and the names of the two manifests are exchanged. All
-/// that comes before is in the page cache by then, as the log demands. Nothing waits for a sync under that lock.
+/// The records go into a segment that no manifest lists, under no lock that another write needs.
+/// Then a manifest that lists the segment after the active one is prepared, like the next
+/// session's. Under the log's lock, the log rolls into the segment and the two manifests exchange
+/// names. All earlier bytes are in the page cache by then, as the log requires. Nothing waits for a
+/// sync under that lock.
 ///
 ///     listed before:  active   prepared   reserved …
 ///     listed after:   active   aside      reserved …
 ///
-/// A crash before the exchange leaves a file with a pending id, which the next open removes. A power loss that
-/// undoes the exchange leaves the same; then the log ends before the prepared segment, which nobody writes
-/// to any more. So nothing in the segment is called durable before the directory was synced.
+/// A crash before the exchange leaves a file with a pending id, which the next open removes. A
+/// power loss that undoes the exchange leaves the same; the log then ends before the prepared
+/// segment, to which nobody writes any more. So nothing in the segment is called durable before a
+/// sync of the directory.
 extension SegmentSupply {
-  /// How far the numbers of records that are written beside the log lie ahead: other writes have those in
-  /// between meanwhile.
+  /// How far ahead the numbers of records written outside the log are: other writes use the numbers
+  /// in between meanwhile.
   private static let numbersAhead: SequenceNumber = 1 << 24
 
-  /// How often others may leave a segment while a manifest is made ready.
+  /// How often others may roll the segment while a manifest is prepared.
   private static let tryLimit = 5
 
-  /// One try of `Writer.appendAside`; `nil` where a removal of all came in between, or so many other writes that their
-  /// numbers reach those of the records.
+  /// One try of `Writer.appendAside`; `nil` if a removal of all came in between, or so many other
+  /// writes that their numbers reach those of the records.
   func tryAppendingAside<Value>(
     byteCount: Int, isRemoval: Bool, forSync: Bool, isBatch: Bool,
     writing write: (Segment, SequenceNumber) throws(StoreError) -> Void,
     unless check: (inout Appender) throws(StoreError) -> Value?,
     _ body: (inout Appender, SequenceNumber) throws(StoreError) -> Value
   ) throws(StoreError) -> Value? {
-    // Begins a session where there is none.
+    // Begins a session if there is none.
     try beginSessionIfNeeded(isRemoval: isRemoval)
     let segment = try createAside(byteCount: byteCount, isRemoval: isRemoval)
     var isEntered = false
@@ -39,13 +41,14 @@ extension SegmentSupply {
     }
     let first = segment.header.baseSequence + Self.numbersAhead
     try write(segment, first)
-    // Nothing relies on this sync. It leaves little to do for the one of the log, for which others wait too.
+    // Nothing relies on this sync. It leaves little to do for the log's sync, which others wait for
+    // too.
     if forSync { try segment.file.open().synchronize() }
     var tryCount = 0
     while true {
       try prepareNextSegment()
       tryCount += 1
-      // Where others have left a segment during each try, they wait for the sync of this one.
+      // If others rolled the segment during each try, they wait for the sync of this one.
       let isHoldingOthers = tryCount > Self.tryLimit
       let entry = try catalog.change { (state) throws(StoreError) -> AsideEntry<Value> in
         let (active, prepared) = try log.withLock {
@@ -54,7 +57,7 @@ extension SegmentSupply {
           return (appender.active, appender.prepared)
         }
         guard let active else { return .tooLate }
-        // The log may have gone on meanwhile.
+        // The log may have moved on meanwhile.
         guard let prepared else { return .again }
         let next = try catalog.successor(&state) { manifest in
           manifest.pendingIDs.removeAll { $0 == segment.id.rawValue }
@@ -70,7 +73,7 @@ extension SegmentSupply {
         return try log.withLock { (appender) throws(StoreError) -> AsideEntry<Value> in
           try appender.checkWritable(path: session.path)
           guard appender.nextSequence <= first else { return .tooLate }
-          // No other was made, since this one is not taken.
+          // No other was made, because this one is not taken.
           guard appender.active === active, appender.prepared === prepared else { return .again }
           if isHoldingOthers { try file.makeReady(next) }
           if let value = try check(&appender) { return .refused(value) }
@@ -82,12 +85,12 @@ extension SegmentSupply {
           }
           isEntered = true
           appender.prepared = nil
-          // DURABILITY: a kill before the exchange leaves a segment that has rolled, and an empty one behind it.
-          // A power loss may undo it: a sync of the log syncs the directory first.
+          // DURABILITY: a kill before the exchange leaves a rolled segment, and an empty one after
+          // it. A power loss may undo the exchange: a sync of the log syncs the directory first.
           do throws(StoreError) { try file.installNext() } catch {
             state.failure = error.asFailure
             appender.failure = error.asFailure
-            // What a snapshot copies ends where reads do.
+            // A snapshot copies up to where reads end.
             appender.withdrawRoll()
             throw StoreError.poisoned(cause: error.asFailure)
           }
@@ -105,7 +108,7 @@ extension SegmentSupply {
       }
       switch entry {
       case .entered(let value):
-        // What is left behind is sealed, and what follows made ready.
+        // The rolled segment is sealed, and the next one made ready.
         session.wakeHousekeeping()
         if let chores = log.withLock({ $0.takeChores(prefaulting: false) }) { run(chores) }
         return value
@@ -116,7 +119,7 @@ extension SegmentSupply {
     }
   }
 
-  /// What came of a try to go on in a segment that was written beside the log.
+  /// The result of trying to continue in a segment that was written outside the log.
   private enum AsideEntry<Value> {
     case entered(Value)
     case refused(Value)
@@ -134,13 +137,13 @@ extension SegmentSupply {
     let need = SegmentHeader.byteCount + byteCount + RecordHeader.rollByteCount
     let allocated = (need + 4095) & ~4095
     let salt = try session.directory.randomNumbers(count: 1)[0]
-    // Under the catalog's lock, and only while the store is open: a close removes the files of all ids that
-    // are pending, and nobody makes another after it.
+    // Under the catalog's lock, and only while the store is open: a close removes the files of all
+    // pending ids, and nobody creates another after it.
     return try catalog.change { (state) throws(StoreError) in
       try log.checkWritable()
       let id = SegmentID(rawValue: state.reserveID())
       do throws(StoreError) {
-        // An id that was used for a file that did not come to be listed is used again.
+        // Reuses an id whose file no manifest ever listed.
         try session.directory.unlink(FileName.segment(id))
         return try log.files.create(
           id: id, salt: salt, baseSequence: next,

@@ -1,14 +1,14 @@
-/// Segments of their own, for records that fit no other.
+/// Separate segments for records that fit no other.
 extension SegmentSupply {
-  /// Runs `body` with a new active segment that has just the room it needs; `nil` where the
-  /// session ended meanwhile, by a removal of all.
+  /// Runs `body` with a new active segment that has just the room it needs; `nil` if the session
+  /// ended meanwhile, by a removal of all.
   func inOwnSegment<Value>(
     byteCount: Int, isRemoval: Bool, _ body: (inout Appender) throws(StoreError) -> Value
   ) throws(StoreError) -> Value? {
     defer { session.wakeHousekeeping() }
     return try catalog.change { (state) throws(StoreError) -> Value? in
-      // The appender is held through the change of the manifest, so that nothing else goes into
-      // the segment. Beside the size of such a value the wait is short.
+      // The appender is held through the change of the manifest, so that nothing else goes into the
+      // segment. The wait is short compared with the size of such a value.
       try log.withLock { (appender) throws(StoreError) -> Value? in
         try appender.checkWritable(path: session.path)
         guard let active = appender.active else { return nil }
@@ -26,7 +26,7 @@ extension SegmentSupply {
           throw error
         }
         do throws(StoreError) { try appender.roll(to: segment) } catch {
-          // The manifest lists a segment that the log does not go on in.
+          // The manifest lists a segment that the log does not continue in.
           appender.failure = error.asFailure
           throw StoreError.poisoned(cause: error.asFailure)
         }
@@ -35,8 +35,8 @@ extension SegmentSupply {
     }
   }
 
-  /// Makes a segment of its own for a large record, and lists it in the manifest behind the active one.
-  /// Where it throws, there is no segment.
+  /// Makes a separate segment for a large record, and lists it in the manifest after the active
+  /// one. If it throws, there is no segment.
   private func createOwnSegment(
     _ state: inout Catalog.State, capacity: Int, after active: SegmentID,
     nextSequence next: SequenceNumber
@@ -44,7 +44,7 @@ extension SegmentSupply {
     let id = SegmentID(rawValue: state.manifest.nextID)
     let salt = try session.directory.randomNumbers(count: 1)[0]
     // A manifest that lists it must not be written before the file and its header are durable.
-    // An id that was used for a file that did not come to be listed is used again.
+    // Reuses an id whose file no manifest ever listed.
     try session.directory.unlink(FileName.segment(id))
     let segment = try log.files.create(
       id: id, salt: salt, baseSequence: next,
@@ -64,7 +64,7 @@ extension SegmentSupply {
       }
     } catch {
       log.files.table.remove(segment)
-      // Where it is not known which manifest is on disk, it may be one that lists the file.
+      // If it is unknown which manifest is on disk, that manifest may list the file.
       if case .poisoned = error {} else { try? session.directory.unlink(segment.name) }
       throw error
     }

@@ -1,10 +1,11 @@
 internal import Synchronization
 
-/// The segments that the log goes on in: begins the session, makes the next segment, leaves the active one and seals
-/// what was left.
+/// Supplies the log's segments: begins the session, makes the next segment, rolls the active one
+/// and seals rolled ones.
 ///
-/// 1. A segment is written to only after a manifest that lists its place is in place, though its name need not be on
-///    disk yet; what is written beside the log comes into it by an exchange of two manifests.
+/// 1. A segment is written to only after a manifest that lists its place is in place, though its
+///    name need not be on disk yet; what is written outside the log enters it by an exchange of two
+///    manifests.
 /// 2. The next segment is made by one thread at a time, under `preparation`.
 /// 3. A segment is listed as sealed only after a sync of its name and of all its records.
 ///
@@ -14,13 +15,13 @@ final class SegmentSupply: Sendable {
   let log: LogWriter
   let catalog: Catalog
   private let checkpoints: CheckpointProgress
-  /// Held while records are written beside the log, and until a batch of them is in the index: by one writer
-  /// at a time.
+  /// Held while records are written outside the log, and until a batch of them is in the index: by
+  /// one writer at a time.
   let asides = Lock(())
-  /// Held while the next segment is made: across a sync only where all reserved places were taken, or no manifest was
-  /// ready; and while all is removed.
+  /// Held while the next segment is made, and while everything is removed. Held across a sync only
+  /// if all reserved places were taken or no manifest was ready.
   private let preparation = Lock(())
-  /// Whether such jobs are queued, so that none is queued twice.
+  /// Whether such a job is queued, so that none is queued twice.
   let isPreparing = Atomic(false)
   let isPrefaulting = Atomic(false)
 
@@ -33,10 +34,10 @@ final class SegmentSupply: Sendable {
 
   // MARK: Room for records
 
-  /// Has happen what the log needs before records of this size can be appended.
+  /// Does what the log needs before records of this size can be appended.
   ///
-  /// - Parameter body: run under the log's lock with a segment of its own, if the records need one.
-  /// - Returns: what `body` returned; `nil` where it was not run. Then there may be room now.
+  /// - Parameter body: run under the log's lock with a separate segment, if the records need one.
+  /// - Returns: the result of `body`; `nil` if it was not run. There may then be room.
   @inline(never)
   func make<Value>(
     _ room: Appender.Room, byteCount: Int, isRemoval: Bool,
@@ -47,7 +48,7 @@ final class SegmentSupply: Sendable {
     case .needsSession: try beginSession()
     case .needsNext: try prepareNextSegment()
     case .needsOwnSegment:
-      // It will be full at once; what follows it must be there, also for a removal.
+      // It will be full at once; the next segment must exist, even for a removal.
       try prepareNextSegment()
       return try inOwnSegment(byteCount: byteCount, isRemoval: isRemoval, body)
     case .none(let error): throw error
@@ -55,7 +56,7 @@ final class SegmentSupply: Sendable {
     return nil
   }
 
-  /// Begins a session where there is none.
+  /// Begins a session if there is none.
   func beginSessionIfNeeded(isRemoval: Bool) throws(StoreError) {
     while true {
       try session.checkPlace()
@@ -70,8 +71,8 @@ final class SegmentSupply: Sendable {
     }
   }
 
-  /// Makes the first write after an open possible: the manifest no longer says that the store is
-  /// clean, and there is an active segment. Waits for no sync if the next manifest was made ready.
+  /// Makes the first write after an open possible: the manifest no longer marks the store as clean,
+  /// and there is an active segment. Waits for no sync if the next manifest was ready.
   private func beginSession() throws(StoreError) {
     try preparation.withLock { (_) throws(StoreError) in
       try catalog.change { (state) throws(StoreError) in
@@ -84,8 +85,8 @@ final class SegmentSupply: Sendable {
         if state.manifest.isClean { try continueManifest(&state) }
         guard let segment = state.resumable else { return try createFirstSegment() }
         state.resumable = nil
-        // What the close left for removals is counted in, or a write that finds no room would
-        // give it up.
+        // Counts in what the close left for removals; otherwise a write that finds no room would
+        // free it.
         try? segment.allocate(to: min(segment.capacity, segment.usage.end + Segment.slack))
         log.withLock { appender in
           appender.sealed.removeAll { $0 === segment }
@@ -95,7 +96,7 @@ final class SegmentSupply: Sendable {
     }
   }
 
-  /// Replaces a clean manifest by one that lists what will be appended to.
+  /// Replaces a clean manifest by one that lists the segments to append to.
   private func continueManifest(_ state: inout Catalog.State) throws(StoreError) {
     let resumable = state.resumable
     let continued = state.manifest.openSegments.count
@@ -119,7 +120,7 @@ final class SegmentSupply: Sendable {
       try catalog.replace(&state) { manifest in
         manifest.isClean = false
         if resumable == nil {
-          // What a clean close left open and full is complete, and has been synced.
+          // A full segment that a clean close left open is complete, and has been synced.
           let full = Set(manifest.openSegments.map(\.id))
           manifest.sealedSegments += known.filter { full.contains($0.id) }.map(\.sealedEntry)
           manifest.openSegments = []
@@ -143,7 +144,7 @@ final class SegmentSupply: Sendable {
     }
   }
 
-  /// Makes the segment that follows the active one, unless it is there. Waits for no sync, unless all
+  /// Makes the segment after the active one, unless it exists. Waits for no sync, unless all
   /// reserved places have been taken.
   func prepareNextSegment() throws(StoreError) {
     try preparation.withLock { (_) throws(StoreError) in
@@ -156,7 +157,8 @@ final class SegmentSupply: Sendable {
         }
         if !isNeeded { return }
         guard let place else {
-          // Segments that were left hold descriptors, and space that no compaction gives back, until they are sealed.
+          // Rolled segments hold descriptors, and space that no compaction reclaims, until they are
+          // sealed.
           try sealRolledSegments()
           try catalog.change { (state) throws(StoreError) in
             let missing = Manifest.reservedSegmentCount - log.withLock { $0.reserved.count }
@@ -165,7 +167,7 @@ final class SegmentSupply: Sendable {
           continue
         }
         let segment = try createSegment(at: place)
-        // Nothing is written into it for a while.
+        // Nothing is written to it for a while.
         segment.closeFile()
         log.withLock { appender in
           appender.reserved.removeFirst()
@@ -178,7 +180,7 @@ final class SegmentSupply: Sendable {
   /// Makes the file of a segment in a place that the manifest lists. Under the lock of preparation.
   private func createSegment(at place: Manifest.OpenSegment) throws(StoreError) -> Segment {
     do throws(StoreError) {
-      // Another store's, if the directory is no longer this one's.
+      // It would be another store's, if the directory is no longer this one's.
       if session.lookForPlace() { throw .vanished(path: session.path) }
       // What a creation left that failed.
       try session.directory.unlink(FileName.segment(place.id))
@@ -199,7 +201,7 @@ final class SegmentSupply: Sendable {
     }
   }
 
-  /// On a disk that is nearly full a segment begins smaller.
+  /// On a nearly full disk, a segment begins smaller.
   private func createSegment(
     allocating byteCount: Int, _ create: (Int) throws(StoreError) -> Segment
   ) throws(StoreError) -> Segment {
@@ -217,16 +219,16 @@ final class SegmentSupply: Sendable {
 
   // MARK: Sealing
 
-  /// Lists the segments that were left as sealed, once they are durable.
+  /// Lists rolled segments as sealed, once they are durable.
   func sealRolledSegments() throws(StoreError) {
     while true {
       let rolled = log.withLock { appender -> [Segment] in
         if appender.failure != nil { return [] }
-        // A compaction would take what the index does not name yet for dead.
+        // A compaction would treat records that are not yet in the index as dead.
         return Array(appender.rolled.prefix { $0 !== appender.unpublished?.segment })
       }
       if rolled.isEmpty { return }
-      // A removal of all may take segments away while this waits; then no sync reaches them.
+      // A removal of all may take segments away during this wait; then no sync reaches them.
       try log.waitForSync(of: .rolledSegments) { _ in
         rolled.allSatisfy { $0.syncedByteCount >= $0.usage.end || $0.isRetired }
       }
@@ -240,8 +242,8 @@ final class SegmentSupply: Sendable {
         }
         guard isThere else { return }
         let ids = Set(rolled.map(\.id))
-        // DURABILITY: names and bytes are on disk, so that a damaged record in a segment that is
-        // listed as sealed is damage and never a torn write.
+        // DURABILITY: names and bytes are on disk, so that a damaged record in a segment listed as
+        // sealed is damage and never a torn write.
         try catalog.replace(&state, reserving: missing) { manifest in
           manifest.openSegments.removeAll { ids.contains($0.id) }
           manifest.sealedSegments += rolled.map(\.sealedEntry)
@@ -250,8 +252,8 @@ final class SegmentSupply: Sendable {
           appender.rolled.removeFirst(rolled.count)
           appender.sealed += rolled
         }
-        // Guards against stray writes and gives unused space back; neither is needed. Under the
-        // catalog's lock still, since nothing may be changed once the store was closed.
+        // Guards against stray writes and frees unused space; neither is necessary. Still under the
+        // catalog's lock, because nothing may change once the store was closed.
         for segment in rolled {
           try? segment.mapping?.makeReadOnly()
           try? segment.trim(to: segment.usage.end)
@@ -262,17 +264,17 @@ final class SegmentSupply: Sendable {
     }
   }
 
-  /// Runs `body` under the catalog's lock while no segment is made.
+  /// Runs `body` under the catalog's lock while no segment is being made.
   func changeCatalog<Value>(
     _ body: (inout Catalog.State) throws(StoreError) -> Value
   ) throws(StoreError) -> Value {
     try preparation.withLock { (_) throws(StoreError) in try catalog.change(body) }
   }
 
-  /// Waits until nobody makes a segment.
+  /// Waits until nobody is making a segment.
   func waitForPreparation() { preparation.withLock { _ in } }
 
-  /// Leaves the active segment for the next where it holds dead records, so that it can be sealed.
+  /// Rolls the active segment if it holds dead records, so that it can be sealed.
   func leaveActiveSegment(
     where hasDead: (SegmentUsage) -> Bool
   ) throws(StoreError) {
@@ -281,7 +283,7 @@ final class SegmentSupply: Sendable {
       appender.segments.contains { !sealed.contains($0.id) && hasDead($0.usage) }
     }
     guard isNeeded else { return }
-    // Begins a session where there is none, and with it seals what a close left open and full.
+    // Begins a session if there is none, and with it seals a full segment that a close left open.
     try beginSessionIfNeeded(isRemoval: true)
     var hasLeft = false
     while !hasLeft {

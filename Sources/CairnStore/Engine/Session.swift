@@ -1,6 +1,7 @@
 internal import Synchronization
 
-/// What the parts of an open store share: where it lies, how it is configured, and whether it is still open.
+/// What the parts of an open store share: its location, its configuration, and whether it is still
+/// open.
 final class Session: Sendable {
   let configuration: StoreConfiguration
   let limits: WriteLimits
@@ -28,11 +29,11 @@ final class Session: Sendable {
 
   var path: String { directory.path }
 
-  /// The class of a write that asks for this one; `nil`: for the store's.
+  /// The class of a write that asks for this one; `nil`: the store's.
   @inline(__always)
   func durability(_ wanted: Durability?) -> Durability { wanted ?? configuration.durability }
 
-  /// Whether removals of all need not be on disk when they return.
+  /// Whether removals of all may return before they are on disk.
   var removesWithoutSync: Bool { configuration.durability != .durable }
 
   // MARK: Checks
@@ -50,7 +51,7 @@ final class Session: Sendable {
     if closed.load(ordering: .relaxed) { throw .closed(path: path) }
   }
 
-  /// Throws unless the store can be written to, as far as can be told without a lock.
+  /// Throws unless the store can be written to, as far as it is known without a lock.
   func checkWritable() throws(StoreError) {
     try checkUsable()
     if isReadOnly { throw .readOnly(path: path) }
@@ -59,23 +60,23 @@ final class Session: Sendable {
 
   var isClosed: Bool { closed.load(ordering: .relaxed) }
 
-  /// Marks the store closed; `false` where it was already.
+  /// Marks the store closed; `false` if it was already.
   func markClosed() -> Bool { !closed.exchange(true, ordering: .relaxed) }
 
   // MARK: The directory
 
-  /// Whether it was noticed that the directory is gone.
+  /// Whether the store has noticed that the directory is gone.
   var hasVanished: Bool {
     @inline(__always) get { storeLock.hasVanished }
   }
 
-  /// Throws where it was noticed that the directory is gone.
+  /// Throws if the store has noticed that the directory is gone.
   @inline(__always)
   func checkPlace() throws(StoreError) {
     if hasVanished { throw .vanished(path: path) }
   }
 
-  /// Looks whether the directory is gone.
+  /// Checks whether the directory is gone.
   ///
   /// - Returns: whether it is, or was found to be before.
   @discardableResult
@@ -93,20 +94,20 @@ final class Session: Sendable {
     }
   }
 
-  /// Looks whether the directory is gone, once a second.
+  /// Checks once a second whether the directory is gone.
   func lookForPlace(at now: Timestamp) {
     if storeLock.takeTurnToLook(at: now) { lookForPlace() }
   }
 
-  // MARK: Words for others
+  // MARK: Messages
 
-  /// Logs a message. Under no lock, since the log may use the store.
+  /// Logs a message. Call under no lock, because the log may use the store.
   func log(
     _ level: DiagnosticLog.Level, _ category: DiagnosticLog.Category,
     _ text: @autoclosure () -> String
   ) { configuration.log(level, category, path: path, text()) }
 
-  /// Logs a message from where a lock may be held: later, under none.
+  /// Logs a message from a place that may hold a lock: later, under none.
   func tell(_ level: DiagnosticLog.Level, _ category: DiagnosticLog.Category, _ text: String) {
     guard configuration.log.takes(level) else { return }
     environment.background.run { [log = configuration.log, path] in
@@ -114,13 +115,13 @@ final class Session: Sendable {
     }
   }
 
-  /// Has a pass of housekeeping run soon.
+  /// Schedules a pass of housekeeping soon.
   func wakeHousekeeping() {
     if isReadOnly || isClosed { return }
     alarm.ring()
   }
 
-  /// Runs a job unless the store is closed; `false` where it failed, which is logged.
+  /// Runs a job unless the store is closed; `false` if it failed, which is logged.
   @discardableResult
   func attempt(
     _ what: String, _ level: DiagnosticLog.Level, _ job: () throws(StoreError) -> Void
@@ -128,7 +129,7 @@ final class Session: Sendable {
     if isClosed { return true }
     do { try job() } catch {
       if isClosed { return true }
-      // That was said once.
+      // That was logged once.
       if case .vanished = error { return false }
       log(level, .maintenance, "\(what): \(error)")
       return false

@@ -1,43 +1,45 @@
-/// How many bytes writers may still make dead before they wait for compaction. Guarded by the log's lock.
+/// How many bytes writers may still make dead before they wait for compaction. Guarded by the log's
+/// lock.
 ///
-/// Near the most that the log may take, writers are slowed to the pace of compaction. Beyond it, bytes may be
-/// made dead only as bytes are given back. Writes of new keys and removals spend nothing: these make room, and
-/// those make nothing dead.
+/// Near the limit for the log, writers are slowed to the pace of compaction. Beyond it, bytes may
+/// be made dead only as fast as bytes are reclaimed. Writes of new keys and removals spend nothing:
+/// removals make room, and writes of new keys make nothing dead.
 ///
-/// A large write beside the log leaves a share to the others, whatever it makes dead. What it lacks is its debt,
-/// and the next large write waits until compaction has paid that.
+/// A large write outside the log leaves a share to the others, whatever it makes dead. What it
+/// lacks is its debt, and the next large write waits until compaction has paid it.
 struct SpaceAllowance {
-  /// What is left; below 0 writers wait.
+  /// The bytes left; below 0, writers wait.
   private(set) var byteCount = Int.max
-  /// What a large write leaves to the others.
+  /// The share that a large write leaves to the others.
   private var share = 0
-  /// Bytes that large writes have made dead beyond the allowance, and that were not given back since.
+  /// Bytes that large writes have made dead beyond the allowance, and that have not been reclaimed
+  /// since.
   private(set) var debt = 0
   /// With less than this left, writers keep to the pace.
   private var paceLimit = Int.min
-  /// Nanoseconds for each byte that the last round gave back; 0 before there was one.
+  /// Nanoseconds for each byte that the last round reclaimed; 0 before the first round.
   private var pace = 0.0
-  /// When all that was spent will have been given back, at that pace.
+  /// When everything spent will have been reclaimed at that pace.
   private var due = ContinuousClock.now
-  /// Dead bytes that a compaction could give back, as of the last look.
+  /// Dead bytes that a compaction could reclaim, as of the last check.
   private(set) var reclaimableByteCount = 0
-  /// How many of those are too many.
+  /// The part of them above the limit.
   private(set) var excess = 0
-  /// Whether writers go on though there is an excess, since nothing is given back.
+  /// Whether writers continue despite an excess, because nothing is reclaimed.
   private(set) var isLifted = false
-  /// Whether it was told that writers wait.
+  /// Whether the log has reported that writers wait.
   private var isTold = false
 
-  /// Takes note of bytes that a write has made dead.
+  /// Notes bytes that a write has made dead.
   ///
-  /// - Returns: whether the writer is to be slowed.
+  /// - Returns: whether to slow the writer.
   @inline(__always)
   mutating func spend(_ count: Int) -> Bool {
     byteCount -= count
     return byteCount < paceLimit
   }
 
-  /// Takes note of bytes that a large write has made dead.
+  /// Notes bytes that a large write has made dead.
   mutating func spendAside(_ count: Int) {
     let left = max(byteCount - count, min(byteCount, share))
     debt += count - (byteCount - left)
@@ -51,19 +53,19 @@ struct SpaceAllowance {
     return due - now
   }
 
-  /// Whether a writer has to go on waiting, and whether it is the first since the excess began.
+  /// Whether a writer must keep waiting, and whether it is the first since the excess began.
   mutating func look() -> (isDue: Bool, isFirst: Bool) {
     if byteCount >= 0 { return (false, false) }
     defer { isTold = true }
     return (true, !isTold)
   }
 
-  /// Sets what is left by what is dead in the log.
+  /// Recomputes the allowance from the dead bytes in the log.
   ///
   /// - Parameters:
-  ///   - reclaimable: dead bytes that a compaction could give back.
+  ///   - reclaimable: dead bytes that a compaction could reclaim.
   ///   - allowed: how many of those compaction leaves alone.
-  ///   - gain: what a round has given back, and how long it took.
+  ///   - gain: what a round has reclaimed, and how long it took.
   mutating func update(
     reclaimable: Int, allowed: Int, gain: (byteCount: Int, duration: Duration)? = nil
   ) {
@@ -81,13 +83,14 @@ struct SpaceAllowance {
       debt = 0
       byteCount = limit - reclaimable
     } else if !isLifted {
-      // A mass removal makes more dead at once than is allowed. Nobody waits for all of it to be given back.
+      // A mass removal makes more dead at once than is allowed. Nobody waits until all of it is
+      // reclaimed.
       byteCount = min(byteCount, share) + (gain?.byteCount ?? 0)
     }
     if !isLifted { paceLimit = limit - reclaimable < share ? .max : share }
   }
 
-  /// Lets writers go on, whatever they make dead, until something is given back again.
+  /// Lets writers continue, whatever they make dead, until something is reclaimed again.
   mutating func lift() {
     isLifted = true
     debt = 0

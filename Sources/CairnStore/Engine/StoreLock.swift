@@ -1,25 +1,26 @@
 internal import Synchronization
 
-/// The store's file LOCK: it keeps other processes out until the store is closed, and tells whether the store's
-/// directory is still there.
+/// The store's file LOCK: it keeps other processes out until the store is closed, and shows whether
+/// the store's directory still exists.
 ///
-/// Cleaners of caches remove directories whose files are open; then every write goes on to succeed, into files that
-/// nobody can open again. `LOCK` tells, since nobody else removes it: a file without a name has a link count of 0, and
-/// asking for that takes less than a microsecond. Where the directory stayed, another process may have made a store
-/// in it, whose manifest must not be replaced.
+/// Cleaners of caches remove directories whose files are open; every write then still succeeds,
+/// into files that nobody can open again. `LOCK` shows this, because nobody else removes it: a file
+/// without a name has a link count of 0, and checking that takes less than a microsecond. If the
+/// directory stayed, another process may have made a store in it, whose manifest must not be
+/// replaced.
 ///
-/// 1. A store writes to files with names only while it holds the lock.
+/// 1. A store writes to named files only while it holds the lock.
 /// 2. A store whose directory has vanished stays so.
 ///
 /// The lock is taken under the catalog's or none; under it, only that of the reserve.
 final class StoreLock: Sendable {
-  /// How long a write may go on in a directory that is gone, in milliseconds.
+  /// How long writes may continue in a directory that is gone, in milliseconds.
   private static let lookInterval: Int64 = 1000
 
   private let file: File
   private let held = Lock(true)
   private let vanished = Atomic(false)
-  /// When that was last looked at, in milliseconds.
+  /// The time of the last check, in milliseconds.
   private let lookTime: Atomic<Int64>
 
   init(_ file: File, now: Timestamp) {
@@ -29,17 +30,17 @@ final class StoreLock: Sendable {
 
   // MARK: Holding it
 
-  /// Whether the lock has not been given up.
+  /// Whether the lock has not been released.
   var isHeld: Bool { held.withLock { $0 } }
 
-  /// Runs `body` unless the lock was given up. It is not given up meanwhile.
+  /// Runs `body` unless the lock was released. It is not released meanwhile.
   func whileHeld<Value>(_ body: (File) -> Value) -> Value? {
     held.withLock { $0 ? body(file) : nil }
   }
 
   func giveUp() {
     held.withLock { isHeld in
-      // A forked child may hold the descriptor too: the lock is given up, not just closed.
+      // A forked child may hold the descriptor too: unlock, do not just close.
       if isHeld { file.unlock() }
       isHeld = false
     }
@@ -47,27 +48,28 @@ final class StoreLock: Sendable {
 
   // MARK: The directory
 
-  /// Whether it was noticed that the directory is gone.
+  /// Whether the store has noticed that the directory is gone.
   var hasVanished: Bool {
     @inline(__always) get { vanished.load(ordering: .relaxed) }
   }
 
-  /// What a look at the directory has found.
+  /// The result of a check of the directory.
   enum Look {
     case isThere
     case isGone
-    /// Gone, and nobody had noticed before.
+    /// Gone, and noticed for the first time.
     case hasJustGone
   }
 
-  /// Looks whether the directory is gone.
+  /// Checks whether the directory is gone.
   func look() -> Look {
     if hasVanished { return .isGone }
     guard file.isRemoved else { return .isThere }
     return vanished.exchange(true, ordering: .relaxed) ? .isGone : .hasJustGone
   }
 
-  /// Whether nobody has looked for a second. Of several threads that ask, one is told so, and looks.
+  /// Whether the last check was a second ago. If several threads ask, only one is told so, and
+  /// checks.
   func takeTurnToLook(at now: Timestamp) -> Bool {
     let time = now.millisecondsSinceEpoch
     let last = lookTime.load(ordering: .relaxed)

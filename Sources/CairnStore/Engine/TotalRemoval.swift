@@ -1,9 +1,9 @@
 /// Removing everything is one change of the manifest, whatever the number of keys.
 ///
-/// In a store whose class promises no more than `.process` or `.interval`, nobody waits for a sync: a manifest
-/// that removes all is made ready by housekeeping, as the next session's is by a close, and a removal
-/// only exchanges two names. Until they are on disk a power loss may bring the old manifest back, so
-/// the files that this one lists stay until the directory was synced.
+/// In a store whose class promises no more than `.process` or `.interval`, nobody waits for a sync:
+/// housekeeping prepares a manifest that removes all, as a close prepares the next session's, and a
+/// removal only exchanges two names. Until they are on disk, a power loss may bring the old
+/// manifest back, so the files that it lists stay until a sync of the directory.
 final class TotalRemoval: Sendable {
   private let session: Session
   private let lookup: Lookup
@@ -26,9 +26,9 @@ final class TotalRemoval: Sendable {
 
   /// Removes everything at once.
   ///
-  /// - Parameter progress: told after each file that went; with no lock held.
+  /// - Parameter progress: called after each file is removed, with no lock held.
   func run(
-    progress: (RemoveAllProgress) -> Void
+    progress: (WorkProgress) -> Void
   ) throws(StoreError) {
     try session.checkWritable()
     var (segments, last, count, isOnDisk) = try supply.changeCatalog {
@@ -77,16 +77,16 @@ final class TotalRemoval: Sendable {
       return (segments, last, count, isOnDisk)
     }
     Reclamation.reclaimIfDue()
-    // Also where there was nothing: who removed it may still be about to tell of it, and nobody who returns
-    // from here may meet what others still take to be there.
+    // Even if there was nothing: whoever removed it may not have told the observer yet, and a
+    // caller that returns from here must not meet anybody who still believes it is there.
     session.configuration.removalObserver?(.all(throughVersion: last, count: count))
     if segments.isEmpty { return }
-    // Whoever waits for a batch that was coming into the index.
+    // Wakes callers that wait for a batch to be published.
     log.wakeAll()
     evictor.restart()
-    // Readers that hold a segment go on; its file goes at once, or with the next pass of housekeeping. One that
-    // had to be kept open for them is closed before the next is. Where the store is closed meanwhile, the
-    // next open removes the rest.
+    // Readers that hold a segment continue; its file is removed at once, or at the next pass of
+    // housekeeping. A file that must stay open for them is closed before the next one is opened. If
+    // the store is closed meanwhile, the next open removes the rest.
     let fileCount = segments.count
     segments.reverse()
     while let segment = segments.popLast() {
@@ -95,7 +95,7 @@ final class TotalRemoval: Sendable {
         if let message { session.log(.warning, .maintenance, message) }
       }
       progress(
-        RemoveAllProgress(fileCount: fileCount - segments.count, totalFileCount: fileCount))
+        WorkProgress(.removing, completedCount: fileCount - segments.count, totalCount: fileCount))
     }
     if isOnDisk { return }
     session.wakeHousekeeping()
@@ -106,11 +106,11 @@ final class TotalRemoval: Sendable {
 
   // MARK: The manifest that removes all
 
-  /// How many numbers its floor, and how many generations it, lies ahead.
+  /// How far ahead the numbers of its floor and its generation are.
   private static let numbersAhead: SequenceNumber = 1 << 24
 
-  /// Makes the manifest ready that removes all, unless it is. It stays of use whatever the manifest lists
-  /// later: ids that are given out from now on are beyond the next one that it knows.
+  /// Prepares the manifest that removes all, unless it is ready. It stays usable whatever the
+  /// manifest lists later: ids assigned from now on are beyond the next one that it knows.
   func prepare() throws(StoreError) {
     if !session.removesWithoutSync { return }
     try checkpointer.keepingOut { () throws(StoreError) in
@@ -118,7 +118,7 @@ final class TotalRemoval: Sendable {
         let (last, isOver) = log.withLock {
           ($0.nextSequence - 1, $0.isClosed || $0.failure != nil)
         }
-        // The places that the next session's manifest reserves have been given out too.
+        // The places that the next session's manifest reserves are assigned too.
         let listed =
           (state.next ?? state.manifest).openSegments.map(\.id)
           + state.manifest.sealedSegments.map(\.id)
@@ -137,12 +137,12 @@ final class TotalRemoval: Sendable {
         emptied.reserve(
           salts: try session.directory.randomNumbers(count: Manifest.reservedSegmentCount))
         state.manifest.nextID = emptied.nextID
-        // DURABILITY: where a power loss undoes the removal, the next open removes their files.
+        // DURABILITY: if a power loss undoes the removal, the next open removes their files.
         state.manifest.pendingIDs += emptied.openSegments.map(\.id.rawValue)
         return emptied
       }
       guard let made else { return }
-      // A removal that finds none is synced.
+      // A removal without a ready manifest syncs.
       let isReady =
         (try? ManifestFile(directory: session.directory).makeReady(emptied: made)) != nil
       try catalog.change { (state) throws(StoreError) in
@@ -152,7 +152,7 @@ final class TotalRemoval: Sendable {
     }
   }
 
-  /// Puts the manifest that removes all into place, without a sync.
+  /// Installs the manifest that removes all, without a sync.
   private func install(
     _ emptied: Manifest, _ state: inout Catalog.State, retiring ids: [SegmentID]
   ) throws(StoreError) {
@@ -173,10 +173,10 @@ final class TotalRemoval: Sendable {
     state.manifest.openSegments = emptied.openSegments
   }
 
-  // MARK: Without a directory
+  // MARK: A missing directory
 
-  /// Empties the index of a store whose directory is gone. Another store takes its place. Reads under way finish. The
-  /// observer is told of a removal of all.
+  /// Empties the index of a store whose directory is gone. Another store replaces it. Reads under
+  /// way finish. The observer is told of a removal of all.
   func abandon() {
     let (segments, last, count) = catalog.withLock { state in
       state.resumable = nil

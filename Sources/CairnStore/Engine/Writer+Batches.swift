@@ -1,4 +1,4 @@
-/// Large batches: others get on while one is written, and while it comes into the index.
+/// Large batches: others continue while one is written, and while it enters the index.
 extension Writer {
   /// Whether others would have to wait too long for a batch.
   func isLarge(_ batch: borrowing BatchRecords) -> Bool {
@@ -6,7 +6,7 @@ extension Writer {
       || batch.byteCount >= session.limits.asideByteCount
   }
 
-  /// Appends a batch that is written beside the log first, and brings it into the index a few operations at a
+  /// Appends a batch that is written outside the log first, and publishes it a few operations at a
   /// time.
   ///
   /// - Returns: the number of its first operation.
@@ -22,7 +22,7 @@ extension Writer {
         guard case .noSpace = error, batch.batch.isRemoval,
           end <= session.configuration.segmentByteLimit
         else { throw error }
-        // On a full disk a removal has its room in the segment that is written to.
+        // On a full disk, the active segment has room for a removal.
         first = try withRoom(byteCount: batch.batch.byteCount, isRemoval: true) {
           (appender: inout Appender) throws(StoreError) in
           let (segment, start, first) = try appender.append(
@@ -37,7 +37,7 @@ extension Writer {
       }
       return first
     }
-    // The segment may have been left meanwhile, and was not sealed for this.
+    // The segment may have been rolled meanwhile, and not sealed because of this.
     session.wakeHousekeeping()
     return first
   }
@@ -78,9 +78,9 @@ extension Writer {
     appender.unpublished = batch
   }
 
-  // MARK: Into the index
+  // MARK: Publishing
 
-  /// Brings a batch into the index.
+  /// Publishes a batch.
   private func publish(_ batch: UnpublishedBatch) throws(StoreError) {
     defer { log.wakeAll() }
     let count = min(64, max(1, session.configuration.asideOperationCount / 2))
@@ -88,7 +88,7 @@ extension Writer {
     while true {
       let isDone = try log.withLock { (appender) throws(StoreError) in
         guard appender.unpublished === batch else {
-          // A removal of all has taken it, unless another write met with what stands in its way.
+          // Either a removal of all took it, or another write failed to publish it.
           if let failure = appender.failure { throw StoreError.poisoned(cause: failure) }
           return true
         }
@@ -107,13 +107,12 @@ extension Writer {
       }
       if isDone { return }
       pieceCount += 1
-      // Whoever waits for the lock gets it.
+      // Lets waiters for the lock take it.
       if pieceCount % 32 == 0 { session.environment.pause(.microseconds(50)) }
     }
   }
 
-  /// Brings what a batch does with a key into the index, where a batch is on its way there: before a write
-  /// looks at the key.
+  /// Publishes what a pending batch does with a key: before a write looks up the key.
   func publishPending(_ hash: UInt64, _ appender: inout Appender) throws(StoreError) {
     guard let batch = appender.unpublished else { return }
     for number in batch.take(hash) { try publish(number, of: batch, &appender) }

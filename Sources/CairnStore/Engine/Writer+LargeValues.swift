@@ -1,12 +1,12 @@
-/// Large values: others get on while one is written.
+/// Large values: others continue while one is written.
 extension Writer {
-  /// What came of a large record.
+  /// The result of writing a large record.
   struct AsidePut {
     var result: CompareAndSetResult
     var event: RemovalEvent?
   }
 
-  /// Writes one large record beside the log, head last.
+  /// Writes one large record outside the log, head last.
   @inline(never)
   func putAside(
     _ value: RawSpan, forKey key: RawSpan, metadata: RawSpan, header template: RecordHeader,
@@ -28,9 +28,10 @@ extension Writer {
       } unless: { (appender) throws(StoreError) in
         if appender.unpublished != nil { try publishPending(hash, &appender) }
         try lookup.index.makeRoom(hash)
-        return try lookup.locate(hash, key: key, now: now).mismatch(expectation).map {
-          AsidePut(result: $0)
-        }
+        return try lookup.locate(hash, key: key, now: now, for: expectation).mismatch(expectation)
+          .map {
+            AsidePut(result: $0)
+          }
       } _: { (appender, _) throws(StoreError) in
         var header = template
         let existing = try lookup.locate(hash, key: key, now: now)

@@ -1,11 +1,11 @@
-/// Writes: appends records where there is room, makes room where there is none, and brings what was appended into
-/// the index.
+/// Writes: appends records if there is room, makes room if there is none, and publishes what was
+/// appended in the index.
 ///
-/// 1. A record is published only after it is in the log, and under the same hold of the log's lock, but for a batch that
-///    was written aside: that is published in steps.
-/// 2. What a record replaces counts as dead from the moment that it is published.
-/// 3. A write that looks at a key has the operations of a batch on this key entered first, where one is on its way into
-///    the index.
+/// 1. A record is published only after it is in the log, and under the same hold of the log's lock,
+///    except for a batch that was written aside, which is published in steps.
+/// 2. What a record replaces counts as dead from the moment the record is published.
+/// 3. A write that looks up a key first enters the operations on this key of a pending batch, if
+///    there is one.
 struct Writer: Sendable {
   let session: Session
   let lookup: Lookup
@@ -31,8 +31,8 @@ struct Writer: Sendable {
 
   /// Runs `body` under the log's lock with room for `byteCount` bytes of records.
   ///
-  /// - Parameter atOnce: whether to do without rather than to wait.
-  /// - Returns: what `body` returned; `nil` where it was not run.
+  /// - Parameter atOnce: whether to give up rather than wait.
+  /// - Returns: the result of `body`; `nil` if it was not run.
   @inline(__always)
   func withRoom<Value>(
     byteCount: Int, isRemoval: Bool, atOnce: Bool,
@@ -42,7 +42,8 @@ struct Writer: Sendable {
     return try withRoom(byteCount: byteCount, isRemoval: isRemoval, body)
   }
 
-  /// Runs `body` under the log's lock with room for `byteCount` bytes of records. Where the disk has none, compacts.
+  /// Runs `body` under the log's lock with room for `byteCount` bytes of records. If the disk has
+  /// none, compacts.
   @inline(__always)
   func withRoom<Value>(
     byteCount: Int, isRemoval: Bool, _ body: (inout Appender) throws(StoreError) -> Value
@@ -74,7 +75,7 @@ struct Writer: Sendable {
 
   /// Runs `body` under the log's lock if that is free and there is room: waits for nothing.
   ///
-  /// - Returns: what `body` returned; `nil` where it was not run.
+  /// - Returns: the result of `body`; `nil` if it was not run.
   @inline(__always)
   func withRoomAtOnce<Value>(
     byteCount: Int, _ body: (inout Appender) throws(StoreError) -> Value
@@ -93,9 +94,10 @@ struct Writer: Sendable {
     return value
   }
 
-  /// Makes room where the log by itself has none: by the next segment, one for these records, or a compaction.
+  /// Makes room if the log by itself has none: by the next segment, one for these records, or a
+  /// compaction.
   ///
-  /// - Returns: what `body` returned; `nil` where it was not run.
+  /// - Returns: the result of `body`; `nil` if it was not run.
   @inline(never)
   private func make<Value>(
     _ room: Appender.Room, byteCount: Int, isRemoval: Bool, _ search: inout RoomSearch,
@@ -116,17 +118,17 @@ struct Writer: Sendable {
     }
   }
 
-  /// Appends records that are written beside the log first.
+  /// Appends records that are written outside the log first.
   ///
   /// - Parameters:
-  ///   - byteCount: how many bytes they take.
+  ///   - byteCount: the bytes that they take.
   ///   - forSync: whether somebody will wait for a sync of them.
-  ///   - isBatch: whether they are a batch. The numbers of its records are in what is written, and lie ahead
-  ///     of those of other writes.
-  ///   - write: writes them, from the end of the header on, under no lock that others need. Where their
-  ///     numbers have to be known, they begin at the number given. It may be called more than once.
-  ///   - check: asked under the log's lock before; where it returns a value, they are not appended.
-  ///   - body: run under the log's lock when the log goes on behind the header of the new segment.
+  ///   - isBatch: whether they are a batch. The numbers of its records are part of what is written,
+  ///     and lie ahead of those of other writes.
+  ///   - write: writes them, from the end of the header on, under no lock that others need. If
+  ///     their numbers must be known, they begin at the given number. It may run more than once.
+  ///   - check: called first, under the log's lock; if it returns a value, they are not appended.
+  ///   - body: run under the log's lock once the log continues after the header of the new segment.
   func appendAside<Value>(
     byteCount: Int, isRemoval: Bool, forSync: Bool, isBatch: Bool,
     writing write: (Segment, SequenceNumber) throws(StoreError) -> Void,
@@ -142,8 +144,8 @@ struct Writer: Sendable {
     }
   }
 
-  /// Runs `body`, which writes beside the log, while nobody else does. Where the disk has no room, looks for some when
-  /// others may go on, since observers are told then of what went.
+  /// Runs `body`, which writes outside the log, while nobody else does. If the disk has no room,
+  /// looks for some once others may continue, because observers are then told of removals.
   func writingAside<Value>(
     byteCount: Int, isRemoval: Bool, _ body: () throws(StoreError) -> Value
   ) throws(StoreError) -> Value {
@@ -152,7 +154,7 @@ struct Writer: Sendable {
       do throws(StoreError) {
         return try supply.asides.withLock { (_) throws(StoreError) in try body() }
       } catch {
-        // A removal has its room on a full disk in the segment that is written to.
+        // A removal has room on a full disk in the active segment.
         guard case .noSpace(_, _, let limit) = error, limit != .fileSize, !isRemoval,
           try compactor.findRoom(isRemoval: false, &search)
         else { throw error }
@@ -160,9 +162,9 @@ struct Writer: Sendable {
     }
   }
 
-  // MARK: Into the index
+  // MARK: Publishing
 
-  /// Makes room in the index for a key, and asks the processor for the record that a write replaces.
+  /// Makes room in the index for a key, and prefetches the record that a write replaces.
   @inline(__always)
   func makeRoom(_ hash: UInt64, key: RawSpan, now: Timestamp) throws(StoreError) {
     do {
@@ -170,16 +172,16 @@ struct Writer: Sendable {
         table.prefetch($0.location, count: Lookup.prefetchByteCount)
       }
     } catch {
-      // A key that is there needs none.
+      // A key that exists needs no room.
       if try lookup.locate(hash, key: key, now: now) == nil { throw error }
     }
   }
 
-  /// Makes a record the one that reads of its key find.
+  /// Publishes a record: reads of its key find it from now on.
   ///
   /// - Parameters:
-  ///   - deadline: `nil` where it cannot expire.
-  ///   - tick: when it was last accessed; `nil`: now.
+  ///   - deadline: `nil` if it cannot expire.
+  ///   - tick: its last access; `nil`: now.
   @inline(__always)
   func publish(
     _ hash: UInt64, at location: Location, deadline: Deadline?, replacing existing: Existing?,
@@ -190,18 +192,20 @@ struct Writer: Sendable {
       lookup.index.insert(hash, location: location, flags: flags, tick: tick, deadline: deadline)
       return
     }
+    let usage = lookup.table.usage(at: existing.location)
     if !lookup.index.replace(
       hash, old: existing.location, new: location, flags: flags, tick: tick, deadline: deadline)
     {
       lookup.index.insert(hash, location: location, flags: flags, tick: tick, deadline: deadline)
     }
-    existing.segment.usage.kill(byteCount: existing.byteCount ?? 0)
+    usage?.kill(byteCount: existing.byteCount ?? 0)
   }
 
   /// Makes reads of a key find nothing.
   func unpublish(_ existing: Existing) {
+    let usage = lookup.table.usage(at: existing.location)
     _ = lookup.index.remove(existing.hash, location: existing.location)
-    existing.segment.usage.kill(byteCount: existing.byteCount ?? 0)
+    usage?.kill(byteCount: existing.byteCount ?? 0)
   }
 
   func removalEvent(

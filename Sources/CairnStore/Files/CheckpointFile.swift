@@ -1,17 +1,18 @@
-/// The file of a checkpoint whose header was read and found right.
+/// The file of a checkpoint with a valid header.
 struct CheckpointFile: Sendable {
   let name: String
   let header: Checkpoint
-  /// All of it, where that is little: then the file need not stay open until all shards were asked for.
+  /// The whole contents, if they are small: the file then need not stay open until all shards were
+  /// loaded.
   private let bytes: [UInt8]?
   private let file: File?
 
   private static let smallByteCount = 64 << 10
 
-  /// Opens the checkpoint that a manifest lists, or any other file of that kind.
+  /// Opens the checkpoint that a manifest lists, or any other checkpoint file.
   ///
-  /// - Parameter checksum: what the manifest says of it; `nil`: not compared.
-  /// - Throws: `corrupt` where it is not what it must be, `unsafeFile`, `system`.
+  /// - Parameter checksum: the checksum in the manifest; `nil`: not compared.
+  /// - Throws: `corrupt` if it is invalid, `unsafeFile`, `system`.
   init(
     in directory: Directory, id: UInt64, storeIdentifier: [UInt8], checksum: UInt32?
   ) throws(StoreError) {
@@ -50,7 +51,7 @@ struct CheckpointFile: Sendable {
     self.file = isRead ? nil : file
   }
 
-  /// The bytes from an offset on; fewer at the end of the file.
+  /// The bytes from an offset; fewer at the end of the file.
   private func read(_ byteCount: Int, at offset: Int) throws(StoreError) -> [UInt8] {
     if let bytes { return Array(bytes[min(offset, bytes.count)...].prefix(byteCount)) }
     var bytes = [UInt8](repeating: 0, count: byteCount)
@@ -59,9 +60,9 @@ struct CheckpointFile: Sendable {
     return bytes
   }
 
-  /// What a shard holds, checked against all that the header says.
+  /// The contents of a shard, checked against everything in the header.
   ///
-  /// - Throws: `corrupt` where they are not what was written; `system`.
+  /// - Throws: `corrupt` if they are not what was written; `system`.
   func contents(
     ofShard number: Int, in places: SegmentPlaces
   ) throws(StoreError) -> ShardContents {
@@ -84,7 +85,7 @@ struct CheckpointFile: Sendable {
       var extended: Set<Location> = []
       for number in 0..<shard.count {
         let entry = IndexEntry(decoding: bytes, at: number * Checkpoint.entryByteCount)
-        // A checksum does not make sense of the fields.
+        // A valid checksum does not prove that the fields make sense.
         guard !entry.isEmpty, entry.hash >= lastHash, entry.tick <= header.tick,
           entry.flags.isSubset(of: [.canExpire, .extended]), places.contains(entry.location)
         else { throw corrupt(number, .badHeader) }
@@ -107,7 +108,7 @@ struct CheckpointFile: Sendable {
 }
 
 extension CheckpointFile {
-  /// The extensions that follow the entries of a shard; `nil` where they do not fit these.
+  /// The extensions after the entries of a shard; `nil` if they do not fit these.
   private static func extensions(
     in bytes: RawSpan, of shard: Checkpoint.Shard, _ extended: Set<Location>,
     _ places: SegmentPlaces
@@ -130,10 +131,10 @@ extension CheckpointFile {
 }
 
 extension CheckpointFile {
-  /// The entries that were accessed longest ago when the checkpoint was made, in that order; no other has a
-  /// lower tick than the last.
+  /// The least recently used entries when the checkpoint was made, in that order; no other entry
+  /// has a lower tick than the last.
   ///
-  /// - Throws: `corrupt` where they are not what was written; `system`.
+  /// - Throws: `corrupt` if they are not what was written; `system`.
   func oldest(in places: SegmentPlaces) throws(StoreError) -> [RemovalCandidate] {
     if header.oldestCount == 0 { return [] }
     let start = header.oldestOffset
@@ -161,10 +162,10 @@ extension CheckpointFile {
   }
 }
 
-/// Which segment of a checkpoint's table a location lies in.
+/// Maps locations to the segments in a checkpoint's table.
 struct SegmentPlaces: Sendable {
   private let segments: [Checkpoint.CoveredSegment]
-  /// The segment, by its number, that takes a granule; -1: none.
+  /// The number of the segment that takes each granule; -1: none.
   private let numbers: [Int32]
 
   init(_ segments: [Checkpoint.CoveredSegment]) {
@@ -177,7 +178,7 @@ struct SegmentPlaces: Sendable {
     self.numbers = numbers
   }
 
-  /// The number of the segment that has a record at the location.
+  /// The number of the segment with the location's record.
   @inline(__always)
   func number(of location: Location) -> Int? {
     let granule = location.granule

@@ -1,32 +1,32 @@
 internal import Synchronization
 
-/// Gives the index its shards from a checkpoint; one that is damaged, from the log.
+/// Gives the index its shards from a checkpoint; rebuilds a damaged shard from the log.
 ///
-/// What it knows ends where the checkpoint does: later records are entered by replay when the store
-/// is opened, which loads the shards that they concern. So a shard that is still unloaded has no
-/// later records, and no write can have come since: it would have loaded the shard first.
+/// Its knowledge ends with the checkpoint: replay enters later records when the store is opened,
+/// and loads the shards they concern. So a shard that is still unloaded has no later records, and
+/// no write can have come since: a write would have loaded the shard first.
 final class CheckpointSource: ShardSource {
   private let file: CheckpointFile
   private let places: SegmentPlaces
-  /// By the number in the table; `nil` for those that the store has no more.
+  /// By the number in the table; `nil` for segments that the store no longer has.
   private let segments: [Segment?]
-  /// Whether a segment is gone that entries, or the extensions of entries, name.
+  /// Whether entries or their extensions name a segment that is gone.
   let dropsEntries: Bool
   private let hash: SipHash
   private let floor: SequenceNumber
   private let recency: RecencyClock
-  /// Warns, from under a lock too.
+  /// Logs a warning, also from under a lock.
   private let warn: @Sendable (String) -> Void
   /// Whether the ticks are still those of the file.
   private let knowsOldest = Atomic(true)
-  /// When entries that were left out were last accessed, by their hashes.
+  /// The last accesses of omitted entries, by their hashes.
   private let droppedTicks = Lock<[UInt64: UInt64]>([:])
-  /// Damaged shards that were found again in the log. They are kept as long as any shard is not loaded: a
-  /// look that loads nothing may ask again.
+  /// Damaged shards that were rebuilt from the log. They are kept as long as any shard is not
+  /// loaded: a lookup that loads nothing may need them again.
   private let rebuilt = Lock<[Int: ShardContents]>([:])
-  /// About so many entries are found again in one reading of the log. It bounds the memory that takes.
+  /// Roughly how many entries one reading of the log rebuilds. Bounds the memory for it.
   private static let rebuildLimit = 1 << 20
-  /// Extensions of entries that were left out, by their hashes.
+  /// Extensions of omitted entries, by their hashes.
   private let droppedExtensions = Lock<[UInt64: LifetimeExtension]>([:])
 
   init(
@@ -36,7 +36,7 @@ final class CheckpointSource: ShardSource {
     self.file = file
     places = SegmentPlaces(file.header.segments)
     self.segments = file.header.segments.map { segments[$0.id] }
-    // One that had neither live puts nor tombstones nor extensions in force tells nothing of any entry.
+    // A segment without live puts, tombstones or extensions in force affects no entry.
     dropsEntries = zip(file.header.segments, self.segments).contains { covered, segment in
       segment == nil
         && (covered.livePutCount > 0 || covered.tombstoneCount > 0
@@ -51,7 +51,7 @@ final class CheckpointSource: ShardSource {
   func contents(ofShard number: Int) throws(StoreError) -> ShardContents {
     var contents: ShardContents
     do throws(StoreError) { contents = try file.contents(ofShard: number, in: places) } catch {
-      // Where entries are left out, the log alone does not tell what the rest amounts to.
+      // If entries are omitted, the log alone does not give the usage counts of the rest.
       guard error.isLoss, !dropsEntries else { throw error }
       warn("\(error); what it held is read from the log")
       return try rebuiltContents(ofShard: number)
@@ -71,14 +71,14 @@ final class CheckpointSource: ShardSource {
       if !isThere(put) {
         contents.extensions[put] = nil
       } else if !isThere(known.location) {
-        // Replay comes upon it in its new place.
+        // Replay finds it in its new place.
         contents.extensions[put]?.location = .none
       }
     }
     return contents
   }
 
-  /// The entries that were accessed longest ago, in that order; no other entry of the checkpoint has a lower
+  /// The least recently used entries, in that order; no other entry of the checkpoint has a lower
   /// tick than the last. Some may have been accessed or replaced since.
   func oldest() -> [RemovalCandidate] {
     if !knowsOldest.load(ordering: .relaxed) { return [] }
@@ -88,31 +88,31 @@ final class CheckpointSource: ShardSource {
     }
   }
 
-  /// All ticks are about to change.
+  /// Call before all ticks change.
   func forgetOldest() { knowsOldest.store(false, ordering: .relaxed) }
 
-  /// Whether the checkpoint knows what lies at a location.
+  /// Whether the checkpoint covers the record at a location.
   func covers(_ location: Location) -> Bool { places.contains(location) }
 
   private func isThere(_ location: Location) -> Bool {
     places.number(of: location).map { segments[$0] != nil } ?? false
   }
 
-  /// Extensions of entries that were left out, whose records are there: the checkpoint counts them as
-  /// being in force.
+  /// Extensions of omitted entries whose records are in place: the checkpoint counts them as in
+  /// force.
   var droppedExtensionsInPlace: [LifetimeExtension] {
     droppedExtensions.withLock { Array($0.values) }.filter { isThere($0.location) }
   }
 
-  /// To when the lifetime of an entry was extended that was left out, since its record lies somewhere
-  /// else now. The copy may have been made before the extension was, and the checkpoint after it.
+  /// The extended end of an entry's lifetime, if the entry was omitted because its record has
+  /// moved. The copy may have been made before the extension, and the checkpoint after it.
   func droppedExtension(of hash: UInt64) -> LifetimeExtension? {
     guard var known = droppedExtensions.withLock({ $0[hash & ~0xFF_FF00] }) else { return nil }
     if !isThere(known.location) { known.location = .none }
     return known
   }
 
-  /// When an entry that was left out, since its record lies somewhere else now, was last accessed.
+  /// The last access of an entry that was omitted because its record has moved.
   func droppedTick(of hash: UInt64) -> UInt64? {
     droppedTicks.withLock { $0[hash & ~0xFF_FF00] }
   }
@@ -125,7 +125,7 @@ final class CheckpointSource: ShardSource {
     var expires: Int64?
   }
 
-  /// A damaged shard, found again together with all others that are damaged.
+  /// A damaged shard, rebuilt together with all other damaged ones.
   private func rebuiltContents(ofShard number: Int) throws(StoreError) -> ShardContents {
     try rebuilt.withLock { (rebuilt) throws(StoreError) -> ShardContents in
       if let known = rebuilt[number] { return known }
@@ -135,7 +135,7 @@ final class CheckpointSource: ShardSource {
     }
   }
 
-  /// A damaged shard and others that are damaged too, as many as are found again in one reading of the log.
+  /// A damaged shard and other damaged ones, as many as one reading of the log rebuilds.
   private func damagedShards(with number: Int, except isKnown: (Int) -> Bool) -> Set<Int> {
     var damaged: Set<Int> = [number]
     var entryCount = file.header.shards[number].count
@@ -185,7 +185,8 @@ final class CheckpointSource: ShardSource {
         offset += header.byteCount
       }
     }
-    // When each was last accessed is lost: as where there is no checkpoint, opening the store counts.
+    // Their last accesses are lost: as without a checkpoint, opening the store counts as the
+    // access.
     var contents: [Int: ShardContents] = [:]
     for number in numbers { contents[number] = ShardContents(entries: []) }
     for (key, found) in newest.sorted(by: { $0.value.sequence < $1.value.sequence }) {

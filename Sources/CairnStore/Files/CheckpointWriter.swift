@@ -1,18 +1,18 @@
-/// What a checkpoint is made of: the state of a store at one moment.
+/// The contents of a checkpoint: the state of a store at one moment.
 struct CheckpointBasis {
   let id: UInt64
   let floor: SequenceNumber
   let lastSequence: SequenceNumber
   let snapshot: IndexSnapshot
   let segments: [Checkpoint.CoveredSegment]
-  /// The segments that may not be on disk yet, and how much of them has to be.
+  /// The segments that may not be on disk yet, and how much of them must be.
   let unsynced: [(segment: Segment, end: Int)]
-  /// How much of what it covers lies in the active segment.
+  /// How much of what it covers is in the active segment.
   let activeByteCount: Int
-  /// What was counted as appended until then.
+  /// The bytes counted as appended until then.
   var appendedByteCount = 0
 
-  /// The size of its file, but for the header.
+  /// The size of its file, without the header.
   var leastByteCount: Int {
     snapshot.count * Checkpoint.entryByteCount
       + segments.reduce(0) { $0 + $1.liveExtensionCount } * Checkpoint.extensionByteCount
@@ -20,7 +20,7 @@ struct CheckpointBasis {
   }
 }
 
-/// A checkpoint whose file is on disk and which no manifest lists yet.
+/// A checkpoint whose file is on disk but not yet listed in a manifest.
 struct WrittenCheckpoint {
   let basis: CheckpointBasis
   let checksum: UInt32
@@ -29,18 +29,18 @@ struct WrittenCheckpoint {
 
 /// Writes the file of a checkpoint.
 struct CheckpointWriter: ~Copyable {
-  /// Entries are gathered to pieces of this size.
+  /// Entries are collected into pieces of this size.
   private static let pieceByteCount = 1 << 20
 
   private let file: File
   private var header: Checkpoint
   private var buffer: [UInt8] = []
-  /// Where the buffer goes.
+  /// The file offset of the buffer.
   private var offset: Int
-  /// The entries accessed longest ago, so that a store that is opened at its limit knows what goes first.
+  /// The least recently used entries, so that a store opened at its limit knows what goes first.
   private var oldest: CandidateSelection?
 
-  /// Takes room for all of it in a new file.
+  /// Allocates all of it in a new file.
   ///
   /// - Throws: `noSpace`, `system`.
   init(_ basis: CheckpointBasis, samples: Int, file: File, storeIdentifier: [UInt8])
@@ -65,10 +65,11 @@ struct CheckpointWriter: ~Copyable {
     offset = header.headerByteCount
   }
 
-  /// How many of so many entries are noted once more: enough to go on with while the index is looked through.
+  /// How many of this many entries are stored again: enough to continue with while the index is
+  /// scanned.
   static func oldestCount(of count: Int) -> Int { min((count + 15) / 16, 4096) }
 
-  /// Adds what the next shard holds.
+  /// Adds the contents of the next shard.
   mutating func add(_ contents: ShardContents, shard number: Int) throws(StoreError) {
     let entries = contents.entries
     var shard = Checkpoint.Shard()
@@ -93,7 +94,7 @@ struct CheckpointWriter: ~Copyable {
     if buffer.count >= Self.pieceByteCount { try flush() }
   }
 
-  /// Adds the extensions of a shard, in the order of the locations that they are for.
+  /// Adds the extensions of a shard, ordered by the locations of their puts.
   private mutating func add(
     _ extensions: [Location: LifetimeExtension], to shard: inout Checkpoint.Shard
   ) {
@@ -125,31 +126,31 @@ struct CheckpointWriter: ~Copyable {
     buffer.removeAll(keepingCapacity: true)
   }
 
-  /// Writes the rest, and brings all of it to disk.
+  /// Writes the rest, and brings everything to disk.
   ///
-  /// - Parameters: the last tick and the times of ticks, as many as `init` was told.
+  /// - Parameters: the last tick and the times of ticks, as many as `init` expects.
   /// - Returns: the checksum of the header, and the size of the file.
   consuming func finish(
     tick: UInt64, samples: [Checkpoint.Sample]
   ) throws(StoreError) -> (checksum: UInt32, byteCount: Int) {
     addOldest()
     try flush()
-    // Ticks go on while the shards are written: only now none of them can have a higher one.
+    // Ticks advance while the shards are written: only now can none of them have a higher one.
     header.tick = tick
     let (room, count) = (header.samples.count, samples.count)
     for index in 0..<room {
-      // Where there are fewer by now, the last one stands more than once, which says the same. Of
-      // more, those go that lie between others: without the last ones, what was read last would
-      // seem to be as old as this checkpoint's beginning.
+      // If there are fewer by now, the last one is repeated, which means the same. If there are
+      // more, those between others are dropped: without the last ones, the latest reads would seem
+      // as old as this checkpoint's beginning.
       let chosen = count > room ? index * (count - 1) / (room - 1) : min(index, count - 1)
       header.samples[index] = samples[chosen]
     }
     let bytes = header.encodedHeader()
     try bytes.withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: 0) }
     if try file.status().byteCount != offset { try file.truncate(to: offset) }
-    // DURABILITY: the contents are on disk before a manifest lists the file. (One that does not
-    // validate would cost no more than a scan; but its checksum says nothing of a page that has yet
-    // to be written when the power goes.)
+    // DURABILITY: the contents are on disk before a manifest lists the file. (An invalid file would
+    // cost only a scan, but the checksum says nothing about a page that is still unwritten at a
+    // power loss.)
     try file.synchronize()
     return (bytes.withSpan { $0.load(UInt32.self, at: $0.byteCount - 4) }, offset)
   }

@@ -1,17 +1,17 @@
 internal import Synchronization
 
-/// Space on the disk that nothing is stored in, kept for what gives space back: the tombstones of
-/// removals, and the segments that a compaction writes. ZFS keeps "slop space" for the same end.
+/// Unused disk space, kept for operations that reclaim space: the tombstones of removals, and the
+/// segments that a compaction writes. ZFS keeps "slop space" for the same purpose.
 ///
-/// It is a file beside the log. Writers that add something make sure first that it is there, so that
-/// they are refused while there is still room to remove something, also by the next process after a
-/// kill, and also where others filled the disk.
+/// It is a file beside the log. Writers that add something first ensure that it exists, so that
+/// they are refused while there is still room to remove something. That also works for the next
+/// process after a kill, and if others filled the disk.
 final class DiskReserve: Sendable {
-  /// The size where little is stored.
+  /// The size for a small store.
   static let lowestByteCount = 128 << 10
 
   private struct State {
-    /// How much there is, once that was looked up.
+    /// Its size, once known.
     var byteCount: Int?
     /// Whether a compaction uses it.
     var isLent = false
@@ -22,33 +22,34 @@ final class DiskReserve: Sendable {
   private let state = Lock(State())
   private let short = Atomic(false)
 
-  /// - Parameter isUsed: where blocks that are allocated are not really reserved, there is no reserve.
+  /// - Parameter isUsed: without a real reservation of allocated blocks, there is no reserve.
   init(directory: Directory, isUsed: Bool) {
     self.directory = directory
     self.isUsed = isUsed
   }
 
-  /// Whether a part of it was given up or lent, and has not been taken back.
+  /// Whether a part of it was released or lent, and has not been taken back.
   var isShort: Bool { short.load(ordering: .relaxed) }
 
   /// Whether a compaction uses it now.
   var isLent: Bool { state.withLock { $0.isLent } }
 
-  /// How much is to be there beside a log of some size: 1 MiB for one of 24 MiB, 8 MiB for one of 1 GiB.
+  /// The target size for a log of some size: 1 MiB for 24 MiB, 8 MiB for 1 GiB.
   ///
-  /// With one half for tombstones and one for pieces of a compaction, what the tombstones kill has to be
-  /// more than what the pieces lose, which are the more the smaller they are: so its square goes with the
-  /// size of the log. Powers of two, so that it seldom changes. See Docs/Decisions.
+  /// One half is for tombstones and one for pieces of a compaction. The records that the tombstones
+  /// make dead must exceed the losses of the pieces, which grow as the pieces shrink: so the square
+  /// of the reserve is proportional to the size of the log. Powers of two, so that it seldom
+  /// changes. See Docs/Decisions.
   static func byteCount(forLogOf byteCount: Int) -> Int {
     var wanted = lowestByteCount
     while wanted / (16 << 10) * wanted < byteCount { wanted *= 2 }
     return wanted
   }
 
-  /// Makes sure that it is there for a log that is about to grow.
+  /// Ensures that it exists for a log that is about to grow.
   ///
   /// - Parameter added: by how much.
-  /// - Throws: `noSpace` where it is not, and there is no room for it or a compaction uses it.
+  /// - Throws: `noSpace` if it does not exist and there is no room for it, or a compaction uses it.
   func ensure(forLogOf logByteCount: Int, adding added: Int = 0) throws(StoreError) {
     if !isUsed { return }
     let wanted = Self.byteCount(forLogOf: logByteCount + added)
@@ -57,8 +58,8 @@ final class DiskReserve: Sendable {
         throw .noSpace(path: path, neededByteCount: wanted, limit: .disk)
       }
       do throws(StoreError) { try resize(&state, to: wanted) } catch {
-        // What the log needs as it is. Whoever fills the disk now must not find it at one half, as a compaction leaves
-        // it.
+        // The size for the current log. Another process that fills the disk now must not find only
+        // the half that a compaction leaves.
         grow(&state, to: Self.byteCount(forLogOf: logByteCount))
         throw error
       }
@@ -66,7 +67,7 @@ final class DiskReserve: Sendable {
     }
   }
 
-  /// Gives back what it was made larger by for a write that failed.
+  /// Frees the growth for a write that failed.
   func shrink(forLogOf logByteCount: Int) {
     if !isUsed { return }
     let wanted = Self.byteCount(forLogOf: logByteCount)
@@ -78,9 +79,9 @@ final class DiskReserve: Sendable {
     }
   }
 
-  /// Takes as much of it as there is room for.
+  /// Takes back as much of it as there is room for.
   ///
-  /// - Parameter isForRemoval: whether a removal waits, which is left one half.
+  /// - Parameter isForRemoval: whether a removal waits; one half is then left for it.
   func takeBack(forLogOf logByteCount: Int, isForRemoval: Bool) {
     if !isUsed { return }
     state.withLock { state in
@@ -89,16 +90,17 @@ final class DiskReserve: Sendable {
     }
   }
 
-  /// Makes it as large as there is room for, by halves of what is wanted.
+  /// Grows it as far as there is room, halving the wanted size until it fits.
   private func grow(_ state: inout State, to wanted: Int) {
     var wanted = wanted
     while wanted >= 4096, (try? resize(&state, to: wanted)) == nil { wanted /= 2 }
   }
 
-  /// Gives one half up for removals; `false` where it is gone already.
+  /// Releases one half for removals; `false` if it is gone already.
   ///
-  /// A log that has just grown beyond a step has the reserve of the step before. A file of that size may also be what an
-  /// earlier process left of a larger one, so a quarter of what the log should have is kept in any case.
+  /// A log that has just grown beyond a step has the reserve of the previous step. A file of that
+  /// size may also be the rest of a larger one that an earlier process left, so a quarter of the
+  /// log's target is kept in any case.
   func giveHalf(forLogOf logByteCount: Int) -> Bool {
     if !isUsed { return false }
     let wanted = Self.byteCount(forLogOf: logByteCount)
@@ -114,7 +116,7 @@ final class DiskReserve: Sendable {
     }
   }
 
-  /// Gives all of it up for a compaction, until `takeBack`.
+  /// Releases all of it for a compaction, until `takeBack`.
   func lend() {
     if !isUsed { return }
     state.withLock { state in
@@ -127,7 +129,7 @@ final class DiskReserve: Sendable {
 
   private var path: String { "\(directory.path)/\(FileName.reserve)" }
 
-  /// The file, where there is one, and its size.
+  /// The file, if there is one, and its size.
   private func look(_ state: inout State) throws(StoreError) -> File? {
     guard let file = try directory.openFile(FileName.reserve, mode: .readWrite) else {
       state.byteCount = 0
@@ -158,9 +160,9 @@ final class DiskReserve: Sendable {
         try file.allocate(from: byteCount, to: wanted, orExtend: false)
       } catch {
         guard case .noSpace(_, _, let limit) = error else { throw error }
-        // What a failed allocation got is given back.
+        // Frees what a failed allocation got.
         try? file.truncate(to: byteCount)
-        // A limit on the size of files says nothing of the disk: it is kept as large as may be.
+        // A limit on file size says nothing about the disk: keep as much as allowed.
         if case .fileSize = limit { return }
         throw error
       }

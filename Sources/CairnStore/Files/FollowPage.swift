@@ -1,16 +1,18 @@
-/// The page in which a store that is open for writing says how far its log goes, for those who follow it: one file for the
-/// life of the store, never renamed or shortened.
+/// The page in which a store open for writing announces the end of its log to followers: one file
+/// for the life of the store, never renamed or truncated.
 ///
-/// 1. `position` is stored after the bytes before it are in the page cache: a record, or a whole batch.
-/// 2. `generation` is stored after the manifest of that generation is in place, and before a position in a segment that no
-///    earlier manifest lists.
-/// 3. `session` is another from when something is not there any more that was published.
+/// 1. `position` is stored after the bytes before it are in the page cache: a record, or a whole
+///    batch.
+/// 2. `generation` is stored after the manifest of that generation is in place, and before a
+///    position in a segment that no earlier manifest lists.
+/// 3. `session` changes when something published no longer exists.
 ///
-/// Nothing here outlives the run of the kernel, so nothing is synced. The format is in Docs/FileFormat/ScrubAndFollow.md.
+/// Nothing here outlives the run of the kernel, so nothing is synced. The format is in
+/// Docs/FileFormat/ScrubAndFollow.md.
 package final class FollowPage: Sendable {
   private typealias Layout = FollowPageLayout
 
-  /// What the words said at one time.
+  /// The words at one time.
   package struct Words: Sendable, Hashable {
     package var position = LogPosition(rawValue: 0)
     package var generation: UInt64 = 0
@@ -25,11 +27,12 @@ package final class FollowPage: Sendable {
 
   package var file: File { page.file }
 
-  // MARK: Who writes the store
+  // MARK: The writer
 
-  /// Opens the page of a store that this process has locked, or makes one.
+  /// Opens the page of a store that this process has locked, or creates it.
   ///
-  /// - Returns: the page, and what it said before, if that was said of this store in this run of the kernel.
+  /// - Returns: the page, and its previous words, if they are of this store and this run of the
+  ///   kernel.
   package static func openForWriting(
     in directory: Directory, storeIdentifier: [UInt8], bootIdentifier: [UInt8]
   ) throws(StoreError) -> (page: FollowPage, before: Words?) {
@@ -46,7 +49,7 @@ package final class FollowPage: Sendable {
     let head = Layout.head(storeIdentifier: storeIdentifier, bootIdentifier: bootIdentifier)
     let page = FollowPage(try SharedPage(file, writable: true))
     if try page.readHead() == head { return (page, page.words) }
-    // Whoever reads it meanwhile finds no page.
+    // Readers meanwhile find no page.
     let nothing = [UInt8](repeating: 0, count: Layout.headByteCount)
     try nothing.withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: 0) }
     page.page.store(0, at: Layout.positionOffset)
@@ -56,9 +59,9 @@ package final class FollowPage: Sendable {
     return (page, nil)
   }
 
-  /// Says that nobody announces from now on, in a page that an earlier writer has left.
+  /// Stops announcements in a page that an earlier writer has left.
   ///
-  /// - Returns: the file, whose lock those have who follow the store.
+  /// - Returns: the file, on which followers hold locks.
   package static func withdraw(in directory: Directory) throws(StoreError) -> File? {
     guard let file = try directory.openFile(FileName.followPage, mode: .readWrite) else {
       return nil
@@ -66,34 +69,34 @@ package final class FollowPage: Sendable {
     if try file.status().byteCount < SharedPage.byteCount { return file }
     let none = [UInt8](repeating: 0xFF, count: 8)
     try none.withSpan { (bytes) throws(StoreError) in
-      // By a call, since a store into the page of a full disk may raise SIGBUS.
+      // By a system call, because a write to the mapped page on a full disk may raise SIGBUS.
       try file.write(bytes, at: Layout.generationOffset)
     }
     return file
   }
 
-  /// Says how far the log goes.
+  /// Announces the end of the log.
   @inline(__always)
   package func publish(_ position: LogPosition) {
     page.store(position.rawValue, at: Layout.positionOffset)
   }
 
-  /// Says which manifest is in place.
+  /// Announces the current manifest.
   package func publish(generation: UInt64) { page.store(generation, at: Layout.generationOffset) }
 
-  /// Says that something is gone that was published.
+  /// Announces that something published no longer exists.
   package func beginSession() {
     page.store(page.load(Layout.sessionOffset) &+ 1, at: Layout.sessionOffset)
   }
 
-  /// Says how large segments become that are not for one large write.
+  /// Announces the maximum size of segments, except those for one large write.
   package func publish(segmentByteLimit: Int) {
     page.store(UInt64(segmentByteLimit), at: Layout.capacityOffset)
   }
 
-  // MARK: Who follows it
+  // MARK: Followers
 
-  /// Opens the page of a store; `nil` where there is none of this store and this run of the kernel.
+  /// Opens the page of a store; `nil` if there is none for this store and this run of the kernel.
   package static func open(
     in directory: Directory, storeIdentifier: [UInt8], bootIdentifier: [UInt8]
   ) throws(StoreError) -> FollowPage? {
@@ -105,7 +108,7 @@ package final class FollowPage: Sendable {
     return try page.readHead() == head ? page : nil
   }
 
-  /// How far the log goes. Whoever loads another word after it finds that as new, or newer.
+  /// The end of the log. Words loaded after it are at least as new.
   @inline(__always)
   package var position: LogPosition { LogPosition(rawValue: page.load(Layout.positionOffset)) }
   @inline(__always)
@@ -113,9 +116,9 @@ package final class FollowPage: Sendable {
   @inline(__always)
   package var session: UInt64 { page.load(Layout.sessionOffset) }
 
-  /// How large segments become, as far as is known.
+  /// The maximum size of segments, if known.
   package var segmentByteLimit: Int {
-    // The file may hold anything.
+    // The file may contain anything.
     min(Int(clamping: page.load(Layout.capacityOffset)), 1 << 30)
   }
 

@@ -1,16 +1,16 @@
-/// How the manifest's file is read and replaced.
+/// Reads and replaces the manifest's file.
 package struct ManifestFile: Sendable {
   package let directory: Directory
 
   package init(directory: Directory) { self.directory = directory }
 
-  /// The manifest, or `nil` where there is none.
+  /// The manifest, or `nil` if there is none.
   package func read() throws(StoreError) -> Manifest? { try read(FileName.manifest) }
 
-  /// The manifest of a store that another process may be writing to. A file that loses its name while it is opened counts
-  /// as missing, so that is asked more than once.
+  /// The manifest of a store that another process may be writing to. A file that loses its name
+  /// while it is opened counts as missing, so this tries more than once.
   ///
-  /// - Throws: `noStore` where there is none.
+  /// - Throws: `noStore` if there is none.
   package func readBesideWriter() throws(StoreError) -> Manifest {
     for _ in 0..<20 {
       if let manifest = try read() { return manifest }
@@ -37,7 +37,7 @@ package struct ManifestFile: Sendable {
     fileprivate let bytes: [UInt8]
   }
 
-  /// Takes the space for a replacement. A failure here has changed nothing.
+  /// Allocates space for a replacement. A failure here has changed nothing.
   package func prepare(_ manifest: Manifest) throws(StoreError) -> Prepared {
     try prepare(manifest, in: try openSpare())
   }
@@ -48,7 +48,7 @@ package struct ManifestFile: Sendable {
     return Prepared(file: file, bytes: bytes)
   }
 
-  /// The file that the last replacement left ready, or a crash half written, or a new one.
+  /// The spare file: left by the last replacement, half written by a crash, or new.
   private func openSpare() throws(StoreError) -> File { try open(FileName.newManifest) }
 
   private func open(_ name: String) throws(StoreError) -> File {
@@ -56,19 +56,19 @@ package struct ManifestFile: Sendable {
     return try directory.createFile(name)
   }
 
-  /// Takes the space for the replacement after this one, so that one is possible on a full disk.
-  /// Whether it works out does not matter now.
+  /// Allocates space for the replacement after this one, so that it is possible on a full disk. A
+  /// failure does not matter now.
   ///
-  /// The removal of all needs none of this: the manifest before this one lies there already, and
-  /// its list of segments, which this one may have made longer by one, has room for their ids.
+  /// The removal of all needs none of this: the file of the previous manifest already exists, and
+  /// its list of segments, which this one may have lengthened by one, has room for their ids.
   package func reserve(_ manifest: Manifest) {
     let byteCount = (2 * manifest.encoded().count + 4095) & ~4095
     guard let file = try? openSpare() else { return }
     try? file.allocate(from: 0, to: byteCount, orExtend: true, mayExceedQuota: true)
   }
 
-  /// Writes a replacement out. After a failure the old manifest stands, but a sync that failed is
-  /// a reason to write nothing more.
+  /// Writes a replacement out. After a failure the old manifest stays, but after a failed sync
+  /// nothing more may be written.
   package func write(_ prepared: borrowing Prepared) throws(StoreError) {
     try prepared.bytes.withSpan { (bytes) throws(StoreError) in
       try prepared.file.write(bytes, at: 0)
@@ -79,10 +79,10 @@ package struct ManifestFile: Sendable {
     try prepared.file.synchronize()
   }
 
-  /// Puts a replacement that was written into place. After a failure it is not known which of the
-  /// two will be found after a power loss.
+  /// Puts a written replacement into place. After a failure, it is unknown which of the two a power
+  /// loss would leave.
   ///
-  /// - Parameter announce: says that it is in place, though its name may not be on disk.
+  /// - Parameter announce: reports that it is in place, though its name may not be on disk.
   package func install(announcing announce: () -> Void = {}) throws(StoreError) {
     try exchange(FileName.newManifest)
     announce()
@@ -92,7 +92,7 @@ package struct ManifestFile: Sendable {
   /// Puts the replacement of that name into place, without a sync.
   private func exchange(_ name: String) throws(StoreError) {
     // DURABILITY: both are atomic: a crash leaves one manifest or the other. The exchange keeps the
-    // blocks of the old one for the next, where on a full disk a rename could lose them to others.
+    // blocks of the old one for the next; on a full disk, a rename could lose them to others.
     if try !directory.exchange(name, with: FileName.manifest) {
       try directory.rename(name, to: FileName.manifest)
     }
@@ -100,7 +100,7 @@ package struct ManifestFile: Sendable {
 
   // MARK: The next session's
 
-  /// The manifest that a session begins with after this one, if it is ready.
+  /// The manifest for the start of the next session after this one, if it is ready.
   package func readNext(after manifest: Manifest, in bootIdentifier: [UInt8]) -> Manifest? {
     // Whatever is wrong with it, a new one is made.
     guard let next = try? read(FileName.nextManifest), next.continues(manifest, in: bootIdentifier)
@@ -108,10 +108,9 @@ package struct ManifestFile: Sendable {
     return next
   }
 
-  /// Makes ready the manifest that the next session begins with.
+  /// Prepares the manifest for the start of the next session.
   ///
-  /// - Parameter manifest: the clean one before it, which no longer gives out the ids that are
-  ///   reserved.
+  /// - Parameter manifest: the clean one before it, which no longer assigns the reserved ids.
   package func makeReady(
     after manifest: inout Manifest, in bootIdentifier: [UInt8], at time: Timestamp
   ) throws(StoreError) -> Manifest {
@@ -122,49 +121,50 @@ package struct ManifestFile: Sendable {
     return next
   }
 
-  /// Makes a manifest ready that can be put into place without a sync.
+  /// Prepares a manifest that can be put into place without a sync.
   package func makeReady(_ next: Manifest) throws(StoreError) {
-    // The spare is left to the manifests of this session: on a full disk there is no other.
+    // Leaves the spare to the manifests of this session: on a full disk there is no other.
     try write(try prepare(next, in: try open(FileName.newNextManifest)))
-    // DURABILITY: the contents are on disk before the name says so. Whatever becomes of the name in a
-    // crash, a file that has it can be put into place without a sync.
+    // DURABILITY: the contents are on disk before the name shows it. Whatever happens to the name
+    // in a crash, a file that has it can be put into place without a sync.
     try directory.rename(FileName.newNextManifest, to: FileName.nextManifest)
   }
 
-  /// Puts the manifest that was made ready into place, without a sync.
+  /// Puts the prepared manifest into place, without a sync.
   package func installNext() throws(StoreError) {
-    // DURABILITY: the exchange is atomic. A power loss may undo it: then the clean manifest is found
-    // beside what this session wrote, of which nothing was durable; a sync of the log syncs the
-    // directory first.
+    // DURABILITY: the exchange is atomic. A power loss may undo it: the clean manifest is then
+    // found beside the writes of this session, none of which was durable; a sync of the log syncs
+    // the directory first.
     try exchange(FileName.nextManifest)
   }
 
   // MARK: A removal of all
 
-  /// Makes ready a manifest that removes all.
+  /// Prepares a manifest that removes all.
   package func makeReady(emptied manifest: Manifest) throws(StoreError) {
-    // DURABILITY: not written over what has the name, which may be the manifest before the last removal. That
-    // one may still be in place on disk where a sync has failed.
+    // DURABILITY: never overwrites the file of that name, which may be the manifest before the last
+    // removal. That one may still be in place on disk if a sync has failed.
     try directory.unlink(FileName.emptiedManifest)
     try write(try prepare(manifest, in: try directory.createFile(FileName.emptiedManifest)))
   }
 
   /// Puts the manifest that removes all into place, without a sync.
   package func installEmptied() throws(StoreError) {
-    // DURABILITY: the exchange is atomic. A power loss may undo it: then all that the old manifest lists is
-    // still there, and what was written since is not durable; a sync of the log syncs the directory first.
+    // DURABILITY: the exchange is atomic. A power loss may undo it: everything that the old
+    // manifest lists still exists, and later writes are not durable; a sync of the log syncs the
+    // directory first.
     try exchange(FileName.emptiedManifest)
   }
 
   // MARK: Names
 
-  /// Puts the names on disk, of which a crash may have left either order.
+  /// Makes the names durable; a crash may have left either order.
   package func settle() throws(StoreError) {
     do throws(StoreError) {
       // DURABILITY: nothing that relies on the new manifest is done before its name is on disk.
       try directory.synchronize()
     } catch {
-      // DURABILITY: on disk the spare may still be the manifest, so nothing is written into it.
+      // DURABILITY: on disk the spare may still be the manifest, so it must not be overwritten.
       try? directory.unlink(FileName.newManifest)
       throw error
     }

@@ -1,6 +1,6 @@
-/// A directory in which a store is made that has the contents of another, by a salvage or a backup:
-/// files first, and at the very end the manifest. Until then it is no store, and until shortly before
-/// a file in it says why.
+/// A directory in which a salvage or a backup makes a store with the contents of another: files
+/// first, and the manifest last. Until then it is no store, and until shortly before that a file in
+/// it says why.
 struct StoreCopy: ~Copyable {
   let directory: Directory
   private let lockFile: File
@@ -11,8 +11,8 @@ struct StoreCopy: ~Copyable {
     self.lockFile = lockFile
   }
 
-  /// Throws unless the path is that of an empty directory, or one where nothing is, outside the
-  /// store.
+  /// Throws unless the path is that of an empty directory, or nothing is there, and it is outside
+  /// the store.
   static func checkDestination(_ path: String, outside source: Directory) throws(StoreError) {
     let fileSystem = source.fileSystem
     var place: Directory
@@ -26,7 +26,7 @@ struct StoreCopy: ~Copyable {
         throw .unusableDestination(path: path, reason: reason)
       }
       guard case .noStore = error else { throw error }
-      // A new directory must not change the store's own: look before it is made.
+      // A new directory must not change the store's own: check before creating it.
       let parent = Directory.parentPath(of: path)
       do throws(StoreError) {
         place = try Directory(readingOnly: parent, fileSystem: fileSystem)
@@ -43,13 +43,13 @@ struct StoreCopy: ~Copyable {
     }
   }
 
-  /// Makes the directory, which must be empty if it is there, and says in it what it is for.
+  /// Creates the directory, which must be empty if it exists, and marks it as an unfinished copy.
   static func begin(at path: String, outside source: Directory) throws(StoreError) -> StoreCopy {
     try Directory.create(path: path, fileSystem: source.fileSystem)
     try checkDestination(path, outside: source)
     let directory = try Directory(path: path, fileSystem: source.fileSystem, readOnly: false)
-    // Whoever makes this file first has the directory, unless a store is made in it at the same
-    // moment: then that has the lock.
+    // The first process to create this file owns the directory, unless a store is created in it at
+    // the same moment: that store then has the lock.
     let lockFile: File
     do { lockFile = try directory.createFile(FileName.lock) } catch {
       if case .system(let failure) = error, failure.errorNumber == SystemError.exists {
@@ -68,7 +68,7 @@ struct StoreCopy: ~Copyable {
       let text = "A copy of a store into this directory has not finished. Remove it all.\n"
       try Array(text.utf8).withSpan { (bytes) throws(StoreError) in try mark.write(bytes, at: 0) }
     } catch {
-      // Without the lock the file may be that of a store by now.
+      // Without the lock, the file may by now belong to a store.
       if isOurs {
         try? directory.unlink(FileName.unfinishedCopy)
         try? directory.unlink(FileName.lock)
@@ -79,35 +79,35 @@ struct StoreCopy: ~Copyable {
     return StoreCopy(directory: directory, lockFile: lockFile)
   }
 
-  /// Makes a file, which `discard` removes.
+  /// Creates a file, which `discard` removes.
   mutating func createFile(_ name: String) throws(StoreError) -> File {
     names.append(name)
     return try directory.createFile(name)
   }
 
-  /// Makes the directory a store, durably. All files that the manifest lists are durable by then, but
-  /// for their names.
+  /// Makes the directory a store, durably. All files that the manifest lists are already durable,
+  /// except for their names.
   mutating func finish(_ manifest: Manifest) throws(StoreError) {
-    // It is no store without a manifest either, and once it is one nothing may fail any more for
-    // which it would be removed again, nor may a crash leave a store beside a note that says so.
+    // Without a manifest it is no store either. Once it is a store, no failure may lead to its
+    // removal, and no crash may leave a store beside a note that says it is unfinished.
     try directory.unlink(FileName.unfinishedCopy)
-    // DURABILITY: the names of the files, and that of the note, before the manifest; and the name of
-    // the directory before the call returns.
+    // DURABILITY: the names of the files, and that of the note, before the manifest; and the name
+    // of the directory before the call returns.
     try directory.synchronize()
     try Directory.synchronizeParent(of: directory.path, fileSystem: directory.fileSystem)
     let file = ManifestFile(directory: directory)
     names += [FileName.newManifest, FileName.manifest]
     try file.write(try file.prepare(manifest))
     try file.install()
-    // From here on it is a store, durably, and nothing can fail any more.
+    // From here on it is a durable store, and nothing can fail any more.
     file.reserve(manifest)
     lockFile.unlock()
   }
 
-  /// Removes what was written: the directory is left empty, as far as that is possible.
+  /// Removes what was written: leaves the directory empty, as far as possible.
   func discard() {
-    // The manifest goes first, then the files, then the note, and last the lock file, while its lock
-    // is held: who has that file open already finds that it has no name any more.
+    // The manifest goes first, then the files, then the note, and last the lock file, while its
+    // lock is held: a process that already has that file open finds that it has no name any more.
     for name in names.reversed() { try? directory.unlink(name) }
     try? directory.synchronize()
     lockFile.unlock()

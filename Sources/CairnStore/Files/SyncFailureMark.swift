@@ -1,18 +1,18 @@
-/// What the file LOCK tells besides the lock: its length is 1 once a sync of the log has failed, and
-/// 0 again when the store was recovered.
+/// A second use of the file LOCK: its length is 1 once a sync of the log has failed, and 0 again
+/// when the store was recovered.
 ///
-/// After a failed sync the kernel takes pages for clean that are not on disk. A process that opens
+/// After a failed sync, the kernel treats unwritten pages as clean. A process that opens
 /// the store then finds holes, as after a power loss, though the machine has not restarted; without
-/// this mark it would have to take them for damage. Since the mark matters only until the machine
-/// restarts, it needs no sync; and a length needs no room on a full disk.
+/// this mark it would have to treat them as damage. The mark matters only until the machine
+/// restarts, so it needs no sync; and a length needs no room on a full disk.
 struct SyncFailureMark {
   let lockFile: File
 
   func isSet() throws(StoreError) -> Bool { try lockFile.status().byteCount > 0 }
 
-  /// Where this fails too, the next open in the same run of the machine may refuse the store.
+  /// If this fails too, the next open in the same run of the machine may refuse the store.
   func set() { try? lockFile.truncate(to: 1) }
 
-  /// Where this fails, a later recovery takes damage in what was not durable for a torn tail.
+  /// If this fails, a later recovery treats damage in data that was not durable as a torn tail.
   func clear() { if (try? isSet()) != false { try? lockFile.truncate(to: 0) } }
 }

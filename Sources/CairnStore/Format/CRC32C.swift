@@ -1,7 +1,7 @@
 /// CRC32C (Castagnoli; polynomial 0x1EDC6F41, reflected; RFC 3720): the checksum of every byte on
-/// disk. It finds accidents, not attacks.
+/// disk. It detects accidents, not attacks.
 ///
-/// Uses the processor's instructions where it has them, else tables; both give the same answers.
+/// Uses the processor's instructions if available, else tables; both give the same results.
 package struct CRC32C: Sendable {
   /// The shift register: the checksum so far, inverted.
   private var register: UInt32 = ~0
@@ -19,7 +19,7 @@ package struct CRC32C: Sendable {
       : PortableCRC32C.update(register, with: bytes)
   }
 
-  /// A copy of the bytes, over which it continues on the way: one pass over memory instead of two.
+  /// Copies the bytes and continues over them: one pass over memory instead of two.
   package mutating func update(copying bytes: RawSpan) -> [UInt8] {
     guard HardwareCRC32C.isSupported else {
       update(bytes)

@@ -13,7 +13,7 @@ extension Checkpoint {
   private static let sampleByteCount = 16
   private static let segmentByteCount = 128
   private static let shardByteCount = 24
-  /// Far above what a store of the largest size needs; a bound on what is read.
+  /// Far more than a store of the largest size needs; bounds the bytes read.
   package static let maximumHeaderByteCount = 64 << 20
 
   package static func headerByteCount(samples: Int, segments: Int) -> Int {
@@ -21,7 +21,7 @@ extension Checkpoint {
       + shardCount * shardByteCount + 8
   }
 
-  /// The bytes, of which the last four are the checksum.
+  /// The bytes; the last four are the checksum.
   package func encodedHeader() -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(headerByteCount)
@@ -72,10 +72,10 @@ extension Checkpoint {
     return bytes
   }
 
-  /// How many bytes the header has, by the first bytes of the file. Another version has its size in the same
-  /// place, and its checksum at the end.
+  /// The size of the header, from the first bytes of the file. Other versions have the size in the
+  /// same place, and the checksum at the end.
   ///
-  /// - Throws: `corrupt` where they are not those of a checkpoint in a file of that size.
+  /// - Throws: `corrupt` if they cannot begin a checkpoint in a file of that size.
   package static func headerByteCount(
     decoding bytes: RawSpan, fileByteCount: Int, file: String
   ) throws(StoreError) -> Int {
@@ -99,8 +99,8 @@ extension Checkpoint {
 
   /// Reads the header from all of its bytes.
   ///
-  /// - Parameter checksum: what its checksum must be, as the manifest has it; `nil`: whatever is
-  ///   right for the bytes.
+  /// - Parameter checksum: the required checksum, from the manifest; `nil`: any that matches the
+  ///   bytes.
   /// - Throws: `corrupt` with the offset of what is wrong, or `unsupportedVersion`.
   package init(
     decoding bytes: RawSpan, fileByteCount: Int, checksum: UInt32?, file: String
@@ -113,7 +113,7 @@ extension Checkpoint {
     guard bytes.byteCount == byteCount else { throw corrupt(12, .badLength) }
     let stored = bytes.load(UInt32.self, at: byteCount - 4)
     let isIntact = CRC32C.checksum(of: bytes.extracting(0..<(byteCount - 4))) == stored
-    // By content, since an older file or that of a copy of the store can have the same name.
+    // By content, because an older file, or one from a copy of the store, can have the same name.
     let isBound = checksum == nil || checksum == stored
     guard isIntact, isBound else { throw corrupt(byteCount - 4, .badChecksum) }
     let major = bytes.load(UInt16.self, at: 8)
@@ -170,7 +170,7 @@ extension Checkpoint {
       shards[index].extensionCount = Int(next(UInt32.self))
     }
     oldestCount = Int(next(UInt32.self))
-    // A checksum does not make sense of the fields.
+    // A valid checksum does not prove that the fields make sense.
     guard hasValidSequencesAndTicks else { throw corrupt(Self.floorSequenceOffset, .badHeader) }
     guard hasValidSegments else { throw corrupt(segmentsOffset, .badHeader) }
     guard hasValidShards(fileByteCount: fileByteCount), UInt64(self.entryCount) == entryCount,
@@ -219,7 +219,7 @@ extension Checkpoint {
     return zip(runs, runs.dropFirst()).allSatisfy { $0.upperBound <= $1.lowerBound }
   }
 
-  /// The parts follow each other without gaps to the end of the file.
+  /// Whether the parts follow each other without gaps to the end of the file.
   private func hasValidShards(fileByteCount: Int) -> Bool {
     var end = headerByteCount
     for shard in shards {

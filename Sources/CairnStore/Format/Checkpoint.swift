@@ -1,7 +1,7 @@
-/// The first part of a checkpoint's file: all but the entries of the index, which follow it shard by
-/// shard.
+/// The first part of a checkpoint's file: everything except the entries of the index, which follow
+/// it shard by shard.
 package struct Checkpoint: Sendable, Hashable {
-  /// The time at which a tick was given out.
+  /// The time at which a tick was assigned.
   package struct Sample: Sendable, Hashable {
     package var tick: UInt64
     package var time: Timestamp
@@ -12,13 +12,13 @@ package struct Checkpoint: Sendable, Hashable {
     }
   }
 
-  /// A segment, as far as the checkpoint takes its records into account.
+  /// A segment, as far as the checkpoint covers its records.
   package struct CoveredSegment: Sendable, Hashable {
     package var id: SegmentID
     package var salt: UInt64
-    /// The records before this offset are in the checkpoint; those from here on are not.
+    /// The checkpoint covers the records before this offset, and none from there on.
     package var end: Int
-    /// Where the segment lies in the address space of locations.
+    /// Its place in the address space of locations.
     package var granule = 0
     package var granuleCount = 1
     package var liveByteCount = 0
@@ -26,17 +26,17 @@ package struct Checkpoint: Sendable, Hashable {
     package var livePutCount = 0
     package var tombstoneCount = 0
     package var tombstoneByteCount = 0
-    /// The sequence number of the newest tombstone; 0 where there is none.
+    /// The sequence number of the newest tombstone; 0 if there is none.
     package var highestTombstone: SequenceNumber = 0
     package var extensionCount = 0
-    /// How many of them are in force. Their bytes count as live.
+    /// How many extensions are in force. Their bytes count as live.
     package var liveExtensionCount = 0
-    /// 0 where there are no records.
+    /// 0 if there are no records.
     package var lowestSequence: SequenceNumber = 0
     package var highestSequence: SequenceNumber = 0
-    /// In milliseconds; `Int64.max` where no record expires.
+    /// In milliseconds; `Int64.max` if no record expires.
     package var earliestExpiry = Int64.max
-    /// In milliseconds; `UInt64.max` where no record has a limit.
+    /// In milliseconds; `UInt64.max` if no record has a limit.
     package var shortestIdleLimit = UInt64.max
 
     package init(id: SegmentID, salt: UInt64, end: Int) {
@@ -45,17 +45,17 @@ package struct Checkpoint: Sendable, Hashable {
       self.end = end
     }
 
-    /// The granules it takes.
+    /// The granules that it takes.
     package var granules: Range<Int> { granule..<(granule + granuleCount) }
-    /// The most bytes that it may have there.
+    /// The maximum bytes that fit there.
     package var capacity: Int { granuleCount * Location.granuleByteCount }
   }
 
-  /// Where the entries of one part of the index are.
+  /// The place of the entries of one part of the index.
   package struct Shard: Sendable, Hashable {
     package var offset = 0
     package var count = 0
-    /// How many of the entries can expire.
+    /// How many entries can expire.
     package var expirableCount = 0
     package var checksum: UInt32 = 0
     /// How many extensions follow the entries.
@@ -78,18 +78,18 @@ package struct Checkpoint: Sendable, Hashable {
 
   package var storeIdentifier: [UInt8]
   package var id: UInt64
-  /// The floor when it was made. A store with another one has been emptied since.
+  /// The floor when it was made. A store with a different floor has been emptied since.
   package var floorSequence: SequenceNumber = 0
-  /// Every record with this number or a lower one is in it, and none with a higher one.
+  /// It covers every record up to this number, and none above.
   package var lastSequence: SequenceNumber = 0
   /// No entry has a higher tick.
   package var tick: UInt64 = 0
   package var samples: [Sample] = []
   package var segments: [CoveredSegment] = []
-  /// 256 of them.
+  /// One for each of the 256 shards.
   package var shards = [Shard](repeating: Shard(), count: Checkpoint.shardCount)
 
-  /// How many entries stand once more at the end: those accessed longest ago.
+  /// How many entries are repeated at the end: the least recently used.
   package var oldestCount = 0
 
   package init(storeIdentifier: [UInt8], id: UInt64) {
@@ -99,12 +99,12 @@ package struct Checkpoint: Sendable, Hashable {
 
   package var entryCount: Int { shards.reduce(0) { $0 + $1.count } }
 
-  /// Where the entries begin: the size of what this describes.
+  /// The offset of the first entry: the size of the part described here.
   package var headerByteCount: Int {
     Self.headerByteCount(samples: samples.count, segments: segments.count)
   }
 
-  /// Where the oldest entries begin.
+  /// The offset of the oldest entries.
   package var oldestOffset: Int { headerByteCount + shards.reduce(0) { $0 + $1.byteCount } }
   /// The size of the oldest entries with their checksum.
   package var oldestSectionByteCount: Int { Self.oldestSectionByteCount(oldestCount) }
@@ -118,13 +118,13 @@ package struct Checkpoint: Sendable, Hashable {
 }
 
 extension Checkpoint {
-  /// Whether what it says can be true of the store that a manifest describes.
+  /// Whether it can describe the store of a manifest.
   func agrees(with manifest: Manifest) -> Bool {
     guard floorSequence == manifest.floorSequence else { return false }
     var ends: [SegmentID: (salt: UInt64, end: Int)] = [:]
     for entry in manifest.sealedSegments { ends[entry.id] = (entry.salt, entry.byteCount) }
     for entry in manifest.openSegments {
-      // How long the file is of one that was not closed is seen when it is read.
+      // The length of a file in an unclosed store becomes known when it is read.
       ends[entry.id] = (entry.salt, manifest.isClean ? entry.byteCount : .max)
     }
     return segments.allSatisfy { covered in

@@ -1,39 +1,39 @@
-/// The names of a store's files. They come from integers only, so no key can name a file.
+/// The names of a store's files. They are made only from integers, so no key can name a file.
 package enum FileName {
   package static let lock = "LOCK"
   package static let manifest = "MANIFEST"
-  /// The manifest before it is put into place, and the space for it.
+  /// The next manifest before it is put into place, and the space for it.
   package static let newManifest = "MANIFEST.new"
-  /// The manifest that the next session begins with, made durable before it got this name.
+  /// The manifest for the start of the next session, made durable before it got this name.
   package static let nextManifest = "MANIFEST.next"
   /// That manifest before it is durable.
   package static let newNextManifest = "MANIFEST.next.new"
   /// A manifest that removes all, made durable before it is put into place.
   package static let emptiedManifest = "MANIFEST.empty"
-  /// What a directory may hold that is to become a store.
+  /// The files that a directory may contain before it becomes a store.
   static let beforeManifest = [
     lock, newManifest, nextManifest, newNextManifest, emptiedManifest,
   ]
-  /// Space that is kept for what gives space back on a full disk.
+  /// Space kept for operations that reclaim space on a full disk.
   package static let reserve = "RESERVE"
-  /// How far a scrub has come.
+  /// The progress of a scrub.
   package static let scrub = "SCRUB"
-  /// Where whoever writes the store says how far its log goes.
+  /// The page in which the writer announces the end of the log.
   package static let followPage = "FOLLOW"
-  /// The folder for files of the store's kind that the manifest does not know.
+  /// The folder for files of the store's kind that the manifest does not list.
   package static let quarantine = "quarantine"
-  /// What the root of a mounted filesystem holds that is new.
+  /// The root of a new filesystem contains this.
   package static let lostAndFound = "lost+found"
 
-  /// In a directory that is to become a copy of a store, until it is one.
+  /// Marks a directory in which a copy of a store is unfinished.
   package static let unfinishedCopy = "UNFINISHED-COPY"
 
-  /// Whether a name is that of a segment.
+  /// Whether a name is a segment's.
   package static func isSegment(_ name: String) -> Bool {
     name.hasPrefix("seg-") && identifier(in: name) != nil
   }
 
-  /// Whether a name is that of a checkpoint.
+  /// Whether a name is a checkpoint's.
   package static func isCheckpoint(_ name: String) -> Bool {
     name.hasPrefix("ckpt-") && identifier(in: name) != nil
   }
@@ -60,7 +60,7 @@ package enum FileName {
 }
 
 extension Corruption {
-  /// Of a directory that holds files of a store and no manifest.
+  /// For a directory that has files of a store but no manifest.
   static func ofMissingManifest(among names: [String]) -> Corruption {
     let isCopy = names.contains(FileName.unfinishedCopy)
     return Corruption(

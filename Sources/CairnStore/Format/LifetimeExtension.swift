@@ -1,8 +1,8 @@
-/// A later end that the lifetime of a put was given, and where the record is that says so.
+/// A later end for the lifetime of a put, and the location of its record.
 package struct LifetimeExtension: Sendable, Hashable {
   /// In milliseconds.
   package var expires: Int64
-  /// `.none` where the record is not known any more.
+  /// `.none` if the record is no longer known.
   package var location: Location
   /// The size of the record.
   package var byteCount: Int

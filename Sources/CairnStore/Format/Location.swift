@@ -1,19 +1,19 @@
-/// Where a record begins: a place in the address space of all segments, in units of 8 bytes.
+/// The start of a record, in the address space of all segments, in units of 8 bytes.
 ///
-/// The space is divided into granules of 64 MiB; a segment takes as many neighbouring ones as its
-/// capacity needs. 40 bits make 131,072 granules, or 8 TiB. Location 0 is no record's place,
-/// since a segment begins with its header.
+/// The space is divided into granules of 64 MiB; a segment takes as many adjacent ones as its
+/// capacity needs. 40 bits give 131,072 granules, or 8 TiB. No record has location 0, because a
+/// segment begins with its header.
 package struct Location: Sendable, Hashable, BitwiseCopyable {
   package static let granuleShift = 23
   package static let granuleByteCount = 1 << (granuleShift + 3)
   package static let granuleCount = 1 << 17
 
-  /// How many granules a segment of some capacity takes.
+  /// The number of granules that a segment with this capacity takes.
   package static func granuleCount(forCapacity capacity: Int) -> Int {
     max(1, (capacity + granuleByteCount - 1) / granuleByteCount)
   }
 
-  /// No record's place.
+  /// The location of no record.
   package static let none = Location(rawValue: 0)
 
   /// 40 bits.
@@ -30,7 +30,7 @@ package struct Location: Sendable, Hashable, BitwiseCopyable {
   @inline(__always)
   package var granule: Int { Int(rawValue >> UInt64(Self.granuleShift)) }
 
-  /// The byte offset in a segment whose first granule is given.
+  /// The byte offset in a segment with this first granule.
   @inline(__always)
   package func offset(fromGranule first: Int) -> Int {
     Int(rawValue &- UInt64(first) << UInt64(Self.granuleShift)) << 3

@@ -1,13 +1,13 @@
-/// How far the log is complete: a segment, and where its last complete record or batch ends. One word, so that it can be
-/// published by one store to memory.
+/// How far the log is complete: a segment, and the end of its last complete record or batch. One
+/// word, so that one store to memory can publish it.
 ///
 ///     63          37 36                     0
 ///     ┌─────────────┬────────────────────────┐
 ///     │ id, low (27)│ end in units of 8 bytes │
 ///     └─────────────┴────────────────────────┘
 ///
-/// The segments of one manifest that are open have ids that differ in their lower 27 bits, and no segment is longer than
-/// 2^40 bytes.
+/// The open segments of one manifest have ids that differ in their lower 27 bits, and no segment is
+/// longer than 2^40 bytes.
 package struct LogPosition: Sendable, Hashable {
   private static let endBitCount = UInt64(37)
 
@@ -21,10 +21,10 @@ package struct LogPosition: Sendable, Hashable {
     rawValue = id.rawValue << Self.endBitCount | UInt64(truncatingIfNeeded: end) >> 3
   }
 
-  /// Where the records end in the segment.
+  /// The end of the records in the segment.
   package var end: Int { Int(rawValue & (1 << Self.endBitCount - 1)) << 3 }
 
-  /// Whether it lies in the segment.
+  /// Whether the position is in the segment.
   package func lies(in id: SegmentID) -> Bool {
     id.rawValue << Self.endBitCount == rawValue & ~(1 << Self.endBitCount - 1)
   }

@@ -6,14 +6,14 @@
 //     └────────┴───────┴───────┴──────┴────────────┴──────────────────────────────────┴───────┘
 
 extension Manifest {
-  /// Where the UUID of the store stands.
+  /// The bytes of the store's UUID.
   package static let identifierRange = 16..<32
   package static let nextIDOffset = 40
   package static let lastSequenceOffset = 72
   private static let fixedByteCount = 136
   private static let openByteCount = 24
   private static let sealedByteCount = 48
-  /// Far above what a store of the largest size needs; a bound on what is read.
+  /// Far more than a store of the largest size needs; bounds the bytes read.
   package static let maximumByteCount = 64 << 20
 
   package func encoded() -> [UInt8] {
@@ -70,7 +70,7 @@ extension Manifest {
     guard Self.magic.withSpan({ $0.equals(bytes.extracting(0..<8)) }) else {
       throw corrupt(0, .badMagic)
     }
-    // The version comes before the checksum, which another version may keep elsewhere.
+    // Check the version before the checksum, which another version may keep elsewhere.
     let major = bytes.load(UInt16.self, at: 8)
     let checksumOffset = bytes.byteCount - 4
     let isIntact =
@@ -121,7 +121,7 @@ extension Manifest {
     for _ in 0..<counts[2] { pendingIDs.append(next()) }
     for _ in 0..<counts[3] { retiredIDs.append(next()) }
 
-    // A checksum does not make sense of the fields.
+    // A valid checksum does not prove that the fields make sense.
     let ids = openSegments.map(\.id) + sealedSegments.map(\.id)
     guard Set(ids).count == ids.count, ids.allSatisfy({ $0.rawValue < nextID }) else {
       throw corrupt(Self.fixedByteCount, .badHeader)

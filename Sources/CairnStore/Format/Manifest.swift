@@ -1,11 +1,11 @@
-/// The sole authority on which files make up a store. Replaced as a whole, atomically.
+/// The only authority on which files make up a store. Replaced as a whole, atomically.
 package struct Manifest: Sendable, Hashable {
-  /// A segment that may still grow or that no scan has confirmed yet.
+  /// A segment that may still grow, or that no scan has confirmed yet.
   package struct OpenSegment: Sendable, Hashable {
     package var id: SegmentID
     package var salt: UInt64
-    /// In a clean manifest its exact length; in any other how much of it, and all of the segments
-    /// before it, was durable when the session began, or 0.
+    /// In a clean manifest, its exact length; in any other, how much of it, and of all earlier
+    /// segments, was durable when the session began, or 0.
     package var byteCount: Int
 
     package init(id: SegmentID, salt: UInt64, byteCount: Int) {
@@ -19,7 +19,7 @@ package struct Manifest: Sendable, Hashable {
   package struct SealedSegment: Sendable, Hashable {
     package var id: SegmentID
     package var salt: UInt64
-    /// Where its records end. The file may be longer.
+    /// The end of its records. The file may be longer.
     package var byteCount: Int
     package var lowestSequence: SequenceNumber
     package var highestSequence: SequenceNumber
@@ -45,7 +45,7 @@ package struct Manifest: Sendable, Hashable {
   package var storeIdentifier: [UInt8]
   /// Grows by one with each replacement.
   package var generation: UInt64 = 0
-  /// Every file with this id or a higher one is left over from something that did not finish.
+  /// Every file with this id or a higher one is left from unfinished work.
   package var nextID: UInt64 = 1
   /// 16 random bytes: the key of the index's hash.
   package var hashSecret: [UInt8]
@@ -63,13 +63,14 @@ package struct Manifest: Sendable, Hashable {
   package var bootIdentifier: [UInt8]
   /// Whether nothing was appended since, so that the lengths of the open segments are exact.
   package var isClean = true
-  /// In the order of the log. The last ones of a manifest that is not clean are places reserved for
-  /// segments to come, which may have no file yet.
+  /// In the order of the log. The last ones of an unclean manifest are places reserved for future
+  /// segments, which may have no file yet.
   package var openSegments: [OpenSegment] = []
   package var sealedSegments: [SealedSegment] = []
-  /// Ids of files that are being made, which no manifest lists yet: of a compaction, a checkpoint, a large write.
+  /// Ids of files under construction that no manifest lists yet: of a compaction, a checkpoint or a
+  /// large write.
   package var pendingIDs: [UInt64] = []
-  /// Ids of segments and checkpoints that hold nothing any more and whose files may still be there.
+  /// Ids of segments and checkpoints that hold nothing any more, but whose files may still exist.
   package var retiredIDs: [UInt64] = []
 
   /// The names of the segments and of the checkpoint that belong to the store.
@@ -80,18 +81,18 @@ package struct Manifest: Sendable, Hashable {
     return names
   }
 
-  /// The highest sequence number that it holds in any place.
+  /// The highest sequence number anywhere in it.
   package var highestSequence: SequenceNumber {
     sealedSegments.reduce(max(floorSequence, lastSequence)) {
       max($0, $1.highestSequence, $1.compactedAt)
     }
   }
 
-  /// How many places for segments a session reserves ahead, so that leaving a segment for the next
-  /// one needs no manifest: as many segments can be filled while one manifest reaches the disk.
+  /// How many places for segments a session reserves ahead, so that rolling to the next segment
+  /// needs no manifest: this many segments can be filled while one manifest reaches the disk.
   package static let reservedSegmentCount = 16
 
-  /// Lists places for segments to come, one for each salt.
+  /// Lists places for future segments, one for each salt.
   package mutating func reserve(salts: [UInt64]) {
     for salt in salts {
       openSegments.append(
@@ -100,7 +101,7 @@ package struct Manifest: Sendable, Hashable {
     }
   }
 
-  /// The manifest of a session that goes on from this one, which must be clean.
+  /// The manifest of a session that continues from this one, which must be clean.
   package func continued(in bootIdentifier: [UInt8], at time: Timestamp, salts: [UInt64])
     -> Manifest
   {
@@ -130,7 +131,7 @@ package struct Manifest: Sendable, Hashable {
   ///
   /// - Parameters:
   ///   - floor: at least every sequence number in use.
-  ///   - ids: the segments whose files are to go.
+  ///   - ids: the segments whose files must be removed.
   package mutating func removeAll(through floor: SequenceNumber, retiring ids: [SegmentID]) {
     floorSequence = floor
     retiredIDs += ids.map(\.rawValue)
@@ -139,7 +140,7 @@ package struct Manifest: Sendable, Hashable {
     if checkpointID != 0 { retiredIDs.append(checkpointID) }
     checkpointID = 0
     checkpointChecksum = 0
-    // The next write makes a segment and says so in the manifest.
+    // The next write makes a segment and records it in the manifest.
     isClean = true
   }
 

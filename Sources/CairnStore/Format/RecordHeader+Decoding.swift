@@ -1,9 +1,9 @@
 extension RecordHeader {
-  /// Reads the fields at the start of `bytes`, or returns `nil` where they cannot be those of a
-  /// record that fits `limit` bytes. The checksum is not looked at; `hasValidChecksum` does that.
+  /// Reads the fields at the start of `bytes`, or returns `nil` if they cannot be those of a record
+  /// that fits `limit` bytes. Does not check the checksum; `hasValidChecksum` does.
   ///
-  /// Never traps, whatever the bytes. The lengths of a decoded header are within `limit`, so sums
-  /// of them cannot overflow.
+  /// Never traps, whatever the bytes. The lengths of a decoded header are within `limit`, so their
+  /// sums cannot overflow.
   @inline(__always)
   package init?(decoding bytes: RawSpan, limit: Int) {
     guard bytes.byteCount >= Self.fixedByteCount else { return nil }
@@ -55,7 +55,7 @@ extension RecordHeader {
   }
 
   /// Whether the header checksum is right for a record at `offset` of the segment with this seed.
-  /// `bytes` begins with the record and holds at least its head.
+  /// `bytes` begins with the record and contains at least its head.
   @inline(__always)
   package func hasValidChecksum(_ bytes: RawSpan, at offset: Int, seed: CRC32C) -> Bool {
     Self.checksum(ofHead: bytes.extracting(0..<headByteCount), at: offset, seed: seed)

@@ -1,5 +1,5 @@
 extension RecordHeader {
-  /// Writes the whole record to the start of `bytes`, but for the header checksum, which `seal`
+  /// Writes the whole record to the start of `bytes`, without the header checksum, which `seal`
   /// adds.
   @inline(__always)
   package func encode(
@@ -11,7 +11,7 @@ extension RecordHeader {
     bytes.zero(at: head + value.byteCount, count: byteCount - head - value.byteCount)
   }
 
-  /// Writes fields, key and metadata to the start of `bytes`, but for the header checksum.
+  /// Writes fields, key and metadata to the start of `bytes`, without the header checksum.
   @inline(__always)
   package func encodeHead(key: RawSpan, metadata: RawSpan, into bytes: inout MutableRawSpan) {
     encodeFields(into: &bytes)
@@ -19,7 +19,7 @@ extension RecordHeader {
     if !metadata.isEmpty { bytes.copy(metadata, to: fieldByteCount + key.byteCount) }
   }
 
-  /// Writes the fields alone to the start of `bytes`, but for the header checksum.
+  /// Writes only the fields to the start of `bytes`, without the header checksum.
   @inline(__always)
   package func encodeFields(into bytes: inout MutableRawSpan) {
     bytes.store(valueChecksum, at: 4)
@@ -58,7 +58,7 @@ extension RecordHeader {
     if flags.contains(.syncMark) { bytes.store(syncMark, at: offset) }
   }
 
-  /// Adds the header checksum of the record that begins `bytes` and will stand at `offset`.
+  /// Adds the header checksum of the record that begins `bytes` and will be at `offset`.
   @inline(__always)
   package func seal(_ bytes: inout MutableRawSpan, at offset: Int, seed: CRC32C) {
     let checksum = Self.checksum(

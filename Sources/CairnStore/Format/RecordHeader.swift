@@ -1,16 +1,16 @@
-/// What a record is.
+/// The kind of a record.
 package enum RecordKind: UInt8, Sendable {
   /// A key and its value.
   case put = 1
   /// The removal of a key.
   case tombstone = 2
-  /// The end of a segment that was left for the next one.
+  /// The end of a rolled segment.
   case roll = 3
-  /// A later end of the lifetime of a put.
+  /// A later end for the lifetime of a put.
   case `extension` = 4
 }
 
-/// Which optional fields follow the fixed part of a record, in this order.
+/// The optional fields after the fixed part of a record, in this order.
 package struct RecordFlags: OptionSet, Sendable, Hashable {
   package var rawValue: UInt8
   package init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -19,14 +19,14 @@ package struct RecordFlags: OptionSet, Sendable, Hashable {
   package static let expiry = RecordFlags(rawValue: 1 << 0)
   /// Idle limit: milliseconds, u64.
   package static let idleLimit = RecordFlags(rawValue: 1 << 1)
-  /// Cost, u64; of an extension, the version of the put that it extends.
+  /// Cost, u64; in an extension, the version of the put that it extends.
   package static let cost = RecordFlags(rawValue: 1 << 2)
   /// Length of the metadata: u16.
   package static let metadata = RecordFlags(rawValue: 1 << 3)
-  /// Place in an atomic batch, u32, and number of its records, u32.
+  /// Index in an atomic batch, u32, and the batch's record count, u32.
   package static let batch = RecordFlags(rawValue: 1 << 4)
-  /// Sync mark, u64: the log was durable before this offset of the segment, and all of the
-  /// segments before it, when the record was written. 0: not known.
+  /// Sync mark, u64: when the record was written, the log was durable before this offset of the
+  /// segment, and in all earlier segments. 0: unknown.
   package static let syncMark = RecordFlags(rawValue: 1 << 5)
 
   package static let known: RecordFlags = [
@@ -43,16 +43,16 @@ package struct RecordFlags: OptionSet, Sendable, Hashable {
 ///     └───────────┴──────────┴───────────────┴──────────────┴───────────┴──────────┴──────┴───────┴──
 ///     … optional fields │ key │ metadata │ value │ zeros to a multiple of 8
 ///
-/// The header checksum covers, in this order: the segment's salt and id and the record's offset
-/// (8 bytes each), then the record from byte 4 to the end of the metadata. The value has a
-/// checksum of its own, so that a damaged value costs one key and headers can be read alone.
+/// The header checksum covers, in this order: the segment's salt and id and the record's offset (8
+/// bytes each), then the record from byte 4 to the end of the metadata. The value has a separate
+/// checksum, so that a damaged value affects one key and headers can be read alone.
 package struct RecordHeader: Sendable, Hashable {
   package static let fixedByteCount = 24
   /// The fixed part and every optional field.
   package static let maximumFieldByteCount = 24 + 8 + 8 + 8 + 2 + 8 + 8
-  /// What a sync mark adds to a record when it is appended.
+  /// The size that a sync mark adds to an appended record.
   package static let syncMarkByteCount = 8
-  /// The most bytes before a value: fields, key and metadata.
+  /// The maximum bytes before a value: fields, key and metadata.
   package static let maximumHeadByteCount = maximumFieldByteCount + 65_535 + 65_535
   /// The size of a roll record.
   package static let rollByteCount = 24
@@ -75,7 +75,7 @@ package struct RecordHeader: Sendable, Hashable {
 
   package init(kind: RecordKind) { self.kind = kind }
 
-  /// Bytes of the fixed part and the optional fields: where the key begins.
+  /// Bytes of the fixed part and the optional fields: the offset of the key.
   package var fieldByteCount: Int {
     @inline(__always) get {
       if flags.isEmpty { return Self.fixedByteCount }
@@ -83,7 +83,8 @@ package struct RecordHeader: Sendable, Hashable {
     }
   }
 
-  /// Without branches, since each record of a batch has some; out of line, since others have none.
+  /// Without branches, because each record of a batch has some; out of line, because others have
+  /// none.
   @inline(never)
   package static func optionalByteCount(_ flags: RecordFlags) -> Int {
     func one(_ flag: RecordFlags) -> Int { flags.isSuperset(of: flag) ? 1 : 0 }
@@ -96,7 +97,7 @@ package struct RecordHeader: Sendable, Hashable {
     @inline(__always) get { fieldByteCount + keyByteCount + metadataByteCount }
   }
 
-  /// Bytes of the whole record with its padding.
+  /// Bytes of the whole record, including padding.
   package var byteCount: Int {
     @inline(__always) get { (headByteCount + valueByteCount + 7) & ~7 }
   }
@@ -114,7 +115,7 @@ package struct RecordHeader: Sendable, Hashable {
     @inline(__always) get { headByteCount..<(headByteCount + valueByteCount) }
   }
 
-  /// Says which number the record has and when it is written, relative to the bases of its segment.
+  /// Sets the record's number and time, relative to the bases of its segment.
   @inline(__always)
   mutating func stamp(
     _ sequence: SequenceNumber, written: Timestamp, in segment: SegmentHeader
@@ -124,7 +125,7 @@ package struct RecordHeader: Sendable, Hashable {
     writtenDelta = UInt32(clamping: seconds - segment.baseTime)
   }
 
-  /// The version of the put that an extension is for.
+  /// The version of the put that an extension extends.
   package var target: SequenceNumber {
     get { cost }
     set {
@@ -133,7 +134,7 @@ package struct RecordHeader: Sendable, Hashable {
     }
   }
 
-  /// The header of a put whose lifetime was extended: the later of both ends counts.
+  /// The header of a put with an extended lifetime: the later of both ends counts.
   @inline(__always)
   package func extended(to expires: Int64) -> RecordHeader {
     guard expires > self.expires, flags.contains(.expiry) else { return self }
@@ -142,9 +143,9 @@ package struct RecordHeader: Sendable, Hashable {
     return header
   }
 
-  /// When its lifetime ends, in milliseconds; `Int64.min` where it has no end.
+  /// When its lifetime ends, in milliseconds; `Int64.min` if it has no end.
   package var end: Int64 { flags.contains(.expiry) ? expires : .min }
 
-  /// Whether the record stops counting at some time.
+  /// Whether the record can expire.
   package var canExpire: Bool { !flags.isDisjoint(with: [.expiry, .idleLimit]) }
 }

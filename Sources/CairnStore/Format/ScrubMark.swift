@@ -1,27 +1,28 @@
-/// How far the scrub of maintenance has come: the file `SCRUB`, little-endian.
+/// The progress of maintenance's scrub: the file `SCRUB`, little-endian.
 ///
 ///     0       8     12        16     32      40   48       56      64       72        80          88       96
 ///     ┌───────┬─────┬─────────┬──────┬───────┬────┬────────┬───────┬────────┬─────────┬───────────┬────────┐
 ///     │ magic │ CRC │ version │ UUID │ last  │ id │ offset │ began │ damage │ bytes   │ completed │ damage │
 ///     └───────┴─────┴─────────┴──────┴───────┴────┴────────┴───────┴────────┴─────────┴───────────┴────────┘
 ///
-/// It is a hint: written in place and never synced. Whatever is wrong with it, the scrub begins anew.
+/// It is a hint: written in place and never synced. Whatever is wrong with it, the scrub begins
+/// again.
 package struct ScrubMark: Sendable, Hashable {
   package static let byteCount = 96
   private static let magic: [UInt8] = [0x8B, 0x43, 0x52, 0x4E, 0x42, 0x0D, 0x0A, 0x1A]  // "CRNB"
   private static let version: UInt32 = 1
 
-  /// The last segment of the cycle under way.
+  /// The last segment of the current cycle.
   package var lastID: UInt64 = 0
-  /// Where it goes on: a segment, or the next one that there is; 0: no cycle is under way.
+  /// Where to resume: a segment, or the next existing one; 0: no cycle is under way.
   package var id: UInt64 = 0
   package var offset = 0
-  /// When the cycle under way began, or else the last one.
+  /// When the current cycle began, or else the last one.
   package var began = Timestamp(millisecondsSinceEpoch: .min)
-  /// What the cycle under way has found and read.
+  /// What the current cycle has found and read.
   package var damageCount = 0
   package var readByteCount = 0
-  /// When the last cycle came to its end; `Int64.min` milliseconds: none has.
+  /// When the last cycle finished; `Int64.min` milliseconds: none has.
   package var completed = Timestamp(millisecondsSinceEpoch: .min)
   package var completedDamageCount = 0
 
@@ -44,7 +45,7 @@ package struct ScrubMark: Sendable, Hashable {
     return bytes + rest
   }
 
-  /// `nil` where it is no mark of this store and this version.
+  /// `nil` if it is not a mark of this store and this version.
   package init?(decoding bytes: RawSpan, storeIdentifier: [UInt8]) {
     guard bytes.byteCount == Self.byteCount,
       Self.magic.withSpan({ $0.equals(bytes.extracting(0..<8)) }),

@@ -5,8 +5,9 @@
 ///     │ magic  │ major │ minor │ reserved │ UUID │ id  │ salt │ baseSequence │ baseTime │ CRC   │ 0   │
 ///     └────────┴───────┴───────┴──────────┴──────┴─────┴──────┴──────────────┴──────────┴───────┴─────┘
 ///
-/// The salt is random, so that no record of an older segment whose blocks the file may have got
-/// validates in it. Sequence numbers and times of its records are relative to the two bases.
+/// The salt is random, so that records of an older segment, whose blocks the file may have
+/// received, do not validate in it. Sequence numbers and times of its records are relative to the
+/// two bases.
 package struct SegmentHeader: Sendable, Hashable {
   package static let byteCount = 72
   package static let identifierOffset = 16
@@ -14,8 +15,8 @@ package struct SegmentHeader: Sendable, Hashable {
   private static let saltOffset = 40
   private static let baseTimeOffset = 56
   private static let checksumOffset = 64
-  /// A byte with the high bit set, the name, CR LF and a DOS end of file: transfers that mangle
-  /// text are found out (as with PNG).
+  /// A byte with the high bit set, the name, CR LF and a DOS end of file: detects transfers that
+  /// mangle text (as in PNG).
   package static let magic: [UInt8] = [0x8B, 0x43, 0x52, 0x4E, 0x53, 0x0D, 0x0A, 0x1A]  // "CRNS"
 
   package var storeIdentifier: [UInt8]
@@ -37,7 +38,7 @@ package struct SegmentHeader: Sendable, Hashable {
     self.baseTime = baseTime
   }
 
-  /// The time as it can stand in a header.
+  /// The time in the range of a header.
   package static func baseTime(for now: Timestamp) -> Int64 {
     min(max(now.millisecondsSinceEpoch / 1000, -baseTimeLimit), baseTimeLimit)
   }
@@ -90,11 +91,12 @@ package struct SegmentHeader: Sendable, Hashable {
     }
   }
 
-  /// The header whose bytes are damaged where other sources tell what they were: the checksum then vouches for the rest.
+  /// Reconstructs a damaged header if other sources supply its fields: the checksum then vouches
+  /// for the rest.
   ///
   /// - Parameters:
   ///   - raw: as many bytes as a header has.
-  ///   - baseSequence: `nil`: as it stands in the bytes.
+  ///   - baseSequence: `nil`: the one in the bytes.
   package init?(
     restoring raw: RawSpan, storeIdentifier: [UInt8], id: SegmentID, salt: UInt64,
     baseSequence: SequenceNumber? = nil
@@ -112,16 +114,16 @@ package struct SegmentHeader: Sendable, Hashable {
     self = decoded
   }
 
-  /// The store's identifier as it stands in the bytes of a header, damaged or not.
+  /// The store's identifier in the bytes of a header, damaged or not.
   package static func identifier(in raw: RawSpan) -> [UInt8] {
     raw.extracting(identifierOffset..<32).copied()
   }
 
-  /// The salt as it stands in the bytes of a header, damaged or not.
+  /// The salt in the bytes of a header, damaged or not.
   package static func salt(in raw: RawSpan) -> UInt64 { raw.load(UInt64.self, at: saltOffset) }
 
-  /// The checksum of the salt and the id, from which the header checksum of every record goes on:
-  /// a record that was written elsewhere does not validate.
+  /// The checksum of the salt and the id, from which the header checksum of every record continues:
+  /// a record written elsewhere does not validate.
   package var recordSeed: CRC32C { Self.recordSeed(salt: salt, id: id) }
 
   package static func recordSeed(salt: UInt64, id: SegmentID) -> CRC32C {
@@ -132,14 +134,14 @@ package struct SegmentHeader: Sendable, Hashable {
   }
 }
 
-/// The version of the format that this code writes. It reads every minor version of the same
-/// major one and refuses other major ones.
+/// The version of the format that this code writes. It reads every minor version of the same major
+/// one, and refuses other major ones.
 package enum FormatVersion {
   package static let major: UInt16 = 1
   package static let minor: UInt16 = 0
   package static let text = "\(major).\(minor)"
-  /// No sequence number and no id can be higher: a bound on hostile ones, so that sums of them
-  /// cannot overflow. A million writes a second reach it after 146,000 years.
+  /// No sequence number and no id can be higher: a bound on forged ones, so that their sums cannot
+  /// overflow. A million writes a second reach it after 146,000 years.
   package static let highestSequence: SequenceNumber = 1 << 62
   /// No file is larger, in bytes, for the same reason.
   package static let highestOffset = 1 << 40

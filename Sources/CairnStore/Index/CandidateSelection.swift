@@ -1,9 +1,9 @@
-/// An entry of the index that may be removed, as it was when it was looked at.
+/// An index entry that may be removed, as of when it was read.
 package struct RemovalCandidate: Sendable {
   package let entry: IndexEntry
-  /// The lower the rank, the sooner it goes. Among equals, the one accessed longest ago goes first.
+  /// The lower the rank, the sooner it goes. Among equals, the least recently used goes first.
   package let rank: UInt64
-  /// The version it has, or 0 where the record was not read.
+  /// Its version, or 0 if the record was not read.
   package let sequence: SequenceNumber
   package let shard: UInt8
 
@@ -24,16 +24,17 @@ package struct RemovalCandidate: Sendable {
   }
 }
 
-/// Picks those of many candidates that go first, without keeping or sorting all of them.
+/// Picks the first of many candidates, without keeping or sorting all of them.
 ///
-/// - Complexity: O(1) a candidate in the mean; memory for twice as many as are picked.
+/// - Complexity: O(1) a candidate on average; memory for twice as many as are picked.
 package struct CandidateSelection {
   private let limit: Int
   private var candidates: [RemovalCandidate] = []
-  /// The last that is picked so far, once there are enough: later ones that go after it are none.
+  /// The last candidate picked so far, once there are enough: later ones that rank after it are not
+  /// picked.
   private var bound: RemovalCandidate?
 
-  /// - Parameter limit: how many are picked at most.
+  /// - Parameter limit: the maximum number to pick.
   package init(limit: Int) {
     precondition(limit > 0)
     self.limit = limit
@@ -46,17 +47,17 @@ package struct CandidateSelection {
     if candidates.count >= max(4096, limit * 2) { cut() }
   }
 
-  /// The picked ones, in the order in which they go.
+  /// The picked candidates, in the order of removal.
   package consuming func sorted() -> [RemovalCandidate] {
     cut()
     candidates.sort { $0.goesBefore($1) }
     return candidates
   }
 
-  /// Lets all go that are not among the first.
+  /// Drops all that are not among the first.
   private mutating func cut() {
     guard candidates.count > limit else { return }
-    // Quickselect: afterwards the first `limit` stand before the others.
+    // Quickselect: afterwards the first `limit` precede the others.
     var low = 0
     var high = candidates.count - 1
     while low < high {
@@ -84,7 +85,7 @@ package struct CandidateSelection {
     candidates.removeSubrange(limit...)
   }
 
-  /// Which of three places holds the one in the middle.
+  /// The index of the median of three elements.
   private func median(_ a: Int, _ b: Int, _ c: Int) -> Int {
     if candidates[a].goesBefore(candidates[b]) {
       if candidates[b].goesBefore(candidates[c]) { return b }

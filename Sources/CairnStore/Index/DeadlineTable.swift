@@ -5,30 +5,30 @@
 ///     │ moment + 1 (31)                 │i│   i: inexact; all zero: no deadline
 ///     └─────────────────────────────────┴─┘
 ///
-/// A moment counts units of 16 ms since the table's origin. Words are kept in chunks of 64 slots; a chunk
-/// in which no entry has a deadline takes no memory. A chunk and the table know a bound for the lowest of
-/// their words, so that a search for what is due passes over all that is not.
+/// A moment counts units of 16 ms since the table's origin. Words are in chunks of 64 slots; a
+/// chunk without a deadline takes no memory. Each chunk and the table have a lower bound of their
+/// words, so that a search for due entries skips all others.
 struct DeadlineTable: ~Copyable {
   private static let chunkLength = 64
   private static let unit: Int64 = 16
-  /// What lies beyond has this moment and is looked at then: a year after the origin.
+  /// Later times have this moment and are checked then: a year after the origin.
   private static let lastMoment: UInt32 = (1 << 31) - 2
-  /// Once the time has come so many units from the origin, that moves.
+  /// Once the time is this many units from the origin, the origin moves.
   private static let rebaseDistance: Int64 = 1 << 30
 
   /// In milliseconds since the Unix epoch.
   private var origin: Int64
-  /// Of each run of slots the number of its chunk, from 1 on; 0: it has none.
+  /// The number of each run's chunk, from 1; 0: it has none.
   private var numbers = FlatBuffer<UInt32>()
   private var words = FlatBuffer<UInt32>()
-  /// Of each chunk: no word is lower.
+  /// For each chunk: no word is lower.
   private var lowest = FlatBuffer<UInt32>()
   private var chunkCount = 0
   private var lowestOfAll = UInt32.max
-  /// Until when deadlines were noted as passed that an access moves.
+  /// The time up to which access-dependent deadlines were noted as passed.
   var settledTime = Int64.min
   private let budget: MemoryBudget
-  /// Whether a deadline was left out, since there was no memory for it.
+  /// Whether a deadline was omitted because there was no memory for it.
   private(set) var isIncomplete = false
 
   init(origin: Int64, budget: MemoryBudget = .unlimited) {
@@ -36,14 +36,14 @@ struct DeadlineTable: ~Copyable {
     self.budget = budget
   }
 
-  /// An empty table that counts from the same origin.
+  /// An empty table with the same origin.
   init(like other: borrowing DeadlineTable) {
     origin = other.origin
     settledTime = other.settledTime
     budget = other.budget
   }
 
-  /// An empty table for so many slots, with room for what another one has.
+  /// An empty table for this many slots, with room for the contents of another one.
   ///
   /// - Throws: `outOfMemory`.
   init(like other: borrowing DeadlineTable, slotCount: Int) throws(StoreError) {
@@ -59,7 +59,7 @@ struct DeadlineTable: ~Copyable {
   var isEmpty: Bool { chunkCount == 0 }
   var byteCount: Int { numbers.byteCount + words.byteCount + lowest.byteCount }
 
-  /// The moment of a time, or the nearest that there is.
+  /// The moment of a time, or the nearest representable one.
   private func moment(_ time: Int64) -> UInt32 {
     let (distance, overflow) = time.subtractingReportingOverflow(origin)
     if overflow { return time < origin ? 0 : Self.lastMoment }
@@ -72,7 +72,7 @@ struct DeadlineTable: ~Copyable {
     return (moment + 1) << 1 | (isExact ? 0 : 1)
   }
 
-  /// The word of a slot; 0 where it has no deadline.
+  /// The word of a slot; 0 if it has no deadline.
   private func word(at slot: Int) -> UInt32 {
     if isEmpty { return 0 }
     let number = Int(numbers[slot / Self.chunkLength])
@@ -81,15 +81,16 @@ struct DeadlineTable: ~Copyable {
 
   func hasDeadline(at slot: Int) -> Bool { word(at: slot) != 0 }
 
-  /// No earlier than this; `nil` where the slot has no deadline.
+  /// The entry expires no earlier than this; `nil` if the slot has no deadline.
   func time(at slot: Int) -> Int64? {
     let word = word(at: slot)
     return word == 0 ? nil : origin + Int64((word >> 1) - 1) * Self.unit
   }
 
-  /// Without memory the slot has no deadline then, and the table is incomplete.
+  /// Sets the deadline of a slot. If there is no memory, the slot then has no deadline, and the
+  /// table is incomplete.
   ///
-  /// - Parameter slotCount: of the table of entries.
+  /// - Parameter slotCount: the slots of the table of entries.
   mutating func set(_ deadline: Deadline, at slot: Int, slotCount: Int) {
     if isEmpty {
       do {
@@ -102,13 +103,14 @@ struct DeadlineTable: ~Copyable {
     set(word(deadline), at: slot)
   }
 
-  /// To be called before deadlines are set anew where there are none.
+  /// Call before setting missing deadlines.
   mutating func beginCompletion() { isIncomplete = false }
 
   @inline(__always)
   mutating func remove(at slot: Int) { if !isEmpty { set(0, at: slot) } }
 
-  /// The record and the last access of the entry in a slot tell from now on, if it has a deadline.
+  /// Makes the deadline of a slot inexact, if there is one: the entry's record and last access then
+  /// decide.
   mutating func makeInexact(at slot: Int) {
     let word = word(at: slot)
     if word != 0 { set(word | 1, at: slot) }
@@ -146,7 +148,7 @@ struct DeadlineTable: ~Copyable {
     chunkCount += 1
   }
 
-  /// The entries of some slots have moved by one slot.
+  /// Follows entries of some slots that have moved by one slot.
   @inline(__always)
   mutating func move(from source: Int, to target: Int, length: Int) {
     if isEmpty || length == 0 { return }
@@ -168,19 +170,20 @@ struct DeadlineTable: ~Copyable {
     }
   }
 
-  /// Takes over the deadline of an entry that was in a slot of the table that this one is like.
+  /// Copies the deadline of an entry from a slot of the table that this one was made like.
   @inline(__always)
   mutating func take(from other: borrowing DeadlineTable, slot: Int, to target: Int) {
     let word = other.word(at: slot)
     if word != 0 { set(word, at: target) }
   }
 
-  /// The entry in a slot was accessed. One that was idle for too long, as another thread saw it, no longer is.
+  /// Notes an access to the entry in a slot. If another thread had found it idle for too long, it
+  /// no longer is.
   mutating func noteAccess(at slot: Int) {
     if settledTime > .min, isDue(at: slot, by: settledTime) { makeInexact(at: slot) }
   }
 
-  /// Whether the deadline in a slot has come.
+  /// Whether the deadline in a slot has passed.
   func isDue(at slot: Int, by time: Int64) -> Bool {
     let word = word(at: slot)
     return word != 0 && word <= highestWord(by: time)
@@ -189,7 +192,7 @@ struct DeadlineTable: ~Copyable {
   /// The highest word whose deadline has come.
   private func highestWord(by time: Int64) -> UInt32 { (moment(time) + 1) << 1 | 1 }
 
-  /// To be called before `forEachDue`.
+  /// Call before `forEachDue`.
   mutating func prepare(for time: Int64) {
     let (distance, overflow) = time.subtractingReportingOverflow(origin)
     if !overflow, distance / Self.unit >= Self.rebaseDistance { rebase(to: time) }
@@ -197,9 +200,9 @@ struct DeadlineTable: ~Copyable {
 
   /// Calls `body` with each slot whose deadline has come.
   ///
-  /// - Parameter visitsPassed: whether also where the entry has expired for certain.
-  /// - Returns: how many have, and what `noteLowest` is to be told then.
-  /// - Complexity: O(slots that are found), and a look at 4 bytes for each 64 slots if there is one.
+  /// - Parameter visitsPassed: whether to include entries that have certainly expired.
+  /// - Returns: the number of those, and the value to pass to `noteLowest`.
+  /// - Complexity: O(slots found), and a read of 4 bytes for each 64 slots if there is one.
   @inline(__always)
   func forEachDue(
     by time: Int64, visitsPassed: Bool, _ body: (Int, Deadline.State) -> Void
@@ -232,7 +235,7 @@ struct DeadlineTable: ~Copyable {
     return (passedCount, lowestLeft)
   }
 
-  /// Counts in a chunk, without branches, so that many words are looked at with one instruction.
+  /// Counts in a chunk without branches, so that one instruction checks many words.
   private static func look(
     _ chunk: Span<UInt32>, _ highest: UInt32
   ) -> (lowest: UInt32, dueCount: Int, passedCount: Int) {
@@ -240,11 +243,11 @@ struct DeadlineTable: ~Copyable {
     var (dueCount, passedCount): (UInt32, UInt32) = (0, 0)
     let passedEnd = highest - 2
     for index in chunk.indices {
-      // What has no deadline comes last.
+      // Slots without a deadline come last.
       let word = chunk[index] &- 1
       lowest = min(lowest, word)
       dueCount &+= word < highest ? 1 : 0
-      // Exact words are even, so that these are odd.
+      // Exact words are even, so these are odd.
       passedCount &+= word & (word < passedEnd ? 1 : 0)
     }
     return (lowest == .max ? .max : lowest + 1, Int(dueCount), Int(passedCount))
@@ -252,7 +255,7 @@ struct DeadlineTable: ~Copyable {
 
   mutating func noteLowest(_ word: UInt32) { lowestOfAll = word }
 
-  /// Lets moments count from a time on. What came before it is looked at again.
+  /// Moves the origin to a time. Earlier moments are checked again.
   private mutating func rebase(to time: Int64) {
     let shift = (time - origin) / Self.unit
     origin += shift * Self.unit
@@ -271,7 +274,7 @@ struct DeadlineTable: ~Copyable {
   }
 }
 
-/// Holds the deadlines of a shard in memory of their own, since most shards have none.
+/// Holds the deadlines of a shard in separate memory, because most shards have none.
 final class DeadlineBox {
   var table: DeadlineTable
 

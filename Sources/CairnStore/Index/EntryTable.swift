@@ -1,5 +1,6 @@
-/// Slots for entries, two words each. Whoever holds the shard's lock changes them; lookups without it see each word whole,
-/// and learn from the shard's version whether words belong together.
+/// Slots for entries, two words each. The holder of the shard's lock changes them. Lookups without
+/// it see each word whole; the shard's version shows whether two words belong
+/// together, but for a tick, which may be of two moments.
 struct EntryTable: ~Copyable {
   let words: SharedWords
 
@@ -8,7 +9,7 @@ struct EntryTable: ~Copyable {
 
   /// Empty slots.
   ///
-  /// - Parameter capacity: what homes are reckoned with.
+  /// - Parameter capacity: the number that homes are computed with.
   /// - Throws: `outOfMemory`.
   init(slotCount: Int, capacity: Int, budget: MemoryBudget) throws(StoreError) {
     words = try SharedWords(zeroCount: slotCount * 2, label: UInt64(capacity), budget: budget)
@@ -41,20 +42,21 @@ struct EntryTable: ~Copyable {
   }
 }
 
-/// An entry that was found without the shard's lock, and where.
+/// An entry that was found without the shard's lock, and its place.
 package struct SeenEntry {
   package let entry: IndexEntry
   private let view: SharedWords.View
   private let slot: Int
 
-  /// What a look without the lock finds of the entries with a hash.
+  /// The result of looking for a hash without the lock.
   package enum Look {
-    /// The first.
+    /// The first entry.
     case entry(SeenEntry)
     case none
   }
 
-  /// The first entry with this hash, if there is one. The table is in the order of hashes, from the home of this one on.
+  /// The first entry with this hash, if there is one. The table is ordered by hash, starting at the
+  /// home of this one.
   @inline(__always)
   static func first(of hash: UInt64, in view: SharedWords.View) -> Look {
     let slotCount = view.count >> 1
@@ -68,14 +70,14 @@ package struct SeenEntry {
     return .none
   }
 
-  /// Gives the entry a later tick, unless it is another by now; `false` where that takes the lock.
+  /// Gives the entry a later tick, unless it has changed; `false` if that needs the lock.
   ///
-  /// A change of the shard at the same moment may undo this.
+  /// A simultaneous change of the shard may undo this.
   @inline(__always)
   package func touch(_ tick: UInt64) -> Bool {
     var touched = entry
     touched.tick = tick
-    // The upper part of a tick lies in the other word, and changes once in 16 million.
+    // The upper part of a tick is in the other word, and changes once in 16 million ticks.
     guard touched.words.1 == entry.words.1 else { return false }
     view.exchange(slot &* 2, from: entry.words.0, to: touched.words.0)
     return true

@@ -1,15 +1,16 @@
-/// When entries expire. Deadlines lie in the shard of their entry and go with it; a record is read only where
-/// its entry's deadline has come and is not exact.
+/// When entries expire. Deadlines are in the shard of their entry and move with it; a record is
+/// read only if its entry's deadline has come and is not exact.
 extension HashIndex {
-  /// Calls `body` under the shard's lock with each entry whose deadline has come, what that says, and to when
-  /// the entry's lifetime was extended (`Int64.min`: it was not).
+  /// Calls `body` under the shard's lock with each entry whose deadline has come, the state of
+  /// the deadline, and the entry's extended end of lifetime (`Int64.min`: not extended).
   ///
   /// - Parameters:
-  ///   - loads: whether an entry may be due where nothing is known of them yet, since the shard is not
-  ///     loaded.
-  ///   - visitsPassed: whether `body` is called also with entries that have expired for certain.
-  ///   - earliest: before when an entry does not expire that has no deadline yet; called under the lock.
-  /// - Returns: how many entries the shard has at that moment, without those that have expired for certain.
+  ///   - loads: whether entries may be due in a shard that is not loaded, where nothing is known of
+  ///     them yet.
+  ///   - visitsPassed: whether to call `body` also for entries that have certainly expired.
+  ///   - earliest: the earliest expiry of an entry without a deadline; called under the lock.
+  /// - Returns: the number of entries in the shard at that moment, without those that have
+  ///   certainly expired.
   @inline(__always)
   package func forEachDue(
     inShard number: Int, by now: Timestamp, loads: Bool, visitsPassed: Bool,
@@ -29,10 +30,9 @@ extension HashIndex {
     }
   }
 
-  /// Notes what a look at the record and the last access of an entry has told, unless something has changed
-  /// since.
+  /// Notes what an entry's record and last access showed, unless something has changed since.
   ///
-  /// - Parameter end: to when its lifetime was extended, as that was known for the look.
+  /// - Parameter end: the extended end of its lifetime, as known then.
   package func settleDeadline(
     _ deadline: Deadline, of hash: UInt64, _ entry: IndexEntry, extendedTo end: Int64,
     by now: Timestamp
@@ -46,8 +46,8 @@ extension HashIndex {
     }
   }
 
-  /// Calls `body` under the shard's lock with each entry that can expire, and with its deadline, as far as
-  /// that is known; `false` where the shard is not loaded.
+  /// Calls `body` under the shard's lock with each entry that can expire, and with its deadline, if
+  /// known; `false` if the shard is not loaded.
   package func forEachDeadline(
     inShard number: Int, _ body: (IndexEntry, Int64?) -> Void
   ) -> Bool {

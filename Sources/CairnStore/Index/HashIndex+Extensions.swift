@@ -1,7 +1,6 @@
-/// Lifetimes that were extended. What is known of them lies in the shard of the entry and goes with it.
+/// Extended lifetimes. They are in the shard of the entry and move with it.
 extension HashIndex {
-  /// The lifetime of an entry's record ends later than the record says; `false` where the entry is
-  /// gone.
+  /// Extends the lifetime of an entry beyond what its record says; `false` if the entry is gone.
   package func extend(_ hash: UInt64, at location: Location, _ new: LifetimeExtension) -> Bool {
     change(Self.shard(of: hash)) { shard in
       guard let slot = shard.slot(of: Self.stored(hash), location: location) else { return false }
@@ -10,8 +9,8 @@ extension HashIndex {
     }
   }
 
-  /// As `find` with a location, and tells to when the entry's lifetime was extended; `Int64.min`: it was
-  /// not.
+  /// Like `find` with a location, and also returns the entry's extended end of lifetime;
+  /// `Int64.min`: not extended.
   package func find(
     _ hash: UInt64, at location: Location, extendedTo end: inout Int64,
     _ body: (IndexEntry) -> Void
@@ -35,7 +34,8 @@ extension HashIndex {
     }
   }
 
-  /// Where the put lies that the record at a location extends; `nil` where that is not in force.
+  /// The location of the put that the record at a location extends; `nil` if that extension is not
+  /// in force.
   ///
   /// - Parameter body: called with it under the shard's lock.
   package func location(
@@ -48,8 +48,7 @@ extension HashIndex {
     }
   }
 
-  /// The record of an extension that is in force now lies somewhere else; `false` where it is not in
-  /// force any more.
+  /// Moves the record of an extension that is in force; `false` if it is no longer in force.
   package func relocateExtension(
     _ hash: UInt64, from old: Location, to new: Location, byteCount: Int
   ) -> Bool {

@@ -1,15 +1,15 @@
 internal import Synchronization
 
-/// Shards that are loaded when they are first needed.
+/// Shards that load when they are first needed.
 extension HashIndex {
-  /// Has the entries of all shards come from `source`, each when it is first needed.
+  /// Sets `source` as the origin of the entries of all shards; each loads when it is first needed.
   ///
-  /// - Parameter counts: of the entries of each shard, and of those that can expire.
+  /// - Parameter counts: the numbers of entries of each shard, and of those that can expire.
   package func attach(
     _ source: any ShardSource, counts: [(entries: Int, expirable: Int)]
   ) {
     self.source.withLock { $0 = source }
-    // One more, so that the source is not given up in the course of this.
+    // One more, so that the source is not released meanwhile.
     unloadedShardCount.store(1, ordering: .relaxed)
     for (number, counts) in counts.enumerated() where counts.entries > 0 {
       shards[number].withLock { shard in
@@ -24,7 +24,7 @@ extension HashIndex {
     noteLoaded()
   }
 
-  /// Whether nothing is to be loaded any more.
+  /// Whether everything is loaded.
   package var isLoaded: Bool { unloadedShardCount.load(ordering: .relaxed) == 0 }
 
   /// Loads what was not loaded yet.
@@ -33,7 +33,7 @@ extension HashIndex {
     for number in 0..<Self.shardCount { try load(shard: number) }
   }
 
-  /// Loads the shard of a hash, so that an entry may be added without a look.
+  /// Loads the shard of a hash, so that an entry may be added without a lookup.
   package func load(shardOf hash: UInt64) throws(StoreError) {
     if isLoaded { return }
     try load(shard: Self.shard(of: hash))
@@ -52,7 +52,7 @@ extension HashIndex {
     }
     let contents = try source.contents(ofShard: number)
     let (count, expirableCount) = (shard.count, shard.expirableCount)
-    // No change: a snapshot sees what is loaded now.
+    // Not a change: a snapshot sees what is loaded now.
     try changing(&shard, number) { (shard) throws(StoreError) in try shard.load(contents) }
     note(count, expirableCount, before: shard)
     noteLoaded()
@@ -67,7 +67,7 @@ extension HashIndex {
     withExtendedLifetime(old) {}
   }
 
-  /// What a shard holds that is not loaded, which it stays; `nil` where it is.
+  /// The contents of an unloaded shard, without loading it; `nil` if it is loaded.
   func peekUnloaded(_ number: Int) throws(StoreError) -> ShardContents? {
     try shards[number].withLock { (shard) throws(StoreError) -> ShardContents? in
       guard shard.isUnloaded, let source = source.withLock({ $0 }) else { return nil }

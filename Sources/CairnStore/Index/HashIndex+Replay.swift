@@ -1,6 +1,8 @@
-/// What replay does to many entries of one shard at a time, while the shard is in the processor's caches.
+/// Replay's operations on many entries of one shard at a time, while the shard is in the
+/// processor's caches.
 extension HashIndex {
-  /// Calls `body` with each entry that has one of so many hashes, and with the number of the hash.
+  /// Calls `body` with each entry that has one of the given hashes, and with the number of the
+  /// hash.
   @inline(__always)
   package func find(
     _ count: Int, inShard number: Int, hash: (Int) -> UInt64, _ body: (Int, IndexEntry) -> Void
@@ -18,7 +20,7 @@ extension HashIndex {
     }
   }
 
-  /// An entry, and which one it takes the place of, if any.
+  /// An entry, and the one it replaces, if any.
   package struct Change {
     var entry: IndexEntry
     var old: Location
@@ -29,7 +31,7 @@ extension HashIndex {
     }
   }
 
-  /// Makes so many changes to a shard; of `nil`, none.
+  /// Makes the given changes to a shard; skips each that is `nil`.
   ///
   /// - Parameter newCount: how many of them replace nothing.
   /// - Throws: `outOfMemory`.

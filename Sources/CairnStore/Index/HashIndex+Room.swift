@@ -1,8 +1,8 @@
-/// Room for entries that are about to come, made before their records are appended: once a record is in the log, entering it
-/// must not fail for want of memory.
+/// Room for future entries, made before their records are appended: once a record is in the log,
+/// entering it must not fail for lack of memory.
 extension HashIndex {
-  /// Makes room for an entry with this hash, and calls `body` under the shard's lock with the first that there is, if it
-  /// is loaded. This does not count as an access.
+  /// Makes room for an entry with this hash, and calls `body` under the shard's lock with the first
+  /// existing one, if it is loaded. Does not count as an access.
   ///
   /// - Throws: `outOfMemory`.
   @inline(__always)
@@ -18,7 +18,7 @@ extension HashIndex {
 
   /// Makes room for entries with these hashes.
   ///
-  /// - Throws: `outOfMemory`; there may be room for some then.
+  /// - Throws: `outOfMemory`; there may then be room for some.
   package func makeRoom(for hashes: some Collection<UInt64>) throws(StoreError) {
     var counts = [Int](repeating: 0, count: Self.shardCount)
     for hash in hashes { counts[Self.shard(of: hash)] += 1 }

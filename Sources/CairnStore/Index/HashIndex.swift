@@ -1,16 +1,16 @@
 internal import Synchronization
 
-/// The index: for every key the location of its newest record. Sharded, so that threads seldom
-/// meet and growing one shard stalls nobody else.
+/// The index: for every key, the location of its newest record. Sharded, so that threads rarely
+/// contend and growing one shard stalls nobody else.
 ///
-/// It knows hashes, not keys: whoever finds an entry compares the key in the record, outside the
-/// lock, and asks for the next entry where they differ.
+/// It knows hashes, not keys: a caller that finds an entry compares the key in the record, outside
+/// the lock, and asks for the next entry if they differ.
 ///
-/// A shard may be unloaded at first; whoever looks for something in it has it loaded. Changes need no
-/// loading: they name what a look has found, or follow one that found nothing.
+/// A shard may be unloaded at first; the first lookup loads it. Changes need no loading: they name
+/// what a lookup has found, or follow one that found nothing.
 package final class HashIndex: Sendable {
   package static let shardCount = 256
-  /// Bytes that an index takes before it holds a key.
+  /// Bytes that an empty index takes.
   package static let emptyByteCount = shardCount * LockBlock<IndexShard>.stride
 
   /// The tables of the shards, for lookups without locks.
@@ -19,15 +19,15 @@ package final class HashIndex: Sendable {
   package let recency: RecencyClock
   private let entryCount = Atomic(0)
   private let expirableEntryCount = Atomic(0)
-  /// Where unloaded shards come from, while there are any.
+  /// The source of unloaded shards, while there are any.
   let source = Lock<(any ShardSource)?>(nil)
   let unloadedShardCount = Atomic(0)
   /// Grows with each snapshot.
   private let epoch = Atomic(UInt64(0))
   private let snapshots = Lock<[SnapshotParts]>([])
 
-  /// Told of each extension that is not in force any more, under the lock of its shard; not of those
-  /// that a removal of all takes.
+  /// Called for each extension that is no longer in force, under the lock of its shard, except
+  /// those that a removal of all takes.
   let didForget: @Sendable (LifetimeExtension) -> Void
 
   package init(
@@ -53,7 +53,7 @@ package final class HashIndex: Sendable {
   static func stored(_ hash: UInt64) -> UInt64 { hash >> 24 }
 
   deinit {
-    // Nobody looks any more, and nobody may come who frees the tables.
+    // No lookups remain, and the owner of the tables may not come to free them.
     for shard in 0..<Self.shardCount { shards[shard].withLock { $0.removeAll() } }
     Reclamation.reclaim()
   }
@@ -61,14 +61,14 @@ package final class HashIndex: Sendable {
   /// Whether finding an entry counts as reading it.
   package enum Touch: Sendable {
     case no, yes
-    /// As `yes`, but for what has an idle limit.
+    /// Like `yes`, except for entries with an idle limit.
     case unlessIdle
   }
 
-  /// What a lookup without the lock finds: the first entry with this hash, and what `resolve` makes of its location, both
-  /// of one moment. Called under a pin. This does not count as an access.
+  /// A lookup without the lock: finds the first entry with this hash, and the result of `resolve`
+  /// for its location, both from one moment. Call under a pin. Does not count as an access.
   ///
-  /// - Returns: `nil` where only a lookup under the lock can tell.
+  /// - Returns: `nil` if only a lookup under the lock can tell.
   @inline(__always)
   package func look<Value>(
     _ hash: UInt64, _ resolve: (Location) -> Value?
@@ -84,8 +84,8 @@ package final class HashIndex: Sendable {
   /// Calls `body` under the shard's lock with the entry with this hash that follows the one at
   /// `location`, or with the first; returns whether there is one.
   ///
-  /// Unless with `.no`, the entry becomes the most recently read, unless it can expire: then whoever
-  /// asked calls `touch` once it is known that it has not expired.
+  /// Unless with `.no`, the entry becomes the most recently read, unless it can expire: the caller
+  /// then calls `touch` once it is known that it has not expired.
   @inline(__always)
   package func find(
     _ hash: UInt64, after location: Location = .none, touch: Touch, _ body: (IndexEntry) -> Void
@@ -94,7 +94,7 @@ package final class HashIndex: Sendable {
     return try find(hash, after: location, touch: touch, extendedTo: &end, body)
   }
 
-  /// As above, and tells to when the entry's lifetime was extended; `Int64.min`: it was not.
+  /// As above, and also returns the entry's extended end of lifetime; `Int64.min`: not extended.
   @inline(__always)
   package func find(
     _ hash: UInt64, after location: Location = .none, touch: Touch, extendedTo end: inout Int64,
@@ -107,13 +107,13 @@ package final class HashIndex: Sendable {
       while true {
         var slot = shard.slot(of: stored)
         if location != .none {
-          // Where that entry went meanwhile, the caller looks at all of them again.
+          // If that entry is gone, the caller checks all of them again.
           if let known = shard.slot(of: stored, location: location) {
             slot = shard.slot(of: stored, after: known)
           }
         }
         guard let slot else {
-          // Nothing is found in an unloaded shard, so that a look that finds costs nothing more.
+          // An unloaded shard has no entries to find, so a successful lookup needs no extra check.
           if !shard.isUnloaded { return false }
           try load(&shard, number)
           continue
@@ -133,14 +133,14 @@ package final class HashIndex: Sendable {
     }
   }
 
-  /// Asks the processor for where entries with this hash would be, for a look that follows.
+  /// Prefetches the place of entries with this hash, for a later lookup.
   @inline(__always)
   package func prefetch(_ hash: UInt64) {
     shards[Self.shard(of: hash)].withLock { $0.prefetch(Self.stored(hash)) }
   }
 
-  /// Calls `body` under the shard's lock with the first entry with this hash, if it has one and it is loaded.
-  /// This does not count as an access.
+  /// Calls `body` under the shard's lock with the first entry with this hash, if it has one and it
+  /// is loaded. Does not count as an access.
   @inline(__always)
   package func peek(_ hash: UInt64, _ body: (IndexEntry) -> Void) {
     shards[Self.shard(of: hash)].withLock { shard in
@@ -149,7 +149,7 @@ package final class HashIndex: Sendable {
   }
 
   /// Calls `body` under the shard's lock with the entry that has this hash and location; returns
-  /// whether it is still there. This does not count as an access.
+  /// whether it is still there. Does not count as an access.
   @inline(__always)
   package func find(
     _ hash: UInt64, at location: Location, _ body: (IndexEntry) -> Void
@@ -161,7 +161,7 @@ package final class HashIndex: Sendable {
     }
   }
 
-  /// Makes an entry the most recently read, also where a compaction has moved its record meanwhile.
+  /// Makes an entry the most recently read, even if a compaction has moved its record meanwhile.
   package func touch(_ hash: UInt64, _ entry: IndexEntry) {
     shards[Self.shard(of: hash)].withLock { shard in
       let stored = Self.stored(hash)
@@ -174,11 +174,11 @@ package final class HashIndex: Sendable {
     }
   }
 
-  /// Adds an entry for a key that has none. Room for it was made.
+  /// Adds an entry for a key that has none. Room for it must exist.
   ///
   /// - Parameters:
-  ///   - tick: when it was last accessed; `nil`: now.
-  ///   - deadline: of an entry that can expire; `nil`: not known yet.
+  ///   - tick: its last access; `nil`: now.
+  ///   - deadline: for an entry that can expire; `nil`: not known yet.
   package func insert(
     _ hash: UInt64, location: Location, flags: IndexEntry.Flags, tick: UInt64? = nil,
     deadline: Deadline? = nil
@@ -191,7 +191,7 @@ package final class HashIndex: Sendable {
     }
   }
 
-  /// Puts a new location in the place of an old one; `false` where the old one is gone.
+  /// Replaces an old location by a new one; `false` if the old one is gone.
   package func replace(
     _ hash: UInt64, old: Location, new: Location, flags: IndexEntry.Flags, tick: UInt64? = nil,
     deadline: Deadline? = nil
@@ -209,10 +209,10 @@ package final class HashIndex: Sendable {
     }
   }
 
-  /// Gives an entry another location, where the same record now lies, and leaves all else as it is;
-  /// `false` where the entry does not name the old location any more.
+  /// Gives an entry another location, where the same record is now, and changes nothing else;
+  /// `false` if the entry no longer names the old location.
   ///
-  /// - Parameter end: when the lifetime ends by the record's own word; a later extension stays.
+  /// - Parameter end: the end of the lifetime in the record itself; a later extension stays.
   package func relocate(
     _ hash: UInt64, from old: Location, to new: Location, end: Int64 = .min
   ) -> Bool {
@@ -232,7 +232,7 @@ package final class HashIndex: Sendable {
     }
   }
 
-  /// Removes an entry; `false` where it is gone.
+  /// Removes an entry; `false` if it is gone.
   package func remove(_ hash: UInt64, location: Location) -> Bool {
     change(Self.shard(of: hash)) { shard in
       guard let slot = shard.slot(of: Self.stored(hash), location: location) else { return false }
@@ -256,8 +256,8 @@ package final class HashIndex: Sendable {
     if let known = shard.setExtension(nil, at: slot) { didForget(known) }
   }
 
-  /// The entries of one shard, to when their lifetimes were extended (`Int64.min`: they were not), and what
-  /// `resolve` makes of each under the shard's lock.
+  /// The entries of one shard, their extended ends of lifetime (`Int64.min`: not extended), and the
+  /// result of `resolve` for each under the shard's lock.
   package func entries<Value>(
     inShard number: Int, _ resolve: (Location) -> Value?
   ) throws(StoreError) -> [(entry: IndexEntry, value: Value?, end: Int64)] {
@@ -267,7 +267,7 @@ package final class HashIndex: Sendable {
     }
   }
 
-  /// The entries of one shard, copied into an array that is used again and again.
+  /// The entries of one shard, copied into a reused array.
   package func copyEntries(
     ofShard number: Int, into entries: inout [IndexEntry]
   ) throws(StoreError) {
@@ -293,7 +293,7 @@ package final class HashIndex: Sendable {
       let (count, expirableCount) = (shard.count, shard.expirableCount)
       let wasUnloaded = shard.isUnloaded
       let value = try changing(&shard, number) { (shard) throws(Failure) in
-        // A table that is handed over may go at once, so no look may be told of it any more.
+        // A table that is passed on may be freed at once, so no lookup may see it any more.
         if shard.epoch != epoch.load(ordering: .relaxed) {
           preserve(&shard, number, handingOver: isRemovalOfAll)
         }
@@ -305,7 +305,7 @@ package final class HashIndex: Sendable {
     }
   }
 
-  /// Has lookups without the lock wait for a change, or take the lock.
+  /// Makes lookups without the lock wait for a change, or take the lock.
   @inline(__always)
   func changing<Value, Failure: Error>(
     _ shard: inout IndexShard, _ number: Int, _ body: (inout IndexShard) throws(Failure) -> Value
@@ -333,8 +333,7 @@ package final class HashIndex: Sendable {
     return total
   }
 
-  /// Gives all entries new ticks in the same order, from 1 on. To be called before anything is
-  /// accessed.
+  /// Gives all entries new ticks in the same order, from 1. Call before any access.
   ///
   /// - Complexity: O(n log n), and it loads everything: once in 2^43 accesses.
   package func compressTicks() throws(StoreError) {
@@ -354,14 +353,14 @@ package final class HashIndex: Sendable {
     recency.update { ranks.rank(of: $0) }
   }
 
-  /// Returns when everybody who was looking at an entry under a shard's lock has let go of it.
+  /// Returns once nobody is using an entry found earlier under a shard's lock.
   package func waitForReaders() {
     for shard in 0..<Self.shardCount { shards[shard].withLock { _ in } }
   }
 
   // MARK: Snapshots
 
-  /// From now on, what is about to change is kept for a snapshot.
+  /// From now on, keeps for a snapshot what is about to change.
   func beginSnapshot() -> SnapshotParts {
     let parts = SnapshotParts(
       epoch: epoch.wrappingAdd(1, ordering: .relaxed).newValue, shardCount: Self.shardCount)
@@ -373,7 +372,7 @@ package final class HashIndex: Sendable {
     snapshots.withLock { $0.removeAll { $0 === parts } }
   }
 
-  /// Calls `body` with a shard that has not changed since an epoch began; `nil` where it has.
+  /// Calls `body` with a shard that has not changed since an epoch began; `nil` if it has.
   func withShard<Value>(
     _ number: Int, before epoch: UInt64, _ body: (borrowing IndexShard) -> Value
   ) throws(StoreError) -> Value? {
@@ -384,7 +383,7 @@ package final class HashIndex: Sendable {
     }
   }
 
-  /// Keeps a shard that is about to change for the snapshots that see it as it is.
+  /// Keeps a shard that is about to change for the snapshots that see its current state.
   @inline(never)
   private func preserve(_ shard: inout IndexShard, _ number: Int, handingOver: Bool) {
     let seeing = snapshots.withLock { snapshots in
@@ -397,7 +396,7 @@ package final class HashIndex: Sendable {
       if handingOver && !shard.isUnloaded {
         frozen = FrozenShard(IndexShard(emptying: &shard), number: number, source: source)
       } else {
-        // Without memory for a copy the change goes on; whoever looks into the snapshot gets the error.
+        // Without memory for a copy, the change proceeds; the snapshot's reader gets the error.
         do {
           frozen = FrozenShard(try IndexShard(copying: shard), number: number, source: source)
         } catch {}

@@ -7,7 +7,7 @@
 ///     │ location (40)           │ tick (20)│ 4   │  second; the last 4 bits are flags
 ///     └─────────────────────────┴──────────┴─────┘
 ///
-/// All zero is an empty slot: location 0 is no record's place.
+/// An empty slot is all zero: no record has location 0.
 package struct IndexEntry: BitwiseCopyable, Sendable {
   private var first: UInt64
   private var second: UInt64
@@ -20,7 +20,7 @@ package struct IndexEntry: BitwiseCopyable, Sendable {
     second = location.rawValue << 24 | (tick >> 24) << 4 | UInt64(flags.rawValue)
   }
 
-  /// The entry as `words` gives it.
+  /// The entry from its `words`.
   @inline(__always)
   package init(decoding bytes: RawSpan, at offset: Int) {
     first = bytes.load(UInt64.self, at: offset)
@@ -33,7 +33,7 @@ package struct IndexEntry: BitwiseCopyable, Sendable {
     self.second = second
   }
 
-  /// The entry as it stands in a checkpoint, each word little-endian, and in a slot.
+  /// The entry's form in a slot, and, with little-endian words, in a checkpoint.
   @inline(__always)
   package var words: (UInt64, UInt64) { (first, second) }
 
@@ -48,7 +48,7 @@ package struct IndexEntry: BitwiseCopyable, Sendable {
     package static let canExpire = Flags(rawValue: 1)
     /// The record is a tombstone; only while a log is replayed.
     package static let tombstone = Flags(rawValue: 2)
-    /// The record's lifetime was extended; the shard knows to when.
+    /// The record's lifetime was extended; the shard knows the end.
     package static let extended = Flags(rawValue: 4)
   }
 

@@ -1,6 +1,6 @@
 /// Extended lifetimes, and when entries expire.
 extension IndexShard {
-  /// To when the lifetime of an entry was extended; `Int64.min`: it was not.
+  /// The extended end of an entry's lifetime; `Int64.min`: not extended.
   func end(of entry: IndexEntry) -> Int64 {
     entry.flags.contains(.extended) ? extensions[entry.location]?.expires ?? .min : .min
   }
@@ -12,7 +12,7 @@ extension IndexShard {
     return entry.flags.contains(.extended) ? extensions[entry.location] : nil
   }
 
-  /// Gives the entry in a slot an extension or takes it away, and returns the one it had.
+  /// Sets or removes the extension of the entry in a slot, and returns the old one.
   @discardableResult
   mutating func setExtension(_ new: LifetimeExtension?, at slot: Int) -> LifetimeExtension? {
     let entry = entries[slot]
@@ -38,7 +38,7 @@ extension IndexShard {
     }
   }
 
-  /// Notes what a look at the record and the last access of an entry has told.
+  /// Notes what an entry's record and last access showed.
   mutating func settleDeadline(_ deadline: Deadline, at slot: Int, by now: Int64) {
     setDeadline(deadline, at: slot)
     if deadline.isExact, let deadlines {
@@ -57,15 +57,15 @@ extension IndexShard {
     return made
   }
 
-  /// The entry in a slot was accessed.
+  /// Notes an access to the entry in a slot.
   mutating func noteAccess(at slot: Int) {
     deadlines?.table.noteAccess(at: slot)
   }
 
-  /// No earlier than this does the entry in a slot expire, as far as that is known.
+  /// The entry in a slot expires no earlier than this, as far as it is known.
   func deadline(at slot: Int) -> Int64? { deadlines?.table.time(at: slot) }
 
-  /// Gives deadlines to the entries that can expire and have none.
+  /// Gives deadlines to the entries that can expire but have none.
   ///
   /// - Throws: `outOfMemory`; the next call tries again.
   mutating func addDeadlines(_ earliest: (IndexEntry) -> Int64) throws(StoreError) {
@@ -95,11 +95,11 @@ extension IndexShard {
     }
   }
 
-  /// Calls `body` with each entry whose deadline has come, what that says, and to when the entry's lifetime was
-  /// extended (`Int64.min`: it was not).
+  /// Calls `body` with each entry whose deadline has come, the state of the deadline, and the
+  /// entry's extended end of lifetime (`Int64.min`: not extended).
   ///
-  /// - Parameter visitsPassed: whether also with those that have expired for certain.
-  /// - Returns: how many have.
+  /// - Parameter visitsPassed: whether to include entries that have certainly expired.
+  /// - Returns: the number of those.
   @inline(__always)
   mutating func forEachDue(
     by time: Int64, visitsPassed: Bool, _ body: (IndexEntry, Deadline.State, Int64) -> Void

@@ -3,7 +3,7 @@
 /// and growing is one pass that reads nothing but the table.
 ///
 /// The home of an entry is `hash * capacity >> 40`, which grows with the hash; so the whole table
-/// is in the order of its hashes. Behind the last home lies some slack, so that nothing wraps.
+/// is ordered by hash. Some slack follows the last home, so that nothing wraps.
 struct IndexShard: ~Copyable {
   private(set) var entries = EntryTable()
   private var capacity = 0
@@ -11,35 +11,35 @@ struct IndexShard: ~Copyable {
   private(set) var count = 0
   /// Entries whose record can expire.
   private(set) var expirableCount = 0
-  /// Whether the entries are still where they come from. `count` and `expirableCount` say then what
-  /// there will be; the table is empty.
+  /// Whether the entries are still in their source. The table is then empty; `count` and
+  /// `expirableCount` are those after loading.
   private(set) var isUnloaded = false
-  /// Whether there may be entries that can expire and have no deadline yet.
+  /// Whether there may be entries that can expire but have no deadline yet.
   var lacksDeadlines = false
   /// The capacity of the first allocation; others are this times powers of two.
   private let firstCapacity: UInt8
-  /// The ends of lifetimes that were extended, by the location of the put.
+  /// The ends of extended lifetimes, by the location of the put.
   var extensions: [Location: LifetimeExtension] = [:]
   /// When entries that can expire may do so; `nil` if none can. A copy of a shard has none.
   var deadlines: DeadlineBox?
   /// What deadlines count from, in milliseconds since the Unix epoch.
   let origin: Int64
-  /// The index's epoch when this last changed: a snapshot of a later one sees what is here.
+  /// The index's epoch at the last change: a snapshot of a later epoch sees the current state.
   var epoch: UInt64 = 0
   let budget: MemoryBudget
 
   /// - Parameters:
-  ///   - phase: from 0 to below 1; where between two powers of two this shard's capacities lie, so that
-  ///     shards of a store do not all grow at the same time.
-  ///   - origin: the time of now, about, in milliseconds since the Unix epoch.
+  ///   - phase: from 0 to below 1; the position of this shard's capacities between two powers of
+  ///     two, so that the shards of a store do not all grow at the same time.
+  ///   - origin: approximately the current time, in milliseconds since the Unix epoch.
   init(phase: Double, origin: Int64, budget: MemoryBudget = .unlimited) {
     self.budget = budget
     self.origin = origin
-    // 2 to the phase, closely enough: the chord's error is under 1 %.
+    // 2 to the power of the phase, closely enough: the chord's error is under 1 %.
     firstCapacity = UInt8(8 * (1 + phase * (0.6565 + 0.3435 * phase)))
   }
 
-  /// A copy in as little memory as lets lookups stay fast: about 19 bytes an entry.
+  /// A copy in as little memory as keeps lookups fast: about 19 bytes an entry.
   ///
   /// - Throws: `outOfMemory`.
   init(copying other: borrowing IndexShard) throws(StoreError) {
@@ -55,7 +55,7 @@ struct IndexShard: ~Copyable {
     try resize(to: count * 20 / 17 + 1, from: other)
   }
 
-  /// Takes over the entries of a shard, which is left empty.
+  /// Takes over the entries of a shard, which becomes empty.
   init(emptying other: inout IndexShard) {
     budget = other.budget
     origin = other.origin
@@ -72,7 +72,7 @@ struct IndexShard: ~Copyable {
 
   var byteCount: Int { entries.byteCount + (deadlines?.table.byteCount ?? 0) }
 
-  /// From now on the entries are somewhere else, until `load` is given them.
+  /// Empties the shard; its entries are elsewhere until `load` receives them.
   mutating func unload(count: Int, expirableCount: Int) {
     self.count = count
     self.expirableCount = expirableCount
@@ -81,7 +81,7 @@ struct IndexShard: ~Copyable {
 
   /// Fills the empty table.
   ///
-  /// - Throws: `outOfMemory`; it is not loaded then.
+  /// - Throws: `outOfMemory`; the shard is then not loaded.
   mutating func load(_ contents: ShardContents) throws(StoreError) {
     precondition(capacity == 0)
     let loaded = contents.entries
@@ -107,14 +107,13 @@ struct IndexShard: ~Copyable {
     }
   }
 
-  /// Whether a table whose size is in proportion can hold the entries, which are in the order of their
-  /// hashes. Hashes are keyed, so that those that cannot be held were made up; and no entry stands there
-  /// twice.
+  /// Whether a table of proportional size can hold the entries, which are ordered by hash, without
+  /// duplicates. Hashes are keyed, so entries that do not fit were forged.
   static func canHold(_ entries: [IndexEntry]) -> Bool {
     for (number, entry) in entries.enumerated() {
       var other = number - 1
       while other >= 0, entries[other].hash == entry.hash {
-        // No two keys in a billion stores share so much of a hash as eight would have to.
+        // No two keys in a billion stores share as much of a hash as eight would have to.
         if entries[other].location == entry.location || number - other > 8 { return false }
         other -= 1
       }
@@ -139,7 +138,7 @@ struct IndexShard: ~Copyable {
 
   private static func slotCount(ofCapacity capacity: Int) -> Int { capacity + 8 + capacity / 64 }
 
-  /// The smallest capacity of this shard that so many entries do not make grow.
+  /// The smallest capacity of this shard that this many entries do not make grow.
   private func capacity(for count: Int) -> Int {
     var smallest = Int(firstCapacity)
     while (count + 1) * 20 > smallest * 17 { smallest *= 2 }
@@ -149,14 +148,14 @@ struct IndexShard: ~Copyable {
   @inline(__always)
   private func home(of hash: UInt64) -> Int { Int((hash &* UInt64(capacity)) >> 40) }
 
-  /// Asks the processor for where an entry with this hash would be, without waiting.
+  /// Prefetches the place of an entry with this hash, without waiting.
   @inline(__always)
   func prefetch(_ hash: UInt64) {
     if capacity > 0 { entries.prefetch(home(of: hash)) }
   }
 
-  /// The slot of the first entry with this hash, at or after `slot`, or the first where there is
-  /// none given; `nil` where there is none left.
+  /// The slot of the first entry with this hash at or after `slot`, by default from the start;
+  /// `nil` if there is none left.
   @inline(__always)
   func slot(of hash: UInt64, after slot: Int? = nil) -> Int? {
     if capacity == 0 { return nil }
@@ -209,7 +208,7 @@ struct IndexShard: ~Copyable {
     }
   }
 
-  /// Puts another entry with the same hash into a slot. It has the deadline of the one before.
+  /// Replaces the entry in a slot by another with the same hash, which keeps the deadline.
   mutating func replace(at slot: Int, with entry: IndexEntry) {
     expirableCount +=
       (entry.flags.contains(.canExpire) ? 1 : 0)
@@ -217,7 +216,7 @@ struct IndexShard: ~Copyable {
     entries[slot] = entry
   }
 
-  /// - Parameter deadline: of an entry that can expire; `nil`: not known yet.
+  /// - Parameter deadline: for an entry that can expire; `nil`: not known yet.
   @inline(__always)
   mutating func replace(at slot: Int, with entry: IndexEntry, deadline: Deadline?) {
     replace(at: slot, with: entry)
@@ -226,9 +225,9 @@ struct IndexShard: ~Copyable {
 
   /// Adds an entry.
   ///
-  /// - Parameter deadline: of an entry that can expire; `nil`: not known yet.
-  /// - Throws: `outOfMemory`, unless room was made; nothing has changed then.
-  /// - Complexity: O(1) amortised; O(count) where the table grows.
+  /// - Parameter deadline: for an entry that can expire; `nil`: not known yet.
+  /// - Throws: `outOfMemory`, unless room was made; nothing has then changed.
+  /// - Complexity: O(1) amortised; O(count) if the table grows.
   mutating func add(_ entry: IndexEntry, deadline: Deadline?) throws(StoreError) {
     var slot = (count + 1) * 20 > capacity * 17 ? nil : insertIntoTable(entry)
     if slot == nil {
@@ -241,26 +240,26 @@ struct IndexShard: ~Copyable {
     if let slot { noteDeadline(deadline, at: slot) }
   }
 
-  /// Adds an entry, for which room was made wherever memory may run out.
+  /// Adds an entry. If memory can run out, room must exist.
   mutating func insert(_ entry: IndexEntry, deadline: Deadline?) {
     do { try add(entry, deadline: deadline) } catch {
       fatalError("no room was made for an entry: \(error)")
     }
   }
 
-  /// Makes room for so many more entries, as far as their hashes are spread evenly.
+  /// Makes room for this many more entries, if their hashes are evenly spread.
   ///
-  /// - Throws: `outOfMemory`; nothing has changed then.
+  /// - Throws: `outOfMemory`; nothing has then changed.
   mutating func reserve(_ more: Int) throws(StoreError) {
     if more == 0 || (count + more) * 20 <= capacity * 17 { return }
     try resize(to: capacity(for: count + more - 1))
   }
 
-  /// Whether so many entries can be added, whatever their hashes are.
+  /// Whether this many entries can be added, whatever their hashes.
   @inline(__always)
   func hasRoom(for more: Int) -> Bool {
     guard (count + more) * 20 <= capacity * 17, more <= entries.count else { return false }
-    // Each entry takes one of the last slots at most.
+    // Each entry takes at most one of the last slots.
     for slot in (entries.count - more)..<entries.count where !entries[slot].isEmpty {
       return false
     }
@@ -269,8 +268,8 @@ struct IndexShard: ~Copyable {
 
   /// Makes room for entries with these hashes.
   ///
-  /// - Throws: `outOfMemory`; nothing has changed then.
-  /// - Complexity: O(1) amortised for each; O(count) where the table grows.
+  /// - Throws: `outOfMemory`; nothing has then changed.
+  /// - Complexity: O(1) amortised for each; O(count) if the table grows.
   mutating func makeRoom(for hashes: [UInt64]) throws(StoreError) {
     if hasRoom(for: hashes.count) { return }
     let hashes = hashes.sorted()
@@ -282,7 +281,7 @@ struct IndexShard: ~Copyable {
     if wanted > capacity { try resize(to: wanted) }
   }
 
-  /// Whether a table of this capacity holds its entries and others with these hashes, which are in order.
+  /// Whether a table of this capacity holds its entries and others with these ordered hashes.
   private func fits(_ hashes: [UInt64], inCapacity capacity: Int) -> Bool {
     var next = 0
     func add(_ hash: UInt64) { next = max(next, Int((hash &* UInt64(capacity)) >> 40)) + 1 }
@@ -318,7 +317,7 @@ struct IndexShard: ~Copyable {
     return position
   }
 
-  /// Removes the entry in a slot; those behind it move up as far as their homes allow.
+  /// Removes the entry in a slot; later entries move up as far as their homes allow.
   mutating func remove(at slot: Int) {
     if entries[slot].flags.contains(.canExpire) { expirableCount -= 1 }
     var end = slot + 1
@@ -328,7 +327,8 @@ struct IndexShard: ~Copyable {
     entries[end - 1] = .empty
     deadlines?.table.remove(at: end - 1)
     count -= 1
-    // Below 41 % an entry would take more than 40 bytes. Without memory for a smaller table the larger one stays.
+    // Below 41 % an entry would take more than 40 bytes. If there is no memory for a smaller table,
+    // keep the larger one.
     if capacity > Int(firstCapacity), count * 100 < capacity * 41 { try? resize(to: capacity / 2) }
   }
 
@@ -395,7 +395,7 @@ struct IndexShard: ~Copyable {
     }
   }
 
-  /// - Throws: `outOfMemory`, also where there would be more than four billion keys.
+  /// - Throws: `outOfMemory`, also for more than four billion keys.
   private func table(ofCapacity capacity: Int) throws(StoreError) -> EntryTable {
     let slotCount = Self.slotCount(ofCapacity: capacity)
     guard capacity <= Self.largestCapacity else {
@@ -427,7 +427,7 @@ struct IndexShard: ~Copyable {
 
     init(capacity: Int) { self.capacity = capacity }
 
-    /// Adds the entry that follows in the order of hashes; `false` where the table ends before.
+    /// Adds the next entry in hash order; `false` if the table is full.
     @inline(__always)
     mutating func add(
       _ entry: IndexEntry, to table: borrowing EntryTable

@@ -1,12 +1,12 @@
-/// The index as it was at one moment.
+/// The index at one moment.
 ///
 /// Making one copies nothing. The first change of a shard after that keeps a copy for all snapshots
-/// that see the shard as it was; until then a snapshot looks at the shard itself. When an entry was
-/// last read is not part of it: that goes on changing.
+/// that see the shard's earlier state; until then a snapshot reads the shard itself. Access times
+/// are not part of it: they keep changing.
 package final class IndexSnapshot: Sendable {
   private let index: HashIndex
   private let parts: SnapshotParts
-  /// How many entries there are.
+  /// The number of entries.
   package let count: Int
   /// How many of them can expire.
   package let expirableCount: Int
@@ -18,18 +18,18 @@ package final class IndexSnapshot: Sendable {
     expirableCount = index.expirableCount
   }
 
-  /// Gives up the copies, and keeps no more. It must not be asked for anything after that.
+  /// Releases the copies, and keeps no more. No other call may follow.
   package func end() {
     index.endSnapshot(parts)
     parts.releaseAll()
     Reclamation.reclaimIfDue()
   }
 
-  /// Gives up one shard, which is not asked for any more.
+  /// Releases one shard that is no longer needed.
   package func release(shard: Int) { parts.release(shard: shard) }
 
   /// Calls `body` under the shard's lock with the entry with this hash that follows the one at
-  /// `location`, or with the first; returns whether there is one. This does not count as an access.
+  /// `location`, or with the first; returns whether there is one. Does not count as an access.
   package func find(
     _ hash: UInt64, after location: Location = .none, _ body: (IndexEntry) -> Void
   ) throws(StoreError) -> Bool {
@@ -37,7 +37,7 @@ package final class IndexSnapshot: Sendable {
     return try withShard(HashIndex.shard(of: hash)) { shard in
       var slot = shard.slot(of: stored)
       if location != .none {
-        // Nothing moves here: the entry is where it was.
+        // Nothing moves here: the entry is in the same place.
         slot = shard.slot(of: stored, location: location).flatMap {
           shard.slot(of: stored, after: $0)
         }
@@ -48,25 +48,25 @@ package final class IndexSnapshot: Sendable {
     }
   }
 
-  /// The entries of one shard, and to when their lifetimes were extended; `Int64.min`: they were not.
+  /// The entries of one shard, and their extended ends of lifetime; `Int64.min`: not extended.
   package func entries(
     inShard shard: Int
   ) throws(StoreError) -> [(entry: IndexEntry, end: Int64)] {
     try withShard(shard) { shard in shard.allEntries().map { ($0, shard.end(of: $0)) } }
   }
 
-  /// The ends of lifetimes that were extended, by the location of the put.
+  /// The ends of extended lifetimes, by the location of the put.
   package func extensions(ofShard shard: Int) throws(StoreError) -> [Location: LifetimeExtension] {
     try withShard(shard) { $0.extensions }
   }
 
-  /// To when the lifetime of an entry was extended; `Int64.min`: it was not.
+  /// The extended end of an entry's lifetime; `Int64.min`: not extended.
   package func end(of entry: IndexEntry, inShard shard: Int) throws(StoreError) -> Int64 {
     guard entry.flags.contains(.extended) else { return .min }
     return try withShard(shard) { $0.end(of: entry) }
   }
 
-  /// All that one shard holds; where it was not loaded it stays so.
+  /// The contents of one shard, without loading it.
   package func peekContents(ofShard shard: Int) throws(StoreError) -> ShardContents {
     if let unloaded = try index.peekUnloaded(shard) { return unloaded }
     return try withShard(shard) {
@@ -83,8 +83,8 @@ package final class IndexSnapshot: Sendable {
 }
 
 extension HashIndex {
-  /// The index as it is now. Called where nothing changes it, under the log's lock; whoever
-  /// gets it calls its `end` at last.
+  /// The current index. Call while nothing changes it, under the log's lock; the caller must
+  /// finally call its `end`.
   ///
   /// - Complexity: O(1).
   package func snapshot() -> IndexSnapshot { IndexSnapshot(of: self, beginSnapshot()) }

@@ -1,23 +1,25 @@
 internal import Synchronization
 
-/// Counts accesses, so that their order is known, and remembers enough (tick, time) pairs to tell when a tick was, within
-/// 1 % of its age.
+/// Counts accesses, so that their order is known, and remembers enough (tick, time) pairs to
+/// convert a tick to a time, accurate to 1 % of its age.
 ///
-/// Writes are all counted. Reads are counted as long as few accesses were since the clock last moved; from then on until
-/// it moves again, they have the newest tick in common, and an entry that was accessed a few ticks before keeps its own. So
-/// threads that read do not contend for one word, and the order of use is exact but for accesses within one step of
-/// the system's clock, some milliseconds, and a few ticks of each other.
+/// All writes are counted. Reads are counted while there have been few accesses since the clock
+/// last moved. After that, until it moves again, they share the newest tick, and an entry that was
+/// accessed a few ticks before keeps its own. So reading threads do not contend for one word, and
+/// the access order is exact except for accesses within one step of the system's clock, some
+/// milliseconds, and a few ticks of each other.
 package final class RecencyClock: Sendable {
   private static let sampleLimit = 8192
-  /// How far back the clock goes without notice, in milliseconds.
+  /// How far the clock may go back unnoticed, in milliseconds.
   private static let lateness: Int64 = 1000
 
   private let tick: Atomic<UInt64>
-  /// Each write changes the tick; what follows is read with each access, so it lies on other cache lines.
+  /// Each write changes the tick; the fields below are read at each access, so they are on other
+  /// cache lines.
   private let apart = InlineArray<16, UInt64>(repeating: 0)
   /// The tick of the newest sample.
   private let sampleTick: Atomic<UInt64>
-  /// So many accesses after a sample are counted one by one.
+  /// The number of accesses after a sample that are counted one by one.
   private let exactCount: UInt64
   /// The time of the newest sample, in milliseconds.
   private let lastTime: Atomic<Int64>
@@ -25,7 +27,7 @@ package final class RecencyClock: Sendable {
 
   /// Everything accessed before now counts as accessed now.
   ///
-  /// - Parameter exactCount: how many accesses after the clock moved are counted one by one.
+  /// - Parameter exactCount: the number of accesses counted one by one after the clock moved.
   package init(now: Timestamp, exactCount: UInt64 = 256) {
     self.exactCount = exactCount
     tick = Atomic(1)
@@ -34,10 +36,10 @@ package final class RecencyClock: Sendable {
     samples = Lock([RecencyTimes.Sample(tick: 0, time: now)])
   }
 
-  /// Goes on from what an earlier session knew. To be called before anything is accessed.
+  /// Continues from an earlier session's state. Call before any access.
   package func restore(tick last: UInt64, samples old: [Checkpoint.Sample], now: Timestamp) {
     samples.withLock { samples in
-      // Where the clock went back, nothing was accessed in the future.
+      // If the clock went back, nothing was accessed in the future.
       samples =
         old.map { Checkpoint.Sample(tick: $0.tick, time: min($0.time, now)) }
         + [Checkpoint.Sample(tick: last + 1, time: now)]
@@ -47,10 +49,10 @@ package final class RecencyClock: Sendable {
     }
   }
 
-  /// The ticks at which the time is known.
+  /// The ticks with a known time.
   var sampleTicks: [UInt64] { samples.withLock { $0.map(\.tick) } }
 
-  /// Gives all ticks other numbers in the same order.
+  /// Renumbers all ticks in the same order.
   func update(_ newTick: (UInt64) -> UInt64) {
     samples.withLock { samples in
       for index in samples.indices { samples[index].tick = newTick(samples[index].tick) }
@@ -59,7 +61,7 @@ package final class RecencyClock: Sendable {
     }
   }
 
-  /// The last tick, and the samples that are needed to tell when each was.
+  /// The last tick, and the samples needed to convert each tick to a time.
   package func state(now: Timestamp) -> (tick: UInt64, samples: [Checkpoint.Sample]) {
     samples.withLock { samples in
       var kept = samples
@@ -69,7 +71,7 @@ package final class RecencyClock: Sendable {
     }
   }
 
-  /// The tick of an entry that is read now and has an older one; `nil` where that still does.
+  /// The new tick for an entry that is read now; `nil` if its old one still suffices.
   @inline(__always)
   package func tickOfRead(after old: UInt64) -> UInt64? {
     let now = tick.load(ordering: .relaxed)
@@ -92,7 +94,7 @@ package final class RecencyClock: Sendable {
     min(tick.wrappingAdd(1, ordering: .relaxed).newValue, IndexEntry.tickLimit - 1)
   }
 
-  /// The first of the next so many ticks.
+  /// The first of this many next ticks.
   package func advance(by count: Int) -> UInt64 {
     let ticks = tick.wrappingAdd(UInt64(count), ordering: .relaxed)
     return min(ticks.oldValue + 1, IndexEntry.tickLimit - 1)
@@ -106,40 +108,41 @@ package final class RecencyClock: Sendable {
     Timestamp(millisecondsSinceEpoch: lastTime.load(ordering: .relaxed))
   }
 
-  /// Whether `note` has to be told the time. To be asked with each access.
+  /// Whether `note` needs the time. Call at each access.
   @inline(__always)
   package func needs(_ now: Timestamp) -> Bool {
     lastTime.load(ordering: .acquiring) != now.millisecondsSinceEpoch
   }
 
-  /// Remembers the time. The system's clock moves every few milliseconds only, so this is rare.
+  /// Remembers the time. The system's clock moves only every few milliseconds, so this is rare.
   package func note(_ now: Timestamp) {
     let milliseconds = now.millisecondsSinceEpoch
     samples.withLock { samples in
       let last = Timestamp(millisecondsSinceEpoch: lastTime.load(ordering: .relaxed))
-      // A thread may come late with a time that it was told before others. Only a clock that was set
-      // back by more counts as one: else each such thread would leave a pair that is never dropped.
+      // A thread may arrive late with a time that it read before others. Only a larger step
+      // back counts as a reset of the clock: otherwise each such thread would leave a pair that is
+      // never dropped.
       if (0...Self.lateness).contains(now.milliseconds(until: last)) { return }
       // The tick is taken, so that no entry has it and the next access of any entry gets a later
-      // one, also of the entry that was accessed last.
+      // one, including the entry that was accessed last.
       let tick = tick.wrappingAdd(1, ordering: .relaxed).newValue
       sampleTick.store(tick, ordering: .relaxed)
       samples.append(RecencyTimes.Sample(tick: tick, time: now))
-      // The last of them, so that whoever sees it gives entries that he reads a tick of this time.
+      // Stored last, so that a reader that sees it gives entries a tick of this time.
       lastTime.store(milliseconds, ordering: .releasing)
       if samples.count > Self.sampleLimit { Self.thin(&samples, now: now) }
     }
   }
 
-  /// Drops samples as long as no time that is told of a tick gets more than 1 % of its age too late by it,
-  /// however often that is done. It never gets earlier: what is known of when an entry was idle for too
-  /// long at the earliest stays true.
+  /// Drops samples as long as no resulting time of a tick becomes more than 1 % of its age too
+  /// late, however often this runs. Times never become earlier: the earliest time at which an entry
+  /// can have been idle for too long stays valid.
   private static func thin(_ samples: inout [RecencyTimes.Sample], now: Timestamp) {
     var kept: [RecencyTimes.Sample] = []
     for (index, sample) in samples.enumerated() {
       if kept.count > 1, index + 1 < samples.count, kept[kept.count - 1].time <= sample.time {
-        // With both as one, all ticks from the last on have the time of this one. They were after the one
-        // before the last.
+        // If the two are merged, all ticks from the last one on have the time of this one. They
+        // were after the one before the last.
         let step = kept[kept.count - 2].time.milliseconds(until: sample.time)
         if step >= 0 && step <= max(1, sample.time.milliseconds(until: now) / 100) {
           kept[kept.count - 1].time = sample.time
@@ -148,7 +151,8 @@ package final class RecencyClock: Sendable {
       }
       kept.append(sample)
     }
-    // Where the clock is set back again and again, nothing lies close together, but memory is bounded.
+    // If the clock is set back again and again, no samples are close together, but memory is
+    // bounded.
     while kept.count > sampleLimit * 3 / 4 {
       let pairCount = (kept.count - sampleLimit / 4) / 2
       let pairs = (0..<pairCount).map { number in
@@ -160,20 +164,20 @@ package final class RecencyClock: Sendable {
     samples = kept
   }
 
-  /// How many pairs are kept.
+  /// The number of pairs kept.
   package var sampleCount: Int { samples.withLock { $0.count } }
 
-  /// When a tick was: at most 1 % of its age too late.
+  /// The time of a tick, at most 1 % of its age too late.
   package func time(of tick: UInt64) -> Timestamp {
     samples.withLock { RecencyTimes(samples: $0).time(of: tick) }
   }
 
-  /// When all ticks so far were, for many questions without a lock.
+  /// The times of all ticks so far, for many conversions without a lock.
   package var times: RecencyTimes { samples.withLock { RecencyTimes(samples: $0) } }
 }
 
 extension Timestamp {
-  /// Negative where the other is earlier; the nearest `Int64` where the distance does not fit.
+  /// Negative if the other is earlier; the nearest `Int64` if the distance does not fit.
   fileprivate func milliseconds(until other: Timestamp) -> Int64 {
     let (distance, overflow) = other.millisecondsSinceEpoch.subtractingReportingOverflow(
       millisecondsSinceEpoch)
@@ -181,13 +185,13 @@ extension Timestamp {
   }
 }
 
-/// When ticks were, as it was known at one moment.
+/// The times of ticks, as known at one moment.
 package struct RecencyTimes: Sendable {
   typealias Sample = Checkpoint.Sample
 
   fileprivate let samples: [Sample]
 
-  /// When a tick was: at most 1 % of its age too late.
+  /// The time of a tick, at most 1 % of its age too late.
   package func time(of tick: UInt64) -> Timestamp {
     var low = 0
     var high = samples.count
@@ -209,14 +213,14 @@ struct TickRanks {
   /// Each tick once, in order.
   private let ticks: [UInt64]
 
-  /// - Parameter sorted: in order; more than once where more than one has it.
+  /// - Parameter sorted: in order; duplicates are allowed.
   init(_ sorted: [UInt64]) {
     var ticks: [UInt64] = []
     for tick in sorted where tick != ticks.last { ticks.append(tick) }
     self.ticks = ticks
   }
 
-  /// How many ticks there are up to and including this one.
+  /// The number of ticks up to and including this one.
   func rank(of tick: UInt64) -> UInt64 {
     var low = 0
     var high = ticks.count

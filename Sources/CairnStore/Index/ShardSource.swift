@@ -1,8 +1,8 @@
-/// What a shard is made of.
+/// The contents of a shard.
 package struct ShardContents: Sendable {
   /// In the order of their hashes.
   package var entries: [IndexEntry]
-  /// The ends of lifetimes that were extended, by the location of the put.
+  /// The ends of extended lifetimes, by the location of the put.
   package var extensions: [Location: LifetimeExtension]
 
   package init(entries: [IndexEntry], extensions: [Location: LifetimeExtension] = [:]) {
@@ -11,8 +11,8 @@ package struct ShardContents: Sendable {
   }
 }
 
-/// Where the contents of a shard come from that was not needed yet.
+/// The source of the contents of shards that were not needed yet.
 package protocol ShardSource: AnyObject, Sendable {
-  /// All that a shard holds. Called under the shard's lock.
+  /// The contents of a shard. Called under the shard's lock.
   func contents(ofShard shard: Int) throws(StoreError) -> ShardContents
 }

@@ -1,18 +1,18 @@
-/// What a snapshot keeps of the shards that have changed since it was made.
+/// A snapshot's copies of the shards that have changed since it was made.
 ///
-/// The first change of a shard keeps a copy for all snapshots that see the shard as it was.
+/// The first change of a shard keeps a copy for all snapshots that see the shard's earlier state.
 final class SnapshotParts: Sendable {
   enum Part {
     /// The shard has not changed yet.
     case live
     case kept(FrozenShard)
-    /// There was no memory for a copy of so many entries when the shard changed.
+    /// There was no memory for a copy of this many entries when the shard changed.
     case lost(entryCount: Int)
-    /// Nobody will ask for it any more.
+    /// Nobody needs it any more.
     case released
   }
 
-  /// The snapshots' number in the order in which they were made.
+  /// The snapshot's epoch: its number in the order of creation.
   let epoch: UInt64
   private let parts: Lock<[Part]>
 
@@ -21,17 +21,17 @@ final class SnapshotParts: Sendable {
     parts = Lock(Array(repeating: .live, count: shardCount))
   }
 
-  /// Whether a copy of a shard that is about to change is of use.
+  /// Whether a copy of a shard that is about to change is needed.
   func needs(shard: Int) -> Bool {
     parts.withLock { if case .live = $0[shard] { true } else { false } }
   }
 
-  /// - Parameter frozen: `nil`: there was no memory for a copy of so many entries.
+  /// - Parameter frozen: `nil`: there was no memory for a copy of this many entries.
   func keep(_ frozen: FrozenShard?, shard: Int, count: Int) {
     parts.withLock { $0[shard] = frozen.map { .kept($0) } ?? .lost(entryCount: count) }
   }
 
-  /// Gives up one shard, which is not asked for any more.
+  /// Releases one shard that is no longer needed.
   func release(shard: Int) {
     let old = parts.withLock { parts in
       defer { parts[shard] = .released }
@@ -40,7 +40,7 @@ final class SnapshotParts: Sendable {
     withExtendedLifetime(old) {}
   }
 
-  /// Gives up all. They are freed after the lock is given up, since they take much memory.
+  /// Releases everything. The memory is freed after the lock is released, because it is much.
   func releaseAll() {
     let old = parts.withLock { parts in
       defer { parts = Array(repeating: .released, count: parts.count) }
@@ -49,7 +49,7 @@ final class SnapshotParts: Sendable {
     withExtendedLifetime(old) {}
   }
 
-  /// A shard that has changed, as it was.
+  /// The earlier state of a shard that has changed.
   func frozen(shard: Int) throws(StoreError) -> FrozenShard {
     let part = parts.withLock { $0[shard] }
     if case .lost(let count) = part {
@@ -62,11 +62,11 @@ final class SnapshotParts: Sendable {
   }
 }
 
-/// A shard as it was before a change, shared by the snapshots that see it so.
+/// A shard before a change, shared by the snapshots that see that state.
 final class FrozenShard: Sendable {
   private let shard: Lock<IndexShard>
   private let number: Int
-  /// Where the entries are to come from, if they were not loaded.
+  /// The source of the entries, if they were not loaded.
   private let source: (any ShardSource)?
 
   init(_ shard: consuming IndexShard, number: Int, source: (any ShardSource)?) {

@@ -1,14 +1,14 @@
-/// Follows the records of atomic batches: all of a batch, in order, side by side, with sequence numbers that
-/// follow one another.
+/// Checks the records of atomic batches: all of a batch, in order, contiguous, with consecutive
+/// sequence numbers.
 struct BatchProgress {
-  /// Where the batch began that is not complete yet.
+  /// The start of the batch that is not complete yet.
   private(set) var start: Int?
   private var next: UInt32 = 0
   private var count: UInt32 = 0
   /// The first record's sequence number, relative to the segment's base.
   private var firstDelta: UInt32 = 0
 
-  /// Whether a record may follow those before it.
+  /// Whether a record may follow the previous ones.
   mutating func accept(_ header: RecordHeader, at offset: Int) -> Bool {
     if start == nil {
       guard header.flags.contains(.batch) else { return true }

@@ -1,5 +1,5 @@
-/// The extensions that a reading of the log comes upon, the latest end of each put: in whatever order
-/// they are read, and before or after their puts.
+/// The extensions found while reading the log, the latest end of each put: in any reading order,
+/// before or after their puts.
 struct ExtensionsByTarget {
   struct Known {
     var hash: UInt64
@@ -15,7 +15,7 @@ struct ExtensionsByTarget {
     _ header: RecordHeader, sequence: SequenceNumber, hash: UInt64, at location: Location,
     floor: SequenceNumber
   ) {
-    // One of a put that was not written yet is not the library's.
+    // This library never writes an extension of a put that was not written yet.
     guard header.target > floor, header.target < sequence else { return }
     if let other = known[header.target], other.lifetime.expires >= header.expires { return }
     known[header.target] = Known(

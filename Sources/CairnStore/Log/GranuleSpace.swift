@@ -1,12 +1,12 @@
-/// Which granules of the space of locations are taken by segments.
+/// The granules of the location space that segments occupy.
 final class GranuleSpace: Sendable {
   private struct State: ~Copyable {
-    /// Granules from here on were never used. 0 is left out, so that no location is 0.
+    /// Granules from here on were never used. Starts at 1, so that no location is 0.
     var next = 1
-    /// Starts of runs that were given back, by their length.
+    /// Starts of freed runs, by their length.
     var free: [Int: [Int]] = [:]
 
-    /// The start of a run that was given back, which may be part of a longer one.
+    /// The start of a freed run, which may be part of a longer one.
     mutating func takeFree(_ length: Int) -> Int? {
       if let start = free[length]?.popLast() { return start }
       let longer = free.filter { $0.key > length && !$0.value.isEmpty }.keys.min()
@@ -16,7 +16,7 @@ final class GranuleSpace: Sendable {
     }
   }
 
-  /// What stands for a call in the error of a full space.
+  /// Stands for the system call in the error of a full space.
   static let callName = "segment table"
 
   private let state = Lock(State())

@@ -1,26 +1,27 @@
-/// Reads heads of records in the order in which they lie on disk: one by one they would cost a system call
-/// each, and a seek each where they are not in memory.
+/// Reads heads of records in the order on disk. One by one, each would cost a system call, and a
+/// seek if it is not in memory.
 package struct HeadReader: ~Copyable {
   private static let windowByteCount = 256 << 10
-  /// As much of a record is read with those before it. A head that is not all there is read by itself.
+  /// This much of a record is read together with its predecessors. The rest of a longer head is
+  /// read separately.
   private static let headByteCount = 512
-  /// So many bytes between two heads are read rather than left out.
+  /// Gaps of up to this many bytes between two heads are read rather than skipped.
   private static let gapByteCount = 16 << 10
-  /// So many heads make a group.
+  /// The number of heads in a group.
   private static let groupCount = 64
 
   private var window: [UInt8] = []
 
   package init() {}
 
-  /// Calls `body` for each place with what lies there: the segment, and the head of the record or why there
-  /// is none.
+  /// Calls `body` for each place with what is there: the segment, and the head of the record or the
+  /// reason why there is none.
   ///
   /// - Parameters:
-  ///   - place: of a number, all of them in the order of the locations.
-  ///   - segment: which holds that place; `nil`: it is left out.
-  ///   - group: called with the numbers that are next.
-  ///   - damaged: called where there is no sound head, with why.
+  ///   - place: the place with a number; places must be in the order of the locations.
+  ///   - segment: the segment with that place; `nil`: skip it.
+  ///   - group: called with the next group of numbers.
+  ///   - damaged: called with the reason if there is no sound head.
   /// - Throws: what `damaged` throws.
   @inline(__always)
   package mutating func read(
@@ -82,8 +83,8 @@ package struct HeadReader: ~Copyable {
     }
   }
 
-  /// Reads a range of a segment into the window, and returns how much of it there is. What the medium does
-  /// not give is left out: each head in it is then read by itself.
+  /// Reads a range of a segment into the window, and returns its length. Skips what the disk cannot
+  /// read: each head there is then read separately.
   private mutating func fill(
     from start: Int, to end: Int, of segment: Segment
   ) throws(StoreError) -> Int {

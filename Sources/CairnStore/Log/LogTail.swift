@@ -1,32 +1,32 @@
-/// What the open segments of a store hold that was not closed: how far the log is sound, and
-/// whether what lies beyond can be the work of a crash.
+/// The open segments of a store that was not closed: how far the log is sound, and whether a crash
+/// can explain the rest.
 ///
 /// Everything here is read from the disk with pread; nothing is changed.
 package struct LogTail: ~Copyable {
   /// One open segment, as far as it was read.
   package struct Extent {
     package var name: String
-    /// Where the last complete record or batch ends.
+    /// The end of the last complete record or batch.
     package var end: Int
-    /// Where the last complete record or batch begins, or `nil` where there is none.
+    /// The start of the last complete record or batch, or `nil` if there is none.
     package var lastUnit: Int?
-    /// Records whose value is damaged: where, and where their batch or they themselves begin.
+    /// Records with a damaged value: their offsets, and the start of their batch or of themselves.
     package var damagedValues: [(offset: Int, unit: Int)] = []
     /// Whether it ends with a roll record.
     package var hasRolled = false
-    /// Whether a valid record lies beyond the first invalid one.
+    /// Whether there is a valid record beyond the first invalid one.
     package var hasLaterRecords = false
-    /// Everything before this offset was durable, as some record says; 0: none says so.
+    /// Everything before this offset was durable, according to some record; 0: none says so.
     package var syncMark = 0
-    /// Where the last byte lies that is not zero.
+    /// The end of the last non-zero byte.
     package var dataEnd: Int
-    /// The highest sequence number in any valid record, also beyond the end.
+    /// The highest sequence number in any valid record, including those beyond the end.
     package var highestSequence: SequenceNumber = 0
     /// The highest in a complete record or batch before the end, here or in an earlier segment.
     package var highestSequenceBeforeEnd: SequenceNumber = 0
-    /// Whether there is no file: a place that was reserved, or what a power loss took.
+    /// Whether there is no file: the place was reserved, or a power loss took the file.
     package var isAbsent = false
-    /// What is wrong with it if something shows that it was there.
+    /// What is wrong with it, if something shows that it existed.
     package var flaw: StoreError?
     /// Where reading began.
     package var start = SegmentHeader.byteCount
@@ -41,7 +41,8 @@ package struct LogTail: ~Copyable {
   /// Values that are damaged although their records were stored: reading one of them throws.
   package private(set) var damagedValues: [Corruption] = []
   package private(set) var tornByteCount = 0
-  /// Where the log was cut: in which segment, at which offset, and where valid records end there; `nil`: nowhere.
+  /// Where the log was cut: the segment, the offset, and the end of its valid records; `nil`:
+  /// nowhere.
   package private(set) var cut: (index: Int, offset: Int, hole: Int)?
 
   /// The highest sequence number in any valid record, discarded ones included.
@@ -65,7 +66,8 @@ package struct LogTail: ~Copyable {
     extents.append(extent)
   }
 
-  /// Reads one more open segment, in the order of the log, whose header may not have got to the disk.
+  /// Reads one more open segment, in the order of the log, whose header may not have reached the
+  /// disk.
   ///
   /// - Throws: `corrupt` if it is damaged in a way that no crash explains.
   package mutating func scan(
@@ -98,10 +100,10 @@ package struct LogTail: ~Copyable {
       guard case .corrupt = error else { throw error }
       flaw = error
     }
-    // A process writes the header at once. A kill leaves it or nothing of it.
+    // A process writes the header in one call. A kill leaves all of it or nothing.
     let isUnwritten = readCount < bytes.count || bytes.allSatisfy { $0 == 0 }
     guard durable == 0, isUnwritten || !sameBoot else { throw flaw }
-    // A sync of the log would have brought the header to the disk too, so a record that tells of one
+    // A sync of the log would have brought the header to the disk too, so a record with a sync mark
     // shows that the header is damaged.
     var records = LogTail()
     try records.scan(
@@ -121,8 +123,9 @@ package struct LogTail: ~Copyable {
   /// Reads one more open segment, in the order of the log.
   ///
   /// - Parameters:
-  ///   - durable: what the manifest or a checkpoint says was durable of it, and all before it; or 0.
-  ///   - start: where to begin, if all before is known to be sound.
+  ///   - durable: how much of it was durable, and everything before it, according to the manifest
+  ///     or a checkpoint; or 0.
+  ///   - start: where to begin, if everything before is known to be sound.
   ///   - highestSequence: the highest number before that.
   package mutating func scan(
     file: File, header: SegmentHeader, byteCount: Int, durable: Int, from start: Int? = nil,
@@ -154,7 +157,7 @@ package struct LogTail: ~Copyable {
       if try !scanner.hasValidValue(record, at: offset) { pendingDamage.append(offset) }
       offset += record.byteCount
       if batch.start != nil { continue }
-      // The last record of a batch knows its place in it; the first one's is where the last unit
+      // The last record of a batch knows its position in it; the first one's is where the last unit
       // ended.
       let unit = extent.end
       extent.lastUnit = unit
@@ -163,7 +166,7 @@ package struct LogTail: ~Copyable {
       extent.end = offset
       extent.confirmHighestSequence()
     }
-    // Nothing follows a roll, so what was durable behind it is gone.
+    // Nothing follows a roll, so durable data after it is gone.
     guard !extent.hasRolled || extent.end >= durable else {
       throw .corrupt(Corruption(file: file.name, offset: extent.end, cause: .badLength))
     }
@@ -173,11 +176,11 @@ package struct LogTail: ~Copyable {
     extents.append(extent)
   }
 
-  /// Looks at every possible place of a record beyond the first invalid one.
+  /// Checks every possible record position beyond the first invalid one.
   ///
-  /// A killed process can leave any part of its last write behind; where that was a batch, valid
-  /// records of this one batch belong to the hole: they carry the sequence numbers that come next,
-  /// and the batch begins where the hole does.
+  /// A killed process can leave any part of its last write behind. If that was a batch, valid
+  /// records of this one batch belong to the hole: they have the next sequence numbers, and the
+  /// batch begins where the hole does.
   private func searchBeyond(
     _ extent: inout Extent, scanner: inout SegmentScanner, header: SegmentHeader, byteCount: Int
   ) throws(StoreError) {
@@ -209,13 +212,13 @@ package struct LogTail: ~Copyable {
 
   /// Decides where the log ends, and cuts the extents there.
   ///
-  /// - Parameter sameBoot: whether the kernel is the one that ran when the store was last
-  ///   written: then only the process died, and only the last write can be incomplete.
-  /// - Throws: `corrupt` where something is missing that was durable or that nothing explains.
+  /// - Parameter sameBoot: whether the machine has not restarted since the store was last written:
+  ///   then only the process died, and only the last write can be incomplete.
+  /// - Throws: `corrupt` if something durable is missing, or something that nothing explains.
   package mutating func resolve(sameBoot: Bool) throws(StoreError) {
     let frontier = durableFrontier()
     for index in extents.indices {
-      // A segment is left only when the next one has its header.
+      // A segment is rolled only when the next one has its header.
       if sameBoot, index > 0, extents[index - 1].hasRolled, let flaw = extents[index].flaw {
         throw flaw
       }
@@ -246,7 +249,7 @@ package struct LogTail: ~Copyable {
     }
   }
 
-  /// The place before which everything was durable: the furthest that any record vouches for.
+  /// The position before which everything was durable: the furthest that any record vouches for.
   private func durableFrontier() -> (Int, Int) {
     for index in extents.indices.reversed() where extents[index].syncMark > 0 {
       return (index, extents[index].syncMark)
@@ -273,7 +276,7 @@ extension LogTail.Extent {
 
   fileprivate mutating func note(_ record: RecordHeader, base: SequenceNumber) {
     syncMark = max(syncMark, Int(clamping: record.syncMark))
-    // A roll record has the number of a record that was not written yet.
+    // A roll record has the number of the next record.
     let sequence = base + UInt64(record.sequenceDelta)
     highestSequence = max(highestSequence, record.kind == .roll ? max(sequence, 1) - 1 : sequence)
   }

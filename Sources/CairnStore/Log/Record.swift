@@ -1,32 +1,32 @@
-/// A record that was read: its header is checked, its bytes stay valid for as long as this value
-/// lives, whatever becomes of its segment.
+/// A record that was read. Its header is checked; its bytes stay valid for as long as this value
+/// lives, whatever happens to its segment.
 package struct Record: ~Copyable {
   package let offset: Int
   package let header: RecordHeader
   private(set) var pinned: PinnedBytes<Segment>
 
-  /// Which bytes of a record are wanted. It matters where they are read by system calls.
+  /// The bytes of a record to read. This matters if system calls read them.
   package enum Part: Sendable {
     case head, all
   }
 
   /// Reads the record at an offset; its value only with `.all`.
   ///
-  /// - Parameter byCalls: whether to use system calls even where there is a mapping, so that an
-  ///   I/O error is an error.
-  /// - Throws: `corrupt` where the bytes are no record with a valid header; `system`.
-  /// - Complexity: O(head); a page fault or two system calls where the page is not in memory.
+  /// - Parameter byCalls: whether to use system calls even if there is a mapping, so that an I/O
+  ///   error is an error.
+  /// - Throws: `corrupt` if the bytes are not a record with a valid header; `system`.
+  /// - Complexity: O(head); a page fault or two system calls if the page is not in memory.
   @inline(__always)
   package init(
     in segment: consuming Segment, at offset: Int, part: Part, byCalls: Bool = false
   ) throws(StoreError) {
-    // The bound is asked anew on each read, and every length below is loaded once: no bytes on
-    // disk, not even changing ones, can lead outside.
+    // The bound is loaded again at each read, and every length below only once: no bytes on disk,
+    // not even changing ones, can lead outside.
     let limit = segment.allocatedByteCount &- offset
     guard offset >= SegmentHeader.byteCount, limit >= RecordHeader.fixedByteCount else {
       throw segment.corruption(at: offset, .badRecordHeader)
     }
-    // The segment is moved along, so that one reference is taken and none given back on the way.
+    // The segment is moved along, so that only one retain and no release happens on the way.
     let pinned =
       if !byCalls, let mapping = segment.mapping {
         mapping.pinned(at: offset, count: limit, by: segment)
@@ -42,10 +42,10 @@ package struct Record: ~Copyable {
     self.pinned = pinned
   }
 
-  /// The bytes from an offset on, in a segment that a pin of this thread keeps. They are valid as long as the pin, unless
-  /// `keep` is called. `nil` where there is no mapping.
+  /// The bytes from an offset, in a segment that a pin of this thread keeps. They are valid as long
+  /// as the pin, unless `keep` is called. `nil` if there is no mapping.
   ///
-  /// - Throws: `corrupt` where no record can lie there.
+  /// - Throws: `corrupt` if no record can be there.
   @inline(__always)
   static func bytes(
     in segment: Pinned<Segment>, at offset: Int
@@ -57,9 +57,9 @@ package struct Record: ~Copyable {
     return PinnedBytes(of: segment, at: offset, count: limit, in: { $0.mapping })
   }
 
-  /// The record that such bytes begin with.
+  /// The record at the start of such bytes.
   ///
-  /// - Throws: `corrupt` where they are no record with a valid header.
+  /// - Throws: `corrupt` if they are not a record with a valid header.
   @inline(__always)
   init(
     of pinned: consuming PinnedBytes<Segment>, at offset: Int, part: Part
@@ -72,11 +72,11 @@ package struct Record: ~Copyable {
     self.pinned = pinned
   }
 
-  /// Keeps the bytes valid beyond the pin under which they were read.
+  /// Keeps the bytes valid beyond the pin they were read under.
   @inline(__always)
   mutating func keep() { pinned.keep() }
 
-  /// The header at the start of the bytes, if it is valid and the record lies in them.
+  /// The header at the start of the bytes, if it is valid and they contain the whole record.
   @inline(__always)
   private static func header(
     in pinned: borrowing PinnedBytes<Segment>, limit: Int, at offset: Int, part: Part
@@ -88,12 +88,12 @@ package struct Record: ~Copyable {
     return header
   }
 
-  /// The first bytes of the record at an offset, all that were asked for, perhaps some more.
+  /// The first bytes of the record at an offset: all that were requested, perhaps some more.
   ///
-  /// A length is believed only after the header's checksum was found right.
+  /// Trusts a length only after verifying the header's checksum.
   ///
-  /// - Parameter mayTryLess: whether an error of the medium may come from bytes behind the record.
-  ///   Not in a recovery, which goes no further at an error.
+  /// - Parameter mayTryLess: whether a media error may come from bytes after the record. `false` in
+  ///   a recovery, which stops at an error.
   @inline(never)
   private static func readByCalls(
     in segment: Segment, at offset: Int, limit: Int, part: Part, mayTryLess: Bool
@@ -106,15 +106,15 @@ package struct Record: ~Copyable {
       buffer.append(contentsOf: repeatElement(0, count: end - start))
       let count = try bytes.read(
         into: &buffer, bufferOffset: start, byteCount: end - start, at: offset + start)
-      // The file may have been cut at its last record since the bound was asked: what is missing
-      // is missed only where the record needs it.
+      // The file may have been cut at its last record since the bound was loaded: missing bytes
+      // matter only if the record needs them.
       buffer.removeLast(end - start - count)
     }
     do throws(StoreError) {
       // One call is enough for a small record.
       try read(to: min(limit, part == .all ? 4096 : 512))
     } catch {
-      // The record may end before the bytes that the medium does not give.
+      // The record may end before the unreadable bytes.
       guard mayTryLess, error.isOfMedium else { throw error }
       buffer = []
       try read(to: RecordHeader.fixedByteCount)
@@ -172,23 +172,43 @@ package struct Record: ~Copyable {
     @inline(__always) get { pinned.withOwner { $0.sequence(of: header) } }
   }
 
-  /// - Throws: `corrupt` where the value does not match its checksum.
+  /// - Throws: `corrupt` if the value does not match its checksum.
   @inline(__always)
   package func checkValue() throws(StoreError) {
     guard CRC32C.checksum(of: value) == header.valueChecksum else { throw badValue }
+  }
+
+  /// Whether a read need not check the value any more.
+  @inline(__always)
+  func isVerified(by verification: Verification) -> Bool {
+    switch verification {
+    case .everyRead: false
+    case .firstRead:
+      header.valueByteCount >= PageBits.pageByteCount
+        && pinned.withOwner { $0.isVerified(at: offset + header.headByteCount) }
+    case .never: true
+    }
+  }
+
+  /// Remembers that the value is sound. No other value of a page or more begins in its page.
+  @inline(__always)
+  func noteVerified() {
+    if header.valueByteCount >= PageBits.pageByteCount {
+      pinned.withOwner { $0.noteVerified(at: offset + header.headByteCount) }
+    }
   }
 
   private var badValue: StoreError {
     segment.corruption(at: offset + header.headByteCount, .badValue)
   }
 
-  /// A copy of the value, which is checked.
+  /// A checked copy of the value.
   ///
-  /// - Throws: `corrupt` where the value does not match its checksum.
+  /// - Throws: `corrupt` if the value does not match its checksum.
   @inline(__always)
   package func checkedValue() throws(StoreError) -> [UInt8] {
-    // Making an array that is filled by other code than the standard library's costs more than a
-    // second pass over a small value.
+    // An array that code outside the standard library fills costs more than a second pass over a
+    // small value.
     if header.valueByteCount < 1024 {
       try checkValue()
       return value.copied()

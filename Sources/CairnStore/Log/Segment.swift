@@ -2,38 +2,41 @@ internal import Synchronization
 
 /// One file of the log: a header, then records that are only ever appended.
 ///
-/// Readers share it by reference and keep its mapping alive, also after its file was unlinked.
-/// The appender writes only behind the last record; a record's location reaches readers through
-/// the index's locks, after its bytes.
+/// Readers share it by reference and keep its mapping alive, even after its file was unlinked. The
+/// appender writes only after the last record. A record's location reaches readers through the
+/// index's locks, after its bytes.
 package final class Segment: Sendable {
-  /// Allocated space of the one that is appended to, which only removals may use, so that they still work on a
+  /// Allocated space in the active segment that only removals may use, so that they still work on a
   /// full disk.
   package static let slack = 16 << 10
 
   package let header: SegmentHeader
   package let file: SegmentFile
-  /// The mapping, or `nil` where reads and writes are system calls.
+  /// The mapping, or `nil` if system calls read and write it.
   package let mapping: MappedMemory?
-  /// The most bytes the file may have.
+  /// The maximum size of the file in bytes.
   package let capacity: Int
   /// Its first granule in the address space of locations.
   package let granule: Int
-  /// Where the header checksums of its records go on from.
+  /// The initial state of its records' header checksums.
   package let seed: CRC32C
-  /// Bytes from the start that lie in the file and may be touched in the mapping.
+  /// Bytes from the start that are in the file and may be touched in the mapping.
   private let allocated: Atomic<Int>
   /// Bytes from the start that are known to be durable.
   private let synced: Atomic<Int>
+  private let isActive = Atomic(false)
+  /// The pages in which a large value begins that a read found sound.
+  private let verified: PageBits
   private let retired = Atomic(false)
-  /// How many snapshots show it.
+  /// The number of snapshots that show it.
   private let snapshots = Atomic(0)
-  /// Who reads how much of the file, once a part was cut off its end.
+  /// Tracks the readers of the file, once its end was cut off.
   private let readers: FileReaders
-  /// How much of the file it reads as one of those, or 0.
+  /// How much of the file it reads as one of those readers, or 0.
   private let readEnd = Atomic(0)
   /// 0, or the newest sequence number when the compaction that wrote it began.
   package let compactedAt: SequenceNumber
-  /// What its records amount to; changed under the log's lock only.
+  /// The usage of its records; changed only under the log's lock.
   package let usage: SegmentUsage
 
   package convenience init(
@@ -53,6 +56,7 @@ package final class Segment: Sendable {
     usage: SegmentUsage, readers: FileReaders
   ) {
     self.readers = readers
+    verified = PageBits(ofFile: capacity)
     self.header = header
     self.file = file
     self.mapping = mapping
@@ -68,14 +72,14 @@ package final class Segment: Sendable {
   package var id: SegmentID { header.id }
   package var name: String { file.name }
 
-  /// What the manifest says of it once it is sealed.
+  /// Its entry in the manifest once it is sealed.
   package var sealedEntry: Manifest.SealedSegment {
     Manifest.SealedSegment(
       id: id, salt: header.salt, byteCount: usage.end, lowestSequence: usage.lowestSequence,
       highestSequence: usage.highestSequence, compactedAt: compactedAt)
   }
 
-  /// What a checkpoint says of it: all that it holds.
+  /// Its entry in a checkpoint that covers all of it.
   package var covered: Checkpoint.CoveredSegment {
     var covered = Checkpoint.CoveredSegment(id: id, salt: header.salt, end: usage.end)
     covered.granule = granule
@@ -84,7 +88,7 @@ package final class Segment: Sendable {
     return covered
   }
 
-  /// How many granules it takes.
+  /// The number of granules that it takes.
   package var granuleCount: Int { Location.granuleCount(forCapacity: capacity) }
   package var granules: Range<Int> { granule..<(granule + granuleCount) }
 
@@ -98,8 +102,8 @@ package final class Segment: Sendable {
     @inline(__always) get { synced.load(ordering: .relaxed) }
   }
 
-  /// What a record may claim to be durable of this segment and all before it: 0 until a sync of
-  /// the log has been through this segment, since the header alone was synced by itself.
+  /// What a record may mark as durable of this segment and all before it: 0 until a sync of the log
+  /// has covered this segment, because the header was synced alone.
   package var syncMark: Int {
     @inline(__always) get {
       let byteCount = syncedByteCount
@@ -110,6 +114,19 @@ package final class Segment: Sendable {
   package func didSync(through byteCount: Int) {
     synced.store(byteCount, ordering: .relaxed)
   }
+
+  /// Whether a read found the value at an offset sound. While the segment is written to: `false`.
+  @inline(__always)
+  package func isVerified(at offset: Int) -> Bool {
+    verified[offset] && !isActive.load(ordering: .relaxed)
+  }
+
+  /// The value at an offset is sound. Not remembered while the segment is written to.
+  package func noteVerified(at offset: Int) {
+    if mapping != nil && !isActive.load(ordering: .relaxed) { verified.set(offset) }
+  }
+
+  package func setActive(_ isActive: Bool) { self.isActive.store(isActive, ordering: .relaxed) }
 
   @inline(__always)
   package func location(at offset: Int) -> Location { Location(granule: granule, offset: offset) }
@@ -126,7 +143,7 @@ package final class Segment: Sendable {
       millisecondsSinceEpoch: (self.header.baseTime + Int64(header.writtenDelta)) * 1000)
   }
 
-  /// No record was written earlier.
+  /// No record was written earlier than this.
   package var created: Timestamp {
     Timestamp(millisecondsSinceEpoch: header.baseTime * 1000)
   }
@@ -136,10 +153,10 @@ package final class Segment: Sendable {
       Corruption(directory: file.directoryPath, file: name, offset: offset, cause: cause))
   }
 
-  // MARK: Appending, by the one appender only
+  // MARK: Appending, only by the one appender
 
-  /// Makes the first `byteCount` bytes of the file safe to write, or throws before anything
-  /// changed.
+  /// Makes the first `byteCount` bytes of the file safe to write, or throws before changing
+  /// anything.
   package func allocate(to byteCount: Int) throws(StoreError) {
     let old = allocatedByteCount
     guard byteCount > old else { return }
@@ -147,8 +164,8 @@ package final class Segment: Sendable {
     allocated.store(byteCount, ordering: .releasing)
   }
 
-  /// Writes bytes at an allocated offset: into the mapping, or by pwrite where there is none or calls
-  /// are asked for.
+  /// Writes bytes at an allocated offset: into the mapping, or by pwrite if there is none or calls
+  /// are requested.
   package func write(_ bytes: RawSpan, at offset: Int, byCalls: Bool) throws(StoreError) {
     if !byCalls, let mapping {
       mapping.write(at: offset, count: bytes.byteCount) { $0.copy(bytes, to: 0) }
@@ -157,34 +174,50 @@ package final class Segment: Sendable {
     }
   }
 
-  /// Makes the file end at `byteCount`, beyond which there is nothing that counts.
+  /// Writes a record into the mapping; `false` if there is none.
+  package func write(
+    _ header: RecordHeader, at offset: Int, key: RawSpan, metadata: RawSpan, value: RawSpan
+  ) -> Bool {
+    guard let mapping else { return false }
+    mapping.write(at: offset, count: header.byteCount) { bytes in
+      header.encode(key: key, metadata: metadata, value: value, into: &bytes)
+      header.seal(&bytes, at: offset, seed: seed)
+    }
+    return true
+  }
+
+  /// Counts a record that was written at the end.
+  package func count(_ header: RecordHeader, sequence: SequenceNumber, end: Int) {
+    usage.add(header, sequence: sequence, end: end, isLive: header.kind != .tombstone)
+  }
+
+  /// Makes the file end at `byteCount`; nothing after that counts.
   ///
-  /// Readers are kept inside first: memory beyond the end of the file must not be touched, even by
-  /// way of a damaged length.
+  /// First bounds the readers: memory beyond the end of the file must not be touched, even because
+  /// of a damaged length.
   package func trim(to byteCount: Int) throws(StoreError) {
     allocated.store(min(byteCount, allocatedByteCount), ordering: .releasing)
     try file.open().truncate(to: byteCount)
   }
 
-  /// Lets what another process has appended be read. For segments of a store that is followed.
+  /// Lets readers read what another process has appended. For segments of a followed store.
   package func extend(to byteCount: Int) {
     allocated.store(byteCount, ordering: .releasing)
   }
 
   // MARK: The file
 
-  /// Its bytes, to be read by calls; from the mapping where the file has lost its name.
+  /// Its bytes, for reading by system calls; from the mapping if the file has lost its name.
   ///
-  /// - Parameter isShared: whether the file may stay open for the next who asks.
-  /// - Throws: `corrupt` where there is neither; `system`.
+  /// - Parameter isShared: whether the file may stay open for the next caller.
+  /// - Throws: `corrupt` if there is neither; `system`.
   package func bytes(isShared: Bool = false) throws(StoreError) -> SegmentBytes {
     if let file = try file.openIfNamed(isShared: isShared) { return .file(file) }
     if mapping == nil { throw file.missing }
     return .mapping(of: self)
   }
 
-  /// fdatasync, by the descriptor that the file has had since it was made. Nothing where the segment is out of
-  /// the log.
+  /// fdatasync, by the file's original descriptor. Does nothing if the segment is out of the log.
   package func synchronizeData() throws(StoreError) {
     guard let file = file.syncable else {
       if isRetired { return }
@@ -193,26 +226,26 @@ package final class Segment: Sendable {
     try file.synchronizeData()
   }
 
-  /// Opens the file to stay open until `closeFile`, before the first record is written.
+  /// Opens the file until `closeFile`, before the first record is written.
   package func openFile() throws(StoreError) {
     try file.keepForWriting { (file) throws(StoreError) in
-      // DURABILITY: a header that was never synced is written once more. The descriptor that wrote it was closed,
-      // and this one need not be told that the write failed.
+      // DURABILITY: a header that was never synced is written again. The descriptor that wrote it
+      // was closed, and this one may not be told of a failed write.
       guard syncedByteCount == 0 else { return }
       try header.encoded().withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: 0) }
     }
   }
 
-  /// Closes the file: all of it is on disk, and nothing is written into it, or not yet.
+  /// Closes the file: all of it is on disk, and nothing is written to it, or not yet.
   package func closeFile() { file.release() }
 
-  /// To be called before the file loses its name. Keeps it open for those who still read, where they have no
-  /// mapping to read.
+  /// Call before the file loses its name. Keeps the file open for current readers without a
+  /// mapping.
   package func keepFileUnlessMapped() throws(StoreError) {
     if mapping == nil { try file.keep() } else { file.release() }
   }
 
-  /// A snapshot shows it, or no longer does.
+  /// Notes that a snapshot shows it; `endSnapshot` reverts this.
   package func beginSnapshot() { snapshots.add(1, ordering: .relaxed) }
   package func endSnapshot() { snapshots.subtract(1, ordering: .relaxed) }
   package var isInSnapshot: Bool { snapshots.load(ordering: .relaxed) > 0 }
@@ -220,9 +253,9 @@ package final class Segment: Sendable {
   /// Whether a removal of all or a compaction took the segment out of the log.
   package var isRetired: Bool { retired.load(ordering: .acquiring) }
 
-  /// The same segment without what lies at `end` or behind it, to take this one's place.
+  /// The same segment without the bytes from `end` on, to replace this one.
   ///
-  /// What is cut off stays in the file until nobody reads from this one any more.
+  /// The bytes that are cut off stay in the file until nobody reads them from this one.
   package func shortened(to end: Int, mapping: MappedMemory?) -> Segment {
     let segment = Segment(
       header: header, file: file, mapping: mapping, capacity: end, granule: granule,
@@ -237,10 +270,10 @@ package final class Segment: Sendable {
     return segment
   }
 
-  /// It is out of the log, and nothing in it is live any more.
+  /// Notes that the segment is out of the log, and nothing in it is live any more.
   ///
-  /// - Parameter isOnDisk: whether that is on disk. Else the file stays open until it loses its name, and a sync
-  ///   that is under way reaches it: a power loss may bring the segment back.
+  /// - Parameter isOnDisk: whether that is on disk. If not, the file stays open until it loses its
+  ///   name, so that a sync under way reaches it: a power loss may bring the segment back.
   package func retire(isOnDisk: Bool = true) {
     retired.store(true, ordering: .releasing)
     if mapping != nil, isOnDisk { file.release() }
@@ -253,8 +286,8 @@ package final class Segment: Sendable {
     }
   }
 
-  /// Cuts the file of a sealed segment off where the records end, as soon as no other session reads what lies
-  /// behind.
+  /// Truncates the file of a sealed segment after its records, once no other session reads beyond
+  /// them.
   package func shortenFile() {
     let end = usage.end
     if file.shorten(to: end) { return }
@@ -264,14 +297,14 @@ package final class Segment: Sendable {
     readers.leave(byteCount, usage.total)
   }
 
-  /// Tries again to give back what was cut off and was read in another session, as by a snapshot of a store that
-  /// was closed since.
+  /// Retries freeing bytes that were cut off while another session read them, for example by a
+  /// snapshot of a store that was closed since.
   package func giveBackLeft() {
     if readEnd.load(ordering: .relaxed) > 0 { readers.retry(file, usage.total) }
   }
 
   deinit {
-    // Nobody reads from it any more, so the system has its space back.
+    // Nobody reads from it any more, so the system has reclaimed its space.
     let end = readEnd.load(ordering: .relaxed)
     if end > 0 {
       readers.remove(end, of: file, usage.total)
@@ -281,16 +314,17 @@ package final class Segment: Sendable {
   }
 }
 
-/// Who reads how much of a file of which parts were cut off: it gets shorter when nobody reads the
-/// rest any more. Memory beyond the end of a file must not be touched.
+/// Tracks readers of a truncated segment: the file becomes shorter when nobody reads the rest any
+/// more. Memory beyond the end of a file must not be touched.
 private final class FileReaders: Sendable {
   private struct State {
     var ends: [Int] = []
-    /// Whether the file is out of the log as a whole.
+    /// Whether the whole file is out of the log.
     var isRetired = false
-    /// Where the file ends, if nobody here reads it so far any more, but another session does.
+    /// The target end of the file, if nobody here reads beyond it any more, but another session
+    /// does.
     var leftEnd = 0
-    /// What was counted as pinned for it.
+    /// The bytes counted as pinned for it.
     var pinnedByteCount = 0
 
     mutating func count(in total: UsageTotal) {
@@ -302,9 +336,9 @@ private final class FileReaders: Sendable {
       pinnedByteCount = pinned
     }
 
-    /// Cuts off what nobody reads, unless it is read in another session.
+    /// Cuts off what nobody reads, unless another session reads it.
     mutating func shorten(_ file: SegmentFile) {
-      // Nobody is left where the store was closed; then the next open does it.
+      // Nobody is left if the store was closed; the next open then does it.
       guard !isRetired, let longest = ends.max(), longest < leftEnd else { return }
       if file.shorten(to: longest) { leftEnd = 0 }
     }
@@ -352,20 +386,21 @@ private final class FileReaders: Sendable {
   }
 
   private func shorten(_ file: SegmentFile, _ state: inout State) {
-    // In a forked child, whose lock on the file is its parent's too, and which does not know who reads there.
+    // A forked child shares its lock on the file with its parent, and does not know the parent's
+    // readers.
     if processMark.isForeign { return }
     state.shorten(file)
   }
 }
 
-/// The bytes of a segment for as long as they are read.
+/// The bytes of a segment, for as long as they are read.
 package enum SegmentBytes: Sendable {
   case file(File)
-  /// Of a file that has lost its name.
+  /// Those of a file that has lost its name.
   case mapping(of: Segment)
 
-  /// Reads up to `byteCount` bytes at `offset` into the buffer from `bufferOffset` on, and returns how many; fewer
-  /// only at the end.
+  /// Reads up to `byteCount` bytes at `offset` into the buffer from `bufferOffset`, and returns the
+  /// number read; fewer only at the end.
   func read(
     into buffer: inout [UInt8], bufferOffset: Int, byteCount: Int, at offset: Int
   ) throws(StoreError) -> Int {
@@ -375,7 +410,7 @@ package enum SegmentBytes: Sendable {
         into: &buffer, bufferOffset: bufferOffset, byteCount: byteCount, at: offset)
     case .mapping(let segment):
       guard let mapping = segment.mapping else { return 0 }
-      // Memory behind what is allocated must not be touched.
+      // Memory beyond the allocation must not be touched.
       let count = max(0, min(byteCount, segment.allocatedByteCount - offset))
       buffer.withMutableSpan(in: bufferOffset..<(bufferOffset + count)) { target in
         target.copy(mapping.bytes(at: offset, count: count), to: 0)

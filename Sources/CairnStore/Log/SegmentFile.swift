@@ -1,12 +1,13 @@
-/// The file of a segment, open only while it needs a descriptor: a store may have more segments than a process
-/// may have descriptors.
+/// The file of a segment, open only while it needs a descriptor: a store may have more segments
+/// than a process may have descriptors.
 ///
-/// 1. From before its first record to its last sync the file stays open, and that descriptor alone syncs it: one
-///    opened later need not be told of a write that failed before.
-/// 2. After that it is opened by its name when bytes are read by calls, and closed again.
-/// 3. A segment without a mapping is read by calls all the time. Such segments share the few descriptors of
-///    `OpenFiles`.
-/// 4. A file that loses its name while a reader may need it stays open, unless there is a mapping to read.
+/// 1. From before its first record to its last sync the file stays open, and only that descriptor
+///    syncs it: one opened later may not be told of an earlier failed write.
+/// 2. After that it is opened by its name for reads by system calls, and closed again.
+/// 3. System calls read a segment without a mapping all the time. Such segments share the few
+///    descriptors of `OpenFiles`.
+/// 4. A file that loses its name while a reader may need it stays open, unless there is a mapping
+///    to read.
 package final class SegmentFile: Sendable {
   package let name: String
   private let home: SegmentHome
@@ -29,20 +30,20 @@ package final class SegmentFile: Sendable {
   package var directoryPath: String { home.directory.path }
   package var path: String { "\(directoryPath)/\(name)" }
 
-  /// The file, open for as long as the result is held; `nil` where it has lost its name.
+  /// The file, open for as long as the result is held; `nil` if it has lost its name.
   ///
   /// - Parameter isShared: whether to leave it among `OpenFiles`.
-  /// - Throws: `unsafeFile`; `system`, also where the process has no descriptor left.
+  /// - Throws: `unsafeFile`; `system`, also if the process has no descriptor left.
   func openIfNamed(isShared: Bool = false) throws(StoreError) -> File? {
     if let file = syncable { return file }
     let file = isShared ? try home.openFiles.file(of: self) : try openByName()
-    // It may have lost its name since, and been kept open before it did.
+    // It may have lost its name since, and been kept open before that.
     return file ?? syncable
   }
 
   /// The file, open for as long as the result is held.
   ///
-  /// - Throws: `corrupt` where it has lost its name; as `openIfNamed`.
+  /// - Throws: `corrupt` if it has lost its name; see `openIfNamed`.
   package func open() throws(StoreError) -> File {
     guard let file = try openIfNamed() else { throw missing }
     return file
@@ -56,19 +57,19 @@ package final class SegmentFile: Sendable {
     let mode = isReadOnly ? OpenMode.readOnly : .readWrite
     var file: File?
     do throws(StoreError) { file = try home.directory.openFile(name, mode: mode) } catch {
-      // Files that are open only to be found so by the next read make room.
+      // Close files that are open only for the next read, to make room.
       guard case .system(let failure) = error,
         failure.errorNumber == SystemError.tooManyOpenFiles, home.openFiles.closeAll()
       else { throw error }
       file = try home.directory.openFile(name, mode: mode)
     }
-    // Another file may have been given the name.
+    // Another file may have received the name.
     return file?.identity == identity ? file : nil
   }
 
-  /// Has the file stay open until `release`, so that records can be written.
+  /// Keeps the file open until `release`, so that records can be written.
   ///
-  /// - Parameter begin: writes what the next sync is to answer for beside the records.
+  /// - Parameter begin: writes what the next sync must cover besides the records.
   func keepForWriting(_ begin: (File) throws(StoreError) -> Void) throws(StoreError) {
     if syncable != nil { return }
     let file = try open()
@@ -76,24 +77,25 @@ package final class SegmentFile: Sendable {
     set(file)
   }
 
-  /// The descriptor that stays open, which alone may sync the file; `nil` after `release`.
+  /// The descriptor that stays open, and the only one that may sync the file; `nil` after
+  /// `release`.
   var syncable: File? { kept.withLock { $0 } }
 
-  /// Ends the time in which the file stays open by itself: its last sync is over, or it is out of the log.
+  /// Stops keeping the file open: its last sync is over, or it is out of the log.
   func release() { set(nil) }
 
-  /// Has the file stay open although it is to lose its name.
+  /// Keeps the file open when it is about to lose its name.
   func keep() throws(StoreError) { set(try openIfNamed(isShared: true)) }
 
   private func set(_ file: File?) {
     let old = kept.withLock { exchange(&$0, with: file) }
-    // Closed out of the lock.
+    // Closed outside the lock.
     withExtendedLifetime(old) {}
   }
 
-  /// Makes the file end at `byteCount`, unless a reader of an earlier session may look behind that.
+  /// Makes the file end at `byteCount`, unless a reader of an earlier session may look beyond that.
   ///
-  /// - Returns: whether it is done. Where not, it can be tried again, and the next open does.
+  /// - Returns: whether it did. If not, it can be retried, and the next open does.
   func shorten(to byteCount: Int) -> Bool {
     guard let file = try? openIfNamed(), let status = try? file.status() else { return false }
     if status.byteCount <= byteCount { return true }
@@ -101,7 +103,7 @@ package final class SegmentFile: Sendable {
   }
 }
 
-/// What the files of a store's segments have in common.
+/// The shared state of the files of a store's segments.
 package final class SegmentHome: Sendable {
   package let directory: Directory
   let openFiles = OpenFiles()
@@ -113,8 +115,8 @@ package final class SegmentHome: Sendable {
   }
 }
 
-/// Files that stay open so that the next read by a call need not open one: a few, whatever the number of
-/// segments; the least recently used is closed first.
+/// Files that stay open so that the next read by a system call need not open one: a few, whatever
+/// the number of segments; the least recently used is closed first.
 final class OpenFiles: Sendable {
   private static let limit = 16
 
@@ -136,7 +138,7 @@ final class OpenFiles: Sendable {
     if let known { return known }
     guard let file = try owner.openByName() else { return nil }
     let surplus = opened.withLock { opened -> File? in
-      // Two threads may have opened one file at once.
+      // Two threads may have opened the same file at once.
       if opened.contains(where: { $0.owner == identifier }) { return nil }
       opened.append(Opened(owner: identifier, file: file))
       return opened.count > Self.limit ? opened.removeFirst().file : nil
@@ -145,7 +147,7 @@ final class OpenFiles: Sendable {
     return file
   }
 
-  /// Closes the file of one, as soon as nobody reads from it.
+  /// Closes the file of a segment, once nobody reads from it.
   func close(_ owner: SegmentFile) {
     let identifier = ObjectIdentifier(owner)
     let file = opened.withLock { opened -> File? in
@@ -165,19 +167,20 @@ final class OpenFiles: Sendable {
   }
 }
 
-/// Readers that outlive the session that they began in, as a snapshot does when its store is closed. Memory
-/// beyond the end of a file must not be touched, so no later session shortens a file that they may have mapped.
+/// Readers that outlive their session, like a snapshot whose store is closed. Memory beyond the end
+/// of a file must not be touched, so no later session truncates a file that they may have mapped.
 ///
-/// They share a lock on the bytes of the file LOCK, and whoever shortens a file has that lock alone. It is not
-/// the lock that a store is opened by, and it goes with the last segment of the session. One lock stands for all
-/// segments: one for each would take as many descriptors.
+/// They share a lock on the bytes of the file LOCK; truncating a file needs that lock exclusively.
+/// It is not the lock for opening a store, and it is released with the last segment of the session.
+/// One lock covers all segments: one for each would take as many descriptors.
 ///
-/// Who follows the store has files mapped too, and shares such a lock on the file FOLLOW from before it opens the first.
+/// Processes that follow the store have files mapped too. They share such a lock on the file
+/// FOLLOW, taken before they open the first.
 final class EarlierReaders: Sendable {
   private let lockFile: File?
   /// FOLLOW, in a store that announces its writes.
   private let pageFile: File?
-  /// Whether the session that this belongs to is over.
+  /// Whether the session of this object is over.
   private let isOver = Lock(false)
 
   init(lockFile: File?, pageFile: File?) {
@@ -185,7 +188,7 @@ final class EarlierReaders: Sendable {
     self.pageFile = pageFile
   }
 
-  /// The session ends: whoever still reads is an earlier reader for the next.
+  /// Ends the session: remaining readers are earlier readers for the next.
   func endSession() {
     isOver.withLock { isOver in
       isOver = true
@@ -193,8 +196,8 @@ final class EarlierReaders: Sendable {
     }
   }
 
-  /// Runs `body` unless there are such readers, and returns what it does; `false` where there are, or where the
-  /// session is over: then the file is the next session's.
+  /// Runs `body` unless there are such readers, and returns its result; `false` if there are, or if
+  /// the session is over: the file is then the next session's.
   func withoutOthers(_ body: () -> Bool) -> Bool {
     isOver.withLock { isOver in
       guard !isOver, let lockFile, (try? lockFile.lockBytes(exclusively: true)) == true else {
@@ -205,8 +208,8 @@ final class EarlierReaders: Sendable {
     }
   }
 
-  /// Runs `body` unless somebody follows the store who may have its files mapped, and returns what it does; `false` where
-  /// somebody does.
+  /// Runs `body` unless a process that follows the store may have its files mapped, and returns its
+  /// result; `false` if one does.
   func withoutFollowers(_ body: () -> Bool) -> Bool {
     guard let pageFile else { return body() }
     guard (try? pageFile.lockBytes(exclusively: true)) == true else { return false }

@@ -1,21 +1,22 @@
-/// How a store's segments are made and opened.
+/// Creates and opens a store's segments.
 package struct SegmentFiles: Sendable {
   package let home: SegmentHome
   package let storeIdentifier: [UInt8]
   /// Whether segments are mapped at all.
   package let usesMappings: Bool
-  /// Whether blocks that are allocated can be written to without running out of space. Else nothing is mapped to be
-  /// written to: the store into a page would raise SIGBUS.
+  /// Whether writes to allocated blocks cannot run out of space. If not, nothing is mapped for
+  /// writing: a write to a page could raise SIGBUS.
   package let reservesBlocks: Bool
   package let table: SegmentTable
-  /// Whether files that are not mapped stay open, since another process may remove them: those of the first segments.
+  /// Whether unmapped files stay open because another process may remove them: those of the first
+  /// segments.
   private let keepsFilesOpen: Bool
   private static let openFileLimit = 256
 
   /// - Parameters:
-  ///   - lockFile: the store's file LOCK; `nil` where no file is ever shortened.
-  ///   - pageFile: the store's file FOLLOW, where it announces its writes.
-  ///   - keepsFilesOpen: whether another process may remove files that are still read.
+  ///   - lockFile: the store's file LOCK; `nil` if no file is ever truncated.
+  ///   - pageFile: the store's file FOLLOW, if it announces its writes.
+  ///   - keepsFilesOpen: whether another process may remove files that are still being read.
   package init(
     directory: Directory, lockFile: File? = nil, pageFile: File? = nil, storeIdentifier: [UInt8],
     usesMappings: Bool, reservesBlocks: Bool, table: SegmentTable, keepsFilesOpen: Bool = false
@@ -30,19 +31,20 @@ package struct SegmentFiles: Sendable {
 
   private var directory: Directory { home.directory }
 
-  /// Closes what was left open for the next read by a call, at the end of a work that made many.
+  /// Closes files left open for the next read by a system call, after work that made many such
+  /// reads.
   package func closeReadFiles() { home.openFiles.closeAll() }
 
-  /// To be called before the store's lock is given up: what still reads is seen by the next session.
+  /// Call before the store's lock is released: the next session then sees remaining readers.
   package func endSession() {
     closeReadFiles()
     home.readers.endSession()
   }
 
-  /// Makes a new segment. A durable name is the caller's part. Where it throws, no file is left.
+  /// Creates a new segment. The caller makes the name durable. If it throws, no file is left.
   ///
-  /// - Parameter durably: whether to sync the header. Without it, a sync of the log has to reach the
-  ///   segment before anything in it is durable.
+  /// - Parameter durably: whether to sync the header. Without that, a sync of the log must reach
+  ///   the segment before anything in it is durable.
   package func create(
     id: SegmentID, salt: UInt64, baseSequence: SequenceNumber, baseTime: Int64, capacity: Int,
     allocating byteCount: Int, compactedAt: SequenceNumber = 0, durably: Bool
@@ -68,7 +70,7 @@ package struct SegmentFiles: Sendable {
       return segment
     } catch {
       table.release(granule: granule, capacity: capacity)
-      // A failed allocation leaves what it got: a partial file.
+      // A failed allocation leaves a partial file.
       try? directory.unlink(name)
       throw error
     }
@@ -77,12 +79,12 @@ package struct SegmentFiles: Sendable {
   /// Opens a segment that the manifest lists.
   ///
   /// - Parameters:
-  ///   - capacity: its capacity if it is to be appended to, here or by whom this follows, else `nil`: it gets a
-  ///     read-only mapping of its length.
-  ///   - byteCount: where its records end, or `nil` where only the file's length is known.
-  ///   - usage: what its records amount to, where that is known.
-  ///   - place: its first granule, if it has one already.
-  ///   - note: told how long the file is.
+  ///   - capacity: its capacity if this process, or the followed one, appends to it; else `nil`: it
+  ///     gets a read-only mapping of its length.
+  ///   - byteCount: the end of its records, or `nil` if only the file's length is known.
+  ///   - usage: the usage of its records, if known.
+  ///   - place: its first granule, if it already has one.
+  ///   - note: called with the length of the file.
   package func open(
     id: SegmentID, salt: UInt64, byteCount: Int?, capacity: Int?, readOnly: Bool,
     compactedAt: SequenceNumber = 0, usage: SegmentUsage? = nil, at place: Int? = nil,
@@ -114,7 +116,7 @@ package struct SegmentFiles: Sendable {
     }
   }
 
-  /// The same segment without what lies at `end` or behind it. Nobody finds it before it is put into
+  /// The same segment without the bytes from `end` on. Nobody finds it before it is published in
   /// the table.
   package func shortened(_ segment: Segment, to end: Int) throws(StoreError) -> Segment {
     segment.shortened(
@@ -147,8 +149,8 @@ package struct SegmentFiles: Sendable {
     return (file, header, byteCount)
   }
 
-  /// A mapping, or `nil` where the store does without, for this segment or for all, or the process has no room for another:
-  /// then reads are system calls.
+  /// A mapping, or `nil` if the store uses none, for this segment or at all, or the process has no
+  /// room for another: reads are then system calls.
   private func map(
     _ file: File, byteCount: Int, writable: Bool
   ) throws(StoreError) -> MappedMemory? {

@@ -1,6 +1,6 @@
-/// Where a segment can be cut in two, and what lies before each of those places.
+/// The positions where a segment can be cut in two, and what precedes each of them.
 package struct SegmentOutline: Sendable {
-  /// A place between two records, and not within a batch.
+  /// A position between two records, and not within a batch.
   package struct Mark: Sendable {
     package var offset = SegmentHeader.byteCount
     package var putCount = 0
@@ -10,19 +10,19 @@ package struct SegmentOutline: Sendable {
     package var lowestSequence = SequenceNumber.max
     package var highestSequence: SequenceNumber = 0
     package var highestTombstone: SequenceNumber = 0
-    /// Bytes of records that a compaction has to keep, or may have to.
+    /// Bytes of records that a compaction must keep, or may have to.
     package var neededByteCount = 0
   }
 
-  /// In order. The first is where the outline begins, the last at the end.
+  /// In order. The first is the beginning of the outline, the last its end.
   package private(set) var marks: [Mark]
   private let distance: Int
   private var next: Mark
   private var batch = BatchProgress()
 
   /// - Parameters:
-  ///   - start: where it begins: behind the header, or at a mark of another outline.
-  ///   - distance: records between two marks have so many bytes, or a few more.
+  ///   - start: the beginning: after the header, or at a mark of another outline.
+  ///   - distance: the bytes of records between two marks, or a few more.
   package init(from start: Mark = Mark(), distance: Int = 16 << 10) {
     marks = [start]
     next = start
@@ -32,7 +32,7 @@ package struct SegmentOutline: Sendable {
   /// The end.
   package var end: Mark { marks[marks.count - 1] }
 
-  /// Notes the next record; `false` where it cannot follow those before it.
+  /// Notes the next record; `false` if it cannot follow the previous ones.
   package mutating func add(
     _ header: RecordHeader, sequence: SequenceNumber, isNeeded: Bool
   ) -> Bool {
@@ -59,8 +59,8 @@ package struct SegmentOutline: Sendable {
     if end.offset < next.offset { marks.append(next) }
   }
 
-  /// Between which two marks to cut next: behind the second, no more has to be kept than fits, but for
-  /// that at the end. The same mark twice: all of it fits. `nil` where nothing is left.
+  /// The two marks between which to cut next: what must be kept after the second one fits, which is
+  /// always true of the last mark. The same mark twice: all of it fits. `nil` if nothing is left.
   package func stretch(room: Int) -> (start: Mark, end: Mark)? {
     guard marks.count > 1 else { return nil }
     let index = marks.firstIndex { end.neededByteCount - $0.neededByteCount <= room }
@@ -68,9 +68,9 @@ package struct SegmentOutline: Sendable {
     return (marks[max(0, index - 1)], marks[index])
   }
 
-  /// The mark at which to cut so that what is kept behind it up to `end` fits and most blocks are given
-  /// back. Of such it is the one that leaves least in the last block, so that the next piece, which begins
-  /// there, loses none either.
+  /// The mark at which to cut so that the kept part from there to `end` fits and the cut frees the
+  /// most blocks. Among equals, the one that leaves least in the last block, so that the next
+  /// piece, which ends there, wastes no block either.
   package func bestCut(before end: Mark, room: Int) -> Mark {
     func blockCount(_ byteCount: Int) -> Int { (byteCount + 4095) / 4096 }
     func gain(_ mark: Mark) -> Int {
@@ -84,7 +84,7 @@ package struct SegmentOutline: Sendable {
     } ?? candidates.last ?? marks[0]
   }
 
-  /// What lies behind a mark is gone.
+  /// Notes that everything after a mark is gone.
   package mutating func shorten(to mark: Mark) {
     marks.removeAll { $0.offset >= mark.offset }
     marks.append(mark)

@@ -5,16 +5,16 @@ package struct SegmentScanner: ~Copyable {
 
   private let bytes: SegmentBytes
   private let seed: CRC32C
-  /// Whether bytes that the medium does not give are passed over instead of an error.
+  /// Whether to skip unreadable bytes instead of throwing.
   private let passesUnreadable: Bool
-  /// Nothing at or beyond this offset is looked at.
+  /// Nothing at or beyond this offset is read.
   private let end: Int
   /// How many more bytes `candidate` may run checksums over.
   package private(set) var candidateBudget: Int
   private var window: [UInt8]
   private var windowOffset = 0
   private var windowByteCount = 0
-  /// Where bytes could not be read, as far as was looked; at most 1,000 ranges.
+  /// Unreadable ranges found so far; at most 1,000.
   package private(set) var unreadable: [Range<Int>] = []
   /// Bytes that were read.
   package private(set) var readByteCount = 0
@@ -37,14 +37,14 @@ package struct SegmentScanner: ~Copyable {
     window = [UInt8](repeating: 0, count: min(Self.windowByteCount, max(end, 0)))
   }
 
-  /// Reads what a damaged file has left.
+  /// Reads what is left of a damaged file.
   ///
-  /// Bytes that the medium does not give count as zeros and are noted in `unreadable`: they are
-  /// never taken for what was written, since no checksum over them would match.
+  /// Unreadable bytes count as zeros and are noted in `unreadable`: they are never mistaken for
+  /// what was written, because no checksum over them would match.
   ///
   /// - Parameters:
-  ///   - end: where records end, which may be beyond the end of the file.
-  ///   - windowByteCount: how much is read at a time; at least the longest head.
+  ///   - end: the end of the records, which may be beyond the end of the file.
+  ///   - windowByteCount: how much to read at a time; at least the longest head.
   package init(
     salvaging file: File, seed: CRC32C, fileByteCount: Int, end: Int,
     windowByteCount: Int = windowByteCount
@@ -58,8 +58,8 @@ package struct SegmentScanner: ~Copyable {
       repeating: 0, count: max(4096, min(windowByteCount, min(end, fileByteCount))))
   }
 
-  /// Makes the window hold the range, as far as it lies before the end, and returns where the
-  /// range begins in the window and how much of it there is.
+  /// Makes the window hold the range, up to the end, and returns where the range begins in the
+  /// window and its length.
   private mutating func load(
     at offset: Int, count: Int
   ) throws(StoreError) -> (start: Int, count: Int) {
@@ -115,9 +115,9 @@ package struct SegmentScanner: ~Copyable {
 
   /// The header at an offset where a record may or may not begin.
   ///
-  /// Bytes of values can be made to look like headers with long keys at every offset, and a
-  /// checksum over each would take hours. So there is a budget, of 64 times the segment; once it
-  /// is used up, only records with heads of up to 1 KiB are found.
+  /// Forged values can look like headers with long keys at every offset, and a checksum over each
+  /// would take hours. So there is a budget, of 64 times the segment; once it is used up, only
+  /// records with heads of up to 1 KiB are found.
   package mutating func candidate(at offset: Int) throws(StoreError) -> RecordHeader? {
     try header(at: offset, headByteLimit: candidateBudget > 0 ? .max : 1024)
   }
@@ -170,8 +170,8 @@ package struct SegmentScanner: ~Copyable {
     return count == header.headByteCount ? Array(window[start..<(start + count)]) : nil
   }
 
-  /// Calls `body` with the value of a record, piece by piece, and returns whether all of it was
-  /// there and matches its checksum.
+  /// Calls `body` with the value of a record, piece by piece, and returns whether it was complete
+  /// and matches its checksum.
   package mutating func readValue(
     _ header: RecordHeader, at offset: Int, _ body: (RawSpan) throws(StoreError) -> Void
   ) throws(StoreError) -> Bool {
@@ -191,15 +191,15 @@ package struct SegmentScanner: ~Copyable {
     return checksum.value == header.valueChecksum
   }
 
-  /// Whether all of a range is among the bytes that were read last.
+  /// Whether the window has all of a range.
   package func holds(_ range: Range<Int>) -> Bool {
     range.lowerBound >= windowOffset && range.upperBound <= windowOffset + windowByteCount
   }
 
-  /// Continues a checksum over the bytes from `offset` to `limit`, as far as they are among those that were read
-  /// last. If the first is not, they are read.
+  /// Continues a checksum over the bytes from `offset` to `limit`, as far as the window has them.
+  /// Reads them if the window lacks the first.
   ///
-  /// - Returns: where it came to an end: `offset` where the file does.
+  /// - Returns: where it stopped: `offset` at the end of the file.
   package mutating func update(
     _ checksum: inout CRC32C, from offset: Int, to limit: Int
   ) throws(StoreError) -> Int {
@@ -228,7 +228,7 @@ package struct SegmentScanner: ~Copyable {
     return checksum.value == header.valueChecksum
   }
 
-  /// Whether every byte of the range is zero; where not, the offset behind the last that is not.
+  /// Whether every byte of the range is zero; if not, the offset after the last non-zero one.
   package mutating func endOfData(from offset: Int, to limit: Int) throws(StoreError) -> Int {
     var lastEnd = offset
     var position = offset
@@ -238,7 +238,7 @@ package struct SegmentScanner: ~Copyable {
       if count == 0 { break }
       window.withSpan { window in
         var index = count
-        // By words while there are any.
+        // By words as long as possible.
         while index >= 8 && window.load(UInt64.self, at: start + index - 8) == 0 { index -= 8 }
         while index > 0 && window.load(UInt8.self, at: start + index - 1) == 0 { index -= 1 }
         if index > 0 { lastEnd = position + index }

@@ -9,14 +9,14 @@ package final class SegmentTable: Sendable {
   private let segments = ReferenceTable<Segment>(slotCount: Location.granuleCount)
   private let granules = GranuleSpace()
   private let count = Atomic(0)
-  /// What all segments hold.
+  /// The usage of all segments.
   package let total = UsageTotal()
 
   package init() {}
 
   package var segmentCount: Int { count.load(ordering: .relaxed) }
 
-  /// What stands for a call in the error of a full table.
+  /// Stands for the system call in the error of a full table.
   package static let callName = GranuleSpace.callName
 
   /// Takes a run of granules.
@@ -24,11 +24,11 @@ package final class SegmentTable: Sendable {
     try granules.reserve(Location.granuleCount(forCapacity: capacity))
   }
 
-  /// Keeps the granules below `end` for segments that get theirs back. What is reserved meanwhile
-  /// lies beyond.
+  /// Keeps the granules below `end` for segments that return to theirs. Reservations meanwhile are
+  /// beyond them.
   package func beginPlacing(below end: Int) { granules.beginPlacing(below: end) }
 
-  /// Every run that was to be given back has been; what lies between is free.
+  /// Ends that: every such run has been placed, and the granules between them are free.
   package func endPlacing(_ runs: [Range<Int>], below end: Int) {
     granules.endPlacing(runs, below: end)
   }
@@ -45,7 +45,7 @@ package final class SegmentTable: Sendable {
     count.wrappingAdd(1, ordering: .relaxed)
   }
 
-  /// Forgets a segment that no index entry names any more; readers that hold it go on.
+  /// Forgets a segment that no index entry names any more; readers that hold it continue.
   package func remove(_ segment: Segment) {
     for slot in 0..<Location.granuleCount(forCapacity: segment.capacity) {
       segments.set(segment.granule + slot, to: nil)
@@ -54,12 +54,13 @@ package final class SegmentTable: Sendable {
     retire(segment, granules: segment.granules)
   }
 
-  /// Keeps a segment that lost its place, and the numbers of granules that are free now, until no reader reaches them.
+  /// Keeps a segment that lost its place, and its freed granules, until no reader can reach them.
   private func retire(_ segment: Segment, granules: Range<Int>) {
     Reclamation.retire(Unlinked(segment, granules, of: self.granules), keeping: segment)
   }
 
-  /// Does not keep the table, which has every other segment: a reader may hold this one up for long.
+  /// Does not hold the table, which has every other segment: a reader may keep this object for
+  /// long.
   private final class Unlinked {
     let segment: Segment
     let granules: Range<Int>
@@ -74,10 +75,10 @@ package final class SegmentTable: Sendable {
     deinit { if !granules.isEmpty { space.release(granules) } }
   }
 
-  /// Puts a segment into the place of the longer one that it was made of.
+  /// Replaces a longer segment by the one made from it.
   ///
-  /// The caller holds on to the old one until every reader has let go of the index's locks that found
-  /// it here.
+  /// The caller must hold the old one until every reader that found it here has released the
+  /// index's locks.
   package func replace(_ old: Segment, with new: Segment) {
     let count = Location.granuleCount(forCapacity: new.capacity)
     for slot in 0..<count { segments.set(new.granule + slot, to: new) }
@@ -86,19 +87,28 @@ package final class SegmentTable: Sendable {
     retire(old, granules: (new.granule + count)..<(new.granule + max(count, oldCount)))
   }
 
-  /// The segment that holds a location, as an entry of the index says that is looked at under a pin: it may have been
+  /// The segment of a location in an index entry that was read under a pin: it may have been
   /// removed meanwhile, but it is kept.
   @inline(__always)
   func pinnedSegment(at location: Location) -> Pinned<Segment>? {
     segments.pinned(location.granule)
   }
 
-  /// The segment that holds a location. To be called under the lock of the index shard that holds
-  /// an entry with this location: then the segment cannot have been removed.
+  /// The segment of a location. Call under the lock of the index shard that holds an entry with
+  /// this location: the segment then cannot have been removed.
   @inline(__always)
   package func segment(at location: Location) -> Segment? { segments[location.granule] }
 
-  /// Asks the processor for the first bytes of a record, at most `count`. To be called where `segment(at:)` is.
+  /// The counters of the segment at a location. Call where `segment(at:)` may be called.
+  @inline(__always)
+  func usage(at location: Location) -> SegmentUsage? {
+    var usage: SegmentUsage?
+    segments.withObject(in: location.granule) { usage = $0.usage }
+    return usage
+  }
+
+  /// Prefetches the first bytes of a record, at most `count`. Call where `segment(at:)` may be
+  /// called.
   @inline(__always)
   package func prefetch(_ location: Location, count: Int) {
     segments.withObject(in: location.granule) { segment in

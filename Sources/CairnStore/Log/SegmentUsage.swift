@@ -4,19 +4,19 @@ internal import Synchronization
 package final class UsageTotal: Sendable {
   let liveBytes = Atomic(0)
   let pinnedBytes = Atomic(0)
-  /// How many segments, or parts of them, were given up so far.
+  /// How many segments, or parts of them, were retired so far.
   let retirements = Atomic(0)
 
   package init() {}
 
   package var liveByteCount: Int { liveBytes.load(ordering: .relaxed) }
-  /// Bytes of segments that are out of the log and that somebody still reads from.
+  /// Bytes of segments that are out of the log and still being read.
   package var pinnedByteCount: Int { pinnedBytes.load(ordering: .relaxed) }
 }
 
-/// What the records of a segment amount to. Atomics, so that statistics need no lock. The holder of the
-/// log's lock changes them, but not it alone: a compaction takes a segment's share away without it, so
-/// additions to what is live are atomic.
+/// The usage counts of a segment's records. Atomics, so that statistics need no lock. The holder of
+/// the log's lock changes them, but a compaction also subtracts a segment's share without that
+/// lock, so additions to live counts are atomic.
 package final class SegmentUsage: Sendable {
   let total: UsageTotal
   private let liveBytes = Atomic(0)
@@ -38,8 +38,7 @@ package final class SegmentUsage: Sendable {
 
   /// Bytes of records that hold a key's newest value, and of extensions that are in force.
   package var liveByteCount: Int { liveBytes.load(ordering: .relaxed) }
-  /// Puts that are not their key's newest record, exactly: a tombstone of one of their keys must be
-  /// kept.
+  /// Puts that are not their key's newest record, exactly: tombstones of their keys must be kept.
   package var deadPutCount: Int {
     puts.load(ordering: .relaxed) - livePuts.load(ordering: .relaxed)
   }
@@ -49,16 +48,16 @@ package final class SegmentUsage: Sendable {
   /// The sequence number of the newest tombstone, or 0.
   package var highestTombstoneSequence: SequenceNumber { highestTombstone.load(ordering: .relaxed) }
   package var liveExtensionCount: Int { liveExtensions.load(ordering: .relaxed) }
-  /// Extensions that are not in force, exactly: they can go.
+  /// Extensions that are not in force, exactly: they can be dropped.
   package var deadExtensionCount: Int {
     extensions.load(ordering: .relaxed) - liveExtensionCount
   }
   package var recordCount: Int {
     puts.load(ordering: .relaxed) + tombstoneCount + extensions.load(ordering: .relaxed)
   }
-  /// Where the records end.
+  /// The end of the records.
   package var end: Int { endOffset.load(ordering: .relaxed) }
-  /// 0 where there are no records.
+  /// 0 if there are no records.
   package var lowestSequence: SequenceNumber {
     let value = lowest.load(ordering: .relaxed)
     return value == .max ? 0 : value
@@ -66,7 +65,7 @@ package final class SegmentUsage: Sendable {
   package var highestSequence: SequenceNumber { highest.load(ordering: .relaxed) }
   package var deadByteCount: Int { end - SegmentHeader.byteCount - liveByteCount }
 
-  /// A record was added at the end.
+  /// Counts a record added at the end.
   @inline(__always)
   package func add(_ header: RecordHeader, sequence: SequenceNumber, end: Int, isLive: Bool) {
     endOffset.store(end, ordering: .relaxed)
@@ -107,7 +106,7 @@ package final class SegmentUsage: Sendable {
     }
   }
 
-  /// What a checkpoint says of it goes on from here, before anything was added.
+  /// Continues from the counts in a checkpoint, before anything was added.
   package func restore(_ covered: Checkpoint.CoveredSegment) {
     endOffset.store(covered.end, ordering: .relaxed)
     puts.store(covered.putCount, ordering: .relaxed)
@@ -126,7 +125,7 @@ package final class SegmentUsage: Sendable {
     shortestIdleLimit.store(covered.shortestIdleLimit, ordering: .relaxed)
   }
 
-  /// What lay behind a mark was cut off, and nothing of it is live.
+  /// Notes that everything after a mark was cut off; nothing of it is live.
   package func shorten(to mark: SegmentOutline.Mark) {
     endOffset.store(mark.offset, ordering: .relaxed)
     puts.store(mark.putCount, ordering: .relaxed)
@@ -138,10 +137,10 @@ package final class SegmentUsage: Sendable {
     highest.store(mark.highestSequence, ordering: .relaxed)
   }
 
-  /// Puts it into what a checkpoint says of a segment.
+  /// Saves the counts to a checkpoint's entry for the segment.
   package func save(to covered: inout Checkpoint.CoveredSegment) {
     covered.putCount = puts.load(ordering: .relaxed)
-    // A checkpoint whose counts are not those of its entries can have left less than nothing.
+    // A checkpoint whose counts contradict its entries can have left a negative number.
     covered.livePutCount = max(0, livePutCount)
     covered.tombstoneCount = tombstoneCount
     covered.tombstoneByteCount = tombstoneByteCount
@@ -155,7 +154,7 @@ package final class SegmentUsage: Sendable {
     covered.shortestIdleLimit = shortestIdleLimit.load(ordering: .relaxed)
   }
 
-  /// A live record of this segment that was last accessed at a time has not expired before this one, in
+  /// A live record of this segment with this last access does not expire before this time, in
   /// milliseconds since the Unix epoch.
   package func earliestExpiry(accessed: () -> Timestamp) -> Int64 {
     let end = earliestEnd.load(ordering: .relaxed)
@@ -175,13 +174,13 @@ package final class SegmentUsage: Sendable {
     earliestEnd.store(expires, ordering: .relaxed)
   }
 
-  /// Whether both amount to the same; where `mayCountMore`, this may count more bytes as live.
+  /// Whether both have the same counts; with `mayCountMore`, this may count more bytes as live.
   package func hasSameCounts(as other: SegmentUsage, mayCountMore: Bool = false) -> Bool {
     let byteCount = mayCountMore ? max(liveByteCount, other.liveByteCount) : other.liveByteCount
     return description == other.description(liveByteCount: byteCount)
   }
 
-  /// A put is its key's newest record, or so many are.
+  /// Counts puts as their keys' newest records.
   @inline(__always)
   package func revive(count: Int = 1, byteCount: Int) {
     livePuts.wrappingAdd(count, ordering: .relaxed)
@@ -189,24 +188,24 @@ package final class SegmentUsage: Sendable {
     total.liveBytes.wrappingAdd(byteCount, ordering: .relaxed)
   }
 
-  /// A put that was live is not any more.
+  /// Counts a live put as dead.
   ///
-  /// - Parameter byteCount: the record's size; where it cannot be read, 0: its bytes count as live until
-  ///   its segment is compacted or read anew. All counts of records are exact nevertheless.
+  /// - Parameter byteCount: the record's size; 0 if it cannot be read: its bytes then count as live
+  ///   until its segment is compacted or reread. All counts of records are exact nevertheless.
   package func kill(byteCount: Int) {
     livePuts.wrappingSubtract(1, ordering: .relaxed)
     liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)
     total.liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)
   }
 
-  /// An extension is in force.
+  /// Counts an extension as in force.
   package func reviveExtension(byteCount: Int) {
     liveExtensions.wrappingAdd(1, ordering: .relaxed)
     liveBytes.wrappingAdd(byteCount, ordering: .relaxed)
     total.liveBytes.wrappingAdd(byteCount, ordering: .relaxed)
   }
 
-  /// An extension that was in force is not any more.
+  /// Counts an extension as no longer in force.
   package func killExtension(byteCount: Int) {
     liveExtensions.wrappingSubtract(1, ordering: .relaxed)
     liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)

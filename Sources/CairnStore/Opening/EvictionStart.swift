@@ -1,15 +1,15 @@
 internal import Synchronization
 
-/// From how much on writes look for what might have to go.
+/// From which usage on writes look for entries to evict.
 final class EvictionStart: Sendable {
   let count = Atomic(Int.max)
   let byteCount = Atomic(Int.max)
-  /// Whether the limits could not be kept after a write.
+  /// Whether the limits could not be enforced after a write.
   let hasFailed = Atomic(false)
 
   init(_ limits: WriteLimits) { restart(for: limits) }
 
-  /// Some writes before the limits are reached.
+  /// Starts some writes before the limits are reached.
   func restart(for limits: WriteLimits) {
     let (countLimit, byteLimit) = (limits.countLimit, limits.byteLimit)
     let firstCount = countLimit == .max ? .max : countLimit - min(countLimit / 2, 2048)
@@ -17,13 +17,13 @@ final class EvictionStart: Sendable {
     byteCount.store(byteLimit == .max ? .max : byteLimit - byteLimit / 64, ordering: .relaxed)
   }
 
-  /// Whether a store holds so much that something may soon have to go.
+  /// Whether a store holds so much that an eviction may soon be needed.
   func isReached(by index: HashIndex, _ total: UsageTotal) -> Bool {
     index.count > count.load(ordering: .relaxed)
       || total.liveByteCount > byteCount.load(ordering: .relaxed)
   }
 
-  /// The list is there, so nothing is left to do below the limits.
+  /// The list is ready, so there is nothing to do below the limits.
   func wait(for limits: WriteLimits) {
     count.store(limits.countLimit, ordering: .relaxed)
     byteCount.store(limits.byteLimit, ordering: .relaxed)

@@ -1,6 +1,6 @@
 extension OpenedStore {
-  /// The checkpoint that the manifest lists, if it can be used. Whatever is wrong with it costs the
-  /// reading of the log, and nothing else.
+  /// The checkpoint that the manifest lists, if it is usable. A defect in it only costs a scan of
+  /// the log.
   func usableCheckpoint(log: DiagnosticLog) -> CheckpointFile? {
     if manifest.checkpointID == 0 { return nil }
     do {
@@ -19,7 +19,7 @@ extension OpenedStore {
     }
   }
 
-  /// Has the index take what a checkpoint holds; `false` where it turns out to be of no use.
+  /// Loads a checkpoint into the index; `false` if it proves unusable.
   mutating func apply(_ file: CheckpointFile, log: DiagnosticLog) -> Bool {
     var byID: [SegmentID: Segment] = [:]
     for segment in segments { byID[segment.id] = segment }

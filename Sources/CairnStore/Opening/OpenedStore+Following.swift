@@ -1,26 +1,26 @@
-/// Opening a store beside whoever writes to it: nothing is locked, nothing is changed, and the page FOLLOW says how far the
-/// log goes.
+/// Opening a store while another process writes to it: nothing is locked, nothing is changed, and
+/// the page FOLLOW announces the end of the log.
 extension OpenedStore {
-  /// Why a store cannot be followed just now.
+  /// Why a store cannot be followed at the moment.
   enum FollowingFailure: Error {
-    /// The manifest is another than the page says: try again.
+    /// The manifest is not the one that the page announces: try again.
     case isChanging
     case store(StoreError)
   }
 
-  /// What is the same for all views of a store that is followed.
+  /// What all views of a followed store share.
   struct Followed: Sendable {
     let directory: Directory
-    /// LOCK. It is never locked.
+    /// LOCK, which is never locked.
     let lockFile: File
     let page: FollowPage?
-    /// Whether files may be mapped: nobody shortens them meanwhile.
+    /// Whether files may be mapped because nobody truncates them meanwhile.
     let mapsFiles: Bool
     let storeIdentifier: [UInt8]
     let bootIdentifier: [UInt8]
     let clock: StoreClock
 
-    /// Looks at the store at a path.
+    /// Inspects the store at a path.
     init(
       path: String, configuration: StoreConfiguration, fileSystem: any FileSystem,
       clock known: StoreClock? = nil
@@ -35,7 +35,7 @@ extension OpenedStore {
       bootIdentifier = try OpenedStore.bootIdentifier(of: fileSystem)
       page = try FollowPage.open(
         in: directory, storeIdentifier: storeIdentifier, bootIdentifier: bootIdentifier)
-      // From here on whoever would shorten a file leaves it.
+      // From here on, no process truncates a file.
       var isKept = false
       if let page { isKept = try Self.keepsFiles(from: page.file) }
       mapsFiles = isKept && configuration.access == .mapped && directory.mapsFiles
@@ -56,7 +56,8 @@ extension OpenedStore {
       }
     }
 
-    /// Has nobody shorten a file as long as this one is open; `false` where somebody goes on doing so.
+    /// Keeps others from truncating files as long as this one is open; `false` if another keeps
+    /// truncating.
     private static func keepsFiles(from file: File) throws(StoreError) -> Bool {
       for _ in 0..<50 {
         if try file.lockBytes(exclusively: false) { return true }
@@ -66,15 +67,16 @@ extension OpenedStore {
     }
   }
 
-  /// Opens a store as it is now, for one who follows it.
+  /// Opens the current store for following.
   ///
   /// - Parameters:
-  ///   - words: what the page said after the manifest was read; `nil`: nobody says how far the log goes.
+  ///   - words: the page's words after the manifest was read; `nil`: nobody announces the end of
+  ///     the log.
   init(
     _ followed: Followed, _ manifest: Manifest, _ words: FollowPage.Words?,
     configuration: StoreConfiguration, environment: Environment
   ) throws(StoreError) {
-    // Who announces nothing may not know that files are mapped here.
+    // A writer that announces nothing may not know that files are mapped here.
     let usesMappings = followed.mapsFiles && words != nil
     self.init(
       followed, manifest, usesMappings: usesMappings, keepsFiles: true, environment: environment)
@@ -85,7 +87,7 @@ extension OpenedStore {
     checkpointSource = nil
   }
 
-  /// A store without entries: what stands for one that is followed where nothing of it is asked for.
+  /// A store without entries: stands for a followed store when no contents are needed.
   init(_ followed: Followed, environment: Environment) {
     let manifest = Manifest(
       storeIdentifier: followed.storeIdentifier,
@@ -113,7 +115,7 @@ extension OpenedStore {
     index = HashIndex(recency: recency, memory: environment.memory) { known in
       table.segment(at: known.location)?.usage.killExtension(byteCount: known.byteCount)
     }
-    // Segments keep the page's file open, and with it the lock that keeps their files as long as they are.
+    // Segments keep the page's file open, and with it the lock that protects their files.
     files = SegmentFiles(
       directory: directory, lockFile: keepsFiles ? followed.page?.file : nil,
       storeIdentifier: manifest.storeIdentifier, usesMappings: usesMappings,
@@ -124,9 +126,10 @@ extension OpenedStore {
     recovery.clockLag = clock.lag < .seconds(1) ? .zero : clock.lag
   }
 
-  /// Opens the segments that may still grow, as far as the log is announced.
+  /// Opens the segments that may still grow, up to the announced end of the log.
   mutating func openFollowedSegments(through position: LogPosition) throws(StoreError) {
-    // Where it lies in none of them, it lies in a segment that was sealed, or is gone: nothing was appended since.
+    // If the position is in none of them, its segment was sealed or is gone: nothing was appended
+    // since.
     guard let last = manifest.openSegments.firstIndex(where: { position.lies(in: $0.id) }) else {
       try checkUnwritten(manifest.openSegments[...])
       return
@@ -141,7 +144,7 @@ extension OpenedStore {
     }
   }
 
-  /// Places that nothing was written to.
+  /// Checks places that nothing was written to.
   private func checkUnwritten(
     _ entries: ArraySlice<Manifest.OpenSegment>
   ) throws(StoreError) {
@@ -152,7 +155,7 @@ extension OpenedStore {
     }
   }
 
-  /// Where a segment ends that was left for the next.
+  /// The end of a rolled segment.
   private func rolledEnd(of entry: Manifest.OpenSegment) throws(StoreError) -> Int {
     let (file, header, byteCount) = try files.check(id: entry.id, salt: entry.salt, readOnly: true)
     var scanner = SegmentScanner(file: file, header: header, end: byteCount)
@@ -164,10 +167,11 @@ extension OpenedStore {
     throw .corrupt(Corruption(file: file.name, offset: offset, cause: .lostRecords))
   }
 
-  /// How much address space a segment gets that whoever is followed may still append to; `nil`: as much as it has.
+  /// The address space for a segment that the followed writer may append to; `nil`: its current
+  /// size.
   func capacityOfFollowed(_ id: SegmentID, end: Int) -> Int? {
     guard followed != nil else { return nil }
-    // No more than its place has room for.
+    // At most the room in its place.
     return places[id]?.capacity ?? max(followedCapacity, end)
   }
 
@@ -182,7 +186,8 @@ extension OpenedStore {
     }
   }
 
-  /// The page of a store that is open for writing. Where there can be none, nobody can follow as it goes.
+  /// The page of a store open for writing. Without one, followers cannot see changes as they
+  /// happen.
   static func openPage(
     _ directory: Directory, _ manifest: Manifest, _ bootIdentifier: [UInt8], announces: Bool
   ) -> (page: FollowPage, before: FollowPage.Words?)? {
@@ -191,10 +196,10 @@ extension OpenedStore {
       in: directory, storeIdentifier: manifest.storeIdentifier, bootIdentifier: bootIdentifier)
   }
 
-  /// Says that something is gone that was published, if a recovery has discarded it.
+  /// Announces a loss if a recovery has discarded published data.
   ///
   /// - Parameters:
-  ///   - before: what was said last.
+  ///   - before: the last announcement.
   ///   - opened: the manifest that was found.
   func tellOfLoss(after before: FollowPage.Words?, _ opened: Manifest) {
     guard let page, let before, !opened.isClean,
@@ -204,16 +209,16 @@ extension OpenedStore {
     if end < before.position.end || cutIndex ?? last < last { page.beginSession() }
   }
 
-  /// Says how far the log goes that this process begins with.
+  /// Announces the end of the log at which this process begins.
   ///
   /// - Parameters:
-  ///   - before: what was said last.
+  ///   - before: the last announcement.
   ///   - opened: the manifest that was found.
   func announce(
     after before: FollowPage.Words?, _ opened: Manifest, _ segmentByteLimit: Int
   ) {
     guard let page else { return }
-    // Once more: a store may have been opened to be followed since.
+    // Once more: a follower may have opened the store since.
     tellOfLoss(after: before, opened)
     page.publish(segmentByteLimit: segmentByteLimit)
     if let resumable {

@@ -13,7 +13,7 @@ extension OpenedStore {
         id: entry.id, salt: entry.salt, end: entry.byteCount, capacity: nil,
         compactedAt: entry.compactedAt)
     }
-    // Of sealed segments alone: one that is written on grows beyond where its records end now.
+    // Only sealed segments: a segment in use grows beyond the current end of its records.
     let overlong = overlong
     if manifest.isClean {
       try openCleanSegments(segmentByteLimit: segmentByteLimit)
@@ -34,7 +34,8 @@ extension OpenedStore {
         manifest.highestSequence,
         max(replayedSequence, discardedSequence),
         checkpoint?.lastSequence ?? 0, precedingVersion)
-    // Half of the numbers are kept for a session that writes: the next open must accept what it wrote.
+    // Half of the numbers are reserved for a session that writes: the next open must accept what it
+    // wrote.
     if !isReadOnly {
       let limit = FormatVersion.highestSequence / 2
       guard nextSequence <= limit, manifest.nextID <= limit else {
@@ -53,20 +54,20 @@ extension OpenedStore {
       resumable = nil
     }
     if isReadOnly { return }
-    // Only here, since nothing is changed in a store that is refused.
+    // Only here, because a refused store must not be changed.
     try sweep()
     if let resumable { try clear(resumable, behind: ends[resumable.id] ?? resumable.usage.end) }
-    // While the manifest still tells: whoever opens the store after a kill finds it clean.
+    // While the manifest still shows it: after a kill, the next open finds the store clean.
     tellOfLoss(after: announcedBefore, manifest)
     if !manifest.isClean { try sealRecovered() }
-    // What was cut off or allocated ahead, in a process that came to no close. Not beside a poisoned
-    // store whose readers may still look at it.
+    // Truncates what was cut off or preallocated by a process that did not close, unless
+    // readers of a poisoned store may still use it.
     if !hasLostPages { for segment in overlong { segment.shortenFile() } }
-    // Also after a clean close: the recovery that the mark was for may have died before this.
+    // Also after a clean close: the recovery that needed the mark may have died before this.
     SyncFailureMark(lockFile: lockFile).clear()
   }
 
-  /// Enters the records that no checkpoint holds.
+  /// Enters the records that no checkpoint covers.
   private mutating func replayLog() throws(StoreError) {
     var replay = Replay(
       index: index, hash: hash, table: files.table, floor: manifest.floorSequence,
@@ -91,7 +92,7 @@ extension OpenedStore {
     id: SegmentID, salt: UInt64, end: Int, capacity: Int?, compactedAt: SequenceNumber = 0
   ) throws(StoreError) {
     if let place = places[id], max(capacity ?? 0, end) > place.capacity {
-      // It would take the place of others.
+      // It would overlap others.
       throw .corrupt(
         Corruption(
           file: FileName.checkpoint(manifest.checkpointID), offset: Checkpoint.fixedByteCount,
@@ -106,15 +107,15 @@ extension OpenedStore {
     if fileByteCount > end { overlong.append(segment) }
   }
 
-  /// After a close the manifest knows every length; anything else is corruption.
+  /// After a close the manifest has every length; anything else is corruption.
   private mutating func openCleanSegments(segmentByteLimit: Int) throws(StoreError) {
     for entry in manifest.openSegments {
-      // No more than its place has room for, where the limit is another now.
+      // At most the room in its place, if the limit has changed.
       let capacity = min(
         segmentByteLimit,
         places[entry.id]?.capacity ?? .max)
-      // Appending goes on in it, unless there is no room in it. Of several, which this library does not leave, none
-      // is appended to: those before it may end without a roll.
+      // Appending continues in it, unless it is full. This library leaves at most one; of several,
+      // none is appended to, because the earlier ones may end without a roll.
       let isResumable =
         manifest.openSegments.count == 1 && !isReadOnly && entry.byteCount + 1024 <= capacity
       try open(
@@ -124,30 +125,30 @@ extension OpenedStore {
     }
   }
 
-  /// Takes away what lies behind the end of a segment that is appended to next: records of a session
-  /// that a power loss undid would pass for later ones.
+  /// Removes everything after the end of the segment that will be appended to: records of a session
+  /// that a power loss undid would look like later ones.
   private func clear(_ segment: Segment, behind end: Int) throws(StoreError) {
     let file = try segment.file.open()
     let byteCount = try file.status().byteCount
     if byteCount == end { return }
-    // All that a close leaves is room for removals, which holds zeros.
+    // A close leaves only zeroed room for removals.
     var room = [UInt8](repeating: 0, count: min(byteCount - end, Segment.slack))
     _ = try file.read(into: &room, at: end)
     if byteCount - end <= Segment.slack, room.allSatisfy({ $0 == 0 }) { return }
     try file.truncate(to: end)
-    // DURABILITY: gone for good before anything is appended, or another power loss could show it
-    // behind what will be written.
+    // DURABILITY: durably gone before anything is appended, or another power loss could bring it
+    // back after new records.
     try file.synchronize()
   }
 
-  /// After a crash the end of the log is found by reading it.
+  /// After a crash, the end of the log must be found by reading it.
   private mutating func openUncleanSegments() throws(StoreError) {
     let failureMark = SyncFailureMark(lockFile: lockFile)
     hasLostPages = try failureMark.isSet()
     let sameBoot = manifest.bootIdentifier == bootIdentifier && !hasLostPages
     var tail = LogTail()
     for entry in manifest.openSegments {
-      // DURABILITY: a checkpoint is listed only when all that it covers is on disk.
+      // DURABILITY: a checkpoint is listed only when everything it covers is on disk.
       let covered = places[entry.id]
       let durable = max(entry.byteCount, covered?.end ?? 0)
       guard
@@ -159,10 +160,11 @@ extension OpenedStore {
       }
       let byteCount = try file.status().byteCount
       if !isReadOnly {
-        // DURABILITY: what a dead process left in the page cache is not yet on disk, and after a
-        // failed sync it never gets there by itself although the cache shows it. Written out and
-        // dropped first, what is read next is what the disk holds. Dropping does not help where a
-        // mapping holds the pages, as that of a poisoned store in this process may.
+        // DURABILITY: the page cache may hold pages of a dead process that are not on disk yet;
+        // after a failed sync they never get there by themselves, although the cache shows them. So
+        // write out and drop the pages first: later reads then show what the disk has. Dropping
+        // does not help if a mapping holds the pages, such as that of a poisoned store in this
+        // process.
         do throws(StoreError) {
           if hasLostPages { try file.rewrite(byteCount: byteCount) }
           try file.synchronizeData()
@@ -191,8 +193,8 @@ extension OpenedStore {
     }
   }
 
-  /// Makes the outcome of a recovery durable: what was found is sealed at its verified length,
-  /// and nothing is ever appended behind a tail that another process wrote.
+  /// Makes the result of a recovery durable: what was found is sealed at its verified length, and
+  /// nothing is ever appended after a tail that another process wrote.
   private mutating func sealRecovered() throws(StoreError) {
     let openIDs = Set(manifest.openSegments.map(\.id))
     let recovered = segments.filter { openIDs.contains($0.id) }
@@ -211,9 +213,9 @@ extension OpenedStore {
     try file.write(try file.prepare(next))
     try file.install()
     manifest = next
-    // The order matters on a full disk: what is cut off makes room for the next manifest.
-    // Not beside a poisoned store whose readers may still look at what is cut off.
-    // Nor where those may who follow the store: the next open does it.
+    // The order matters on a full disk: what is cut off makes room for the next manifest. Bytes
+    // that readers of a poisoned store, or followers, may still use stay: the next open cuts them
+    // off.
     if !hasLostPages {
       _ = files.home.readers.withoutFollowers {
         for segment in recovered { try? segment.trim(to: segment.usage.end) }

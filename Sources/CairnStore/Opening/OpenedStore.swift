@@ -1,60 +1,60 @@
-/// A store that has been locked, checked and replayed: what an engine is made of.
+/// A store that has been locked, checked and replayed: the input for an engine.
 struct OpenedStore {
   let isReadOnly: Bool
-  /// Whether blocks that are allocated can be written to without running out of space.
+  /// Whether writes to allocated blocks cannot run out of space.
   let reservesBlocks: Bool
   let directory: Directory
   let lockFile: File
-  /// Where the writes are announced to those who follow the store, if they are.
+  /// Announces writes to followers, if enabled.
   let page: FollowPage?
   let files: SegmentFiles
   let index: HashIndex
   let hash: SipHash
   let clock: StoreClock
   let bootIdentifier: [UInt8]
-  /// Where messages go that arise under a lock.
+  /// Delivers messages that arise under a lock.
   let background: any BackgroundQueue
   var manifest: Manifest
   /// All segments, in the order of the log.
   var segments: [Segment] = []
-  /// The one of them that can be appended to, after a clean close.
+  /// The segment that can be appended to, after a clean close.
   var resumable: Segment?
-  /// The manifest that a session begins with, if it is ready.
+  /// The manifest for the start of a session, if it is ready.
   var next: Manifest?
   var nextSequence: SequenceNumber = 1
   var recovery = RecoveryReport()
-  /// Where the records of each segment end.
+  /// The end of each segment's records.
   var ends: [SegmentID: Int] = [:]
-  /// Segments whose files are longer than that.
+  /// Segments with longer files than that.
   var overlong: [Segment] = []
-  /// What the index was made of, if not of the whole log.
+  /// The checkpoint that the index was loaded from, if it was not built from the whole log.
   var checkpoint: Checkpoint?
   var checkpointSource: CheckpointSource?
-  /// The entries that go first where there is a limit, as far as the checkpoint tells.
+  /// The entries that go first if there is a limit, as far as the checkpoint knows.
   var oldest: [RemovalCandidate] = []
-  /// What the checkpoint that is tried says of its segments.
+  /// The entries for segments in the checkpoint being tried.
   var places: [SegmentID: Checkpoint.CoveredSegment] = [:]
   var replayedSequence: SequenceNumber = 0
-  /// Bytes of records that the checkpoint does not hold.
+  /// Bytes of records that the checkpoint does not cover.
   var replayedByteCount = 0
-  /// Records with damaged heads that a later one with the same hash took the place of.
+  /// Records with damaged heads that a later one with the same hash replaced.
   var replacedDamage: [Corruption] = []
-  /// Whether the page cache may show what is not on disk, or may have lost it.
+  /// Whether the page cache may show data that is not on disk, or may have lost it.
   var hasLostPages = false
-  /// Segments that hold nothing, to be removed.
+  /// Empty segments to remove.
   var emptySegments: [SegmentID] = []
-  /// What those who follow the store were told before it was opened.
+  /// The last announcement to followers before the open.
   var announcedBefore: FollowPage.Words?
-  /// At which of the segments that the manifest listed as open the log was cut off.
+  /// The index, among the manifest's open segments, of the one where the log was cut.
   var cutIndex: Int?
-  /// Of a store that is followed while another process writes it: how far its log goes.
+  /// For a store followed while another process writes to it: the end of its log.
   var followed: LogPosition?
-  /// How large its segments become.
+  /// The maximum size of its segments.
   var followedCapacity = 0
-  /// The highest sequence number in a part of the log that was discarded; it is not used again.
+  /// The highest sequence number in a discarded part of the log; it is not reused.
   var discardedSequence: SequenceNumber = 0
 
-  /// Opens the store at a path, or makes one.
+  /// Opens the store at a path, or creates it.
   ///
   /// A crash at any point leaves a store that the next open brings to the same state.
   init(
@@ -69,8 +69,8 @@ struct OpenedStore {
       byteLimit: configuration.diskByteLimit)
     isReadOnly = readOnly
     background = environment.background
-    // Before the lock, so that no lock file is put into a directory that is something else; and
-    // with it, when nobody else changes names.
+    // Before the lock, so that no lock file is created in a foreign directory; and again with it,
+    // when nobody else changes names.
     let names = try directory.names()
     if !names.contains(FileName.lock) {
       try Self.check(names, of: directory, mayCreate: mayCreate)
@@ -78,7 +78,7 @@ struct OpenedStore {
     let lock = try Self.lock(
       directory, readOnly: readOnly, waiting: configuration.lockTimeout, pause: environment.pause)
     lockFile = lock
-    // A process that is just being spawned may hold the descriptor too: given up, not just closed.
+    // A process being spawned may hold the descriptor too: unlock, do not just close.
     var isOpen = false
     defer { if !isOpen { lock.unlock() } }
     try Self.check(try directory.names(), of: directory, mayCreate: mayCreate)
@@ -92,13 +92,13 @@ struct OpenedStore {
       recovery.source = .scan
     } else {
       guard mayCreate else { throw .noStore(path: path) }
-      // DURABILITY: without this a power loss could take the directory with all that was
+      // DURABILITY: without this, a power loss could take the directory with everything
       // acknowledged in it. A manifest in the directory means that it was done.
       try Directory.synchronizeParent(of: path, fileSystem: fileSystem)
       manifest = try Self.newManifest(
         of: directory, bootIdentifier: bootIdentifier, now: configuration.clock.now())
       // DURABILITY: the manifest exists before the first segment, so that segments without one
-      // are a sign of loss.
+      // indicate a loss.
       try file.write(try file.prepare(manifest))
       try file.install()
       file.reserve(manifest)
@@ -119,7 +119,7 @@ struct OpenedStore {
       pageFile = try FollowPage.withdraw(in: directory)
     }
     let table = SegmentTable()
-    // The time of another clock stands still between its steps, however much is read.
+    // A custom clock stands still between its steps, however much is read.
     let recency = RecencyClock(now: clock.now(), exactCount: clock.isSystem ? 256 : .max)
     index = HashIndex(recency: recency, memory: environment.memory) { known in
       table.segment(at: known.location)?.usage.killExtension(byteCount: known.byteCount)
@@ -140,7 +140,7 @@ struct OpenedStore {
     // Once the shards are loaded, nobody holds the source any more.
     checkpointSource = nil
     if !readOnly {
-      // Where there is no room for it, the first write waits for a sync.
+      // If there is no room for it, the first write waits for a sync.
       next =
         file.readNext(after: manifest, in: bootIdentifier)
         ?? (try? file.makeReady(after: &manifest, in: bootIdentifier, at: clock.now()))
@@ -151,13 +151,13 @@ struct OpenedStore {
     isOpen = true
   }
 
-  /// Refuses a directory that holds something else, before anything is written into it.
+  /// Refuses a directory with other contents, before writing anything into it.
   private static func check(
     _ names: [String], of directory: Directory, mayCreate: Bool
   ) throws(StoreError) {
     if names.contains(FileName.manifest) { return }
     if names.contains(where: { FileName.identifier(in: $0) != nil }) {
-      // Never made anew over data.
+      // Never create a store over data.
       throw .corrupt(.ofMissingManifest(among: names))
     }
     let spare = FileName.beforeManifest + [FileName.lostAndFound]
@@ -167,7 +167,7 @@ struct OpenedStore {
     if !mayCreate { throw .noStore(path: directory.path) }
   }
 
-  /// Takes the store's lock, as soon as another opener has given it up.
+  /// Takes the store's lock once another opener has released it.
   private static func lock(
     _ directory: Directory, readOnly: Bool, waiting timeout: Duration,
     pause: (Duration) -> Void
@@ -191,8 +191,8 @@ struct OpenedStore {
       throw .notAStore(path: directory.path, reason: "it has no file LOCK")
     }
     try file.lockStore(at: directory.path, exclusively: !readOnly)
-    // A salvage that fails removes the file while it holds the lock. Whoever had it open by then
-    // would hold a lock that keeps nobody away.
+    // A failed salvage removes the file while it holds the lock. A process that already had it open
+    // would hold a lock that excludes nobody.
     let isNamed: Bool
     do throws(StoreError) { isNamed = try file.status().linkCount == 1 } catch {
       file.unlock()
@@ -205,9 +205,9 @@ struct OpenedStore {
     return file
   }
 
-  /// Whether blocks that are allocated beside this file can be written to without running out of space.
+  /// Whether writes to blocks allocated beside this file cannot run out of space.
   ///
-  /// - Throws: `unsupportedFileSystem` where none can be allocated, unless nothing is mapped.
+  /// - Throws: `unsupportedFileSystem` if none can be allocated, unless nothing is mapped.
   private static func reservesBlocks(
     _ lock: File, access: StoreConfiguration.Access
   ) throws(StoreError) -> Bool {
@@ -233,10 +233,10 @@ struct OpenedStore {
     }
   }
 
-  /// Removes what unfinished work left behind and sets aside what nothing explains.
+  /// Removes what unfinished work left, and quarantines unexplained files.
   mutating func sweep() throws(StoreError) {
-    // DURABILITY: the process before may have died between the exchange of the manifests and the
-    // sync of the directory. What the manifest allows is done only once it is there for good.
+    // DURABILITY: the previous process may have died between the exchange of the manifests and the
+    // sync of the directory. What the manifest allows is done only once it is durably in place.
     try ManifestFile(directory: directory).settle()
     let listed = manifest.listedFiles
     let deletable = Set(manifest.pendingIDs + manifest.retiredIDs)
@@ -244,7 +244,7 @@ struct OpenedStore {
     for name in try directory.names() {
       guard let id = FileName.identifier(in: name), !listed.contains(name) else { continue }
       if id >= manifest.nextID || deletable.contains(id) {
-        // DURABILITY: where a crash undoes the removal, it is done again.
+        // DURABILITY: if a crash undoes the removal, it is repeated.
         do { try directory.unlink(name) } catch
           where error.asFailure.errorNumber == SystemError.isADirectory
         {

@@ -1,23 +1,23 @@
 /// Builds the index from the records of the log. The highest sequence number of a key wins,
-/// whatever order the segments are read in; tombstones stay in the index until all are read.
+/// whatever order the segments are read in; tombstones stay in the index until everything is read.
 struct Replay: ~Copyable {
   let index: HashIndex
   let hash: SipHash
   let table: SegmentTable
   /// Records with this sequence number or a lower one do not count.
   let floor: SequenceNumber
-  /// What the index was made of before, and when its entries were accessed that are left out.
+  /// The checkpoint that the index was loaded from, and the last accesses of omitted entries.
   private let checkpoint: Checkpoint?
   private let source: CheckpointSource?
   /// The shards that have tombstones.
   private var hasTombstones = [Bool](repeating: false, count: HashIndex.shardCount)
   private var extensions = ExtensionsByTarget()
-  /// The last record whose access is known, and the tick at which those after it begin.
+  /// The last record with a known access, and the tick at which later ones begin.
   private let lastKnownSequence: SequenceNumber
   private let firstTick: UInt64
-  /// Records that are not in the index yet.
+  /// Records not yet in the index.
   private var stretch: ReplayStretch
-  /// Records with damaged heads that a replayed one took the place of.
+  /// Records with damaged heads that a replayed one replaced.
   private(set) var replacedDamage: [Corruption] = []
   private(set) var recordCount = 0
   private(set) var highestSequence: SequenceNumber = 0
@@ -38,9 +38,9 @@ struct Replay: ~Copyable {
     stretch = ReplayStretch(index: index, table: table)
   }
 
-  /// All records have been read: what is accessed from now on is later.
+  /// Call after reading all records: later accesses have later ticks.
   ///
-  /// - Parameter keepsTombstones: whether the index still has an entry for each key that was removed.
+  /// - Parameter keepsTombstones: whether the index keeps an entry for each removed key.
   mutating func finish(keepsTombstones: Bool = false) throws(StoreError) {
     try enterStretch()
     for (version, known) in extensions.known { try extend(version, known) }
@@ -52,7 +52,7 @@ struct Replay: ~Copyable {
     }
   }
 
-  /// Reads the records of a segment, which must be sound up to `end`: a record that is not is
+  /// Reads the records of a segment, which must be sound up to `end`: an unsound record is
   /// corruption.
   mutating func replay(
     _ segment: Segment, from start: Int = SegmentHeader.byteCount, to end: Int
@@ -83,7 +83,7 @@ struct Replay: ~Copyable {
     }
   }
 
-  /// Takes in a record that is not a roll.
+  /// Adds a record that is not a roll.
   mutating func apply(
     _ header: RecordHeader, at offset: Int, in segment: Segment, scanner: inout SegmentScanner
   ) throws(StoreError) {
@@ -102,14 +102,14 @@ struct Replay: ~Copyable {
         stretch.add(header, key: $0, hash: hash.hash($0), sequence: sequence, at: location)
       }
     }
-    // What is live is seen when it is entered.
+    // Entering the record shows whether it is live.
     segment.usage.add(
       header, sequence: sequence, end: offset + header.byteCount, isLive: false)
     if stretch.isFull { try enterStretch() }
   }
 
-  /// Enters the records of the stretch in the index, but for those of which it knows a newer one of the same
-  /// key.
+  /// Enters the records of the stretch in the index, except those with a newer record of the same
+  /// key there.
   private mutating func enterStretch() throws(StoreError) {
     if stretch.isEmpty { return }
     let (source, lastKnownSequence, firstTick) = (source, lastKnownSequence, firstTick)
@@ -118,7 +118,7 @@ struct Replay: ~Copyable {
     try stretch.resolve { member, location, corruption in
       // The checkpoint knows that something was there, and a scan would have found the damage.
       guard source?.covers(location) ?? false else { return .refused }
-      // What a compaction copied stands there with its hash, or does not count.
+      // A record that a compaction copied either has an entry with its hash, or does not count.
       if member.sequence <= lastKnownSequence { return .anotherKey }
       damage.append(corruption)
       return .replaced
@@ -130,9 +130,10 @@ struct Replay: ~Copyable {
     try stretch.enter { member, replacesEntry in
       let isTombstone = member.flags.contains(.tombstone)
       var known: UInt64?
-      // What was there when the checkpoint was made has been compacted since. Of what is in none of its
-      // segments only that counts whose entry it has: everything else was removed before it was made, by a
-      // tombstone that it covers, though the copy may have been made before that.
+      // The record's original place, as of the checkpoint, has been compacted since. A record
+      // outside the checkpoint's segments counts only if the checkpoint has its entry. All others
+      // were removed earlier by a tombstone that the checkpoint covers, though the copy may have
+      // been made before that.
       if !replacesEntry, let source, member.sequence <= lastKnownSequence {
         known = source.droppedTick(of: member.hash)
         if known == nil { return nil }
@@ -152,7 +153,7 @@ struct Replay: ~Copyable {
     for copy in copies { try extendCopy(copy) }
   }
 
-  /// Gives a put that a compaction copied the end that the checkpoint knows of, where that is later.
+  /// Gives a put that a compaction copied the end in the checkpoint, if that is later.
   private func extendCopy(_ copy: ReplayStretch.Member) throws(StoreError) {
     guard let dropped = source?.droppedExtension(of: copy.hash),
       let segment = table.segment(at: copy.location)
@@ -166,7 +167,8 @@ struct Replay: ~Copyable {
     table.segment(at: dropped.location)?.usage.reviveExtension(byteCount: dropped.byteCount)
   }
 
-  /// The head of a record; `nil` where it is damaged and the checkpoint covers it: reading its key tells.
+  /// The head of a record; `nil` if it is damaged and the checkpoint covers it: reading its key
+  /// shows the error.
   private func soundRecord(
     in segment: Segment, at location: Location
   ) throws(StoreError) -> Record? {
@@ -179,7 +181,7 @@ struct Replay: ~Copyable {
     }
   }
 
-  /// Gives a put the end that an extension says, if the put is still its key's newest record.
+  /// Extends the end of a put, if the put is still its key's newest record.
   private func extend(
     _ version: SequenceNumber, _ known: ExtensionsByTarget.Known
   ) throws(StoreError) {
@@ -198,7 +200,7 @@ struct Replay: ~Copyable {
         record.header.flags.contains(.expiry), known.lifetime.expires > record.header.expires
       else { continue }
       if let other = index.lifetimeExtension(known.hash, at: entry.location),
-        // The checkpoint may know the end and not where the record is now.
+        // The checkpoint may know the end without the record's current location.
         other.expires > known.lifetime.expires
           || other.expires == known.lifetime.expires && other.location != .none
       {
@@ -211,8 +213,8 @@ struct Replay: ~Copyable {
     }
   }
 
-  /// The tick of a record's entry: the order of writes is that of recency, in whatever order a
-  /// compaction left the records. In a store with more writes than there are ticks it is that of
+  /// The tick of a record's entry: recency follows the order of writes, in whatever order a
+  /// compaction left the records. In a store with more writes than ticks, it follows the order of
   /// entering.
   private static func tick(
     of sequence: SequenceNumber, first: UInt64, after lastKnown: SequenceNumber
@@ -222,7 +224,7 @@ struct Replay: ~Copyable {
   }
 }
 
-/// Counts live records of one segment after the other.
+/// Counts live records, one segment after the other.
 private struct LiveRecords {
   let table: SegmentTable
   private var granule = 0
@@ -241,7 +243,7 @@ private struct LiveRecords {
     byteCount += member.byteCount
   }
 
-  /// Adds what was counted to what is known of the segment.
+  /// Adds the counts to the segment's usage.
   mutating func flush() {
     if count == 0 { return }
     table.segment(at: Location(granule: granule, offset: 0))?.usage

@@ -1,8 +1,8 @@
-/// Records of the log that are entered in the index together: shard by shard, so that each shard's table is
-/// in the processor's caches while it is looked at, and after the heads of all records that they may
-/// replace were read in the order in which these lie on disk.
+/// Records of the log that enter the index together. They enter shard by shard, so that each
+/// shard's table is in the processor's caches meanwhile. Before that, the heads of all records that
+/// they may replace are read in the order on disk.
 struct ReplayStretch: ~Copyable {
-  /// A record, as far as its entry needs it.
+  /// The parts of a record that its entry needs.
   struct Member: BitwiseCopyable {
     let hash: UInt64
     let sequence: SequenceNumber
@@ -35,18 +35,18 @@ struct ReplayStretch: ~Copyable {
     fileprivate var member: Member
     /// The index has a newer record of the key.
     fileprivate var isOld = false
-    /// The entry of the index that it takes the place of.
+    /// The entry of the index that it replaces.
     fileprivate var known = Location.none
   }
 
-  /// What a comparison needs, brought near.
+  /// The input of a comparison, brought into the cache.
   private struct Staged {
     let member: Member
     var firstByte: UInt8 = 0
   }
 
-  /// An entry of the index that may be of the same key as the newest of the stretch, in one word: where
-  /// its record is, whether that is a tombstone, and the number of the newest.
+  /// An index entry that may have the same key as the newest of the stretch, in one word: the
+  /// location of its record, whether that is a tombstone, and the number of the newest.
   private struct Comparison: BitwiseCopyable {
     let word: UInt64
 
@@ -62,8 +62,8 @@ struct ReplayStretch: ~Copyable {
     @inline(__always) var newest: Int { Int(word & 0x7F_FFFF) }
   }
 
-  /// So many records are looked at before they are entered, or fewer that have so many bytes of keys: it
-  /// bounds the memory that takes. Fewer than a `Comparison` can number.
+  /// How many records are compared before they enter the index; fewer if their keys have this many
+  /// bytes. Bounds the memory for it. Fewer than a `Comparison` can number.
   private static let memberLimit = 1 << 19
   private static let keyByteLimit = 32 << 20
 
@@ -73,7 +73,7 @@ struct ReplayStretch: ~Copyable {
   private var count = 0
   private var keys: [UInt8] = []
   private var newest: [Newest] = []
-  /// Where those of each shard begin in `newest`, and the end of the last.
+  /// The start of each shard's records in `newest`, and the end of the last.
   private var starts: [Int] = []
 
   init(index: HashIndex, table: SegmentTable) {
@@ -96,11 +96,11 @@ struct ReplayStretch: ~Copyable {
     count += 1
   }
 
-  /// Finds which of the records are the newest of their keys, among each other and compared with what the
-  /// index has.
+  /// Finds which of the records are the newest of their keys, among each other and compared with
+  /// the index.
   ///
-  /// - Parameter replacesDamaged: whether a record takes the place of one at a location whose head is
-  ///   damaged, so that it cannot be told what key that had: the hashes are equal.
+  /// - Parameter replacesDamaged: whether a record replaces one at a location with a damaged head,
+  ///   whose key is unknown: the hashes are equal.
   /// - Throws: `corrupt` at a damaged head otherwise; `system`.
   mutating func resolve(
     replacesDamaged: (Member, Location, Corruption) -> DamagedRecord
@@ -127,7 +127,7 @@ struct ReplayStretch: ~Copyable {
     try compare(comparisons, replacesDamaged: replacesDamaged)
   }
 
-  /// What is made of a record that may replace one with a damaged head.
+  /// How to treat a record that may replace one with a damaged head.
   enum DamagedRecord { case replaced, anotherKey, refused }
 
   private mutating func findNewest(inShard shard: Int) {
@@ -167,7 +167,7 @@ struct ReplayStretch: ~Copyable {
   ) throws(StoreError) {
     var reader = HeadReader()
     var damage: [(newest: Int, segment: Segment, isTombstone: Bool, location: Location)] = []
-    // Moved out, so that they are changed where they are.
+    // Moved out, so that they are changed in place.
     var newest: [Newest] = []
     swap(&newest, &self.newest)
     let keys = keys
@@ -178,8 +178,8 @@ struct ReplayStretch: ~Copyable {
     } segment: { [table] in
       table.segment(at: comparisons[$0].location)
     } group: { range in
-      // Each lies somewhere else in memory: first all are asked for, so that the waits for them overlap,
-      // which takes a third of the time.
+      // Each is elsewhere in memory: prefetch all of them first, so that the waits overlap, which
+      // takes a third of the time.
       staged.removeAll(keepingCapacity: true)
       stagedStart = range.lowerBound
       for number in range {
@@ -223,10 +223,10 @@ struct ReplayStretch: ~Copyable {
     swap(&newest, &self.newest)
   }
 
-  /// Enters in the index what was resolved, and forgets it.
+  /// Enters the resolved records in the index, and forgets them.
   ///
-  /// - Parameter tick: when the entry of a record was last accessed, `nil` where the record does not count
-  ///   after all; of each, and whether it replaces an entry.
+  /// - Parameter tick: the last access of a record's entry, or `nil` if the record does not count
+  ///   after all; called with each record, and whether it replaces an entry.
   /// - Throws: `outOfMemory`.
   mutating func enter(_ tick: (Member, Bool) -> UInt64?) throws(StoreError) {
     for shard in 0..<HashIndex.shardCount where starts[shard] < starts[shard + 1] {

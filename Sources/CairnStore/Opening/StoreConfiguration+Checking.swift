@@ -1,17 +1,17 @@
 extension StoreConfiguration {
-  /// The same with the limits that follow from `diskByteLimit`.
+  /// The same configuration, with the limits that follow from `diskByteLimit`.
   var resolved: StoreConfiguration {
     // `check` refuses values out of range.
     guard let diskByteLimit, diskByteLimit >= 4 << 20, spaceBound >= 1 else { return self }
     var resolved = self
     resolved.segmentByteLimit = min(segmentByteLimit, diskByteLimit / 16)
-    // The index file takes a part, and the manifests.
+    // The index file and the manifests take a part.
     let room = Double(diskByteLimit - 4 * resolved.segmentByteLimit) * 0.95
     resolved.byteLimit = min(byteLimit ?? .max, Int(room / spaceBound))
     return resolved
   }
 
-  /// Throws where an option is out of its range.
+  /// Throws if an option is out of range.
   func check() throws(StoreError) {
     func require(_ holds: Bool, _ option: String, _ reason: String) throws(StoreError) {
       if !holds { throw .invalidConfiguration(option: option, reason: reason) }

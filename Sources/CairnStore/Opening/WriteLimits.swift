@@ -1,17 +1,19 @@
 internal import Synchronization
 
-/// What a write may contain, checked before anything happens.
+/// The limits of a write, checked before anything happens.
 final class WriteLimits: Sendable {
   let keyByteLimit: Int
   let valueByteLimit: Int
   let metadataByteLimit: Int
   let batchByteLimit: Int
-  /// Records of so many bytes are written beside the log: others would wait too long for them, or they
-  /// do not fit a regular segment.
+  /// Records of at least this many bytes are written outside the log: others would wait too long
+  /// for them, or they do not fit a regular segment.
   let asideByteCount: Int
   private let count: Atomic<Int>
   private let bytes: Atomic<Int>
-  /// What an entry gets that asks for none; may be changed while the store is open.
+  /// The number of entries that do not count for the limit.
+  private let reserved = Atomic(0)
+  /// The default lifetime of entries; may change while the store is open.
   let lifetime: AtomicDuration
   let idleLimit: AtomicDuration
 
@@ -29,15 +31,23 @@ final class WriteLimits: Sendable {
     idleLimit = AtomicDuration(configuration.idleLimit)
   }
 
-  /// How many entries there may be; may be changed while the store is open.
-  var countLimit: Int { count.load(ordering: .relaxed) }
-  /// How many live bytes there may be; as `countLimit`.
+  /// The maximum number of entries; may change while the store is open.
+  var countLimit: Int {
+    let (sum, overflow) = count.load(ordering: .relaxed)
+      .addingReportingOverflow(reserved.load(ordering: .relaxed))
+    return overflow ? .max : sum
+  }
+  /// The same without the reserved entries.
+  var givenCountLimit: Int { count.load(ordering: .relaxed) }
+  /// The maximum number of live bytes; see `countLimit`.
   var byteLimit: Int { bytes.load(ordering: .relaxed) }
 
   func set(countLimit: Int?, byteLimit: Int?) {
     count.store(countLimit ?? .max, ordering: .relaxed)
     bytes.store(byteLimit ?? .max, ordering: .relaxed)
   }
+
+  func reserve(count: Int) { reserved.store(count, ordering: .relaxed) }
 
   @inline(__always)
   func checkKey(_ key: RawSpan) throws(StoreError) {
@@ -63,7 +73,7 @@ final class WriteLimits: Sendable {
     return header
   }
 
-  /// The header of a put, but for what depends on its place in the log.
+  /// The header of a put, without the parts that depend on its place in the log.
   ///
   /// - Complexity: O(value): it computes the value's checksum.
   @inline(__always)
@@ -71,6 +81,7 @@ final class WriteLimits: Sendable {
     key: RawSpan, value: RawSpan, options: EntryOptions, now: Timestamp
   ) throws(StoreError) -> RecordHeader {
     try checkKey(key)
+    if options.tags != nil { throw .unsupportedOption(name: "tags") }
     guard value.byteCount <= valueByteLimit else {
       throw .valueTooLarge(byteCount: value.byteCount, limit: valueByteLimit)
     }
@@ -103,7 +114,7 @@ final class WriteLimits: Sendable {
     return header
   }
 
-  /// Throws where nothing could go to make room for a record.
+  /// Throws if no removal could make room for a record.
   @inline(__always)
   func checkSize(of header: RecordHeader) throws(StoreError) {
     let markByteCount = header.flags.contains(.syncMark) ? 0 : RecordHeader.syncMarkByteCount

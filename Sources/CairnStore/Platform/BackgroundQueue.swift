@@ -1,19 +1,19 @@
-/// Where a store's background work runs: one job at a time, in order, each on another thread than the one that
-/// asks for it. So jobs may be asked for under a lock that they take.
+/// Runs a store's background work: one job at a time, in order, never on the requesting thread. So
+/// a job may be requested under a lock that it takes.
 ///
 /// Injected, so that a simulation decides when each job runs.
 package protocol BackgroundQueue: Sendable {
-  /// Runs the job soon. Where no thread can be started, it waits until one can.
+  /// Runs the job soon. If no thread can be started, waits until one can.
   func run(_ job: @escaping @Sendable () -> Void)
-  /// Runs the job after at least this long; otherwise as `run(_:)`.
+  /// Runs the job after at least this long; otherwise like `run(_:)`.
   func run(after delay: Duration, _ job: @escaping @Sendable () -> Void)
 
   /// Runs the job soon.
   ///
-  /// - Returns: `false` where no thread can be started: then the job is not run, and what to do is the caller's
-  ///   decision, who knows which locks it holds.
+  /// - Returns: `false` if no thread can be started: the job is then not run, and the caller, which
+  ///   knows its locks, decides what to do.
   func runIfPossible(_ job: @escaping @Sendable () -> Void) -> Bool
-  /// Runs the job after at least this long; otherwise as `runIfPossible(_:)`.
+  /// Runs the job after at least this long; otherwise like `runIfPossible(_:)`.
   func runIfPossible(after delay: Duration, _ job: @escaping @Sendable () -> Void) -> Bool
 }
 
@@ -31,26 +31,26 @@ extension BackgroundQueue {
   }
 }
 
-/// A thread that lives while there are jobs. Those that are to run later wait with `SharedTimer`.
+/// A thread that lives while there are jobs. Delayed jobs wait with `SharedTimer`.
 ///
-/// Not a queue of Dispatch: its timers need descriptors, and where a process has none left it ends
+/// Not a Dispatch queue: its timers need descriptors, and if a process has none left, Dispatch ends
 /// the process.
 package final class ThreadBackgroundQueue: BackgroundQueue {
   private typealias Job = @Sendable () -> Void
 
-  /// What becomes of a job that no thread can be started for.
+  /// What to do with a job if no thread can be started.
   private enum Refused {
     case kept, givenBack
     /// The caller is the timer's thread, which holds no lock.
     case runHere
   }
 
-  /// What the thread holds; the queue itself can go meanwhile.
+  /// The state that the thread holds; the queue itself can be freed meanwhile.
   private final class Core: Sendable {
     struct State: ~Copyable {
       var jobs: [Job] = []
       var hasThread = false
-      /// Whether the timer will try to start a thread.
+      /// Whether the timer will retry starting a thread.
       var isTriedAgain = false
     }
 
@@ -63,10 +63,10 @@ package final class ThreadBackgroundQueue: BackgroundQueue {
       self.timer = timer
     }
 
-    /// Has a job run, and those before it that were kept.
+    /// Runs a job, and kept jobs before it.
     ///
-    /// - Parameter job: `nil`: only those.
-    /// - Returns: whether it is run; kept is not.
+    /// - Parameter job: `nil`: only the kept jobs.
+    /// - Returns: whether it will run; `false` if it is only kept.
     func add(_ job: Job?, refused: Refused) -> Bool {
       let first = state.withLock { state -> [Job]? in
         if state.hasThread {
@@ -101,7 +101,7 @@ package final class ThreadBackgroundQueue: BackgroundQueue {
       }
     }
 
-    /// The thread's life: runs jobs until there are none.
+    /// The body of the thread: runs jobs until there are none.
     private func run(_ first: [Job]) {
       for job in first { job() }
       while let job = nextJob() { job() }

@@ -5,7 +5,7 @@
 #endif
 
 extension DiagnosticLog {
-  /// Calls the handler, with no lock held. The text is made only if the handler is called.
+  /// Calls the handler, with no lock held. Makes the text only if the handler is called.
   package func callAsFunction(
     _ level: Level, _ category: Category, path: String, _ text: @autoclosure () -> String
   ) {
@@ -18,11 +18,12 @@ extension DiagnosticLog {
     }
   }
 
-  /// Writes a text in one call, so that lines of several threads do not mix. Nobody can be told of a failure.
+  /// Writes a text in one call, so that lines of several threads do not mix. Failures cannot be
+  /// reported.
   private static func writeToStandardError(_ text: String) {
     let bytes = Array(text.utf8)
     unsafe bytes.withUnsafeBytes { bytes in
-      // SAFETY: the buffer is read during the call only.
+      // SAFETY: the buffer is read only during the call.
       while unsafe write(STDERR_FILENO, bytes.baseAddress, bytes.count) < 0, errno == EINTR {}
     }
   }

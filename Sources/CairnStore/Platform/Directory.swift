@@ -1,23 +1,23 @@
-/// An open directory, relative to which all its files are reached, so that a renamed or replaced
-/// path cannot lead astray. Owns its descriptor.
+/// An open directory. All its files are reached relative to it, so that a renamed or replaced path
+/// cannot redirect them. Owns its descriptor.
 package final class Directory: Sendable {
   package let fileSystem: any FileSystem
   package let path: String
   private let descriptor: Int32
-  /// Who must own every file in it.
+  /// The user that must own every file in it.
   private let owner: UInt32
   private let volume: VolumeStatus
-  /// What its files may take on disk; `nil`: what there is.
+  /// The limit for its files on disk; `nil`: none.
   private let quota: DiskQuota?
-  /// The sync that failed. Held through each.
+  /// The error of a failed sync. Held during each sync.
   private let syncFailure = Lock<StoreError?>(nil)
 
-  /// Why a path can be none: a system call would take what stands before a byte of 0.
+  /// Why a path is invalid: a system call would use only what precedes a zero byte.
   package static func flaw(of path: String) -> String? {
     path.isEmpty ? "the path is empty" : path.utf8.contains(0) ? "the path has a byte of 0" : nil
   }
 
-  /// Opens the directory at `path` to see where it lies, whoever owns it.
+  /// Opens the directory at `path` to inspect its location, whoever owns it.
   package init(readingOnly path: String, fileSystem: any FileSystem) throws(StoreError) {
     if let flaw = Self.flaw(of: path) { throw .notAStore(path: path, reason: flaw) }
     do {
@@ -34,8 +34,8 @@ package final class Directory: Sendable {
 
   /// Opens the directory at `path`, through a symbolic link if it is one.
   ///
-  /// - Throws: `noStore` where nothing is, `unsafeFile` where it belongs to another user (root
-  ///   may read anybody's, but files that it made there would lock the owner out),
+  /// - Throws: `noStore` if nothing is there, `unsafeFile` if it belongs to another user (root may
+  ///   read anybody's, but files that it made there would lock the owner out),
   ///   `unsupportedFileSystem`, `system`.
   package init(
     path: String, fileSystem: any FileSystem, readOnly: Bool, byteLimit: Int? = nil
@@ -75,10 +75,10 @@ package final class Directory: Sendable {
 
   deinit { fileSystem.close(descriptor) }
 
-  /// Whether files in it are mapped to be read.
+  /// Whether its files are mapped for reading.
   package var mapsFiles: Bool { volume.mapsFiles }
 
-  /// How many bytes may still be allocated where it lies.
+  /// How many more bytes can be allocated on its filesystem.
   package func freeByteCount() throws(StoreError) -> Int {
     do {
       let free = try fileSystem.freeByteCount(of: descriptor)
@@ -88,7 +88,7 @@ package final class Directory: Sendable {
     }
   }
 
-  /// The blocks of its files; `nil` where it cannot be read.
+  /// The blocks of its files; `nil` if it cannot be read.
   private var allocatedByteCount: Int? {
     guard let names = try? names() else { return nil }
     var sum = 0
@@ -96,7 +96,7 @@ package final class Directory: Sendable {
       do throws(StoreError) {
         sum += try openFile(name, mode: .readOnly)?.status().allocatedByteCount ?? 0
       } catch {
-        // A folder, or what is not the store's.
+        // A folder, or not the store's.
         guard case .unsafeFile = error else { return nil }
       }
     }
@@ -109,7 +109,7 @@ package final class Directory: Sendable {
     do { return try body() } catch { throw error.storeError(path: "\(path)/\(name)") }
   }
 
-  /// Random numbers, as salts for instance.
+  /// Random numbers, for example for salts.
   package func randomNumbers(count: Int) throws(StoreError) -> [UInt64] {
     if count == 0 { return [] }
     do {
@@ -126,7 +126,7 @@ package final class Directory: Sendable {
     }
   }
 
-  /// Opens a file, or returns `nil` where there is none.
+  /// Opens a file, or returns `nil` if there is none.
   ///
   /// - Throws: `unsafeFile` for anything but a regular file with one link and the directory's
   ///   owner; `system`.
@@ -163,7 +163,7 @@ package final class Directory: Sendable {
     return file
   }
 
-  /// Makes a file that must not exist yet.
+  /// Creates a file that must not exist yet.
   package func createFile(_ name: String) throws(StoreError) -> File {
     guard let file = try openFile(name, mode: .createNew) else {
       throw SystemError(call: "openat", errorNumber: SystemError.noEntry)
@@ -178,8 +178,8 @@ package final class Directory: Sendable {
     }
   }
 
-  /// Gives each of two names the file of the other; `false` where the kernel or the filesystem
-  /// cannot do that, or one of the two does not exist.
+  /// Exchanges the files of two names; `false` if the kernel or the filesystem cannot do that, or
+  /// one of the two does not exist.
   package func exchange(_ name: String, with other: String) throws(StoreError) -> Bool {
     do {
       try fileSystem.exchange(name, with: other, in: descriptor)
@@ -194,7 +194,7 @@ package final class Directory: Sendable {
     }
   }
 
-  /// Removes a file; nothing where there is none.
+  /// Removes a file, if it exists.
   package func unlink(_ name: String) throws(StoreError) {
     do { try fileSystem.unlink(name, in: descriptor) } catch
       where error.errorNumber == SystemError.noEntry
@@ -204,8 +204,8 @@ package final class Directory: Sendable {
     }
   }
 
-  /// Makes the names in the directory durable. Once that has failed it fails for good: of several syncs the
-  /// kernel tells only one of an error.
+  /// Makes the names in the directory durable. Once that has failed, it always fails: the kernel
+  /// reports an error to only one of several syncs.
   package func synchronize() throws(StoreError) {
     try syncFailure.withLock { (failure) throws(StoreError) in
       if let failure { throw failure }
@@ -216,7 +216,7 @@ package final class Directory: Sendable {
     }
   }
 
-  /// Moves a file into the folder `folder` of this directory, which is made where it is missing.
+  /// Moves a file into the folder `folder` of this directory, and creates the folder if necessary.
   package func move(_ name: String, intoFolder folder: String) throws(StoreError) {
     do { try fileSystem.makeDirectory(folder, in: descriptor) } catch
       where error.errorNumber == SystemError.exists
@@ -232,8 +232,8 @@ package final class Directory: Sendable {
     }
   }
 
-  /// Whether this directory is `other` or lies below it, found by climbing to the root; `false`
-  /// where the file system does not tell files apart.
+  /// Whether this directory is `other` or below it, found by climbing to the root; `false` if the
+  /// file system has no file identities.
   package func isInside(_ other: Directory) throws(StoreError) -> Bool {
     let status: FileStatus
     do { status = try fileSystem.status(of: other.descriptor) } catch {
@@ -258,7 +258,7 @@ package final class Directory: Sendable {
     }
   }
 
-  /// The path of the directory that the last name of `path` is in, as far as the text tells.
+  /// The path of the directory that contains the last name of `path`, according to the text.
   package static func parentPath(of path: String) -> String {
     var trimmed = path[...]
     while trimmed.count > 1, trimmed.last == "/" { trimmed.removeLast() }
@@ -266,20 +266,20 @@ package final class Directory: Sendable {
     return String(trimmed[...slash])
   }
 
-  /// The last name of `path`; empty where it has none.
+  /// The last name of `path`; empty if it has none.
   package static func lastName(of path: String) -> String {
     path.split(separator: "/").last.map(String.init) ?? ""
   }
 
-  /// Takes the lock that the directory itself can have, until the last reference to it goes; `false` where
-  /// another has it. No store is opened by it.
+  /// Takes the lock of the directory itself, until its last reference is released; `false` if
+  /// another process has it. Opening a store does not use this lock.
   package func lock() throws(StoreError) -> Bool {
     do { return try fileSystem.lock(descriptor, exclusively: true) } catch {
       throw error.storeError(path: path)
     }
   }
 
-  /// Whether the name is that of a directory, and not of a link to one.
+  /// Whether the name belongs to a directory, and not to a link to one.
   package func holdsDirectory(_ name: String) throws(StoreError) -> Bool {
     do {
       fileSystem.close(try fileSystem.openDirectory(name, in: descriptor))
@@ -294,15 +294,14 @@ package final class Directory: Sendable {
     }
   }
 
-  /// What tells the directory from all others, or `nil` where that is not known.
+  /// The identity of the directory, or `nil` if it is unknown.
   package func identity() throws(StoreError) -> FileIdentity? {
     do { return try fileSystem.status(of: descriptor).identity } catch {
       throw error.storeError(path: path)
     }
   }
 
-  /// Makes the directories that `path` lies in, mode 0700, as far as they are missing. The names of those that are
-  /// made are durable when it returns.
+  /// Creates missing parents of `path`, mode 0700. Their names are durable when it returns.
   package static func createParents(
     of path: String, fileSystem: any FileSystem
   ) throws(StoreError) {
@@ -318,9 +317,9 @@ package final class Directory: Sendable {
     if isMade { try synchronizeParent(of: parent, fileSystem: fileSystem) }
   }
 
-  /// Makes the directory at `path`, mode 0700. Nothing where it exists.
+  /// Creates the directory at `path`, mode 0700, if it does not exist.
   ///
-  /// - Returns: whether it was made.
+  /// - Returns: whether it was created.
   @discardableResult
   package static func create(
     path: String, fileSystem: any FileSystem
@@ -342,8 +341,8 @@ package final class Directory: Sendable {
     }
   }
 
-  /// Makes the name of the directory at `path` durable, as far as that is this process's to do: not
-  /// where the parent may not be read or cannot be synced, as under a mount point.
+  /// Makes the name of the directory at `path` durable, if that is up to this process: not if the
+  /// parent may not be read or cannot be synced, as under a mount point.
   package static func synchronizeParent(
     of path: String, fileSystem: any FileSystem
   ) throws(StoreError) {

@@ -1,23 +1,24 @@
-/// What the files of one directory may take on disk.
+/// The limit for the files of one directory on disk.
 ///
-/// A look adds up the blocks of all files. What is allocated or written after it is added, and what is given back is not:
-/// the sum is never too low. So the next look is due only where the limit seems to be reached.
+/// A check adds up the blocks of all files. Later allocations and writes are added to the sum, but
+/// freed space is not subtracted: the sum is never too low. So the next check is due only when the
+/// limit seems to be reached.
 ///
-/// Files that take more already, under a limit that was higher, may take a little more still, or nothing could be
-/// removed from them. With each look that shows less, that is the limit.
+/// Files that already exceed a lowered limit may grow a little more; otherwise nothing could be
+/// removed from them. Each check that finds less lowers their limit to that.
 package final class DiskQuota: Sendable {
   private struct State {
-    /// The sum; `nil`: nobody has looked yet.
+    /// The sum; `nil`: not checked yet.
     var usedByteCount: Int?
-    /// Taken, and perhaps not allocated yet: a look may not show it.
+    /// Bytes taken but perhaps not allocated yet: a check may miss them.
     var pendingByteCount = 0
-    /// What they may take now.
+    /// The limit now.
     var limit = Int.max
-    /// Adds up the blocks of all files; `nil` where that cannot be done.
+    /// Adds up the blocks of all files; `nil` if that is impossible.
     var look: (@Sendable () -> Int?)?
   }
 
-  /// Kept for manifests, without which nothing can be given back.
+  /// Kept for manifests, without which nothing can be reclaimed.
   private static let manifestByteCount = 64 << 10
   private let byteLimit: Int
   private let state = Lock(State())
@@ -28,7 +29,7 @@ package final class DiskQuota: Sendable {
     state.withLock { $0.look = look }
   }
 
-  /// Takes so many bytes; `false` where that would be more than the limit.
+  /// Takes this many bytes; `false` if that would exceed the limit.
   package func take(_ byteCount: Int) -> Bool {
     state.withLock { state in
       if state.usedByteCount == nil || state.usedByteCount ?? 0 > state.limit - byteCount {
@@ -41,15 +42,16 @@ package final class DiskQuota: Sendable {
     }
   }
 
-  /// To be called when the allocation that so many bytes were taken for has ended.
+  /// Call when the allocation for which bytes were taken has ended.
   package func settle(_ byteCount: Int) { state.withLock { $0.pendingByteCount -= byteCount } }
 
-  /// Adds what is written or what a manifest takes, which is never refused: whoever writes much asks before how much is free.
+  /// Adds bytes written or taken by a manifest. Never refused: a large write first asks how much is
+  /// free.
   func add(_ byteCount: Int) {
     state.withLock { state in state.usedByteCount = state.usedByteCount.map { $0 + byteCount } }
   }
 
-  /// How many bytes are left.
+  /// The number of bytes left.
   ///
   /// - Complexity: O(files), a few system calls for each.
   package var freeByteCount: Int {

@@ -1,23 +1,24 @@
-/// All that a store takes from outside: injected, so that tests can put a simulation in its place.
+/// The external dependencies of a store: injected, so that tests can replace them by a simulation.
 package struct Environment: Sendable {
   package var fileSystem: any FileSystem
-  /// For short jobs that writers will need the outcome of, such as the next segment. None of them waits for a sync.
+  /// Runs short jobs whose results writers will need, such as the next segment. None of them waits
+  /// for a sync.
   package var background: any BackgroundQueue
-  /// For the syncs that writes of class `.interval` ask for, which nothing may hold up.
+  /// Runs the syncs that writes of class `.interval` request; nothing may delay them.
   package var syncing: any BackgroundQueue
-  /// For the chores of housekeeping.
+  /// Runs the chores of housekeeping.
   package var maintenance: any BackgroundQueue
-  /// What the index may take of the memory.
+  /// The memory limit of the index.
   package var memory = MemoryBudget.unlimited
-  /// Whether a store that is open for writing announces its writes to those who follow it.
+  /// Whether a store open for writing announces its writes to followers.
   package var announces = false
-  /// Lets the thread rest that does long jobs, so that others get on.
+  /// Pauses a thread with a long job, so that others can continue.
   package var pause: @Sendable (Duration) -> Void
 
   /// - Parameters:
   ///   - maintenance: `nil`: the queue of the short jobs.
   ///   - syncing: `nil`: the queue of the short jobs.
-  ///   - pause: `nil`: sleeping.
+  ///   - pause: `nil`: sleeps.
   package init(
     fileSystem: any FileSystem, background: any BackgroundQueue,
     maintenance: (any BackgroundQueue)? = nil, syncing: (any BackgroundQueue)? = nil,
@@ -30,7 +31,7 @@ package struct Environment: Sendable {
     self.pause = pause ?? { CairnStore.pause(for: $0) }
   }
 
-  /// The real thing.
+  /// The real environment.
   package static func system() -> Environment {
     var environment = Environment(
       fileSystem: SystemFileSystem(), background: ThreadBackgroundQueue(),

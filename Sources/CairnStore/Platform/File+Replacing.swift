@@ -1,10 +1,10 @@
 extension File {
-  /// Makes a file with these bytes, or puts it into the place of the one that has its name: whoever opens
-  /// the path finds all of the old one or all of the new one. Mode 0600.
+  /// Creates a file with these bytes, or atomically replaces the existing one: whoever opens the
+  /// path finds the complete old or the complete new file. Mode 0600.
   ///
-  /// The bytes are written under another name first: `.cairn-export-` and 13 letters and digits, locked as long as
-  /// somebody is at it. What a process that died has left under such a name goes when another process does this in
-  /// the same directory for the first time.
+  /// Writes the bytes under another name first: `.cairn-export-` and 13 letters and digits, locked
+  /// while in use. If a process died and left such a file, the first export of another process into
+  /// the same directory removes it.
   package static func replace(
     at path: String, with bytes: RawSpan, fileSystem: any FileSystem
   ) throws(StoreError) {
@@ -22,15 +22,15 @@ extension File {
       try fileSystem.openDirectory(path: Directory.parentPath(of: path))
     }
     defer { fileSystem.close(directory) }
-    // Whatever cannot be removed hurts nobody.
+    // A file that cannot be removed does no harm.
     try? removeLeftovers(in: directory, fileSystem: fileSystem)
     let (file, newName) = try naming { () throws(SystemError) in
       try newFile(in: directory, for: path, fileSystem: fileSystem)
     }
     do throws(StoreError) {
       try file.write(bytes, at: 0)
-      // DURABILITY: the bytes before the name, or a power loss would leave an empty file in the place of
-      // the old one.
+      // DURABILITY: the bytes before the name, or a power loss would leave an empty file in place
+      // of the old one.
       try file.synchronize()
       try naming { () throws(SystemError) in
         try fileSystem.rename(newName, in: directory, to: name, in: directory)
@@ -42,14 +42,15 @@ extension File {
     }
   }
 
-  /// With this and as many digits, drawn at random, as the largest number has, nobody names a file of theirs.
+  /// Followed by as many random digits as the largest number has, so that no other file has the
+  /// name.
   private static let prefix = ".cairn-export-"
   private static let digitCount = 13
-  /// Where leftovers were looked for.
+  /// Directories already searched for leftovers.
   private static let swept = Lock<Set<FileIdentity>>([])
 
-  /// A new file under a name that no other call takes at the same time, as long whatever the other's length is;
-  /// locked, so that nobody takes it for a leftover.
+  /// A new file under a unique name of fixed length; locked, so that nobody takes it for a
+  /// leftover.
   private static func newFile(
     in directory: Int32, for path: String, fileSystem: any FileSystem
   ) throws(SystemError) -> (File, String) {
@@ -63,19 +64,19 @@ extension File {
         guard try fileSystem.lock(descriptor, exclusively: true),
           try fileSystem.status(of: descriptor).linkCount == 1
         else {
-          // Somebody was just looking for leftovers, and has removed it or is about to.
+          // Another process was searching for leftovers, and has removed it or is about to.
           continue
         }
         return (file, name)
       } catch {
-        // Where no file can be locked, nobody takes one for a leftover either.
+        // If files cannot be locked, nobody removes leftovers either.
         return (file, name)
       }
     }
   }
 
-  /// Removes files that look like those of `replace` in all that is known of these, and are locked by nobody; once
-  /// in a process for each directory, since it may hold many names.
+  /// Removes files that look exactly like those of `replace` and that nobody has locked; once in a
+  /// process for each directory, because it may hold many names.
   private static func removeLeftovers(
     in directory: Int32, fileSystem: any FileSystem
   ) throws(SystemError) {
@@ -83,7 +84,7 @@ extension File {
       swept.withLock({ $0.insert(identity).inserted })
     else { return }
     for name in try fileSystem.names(in: directory) where isOfReplacement(name) {
-      // One that cannot be opened does not keep the others.
+      // A file that cannot be opened does not stop the search.
       guard let descriptor = try? fileSystem.open(name, in: directory, mode: .readOnly) else {
         continue
       }

@@ -8,11 +8,11 @@ package final class File: Sendable {
   package let descriptor: Int32
   package let name: String
   package let path: String
-  /// What tells it from all other files, where that is known.
+  /// Its identity, if known.
   package let identity: FileIdentity?
-  /// What its directory may take.
+  /// The quota of its directory.
   private let quota: DiskQuota?
-  /// Whether it is one of `HeldLocks`: nearly all files are none of these.
+  /// Whether it is one of `HeldLocks`; nearly all files are not.
   private let isListed = Atomic(false)
 
   init(
@@ -27,7 +27,7 @@ package final class File: Sendable {
     self.quota = quota
   }
 
-  /// The path of the directory that it was opened in.
+  /// The path of the directory it was opened in.
   package var directoryPath: String { String(path.utf8.dropLast(name.utf8.count + 1)) ?? path }
 
   deinit {
@@ -57,13 +57,13 @@ package final class File: Sendable {
     }
   }
 
-  /// Reads up to `buffer.count` bytes at `offset` and returns how many; fewer only at the end of
-  /// the file.
+  /// Reads up to `buffer.count` bytes at `offset` and returns the number read; fewer only at the
+  /// end of the file.
   package func read(into buffer: inout [UInt8], at offset: Int) throws(StoreError) -> Int {
     try read(into: &buffer, bufferOffset: 0, byteCount: buffer.count, at: offset)
   }
 
-  /// Reads up to `byteCount` bytes at `offset` into the buffer from `bufferOffset` on.
+  /// Reads up to `byteCount` bytes at `offset` into the buffer from `bufferOffset`.
   package func read(
     into buffer: inout [UInt8], bufferOffset: Int, byteCount: Int, at offset: Int
   ) throws(StoreError) -> Int {
@@ -90,7 +90,7 @@ package final class File: Sendable {
   package func write(_ bytes: RawSpan, at offset: Int) throws(StoreError) {
     quota?.add(bytes.byteCount)
     try named(neededByteCount: bytes.byteCount) { () throws(SystemError) in
-      // SAFETY: the span keeps its memory alive for the time of the call.
+      // SAFETY: the span keeps its memory alive during the call.
       try unsafe bytes.withUnsafeBytes { (bytes) throws(SystemError) in
         var done = 0
         while done < bytes.count {
@@ -106,9 +106,9 @@ package final class File: Sendable {
   }
 
   /// Copies the first `byteCount` bytes of another file to the same place in this one: by sharing
-  /// blocks or in the kernel where that can be done.
+  /// blocks or in the kernel if possible.
   ///
-  /// - Throws: `corrupt` where the other file is shorter.
+  /// - Throws: `corrupt` if the other file is shorter.
   package func copy(from source: File, byteCount: Int) throws(StoreError) {
     guard byteCount <= fileSystem.fileSizeLimit() else {
       throw .noSpace(path: path, neededByteCount: byteCount, limit: .fileSize)
@@ -145,13 +145,13 @@ package final class File: Sendable {
     }
   }
 
-  /// Reserves blocks for `from..<to` and extends the file to `to`. Fails with `noSpace`, not with
-  /// a signal, also where RLIMIT_FSIZE is in the way.
+  /// Reserves blocks for `from..<to` and extends the file to `to`. Fails with `noSpace`, not with a
+  /// signal, even if RLIMIT_FSIZE is exceeded.
   ///
   /// - Parameters:
-  ///   - orExtend: whether it is enough to extend the file where the filesystem cannot
-  ///     reserve blocks. Not so for a mapped file: a store into its pages could raise SIGBUS.
-  ///   - mayExceedQuota: whether the directory's quota does not refuse it.
+  ///   - orExtend: whether it is enough to extend the file if the filesystem cannot reserve blocks.
+  ///     Not enough for a mapped file: a write to its pages could raise SIGBUS.
+  ///   - mayExceedQuota: whether to ignore the directory's quota.
   package func allocate(
     from offset: Int, to end: Int, orExtend: Bool, mayExceedQuota: Bool = false
   ) throws(StoreError) {
@@ -179,8 +179,8 @@ package final class File: Sendable {
           try fileSystem.allocate(descriptor, from: done, byteCount: count)
           done += count
         } catch  where error.errorNumber == SystemError.interrupted {
-          // Linux before 6.10 undoes a whole allocation in tmpfs at any signal: where signals come
-          // faster than it is made, only smaller ones get done.
+          // Linux before 6.10 undoes a whole allocation in tmpfs at any signal: if signals arrive
+          // faster than it takes, only smaller ones succeed.
           step = max(step / 2, 4096)
         } catch  where error.errorNumber == SystemError.notSupported && orExtend {
           return try fileSystem.truncate(descriptor, to: end)
@@ -189,9 +189,9 @@ package final class File: Sendable {
     }
   }
 
-  /// Takes the lock of the store that this file LOCK belongs to.
+  /// Takes the lock of the store to which this file LOCK belongs.
   ///
-  /// - Throws: `locked` where another opener is in the way; `system`.
+  /// - Throws: `locked` if another opener holds it; `system`.
   package func lockStore(at path: String, exclusively: Bool) throws(StoreError) {
     let identity = try status().identity
     guard try lock(exclusively: exclusively) else {
@@ -206,21 +206,21 @@ package final class File: Sendable {
     isListed.store(true, ordering: .relaxed)
   }
 
-  /// To be called before the file gives its lock up or is closed.
+  /// Call before the file releases its lock or is closed.
   private func leaveHeldLocks() {
     if isListed.load(ordering: .relaxed) { HeldLocks.remove(ObjectIdentifier(self)) }
   }
 
-  /// Gives up a lock that `lock` got.
+  /// Releases a lock that `lock` took.
   package func unlock() {
     leaveHeldLocks()
     fileSystem.unlock(descriptor)
   }
 
-  /// Whether blocks that are allocated, in this file or one beside it, can be written to without running out of
-  /// space, by `FileSystem.reservesBlocks`.
+  /// Whether writes to allocated blocks, in this file or one beside it, cannot run out of space;
+  /// see `FileSystem.reservesBlocks`.
   ///
-  /// - Throws: `unsupportedFileSystem` where blocks cannot be allocated.
+  /// - Throws: `unsupportedFileSystem` if blocks cannot be allocated.
   package func reservesBlocks() throws(StoreError) -> Bool {
     try named { () throws(SystemError) in try fileSystem.reservesBlocks(descriptor) }
   }
@@ -229,17 +229,17 @@ package final class File: Sendable {
     try named { () throws(SystemError) in try fileSystem.truncate(descriptor, to: byteCount) }
   }
 
-  /// A lock of its own beside that of `lock`: `true` for an exclusive one, `nil` gives it up.
+  /// A lock separate from that of `lock`: `true` for an exclusive one, `nil` releases it.
   ///
-  /// - Returns: `false` where another holder is in the way.
+  /// - Returns: `false` if another holder has it.
   package func lockBytes(exclusively: Bool?) throws(StoreError) -> Bool {
     try named { () throws(SystemError) in
       try fileSystem.lockBytes(descriptor, exclusively: exclusively)
     }
   }
 
-  /// Writes what the file shows over itself, so that the next sync writes out all of it, also what
-  /// the kernel takes for clean after a sync that failed. Pages of zeros are left as they are.
+  /// Rewrites the file with its own contents, so that the next sync writes out all of it, including
+  /// pages that the kernel considers clean after a failed sync. Skips pages of zeros.
   package func rewrite(byteCount: Int) throws(StoreError) {
     let pageByteCount = 4096
     var page = [UInt8](repeating: 0, count: pageByteCount)

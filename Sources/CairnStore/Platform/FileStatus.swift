@@ -1,4 +1,4 @@
-/// What fstat(2) tells, as far as the store cares.
+/// The result of fstat(2), as far as the store needs it.
 package struct FileStatus: Sendable, Hashable {
   package enum Kind: String, Sendable {
     case regular = "a regular file"
@@ -10,9 +10,9 @@ package struct FileStatus: Sendable, Hashable {
   package var allocatedByteCount: Int
   package var owner: UInt32
   package var linkCount: Int
-  /// What the owner, the group and others may do with it.
+  /// The permissions of the owner, the group and others.
   package var permissions: UInt32
-  /// What tells the file from all others, or `nil` where that is not known.
+  /// The identity of the file, or `nil` if it is unknown.
   package var identity: FileIdentity?
 
   package init(
@@ -40,11 +40,11 @@ package struct FileIdentity: Sendable, Hashable {
   }
 }
 
-/// What statfs(2) tells, as far as the store cares.
+/// The result of statfs(2), as far as the store needs it.
 package struct VolumeStatus: Sendable, Hashable {
-  /// The name of a filesystem that cannot hold a store (its locks are not to be trusted).
+  /// The name of a filesystem that cannot hold a store, because its locks are unreliable.
   package var unsupportedName: String?
-  /// Whether files are mapped to be read.
+  /// Whether files are mapped for reading.
   package var mapsFiles: Bool
 
   package init(unsupportedName: String?, mapsFiles: Bool) {

@@ -1,14 +1,14 @@
 /// The seam: every system call on a store's files, and every write of bytes into a mapping, goes
-/// through one of these. `SystemFileSystem` is the kernel; a simulator can stand in its place to
-/// record, reorder, tear and fail.
+/// through one of these. `SystemFileSystem` is the kernel; a simulator can replace it to record,
+/// reorder, tear and fail.
 ///
-/// One method is one system call and nothing more: loops over short transfers, paths for error
-/// messages and ownership of descriptors are `File`'s and `Directory`'s, so a simulated failure
-/// meets the code that ships. The dispatch through the existential costs a few nanoseconds beside
-/// a system call. Memory handed out by `map` is plain memory in both worlds; each record written
-/// into it is reported to `mappedWriteObserver`, which only a simulator has.
+/// One method is one system call and nothing more: `File` and `Directory` loop over short
+/// transfers, know paths for error messages and own descriptors, so a simulated failure meets the
+/// code that ships. The dispatch through the existential costs a few nanoseconds, little compared
+/// with a system call. Memory returned by `map` is plain memory in both cases; each record written
+/// to it is reported to `mappedWriteObserver`, which only a simulator has.
 ///
-/// Every method may be called from any thread.
+/// Every method is safe to call from any thread.
 package protocol FileSystem: AnyObject, Sendable {
   // Directories. Names are single components, relative to an open directory.
 
@@ -20,21 +20,21 @@ package protocol FileSystem: AnyObject, Sendable {
   func openDirectory(path: String) throws(SystemError) -> Int32
   /// openat(2) with O_DIRECTORY | O_NOFOLLOW.
   func openDirectory(_ name: String, in directory: Int32) throws(SystemError) -> Int32
-  /// The names in a directory but for "." and "..", in no particular order.
+  /// The names in a directory except "." and "..", in no particular order.
   func names(in directory: Int32) throws(SystemError) -> [String]
   /// renameat(2).
   func rename(
     _ name: String, in source: Int32, to newName: String, in target: Int32
   ) throws(SystemError)
-  /// renameat2(2) with RENAME_EXCHANGE: each of two names gets the file of the other, at once.
-  /// EINVAL or ENOSYS where that cannot be done.
+  /// renameat2(2) with RENAME_EXCHANGE: atomically exchanges the files of two names. EINVAL or
+  /// ENOSYS if that is impossible.
   func exchange(_ name: String, with other: String, in directory: Int32) throws(SystemError)
   /// unlinkat(2).
   func unlink(_ name: String, in directory: Int32) throws(SystemError)
   /// The kind of filesystem a directory is on.
   func volume(of directory: Int32) throws(SystemError) -> VolumeStatus
 
-  /// fstatvfs(3): how many bytes this process may still allocate where a directory lies.
+  /// fstatvfs(3): how many more bytes this process may allocate on a directory's filesystem.
   func freeByteCount(of directory: Int32) throws(SystemError) -> Int
 
   // Files.
@@ -45,16 +45,16 @@ package protocol FileSystem: AnyObject, Sendable {
   func close(_ descriptor: Int32)
   /// fstat(2).
   func status(of descriptor: Int32) throws(SystemError) -> FileStatus
-  /// How many names an open file has: fstat(2), `st_nlink`.
+  /// The number of names of an open file: fstat(2), `st_nlink`.
   func linkCount(of descriptor: Int32) throws(SystemError) -> Int
-  /// flock(2) with LOCK_NB; `false` where another holder is in the way.
+  /// flock(2) with LOCK_NB; `false` if another holder has it.
   func lock(_ descriptor: Int32, exclusively: Bool) throws(SystemError) -> Bool
-  /// flock(2) with LOCK_UN: also for the descriptors that a forked child inherited.
+  /// flock(2) with LOCK_UN: also releases the lock of descriptors that a forked child inherited.
   func unlock(_ descriptor: Int32)
-  /// fcntl(2) with F_OFD_SETLK over all of the file: a lock of its own beside that of `lock`. `nil` gives it
-  /// up. Returns `false` where another holder is in the way.
+  /// fcntl(2) with F_OFD_SETLK over all of the file: a lock separate from that of `lock`. `nil`
+  /// releases it. Returns `false` if another holder has it.
   func lockBytes(_ descriptor: Int32, exclusively: Bool?) throws(SystemError) -> Bool
-  /// pread(2); may return fewer bytes than asked, and 0 at the end of the file.
+  /// pread(2); may return fewer bytes than requested, and 0 at the end of the file.
   func read(
     _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int
   ) throws(SystemError) -> Int
@@ -62,18 +62,20 @@ package protocol FileSystem: AnyObject, Sendable {
   func write(
     _ descriptor: Int32, from buffer: UnsafeRawBufferPointer, at offset: Int
   ) throws(SystemError) -> Int
-  /// copy_file_range(2), to the same offset of another file: shares blocks where the filesystem can.
-  /// May copy fewer bytes than asked; EINVAL, ENOSYS, EOPNOTSUPP or EXDEV where it cannot be done.
+  /// copy_file_range(2), to the same offset of another file: shares blocks if the filesystem can.
+  /// May copy fewer bytes than requested; EINVAL, ENOSYS, EOPNOTSUPP or EXDEV if it is impossible.
   func copy(
     _ source: Int32, to target: Int32, at offset: Int, byteCount: Int
   ) throws(SystemError) -> Int
-  /// fallocate(2): reserves blocks and extends the file, so that later writes cannot fail for
-  /// want of space. EINTR means that a signal came first; it is not tried again here.
+  /// fallocate(2): reserves blocks and extends the file, so that later writes cannot fail for lack
+  /// of space. EINTR means that a signal came first; it is not retried here.
   func allocate(_ descriptor: Int32, from offset: Int, byteCount: Int) throws(SystemError)
-  /// Whether a store into a mapping of allocated blocks cannot fail for want of space, in files like this one. It
-  /// is asked of an empty file that is open for writing, which keeps its length and gets a block where it has none.
+  /// Whether writes to a mapping of allocated blocks cannot fail for lack of space, in files like
+  /// this one. Takes an empty file open for writing; the file keeps its length and gets a block if
+  /// it has none.
   ///
-  /// EOPNOTSUPP where the filesystem is known to reserve blocks and does not here (ext3 has no fallocate).
+  /// EOPNOTSUPP if the filesystem usually reserves blocks but does not here (ext3 has no
+  /// fallocate).
   func reservesBlocks(_ descriptor: Int32) throws(SystemError) -> Bool
   /// ftruncate(2).
   func truncate(_ descriptor: Int32, to byteCount: Int) throws(SystemError)
@@ -81,12 +83,12 @@ package protocol FileSystem: AnyObject, Sendable {
   func synchronizeData(_ descriptor: Int32) throws(SystemError)
   /// fsync(2).
   func synchronize(_ descriptor: Int32) throws(SystemError)
-  /// posix_fadvise(2), POSIX_FADV_DONTNEED over the whole file: forgets clean cached pages.
+  /// posix_fadvise(2), POSIX_FADV_DONTNEED over the whole file: drops clean cached pages.
   func dropCache(_ descriptor: Int32) throws(SystemError)
 
   // Mappings.
 
-  /// mmap(2), MAP_SHARED. `byteCount` may pass the end of the file; what lies beyond must not be
+  /// mmap(2), MAP_SHARED. `byteCount` may extend beyond the end of the file; that part must not be
   /// touched until the file has grown.
   func map(
     _ descriptor: Int32, byteCount: Int, writable: Bool
@@ -94,26 +96,27 @@ package protocol FileSystem: AnyObject, Sendable {
   func unmap(_ address: UnsafeMutableRawPointer, byteCount: Int)
   /// mprotect(2), PROT_READ.
   func protect(_ address: UnsafeMutableRawPointer, byteCount: Int) throws(SystemError)
-  /// madvise(2), MADV_POPULATE_WRITE. A hint: failures are of no consequence.
+  /// madvise(2), MADV_POPULATE_WRITE. A hint: failures do not matter.
   func prefault(_ address: UnsafeMutableRawPointer, byteCount: Int)
-  /// madvise(2), MADV_DONTNEED: the pages stay in the cache, and the next look at one finds it there. A hint.
+  /// madvise(2), MADV_DONTNEED: the pages stay in the cache, and the next access finds them there.
+  /// A hint.
   func unmapPages(_ address: UnsafeMutableRawPointer, byteCount: Int)
-  /// Told of each write into a mapping, after it was made. `nil` outside simulations.
+  /// Called after each write to a mapping. `nil` outside simulations.
   var mappedWriteObserver: (any MappedWriteObserver)? { get }
 
   // The process and the machine.
 
-  /// Names the run of the kernel: equal while the machine has not restarted.
+  /// Identifies the run of the kernel: equal while the machine has not restarted.
   func bootIdentifier() throws(SystemError) -> [UInt8]
   /// Unpredictable bytes.
   func randomBytes(count: Int) throws(SystemError) -> [UInt8]
-  /// RLIMIT_FSIZE in bytes. Beyond it writes and allocations raise SIGXFSZ, so it is asked first.
+  /// RLIMIT_FSIZE in bytes. Writes and allocations beyond it raise SIGXFSZ, so check it first.
   func fileSizeLimit() -> Int
   /// The effective user.
   func userIdentifier() -> UInt32
 }
 
-/// Hears of the writes that no system call shows.
+/// Observes the writes that no system call shows.
 package protocol MappedWriteObserver: AnyObject, Sendable {
   /// - Parameter mapping: the address that `map` returned.
   func didWrite(mapping: UInt, offset: Int, byteCount: Int)
@@ -125,6 +128,6 @@ package enum OpenMode: Sendable {
   case readWrite
   /// Read and write; the file must not exist.
   case createNew
-  /// Read and write; made where it does not exist.
+  /// Read and write; created if it does not exist.
   case createIfMissing
 }

@@ -1,12 +1,12 @@
 internal import CCairn
 
-/// A run of plain elements of fixed length, zero at first. Owns its memory.
+/// A fixed-length run of plain elements, initially zero. Owns its memory.
 ///
-/// Unlike an array it has no reference count and no exclusivity checks, and all-zero memory comes
+/// Unlike an array, it has no reference count and no exclusivity checks, and all-zero memory comes
 /// from the kernel untouched.
 @safe
 package struct FlatBuffer<Element: BitwiseCopyable>: ~Copyable, @unchecked Sendable {
-  // SAFETY: the only pointer to the allocation; sharing is the owner's lock's business.
+  // SAFETY: the only pointer to the allocation; the owner's lock controls sharing.
   private let base: UnsafeMutablePointer<Element>
   package let count: Int
 
@@ -48,7 +48,7 @@ package struct FlatBuffer<Element: BitwiseCopyable>: ~Copyable, @unchecked Senda
     }
   }
 
-  /// Asks the processor for an element and what follows it, without waiting.
+  /// Prefetches an element and its neighbours, without waiting.
   @inline(__always)
   package func prefetch(_ index: Int) {
     guard UInt(bitPattern: index) < UInt(bitPattern: count) else { return }
@@ -61,7 +61,8 @@ package struct FlatBuffer<Element: BitwiseCopyable>: ~Copyable, @unchecked Senda
   @_lifetime(borrow self)
   package func span(from start: Int, count length: Int) -> Span<Element> {
     precondition(start >= 0 && length >= 0 && start + length <= count)
-    // SAFETY: the elements lie in the allocation, which this value holds for as long as it is borrowed.
+    // SAFETY: the elements are in the allocation, which this value holds for as long as it is
+    // borrowed.
     let span = unsafe Span(_unsafeStart: base + start, count: length)
     return unsafe _overrideLifetime(span, borrowing: self)
   }

@@ -6,13 +6,13 @@ internal import Synchronization
   internal import Musl
 #endif
 
-/// Tells a forked child from the process that opened a store: a page that the kernel zeroes in the
-/// child. Asking costs one load.
+/// Distinguishes a forked child from the process that opened a store: a page that the kernel zeroes
+/// in the child. A check costs one load.
 @safe
 final class ForkGuard: @unchecked Sendable {
-  // SAFETY: the page is never unmapped, and zeros are an atomic 0. It is written by `arm` only, with
-  // the same value by every thread of a process. `nil` where the kernel cannot do it (before 4.14), and then nothing is
-  // detected.
+  // SAFETY: the page is never unmapped, and zeros are an atomic 0. Only `arm` writes it, with the
+  // same value from every thread of a process. `nil` if the kernel cannot do it (before 4.14);
+  // forks are then not detected.
   private let page: UnsafeMutablePointer<Atomic<Int32>>?
 
   private static let shared = ForkGuard()
@@ -30,7 +30,7 @@ final class ForkGuard: @unchecked Sendable {
     unsafe page = address.bindMemory(to: Atomic<Int32>.self, capacity: 1)
   }
 
-  /// Marks the process that calls, and returns its mark.
+  /// Marks the calling process, and returns its mark.
   static func arm() -> Mark {
     guard let page = unsafe shared.page else { return unsafe Mark(page: nil, process: 0) }
     let process = getpid()
@@ -38,10 +38,10 @@ final class ForkGuard: @unchecked Sendable {
     return unsafe Mark(page: page, process: process)
   }
 
-  /// What an opener keeps.
+  /// The mark that an opener keeps.
   @safe
   struct Mark: @unchecked Sendable {
-    // SAFETY: as for the page.
+    // SAFETY: see the page.
     fileprivate let page: UnsafeMutablePointer<Atomic<Int32>>?
     fileprivate let process: Int32
 

@@ -12,10 +12,10 @@ enum HardwareCRC32C {
     unsafe bytes.withUnsafeBytes { unsafe cairn_crc32c(state, $0.baseAddress, $0.count) }
   }
 
-  /// A copy of the bytes, over which it continues the register `state` on the way.
+  /// Copies the bytes, and continues the register `state` over them in the same pass.
   static func update(_ state: inout UInt32, copying bytes: RawSpan) -> [UInt8] {
-    // SAFETY: reads exactly the span's bytes, and writes as many into memory that has room for them,
-    // before their count is set.
+    // SAFETY: reads exactly the span's bytes, and writes as many into memory that has room for
+    // them, before setting their count.
     unsafe [UInt8](unsafeUninitializedCapacity: bytes.byteCount) { buffer, count in
       unsafe bytes.withUnsafeBytes {
         state = unsafe cairn_crc32c_copy(state, buffer.baseAddress, $0.baseAddress, $0.count)

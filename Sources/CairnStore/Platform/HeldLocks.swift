@@ -1,16 +1,16 @@
 internal import Glibc
 
-/// The locks on stores that this process holds, so that whoever is refused can be told whether it is the
-/// process itself that is in the way: the kernel does not tell.
+/// The locks on stores that this process holds. They show a refused opener whether its own process
+/// holds the lock, which the kernel does not tell.
 enum HeldLocks {
   private struct Held {
-    /// What identifies the file LOCK.
+    /// The identity of the file LOCK.
     var identity: FileIdentity
-    /// A child that was forked inherits this list, and no lock.
+    /// A forked child inherits this list, and no lock.
     var process: pid_t
   }
 
-  /// By the open file that holds the lock.
+  /// Keyed by the open file that holds the lock.
   private static let held = Lock<[ObjectIdentifier: Held]>([:])
 
   static func insert(_ file: ObjectIdentifier, _ identity: FileIdentity) {

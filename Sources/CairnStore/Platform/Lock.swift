@@ -4,21 +4,21 @@
   internal import Musl
 #endif
 
-/// State that is reached only under its lock.
+/// State that can be reached only under its lock.
 ///
 /// A `pthread_mutex_t` rather than the standard library's `Mutex`: it took half the time
 /// uncontended when measured on Linux, and Thread Sanitizer understands it.
 @safe
 package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
   // SAFETY: one allocation each, made in `init` and freed in `deinit`, at addresses that never
-  // change, as a mutex demands. The state is touched only between lock and unlock.
+  // change, as a mutex requires. The state is touched only between lock and unlock.
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private let state: UnsafeMutablePointer<State>
   private let condition: UnsafeMutablePointer<pthread_cond_t>?
-  /// What mutex and state lie in, if not in memory of their own.
+  /// The block that contains mutex and state, if they have no memory of their own.
   private let block: LockBlock<State>?
 
-  /// One of many locks that lie side by side.
+  /// One of many adjacent locks.
   package init(_ initial: consuming State, in block: LockBlock<State>, at index: Int) {
     let memory = unsafe block.memory(at: index)
     unsafe mutex = memory.bindMemory(to: pthread_mutex_t.self, capacity: 1)
@@ -32,8 +32,8 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
 
   /// - Parameter waits: whether threads will wait for the state to change.
   package init(_ initial: consuming State, waits: Bool = false) {
-    // Mutex and state side by side on cache lines of their own, so that neighbours in an array of
-    // locks do not slow each other.
+    // Mutex and state are adjacent on separate cache lines, so that neighbours in an array of locks
+    // do not slow each other.
     let memory = unsafe alignedMemory(byteCount: LockBlock<State>.byteCount)
     block = nil
     unsafe mutex = memory.bindMemory(to: pthread_mutex_t.self, capacity: 1)
@@ -43,7 +43,7 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
     unsafe state.initialize(to: initial)
     if waits {
       let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-      // Waits are measured by the clock that nobody sets.
+      // Waits use the clock that nobody sets.
       var attributes = pthread_condattr_t()
       unsafe pthread_condattr_init(&attributes)
       unsafe pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
@@ -65,7 +65,7 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
     if block == nil { unsafe freeMemory(mutex) }
   }
 
-  /// Runs `body` alone with the state.
+  /// Runs `body` with exclusive access to the state.
   @inline(__always)
   package func withLock<Result: ~Copyable, Failure: Error>(
     _ body: (inout State) throws(Failure) -> Result
@@ -75,12 +75,12 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
     return try unsafe body(&state.pointee)
   }
 
-  /// How often a lock is tried that another thread holds: for about as long as a short append takes.
+  /// How often to try a lock that another thread holds: for about as long as a short append takes.
   private static var tryCount: Int { 2000 }
 
-  /// Runs `body` alone with the state, unless another thread holds the lock and goes on doing so.
+  /// Runs `body` with exclusive access to the state, unless another thread keeps holding the lock.
   ///
-  /// - Returns: what `body` returned; `nil` where it was not run.
+  /// - Returns: the result of `body`; `nil` if it was not run.
   @inline(__always)
   package func withLockIfFree<Result, Failure: Error>(
     _ body: (inout State) throws(Failure) -> Result?
@@ -94,17 +94,17 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
     return try unsafe body(&state.pointee)
   }
 
-  /// Whether a thread held it when this was asked.
+  /// Whether a thread held the lock at the time of the call.
   package var isHeld: Bool {
     guard unsafe pthread_mutex_trylock(mutex) == 0 else { return true }
     unsafe pthread_mutex_unlock(mutex)
     return false
   }
 
-  /// Runs `body` alone with the state until it returns a value; after each `nil` the lock is given
-  /// up until another thread calls `wakeAll`, or for no reason.
+  /// Runs `body` with exclusive access to the state until it returns a value. After each `nil` it
+  /// releases the lock until another thread calls `wakeAll`, or a spurious wakeup.
   ///
-  /// The access to the state ends before each wait, so that nothing of it stays in a register.
+  /// The access to the state ends before each wait, so that none of it stays in a register.
   package func waitUntil<Result>(_ body: (inout State) -> Result?) -> Result {
     guard let condition = unsafe condition else { preconditionFailure("made without waits") }
     unsafe pthread_mutex_lock(mutex)
@@ -115,14 +115,15 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
     }
   }
 
-  /// What a body of `waitUntil(step:)` wants next.
+  /// What the body of `waitUntil(step:)` wants next.
   package enum Step<Result> {
     case done(Result)
-    /// To be run again when another thread calls `wakeAll`, at the latest after the duration.
+    /// Run again when another thread calls `wakeAll`, or after the duration.
     case wait(Duration?)
   }
 
-  /// Runs `body` alone with the state until it is done; in between the lock is given up.
+  /// Runs `body` with exclusive access to the state until it is done; in between, the lock is
+  /// released.
   package func waitUntil<Result>(step body: (inout State) -> Step<Result>) -> Result {
     guard let condition = unsafe condition else { preconditionFailure("made without waits") }
     unsafe pthread_mutex_lock(mutex)
@@ -145,22 +146,22 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
     }
   }
 
-  /// Wakes all threads that wait.
+  /// Wakes all waiting threads.
   package func wakeAll() {
     guard let condition = unsafe condition else { preconditionFailure("made without waits") }
     unsafe pthread_cond_broadcast(condition)
   }
 }
 
-/// Memory for many locks side by side, each on cache lines of its own: it goes with the last of them, and back to
-/// the system. By themselves small locks take three times as much.
+/// Memory for many adjacent locks, each on separate cache lines. The last lock frees it, and
+/// returns it to the system. Separate small locks take three times as much.
 @safe
 package final class LockBlock<State: ~Copyable>: @unchecked Sendable {
-  // SAFETY: the address never changes, and each lock uses its own part only.
+  // SAFETY: the address never changes, and each lock uses only its own part.
   private let base: UnsafeMutableRawPointer
   private let count: Int
 
-  /// Where the state lies behind the mutex.
+  /// The offset of the state after the mutex.
   fileprivate static var stateOffset: Int {
     let alignment = MemoryLayout<State>.alignment
     return unsafe (MemoryLayout<pthread_mutex_t>.size + alignment - 1) / alignment * alignment

@@ -1,11 +1,12 @@
 internal import Glibc
 
-/// Who holds a lock of flock(2), as far as the kernel tells: in `/proc/locks`.
+/// The holder of a flock(2) lock, as far as the kernel tells in `/proc/locks`.
 enum LockOwner {
-  /// The process that locked a file; `nil` where that is not known, as in another namespace of processes.
+  /// The process that locked a file; `nil` if it is unknown, for example in another process
+  /// namespace.
   static func processID(of identity: FileIdentity) -> Int32? {
     guard let text = read("/proc/locks") else { return nil }
-    // As makedev(3) packs them.
+    // In the packing of makedev(3).
     let device = identity.device
     let major = (device >> 8) & 0xFFF | (device >> 32) & ~0xFFF
     let minor = device & 0xFF | (device >> 12) & ~0xFF
@@ -24,10 +25,10 @@ enum LockOwner {
     return owners.first
   }
 
-  /// When a process was started, to the second; `nil` where that is not known.
+  /// When a process was started, to the second; `nil` if it is unknown.
   static func startTime(of processID: Int32) -> Timestamp? {
-    // The name, in brackets, may hold anything. After it come the fields from the third on; the 22nd is the start, in
-    // ticks since that of the machine.
+    // The name, in brackets, may contain anything. The fields from the third on follow it; the 22nd
+    // is the start, in ticks since the start of the machine.
     guard let text = read("/proc/\(processID)/stat"), let end = text.lastIndex(of: ")") else {
       return nil
     }

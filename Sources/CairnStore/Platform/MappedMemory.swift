@@ -1,21 +1,21 @@
 internal import CCairn
 
 /// A mapped file. Owns the mapping; the last reference unmaps it, so a reader that holds one can
-/// go on reading after the file was closed or unlinked.
+/// keep reading after the file was closed or unlinked.
 ///
-/// All access is checked against the bounds of the mapping. It is the caller's part to stay
-/// inside the file, since memory beyond its end raises SIGBUS.
+/// All access is checked against the bounds of the mapping. The caller must stay inside the file,
+/// because memory beyond its end raises SIGBUS.
 @safe
 package final class MappedMemory: @unchecked Sendable {
-  // SAFETY: Sendable because the address never changes and bytes that were handed out are never
-  // written again: the one appender writes only beyond what readers were told of.
+  // SAFETY: Sendable because the address never changes and published bytes are never written again:
+  // the one appender writes only beyond what readers know of.
   fileprivate let base: UnsafeMutableRawPointer
   package let byteCount: Int
   private let fileSystem: any FileSystem
   private let path: String
   private let observer: (any MappedWriteObserver)?
 
-  /// Maps `byteCount` bytes of the file from its beginning.
+  /// Maps `byteCount` bytes from the beginning of the file.
   package init(file: File, byteCount: Int, writable: Bool) throws(StoreError) {
     do {
       unsafe base = try file.fileSystem.map(
@@ -41,7 +41,7 @@ package final class MappedMemory: @unchecked Sendable {
     return unsafe _overrideLifetime(span, borrowing: self)
   }
 
-  /// Asks the processor for the bytes of the range, without waiting for them: cache line by cache line.
+  /// Prefetches the bytes of the range, cache line by cache line, without waiting for them.
   @inline(__always)
   package func prefetch(at offset: Int, count: Int) {
     precondition(offset >= 0 && count >= 0 && offset &+ count <= byteCount)
@@ -68,33 +68,33 @@ package final class MappedMemory: @unchecked Sendable {
     }
   }
 
-  /// Takes the pages out of the mapping, all at once; they stay in the system's cache, and the next look
-  /// at one puts it back.
+  /// Removes all pages from the mapping at once; they stay in the system's cache, and the next
+  /// access maps them again.
   package func unmapPages() { unsafe fileSystem.unmapPages(base, byteCount: byteCount) }
 
-  /// Asks for the pages of the range to be made ready for writing.
+  /// Asks the kernel to prepare the pages of the range for writing.
   package func prefault(at offset: Int, count: Int) {
     precondition(offset >= 0 && count >= 0 && offset + count <= byteCount)
     unsafe fileSystem.prefault(base + offset, byteCount: count)
   }
 }
 /// Bytes at a fixed address, kept valid by an owner for as long as this value lives: part of a
-/// mapping, or a copy of its own.
+/// mapping, or a separate copy.
 @safe
 package struct PinnedBytes<Owner: AnyObject>: ~Copyable {
-  /// What keeps the owner.
+  /// How the owner is kept.
   private enum Hold {
     /// A pin of this thread, which ends later than this value.
     case pin
-    /// A slot of the thread that was pinned.
+    /// A hazard slot of the thread that was pinned.
     case hazard(Hazard)
     case reference
-    /// A reference; and the bytes are a copy.
+    /// A reference; the bytes are a copy.
     case copy
   }
 
-  // SAFETY: `base` points into a mapping that the owner keeps, or to memory that `deinit` frees; the owner is kept by
-  // what `hold` says.
+  // SAFETY: `base` points into a mapping that the owner keeps, or to memory that `deinit` frees;
+  // `hold` shows how the owner is kept.
   private let reference: Unmanaged<Owner>
   private let base: UnsafeRawPointer
   package let count: Int
@@ -111,8 +111,8 @@ package struct PinnedBytes<Owner: AnyObject>: ~Copyable {
     hold = isPinned ? .pin : .reference
   }
 
-  /// Part of the mapping of an owner that a pin of this thread keeps; the pin ends later than this value. `nil` where the
-  /// owner has no mapping.
+  /// Part of the mapping of an owner that a pin of this thread keeps; the pin ends later than this
+  /// value. `nil` if the owner has no mapping.
   @inline(__always)
   init?(of owner: Pinned<Owner>, at offset: Int, count: Int, in mapping: (Owner) -> MappedMemory?) {
     let start = unsafe owner.withObject { owner -> UnsafeRawPointer? in
@@ -149,7 +149,7 @@ package struct PinnedBytes<Owner: AnyObject>: ~Copyable {
     }
   }
 
-  /// Keeps the owner beyond the pin that has kept it so far: in the thread's slot, or else by a reference.
+  /// Keeps the owner beyond its current pin: in the thread's slot, or else by a reference.
   @inline(__always)
   mutating func keep() {
     guard case .pin = hold else { return }
@@ -165,7 +165,7 @@ package struct PinnedBytes<Owner: AnyObject>: ~Copyable {
     @inline(__always) get { unsafe reference.takeUnretainedValue() }
   }
 
-  /// Calls `body` with the owner, without taking a reference to it.
+  /// Calls `body` with the owner, without retaining it.
   @inline(__always)
   package func withOwner<Result>(_ body: (Owner) -> Result) -> Result {
     unsafe reference._withUnsafeGuaranteedRef { body($0) }
@@ -176,7 +176,7 @@ package struct PinnedBytes<Owner: AnyObject>: ~Copyable {
     @_lifetime(borrow self)
     @inline(__always)
     get {
-      // SAFETY: valid while this value lives, as said above.
+      // SAFETY: valid while this value lives, as stated above.
       let span = unsafe RawSpan(_unsafeStart: base, byteCount: count)
       return unsafe _overrideLifetime(span, borrowing: self)
     }
@@ -196,7 +196,7 @@ extension MappedMemory {
   }
 }
 
-/// An object that a pin of this thread keeps: no reference is taken.
+/// An object that a pin of this thread keeps, without retaining it.
 @safe
 package struct Pinned<Object: AnyObject> {
   // SAFETY: it was reached under a pin, and is used before that ends.

@@ -6,14 +6,14 @@
 
 // Raw memory and its unaligned little-endian integers.
 
-/// Memory of zeros, to be freed with `freeMemory`; `nil` where there is none.
+/// Zeroed memory, to be freed with `freeMemory`; `nil` if there is none.
 func zeroedMemory(byteCount: Int) -> UnsafeMutableRawPointer? {
   unsafe calloc(1, byteCount)
 }
 
-/// What the index asks before it takes memory: injected, so that a test can have none left.
+/// Asked by the index before it takes memory: injected, so that a test can run out of memory.
 package final class MemoryBudget: Sendable {
-  /// Whether so many bytes may be taken.
+  /// Whether this many bytes may be taken.
   package let permits: @Sendable (_ byteCount: Int) -> Bool
 
   package init(permits: @escaping @Sendable (_ byteCount: Int) -> Bool) { self.permits = permits }
@@ -22,7 +22,7 @@ package final class MemoryBudget: Sendable {
   package static let unlimited = MemoryBudget { _ in true }
 }
 
-/// Memory on cache lines of its own, to be freed with `freeMemory`.
+/// Memory on separate cache lines, to be freed with `freeMemory`.
 func alignedMemory(byteCount: Int) -> UnsafeMutableRawPointer {
   guard let memory = unsafe aligned_alloc(128, (byteCount + 127) & ~127) else {
     fatalError("out of memory")
@@ -30,7 +30,7 @@ func alignedMemory(byteCount: Int) -> UnsafeMutableRawPointer {
   return unsafe memory
 }
 
-/// Zeroed pages of their own, to be given back with `freePages`.
+/// Separate zeroed pages, to be freed with `freePages`.
 func pageMemory(byteCount: Int) -> UnsafeMutableRawPointer {
   let address = unsafe mmap(
     nil, byteCount, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
@@ -54,7 +54,7 @@ extension RawSpan {
   package func load<Value: FixedWidthInteger & BitwiseCopyable>(
     _ type: Value.Type, at offset: Int
   ) -> Value {
-    // SAFETY: the load checks its bounds, and every pattern of bits is a valid integer.
+    // SAFETY: the load checks its bounds, and every bit pattern is a valid integer.
     Value(littleEndian: unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: type))
   }
 
@@ -62,8 +62,8 @@ extension RawSpan {
   @inline(__always)
   package func copied() -> [UInt8] {
     // SAFETY: the buffer is live for the call. This initializer is specialised in the standard
-    // library; the one that takes uninitialized capacity took twice as long when measured, for
-    // looking up metadata.
+    // library; the one with uninitialized capacity took twice as long when measured, because it
+    // looks up metadata.
     unsafe withUnsafeBytes { unsafe [UInt8]($0) }
   }
 
@@ -127,7 +127,7 @@ extension MutableRawSpan {
     }
   }
 
-  /// Sets `count` bytes from `offset` on to zero.
+  /// Sets `count` bytes from `offset` to zero.
   @inline(__always)
   @_lifetime(self: copy self)
   package mutating func zero(at offset: Int, count: Int) {
@@ -170,7 +170,7 @@ extension [UInt8] {
     _ body: (inout MutableRawSpan) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     var elements = mutableSpan
-    // SAFETY: bytes have no padding, and every pattern of bits is a valid byte.
+    // SAFETY: bytes have no padding, and every bit pattern is a valid byte.
     var bytes = unsafe elements.mutableBytes
     return try body(&bytes)
   }

@@ -4,7 +4,7 @@
   internal import Musl
 #endif
 
-/// Lets this thread rest for about so long, so that others get the processor and the disk.
+/// Pauses this thread for about this long, so that others get the processor and the disk.
 package func pause(for duration: Duration) {
   let (seconds, attoseconds) = duration.components
   guard seconds >= 0, attoseconds >= 0 else { return }

@@ -1,26 +1,29 @@
 internal import CCairn
 
-/// A stretch in which this thread may look, without a lock, at what other threads unlink: until it ends, nothing is
-/// freed that this thread can have reached. It begins and ends within one call, on one thread.
+/// A period in which this thread may look, without a lock, at objects that other threads unlink:
+/// until it ends, nothing is freed that this thread can have reached. It begins and ends within one
+/// call, on one thread.
 ///
-/// Epoch-based reclamation (Fraser, "Practical lock-freedom", 2004), and hazard pointers (Michael, 2004) for what is
-/// held beyond a pin:
+/// Epoch-based reclamation (Fraser, "Practical lock-freedom", 2004), and hazard pointers (Michael,
+/// 2004) for objects held beyond a pin:
 ///
 /// 1. A thread writes the current epoch into its slot. Then it looks.
-/// 2. A writer unlinks an object, then begins a new epoch and marks the object with it. Pins of this epoch and of later
-///    ones cannot reach the object. It is freed when no slot shows an earlier epoch and no slot holds it.
-/// 3. Nobody waits. A thread that holds an object up is told so. It frees the object when it lets go.
-/// 4. A reader shows and looks without a fence: whoever frees has the kernel order all threads (membarrier(2)) between
-///    unlinking and looking at the slots.
-/// 5. Of the slots of threads, a child of fork(2) keeps its own.
-/// 6. Freeing an object may take locks. So nothing is freed under a lock of the log or the index: code that retires
-///    under one reclaims after it has given the lock up.
+/// 2. A writer unlinks an object, then begins a new epoch and marks the object with it. Pins of
+///    this epoch and of later ones cannot reach the object. It is freed when no slot shows an
+///    earlier epoch and no slot holds it.
+/// 3. Nobody waits. A thread that delays the freeing of an object is told so, and frees it when it
+///    lets go.
+/// 4. A reader publishes its epoch and looks without a fence: the thread that frees makes the
+///    kernel order all threads (membarrier(2)) between unlinking and reading the slots.
+/// 5. A child of fork(2) keeps only its own thread's slot.
+/// 6. Freeing an object may take locks. So nothing is freed under a lock of the log or the index:
+///    code that retires under one reclaims after releasing the lock.
 @safe
 package struct Pin {
   // SAFETY: a slot is never freed.
   private let slot: UnsafeMutablePointer<cairn_pin_slot>
 
-  /// `nil` where the thread can have no slot; it takes the way with locks then.
+  /// `nil` if the thread can have no slot; it then takes the path with locks.
   @inline(__always)
   package init?() {
     guard let slot = unsafe cairn_pin() else { return nil }
@@ -37,7 +40,7 @@ package struct Hazard: @unchecked Sendable {
   // SAFETY: a slot is never freed, and its words are atomic.
   private let slot: UnsafeMutablePointer<cairn_pin_slot>
 
-  /// Holds an object that a pin of this thread reaches; `nil` where the thread holds one already.
+  /// Holds an object that a pin of this thread reaches; `nil` if the thread already holds one.
   @inline(__always)
   package init?(holding object: some AnyObject) {
     guard let slot = unsafe cairn_hold(Unmanaged.passUnretained(object).toOpaque()) else {
@@ -50,16 +53,16 @@ package struct Hazard: @unchecked Sendable {
   package func end() { if unsafe cairn_let_go(slot) { Reclamation.reclaim() } }
 }
 
-/// What was unlinked and may still be looked at.
+/// An object that was unlinked and may still be in use.
 @safe
 package enum Reclamation {
-  // SAFETY: memory that is retired belongs to nobody else any more.
+  // SAFETY: retired memory has no other owner.
   @safe
   private struct Retired: @unchecked Sendable {
     let epoch: UInt64
     var object: AnyObject?
     var memory: UnsafeMutableRawPointer?
-    /// What a slot names that holds this up.
+    /// The address in a slot that delays the freeing.
     let address: UnsafeRawPointer
 
     var isHeld: Bool { unsafe cairn_is_held(address) }
@@ -68,8 +71,8 @@ package enum Reclamation {
   }
 
   private static let queue = Lock<[Retired]>([])
-  /// Lets go of an object when nobody can look at `kept`, which it keeps, any more. That was unlinked before; `reclaim` is
-  /// to be called once no lock is held.
+  /// Releases an object once no reader can reach `kept`, which the object keeps alive. `kept` must
+  /// already be unlinked; call `reclaim` once no lock is held.
   package static func retire(_ object: AnyObject, keeping kept: AnyObject) {
     let address = unsafe UnsafeRawPointer(Unmanaged.passUnretained(kept).toOpaque())
     queue.withLock {
@@ -78,7 +81,7 @@ package enum Reclamation {
     cairn_set_reclamation_due(true)
   }
 
-  /// Frees memory when nobody can look at it any more; otherwise as above.
+  /// Frees memory once nobody can look at it any more; otherwise as above.
   package static func retire(_ memory: UnsafeMutableRawPointer) {
     queue.withLock {
       unsafe $0.append(Retired(epoch: cairn_next_pin_epoch(), memory: memory, address: memory))
@@ -86,13 +89,13 @@ package enum Reclamation {
     cairn_set_reclamation_due(true)
   }
 
-  /// Frees what was retired, if anything was.
+  /// Frees retired objects, if there are any.
   @inline(__always)
   package static func reclaimIfDue() {
     if cairn_is_reclamation_due() { reclaim() }
   }
 
-  /// Frees what nobody can look at any more.
+  /// Frees whatever nobody can look at any more.
   @inline(never)
   package static func reclaim() {
     cairn_set_reclamation_due(false)
@@ -103,7 +106,7 @@ package enum Reclamation {
       defer { queue.removeSubrange(end...) }
       return Array(queue[end...])
     }
-    // Without the lock: what goes may take locks of its own.
+    // Without the lock: freed objects may take locks of their own.
     for retired in free { retired.free() }
   }
 }

@@ -2,12 +2,12 @@ internal import Synchronization
 
 /// A table of references that many threads read without a lock.
 ///
-/// The table holds each object strongly. Who reads a slot must know that the object stays until it has a reference of its
-/// own: by a lock, or by a pin, where whoever empties the slot retires the object.
+/// The table holds each object strongly. A reader of a slot must ensure that the object stays until
+/// the reader has retained it: by a lock, or by a pin if objects removed from slots are retired.
 @safe
 package final class ReferenceTable<Object: AnyObject>: @unchecked Sendable {
-  // SAFETY: slots are words that are published with release and read with acquire ordering; a
-  // word is either 0 or the address of an object that the table has retained.
+  // SAFETY: slots are words that are published with release and read with acquire ordering; a word
+  // is either 0 or the address of an object that the table has retained.
   private let slots: UnsafeMutablePointer<Atomic<UInt>>
   package let slotCount: Int
   /// Slots from here on were never set, and their memory was never touched.
@@ -15,7 +15,7 @@ package final class ReferenceTable<Object: AnyObject>: @unchecked Sendable {
 
   package init(slotCount: Int) {
     self.slotCount = slotCount
-    // Pages that are never touched take no memory. `calloc` touches those that the process has freed before.
+    // Untouched pages take no memory. `calloc` touches those that the process has freed before.
     unsafe slots = pageMemory(byteCount: slotCount * MemoryLayout<Atomic<UInt>>.stride)
       .bindMemory(to: Atomic<UInt>.self, capacity: slotCount)
   }
@@ -45,15 +45,15 @@ package final class ReferenceTable<Object: AnyObject>: @unchecked Sendable {
     return unsafe Pinned(Unmanaged<Object>.fromOpaque(pointer))
   }
 
-  /// Whether a slot has no object, without taking a reference to it.
+  /// Whether a slot has no object, without retaining the object.
   @inline(__always)
   package func isEmpty(_ slot: Int) -> Bool {
     guard slot >= 0 && slot < slotCount else { return true }
     return unsafe slots[slot].load(ordering: .acquiring) == 0
   }
 
-  /// Calls `body` with the object in a slot, without taking a reference; not where the slot is empty. The
-  /// caller must make sure that it is not emptied meanwhile.
+  /// Calls `body` with the object in a slot, without retaining it; not if the slot is empty. The
+  /// caller must ensure that it is not emptied meanwhile.
   @inline(__always)
   package func withObject(in slot: Int, _ body: (Object) -> Void) {
     guard slot >= 0 && slot < slotCount else { return }

@@ -1,13 +1,13 @@
 internal import Synchronization
 
-/// Words in a mapped page of a file: one process stores them, others load them. Each is whole, and what was stored before
-/// a word is seen by whoever has seen the word.
+/// Words in a mapped page of a file: one process stores them, others load them. Each word is whole,
+/// and whoever has seen a word also sees everything stored before it.
 @safe
 package final class SharedPage: @unchecked Sendable {
   // SAFETY: the address never changes, the mapping lasts as long as this object, and words are atomic.
   private let base: UnsafeMutableRawPointer
   private let fileSystem: any FileSystem
-  /// Kept open, since whoever maps the page may hold a lock on its file.
+  /// Kept open, because the process that maps the page may hold a lock on its file.
   package let file: File
 
   package static let byteCount = 4096

@@ -1,9 +1,10 @@
-/// Waits for the times at which jobs of the queues of a process are due: one thread for all of them, whatever
-/// the number of stores and caches.
+/// Waits for the due times of delayed jobs in all queues of a process: one thread, whatever the
+/// number of stores and caches.
 ///
-/// The thread lives while something waits. It runs no job itself but where the job's queue can start no thread.
+/// The thread lives while something waits. It runs a job itself only if the job's queue can start
+/// no thread.
 package final class SharedTimer: Sendable {
-  /// That of the process.
+  /// The timer of the process.
   package static let shared = SharedTimer()
 
   private struct Entry {
@@ -15,7 +16,7 @@ package final class SharedTimer: Sendable {
   private struct State: ~Copyable {
     var entries: [Entry] = []
     var hasThread = false
-    /// A child that was forked has the state and not the thread.
+    /// A forked child has the state but not the thread.
     var processMark = ForkGuard.arm()
   }
 
@@ -24,11 +25,11 @@ package final class SharedTimer: Sendable {
 
   package init(threads: ThreadStarter = .system) { self.threads = threads }
 
-  /// Has `fire` called after at least this long.
+  /// Calls `fire` after at least this long.
   ///
   /// - Parameters:
-  ///   - owner: what `removeAll` takes it back by.
-  ///   - isKept: whether it waits for the next call where no thread can be started now.
+  ///   - owner: identifies the entry for `removeAll`.
+  ///   - isKept: whether to wait for the next call if no thread can be started now.
   /// - Returns: whether a thread waits for it.
   @discardableResult
   package func add(
@@ -45,7 +46,7 @@ package final class SharedTimer: Sendable {
         state.processMark = ForkGuard.arm()
       }
       let isFirst = state.entries.allSatisfy { due < $0.due }
-      // Under the lock, so that nobody relies on a thread that does not come.
+      // Under the lock, so that nobody relies on a thread that does not start.
       if !state.hasThread { state.hasThread = threads.start { self.run() } }
       if state.hasThread || isKept { state.entries.append(entry) }
       return (state.hasThread, isFirst)
@@ -54,14 +55,14 @@ package final class SharedTimer: Sendable {
     return isAdded
   }
 
-  /// Takes back what waits for an owner.
+  /// Removes the entries of an owner.
   func removeAll(of owner: ObjectIdentifier) {
     let removed = state.withLock { state -> [Entry] in
       let removed = state.entries.filter { $0.owner == owner }
       if !removed.isEmpty { state.entries.removeAll { $0.owner == owner } }
       return removed
     }
-    // Out of the lock, since what a job holds goes with it.
+    // Outside the lock, because this releases what the jobs hold.
     if removed.isEmpty { return }
     state.wakeAll()
   }
@@ -80,7 +81,7 @@ package final class SharedTimer: Sendable {
       }
       let now = ContinuousClock.now
       if state.entries[first].due <= now { return .done(state.entries.remove(at: first).fire) }
-      // A millisecond more, since the wait is cut to whole ones.
+      // A millisecond more, because the wait is truncated to whole ones.
       return .wait(now.duration(to: state.entries[first].due) + .milliseconds(1))
     })
   }

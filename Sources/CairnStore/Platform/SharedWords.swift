@@ -1,8 +1,9 @@
 internal import CCairn
 internal import Synchronization
 
-/// A run of 64-bit words of fixed length, zero at first. One thread at a time changes it. Others may look meanwhile, at
-/// one word at a time and under a pin: the memory goes when no pin reaches it any more.
+/// A fixed-length run of 64-bit words, initially zero. One thread at a time changes it. Meanwhile,
+/// others may read one word at a time, under a pin: the memory is freed when no pin reaches it any
+/// more.
 @safe
 package struct SharedWords: ~Copyable, @unchecked Sendable {
   // SAFETY: the address never changes, and words are atomic.
@@ -18,7 +19,7 @@ package struct SharedWords: ~Copyable, @unchecked Sendable {
     unsafe base = UnsafeMutablePointer(bitPattern: 16).unsafelyUnwrapped
   }
 
-  /// - Parameter label: a number that whoever looks at the words is told.
+  /// - Parameter label: a number returned to readers of the words.
   /// - Throws: `outOfMemory`.
   package init(zeroCount count: Int, label: UInt64, budget: MemoryBudget) throws(StoreError) {
     precondition(count > 0)
@@ -41,14 +42,14 @@ package struct SharedWords: ~Copyable, @unchecked Sendable {
       precondition(UInt(bitPattern: index) < UInt(bitPattern: count))
       return unsafe base[Self.headCount &+ index].load(ordering: .relaxed)
     }
-    // After what was stored before, a change of the version most of all.
+    // Ordered after earlier stores, in particular a change of the version.
     @inline(__always) nonmutating set {
       precondition(UInt(bitPattern: index) < UInt(bitPattern: count))
       unsafe base[Self.headCount &+ index].store(newValue, ordering: .releasing)
     }
   }
 
-  /// Asks the processor for a word and the cache line behind its, without waiting.
+  /// Prefetches a word and the next cache line, without waiting.
   @inline(__always)
   package func prefetch(_ index: Int) {
     guard UInt(bitPattern: index) < UInt(bitPattern: count) else { return }
@@ -56,10 +57,10 @@ package struct SharedWords: ~Copyable, @unchecked Sendable {
     unsafe cairn_prefetch(base + Self.headCount + min(index + 8, count - 1))
   }
 
-  /// The words as others may look at them, under a pin.
+  /// The words as readers see them, under a pin.
   @safe
   package struct View {
-    // SAFETY: whoever has one is pinned, so the memory stays.
+    // SAFETY: the holder is pinned, so the memory stays.
     private let base: UnsafeMutablePointer<Atomic<UInt64>>
 
     @inline(__always)
@@ -73,14 +74,14 @@ package struct SharedWords: ~Copyable, @unchecked Sendable {
     package var label: UInt64 { unsafe base[1].load(ordering: .relaxed) }
 
     package subscript(index: Int) -> UInt64 {
-      // What is looked at later was not loaded before.
+      // Later reads are not loaded before this.
       @inline(__always) get {
         precondition(UInt(bitPattern: index) < UInt(bitPattern: count))
         return unsafe base[headCount &+ index].load(ordering: .acquiring)
       }
     }
 
-    /// Changes a word unless it is another by now.
+    /// Changes a word unless it has changed meanwhile.
     @inline(__always)
     package func exchange(_ index: Int, from old: UInt64, to new: UInt64) {
       precondition(UInt(bitPattern: index) < UInt(bitPattern: count))
@@ -92,17 +93,18 @@ package struct SharedWords: ~Copyable, @unchecked Sendable {
   fileprivate var address: UInt64 { count == 0 ? 0 : unsafe UInt64(UInt(bitPattern: base)) }
 }
 
-/// Versions of runs of words, for looks without a lock: a look counts only if the version was even before, and is the
-/// same after. (Sequence locks: Boehm, "Can seqlocks get along with programming language memory models?", 2012.)
+/// Versions of runs of words, for reads without a lock: a read counts only if the version was even
+/// before, and is the same after. (Sequence locks: Boehm, "Can seqlocks get along with programming
+/// language memory models?", 2012.)
 @safe
 package final class VersionedWords: @unchecked Sendable {
   // SAFETY: the address never changes, and words are atomic. Each run has a cache line of its own.
   private let base: UnsafeMutablePointer<Atomic<UInt64>>
   private let count: Int
   private static var stride: Int { 8 }
-  /// Stands for words that are not known: no address.
+  /// Stands for unknown words: not an address.
   private static var unknown: UInt64 { 1 }
-  /// How often a look is tried while the run changes.
+  /// How often to retry a read while the run changes.
   private static var tryCount: Int { 8 }
   package static func byteCount(of count: Int) -> Int {
     count * stride * MemoryLayout<UInt64>.stride
@@ -122,7 +124,7 @@ package final class VersionedWords: @unchecked Sendable {
     return unsafe base + (run &* Self.stride &+ index)
   }
 
-  /// From now on no look counts, until `endChange`. Called by one thread at a time.
+  /// From now on no read counts, until `endChange`. Called by one thread at a time.
   @inline(__always)
   package func beginChange(_ run: Int) {
     let version = unsafe word(run, 0)
@@ -132,8 +134,8 @@ package final class VersionedWords: @unchecked Sendable {
   }
 
   /// - Parameters:
-  ///   - words: what is looked at from now on.
-  ///   - isKnown: `false`: no look tells anything until another change has ended.
+  ///   - words: the words to read from now on.
+  ///   - isKnown: `false`: reads return nothing until another change has ended.
   @inline(__always)
   package func endChange(_ run: Int, _ words: borrowing SharedWords, isKnown: Bool = true) {
     unsafe word(run, 1).pointee.store(isKnown ? words.address : Self.unknown, ordering: .releasing)
@@ -142,9 +144,9 @@ package final class VersionedWords: @unchecked Sendable {
       version.pointee.load(ordering: .relaxed) &+ 1, ordering: .releasing)
   }
 
-  /// What `body` makes of the words, all of one moment. Called under a pin.
+  /// The result of `body` for the words, all from one moment. Call under a pin.
   ///
-  /// - Returns: `nil` where they are not known or went on changing, or `body` returned it.
+  /// - Returns: `nil` if they are unknown or kept changing, or `body` returned it.
   @inline(__always)
   package func look<Result>(at run: Int, _ body: (SharedWords.View) -> Result?) -> Result? {
     for _ in 0..<Self.tryCount {
@@ -153,7 +155,7 @@ package final class VersionedWords: @unchecked Sendable {
       let address = unsafe word(run, 1).pointee.load(ordering: .acquiring)
       if address == Self.unknown { return nil }
       let words = unsafe UnsafeMutablePointer<Atomic<UInt64>>(bitPattern: UInt(address))
-      // Of no words, the head is two words of the run that are never written.
+      // If there are no words, the head is two words of the run that are never written.
       let view = unsafe SharedWords.View(words ?? word(run, 2))
       let result = body(view)
       if unsafe word(run, 0).pointee.load(ordering: .relaxed) == version { return result }

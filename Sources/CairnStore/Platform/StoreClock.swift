@@ -1,33 +1,35 @@
 internal import Synchronization
 
-/// The time of day as expiry sees it: the later of the configured clock's time and the time at the open plus the
-/// time that has passed since. So a clock that is set back prolongs no life, while the store is open or closed.
+/// The time of day for expiry: the later of the configured clock's time and the time at the open
+/// plus the time elapsed since. So setting a clock back prolongs no life, whether the store is open
+/// or closed.
 ///
-/// The time at the open is the later of the clock's and the last that the store recorded, unless that leads by more
-/// than a day.
+/// The time at the open is the later of the clock's and the last one that the store recorded,
+/// unless that is more than a day ahead.
 package final class StoreClock: WallClock {
   private static let trustedLead = Duration.seconds(86_400)
-  /// How far a clock without `elapsed()` goes back without notice, in milliseconds: threads that have read it at
-  /// once come in any order.
+  /// How far a clock without `elapsed()` may go back unnoticed, in milliseconds: threads that read
+  /// it simultaneously arrive in any order.
   private static let lateness: Int64 = 60_000
 
   private let clock: any WallClock
   private let opened: Timestamp
-  /// What `elapsed()` said at the open, in milliseconds.
+  /// The result of `elapsed()` at the open, in milliseconds.
   private let start: Int64?
-  /// By how much the clock was behind the last time that the store recorded.
+  /// How far the clock was behind the last time that the store recorded.
   package let lag: Duration
   /// Whether that was so much that the clock was believed.
   package let wentBack: Bool
 
-  /// The steps forward of a clock that has no `elapsed()`, in milliseconds.
+  /// The forward steps of a clock without `elapsed()`, in milliseconds.
   private struct Steps {
     var last: Int64
     var sum: Int64 = 0
   }
   private let steps: Lock<Steps>
 
-  /// The system's clocks are read anew with each tick only: the tick that they were read at, and the time then.
+  /// Whether to reread the system's clocks only at each tick. Stores the last tick and the time
+  /// then.
   package let isSystem: Bool
   private let readTick = Atomic(Int64.min)
   private let readTime = Atomic(Int64.min)
@@ -66,14 +68,14 @@ package final class StoreClock: WallClock {
 
   package func elapsed() -> Duration? { clock.elapsed() }
 
-  /// By how much the clock is ahead of the time at the open plus the time that has passed since; below zero where it
+  /// How far the clock is ahead of the time at the open plus the time elapsed since; negative if it
   /// is behind.
   package var offset: Duration {
     let (time, expected) = read()
     return .milliseconds(time.milliseconds(since: expected))
   }
 
-  /// What the clock says, and the time at the open plus the time that has passed since.
+  /// The clock's time, and the time at the open plus the time elapsed since.
   private func read() -> (time: Timestamp, expected: Timestamp) {
     let time = clock.now()
     let passed =
@@ -100,7 +102,7 @@ package final class StoreClock: WallClock {
 }
 
 extension Timestamp {
-  /// The nearest `Int64` where they do not fit.
+  /// The nearest `Int64` if it does not fit.
   fileprivate func milliseconds(since other: Timestamp) -> Int64 {
     let (count, isTooLarge) = millisecondsSinceEpoch.subtractingReportingOverflow(
       other.millisecondsSinceEpoch)

@@ -12,7 +12,7 @@ extension StoreError {
 }
 
 extension SpaceLimit {
-  /// What the system calls it.
+  /// The system's number for it.
   fileprivate var errorNumber: Int32 {
     switch self {
     case .disk: SystemError.noSpace

@@ -5,16 +5,16 @@
 #endif
 
 extension SystemClock: WallClock {
-  /// The time of day, by the system's real-time clock.
+  /// The time of day, from the system's real-time clock.
   public func now() -> Timestamp {
     Timestamp(millisecondsSinceEpoch: Self.milliseconds(CLOCK_REALTIME_COARSE))
   }
 
-  /// The time since the machine started, in which it slept included.
+  /// The time since the machine started, including sleep.
   public func elapsed() -> Duration? { .milliseconds(Self.milliseconds(CLOCK_BOOTTIME)) }
 
-  /// A number that changes with the kernel's tick, every few milliseconds, and takes a fifth of the time of
-  /// `elapsed()` to read.
+  /// A number that changes with the kernel's tick, every few milliseconds. Reading it takes a fifth
+  /// of the time of `elapsed()`.
   static func tick() -> Int64 { milliseconds(CLOCK_MONOTONIC_COARSE) }
 
   private static func milliseconds(_ clock: clockid_t) -> Int64 {

@@ -4,7 +4,7 @@
   internal import Musl
 #endif
 
-/// A failed system call, before it is known which path it was for.
+/// A failed system call, before its path is known.
 package struct SystemError: Error, Sendable, Hashable {
   package var call: String
   package var errorNumber: Int32
@@ -34,14 +34,14 @@ package struct SystemError: Error, Sendable, Hashable {
   package static let notADirectory = ENOTDIR
   package static let isADirectory = EISDIR
 
-  /// Whether an error number says that the medium cannot give the bytes, not that the process or
-  /// the machine lacks something: trying other places may work.
+  /// Whether an error number means that the medium cannot deliver the bytes, not that the process
+  /// or the machine lacks something: other offsets may work.
   package static func isOfMedium(_ errorNumber: Int32) -> Bool {
     [EIO, EBADMSG, EUCLEAN, ENXIO, ENODATA].contains(errorNumber)
   }
 
-  /// Whether an error number says that the process or the machine lacks something for the moment, whatever
-  /// file the call was for.
+  /// Whether an error number means that the process or the machine temporarily lacks something,
+  /// whatever the file.
   package static func isOfProcess(_ errorNumber: Int32) -> Bool {
     [EMFILE, ENFILE, ENOMEM].contains(errorNumber)
   }
@@ -52,14 +52,14 @@ package struct SystemError: Error, Sendable, Hashable {
     return SystemFailure(call: call, path: path, errorNumber: errorNumber, reason: reason)
   }
 
-  /// The error a user sees: want of space has cases of its own.
+  /// The error for the user: lack of space has separate cases.
   package func storeError(path: String, neededByteCount: Int = 0) -> StoreError {
     switch errorNumber {
     case ENOSPC: .noSpace(path: path, neededByteCount: neededByteCount, limit: .disk)
     case EDQUOT: .noSpace(path: path, neededByteCount: neededByteCount, limit: .quota)
     case EFBIG: .noSpace(path: path, neededByteCount: neededByteCount, limit: .fileSize)
     case ELOOP: .unsafeFile(path: path, reason: "it is a symbolic link")
-    // Opening one to read from it succeeds, and is then refused for what it is.
+    // Opening a directory for reading succeeds, and is then refused because of its type.
     case EISDIR where call == "openat":
       .unsafeFile(path: path, reason: "it is \(FileStatus.Kind.directory.rawValue)")
     case EOPNOTSUPP where call == "fallocate":
@@ -71,23 +71,23 @@ package struct SystemError: Error, Sendable, Hashable {
 }
 
 extension StoreError {
-  /// Whether a call failed for want of the bytes, as `SystemError.isOfMedium` has it.
+  /// Whether a call failed because of the medium; see `SystemError.isOfMedium`.
   package var isOfMedium: Bool {
     if case .system(let failure) = self { return SystemError.isOfMedium(failure.errorNumber) }
     return false
   }
 
-  /// Whether what was to be read is lost: it is damaged, or the medium does not give it.
+  /// Whether the data to read is lost: damaged or unreadable.
   package var isLoss: Bool {
     if case .corrupt = self { return true }
     return isOfMedium
   }
 }
 
-/// Runs one system call that returns -1 on failure, again where a signal interrupts it, unless it
-/// is one that must not be tried again.
+/// Runs one system call that returns -1 on failure. Retries it if a signal interrupts it, unless it
+/// must not be retried.
 ///
-/// Never inlined into a caller: a release there could run between the call and the look at
+/// Never inlined into a caller: a release there could run between the call and the check of
 /// `errno`, and freeing memory may overwrite it.
 @inline(never)
 func systemCall<Value: SignedInteger>(

@@ -16,7 +16,7 @@ package final class SystemFileSystem: FileSystem {
 
   package func makeDirectory(path: String) throws(SystemError) {
     _ = try systemCall("mkdir") { unsafe mkdir(path, 0o700) }
-    // The umask may have taken bits away that the owner needs.
+    // The umask may have removed permissions that the owner needs.
     _ = try systemCall("chmod") { unsafe chmod(path, 0o700) }
   }
 
@@ -37,11 +37,11 @@ package final class SystemFileSystem: FileSystem {
   }
 
   package func names(in directory: Int32) throws(SystemError) -> [String] {
-    // A descriptor of its own, since fdopendir(3) takes the one it gets and moves its position.
+    // A separate descriptor, because fdopendir(3) takes ownership and moves the position.
     let descriptor = try systemCall("openat") {
       unsafe openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     }
-    // SAFETY: the stream is used by this call only and closed on every way out; an entry's name is
+    // SAFETY: only this call uses the stream, and every path closes it; an entry's name is
     // terminated and valid until the next readdir.
     guard let stream = unsafe fdopendir(descriptor) else {
       let number = errno
@@ -106,7 +106,7 @@ package final class SystemFileSystem: FileSystem {
   package func open(
     _ name: String, in directory: Int32, mode: OpenMode
   ) throws(SystemError) -> Int32 {
-    // O_NONBLOCK, so that opening a FIFO someone put there does not hang.
+    // O_NONBLOCK, so that opening a FIFO does not hang.
     let common = O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK
     let flags =
       switch mode {
@@ -119,10 +119,10 @@ package final class SystemFileSystem: FileSystem {
       try systemCall("openat") { unsafe openat(directory, name, flags, 0o600) })
     if mode == .createNew || mode == .createIfMissing {
       do {
-        // The umask may have taken bits away that the owner needs.
+        // The umask may have removed permissions that the owner needs.
         _ = try systemCall("fchmod") { fchmod(descriptor, 0o600) }
       } catch  where mode == .createIfMissing && error.errorNumber == EPERM {
-        // Another user's file that was there: the caller looks at its owner.
+        // An existing file of another user: the caller checks its owner.
       } catch {
         close(descriptor)
         throw error
@@ -132,7 +132,7 @@ package final class SystemFileSystem: FileSystem {
   }
 
   package func close(_ descriptor: Int32) {
-    // Never retried: Linux has freed the descriptor even where close reports EINTR.
+    // Never retried: Linux has freed the descriptor even if close reports EINTR.
     _ = Glibc.close(descriptor)
   }
 
@@ -190,7 +190,7 @@ package final class SystemFileSystem: FileSystem {
   package func write(
     _ descriptor: Int32, from buffer: UnsafeRawBufferPointer, at offset: Int
   ) throws(SystemError) -> Int {
-    // SAFETY: as for `read`.
+    // SAFETY: see `read`.
     try systemCall("pwrite") { unsafe pwrite(descriptor, buffer.baseAddress, buffer.count, offset) }
   }
 
@@ -212,9 +212,9 @@ package final class SystemFileSystem: FileSystem {
   }
 
   package func reservesBlocks(_ descriptor: Int32) throws(SystemError) -> Bool {
-    // The magic number names the filesystem, but for overlayfs, which has its own whatever lies below. What is
-    // below cannot be looked at by its path in a container, so the file is asked for what overlayfs hands on. An
-    // open for writing has put it into the upper layer.
+    // The magic number identifies the filesystem, except for overlayfs, which has its own whatever
+    // is below. In a container, the lower filesystem cannot be reached by its path, so ask the file
+    // for what overlayfs passes on. Opening it for writing has put it into the upper layer.
     let isLayered: Bool
     switch try systemCall("fstatfs", { cairn_filesystem_magic(descriptor) }) {
     case 0xEF53, 0x5846_5342, 0x0102_1994: isLayered = false  // ext4, XFS, tmpfs
@@ -222,7 +222,7 @@ package final class SystemFileSystem: FileSystem {
     default: return false
     }
     do {
-      // An empty file that has blocks got them so before; one that is only opened again is not changed.
+      // An empty file that has blocks got them this way before; reopening it does not change it.
       if try status(of: descriptor).allocatedByteCount == 0 {
         _ = try systemCall("fallocate") { cairn_probe_fallocate(descriptor) }
       }
@@ -230,19 +230,20 @@ package final class SystemFileSystem: FileSystem {
       if isLayered { return false }
       throw error
     } catch {
-      // A full disk, say: XFS then shows nothing.
+      // If the disk is full, for example: XFS then shows nothing.
     }
     return !isLayered || showsExt4OrXFS(descriptor)
   }
 
-  /// Whether a file in which a block was allocated shows what only those of ext4 or XFS do: ext4 the flag that it has
-  /// extents, XFS that blocks were preallocated, and in how many extents.
+  /// Whether a file with an allocated block shows what only files of ext4 or XFS do: on ext4, the
+  /// flag for extents; on XFS, that blocks were preallocated, and in how many extents.
   private func showsExt4OrXFS(_ descriptor: Int32) -> Bool {
-    // FS_IOC_GETFLAGS is declared for a long, and stores an int. FS_EXTENT_FL is bit 19.
+    // FS_IOC_GETFLAGS is declared for a long, but stores an int. FS_EXTENT_FL is bit 19.
     var flags = 0
     let getFlags = UInt(0x8000_6601 | MemoryLayout<Int>.size << 16)
     if unsafe ioctl(descriptor, getFlags, &flags) == 0, flags & 1 << 19 != 0 { return true }
-    // FS_IOC_FSGETXATTR: flags, the size and the number of extents, and four fields more. FS_XFLAG_PREALLOC is bit 1.
+    // FS_IOC_FSGETXATTR: flags, the size and the number of extents, and four more fields.
+    // FS_XFLAG_PREALLOC is bit 1.
     var attributes = [UInt32](repeating: 0, count: 7)
     return unsafe ioctl(descriptor, 0x801C_581F as UInt, &attributes) == 0
       && attributes[0] & 2 != 0 && attributes[2] > 0
@@ -271,7 +272,7 @@ package final class SystemFileSystem: FileSystem {
     _ descriptor: Int32, byteCount: Int, writable: Bool
   ) throws(SystemError) -> UnsafeMutableRawPointer {
     let protection = writable ? PROT_READ | PROT_WRITE : PROT_READ
-    // SAFETY: a fresh mapping at an address of the kernel's choice disturbs nothing.
+    // SAFETY: a fresh mapping at an address that the kernel chooses disturbs nothing.
     let address = unsafe mmap(nil, byteCount, protection, MAP_SHARED, descriptor, 0)
     guard let address = unsafe address, unsafe address != MAP_FAILED else {
       throw SystemError(call: "mmap", errorNumber: errno)
@@ -334,7 +335,7 @@ package final class SystemFileSystem: FileSystem {
 
   package func userIdentifier() -> UInt32 { geteuid() }
 
-  /// A descriptor above 2 for the same file, since a program that closed its standard streams and
+  /// A descriptor above 2 for the same file, because a program that closed its standard streams and
   /// later prints must not print into a store.
   private func aboveStandardStreams(_ descriptor: Int32) throws(SystemError) -> Int32 {
     if descriptor > 2 { return descriptor }

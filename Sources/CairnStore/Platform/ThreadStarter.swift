@@ -6,7 +6,7 @@
 
 /// Starts threads. Injected, so that a test decides which of them start.
 package struct ThreadStarter: Sendable {
-  /// Runs the body on a new thread; `false` where none can be started.
+  /// Runs the body on a new thread; `false` if none can be started.
   package let start: @Sendable (_ body: @escaping @Sendable () -> Void) -> Bool
 
   package init(start: @escaping @Sendable (@escaping @Sendable () -> Void) -> Bool) {
@@ -16,7 +16,7 @@ package struct ThreadStarter: Sendable {
   /// pthread_create(3).
   package static let system = ThreadStarter { body in
     var thread = pthread_t()
-    // SAFETY: the thread takes over the reference that is passed.
+    // SAFETY: the thread takes ownership of the passed reference.
     let context = unsafe Unmanaged.passRetained(Body(run: body))
     let result = unsafe pthread_create(
       &thread, nil,

@@ -1,8 +1,8 @@
-/// Where asynchronous methods do their work: on some threads of its own, so that none of those that tasks run
-/// on is blocked.
+/// Runs the work of asynchronous methods on some threads of its own, so that it blocks no thread
+/// that runs tasks.
 package final class WorkQueue: Sendable {
-  /// Where caches are opened, which is before they have threads of their own. Many may wait for one that is opened
-  /// elsewhere.
+  /// Opens caches, which have no threads of their own before that. Many opens may wait for a cache
+  /// being opened elsewhere.
   package static let opening = WorkQueue(width: 8)
 
   private struct State: Sendable {
@@ -12,7 +12,7 @@ package final class WorkQueue: Sendable {
     var unmadeCount: Int
     let threads: ThreadStarter
 
-    /// One that has nothing to do; where there is none, a new one, unless there are as many as there may be.
+    /// An idle thread; if there is none, a new one, unless the maximum is reached.
     mutating func takeIdle() -> ThreadBackgroundQueue? {
       if let queue = idle.popLast() { return queue }
       if unmadeCount == 0 { return nil }
@@ -24,10 +24,10 @@ package final class WorkQueue: Sendable {
   private let state: Lock<State>
 
   /// - Parameters:
-  ///   - width: how many jobs run at once. Less than 1 is as 1.
-  ///   - threads: starts them. Where none can be started, whoever asks for a job runs it.
+  ///   - width: how many jobs run at once. Less than 1 means 1.
+  ///   - threads: starts them. If none can be started, the caller runs its job.
   package init(width: Int, threads: ThreadStarter = .system) {
-    // Made when they are needed, and their threads live only while there is something to do.
+    // Made on demand; their threads live only while there is something to do.
     state = Lock(State(unmadeCount: max(1, width), threads: threads))
   }
 
@@ -39,7 +39,7 @@ package final class WorkQueue: Sendable {
     }
     guard let queue else { return }
     let isStarted = queue.runIfPossible { self.runJobs(on: queue) }
-    // Only asynchronous methods ask, which hold no lock.
+    // Only asynchronous methods call this, and they hold no lock.
     if !isStarted { runJobs(on: queue) }
   }
 
@@ -57,9 +57,9 @@ package final class WorkQueue: Sendable {
 
   /// Runs `body` on one of the threads, and waits for it without blocking.
   ///
-  /// - Parameter cancelled: what is thrown where the task is cancelled before the work began: at once, however long
-  ///   others take. Once begun, it goes on to its end.
-  /// - Throws: what `body` throws, or that.
+  /// - Parameter cancelled: thrown if the task is cancelled before the work began: at once, however
+  ///   long other jobs take. Once begun, the work finishes.
+  /// - Throws: what `body` throws, or `cancelled`.
   package nonisolated(nonsending) func perform<Result: Sendable, Failure: Error>(
     orThrow cancelled: Failure, _ body: @escaping @Sendable () throws(Failure) -> Result
   ) async throws(Failure) -> Result {
@@ -72,7 +72,8 @@ package final class WorkQueue: Sendable {
     return try work.result().get()
   }
 
-  /// Runs `body` on one of the threads, and waits for it without blocking, also where the task is cancelled.
+  /// Runs `body` on one of the threads, and waits for it without blocking, even if the task is
+  /// cancelled.
   package nonisolated(nonsending) func performUncancelled<Result: Sendable, Failure: Error>(
     _ body: @escaping @Sendable () throws(Failure) -> Result
   ) async throws(Failure) -> Result {
@@ -81,7 +82,8 @@ package final class WorkQueue: Sendable {
     return try work.result().get()
   }
 
-  /// Runs `body` at once on a thread of its own, and waits for it without blocking, also where the task is cancelled.
+  /// Runs `body` at once on a separate thread, and waits for it without blocking, even if the task
+  /// is cancelled.
   package nonisolated(nonsending) static func performAlone<Result: Sendable, Failure: Error>(
     _ body: @escaping @Sendable () throws(Failure) -> Result
   ) async throws(Failure) -> Result {
@@ -93,7 +95,7 @@ package final class WorkQueue: Sendable {
   }
 }
 
-/// Jobs in the order in which they came.
+/// Jobs in order of arrival.
 private struct WaitingJobs: Sendable {
   /// Those before `first` were taken.
   private var jobs: [(@Sendable () -> Void)?] = []
@@ -114,7 +116,7 @@ private struct WaitingJobs: Sendable {
   }
 }
 
-/// Work that somebody waits for who may be cancelled.
+/// Work whose waiter may be cancelled.
 private final class AwaitedWork<Result: Sendable, Failure: Error>: Sendable {
   typealias Body = @Sendable () throws(Failure) -> Result
   typealias Waiter = CheckedContinuation<Void, Never>
@@ -122,10 +124,10 @@ private final class AwaitedWork<Result: Sendable, Failure: Error>: Sendable {
   private enum State: Sendable {
     case new(Body)
     case awaited(Body, Waiter)
-    /// What it would have used is let go.
+    /// The captured values are released.
     case begun
-    /// What came of it waits here, under the lock, rather than with the waiter: a task whose continuation was
-    /// resumed before it came to wait is told nothing that Thread Sanitizer sees.
+    /// The result waits here, under the lock, rather than with the waiter: Thread Sanitizer sees no
+    /// ordering when a continuation is resumed before its task waits.
     case over(Swift.Result<Result, Failure>)
   }
 
@@ -133,14 +135,14 @@ private final class AwaitedWork<Result: Sendable, Failure: Error>: Sendable {
 
   init(_ body: @escaping Body) { state = Lock(.new(body)) }
 
-  /// Has it done by a job that `run` is given, and waits for its end.
+  /// Does the work in a job that `run` receives, and waits for its end.
   nonisolated(nonsending) func wait(by run: (@escaping @Sendable () -> Void) -> Void) async {
     await withCheckedContinuation { continuation in
       if isAwaited(by: continuation) { run { self.perform() } }
     }
   }
 
-  /// - Returns: whether it is to be done. Where not, it was cancelled, and the waiter is resumed.
+  /// - Returns: whether to do the work. If not, it was cancelled, and the waiter is resumed.
   private func isAwaited(by waiter: Waiter) -> Bool {
     let isAwaited = state.withLock { state in
       guard case .new(let body) = state else { return false }
@@ -151,7 +153,7 @@ private final class AwaitedWork<Result: Sendable, Failure: Error>: Sendable {
     return isAwaited
   }
 
-  /// Does it, unless it was cancelled.
+  /// Does the work, unless it was cancelled.
   private func perform() {
     guard case .awaited(let body, let waiter) = replaceState(by: .begun) else { return }
     let result = Swift.Result(catching: body)
@@ -159,14 +161,14 @@ private final class AwaitedWork<Result: Sendable, Failure: Error>: Sendable {
     waiter.resume()
   }
 
-  /// Leaves it undone, unless it has begun.
+  /// Cancels the work, unless it has begun.
   func end(with failure: Failure) {
     if case .awaited(_, let waiter) = replaceState(by: .over(.failure(failure))) {
       waiter.resume()
     }
   }
 
-  /// What came of it, for the waiter that was resumed.
+  /// The result, for the resumed waiter.
   func result() -> Swift.Result<Result, Failure> {
     state.withLock { state in
       guard case .over(let result) = state else { preconditionFailure("resumed before the end") }
@@ -174,7 +176,7 @@ private final class AwaitedWork<Result: Sendable, Failure: Error>: Sendable {
     }
   }
 
-  /// Only what was not begun yet can be.
+  /// Replaces the state only if the work has not begun.
   private func replaceState(by next: State) -> State? {
     state.withLock { state in
       switch state {

@@ -1,34 +1,33 @@
-/// For every key of a damaged store, its newest record: full keys, so that no two are taken for
-/// one.
+/// The newest record of every key of a damaged store. Holds full keys, so that no two are confused.
 ///
 /// The dictionary's hash is seeded at random in each process, so chosen keys cannot make it slow.
 struct SalvageIndex: ~Copyable {
   enum State: UInt8 {
     case value, tombstone
-    /// It is known that the key was written, not what its newest value is.
+    /// The key was written, but its newest value is unknown.
     case lost
   }
 
   struct Entry {
-    /// The record's sequence number, or those between which it lies.
+    /// The record's sequence number, or the range that contains it.
     var sequence: ClosedRange<Int64>
     var offset: Int
     var written: Int64?
     /// When its lifetime ends, in milliseconds; `Int64.min`: it has no end.
     var expires: Int64
-    /// The segment's place in the list, or -1 where records of several may be the newest.
+    /// The segment's index in the list, or -1 if the newest record may be in one of several.
     var segment: Int32
     var state: State
   }
 
   private(set) var entries: [[UInt8]: Entry] = [:]
-  /// Whether the order of any two records of one key could not be told.
+  /// Whether the order of any two records of one key was uncertain.
   private(set) var hasUncertainOrder = false
 
-  /// Takes in one more record of a key.
+  /// Adds a record of a key.
   ///
-  /// - Parameter isSound: whether the value of a record of the same number is sound; asked only
-  ///   where one record was found in two places.
+  /// - Parameter isSound: whether the value of a record with the same number is sound; called only
+  ///   if one record was found in two places.
   mutating func add(
     _ new: Entry, key: RawSpan, isSound: (Entry) throws(StoreError) -> Bool
   ) throws(StoreError) {
@@ -39,14 +38,14 @@ struct SalvageIndex: ~Copyable {
       return
     }
     if old.sequence == new.sequence, old.sequence.count == 1, old.expires != new.expires {
-      // A compaction gave its copy the later end, and the extension that said so need not be there any more.
+      // A compaction gave its copy the later end, and the extension's record may no longer exist.
       extend(
         UInt64(clamping: new.sequence.lowerBound), key: bytes, to: max(old.expires, new.expires))
     }
     if let winner = try newer(old, new, isSound: isSound) { entries[key] = winner }
   }
 
-  /// What is left of two records of one key; `nil`: the old one stays.
+  /// The winner of two records of one key; `nil`: the old one stays.
   private mutating func newer(
     _ old: Entry, _ new: Entry, isSound: (Entry) throws(StoreError) -> Bool
   ) throws(StoreError) -> Entry? {
@@ -56,8 +55,8 @@ struct SalvageIndex: ~Copyable {
     if isComparable ? oldFirst < newFirst : old.sequence.upperBound < newFirst { return new }
     if isComparable ? newFirst < oldFirst : new.sequence.upperBound < oldFirst { return nil }
     if old.sequence == new.sequence && old.sequence.count == 1 {
-      // The same record twice, as a compaction that did not finish leaves it. It copies only what was
-      // applied, so a copy counts also where that is not known of the batch that the record was in.
+      // The same record twice, as an unfinished compaction leaves it. It copies only what was
+      // applied, so a copy counts even if it is unknown whether the record's batch was applied.
       if old.state == .lost && old.segment >= 0 && new.state == .value { return new }
       if old.state == .value && new.state == .value, try !isSound(old), try isSound(new) {
         return new
@@ -76,22 +75,22 @@ struct SalvageIndex: ~Copyable {
     var version: SequenceNumber
   }
 
-  /// When the lifetimes end that were extended, in milliseconds.
+  /// The extended ends of lifetimes, in milliseconds.
   private var ends: [Target: Int64] = [:]
 
-  /// Takes in an extension of the put with this version: the latest counts.
+  /// Adds an extension of the put with this version: the latest counts.
   mutating func extend(_ version: SequenceNumber, key: RawSpan, to expires: Int64) {
     let target = Target(key: key.copied(), version: version)
     ends[target] = max(ends[target] ?? .min, expires)
   }
 
-  /// To when the lifetime of a record was extended; `Int64.min`: it was not, or it is not known
-  /// whether an extension was meant for it.
+  /// The extended end of a record's lifetime; `Int64.min`: not extended, or it is unknown whether
+  /// an extension was meant for it.
   func end(of entry: Entry, key: [UInt8]) -> Int64 {
     guard entry.sequence.count == 1, entry.sequence.lowerBound > 0 else { return .min }
     return ends[Target(key: key, version: UInt64(entry.sequence.lowerBound))] ?? .min
   }
 
-  /// How many keys are known to have had a value that is lost.
+  /// The number of keys known to have had a value that is lost.
   var lostKeyCount: Int { entries.values.reduce(0) { $0 + ($1.state == .lost ? 1 : 0) } }
 }

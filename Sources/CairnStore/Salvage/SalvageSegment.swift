@@ -1,32 +1,32 @@
 /// One segment of a damaged store, as far as it can be read.
 ///
-/// The salt and the id, which make its records valid, come from the manifest where there is one,
-/// so that a damaged header does not take its records along. The base sequence is then bounded by
-/// what the manifest says of the segment.
+/// The salt and the id, which its records' checksums need, come from the manifest if there is one,
+/// so that a damaged header does not invalidate the records. The manifest's facts about the segment
+/// then bound the base sequence.
 final class SalvageSegment {
   let name: String
   let seed: CRC32C
   private let directory: Directory
   let fileByteCount: Int
-  /// Where its records end, or `nil` where that is not recorded.
+  /// The end of its records, or `nil` if it is not recorded.
   let recordedEnd: Int?
-  /// What was durable of it when the session began, as the manifest has it, or 0.
+  /// How much of it was durable when the session began, according to the manifest, or 0.
   let durableByteCount: Int
-  /// The base sequence: one number, or those between which it lies.
+  /// The base sequence: one number, or the range that contains it.
   var base: ClosedRange<Int64>
-  /// The base time, in seconds, or `nil` where it is lost.
+  /// The base time, in seconds, or `nil` if it is lost.
   var baseTime: Int64?
-  /// The header, where it is sound.
+  /// The header, if it is sound.
   let header: SegmentHeader?
-  /// Whether the base is the very number that the header had.
+  /// Whether the base is exactly the header's number.
   var hasProvenBase: Bool
   /// Records from here on do not count.
   var cut = Int.max
-  /// It is not known whether the records from here on were ever applied.
+  /// It is unknown whether the records from here on were ever applied.
   var unprovenStart = Int.max
-  /// What is before this offset was durable, as far as records tell; 0: not known.
+  /// Everything before this offset was durable, according to records; 0: unknown.
   var durableEnd = 0
-  /// Whether the log went on in another segment, so that this one must end with a roll.
+  /// Whether the log continued in another segment, so that this one must end with a roll.
   var mustRoll = false
   private var kept: KeptScanner?
 
@@ -55,13 +55,13 @@ final class SalvageSegment {
     hasProvenBase = header != nil
   }
 
-  /// Where records end: a length beyond the end of the file counts, so that a record which was cut
-  /// off is known for one.
+  /// The end of the records. A length beyond the end of the file counts, so that a truncated record
+  /// is recognised as such.
   var end: Int { recordedEnd ?? FormatVersion.highestOffset }
-  /// Where the bytes end.
+  /// The end of the bytes.
   var dataEnd: Int { min(end, fileByteCount) }
 
-  /// Opened for each pass, since there may be more segments than a process may have files open.
+  /// Opened for each pass, because there may be more segments than a process may have open files.
   func open() throws(StoreError) -> File {
     guard let file = try directory.openFile(name, mode: .readOnly) else {
       throw .corrupt(Corruption(file: name, offset: 0, cause: .missingFile))
@@ -74,7 +74,7 @@ final class SalvageSegment {
       salvaging: try open(), seed: seed, fileByteCount: fileByteCount, end: end)
   }
 
-  /// Runs `body` with a scanner that stays for the next call.
+  /// Runs `body` with a scanner that is kept for the next call.
   func withScanner<Value>(
     _ body: (inout SegmentScanner) throws(StoreError) -> Value
   ) throws(StoreError) -> Value {
@@ -84,21 +84,21 @@ final class SalvageSegment {
     return try body(&made.scanner)
   }
 
-  /// Gives the scanner's memory and file back.
+  /// Frees the scanner's memory and file.
   func rest() { kept = nil }
 
-  /// The numbers between which the record's sequence number lies.
+  /// The range that contains the record's sequence number.
   func sequence(of header: RecordHeader) -> ClosedRange<Int64> {
     base.lowerBound + Int64(header.sequenceDelta)...base.upperBound + Int64(header.sequenceDelta)
   }
 
-  /// When a record was written, in seconds, or `nil` where that is lost.
+  /// When a record was written, in seconds, or `nil` if that is lost.
   func written(_ header: RecordHeader) -> Int64? {
     baseTime.map { $0 + Int64(header.writtenDelta) }
   }
 }
 
-/// Segments that are read from here and there, with few of them open at a time.
+/// Segments read in any order, with only a few of them open at a time.
 final class SalvagePool {
   private let segments: [SalvageSegment]
   private var inUse: [Int] = []
@@ -114,7 +114,7 @@ final class SalvagePool {
   }
 }
 
-/// Goes through all valid records of a segment, over what is damaged.
+/// Visits all valid records of a segment, skipping damage.
 struct SalvageWalk: ~Copyable {
   enum Step {
     case record(RecordHeader, at: Int)
@@ -128,9 +128,9 @@ struct SalvageWalk: ~Copyable {
   private let dataEnd: Int
   private let isEndRecorded: Bool
   private var offset: Int
-  /// Where the last valid record ends.
+  /// The end of the last valid record.
   private(set) var endOfRecords: Int
-  /// Where the last byte lies that is not zero, once that was asked for.
+  /// The end of the last non-zero byte, once it was needed.
   private var contentEnd: Int?
   private(set) var hasRolled = false
 
@@ -143,12 +143,12 @@ struct SalvageWalk: ~Copyable {
     isEndRecorded = segment.recordedEnd != nil
   }
 
-  /// Where bytes could not be read.
+  /// The unreadable ranges.
   var unreadable: [Range<Int>] { scanner.unreadable }
 
   /// The next record, or the next stretch without one.
   ///
-  /// - Complexity: O(bytes) for all calls together, whatever the bytes are, as the scanner's
+  /// - Complexity: O(bytes) for all calls together, whatever the bytes are, because the scanner's
   ///   search for candidates has a budget.
   mutating func next() throws(StoreError) -> Step {
     if offset < dataEnd, !hasRolled, let record = try scanner.header(at: offset) {
@@ -161,13 +161,13 @@ struct SalvageWalk: ~Copyable {
     let start = offset
     if isEndRecorded {
       guard offset < end else { return .end }
-      // Nothing follows a roll; and what the file does not have is lost too.
+      // Nothing follows a roll; and what the file lacks is lost too.
       try search(to: hasRolled ? offset : dataEnd)
       if offset >= dataEnd || hasRolled { offset = end }
       return .hole(start..<offset)
     }
     guard offset < dataEnd, !hasRolled else { return .end }
-    // Zeros that were allocated ahead are no loss.
+    // Preallocated zeros are no loss.
     let content: Int
     if let contentEnd {
       content = contentEnd
@@ -184,7 +184,7 @@ struct SalvageWalk: ~Copyable {
     return .hole(start..<min(offset, content))
   }
 
-  /// Goes on to the next offset where a record begins.
+  /// Advances to the next offset where a record begins.
   private mutating func search(to limit: Int) throws(StoreError) {
     while offset < limit {
       offset += 8
@@ -203,16 +203,16 @@ struct SalvageWalk: ~Copyable {
   }
 }
 
-/// Follows the units of a log that may have holes: records by themselves, and batches.
+/// Follows the units of a log that may have holes: single records and batches.
 struct SalvageUnits {
   struct Unit {
     var start: Int
     var end: Int
-    /// The number of its last record, also where that is missing; relative to the base.
+    /// The number of its last record, even if that is missing; relative to the base.
     var lastDelta: Int64
     var isBatch: Bool
     var isComplete: Bool
-    /// Where its last record is, if it has been found.
+    /// The place of its last record, if it has been found.
     var lastRecord: Int?
   }
 
@@ -220,7 +220,7 @@ struct SalvageUnits {
   private var batch: (first: Int64, count: UInt32)?
   private var memberCount: UInt32 = 0
 
-  /// Takes in one more record and returns whether it begins a unit.
+  /// Adds a record and returns whether it begins a unit.
   mutating func add(_ record: RecordHeader, at offset: Int) -> Bool {
     let delta = Int64(record.sequenceDelta)
     guard record.flags.contains(.batch) else {

@@ -1,15 +1,15 @@
-/// What is there of a damaged store: which segments make it up, and what counts in each.
+/// The remains of a damaged store: its segments, and what counts in each.
 struct SalvageSource {
   let directory: Directory
   let names: [String]
   private(set) var manifest: Manifest?
-  /// The segments that can be read, in the order of the log where that is known.
+  /// The readable segments, in the order of the log if that is known.
   private(set) var segments: [SalvageSegment] = []
   private(set) var losses: [SalvageReport.Loss] = []
   private(set) var report = SalvageReport()
-  /// The highest sequence number in use in parts of the log that do not count.
+  /// The highest sequence number in parts of the log that do not count.
   private(set) var highestSequence: Int64 = 0
-  /// The store's UUID in a manifest that is not sound: good for comparing only.
+  /// The store's UUID from a damaged manifest: only for comparison.
   private var supposedIdentifier: [UInt8]?
 
   init(directory: Directory, names: [String]) throws(StoreError) {
@@ -48,7 +48,7 @@ struct SalvageSource {
     losses.append(SalvageReport.Loss(file: file, range: range, cause: cause))
   }
 
-  /// Finds the segments and where each of them ends.
+  /// Finds the segments and the end of each.
   mutating func findSegments(
     bootIdentifier: [UInt8], hasLostPages: Bool
   ) throws(StoreError) {
@@ -67,7 +67,7 @@ struct SalvageSource {
     }
     var open: [SalvageSegment?] = []
     let covered = coveredEnds(manifest)
-    // Places that a session reserved and did not come to use have no files, or one that was just made.
+    // Places that a session reserved but did not use have no files, or a newly created one.
     let used = manifest.openSegments.lastIndex {
       manifest.isClean || $0.byteCount > 0 || !isUnwritten($0.id, storeOf: manifest)
     }
@@ -95,7 +95,8 @@ struct SalvageSource {
 
   // MARK: By the manifest
 
-  /// How much of each segment the checkpoint covers: that was durable. Nothing where it cannot be used.
+  /// How much of each segment the checkpoint covers: that was durable. Empty if the checkpoint is
+  /// unusable.
   private func coveredEnds(_ manifest: Manifest) -> [SegmentID: Int] {
     guard !manifest.isClean, manifest.checkpointID != 0,
       let file = try? CheckpointFile(
@@ -106,7 +107,7 @@ struct SalvageSource {
     return Dictionary(file.header.segments.map { ($0.id, $0.end) }) { first, _ in first }
   }
 
-  /// Opens a segment that the manifest lists, also where its header is damaged.
+  /// Opens a segment that the manifest lists, even if its header is damaged.
   private mutating func openListed(
     _ id: SegmentID, _ salt: UInt64, recordedEnd: Int?, durableByteCount: Int
   ) throws(StoreError) -> SalvageSegment? {
@@ -135,7 +136,7 @@ struct SalvageSource {
       recordedEnd: recordedEnd, durableByteCount: durableByteCount)
   }
 
-  /// Whether a segment has no file, or one that holds nothing but zeros.
+  /// Whether a segment has no file, or one with only zeros.
   private func isUnwritten(_ id: SegmentID, storeOf manifest: Manifest) -> Bool {
     let name = FileName.segment(id)
     guard names.contains(name) else { return true }
@@ -148,7 +149,7 @@ struct SalvageSource {
     return (try? scanner.endOfData(from: 0, to: byteCount)) == 0
   }
 
-  /// The file of a segment, or `nil` where there is none that can be read.
+  /// The file of a segment, or `nil` if there is no readable one.
   private mutating func openFile(
     _ name: String, expected byteCount: Int
   ) throws(StoreError) -> (File, byteCount: Int)? {
@@ -165,9 +166,9 @@ struct SalvageSource {
     }
   }
 
-  /// The bytes of a header, zeros where they cannot be read, and the header if it is sound.
+  /// The bytes of a header, with zeros for unreadable ones, and the header if it is sound.
   ///
-  /// - Throws: `unsupportedVersion`: what was written by another version is not understood.
+  /// - Throws: `unsupportedVersion`: data of another version cannot be interpreted.
   private func readHeader(
     of file: File
   ) throws(StoreError) -> (raw: [UInt8], header: SegmentHeader?) {
@@ -188,8 +189,8 @@ struct SalvageSource {
     }
   }
 
-  /// Finds the base sequence of a sealed segment without a header: with every record there, the
-  /// lowest number and the highest give it twice; with some lost, they bound it.
+  /// Finds the base sequence of a sealed segment without a header: if every record is there, the
+  /// lowest number and the highest both give it; if some are lost, they bound it.
   private func boundBase(
     of segment: SalvageSegment, by sequences: ClosedRange<SequenceNumber>
   ) throws(StoreError) {
@@ -212,7 +213,7 @@ struct SalvageSource {
     segment.baseTime = header?.baseTime
   }
 
-  /// The lowest and the highest difference of a record's number from the base.
+  /// The lowest and the highest difference between a record's number and the base.
   private static func deltas(of segment: SalvageSegment) throws(StoreError) -> ClosedRange<Int64>? {
     var walk = try SalvageWalk(segment)
     var deltas: ClosedRange<Int64>?
@@ -228,8 +229,8 @@ struct SalvageSource {
     }
   }
 
-  /// Gives open segments without a header numbers that keep the order of the log, which the
-  /// manifest tells: above all that came before, and not above their own.
+  /// Gives open segments without a header base numbers that keep the order of the log, which the
+  /// manifest shows: above all earlier numbers, and not above their own.
   private func orderBases(
     of open: [SalvageSegment?], after highest: SequenceNumber
   ) throws(StoreError) {
@@ -245,8 +246,8 @@ struct SalvageSource {
     }
   }
 
-  /// Finds the end of the log of a store that was not closed, as an open would, or as near to that
-  /// as the damage lets.
+  /// Finds the end of the log of a store that was not closed, as an open would, or as close to that
+  /// as the damage allows.
   private mutating func findEnd(
     of open: [SalvageSegment?], sameBoot: Bool
   ) throws(StoreError) {
@@ -261,7 +262,7 @@ struct SalvageSource {
     }
   }
 
-  /// Lets recovery decide; `false` where it finds corruption.
+  /// Lets recovery decide; `false` if it finds corruption.
   private mutating func recover(
     _ open: [SalvageSegment?], sameBoot: Bool
   ) throws(StoreError) -> Bool {
@@ -279,7 +280,8 @@ struct SalvageSource {
       report.tornByteCount = tail.tornByteCount
       if let (index, offset, hole) = tail.cut, let segment = open[index] {
         var end = try SalvageTail.endOfWrittenBatch(at: offset, in: segment)
-        // In the same boot all before a written batch was written too, though a value before it is damaged.
+        // In the same boot, everything before a written batch was also written, even if a value
+        // before it is damaged.
         if end == nil, sameBoot, hole > offset {
           end = try SalvageTail.endOfWrittenBatch(at: hole, in: segment)
         }
@@ -298,7 +300,7 @@ struct SalvageSource {
 
   // MARK: Without a manifest
 
-  /// Takes every segment of the one store that the directory holds.
+  /// Takes every segment of the only store in the directory.
   private mutating func findUnlisted() throws(StoreError) {
     typealias Found = (name: String, byteCount: Int, raw: [UInt8], header: SegmentHeader?)
     var found: [Found] = []
@@ -334,8 +336,8 @@ struct SalvageSource {
     highestSequence = try SalvageTail.markUnproven(in: segments)
   }
 
-  /// The UUID of the store: that of all sound headers, or the one of several that even the damaged
-  /// manifest names.
+  /// The UUID of the store: that of all sound headers, or, if there are several, the one that the
+  /// damaged manifest also names.
   private func identifier(
     among found: [(raw: [UInt8], header: SegmentHeader?)]
   ) throws(StoreError) -> [UInt8]? {
@@ -362,7 +364,7 @@ extension Manifest {
 }
 
 extension StoreError {
-  /// Why a file counts as lost, or `nil` where the error is of another kind.
+  /// Why a file counts as lost, or `nil` if the error is of another kind.
   fileprivate var causeOfLostFile: Corruption.Cause? {
     if case .unsafeFile = self { return .unsafeFile }
     return isOfMedium ? .unreadable : nil

@@ -1,14 +1,14 @@
-/// What counts at the end of a log that recovery cannot make sense of.
+/// Decides what counts at the end of a log that recovery rejects.
 ///
-/// Where recovery can (`LogTail`), its word is taken. Where it cannot, because something is missing
-/// that was durable, records beyond the damage are looked at one by one: what an open of the store
-/// would have discarded had the damage not been there does not count, and what may or may not have
-/// been applied makes its keys lost, since neither their new values nor their old ones are sure.
+/// If recovery (`LogTail`) succeeds, its result is used. If it fails because durable data is
+/// missing, records beyond the damage are examined one by one. Records that an open of the
+/// undamaged store would have discarded do not count. Records that may or may not have been applied
+/// make their keys lost, because neither their new values nor their old ones are certain.
 enum SalvageTail {
   private struct Summary {
-    /// Everything before this offset, and in the segments before, was durable; 0: not known.
+    /// Everything before this offset, and in the earlier segments, was durable; 0: unknown.
     var syncMark = 0
-    /// The highest number that is known to be in use; a roll has the one after it.
+    /// The highest number known to be in use; a roll has the next one.
     var highestNumber: Int64 = 0
     var lastUnit: SalvageUnits.Unit?
   }
@@ -25,7 +25,7 @@ enum SalvageTail {
       case .end: break loop
       case .hole: continue
       case .record(let record, let offset):
-        // No record speaks of what comes after it; a forged one may say so.
+        // No record vouches for later ones; a forged one may claim to.
         summary.syncMark = max(summary.syncMark, min(Int(clamping: record.syncMark), offset))
         summary.highestNumber = max(
           summary.highestNumber, segment.sequence(of: record).lowerBound)
@@ -36,8 +36,8 @@ enum SalvageTail {
     return summary
   }
 
-  /// Finds the batch at the very end of the log whose last record is not sound, and that nothing written later
-  /// vouches for. Whether it was applied cannot be known.
+  /// Finds a batch at the very end of the log whose last record is not sound and that nothing
+  /// written later vouches for. Whether it was applied is unknown.
   ///
   /// Returns the highest sequence number in use.
   static func markUnproven(in segments: [SalvageSegment]) throws(StoreError) -> Int64 {
@@ -59,7 +59,7 @@ enum SalvageTail {
     return highest
   }
 
-  /// Marks the segments in a log that others follow which hold something.
+  /// Marks the segments of the log that later non-empty ones follow.
   static func markFollowed(_ segments: [SalvageSegment?]) throws(StoreError) {
     var isFollowed = false
     for segment in segments.reversed() {
@@ -81,10 +81,11 @@ enum SalvageTail {
     return try walk.hasValidValue(record, at: offset)
   }
 
-  /// Where the batch ends that the log was cut at, if its last record is sound.
+  /// The end of the batch at which the log was cut, if the batch's last record is sound.
   ///
-  /// A batch is one write, from front to back. Its last record shows that the write came to its end, so its writer
-  /// may have been told so. What is missing was damaged later, and the rest counts.
+  /// A batch is one write, from front to back. Its last record shows that the write was completed,
+  /// so its writer may have received success. The missing part was damaged later, and the rest
+  /// counts.
   ///
   /// - Parameter offset: where the log was cut.
   static func endOfWrittenBatch(
@@ -104,7 +105,7 @@ enum SalvageTail {
           continue
         }
         let own = (first: delta - Int64(record.batchIndex), count: record.batchCount)
-        // It must be the batch that comes next, and begin where the log was cut.
+        // It must be the next batch, and begin where the log was cut.
         guard record.flags.contains(.batch), place == offset || record.batchIndex > 0,
           batch.map({ $0 == own }) ?? (highest.map { own.first == $0 + 1 } ?? true)
         else { return nil }
@@ -116,10 +117,10 @@ enum SalvageTail {
     }
   }
 
-  /// After the machine died, only a prefix of what was not known to be durable counts: cuts the log
-  /// at the first damage beyond the durable part.
+  /// After the machine died, only a prefix of the data not known to be durable counts: cuts the
+  /// log at the first damage beyond the durable part.
   ///
-  /// - Parameter segments: the open ones in the order of the log, `nil` for those that are lost.
+  /// - Parameter segments: the open ones in the order of the log, `nil` for lost ones.
   /// - Returns: the highest sequence number in use, and the bytes that do not count.
   static func cut(
     _ segments: [SalvageSegment?]
@@ -137,7 +138,7 @@ enum SalvageTail {
     var tornByteCount = 0
     for (index, segment) in segments.enumerated() where index >= frontier.index {
       guard let segment else {
-        // All after it lies beyond a hole.
+        // Everything after it is beyond a hole.
         isCut = true
         continue
       }
@@ -159,7 +160,7 @@ enum SalvageTail {
     return (highest, tornByteCount)
   }
 
-  /// Where the log ends in a segment, or `nil` where it goes on in the next.
+  /// The end of the log in a segment, or `nil` if it continues in the next.
   private static func endOfPrefix(
     in segment: SalvageSegment, durable: Int
   ) throws(StoreError) -> Int? {
@@ -171,14 +172,14 @@ enum SalvageTail {
         if hole.upperBound <= durable { continue }
         return openBatch(units, durable: durable) ?? hole.lowerBound
       case .end:
-        // What ended with a roll goes on in the next segment.
+        // A segment that ended with a roll continues in the next one.
         if walk.hasRolled { return openBatch(units, durable: durable) }
         return openBatch(units, durable: durable) ?? walk.endOfRecords
       case .record(let record, let offset):
         if record.kind == .roll { continue }
         let before = openBatch(units, durable: durable)
         let beginsUnit = units.add(record, at: offset)
-        // A batch that another record follows is not complete and never will be.
+        // A batch that another record follows is incomplete, permanently.
         if beginsUnit, let before { return before }
         if offset >= durable {
           if beginsUnit, record.flags.contains(.batch), record.batchIndex > 0 { return offset }
@@ -188,7 +189,7 @@ enum SalvageTail {
     }
   }
 
-  /// Where the batch begins that is not complete yet, beyond the durable part.
+  /// The start of the incomplete batch beyond the durable part.
   private static func openBatch(_ units: SalvageUnits, durable: Int) -> Int? {
     guard let unit = units.last, !unit.isComplete, unit.start >= durable else { return nil }
     return unit.start

@@ -8,11 +8,11 @@ struct SalvageWriter: ~Copyable {
   private let storeIdentifier: [UInt8]
   private var sealed: [Manifest.SealedSegment] = []
   private var segment: (file: File, header: SegmentHeader)?
-  /// Where the next record goes.
+  /// The offset of the next record.
   private var offset = 0
   private var lowest: SequenceNumber = 0
   private var highest: SequenceNumber = 0
-  /// Records that belong before `offset` and are not written yet.
+  /// Records before `offset` that are not written yet.
   private var buffer: [UInt8] = []
 
   /// - Parameter baseTime: the earliest time of a write, in seconds.
@@ -25,18 +25,18 @@ struct SalvageWriter: ~Copyable {
     self.storeIdentifier = storeIdentifier
   }
 
-  /// Appends a record that was read elsewhere, with a number above all before it.
+  /// Appends a record that was read elsewhere, with a number above all earlier ones.
   ///
   /// - Parameters:
   ///   - head: the head as it was read.
-  ///   - value: hands the value out piece by piece, and returns whether it was sound. Where it was
-  ///     not, nothing has been appended.
+  ///   - value: delivers the value piece by piece, and returns whether it was sound. If it was not,
+  ///     nothing has been appended.
   mutating func append(
     _ source: RecordHeader, head: [UInt8], sequence: SequenceNumber, written: Int64,
     value: ((RawSpan) throws(StoreError) -> Void) throws(StoreError) -> Bool
   ) throws(StoreError) -> Bool {
     var header = source
-    // Both speak of the place where the record was.
+    // Both refer to the record's old place.
     header.flags.subtract([.batch, .syncMark])
     if header.metadataByteCount == 0 { header.flags.remove(.metadata) }
     try makeRoom(for: header, sequence: sequence)
@@ -95,7 +95,7 @@ struct SalvageWriter: ~Copyable {
     buffer.removeAll(keepingCapacity: true)
   }
 
-  /// Goes on in a new segment where the record does not fit the one there is.
+  /// Continues in a new segment if the record does not fit the current one.
   private mutating func makeRoom(
     for header: RecordHeader, sequence: SequenceNumber
   ) throws(StoreError) {
@@ -124,11 +124,11 @@ struct SalvageWriter: ~Copyable {
     highest = 0
   }
 
-  /// Ends the segment that is written to.
+  /// Ends the segment being written.
   private mutating func seal() throws(StoreError) {
     guard let (file, header) = segment else { return }
     try flush(to: file)
-    // A value that turned out to be damaged may have left something behind the last record.
+    // A value that proved damaged may have left bytes after the last record.
     try file.truncate(to: offset)
     // DURABILITY: before the manifest that lists it as sealed.
     try file.synchronize()

@@ -1,9 +1,9 @@
 /// Copies what is sound in a store that may be damaged into a new one.
 ///
-/// Two promises: nothing that is not sound is ever copied, and everything that provably is. Both
-/// go by the records' checksums, which are seeded with the place where a record stands, and by the
-/// rule that the newest record of a key decides: where that one is damaged, the key is lost, and
-/// an older value is not put in its place.
+/// Two promises: nothing unsound is ever copied, and everything provably sound is. Both rely on the
+/// records' checksums, which are seeded with the place of a record, and on the rule that the newest
+/// record of a key decides: if that one is damaged, the key is lost, and an older value does not
+/// replace it.
 struct Salvager: ~Copyable {
   private static let lossLimit = 1000
 
@@ -16,12 +16,12 @@ struct Salvager: ~Copyable {
   private let hasLostPages: Bool
   private var searchedByteCount = 0
   private var highest: Int64 = 0
-  private let progress: (SalvageProgress) -> Void
+  private let progress: (WorkProgress) -> Void
   private var pool = SalvagePool([])
 
   static func salvage(
     path: String, to destination: String, segmentByteLimit: Int, clock: any WallClock,
-    environment: Environment, progress: (SalvageProgress) -> Void
+    environment: Environment, progress: (WorkProgress) -> Void
   ) throws(StoreError) -> SalvageReport {
     try withoutActuallyEscaping(progress) { (progress) throws(StoreError) -> SalvageReport in
       let directory = try Directory(
@@ -53,7 +53,7 @@ struct Salvager: ~Copyable {
 
   private init(
     directory: Directory, names: [String], hasLostPages: Bool, clock: any WallClock,
-    progress: @escaping (SalvageProgress) -> Void
+    progress: @escaping (WorkProgress) -> Void
   ) throws(StoreError) {
     let identifier: [UInt8]
     do { identifier = try directory.fileSystem.bootIdentifier() } catch {
@@ -95,7 +95,7 @@ struct Salvager: ~Copyable {
     for warning in source.report.warnings { warn(warning) }
     for loss in source.losses {
       lose(loss.file, loss.range, loss.cause)
-      // A header alone takes no records along.
+      // Losing only a header affects no records.
       if loss.file != FileName.manifest,
         loss.cause != .badHeader || loss.range.count > SegmentHeader.byteCount
       {
@@ -115,7 +115,7 @@ struct Salvager: ~Copyable {
     let segment = source.segments[position]
     let floor = Int64(source.manifest?.floorSequence ?? 0)
     var walk = try SalvageWalk(segment)
-    // What was lost lies before this offset.
+    // Losses before this offset are accounted for.
     var accounted = SegmentHeader.byteCount
     walking: while true {
       switch try walk.next() {
@@ -168,7 +168,7 @@ struct Salvager: ~Copyable {
       lose(segment.name, segment.unprovenStart..<segment.unprovenStart, .unfinishedBatch)
     }
     searchedByteCount += segment.dataEnd
-    progress(SalvageProgress(phase: .searching, byteCount: searchedByteCount, entryCount: 0))
+    progress(WorkProgress(.reading, completedCount: searchedByteCount))
   }
 
   private static func isSound(
@@ -214,7 +214,7 @@ struct Salvager: ~Copyable {
     var writer = SalvageWriter(
       try StoreCopy.begin(at: destination, outside: directory),
       segmentByteLimit: segmentByteLimit,
-      // Times that no segment can hold side by side are clamped: they are for information.
+      // Times that do not fit one segment together are clamped: they are informational.
       baseTime: max(earliest, latest - Int64(UInt32.max)), storeIdentifier: identifier)
     do throws(StoreError) {
       var last: SequenceNumber = 0
@@ -233,8 +233,8 @@ struct Salvager: ~Copyable {
     }
   }
 
-  /// Whether the numbers of the entries can be those of the copy: all known, each used once, and
-  /// with as much room left as an open wants.
+  /// Whether the copy can keep the entries' numbers: all known, each used once, and with as much
+  /// room left as an open needs.
   private func keepsVersions(_ sorted: [SalvageIndex.Entry]) -> Bool {
     var last: Int64 = 0
     for entry in sorted {
@@ -248,7 +248,7 @@ struct Salvager: ~Copyable {
     return max(last, highest) < Int64(FormatVersion.highestSequence / 2)
   }
 
-  /// Copies one value; `false` where it turned out to be damaged.
+  /// Copies one value; `false` if it proves damaged.
   private mutating func copy(
     key: [UInt8], _ entry: SalvageIndex.Entry, sequence: SequenceNumber, written: Int64,
     to writer: inout SalvageWriter
@@ -257,7 +257,7 @@ struct Salvager: ~Copyable {
     let end = index.end(of: entry, key: key)
     let copied = try segment.withScanner {
       (scanner) throws(StoreError) -> (isSound: Bool, header: RecordHeader?) in
-      // Read anew, since a failing disk may give other bytes than before.
+      // Reread, because a failing disk may give other bytes than before.
       guard let header = try scanner.header(at: entry.offset)?.extended(to: end),
         let head = try scanner.head(of: header, at: entry.offset),
         Array(head[header.keyRange]) == key
@@ -279,9 +279,7 @@ struct Salvager: ~Copyable {
     report.entryCount += 1
     report.byteCount += header.keyByteCount + header.metadataByteCount + header.valueByteCount
     if report.entryCount % 256 == 0 || header.valueByteCount > 1 << 20 {
-      progress(
-        SalvageProgress(
-          phase: .copying, byteCount: report.byteCount, entryCount: report.entryCount))
+      progress(WorkProgress(.copying, completedCount: report.byteCount))
     }
     return true
   }

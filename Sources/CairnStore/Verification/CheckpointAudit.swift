@@ -1,9 +1,10 @@
-/// Compares a checkpoint with the log: an open through the checkpoint must find what all records say.
+/// Compares a checkpoint with the log: an open through the checkpoint must find what all records
+/// say.
 ///
-/// The log is indexed as by an open without a checkpoint, while the records pass by. Then each entry must be
-/// the put that the log has for its key, or one that a record behind the checkpoint replaced; and each put that
-/// the log has, and that an open through the checkpoint does not read, must have its entry. Takes as much memory
-/// as the index of the open store.
+/// The records are indexed as by an open without a checkpoint. Then each entry must be the put that
+/// the log has for its key, or one that a record after the checkpoint replaced. Each put in the log
+/// that an open through the checkpoint does not read must have its entry. Uses as much memory as
+/// the index of the open store.
 final class CheckpointAudit {
   private let file: CheckpointFile
   private let places: SegmentPlaces
@@ -13,10 +14,10 @@ final class CheckpointAudit {
   private let floor: SequenceNumber
   private let index: HashIndex
   private var replay: Replay
-  /// Whether a record is covered that is newer than the checkpoint, or one is not that is older.
+  /// Whether a covered record is newer than the checkpoint, or an uncovered one older.
   private var hasWrongEnd = false
 
-  /// - Parameter files: with a table that is empty.
+  /// - Parameter files: with an empty table.
   init(_ file: CheckpointFile, _ places: SegmentPlaces, files: SegmentFiles, manifest: Manifest) {
     self.file = file
     self.places = places
@@ -26,14 +27,15 @@ final class CheckpointAudit {
     floor = manifest.floorSequence
     index = HashIndex(recency: RecencyClock(now: manifest.lastTime))
     replay = Replay(index: index, hash: hash, table: files.table, floor: floor, segments: [])
-    // Segments that the checkpoint does not know lie behind those that it knows, also where these are gone.
+    // Segments that the checkpoint does not list are placed after those it lists, even if these are
+    // gone.
     files.table.beginPlacing(
       below: file.header.segments.reduce(1) { max($0, $1.granules.upperBound) })
   }
 
-  /// Opens a segment where the checkpoint has it.
+  /// Opens a segment at the checkpoint's place for it.
   ///
-  /// - Throws: `corrupt` where there is no room for it there, or beside what the checkpoint has.
+  /// - Throws: `corrupt` if there is no room for it there, or beside the checkpoint's segments.
   func open(
     id: SegmentID, salt: UInt64, byteCount: Int
   ) throws(StoreError) -> Segment {
@@ -45,7 +47,7 @@ final class CheckpointAudit {
         id: id, salt: salt, byteCount: byteCount, capacity: nil, readOnly: true,
         at: covered[id]?.granule)
     } catch {
-      // The space of locations is full.
+      // The location space is full.
       guard case .system(let failure) = error, failure.call == SegmentTable.callName else {
         throw error
       }
@@ -53,7 +55,7 @@ final class CheckpointAudit {
     }
   }
 
-  /// Takes in a sound record of the log.
+  /// Adds a sound record of the log.
   func add(
     _ header: RecordHeader, at offset: Int, in segment: Segment,
     scanner: inout SegmentScanner
@@ -65,8 +67,8 @@ final class CheckpointAudit {
     try replay.apply(header, at: offset, in: segment, scanner: &scanner)
   }
 
-  /// What the checkpoint and the log disagree about: its last sequence number, or else for each shard the first wrong entry, and the first that is
-  /// missing. To be called once, when all records were taken in.
+  /// The differences between checkpoint and log: the last sequence number; or else, for each shard,
+  /// the first wrong entry and the first missing one. Call once, after adding all records.
   func differences() throws(StoreError) -> [Corruption] {
     if hasWrongEnd {
       return [
@@ -80,7 +82,7 @@ final class CheckpointAudit {
     for number in 0..<Checkpoint.shardCount {
       let contents: ShardContents
       do throws(StoreError) { contents = try file.contents(ofShard: number, in: places) } catch {
-        // What is damaged was found before.
+        // The damage was reported before.
         guard error.isLoss else { throw error }
         continue
       }
@@ -98,14 +100,15 @@ final class CheckpointAudit {
 
   /// The first of each kind, by shard.
   private struct Differences {
-    /// The number of an entry that is not what the log says.
+    /// The number of an entry that contradicts the log.
     private var wrong: [Int: Int] = [:]
     private var missing: Set<Int> = []
     /// Entries of puts that a later record may have replaced.
     var stale: [(entry: IndexEntry, number: Int, shard: Int)] = []
-    /// Puts in segments that the checkpoint does not know, of whose hash it has no entry that was left out.
+    /// Puts in segments that the checkpoint does not list, if no omitted entry of the checkpoint
+    /// has their hash.
     var copies: [(location: Location, shard: Int)] = []
-    /// Records of extensions, each with the entry that it is said to extend.
+    /// Records of extensions, each with the entry that it claims to extend.
     var extensions: [(known: LifetimeExtension, hash: UInt64, number: Int, shard: Int)] = []
 
     mutating func noteWrong(_ number: Int, shard: Int) {
@@ -114,7 +117,7 @@ final class CheckpointAudit {
 
     mutating func noteMissing(shard: Int) { missing.insert(shard) }
 
-    /// What is missing from a shard stands at its start.
+    /// Missing entries are reported at the start of their shard.
     var sorted: [(number: Int, shard: Int)] {
       var places = wrong.map { (number: $0.value, shard: $0.key) }
       places += missing.filter { wrong[$0] != 0 }.map { (number: 0, shard: $0) }
@@ -124,7 +127,7 @@ final class CheckpointAudit {
 
   private func segment(at location: Location) -> Segment? { files.table.segment(at: location) }
 
-  /// Whether a record lies in the part of a segment that the checkpoint covers.
+  /// Whether a record is in the part of a segment that the checkpoint covers.
   private func covers(_ location: Location) -> Bool { places.contains(location) }
 
   private func compare(
@@ -166,14 +169,14 @@ final class CheckpointAudit {
     }
   }
 
-  /// Whether a record may have been written before the checkpoint and copied by a compaction since.
+  /// Whether a compaction may have copied the record since the checkpoint.
   private func isCopy(_ location: Location) -> Bool {
     guard let segment = segment(at: location), covered[segment.id] == nil else { return false }
     return segment.header.baseSequence <= file.header.lastSequence
   }
 
-  /// Entries that are not in the log's index must be puts of the log that a record behind the checkpoint
-  /// replaced.
+  /// Entries that are not in the log's index must be puts of the log that a record after the
+  /// checkpoint replaced.
   private func checkStale(_ differences: inout Differences) throws(StoreError) {
     let stale = differences.stale.sorted {
       $0.entry.location.rawValue < $1.entry.location.rawValue
@@ -206,7 +209,7 @@ final class CheckpointAudit {
     for number in wrong { differences.noteWrong(stale[number].number, shard: stale[number].shard) }
   }
 
-  /// Whether the newest record of the key of a put is not one that the checkpoint covers.
+  /// Whether the newest record of a put's key is not covered by the checkpoint.
   private func isReplaced(at put: Location, _ hash: UInt64) throws(StoreError) -> Bool {
     func record(at location: Location) throws(StoreError) -> Record? {
       guard let segment = segment(at: location) else { return nil }
@@ -222,7 +225,7 @@ final class CheckpointAudit {
     return false
   }
 
-  /// The record of an extension that is in force is where the checkpoint says.
+  /// Checks that records of extensions in force are where the checkpoint says.
   private func checkExtensions(_ differences: inout Differences) throws(StoreError) {
     let extensions = differences.extensions.sorted {
       $0.known.location.rawValue < $1.known.location.rawValue
@@ -231,7 +234,7 @@ final class CheckpointAudit {
     let table = files.table
     var reader = HeadReader()
     let hash = hash
-    // One whose segment is gone is found again in the log.
+    // An extension whose segment is gone is found again in the log.
     try reader.read(count: extensions.count) {
       extensions[$0].known.location
     } segment: {
@@ -252,7 +255,7 @@ final class CheckpointAudit {
     }
   }
 
-  /// A put that is older than the checkpoint counts only where it is a copy of one that the checkpoint knows.
+  /// A put older than the checkpoint counts only if it is a copy of one that the checkpoint knows.
   private func checkCopies(_ differences: inout Differences) throws(StoreError) {
     let copies = differences.copies.sorted { $0.location.rawValue < $1.location.rawValue }
     var missing: [Int] = []

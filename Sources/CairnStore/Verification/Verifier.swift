@@ -1,13 +1,13 @@
-/// Checks every byte of every file of a store, goes on after each error, changes nothing.
+/// Checks every byte of every file of a store, continues after each error, and changes nothing.
 struct Verifier: ~Copyable {
   private let directory: Directory
   private(set) var report = VerificationReport()
-  private let progress: (VerificationProgress) -> Void
-  /// As far as it is known.
+  private let progress: (WorkProgress) -> Void
+  /// The total as known so far.
   private var totalByteCount = 0
 
   static func verify(
-    path: String, environment: Environment, progress: (VerificationProgress) -> Void
+    path: String, environment: Environment, progress: (WorkProgress) -> Void
   ) throws(StoreError) -> VerificationReport {
     try withoutActuallyEscaping(progress) { (progress) throws(StoreError) -> VerificationReport in
       try verify(path: path, environment: environment, telling: progress)
@@ -16,7 +16,7 @@ struct Verifier: ~Copyable {
 
   private static func verify(
     path: String, environment: Environment,
-    telling progress: @escaping (VerificationProgress) -> Void
+    telling progress: @escaping (WorkProgress) -> Void
   ) throws(StoreError) -> VerificationReport {
     let directory = try Directory(
       path: path, fileSystem: environment.fileSystem, readOnly: true)
@@ -52,27 +52,27 @@ struct Verifier: ~Copyable {
     return verifier.report
   }
 
-  /// Segments that were looked through, each up to the end of its records.
+  /// Checked segments, each up to the end of its records.
   private var scanned: [(id: SegmentID, salt: UInt64, byteCount: Int)] = []
-  /// The highest sequence number that was seen, also where it does not count.
+  /// The highest sequence number seen, even in records that do not count.
   private var highestSequence: SequenceNumber = 0
-  /// Where each segment's sequence numbers begin.
+  /// The base sequence number of each segment.
   private var bases: [(file: String, sequence: SequenceNumber)] = []
-  /// The checkpoint, to be compared with the log.
+  /// The checkpoint, for comparison with the log.
   private var audit: CheckpointAudit?
-  /// Values that are damaged, by their keys.
+  /// Damaged values, by their keys.
   private var damaged: [[UInt8]: [(sequence: SequenceNumber, place: Corruption)]] = [:]
 
   private init(
     directory: Directory, report: VerificationReport,
-    progress: @escaping (VerificationProgress) -> Void
+    progress: @escaping (WorkProgress) -> Void
   ) {
     self.directory = directory
     self.report = report
     self.progress = progress
   }
 
-  /// Runs a check and notes the corruption that it throws.
+  /// Runs a check and notes any corruption that it throws.
   private mutating func noting(
     _ body: (inout Verifier) throws(StoreError) -> Void
   ) throws(StoreError) {
@@ -122,7 +122,7 @@ struct Verifier: ~Copyable {
     }
   }
 
-  /// What can be told only of a log whose records were all found.
+  /// Checks that need a log whose records were all found.
   private mutating func checkLog(_ manifest: Manifest) throws(StoreError) {
     let isWhole = report.errors.allSatisfy {
       !FileName.isSegment($0.file) || $0.cause == .badValue || $0.cause == .badPadding
@@ -140,7 +140,7 @@ struct Verifier: ~Copyable {
     }
   }
 
-  /// All of the checkpoint's file. Opening does without one that is damaged.
+  /// Checks the whole file of the checkpoint. Opening a store ignores a damaged one.
   ///
   /// - Returns: how much of each segment it covers, and so was durable.
   private mutating func checkCheckpoint(
@@ -158,7 +158,7 @@ struct Verifier: ~Copyable {
       } catch {
         switch error {
         case .unsafeFile: throw .corrupt(Corruption(file: name, offset: 0, cause: .unsafeFile))
-        // Of a later version: it is left aside, as by an open.
+        // From a later version: it is ignored, as by an open.
         case .unsupportedVersion: return
         default: throw error
         }
@@ -172,7 +172,7 @@ struct Verifier: ~Copyable {
         }
       }
       verifier.highestSequence = file.header.lastSequence
-      // An open leaves aside what does not fit the manifest.
+      // An open ignores a checkpoint that does not fit the manifest.
       guard file.header.agrees(with: manifest) else {
         throw .corrupt(
           Corruption(file: name, offset: Checkpoint.floorSequenceOffset, cause: .badHeader))
@@ -184,7 +184,7 @@ struct Verifier: ~Copyable {
     return covered
   }
 
-  /// The segments of a store that was not closed: sound up to where a recovery would cut.
+  /// Checks the segments of a store that was not closed: sound up to where a recovery would cut.
   private mutating func checkUnclean(
     _ manifest: Manifest, files: SegmentFiles, covered: [SegmentID: Int], hasLostPages: Bool,
     environment: Environment
@@ -219,7 +219,7 @@ struct Verifier: ~Copyable {
     }
   }
 
-  /// One segment up to the end of its records.
+  /// Checks one segment up to the end of its records.
   private mutating func check(
     id: SegmentID, salt: UInt64, byteCount: Int, in files: SegmentFiles,
     sequences: ClosedRange<SequenceNumber>?
@@ -231,7 +231,7 @@ struct Verifier: ~Copyable {
     report.byteCount += byteCount
     defer {
       progress(
-        VerificationProgress(byteCount: report.byteCount, totalByteCount: totalByteCount))
+        WorkProgress(.reading, completedCount: report.byteCount, totalCount: totalByteCount))
     }
     scanned.append((id, salt, byteCount))
     bases.append((file.name, header.baseSequence))
@@ -243,12 +243,12 @@ struct Verifier: ~Copyable {
       report.errors.append(Corruption(file: file.name, offset: offset, cause: cause))
     }
     var isInHole = false
-    // What follows a hole may belong to a batch that began in it, or before.
+    // Records after a hole may belong to a batch that began in it, or before.
     var isInBrokenBatch = false
     while offset < byteCount {
       guard let record = try isInHole ? scanner.candidate(at: offset) : scanner.header(at: offset)
       else {
-        // One error for each hole; then every place is tried until a record is found.
+        // One error for each hole; then every offset is tried until a record is found.
         if !isInHole { note(offset, .badRecordHeader) }
         isInHole = true
         isInBrokenBatch = true
@@ -284,7 +284,7 @@ struct Verifier: ~Copyable {
     if let start = batch.start { note(start, .incompleteBatch) }
   }
 
-  /// The segment as the audit of the checkpoint has it; `nil` where there is no audit.
+  /// The segment in the checkpoint audit; `nil` if there is no audit.
   private mutating func openForAudit(
     id: SegmentID, salt: UInt64, byteCount: Int
   ) throws(StoreError) -> Segment? {
@@ -305,16 +305,16 @@ struct Verifier: ~Copyable {
     do throws(StoreError) {
       try audit?.add(record, at: offset, in: segment, scanner: &scanner)
     } catch {
-      // A damaged head that the record was to be compared with: it has been noted, or will be.
+      // The damaged head of the record to compare with: it has been noted, or will be.
       guard case .corrupt = error else { throw error }
       audit = nil
     }
   }
 
-  /// The value and the padding of a record.
+  /// Checks the value and the padding of a record.
   ///
-  /// - Returns: whether the value is sound. Padding says nothing, so that salvage copies a record whose
-  ///   padding is damaged.
+  /// - Returns: whether the value is sound. Padding carries no data, so salvage copies a record
+  ///   whose padding is damaged.
   private mutating func checkBody(
     _ record: RecordHeader, _ sequence: SequenceNumber, at offset: Int,
     scanner: inout SegmentScanner, file: File
@@ -335,7 +335,7 @@ struct Verifier: ~Copyable {
     return isSound
   }
 
-  /// Looks through all segments once more, for records that make a damaged one of no concern.
+  /// Scans all segments once more for records that make a damaged one irrelevant.
   private mutating func findReplaced(in files: SegmentFiles) throws(StoreError) {
     if damaged.isEmpty { return }
     for (id, salt, byteCount) in scanned {

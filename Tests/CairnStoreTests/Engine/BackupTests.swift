@@ -36,13 +36,13 @@ struct BackupTests {
     for number in stride(from: 0, to: 400, by: 3) { try store.removeValue(forKey: "key\(number)") }
     try store.setValue("v", forKey: "short", lifetime: .seconds(60))
     let before = try entries(store)
-    var phases: [BackupProgress] = []
+    var phases: [WorkProgress] = []
     let report = try store.backup(to: copyPath) { phases.append($0) }
     #expect(report.entryCount == before.count)
     #expect(report.damagedValues == [])
     #expect(report.version == (try store.statistics().lastVersion))
     #expect(phases.last?.phase == .verifying)
-    #expect(phases.last?.byteCount == report.byteCount)
+    #expect(phases.last?.completedCount == report.byteCount)
     #expect(try Store.verify(path: copyPath).errors == [])
     let copy = try Store(copyPath, .small(clock: clock))
     let recovery = try copy.statistics().recovery

@@ -28,6 +28,7 @@ struct StatisticsExportTests {
     statistics.loads.totalDuration = .milliseconds(12_345)
     (statistics.heldCount, statistics.liveByteCount, statistics.deadByteCount) = (401, 402, 403)
     (statistics.allocatedByteCount, statistics.pinnedByteCount) = (404, 405)
+    statistics.sweepingTagCount = 409
     statistics.memory?.heldCount = 406
     statistics.memory?.heldCost = 407
     statistics.memory?.overheadByteCount = 408

@@ -17,13 +17,19 @@ struct CacheMetadataTests {
       CacheMetadata(tag: 0x0102_0304, rest: [9, 8]).encoded == [0xCA, 1, 0, 0, 4, 3, 2, 1, 9, 8])
     #expect(CacheMetadata(tag: 0, rest: [9]).encoded == [0xCA, 1, 0, 0, 0, 0, 0, 0, 9])
     #expect(CacheMetadata(tag: 0, rest: []).encoded == [])
+    #expect(
+      CacheMetadata(tag: 1, tags: [[97], [98, 99]], rest: [9]).encoded
+        == [0xCA, 2, 5, 0, 1, 0, 0, 0, 1, 97, 2, 98, 99, 9])
   }
 
   @Test("It comes back as it was", arguments: [0, 1, 255, UInt32.max])
   func roundTrip(tag: UInt32) throws {
     for rest: [UInt8] in [[], [0], [0xCA, 1], [UInt8](repeating: 3, count: 1000)] {
-      let metadata = CacheMetadata(tag: tag, rest: rest)
-      #expect(try decode(metadata.encoded) == metadata)
+      for tags: [[UInt8]] in [[], [[97]], (0..<32).map { [UInt8](repeating: $0, count: 255) }] {
+        let metadata = CacheMetadata(tag: tag, tags: tags, rest: rest)
+        #expect(try decode(metadata.encoded) == metadata)
+        #expect(metadata.tags == tags)
+      }
     }
   }
 
@@ -32,7 +38,8 @@ struct CacheMetadataTests {
     var random = FuzzRandom(seed: TestSeed.current)
     var accepted = 0
     for _ in 0..<20_000 {
-      var bytes = CacheMetadata(tag: UInt32(random.below(3)), rest: [1, 2, 3]).encoded
+      let tags: [[UInt8]] = random.below(2) == 0 ? [] : [[97], [98, 99]]
+      var bytes = CacheMetadata(tag: UInt32(random.below(3)), tags: tags, rest: [1, 2, 3]).encoded
       if random.below(4) == 0 {
         bytes = (0..<random.below(20)).map { _ in UInt8(random.below(256)) }
       }
@@ -67,8 +74,13 @@ struct CacheMetadataTests {
     #expect(reason([0xCA, 1, 0, 0, 0, 0, 0]) == "its metadata is not of a cache")
     #expect(reason([0xCB, 1, 0, 0, 0, 0, 0, 0]) == "its metadata is not of a cache")
     #expect(
-      reason([0xCA, 2, 0, 0, 0, 0, 0, 0])
-        == "its metadata has the form 2, which this version does not read")
+      reason([0xCA, 3, 0, 0, 0, 0, 0, 0])
+        == "its metadata has the form 3, which this version does not read")
     #expect(reason([0xCA, 1, 0, 1, 0, 0, 0, 0]) == "its metadata has bits that are not in use")
+    // No tags, an empty one, one that ends before it, and one that goes on behind them all.
+    for tags: [UInt8] in [[0, 0], [1, 0, 0], [1, 0, 1], [3, 0, 3, 97, 98]] {
+      let bytes = [0xCA, 2] + tags.prefix(2) + [0, 0, 0, 0] + tags.dropFirst(2)
+      #expect(reason(bytes) == "its metadata has tags that make no sense")
+    }
   }
 }

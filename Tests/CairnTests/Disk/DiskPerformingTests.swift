@@ -71,15 +71,15 @@ struct DiskPerformingTests {
     for number in 0..<10 {
       try await cache.setValue([UInt8](repeating: 0, count: 50_000), forKey: number)
     }
-    let updates = Record<RemoveAllProgress>()
+    let updates = Record<WorkProgress>()
     try await cache.removeAll { updates.add($0) }
     #expect(try cache.count() == 0)
     let last = try #require(updates.all.last)
-    #expect(last.totalFileCount > 5)
-    #expect(updates.all.map(\.fileCount) == Array(1...last.totalFileCount))
+    #expect((last.totalCount ?? 0) > 5)
+    #expect(updates.all.map(\.completedCount) == Array(1...(last.totalCount ?? 0)))
     try await cache.setValue([1], forKey: 1)
     var counts: [Int] = []
-    try cache.synchronous { cache in try cache.removeAll { counts.append($0.fileCount) } }
+    try cache.synchronous { cache in try cache.removeAll { counts.append($0.completedCount) } }
     #expect(!counts.isEmpty)
     try await cache.close()
     await #expect(throws: CacheError.store(.closed(path: scene.path))) {

@@ -24,9 +24,9 @@ final class FollowingScene: Sendable {
     }
   }
 
-  private var environment: Environment {
+  private func environment(_ files: any FileSystem = SystemFileSystem()) -> Environment {
     var environment = Environment(
-      fileSystem: SystemFileSystem(), background: disk.background, maintenance: disk.background,
+      fileSystem: files, background: disk.background, maintenance: disk.background,
       pause: { _ in })
     environment.announces = true
     return environment
@@ -58,7 +58,7 @@ final class FollowingScene: Sendable {
   ) throws(CacheError) -> DiskCache<String, String> {
     try DiskCache(
       path: path ?? disk.path, configuration: configuration(change), keyCoder: .standard,
-      valueCoder: values, environment: environment, memory: memory)
+      valueCoder: values, environment: environment(), memory: memory)
   }
 
   /// The cache, followed.
@@ -67,6 +67,7 @@ final class FollowingScene: Sendable {
   func follower(
     _ freshness: CairnStore.Freshness = .everyRead, held: Int? = .max,
     keys: KeyCoder<String> = .standard, values: ValueCoder<String>? = nil,
+    files: any FileSystem = SystemFileSystem(),
     _ change: (inout DiskCacheConfiguration) -> Void = { _ in }
   ) throws(CacheError) -> DiskCache<String, String> {
     try DiskCache(
@@ -75,7 +76,7 @@ final class FollowingScene: Sendable {
         $0.memory = held.map { MemoryTierConfiguration(countLimit: $0, costLimit: nil) }
         change(&$0)
       }, keyCoder: keys, valueCoder: values ?? self.values, following: freshness,
-      environment: environment, memory: memory)
+      environment: environment(files), memory: memory)
   }
 
   /// How many values `body` has decoded.

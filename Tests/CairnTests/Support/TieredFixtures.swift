@@ -85,7 +85,7 @@ extension DiskCache {
   func setStored(
     _ value: Value, forKey key: Key, options: EntryOptions = .standard
   ) throws -> UInt64 {
-    let options = stored(options)
+    let options = try stored(options)
     var removals: [RemovalEvent] = []
     defer { for removal in removals { events.noteRemoval(removal) } }
     var version: UInt64 = 0

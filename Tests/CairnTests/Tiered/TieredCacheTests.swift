@@ -247,7 +247,7 @@ struct TieredCacheTests {
       #expect(try cache.value(forKey: key) == nil && !cache.contains(key), "\(key)")
     }
     #expect(cache.tier.keys() == [7])
-    var progress: [RemoveAllProgress] = []
+    var progress: [WorkProgress] = []
     try cache.removeAll { progress.append($0) }
     #expect(!progress.isEmpty)
     #expect(try cache.value(forKey: 7) == nil && cache.tier.count() == 0)
@@ -411,7 +411,7 @@ struct TieredCacheTests {
         countLimit: nil, byteLimit: nil, memory: .unlimited),
       keyCoder: .standard, valueCoder: .standard)
     try await cache.setValue(1, forKey: 1)
-    try await cache.removeAll { progress in #expect(progress.totalFileCount > 0) }
+    try await cache.removeAll { progress in #expect((progress.totalCount ?? 0) > 0) }
     #expect(try cache.value(forKey: 1) == nil)
     for number in 0..<20 { try await cache.setValue(number, forKey: number) }
     #expect(try await cache.trim(toCount: 15).count == 5)

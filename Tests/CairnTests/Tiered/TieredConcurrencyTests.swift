@@ -196,14 +196,12 @@ struct TieredConcurrencyTests {
           }
         case 13:
           note {
-            try cache.removeValue(forKey: key)
-            return .removed
+            // What has just been idle for too long, a removal leaves alone, and an access that began
+            // before the time was up may still renew it.
+            try cache.removeValue(forKey: key) || !trial.idles ? .removed : nil
           }
         case 14:
-          note {
-            _ = try cache.takeValue(forKey: key)
-            return .removed
-          }
+          note { try cache.takeValue(forKey: key) != nil || !trial.idles ? .removed : nil }
         case 15:
           note {
             guard let version = try cache.info(forKey: key)?.version,

@@ -1,18 +1,18 @@
 public import CairnStore
 
-// What a cache does with its memory tier. The rules are at `MemoryCache.readAbove` and its neighbours.
+// How a cache uses its memory tier. `MemoryCache.readAbove` and its neighbours state the rules.
 extension DiskCache {
-  /// The tier in memory; `nil` where the configuration has none.
+  /// The memory tier; `nil` if the configuration has none.
   public var memory: MemoryTier<Key, Value>? {
     heldCache.map { MemoryTier(self, $0, recency) }
   }
 
-  /// The same, as it holds values.
+  /// The cache that holds the tier's values.
   var heldCache: MemoryCache<TierKey<Key>, Value>? { held ?? following?.held }
 
   // MARK: Keys
 
-  /// A key as memory has it, where that takes its bytes.
+  /// A key in the memory tier's form, if that needs its bytes.
   @usableFromInline
   func encoded(_ key: Key) throws(CacheError) -> TierKey<Key> {
     TierKey(key, bytes: try bytes(of: key))
@@ -24,16 +24,16 @@ extension DiskCache {
     comparesBytes ? try encoded(key) : TierKey(key)
   }
 
-  // MARK: What is read
+  // MARK: Reads
 
   /// Reads a value from disk and keeps it in memory.
   ///
   /// - Parameters:
-  ///   - ticket: from before the read.
-  ///   - counts: whether it is a hit or a miss.
+  ///   - ticket: taken before the read.
+  ///   - counts: whether to count a hit or a miss.
   ///
-  /// Inlined, as `promote` is, so that it is specialised where the types are known: looking types up took five times as
-  /// long as all else.
+  /// Inlined, like `promote`, so that it is specialised for known types: looking up types took five
+  /// times as long as everything else.
   @inlinable
   func fetchValue(
     _ key: TierKey<Key>, _ ticket: CacheTicket, in held: MemoryCache<TierKey<Key>, Value>,
@@ -41,8 +41,9 @@ extension DiskCache {
   ) throws(CacheError) -> Value? {
     var value: Value?
     var info: EntryInfo?
+    var hasTags = false
     try keyCoder.withBytes(key.key) { (bytes) throws(CacheError) in
-      info = try readValue(of: bytes, counts: false) { (bytes, version) throws(CacheError) in
+      info = try readUncountedValue(of: bytes, &hasTags) { (bytes, version) throws(CacheError) in
         do { value = try valueCoder.decode(bytes) } catch {
           throw .undecodable(error, version: version, in: name)
         }
@@ -54,11 +55,29 @@ extension DiskCache {
       return value
     }
     if counts { countRead(isHit: true) }
-    promote(value, info, forKey: key, ticket, to: held)
+    promote(value, info, hasTags: hasTags, forKey: key, ticket, to: held)
     return value
   }
 
-  /// Counts what is a hit or a miss of the cache as a whole.
+  /// Calls `body` with the value of a key, like `readValue`, but counts neither a hit nor a miss.
+  ///
+  /// - Parameter hasTags: whether the entry has tags.
+  /// - Returns: information about the entry.
+  @usableFromInline
+  func readUncountedValue(
+    of key: RawSpan, _ hasTags: inout Bool,
+    _ body: (_ value: RawSpan, _ version: UInt64) throws(CacheError) -> Void
+  ) throws(CacheError) -> EntryInfo? {
+    var info: EntryInfo?
+    try read(key, part: .all, isAccess: true, counts: false) { (record) throws(CacheError) in
+      hasTags = try checkTag(of: record)
+      try body(record.value, record.version)
+      info = store.info(of: record)
+    }
+    return info
+  }
+
+  /// Counts a hit or a miss of the cache as a whole.
   @usableFromInline
   func countRead(isHit: Bool) {
     if isHit { events.counters.hits.add() } else { events.counters.misses.add() }
@@ -66,16 +85,17 @@ extension DiskCache {
 
   @inlinable
   func promote(
-    _ value: Value, _ info: EntryInfo, forKey key: TierKey<Key>, _ ticket: CacheTicket,
-    to held: MemoryCache<TierKey<Key>, Value>
+    _ value: Value, _ info: EntryInfo, hasTags: Bool, forKey key: TierKey<Key>,
+    _ ticket: CacheTicket, to held: MemoryCache<TierKey<Key>, Value>
   ) {
     let cost = info.cost ?? held.knownCost(of: value, forKey: key) ?? info.valueByteCount
     held.promote(
       value, forKey: key, ticket: ticket, cost: cost, expires: info.expires,
-      idleLimit: info.idleLimit, version: info.version, written: info.written)
+      idleLimit: info.idleLimit, version: info.version, written: info.written,
+      hasTags: hasTags)
   }
 
-  /// The value of a key, which is no hit and no miss.
+  /// The value of a key; counts neither a hit nor a miss.
   func uncountedValue(forKey key: Key) throws(CacheError) -> Value? {
     guard let held else {
       return try fetch(key, counts: false) { (record) throws(CacheError) in try decode(record) }
@@ -86,9 +106,10 @@ extension DiskCache {
     return try fetchValue(key, ticket, in: held, counts: false)
   }
 
-  /// Notes what a caller was shown of a key on disk. Memory must not show anything older after that.
+  /// Notes what a caller was shown of a key on disk. Memory must not show anything older
+  /// afterwards.
   ///
-  /// - Parameter version: the version that was shown; `nil`: nothing was there.
+  /// - Parameter version: the version that was shown; `nil`: there was none.
   func noteShown(_ version: UInt64?, of key: Key) throws(CacheError) {
     guard let held else { return }
     held.noteShown(version, of: try tierKey(key))
@@ -102,9 +123,9 @@ extension DiskCache {
     if notice.contains(.later) { recency.tellLater(after: max(interval, .milliseconds(1))) }
   }
 
-  // MARK: What is written
+  // MARK: Writes
 
-  /// What memory is to hold of a write that is about to be made; `nil` without a memory tier.
+  /// What memory should hold of a write that is about to be made; `nil` without a memory tier.
   func published(
     _ value: Value, _ key: Key, _ options: EntryOptions
   ) throws(CacheError) -> PublishedEntry<Key, Value>? {
@@ -112,8 +133,8 @@ extension DiskCache {
     return PublishedEntry(value, try tierKey(key), options, in: held)
   }
 
-  /// What memory does about a write that is about to be made. A closure, so that it is specialised where the types are
-  /// known, and called from where they are not.
+  /// What memory does for a write that is about to be made. A closure, so that it is specialised
+  /// for known types but called from code without them.
   @inlinable
   func tierSteps(
     _ value: Value, _ key: Key, _ options: EntryOptions
@@ -123,7 +144,8 @@ extension DiskCache {
     return { entry.take($0, in: held) }
   }
 
-  /// Removes a key by `remove`, which says whether there was a value, and whatever memory has of it.
+  /// Removes a key by `remove`, which returns whether there was a value, and removes it from
+  /// memory.
   func removing<Result>(
     _ key: Key, _ remove: () throws(CacheError) -> Result?
   ) throws(CacheError) -> Result? {
@@ -135,8 +157,8 @@ extension DiskCache {
       noteFailure(error, of: key)
       throw error
     }
-    // Idle times are known to a hundredth on disk, so that memory may hold it a little longer; else it has another's
-    // value. The disk decides.
+    // Idle times on disk are accurate to 1 %, so memory may hold the entry a little longer.
+    // Otherwise memory has the value of another write. The disk decides.
     held.invalidate(key, through: nil, .removed)
     return nil
   }
@@ -144,8 +166,8 @@ extension DiskCache {
   /// Drops from memory what a write removed.
   ///
   /// - Parameters:
-  ///   - key: of a value that is to be published: what it replaces goes with that.
-  ///   - version: that value's.
+  ///   - key: the key of a value about to be published, which itself replaces the old one.
+  ///   - version: the version of that value.
   func drop(_ removals: [RemovalEvent], but key: RawSpan = RawSpan(), before version: UInt64 = 0) {
     guard let recency else { return }
     for removal in removals {
@@ -158,15 +180,15 @@ extension DiskCache {
     }
   }
 
-  /// To be told of a write that threw. Where nobody knows what is on disk, memory holds nothing of it.
+  /// Call after a write threw. If it is unknown what is on disk, memory keeps nothing of it.
   func noteFailure(_ error: CacheError, of key: TierKey<Key>) {
     if !error.hasWrittenNothing { held?.invalidate(key, through: nil, .removed) }
   }
 
-  // MARK: The program
+  // MARK: Events of the program
 
-  /// To be called when the program goes to the background: clears memory where its configuration's
-  /// `clearsInBackground` says so. Observers of the tier are told in any case. The disk keeps everything.
+  /// Call when the program goes to the background. Clears memory if its configuration sets
+  /// `clearsInBackground`. Observers of the tier are told in any case. The disk keeps everything.
   public func enterBackground() {
     recency?.tell()
     heldCache?.enterBackground()
@@ -174,12 +196,12 @@ extension DiskCache {
 }
 
 extension DiskCache: PressureResponder {
-  /// Makes the tier in memory smaller, as it does by itself where `respondsToMemoryPressure` is set; to be called by a
-  /// host that knows more than the system tells. The disk keeps everything.
+  /// Shrinks the memory tier, as it does by itself if `respondsToMemoryPressure` is set. Call this
+  /// if the host knows more than the system reports. The disk keeps everything.
   ///
-  /// - Parameter pressure: as with `MemoryCache`.
+  /// - Parameter pressure: see `MemoryCache`.
   public func respond(to pressure: MemoryPressure) {
-    // Memory is freed first. Telling the disk reads records, which takes long where memory is short.
+    // Free memory first. Telling the disk reads records, which is slow when memory is short.
     guard let recency else {
       heldCache?.respond(to: pressure)
       return
@@ -189,11 +211,12 @@ extension DiskCache: PressureResponder {
 }
 
 extension CacheError {
-  /// Whether a write that threw this has surely not happened.
+  /// Whether a write that threw this has certainly not happened.
   var hasWrittenNothing: Bool {
     switch self {
     case .store(.noSpace), .store(.invalidKey), .store(.valueTooLarge), .store(.metadataTooLarge),
-      .store(.batchTooLarge), .store(.readOnly), .unencodableKey, .unencodableValue:
+      .store(.batchTooLarge), .store(.readOnly), .unencodableKey, .unencodableValue,
+      .reservedKey, .invalidTag, .tooManyTags, .tooManyRemovedTags:
       true
     default: false
     }
@@ -201,7 +224,7 @@ extension CacheError {
 }
 
 extension CacheEntryInfo {
-  /// An access that the disk was not told of yet.
+  /// An access that the disk has not been told of yet.
   mutating func note(_ other: CacheEntryInfo?) {
     guard let other, other.version == version else { return }
     accessed = max(accessed, other.accessed)

@@ -1,12 +1,14 @@
 internal import CairnStore
 internal import Synchronization
 
-/// The tier in memory of a cache that follows another process.
+/// The memory tier of a cache that follows another process.
 ///
-/// 1. The writer does not tell it what it does. A read therefore asks the disk for the current version of the key, and
-///    takes a value of that version only. A value returned from here is the value on disk.
-/// 2. Within one history (`Store.look(at:)`), a version names one value. All values here were read in the history noted
-///    here, or in a later one. When the history changes, everything here is dropped, and reads under way are not kept.
+/// 1. The writer does not report its changes. A read therefore asks the disk for the current
+///    version of the key, and takes a value of that version only. A value returned from here is the
+///    value on disk. No value here has tags, because the writer may have removed one since.
+/// 2. Within one history (`Store.look(at:)`), a version identifies one value. All values here were
+///    read in the history noted here, or in a later one. When the history changes, everything here
+///    is dropped, and reads under way are not kept.
 @usableFromInline
 final class FollowingTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline let held: MemoryCache<TierKey<Key>, Value>
@@ -14,7 +16,7 @@ final class FollowingTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   init(_ held: MemoryCache<TierKey<Key>, Value>) { self.held = held }
 
-  /// To be called before something is taken from here, with the history that its version is of.
+  /// Call before taking anything from here, with the history of its version.
   func enter(_ history: UInt64) {
     if self.history.load(ordering: .acquiring) == history { return }
     held.removeAll(cause: .removed, isToldOfNothing: false)
@@ -23,25 +25,25 @@ final class FollowingTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 }
 
 extension DiskCache {
-  /// The value of a key, from memory where that has the one that is on disk.
+  /// The value of a key, from memory if memory has the value that is on disk.
   @usableFromInline
   func value(
     forKey key: Key, in tier: FollowingTier<Key, Value>
   ) throws(CacheError) -> Value? {
     let tierKey = try tierKey(key)
     if let found = try vouchedValue(of: tierKey, in: tier) { return found.value }
-    // From here on, so that nothing is put in that was read in an earlier history.
+    // Taken here, so that nothing read in an earlier history is inserted.
     let ticket = tier.held.ticket(forKey: tierKey)
     let found = try fetch(key) { (record) throws(CacheError) in
-      (try decode(record), store.info(of: record))
+      (try decode(record), store.info(of: record), CacheMetadata.hasTags(record.metadata))
     }
-    guard let (value, info) = found else { return nil }
-    promote(value, info, forKey: tierKey, ticket, to: tier.held)
+    guard let (value, info, hasTags) = found else { return nil }
+    if !hasTags { promote(value, info, hasTags: false, forKey: tierKey, ticket, to: tier.held) }
     return value
   }
 
-  /// What memory has of a key, and what the disk knows of it, where both have the same version. What the disk has no value
-  /// for goes from memory.
+  /// What memory and the disk know of a key, if both have the same version. Removes the entry from
+  /// memory if the disk has no value.
   ///
   /// - Parameter isRead: whether this is an access.
   func vouchedValue(
@@ -59,7 +61,7 @@ extension DiskCache {
     return value.map { ($0, info) }
   }
 
-  /// The value of a key, fresh, for an answer of a load.
+  /// The fresh value of a key, to answer a load with.
   func heldValue(
     forKey key: Key, in tier: FollowingTier<Key, Value>
   ) throws(CacheError) -> HeldValue<Value>? {
@@ -73,7 +75,7 @@ extension DiskCache {
 extension MemoryCache {
   /// The value of a key, if it has this version.
   ///
-  /// - Parameter isRead: whether that is an access and counts as a hit or a miss.
+  /// - Parameter isRead: whether this is an access and counts as a hit or a miss.
   func value(forKey key: Key, ofVersion version: UInt64, isRead: Bool) -> Value? {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()

@@ -1,18 +1,19 @@
 package import CairnStore
 
-/// What a cache on disk needs that holds a part of it in this cache.
+/// The operations of a memory cache that holds a part of a cache on disk.
 ///
-/// The rules that keep a read from finding what is older than another read has found:
-/// - Every write has a version below. It takes a ticket, is made below, and then published here.
-/// - What goes below is told here by its version before the call that removed it returns.
+/// These rules keep a read from returning anything older than another read returned:
+/// - Every write has a version below. It takes a ticket, is made below, and is then published here.
+/// - A removal below is reported here with its version before the call that removed it returns.
 /// - A read that finds nothing here takes a ticket, reads below, and promotes what it found.
-/// - Who has seen what is below must not find older things here later. So whatever is published, told or
-///   promoted for a key, or was not found below, is noted, also where nothing comes of it. It makes tickets
-///   of reads void, and those of writes as far as it may be newer than they are.
-/// - A void ticket puts nothing in where there is nothing. At worst a value is not held that could have been:
-///   keys are noted in stripes.
+/// - A caller that has seen what is below must not find anything older here later. So whatever is
+///   published, reported or promoted for a key, or was not found below, is noted, even if nothing
+///   else happens. The note voids the tickets of reads, and those of writes if it may be newer than
+///   they are.
+/// - A void ticket inserts nothing for a key without an entry. At worst, a value is not held that
+///   could have been: notes are per stripe of keys.
 extension MemoryCache {
-  /// To be asked for before a value is fetched that `promote` is to put in.
+  /// Call before fetching a value that `promote` will insert.
   @inlinable
   package func ticket(forKey key: Key) -> CacheTicket {
     let hash = MemoryTable<Key, Value>.hash(key)
@@ -22,8 +23,8 @@ extension MemoryCache {
   /// The value of a key. Counts as an access.
   ///
   /// - Parameters:
-  ///   - ticket: where there is no value, one for what is fetched from below.
-  ///   - notice: what the caller is to tell the tier below.
+  ///   - ticket: if there is no value, a ticket for fetching it from below.
+  ///   - notice: what the caller must tell the tier below.
   @inlinable
   @inline(__always)
   func readAbove(_ key: Key, ticket: inout CacheTicket, notice: inout PendingNotice) -> Value? {
@@ -43,6 +44,11 @@ extension MemoryCache {
         ticket = state.ticket(hash: hash)
         return nil
       }
+      if state.isDoubtful(slot) {
+        state.statistics.missCount &+= 1
+        ticket = state.ticket(hash: hash)
+        return nil
+      }
       state.statistics.hitCount &+= 1
       state.noteUse(slot, at: now, &notice)
       state.touch(slot, at: now)
@@ -52,7 +58,8 @@ extension MemoryCache {
     return value
   }
 
-  /// The value of a key, fresh or retained; otherwise as `readAbove`. What is read of a stale one is told to nobody.
+  /// The value of a key, fresh or retained; otherwise like `readAbove`. Reads of stale values are
+  /// not reported.
   func readHeldAbove(
     _ key: Key, ticket: inout CacheTicket, notice: inout PendingNotice
   ) -> HeldValue<Value>? {
@@ -71,23 +78,24 @@ extension MemoryCache {
     return held
   }
 
-  /// Puts a value in that was fetched, unless its key was written or removed since the ticket was taken,
-  /// or has a value that is not older. So what was fetched never takes the place of something newer.
+  /// Inserts a fetched value, unless its key was written or removed since the ticket was taken, or
+  /// has a value that is not older. So a fetched value never replaces a newer one.
   ///
-  /// Writes to other keys may, seldom, keep it from being put in.
+  /// Rarely, writes to other keys prevent the insertion.
   ///
   /// - Parameters:
   ///   - expires: the end of its lifetime; `nil`: none.
   ///   - idleLimit: `nil`: none.
-  ///   - version: the one it has where it was fetched; `nil`: a new one, and any value is newer.
-  ///   - written: when it was written there; `nil`: now.
-  /// - Returns: whether it was put in.
+  ///   - version: its version at the source; `nil`: a new one, and any existing value is newer.
+  ///   - written: when it was written at the source; `nil`: now.
+  ///   - hasTags: whether a mark at the source may hide it.
+  /// - Returns: whether it was inserted.
   @inlinable
   @discardableResult
   package func promote(
     _ value: Value, forKey key: Key, ticket: CacheTicket, cost: Int? = nil,
     expires: Timestamp? = nil, idleLimit: Duration? = nil, version: UInt64? = nil,
-    written: Timestamp? = nil
+    written: Timestamp? = nil, hasTags: Bool = false
   ) -> Bool {
     let cost = cost ?? defaultCost(of: value, forKey: key)
     let hash = MemoryTable<Key, Value>.hash(key)
@@ -96,7 +104,7 @@ extension MemoryCache {
     let (isInserted, observers, schedules) = lock.withLock { state in
       let isInserted = state.promote(
         value, forKey: key, hash: hash, times, ticket: ticket, cost: cost, version: version,
-        &removed)
+        hasTags: hasTags, &removed)
       return (isInserted, state.observers, schedulesMaintenance && state.schedulesTrim())
     }
     if schedules { scheduleTrim() }
@@ -104,31 +112,32 @@ extension MemoryCache {
     return isInserted
   }
 
-  /// Puts a value in that was written below, unless there is a newer one, or none and the ticket is void.
+  /// Inserts a value that was written below, unless there is a newer one, or none and the ticket is
+  /// void.
   ///
   /// - Parameters:
-  ///   - ticket: from before the write.
-  ///   - times: from before the write, so that it ends here no later than below.
+  ///   - ticket: taken before the write.
+  ///   - times: taken before the write, so that the value ends here no later than below.
   @inlinable
   func publish(
     _ value: Value, forKey key: Key, ticket: CacheTicket, version: UInt64, _ times: EntryTimes,
-    cost: Int
+    cost: Int, hasTags: Bool
   ) {
     let hash = MemoryTable<Key, Value>.hash(key)
     var removed = RemovedEntries<Key, Value>()
     let (isInserted, observers, schedules) = lock.withLock { state in
       let isInserted = state.publish(
         value, forKey: key, hash: hash, ticket: ticket, version: version, times, cost: cost,
-        &removed)
+        hasTags: hasTags, &removed)
       return (isInserted, state.observers, schedulesMaintenance && state.schedulesTrim())
     }
     if schedules { scheduleTrim() }
     deliver(removed, inserted: isInserted ? (key, value) : nil, to: observers)
   }
 
-  /// Drops the value of a key that went below, or that cannot be vouched for.
+  /// Drops the value of a key that was removed below or can no longer be trusted.
   ///
-  /// - Parameter version: the one that went; newer ones stay. `nil`: whatever it is.
+  /// - Parameter version: the version that was removed; newer ones stay. `nil`: any version.
   ///
   /// - Returns: whether there was one.
   @usableFromInline
@@ -137,9 +146,9 @@ extension MemoryCache {
     invalidate(hash: MemoryTable<Key, Value>.hash(key), through: version, cause) { $0 == key }
   }
 
-  /// Notes what a caller was shown of a key below. Nothing older must be shown here after that.
+  /// Notes what a caller was shown of a key below. Nothing older may be shown here afterwards.
   ///
-  /// - Parameter version: the version that was shown; `nil`: nothing was there.
+  /// - Parameter version: the version that was shown; `nil`: there was none.
   @usableFromInline
   func noteShown(_ version: UInt64?, of key: Key) {
     if let version {
@@ -149,9 +158,9 @@ extension MemoryCache {
     }
   }
 
-  /// The same of the key that is the one by `isSought`.
+  /// The same for the key that `isSought` accepts.
   ///
-  /// - Parameter hash: the key's.
+  /// - Parameter hash: the hash of the key.
   @discardableResult
   func invalidate(
     hash: UInt32, through version: UInt64?, _ cause: RemovalCause,
@@ -175,16 +184,19 @@ extension MemoryCache {
     return isRemoved
   }
 
-  /// To be told when a read below found nothing. What came here since it began is found after all.
+  /// Call when a read below found nothing. A value that arrived here since the read began counts as
+  /// found.
   ///
-  /// - Parameter counts: whether that is a hit then.
+  /// - Parameter counts: whether that is then a hit.
   @usableFromInline
   func noteAbsent(_ key: Key, counts: Bool = false) -> Value? {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
     return lock.withLock { state in
       let slot = state.table.find(key, hash: hash)
-      if slot != noSlot, !state.table.nodes[Int(slot)].hasExpired(at: now) {
+      if slot != noSlot, !state.table.nodes[Int(slot)].hasExpired(at: now),
+        !state.isDoubtful(slot)
+      {
         if counts { state.statistics.hitCount &+= 1 }
         return state.table.payloads[Int(slot)]?.value
       }
@@ -199,8 +211,8 @@ extension MemoryCache {
     _ = look(key, isRead: false) { state, slot in state.touch(slot, at: now) }
   }
 
-  /// Has a value live until `expires` if that is later, where nothing was told of its key since the ticket
-  /// was taken.
+  /// Extends the life of a value to `expires` if that is later, unless its key was reported since
+  /// the ticket was taken.
   func extendLifetime(of key: Key, to expires: Int64, ticket: CacheTicket) {
     let hash = MemoryTable<Key, Value>.hash(key)
     lock.withLock { state in
@@ -213,23 +225,25 @@ extension MemoryCache {
     }
   }
 
-  // MARK: What was used
+  // MARK: Reads to report
 
-  /// Entries that one hold of the lock looks at at most.
+  /// The maximum number of entries visited under one hold of the lock.
   private static var recentGroupCount: Int { 256 }
 
-  /// The keys of all entries that were read since a call that gave any, and of those that were written after
-  /// one of them, in the order of use as far as the policy's order tells: told below in that order, reads and
-  /// writes keep theirs. With `.sieve` and `.s3FIFO` those that were read alone. Who tells of a key says so by
-  /// `noteTold`.
+  /// The keys of all entries read since the last call that returned any, and of those written after
+  /// one of them, in access order as far as the policy's order shows it. Reported below in that
+  /// order, reads and writes keep theirs. With `.sieve` and `.s3FIFO`, only the keys that were
+  /// read. Call `noteTold` when reporting a key.
   ///
-  /// - Complexity: O(keys); with `.sieve` and `.s3FIFO` O(n). The lock is held for some hundreds at a time.
+  /// - Complexity: O(keys); with `.sieve` and `.s3FIFO` O(n). Holds the lock for some hundreds at a
+  ///   time.
   ///
-  /// Before them come those that were read and then evicted here.
+  /// Keys that were read and then evicted here come first.
   func takeRecentKeys() -> [Key] {
     let (hasRead, evicted) = lock.withLock { state in
       let newest = state.table.list.newest
-      // A read of what was taken and not told yet counts for nothing, and moves it to the front.
+      // A read of an entry that was taken but not yet reported counts for nothing, and moves the
+      // entry to the front.
       let hasMoved = newest != noSlot && state.table.nodes[Int(newest)].isRecent
       let count = exchange(&state.untoldReadCount, with: 0)
       return (count > 0 || hasMoved, exchange(&state.evictedUntold, with: []))
@@ -241,9 +255,9 @@ extension MemoryCache {
   }
 
   private func takeRecentKeysByWalk() -> [Key] {
-    // Whatever is used moves to the front, so those that were are the first of the list.
+    // Every access moves an entry to the front, so the accessed entries are the first of the list.
     var keys: [Key] = []
-    // How many there are down to the one that was read longest ago.
+    // The number of entries down to the one whose read was longest ago.
     var count = 0
     var isStart = true
     while true {
@@ -289,13 +303,13 @@ extension MemoryCache {
     }
   }
 
-  /// How many entries were read, at most, that the tier below does not know of.
+  /// The maximum number of read entries that the tier below does not know of.
   var untoldReadCount: Int { lock.withLock { $0.untoldReadCount } }
 
-  /// Whether the entry of a key was read, and the tier below does not know. From here on it counts as known.
+  /// Whether the entry of a key was read without the tier below knowing. Marks it as known.
   ///
   /// - Parameters:
-  ///   - hash: the key's.
+  ///   - hash: the hash of the key.
   ///   - isSought: whether a key is the one.
   func takeRead(hash: UInt32, where isSought: (Key) -> Bool) -> Bool {
     let now = clock.now()
@@ -303,12 +317,12 @@ extension MemoryCache {
       let slot = state.table.find(hash: hash, where: isSought)
       guard slot != noSlot, state.table.nodes[Int(slot)].isRead else { return false }
       state.table.nodes[Int(slot)].isRead = false
-      // What has expired is not brought back by reads from before.
+      // Earlier reads do not bring back an expired entry.
       return !state.table.nodes[Int(slot)].hasExpired(at: now)
     }
   }
 
-  /// To be told just before the tier below is told of a key that was taken: until then it counts as in use.
+  /// Call just before reporting a taken key to the tier below: until then it counts as in use.
   func noteTold(_ key: Key) {
     let hash = MemoryTable<Key, Value>.hash(key)
     lock.withLock { state in
@@ -317,22 +331,23 @@ extension MemoryCache {
     }
   }
 
-  /// How many entries are held, expired ones too.
+  /// The number of entries held, including expired ones.
   var heldCount: Int { lock.withLock { $0.table.count } }
 
-  /// Has the next hit ask for a telling again.
+  /// Lets the next hit request another report.
   func endTelling() { lock.withLock { $0.isTellingScheduled = false } }
 }
 
 extension MemoryState {
-  /// Notes what the tier below is to be told of a read. To be called before the entry is touched.
+  /// Notes that the tier below must be told of a read. Call before touching the entry.
   @inlinable
   @inline(__always)
   mutating func noteUse(_ slot: UInt32, at now: Int64, _ notice: inout PendingNotice) {
-    // Within one millisecond once is enough.
+    // Once within one millisecond is enough.
     let isToldAtOnce = table.nodes[Int(slot)].idleLimit != never
     if isToldAtOnce, table.nodes[Int(slot)].accessed < now { notice.insert(.atOnce) }
-    // What was told at once is not told or spared later, which would prolong its life.
+    // An access that was reported at once must not be reported or spare the entry later, which
+    // would prolong its life.
     if !table.nodes[Int(slot)].isRead, !isToldAtOnce {
       table.nodes[Int(slot)].isRead = true
       untoldReadCount &+= 1
@@ -344,10 +359,10 @@ extension MemoryState {
     }
   }
 
-  /// Notes that an entry is about to be told below.
+  /// Notes that an entry is about to be reported below.
   ///
-  /// - Returns: whether it is to be. What may not be idle for long was told at once: a telling now would prolong
-  ///   its life.
+  /// - Returns: whether it must be. Entries with an idle limit were reported at once: a report now
+  ///   would prolong their life.
   mutating func takesToTell(_ slot: UInt32) -> Bool {
     table.nodes[Int(slot)].isRecent = false
     let isToBeTold = table.nodes[Int(slot)].idleLimit == never
@@ -358,7 +373,7 @@ extension MemoryState {
   @inlinable
   mutating func promote(
     _ value: consuming Value, forKey key: Key, hash: UInt32, _ times: EntryTimes,
-    ticket: CacheTicket, cost: Int, version: UInt64?, _ removed: inout Removed
+    ticket: CacheTicket, cost: Int, version: UInt64?, hasTags: Bool, _ removed: inout Removed
   ) -> Bool {
     let found = table.find(key, hash: hash)
     var holdsValue = false
@@ -371,10 +386,12 @@ extension MemoryState {
       noteWrite(hash: hash, version: version)
     }
     if isValid {
-      return put(
+      let isIn = put(
         value, forKey: key, hash: hash, times, cost: cost, version: version, &removed)
+      if isIn, hasTags { noteTags(key, hash: hash) }
+      return isIn
     }
-    // What is older than what was just seen below must not be found any more.
+    // Nothing older than what was just seen below may be found any more.
     if let version, found != noSlot, table.nodes[Int(found)].version < version {
       remove(found, .replaced, &removed)
     }
@@ -384,7 +401,8 @@ extension MemoryState {
   @inlinable
   mutating func publish(
     _ value: consuming Value, forKey key: Key, hash: UInt32, ticket: CacheTicket,
-    version: UInt64, _ times: EntryTimes, cost: Int, _ removed: inout Removed
+    version: UInt64, _ times: EntryTimes, cost: Int, hasTags: Bool,
+    _ removed: inout Removed
   ) -> Bool {
     let found = table.find(key, hash: hash)
     let known = stripes[stripe(hash)]
@@ -396,11 +414,21 @@ extension MemoryState {
     } else if table.nodes[Int(found)].version >= version {
       return false
     }
-    return put(value, forKey: key, hash: hash, times, cost: cost, version: version, &removed)
+    let isIn = put(
+      value, forKey: key, hash: hash, times, cost: cost, version: version, &removed)
+    if isIn, hasTags { noteTags(key, hash: hash) }
+    return isIn
+  }
+
+  /// Notes that the entry of a key has tags.
+  @usableFromInline
+  mutating func noteTags(_ key: Key, hash: UInt32) {
+    let slot = table.find(key, hash: hash)
+    if slot != noSlot { table.nodes[Int(slot)].hasTags = true }
   }
 }
 
-/// What the disk is to be told of a read.
+/// When to tell the disk of a read.
 @usableFromInline
 struct PendingNotice: OptionSet, Sendable {
   @usableFromInline var rawValue: UInt8
@@ -408,10 +436,10 @@ struct PendingNotice: OptionSet, Sendable {
   @inlinable
   init(rawValue: UInt8) { self.rawValue = rawValue }
 
-  /// After a while: all that is used until then.
+  /// After a while: everything accessed until then.
   @inlinable static var later: PendingNotice { PendingNotice(rawValue: 1) }
-  /// The same soon, since it is much.
+  /// The same, but soon, because there is much to report.
   @inlinable static var soon: PendingNotice { PendingNotice(rawValue: 2) }
-  /// Now, of the entry alone: it may not be idle for long.
+  /// Now, for this entry only: it has an idle limit.
   @inlinable static var atOnce: PendingNotice { PendingNotice(rawValue: 4) }
 }

@@ -1,11 +1,12 @@
 public import CairnStore
 
-/// The tier in memory of a ``DiskCache``: what may be done with it alone.
+/// The memory tier of a ``DiskCache``: what callers may do with it alone.
 ///
-/// It holds a part of what is on disk, so it can be looked at and made smaller; values are set through the cache.
+/// It holds a part of what is on disk, so callers can inspect and shrink it; the cache sets the
+/// values.
 ///
-/// That of a cache that follows another process also holds what the writer has replaced or removed since, until the key is
-/// read or the room is needed. No look at a key finds it.
+/// In a cache that follows another process, the tier also holds values that the writer has since
+/// replaced or removed, until the key is read or the room is needed. No lookup of a key finds them.
 public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let cache: DiskCache<Key, Value>
   let held: MemoryCache<TierKey<Key>, Value>
@@ -20,16 +21,16 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     self.recency = recency
   }
 
-  /// How many values are held that a read would find.
+  /// The number of held values that a read would find.
   public func count() -> Int { held.count() }
 
-  /// What they cost together.
+  /// Their total cost.
   public func totalCost() -> Int { held.totalCost() }
 
-  /// What the tier has done, and what it holds.
+  /// Counts of the tier's operations, and its current contents.
   public func statistics() -> MemoryCacheStatistics { held.statistics() }
 
-  /// How many entries there may be; as `MemoryCache.countLimit`.
+  /// The maximum number of entries; see `MemoryCache.countLimit`.
   public var countLimit: Int? {
     get { held.countLimit }
     nonmutating set {
@@ -38,7 +39,7 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// How much all entries may cost together; as `MemoryCache.costLimit`.
+  /// The maximum total cost of all entries; see `MemoryCache.costLimit`.
   public var costLimit: Int? {
     get { held.costLimit }
     nonmutating set {
@@ -47,7 +48,7 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// The value of a key where it is held. Is no access.
+  /// The value of a key if it is held. Does not count as an access.
   public func value(forKey key: Key) throws(CacheError) -> Value? {
     let key = try cache.tierKey(key)
     if let following = cache.following {
@@ -56,28 +57,28 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return held.peekValue(forKey: key)
   }
 
-  /// Whether the value of a key is held. Is no access.
+  /// Whether the value of a key is held. Does not count as an access.
   public func contains(_ key: Key) throws(CacheError) -> Bool {
     if cache.following != nil { return try value(forKey: key) != nil }
     return held.contains(try cache.tierKey(key))
   }
 
-  /// What is known of a key whose value is held. Is no access.
+  /// Information about a key whose value is held. Does not count as an access.
   public func info(forKey key: Key) throws(CacheError) -> CacheEntryInfo? {
     if cache.following != nil, try value(forKey: key) == nil { return nil }
     return held.info(forKey: try cache.tierKey(key))
   }
 
-  /// The keys whose values are held, the one that would go last first.
+  /// The keys of held values; the last to be evicted comes first.
   public func keys() -> [Key] { held.keys().map(\.key) }
 
-  /// Drops everything that is held. The disk keeps it.
+  /// Drops everything from memory. The disk keeps it.
   public func removeAll() {
     recency?.tell()
     held.removeAll(cause: .evicted(.trim))
   }
 
-  /// Has `body` called with everything that happens to the tier; as `MemoryCache.observe`.
+  /// Calls `body` with everything that happens to the tier; see `MemoryCache.observe`.
   @discardableResult
   public func observe(
     _ body: @escaping @Sendable (_ event: CacheEvent<Key>, _ value: Value?) -> Void
@@ -86,45 +87,45 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 }
 
-// The disk keeps what these drop.
+// The disk keeps what these methods drop.
 extension MemoryTier: Trimming {
-  /// Removes entries from memory until at most so many are held; as `MemoryCache.trim(toCount:order:)`. The disk
-  /// keeps them.
+  /// Removes entries from memory until at most this many are held; see
+  /// `MemoryCache.trim(toCount:order:)`. The disk keeps them.
   ///
   /// - Returns: what was removed.
-  /// - Complexity: as that of `MemoryCache`.
+  /// - Complexity: the same as `MemoryCache`.
   @discardableResult
   public func trim(toCount count: Int, order: TrimOrder) -> RemovalSummary {
     recency?.tell()
     return held.trim(toCount: count, order: order)
   }
 
-  /// Removes entries from memory until the rest costs at most so much; as `MemoryCache.trim(toCost:order:)`. The
-  /// disk keeps them.
+  /// Removes entries from memory until the rest costs at most this much; see
+  /// `MemoryCache.trim(toCost:order:)`. The disk keeps them.
   ///
   /// - Returns: what was removed.
-  /// - Complexity: as that of `MemoryCache`.
+  /// - Complexity: the same as `MemoryCache`.
   @discardableResult
   public func trim(toCost cost: Int, order: TrimOrder) -> RemovalSummary {
     recency?.tell()
     return held.trim(toCost: cost, order: order)
   }
 
-  /// Removes the entries from memory that were last accessed, or written, longer ago than `age`. The disk keeps
-  /// them.
+  /// Removes entries from memory that were last accessed, or written, longer ago than `age`. The
+  /// disk keeps them.
   ///
   /// - Returns: what was removed.
-  /// - Complexity: O(n) for n entries that are held.
+  /// - Complexity: O(n) for n held entries.
   @discardableResult
   public func trim(olderThan age: Duration, by basis: AgeBasis) -> RemovalSummary {
     recency?.tell()
     return held.trim(olderThan: age, by: basis)
   }
 
-  /// Removes from memory what has expired. No read finds it anyway.
+  /// Removes expired entries from memory. No read finds them anyway.
   ///
   /// - Returns: what was removed.
-  /// - Complexity: O(1), and O(log n) for each that is removed.
+  /// - Complexity: O(1), and O(log n) for each removed entry.
   @discardableResult
   public func removeExpired() -> RemovalSummary { held.removeExpired() }
 }

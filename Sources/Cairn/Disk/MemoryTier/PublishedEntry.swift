@@ -1,10 +1,11 @@
 public import CairnStore
 
-/// What memory is to hold of a write once it is on disk. Made before it is.
+/// What memory will hold of a write once it is on disk. Made before the write.
 @usableFromInline
 struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline let value: Value
   @usableFromInline let key: TierKey<Key>
+  @usableFromInline let hasTags: Bool
   /// `nil`: its bytes on disk.
   @usableFromInline let cost: Int?
   @usableFromInline let ticket: CacheTicket
@@ -19,6 +20,7 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ) {
     self.value = value
     self.key = key
+    hasTags = options.mayHaveTags
     cost = options.cost ?? memory.knownCost(of: value, forKey: key)
     ticket = memory.ticket(forKey: key)
     changes = memory.clock.changeCount
@@ -36,33 +38,36 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// Has memory hold it, unless that knows of something newer.
+  /// Stores the entry in memory, unless memory knows of something newer.
   ///
-  /// - Parameter byteCount: the value's on disk.
+  /// - Parameter byteCount: the size of the value on disk.
   @inlinable
   func publish(to memory: MemoryCache<TierKey<Key>, Value>, version: UInt64, byteCount: Int) {
-    // While the defaults change, and where they have since, the disk may have another end.
+    // If the defaults are changing or have changed since, the entry on disk may end at another
+    // time.
     if changes & 1 != 0 || memory.clock.haveDefaultsChanged(since: changes) {
       memory.invalidate(key, through: version - 1, .replaced)
       return
     }
     memory.publish(
-      value, forKey: key, ticket: ticket, version: version, times, cost: cost ?? byteCount)
+      value, forKey: key, ticket: ticket, version: version, times, cost: cost ?? byteCount,
+      hasTags: hasTags)
   }
 }
 
-/// What memory is to do about a write.
+/// What memory must do for a write.
 @usableFromInline
 enum TierStep: Sendable {
-  /// It is on disk.
+  /// The write is on disk.
   case publish(version: UInt64, byteCount: Int)
-  /// Nobody knows whether it is on disk.
+  /// It is unknown whether the write is on disk.
   case forget
-  /// It was not made, and the caller is shown the version that the key has instead.
+  /// The write was not made, and the caller is shown the version that the key has instead.
   case show(version: UInt64?)
 }
 
-/// The end of a lifetime that memory is to have once the disk has it. Made before, so that it ends no later.
+/// The end of a lifetime that memory will have once the disk has it. Made before, so that it ends
+/// no later.
 struct TierExtension<Key: Hashable & Sendable, Value: Sendable> {
   private let key: TierKey<Key>
   private let held: MemoryCache<TierKey<Key>, Value>

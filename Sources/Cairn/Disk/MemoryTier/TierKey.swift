@@ -1,14 +1,14 @@
 internal import CairnStore
 
-/// A key as the memory tier has it: equal to another where both have the same bytes on disk.
+/// A key in the memory tier's form: two keys are equal if they have the same bytes on disk.
 ///
-/// Two texts that are canonically equal and differ in their UTF-8 are one key to a dictionary, and two on
-/// disk; and a key coder of one's own may tell keys apart that are equal, or not tell apart those that
-/// differ. If memory went by `==`, a write of the one would leave a stale value of the other.
+/// Two texts that are canonically equal but differ in their UTF-8 are one key to a dictionary, and
+/// two on disk. A custom key coder may also encode equal keys differently, or different keys
+/// equally. If memory compared by `==`, a write of one key would leave a stale value of the other.
 @usableFromInline
 struct TierKey<Key: Hashable & Sendable>: Hashable, Sendable {
   @usableFromInline let key: Key
-  /// Those on disk, where `==` of keys may not agree with them.
+  /// The bytes on disk, if `==` of keys may disagree with them.
   @usableFromInline let bytes: [UInt8]?
 
   @inlinable
@@ -22,14 +22,14 @@ struct TierKey<Key: Hashable & Sendable>: Hashable, Sendable {
   @inline(__always)
   static func == (left: TierKey, right: TierKey) -> Bool {
     if let left = left.bytes, let right = right.bytes { return left == right }
-    // In code that is specialised for strings these casts are none.
+    // In code specialised for strings, these casts cost nothing.
     if let left = left.key as? String, let right = right.key as? String {
       return left.hasSameBytes(as: right)
     }
     return left.key == right.key
   }
 
-  // The one that the compiler makes is not specialised, and looks types up with every read.
+  // The synthesised `==` is not specialised, and looks up types at every read.
   @inlinable
   @inline(__always)
   var hashValue: Int {
@@ -39,7 +39,7 @@ struct TierKey<Key: Hashable & Sendable>: Hashable, Sendable {
     return hasher.finalize()
   }
 
-  // Texts that are canonically equal have the same hash, which does no harm.
+  // Canonically equal texts have the same hash, which does no harm.
   @inlinable
   @inline(__always)
   func hash(into hasher: inout Hasher) {
@@ -60,7 +60,7 @@ extension String {
 }
 
 extension MemoryTable {
-  /// The hash of a key that is known by these bytes.
+  /// The hash of the key with these bytes.
   static func hash<TierKeyed>(ofBytes bytes: [UInt8]) -> UInt32 where Key == TierKey<TierKeyed> {
     var hasher = Hasher()
     hasher.combine(bytes)

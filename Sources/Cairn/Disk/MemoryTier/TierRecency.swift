@@ -1,28 +1,28 @@
 internal import CairnStore
 internal import Synchronization
 
-/// Tells the tier on disk what was read from memory, so that what is in use is not what goes there first.
+/// Tells the tier on disk what was read from memory, so that trims on disk spare entries in use.
 ///
-/// A read sets a bit in its entry and no more: the order of memory is the order of use, so that what was used since the
-/// last telling stands at its front, and is told in that order.
+/// A read only sets a bit in its entry. The order of memory is the access order, so entries
+/// accessed since the last report are at its front, and are reported in that order.
 final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let memory: MemoryCache<TierKey<Key>, Value>
   private let keyCoder: KeyCoder<Key>
-  /// Weak, since the store holds what holds this.
+  /// Weak, because the store holds the owner of this object.
   private let store = Lock(WeakStore())
   private let background: any BackgroundQueue
-  /// What was taken from memory to be told, in the order of use. Held for the walk through memory alone, so that
-  /// who frees memory does not wait for the disk.
+  /// Keys taken from memory to be reported, in access order. The lock is held only for the walk
+  /// through memory, so that freeing memory does not wait for the disk.
   private let taken = Lock<ArraySlice<TierKey<Key>>>([])
-  /// One telling at a time, so that a trim that waited for it finds all of it done. Under it the store is called
-  /// and a coder that is known to do nothing else; a user's coder is not.
+  /// Allows one report at a time, so that a trim that waited for it finds everything reported. The
+  /// store and a ready-made coder are called under this lock; a user's coder is not.
   private let telling = Lock(())
-  /// Evictions below since the last telling.
+  /// Evictions below since the last report.
   private let evictionCount = Atomic(0)
-  /// How many of them, and of reads that were not told, ask for the next: a sixty-fourth of what the store had
-  /// when it was last told.
+  /// How many evictions and unreported reads trigger the next report: a sixty-fourth of the store's
+  /// entries at the last report.
   private let countToTell = Atomic(0)
-  /// Whether the background was asked for a telling that it has not begun.
+  /// Whether the background was asked for a report that has not begun.
   private let isAskedFor = Atomic(false)
 
   private struct WeakStore: Sendable {
@@ -40,9 +40,9 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   func begin(_ store: Store) { self.store.withLock { $0.store = store } }
 
-  /// Tells all that was used until now. Where the store cannot be used any more, nobody needs to know.
+  /// Reports everything accessed until now. Does nothing if the store can no longer be used.
   ///
-  /// - Parameter body: called before, when it is known what there is to tell; with no lock held.
+  /// - Parameter body: called beforehand, once it is known what to report; with no lock held.
   func tell(after body: () -> Void = {}) {
     guard let store = store.withLock({ $0.store }) else { return body() }
     evictionCount.store(0, ordering: .relaxed)
@@ -59,22 +59,24 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       withExtendedLifetime(told) {}
       return
     }
-    // One by one, since the coder of a user runs with no lock held. Who comes meanwhile tells what is left, so that
-    // nothing is when he returns, but for what others are just coding.
+    // One by one, because a user's coder runs with no lock held. A caller that arrives meanwhile
+    // reports the rest, so that nothing is left when it returns, except keys that others are
+    // encoding.
     while let key = taken.withLock({ $0.popFirst() }) { tell(key, store) }
     let told = taken.withLock { $0.isEmpty ? exchange(&$0, with: []) : [] }
     withExtendedLifetime(told) {}
   }
 
-  /// Tells of one key that is just being read. What cannot be told is not worth failing a read for that has
+  /// Reports one key that is being read. A failure to report must not fail a read that has
   /// succeeded.
   func tell(_ key: TierKey<Key>) {
     guard let store = store.withLock({ $0.store }) else { return }
     tell(key, store, isBeingRead: true)
   }
 
-  /// - Parameter isBeingRead: else it was read some time ago. That counts for nothing where what is on disk may not
-  ///   be idle for long: either it was told at once, or the read was of another value.
+  /// - Parameter isBeingRead: `false` if the key was read some time ago. That counts for nothing if
+  ///   the entry on disk has an idle limit: either it was reported at once, or the read was of
+  ///   another value.
   private func tell(_ key: TierKey<Key>, _ store: Store, isBeingRead: Bool = false) {
     memory.noteTold(key)
     let sparesIdle = !isBeingRead
@@ -91,14 +93,14 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// Whether the store may ask of a key that is to go whether it is in use: not where the coder is a user's,
+  /// Whether the store may ask if a key about to be removed is in use: not if the coder is a user's
   /// and memory does not know keys by their bytes.
   var knowsKeysByBytes: Bool { Self.knowsKeysByBytes(keyCoder) }
 
   static func knowsKeysByBytes(_ keyCoder: KeyCoder<Key>) -> Bool { keyCoder.identity != .equality }
 
-  /// Whether a key was read from memory and the disk not told of it, which it is by this. Runs under a lock of
-  /// the store's.
+  /// Whether a key was read from memory without the disk being told; this call tells it. Runs under
+  /// a lock of the store.
   func isInUse(_ bytes: RawSpan) -> Bool {
     if keyCoder.identity == .bytes {
       let bytes = [UInt8](copying: bytes)
@@ -111,18 +113,19 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return memory.takeRead(hash: hash) { $0 == tierKey }
   }
 
-  /// To be called before a write that may make entries go to keep limits: telling later, what was used before
-  /// it would count as used after it. Where there are many, that is done after every sixty-fourth of them that
-  /// goes or is read alone, since telling costs more than an eviction does; those in use are spared in between.
+  /// Call before a write that may remove entries to keep limits: in a later report, earlier
+  /// accesses would count as later than the write. With many entries, it reports only after every
+  /// sixty-fourth of them was removed or read, because a report costs more than an eviction;
+  /// entries in use are spared in between.
   ///
   /// - Parameters:
-  ///   - count: how many entries are written.
-  ///   - byteCount: how many bytes they have.
+  ///   - count: the number of entries to write.
+  ///   - byteCount: their bytes.
   func tellBeforeWrite(of count: Int, _ byteCount: Int) {
     if tells(beforeWriteOf: count, byteCount) { tell() }
   }
 
-  /// Whether the disk is told before such a write.
+  /// Whether to tell the disk before such a write.
   func tells(beforeWriteOf count: Int, _ byteCount: Int) -> Bool {
     guard let store = store.withLock({ $0.store }),
       store.isNearLimit(adding: count, byteCount: byteCount)
@@ -131,21 +134,21 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return untoldCount >= countToTell.load(ordering: .relaxed)
   }
 
-  /// Has the background tell after a while, once for all hits until then.
+  /// Makes the background report after a while, once for all hits until then.
   func tellLater(after interval: Duration) {
     background.run(after: interval) { [weak self] in
-      // From here on a read asks for the next telling.
+      // From here on, a read requests the next report.
       self?.memory.endTelling()
       self?.tell()
     }
   }
 
-  /// Drops from memory what went from the disk.
+  /// Drops from memory what the disk removed.
   func drop(_ event: RemovalEvent) {
     switch event {
     case .all(_, let count): memory.removeAll(cause: .removed, isToldOfNothing: count > 0)
     case .entry(let bytes, let version, let cause):
-      // That of a record that is damaged is not known.
+      // The version of a damaged record is unknown.
       let version = version == 0 ? nil : version
       if case .evicted = cause { evictionCount.add(1, ordering: .relaxed) }
       if keyCoder.identity == .bytes {
@@ -159,13 +162,13 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         }
         memory.invalidate(TierKey(key), through: version, cause)
       } catch {
-        // Whatever it was, it is not found any more. With a coder of those here that is none of this cache's.
+        // Whatever it was, it can no longer be found. A ready-made coder never made this key.
         memory.removeAll(cause: cause)
       }
     }
   }
 
-  /// Has the background tell, so that no write has to: to be called where many were read.
+  /// Makes the background report soon, so that no write has to: call after many reads.
   func tellSoon() {
     if isAskedFor.exchange(true, ordering: .relaxed) { return }
     background.run { [weak self] in

@@ -3,16 +3,16 @@
   import Cairn
   import Glibc
 
-  /// LMDB: one environment, its one unnamed database, keys as they are.
+  /// LMDB: one environment, its one unnamed database, keys unchanged.
   ///
-  /// - Reads look at the mapping. Each thread has a transaction that is renewed for each read and
-  ///   reset after it, which saves making one.
-  /// - A put is a transaction, and a batch is one.
-  /// - With `.process` nothing is synced (`MDB_NOSYNC`): what was committed is in the page cache,
-  ///   so it outlives the process. Pages are changed in the mapping (`MDB_WRITEMAP`), which is
-  ///   the faster way there. With `.durable` every commit is synced, as LMDB does by default.
-  // SAFETY: `@unchecked Sendable` since an environment may be used from any thread, and a
-  // transaction that reads belongs to one thread at a time.
+  /// - Reads use the mapping. Each thread has a transaction that is renewed for each read and reset
+  ///   after it, which saves making one.
+  /// - A put is a transaction; so is a batch.
+  /// - With `.process` nothing is synced (`MDB_NOSYNC`): committed data is in the page cache, so it
+  ///   outlives the process. Pages are changed in the mapping (`MDB_WRITEMAP`), which is faster
+  ///   here. With `.durable` every commit is synced, as LMDB does by default.
+  // SAFETY: `@unchecked Sendable` because an environment is safe to use from any thread, and a read
+  // transaction belongs to one thread at a time.
   @safe
   final class LMDBStore: KeyValueStore, @unchecked Sendable {
     static let name = StoreKind.lmdb.rawValue
@@ -42,8 +42,8 @@
           unsafe mdb_env_set_mapsize(environment, Self.mapByteCount), "mdb_env_set_mapsize")
         try lmdbCheck(
           unsafe mdb_env_set_maxreaders(environment, Self.readerLimit), "mdb_env_set_maxreaders")
-        // Slots of readers belong to transactions, so that a thread's can pass to the next; memory
-        // is not cleared before it is written.
+        // Reader slots belong to transactions, so that a thread's can pass to the next; memory is
+        // not cleared before it is written.
         var flags = MDB_NOTLS | MDB_NOMEMINIT
         if options.durability == .process { flags |= MDB_NOSYNC | MDB_WRITEMAP }
         try lmdbCheck(
@@ -112,7 +112,7 @@
         let status = unsafe mdb_get(transaction, database, &key, &value)
         if status == MDB_NOTFOUND { return nil }
         try lmdbCheck(status, "mdb_get")
-        // SAFETY: the bytes stay as they are until the transaction is reset.
+        // SAFETY: the bytes stay unchanged until the transaction is reset.
         let found = unsafe UnsafeRawBufferPointer(start: value.mv_data, count: value.mv_size)
         return try body(unsafe RawSpan(_unsafeBytes: found))
       }
@@ -159,7 +159,7 @@
       }
     }
 
-    /// Commits what `body` has done, or undoes it where that throws.
+    /// Commits the work of `body`, or aborts it if it throws.
     @inline(__always)
     private static func writing<R>(
       _ environment: OpaquePointer, _ body: (OpaquePointer) throws -> R
@@ -186,8 +186,8 @@
     }
   }
 
-  /// A thread's transaction that reads; between reads it is reset.
-  // SAFETY: `@unchecked Sendable` as `ThreadBound` is.
+  /// A thread's read transaction; between reads it is reset.
+  // SAFETY: `@unchecked Sendable` like `ThreadBound`.
   @safe
   private final class LMDBReader: ThreadBound, @unchecked Sendable {
     let transaction: OpaquePointer

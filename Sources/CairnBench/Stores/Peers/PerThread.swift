@@ -2,19 +2,20 @@
   import Glibc
   import Synchronization
 
-  /// What one thread at a time uses: a connection, a transaction that reads.
-  // SAFETY: `@unchecked Sendable` since `PerThread` hands each to one thread, until that ends.
+  /// A resource for one thread at a time: a connection or a read transaction.
+  // SAFETY: `@unchecked Sendable` because `PerThread` gives each to one thread, until that ends.
   class ThreadBound: @unchecked Sendable {
     /// Set once, before any other thread knows of the object.
     fileprivate var giveBack: (@Sendable () -> Void)?
   }
 
-  /// An object for each thread that asks. A thread that ends gives its own back for the next, so
-  /// that what it keeps in memory is not lost with the thread.
+  /// An object for each thread that asks. A thread that ends returns its object for the next, so
+  /// that the object's cached memory is not lost with the thread.
   ///
   /// Finding it costs a few nanoseconds, where a list under a lock would cost a peer dozens.
-  // SAFETY: `@unchecked Sendable` since the key is one of the C library's, and the lists are under
-  // the lock; `make` is called by any thread, and what the stores give uses constants alone. `close` is called when no thread uses the store any more.
+  // SAFETY: `@unchecked Sendable` because the key is one of the C library's, and the lists are
+  // under the lock; any thread calls `make`, for which the stores use only constants. `close` is
+  // called when no thread uses the store any more.
   @safe
   final class PerThread<Value: ThreadBound>: @unchecked Sendable {
     private final class Lists: Sendable {
@@ -35,7 +36,7 @@
       }
     }
 
-    /// This thread's.
+    /// The object of this thread.
     @inline(__always)
     func value() throws -> Value {
       guard let pointer = unsafe pthread_getspecific(key) else { return try newValue() }
@@ -63,7 +64,7 @@
       return value
     }
 
-    /// Ends all of them; no thread has one afterwards.
+    /// Ends all objects; no thread has one afterwards.
     func close(_ end: (Value) throws -> Void) throws {
       pthread_key_delete(key)
       lists.free.withLock { $0.removeAll() }
@@ -76,7 +77,7 @@
     }
   }
 
-  /// Called by the C library with what the thread has for a key.
+  /// The C library calls this with the thread's value for a key.
   private let giveBackAtThreadEnd: @convention(c) (UnsafeMutableRawPointer?) -> Void = { pointer in
     guard let pointer = unsafe pointer else { return }
     // SAFETY: only `PerThread` sets values of its keys, and it keeps them alive.

@@ -3,19 +3,18 @@
   import Cairn
   import Glibc
 
-  /// RocksDB through its C interface, set up for look-ups by key.
+  /// RocksDB through its C interface, configured for lookups by key.
   ///
-  /// - Its own preset for point look-ups (a hash in each block, Bloom filters, one for what is not
-  ///   yet on disk too) with a cache that holds all values, and no compression, which random
-  ///   bytes would only make slower.
-  /// - Every write goes to its log, which is written by the call, so that it outlives the
-  ///   process; with `.durable` it is synced.
-  /// - Values are read as pinned slices of the cache, and copied from there where a copy is asked
-  ///   for.
-  /// - It does not know whether a removed key was there, so a removal looks first. Two threads
-  ///   that remove one key may both be told that it was.
-  // SAFETY: `@unchecked Sendable` since a database may be used from any thread, and the options
-  // are not changed after `init`.
+  /// - Its preset for point lookups (a hash in each block, Bloom filters, also one for data not yet
+  ///   on disk) with a cache that holds all values, and no compression, which random bytes would
+  ///   only slow down.
+  /// - Every write goes to its log by a system call, so that it outlives the process; with
+  ///   `.durable` it is synced.
+  /// - Values are read as pinned slices of the cache, and copied from there if a copy is requested.
+  /// - It does not know whether a removed key existed, so a removal looks first. Two threads that
+  ///   remove one key may both be told that it existed.
+  // SAFETY: `@unchecked Sendable` because a database is safe to use from any thread, and the
+  // options do not change after `init`.
   @safe
   final class RocksDBStore: KeyValueStore, @unchecked Sendable {
     static let name = StoreKind.rocksDB.rawValue
@@ -29,13 +28,13 @@
     private let readOptions: OpaquePointer
     private let writeOptions: OpaquePointer
 
-    /// Room for overheads and for blocks of values that were written again.
+    /// Room for overheads and for blocks of rewritten values.
     private static func cacheMebibytes(_ options: StoreOptions) -> UInt64 {
       UInt64(max(64, min(4_096, 2 * options.expectedByteCount >> 20)))
     }
 
     init(at path: String, options wanted: StoreOptions) throws {
-      // The calls that make options give an address always.
+      // The calls that make options always return an address.
       guard let options = unsafe rocksdb_options_create(),
         let readOptions = unsafe rocksdb_readoptions_create(),
         let writeOptions = unsafe rocksdb_writeoptions_create()
@@ -60,7 +59,7 @@
       }
     }
 
-    /// With its one family of columns, which the calls for many keys want named.
+    /// Opens it with its one column family, which the calls for many keys require by name.
     private static func open(
       _ path: String, _ options: OpaquePointer
     ) throws -> (database: OpaquePointer, family: OpaquePointer) {
@@ -100,7 +99,7 @@
       }
     }
 
-    /// In one call, which looks at each block and file once.
+    /// In one call, which reads each block and file once.
     func values(forKeys keys: some Collection<some ByteSource>) throws -> [[UInt8]?] {
       var bytes: [UInt8] = []
       var counts: [Int] = []
@@ -117,8 +116,8 @@
         for index in unsafe slices.indices { unsafe rocksdb_pinnableslice_destroy(slices[index]) }
         for index in unsafe messages.indices { unsafe rocksdb_free(messages[index]) }
       }
-      // SAFETY: all lists have as many elements as there are keys; the keys' bytes lie side by
-      // side and stay until the call ends.
+      // SAFETY: all lists have as many elements as there are keys; the keys' bytes are contiguous
+      // and stay until the call ends.
       unsafe bytes.withUnsafeBytes { bytes in
         var addresses: [UnsafePointer<CChar>?] = unsafe []
         var offset = 0
@@ -206,7 +205,7 @@
 
     // MARK: Errors
 
-    /// Calls the library with a place for its message, and throws what it has left there.
+    /// Calls the library with a place for its message, and throws any message it leaves there.
     @inline(__always)
     private static func checking<Result>(
       _ call: @autoclosure () -> String,
@@ -227,7 +226,7 @@
   }
 
   extension UnsafeRawBufferPointer {
-    /// Where the bytes begin, as C's characters.
+    /// The start of the bytes, as C characters.
     fileprivate var characters: UnsafePointer<CChar>? {
       unsafe baseAddress?.assumingMemoryBound(to: CChar.self)
     }

@@ -4,11 +4,11 @@
 
   /// A connection to a SQLite database, for one thread at a time, with the statements prepared for
   /// it.
-  // SAFETY: `@unchecked Sendable` as `ThreadBound` is; `SQLiteStore` has one a thread, `YYKVStore`
+  // SAFETY: `@unchecked Sendable` like `ThreadBound`; `SQLiteStore` has one a thread, `YYKVStore`
   // has one under a lock.
   @safe
   final class SQLiteConnection: ThreadBound, @unchecked Sendable {
-    /// The peer that it belongs to.
+    /// The name of its peer.
     let store: String
     private let handle: OpaquePointer
     private var statements: [OpaquePointer] = unsafe []
@@ -16,14 +16,14 @@
     /// How long a connection waits for another's lock.
     private static let busyMilliseconds: Int32 = 60_000
 
-    /// Before the library is first used. A refusal costs speed, no more.
+    /// Before the library is first used. A refusal only costs speed.
     private static let isCounting: Bool = cairn_sqlite3_stop_counting() != SQLITE_OK
 
     init(_ path: String, store: String) throws {
       _ = Self.isCounting
       self.store = store
       var opened: OpaquePointer?
-      // No lock in the library, for no two threads use the connection at once.
+      // No lock in the library, because no two threads use the connection at once.
       let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX
       let status = unsafe sqlite3_open_v2(path, &opened, flags, nil)
       guard let handle = unsafe opened else {
@@ -47,12 +47,12 @@
       try check(unsafe sqlite3_close(handle), "sqlite3_close")
     }
 
-    /// Runs statements that give nothing of interest.
+    /// Runs statements without interesting results.
     func run(_ sql: String) throws {
       try check(unsafe sqlite3_exec(handle, sql, nil, nil, nil), sql)
     }
 
-    /// Prepares a statement, to be used until the connection is closed.
+    /// Prepares a statement for use until the connection is closed.
     func prepare(_ sql: String) throws -> SQLiteStatement {
       var prepared: OpaquePointer?
       let flags = UInt32(SQLITE_PREPARE_PERSISTENT)
@@ -64,10 +64,10 @@
       return unsafe SQLiteStatement(statement: statement, connection: self)
     }
 
-    /// How many rows the last statement changed.
+    /// The number of rows that the last statement changed.
     var changeCount: Int { Int(unsafe sqlite3_changes(handle)) }
 
-    /// Commits what `body` has done, or undoes it where that throws.
+    /// Commits the work of `body`, or rolls it back if it throws.
     func transaction<Result>(_ kind: String, _ body: () throws -> Result) throws -> Result {
       try run("BEGIN \(kind)")
       do {
@@ -93,8 +93,8 @@
     }
   }
 
-  /// A statement that is prepared once and run often. Parameters are numbered from 1, columns
-  /// from 0.
+  /// A statement that is prepared once and run often. Parameters are numbered from 1, columns from
+  /// 0.
   @safe
   struct SQLiteStatement {
     private let statement: OpaquePointer
@@ -105,9 +105,9 @@
       self.connection = connection
     }
 
-    /// Binds, runs to the first row, calls `row` where there is one, and resets.
+    /// Binds, runs to the first row, calls `row` if there is one, and resets.
     ///
-    /// The bytes that `bind` gives must stay until then: nothing is copied.
+    /// The bytes that `bind` passes must stay valid until then: nothing is copied.
     @inline(__always)
     func run<Result>(
       _ bind: (SQLiteStatement) throws -> Void, row: (SQLiteStatement) throws -> Result
@@ -122,7 +122,7 @@
       }
     }
 
-    /// Runs a statement that gives no rows.
+    /// Runs a statement that returns no rows.
     @inline(__always)
     func run(_ bind: (SQLiteStatement) throws -> Void) throws {
       _ = try run(bind) { _ in }
@@ -131,7 +131,7 @@
     @inline(__always)
     func bind(_ parameter: Int32, blob bytes: RawSpan) throws {
       try unsafe bytes.withUnsafeBytes { bytes in
-        // An empty value is no null: its address must not be one.
+        // An empty value is not null, so its address must not be null.
         let address = unsafe bytes.baseAddress ?? UnsafeRawPointer(statement)
         // SAFETY: null as the last argument says that the bytes stay; see `run`.
         let status = unsafe sqlite3_bind_blob64(
@@ -167,11 +167,11 @@
       unsafe sqlite3_column_type(statement, column) == SQLITE_NULL
     }
 
-    /// Hands over a column's bytes where SQLite has them.
+    /// Passes on a column's bytes, in SQLite's memory.
     @inline(__always)
     func withBytes<Result>(_ column: Int32, _ body: (RawSpan) throws -> Result) rethrows -> Result {
-      // SAFETY: the bytes are valid until the next step or reset. The length is asked for after
-      // the address, as SQLite wants it.
+      // SAFETY: the bytes are valid until the next step or reset. The length is read after the
+      // address, as SQLite requires.
       let address = unsafe sqlite3_column_blob(statement, column)
       let count = Int(unsafe sqlite3_column_bytes(statement, column))
       let bytes = unsafe UnsafeRawBufferPointer(start: address, count: count)

@@ -1,35 +1,36 @@
 #if Peers
   import Cairn
 
-  /// How a database is set up, by what is going to be in it.
+  /// The configuration of a database, depending on its contents.
   struct SQLiteSetup: Sendable {
-    /// Values of up to a twentieth of a page lie with their keys, as SQLite's manual has it.
+    /// Values of up to a twentieth of a page are stored with their keys, as SQLite's manual
+    /// recommends.
     private static let smallByteLimit = 200
 
     let pageByteCount: Int
     let keepsValuesWithKeys: Bool
     let synchronous: String
 
-    /// Pages that a connection keeps: enough for a million small values. Large ones are
-    /// read faster through the cache alone; for small ones a mapping costs nothing, and a thread
-    /// whose cache is still empty reads through it.
+    /// The cache of a connection: enough for a million small values. Large values are read faster
+    /// through the cache alone; for small ones, a mapping costs nothing, and a thread with an empty
+    /// cache reads through it.
     private static let cacheByteCount = 512 << 20
-    /// Pages in the log before they are moved into the database: moving more at once writes pages
-    /// that changed often only once.
+    /// Pages in the log before they are moved into the database: moving more at once writes
+    /// frequently changed pages only once.
     private static let loggedByteLimit = 64 << 20
 
     init(_ options: StoreOptions) {
       let average =
         options.expectedKeyCount > 0 ? options.expectedByteCount / options.expectedKeyCount : 0
       keepsValuesWithKeys = average <= Self.smallByteLimit
-      // A page holds a large value or several, as far as there are such pages.
+      // A page holds a large value or several, as far as such page sizes exist.
       var pageByteCount = 4 << 10
       while pageByteCount < 64 << 10, 2 * pageByteCount <= average { pageByteCount *= 2 }
       self.pageByteCount = pageByteCount
       synchronous = options.durability == .process ? "OFF" : "FULL"
     }
 
-    /// What a new connection runs first.
+    /// The first statements of a new connection.
     var sql: String {
       """
       PRAGMA page_size = \(pageByteCount);
@@ -44,8 +45,8 @@
     }
   }
 
-  /// A thread's connection and what it does with it.
-  // SAFETY: `@unchecked Sendable` as `ThreadBound` is.
+  /// A thread's connection and its prepared statements.
+  // SAFETY: `@unchecked Sendable` like `ThreadBound`.
   final class SQLiteSession: ThreadBound, @unchecked Sendable {
     let connection: SQLiteConnection
     let get: SQLiteStatement

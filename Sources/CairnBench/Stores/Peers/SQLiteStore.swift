@@ -6,15 +6,16 @@
 
   /// SQLite as a key-value store: one table, a write-ahead log, statements prepared once.
   ///
-  /// - Each thread has a connection of its own, for reads and writes: a connection whose own
-  ///   writes are the only ones keeps its cache. Writers wait for each other under a lock, which
-  ///   is faster than SQLite's, where they sleep and try again.
-  /// - Small values lie in the tree of the keys (`WITHOUT ROWID`), so that a read goes through one
-  ///   tree and a write changes one. Larger ones would make that tree deep; they have a tree of
-  ///   their own, and pages of 16 KiB.
-  /// - With `.process` nothing is synced: what was committed is in the page cache, so it outlives
-  ///   the process. With `.durable` every commit syncs the log.
-  // SAFETY: `@unchecked Sendable` since connections belong to threads, and all else is constant.
+  /// - Each thread has a separate connection, for reads and writes: a connection that is the only
+  ///   writer keeps its cache. Writers wait for each other under a lock, which is faster than
+  ///   SQLite's, where they sleep and retry.
+  /// - Small values are in the tree of the keys (`WITHOUT ROWID`), so that a read searches one tree
+  ///   and a write changes one. Larger ones would make that tree deep; they have a separate tree,
+  ///   and pages of 16 KiB.
+  /// - With `.process` nothing is synced: committed data is in the page cache, so it outlives the
+  ///   process. With `.durable` every commit syncs the log.
+  // SAFETY: `@unchecked Sendable` because connections belong to threads, and everything else is
+  // constant.
   final class SQLiteStore: KeyValueStore, @unchecked Sendable {
     static let name = StoreKind.sqlite.rawValue
     static let abilities: StoreAbilities = [
@@ -30,7 +31,7 @@
       }
       let setup = SQLiteSetup(options)
       sessions = try PerThread { try SQLiteSession(path + "/values.sqlite", setup) }
-      // Makes the table where it is missing, before there are other connections.
+      // Creates the table if it does not exist, before there are other connections.
       do { _ = try sessions.value() } catch {
         try sessions.close { try $0.connection.close() }
         throw error
@@ -54,7 +55,7 @@
       }
     }
 
-    /// All in one transaction, which saves taking its locks for each.
+    /// All in one transaction, which saves taking its locks for each key.
     func values(forKeys keys: some Collection<some ByteSource>) throws -> [[UInt8]?] {
       try sessions.value().connection.transaction("DEFERRED") {
         var values: [[UInt8]?] = []

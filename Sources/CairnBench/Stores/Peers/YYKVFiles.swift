@@ -19,10 +19,10 @@
 
     func close() { _ = Glibc.close(directory) }
 
-    /// 32 hexadecimal digits that stand for the key, as those of MD5 do in the original. Two keys
-    /// with one name are as unlikely as there.
+    /// 32 hexadecimal digits that represent the key, like MD5 in the original. Two keys with the
+    /// same name are just as unlikely.
     static func name(of key: RawSpan) -> String {
-      // Two of FNV-1a, from different beginnings and mixed at the end.
+      // Two FNV-1a hashes, with different initial values and mixed at the end.
       var (first, second): (UInt64, UInt64) = (0xCBF2_9CE4_8422_2325, 0x6C62_272E_07BB_0142)
       for offset in 0..<key.byteCount {
         let byte = UInt64(unsafe key.unsafeLoad(fromUncheckedByteOffset: offset, as: UInt8.self))
@@ -43,7 +43,7 @@
       return String(repeating: "0", count: 16 - digits.utf8.count) + digits
     }
 
-    /// `nil` where there is no such file.
+    /// `nil` if there is no such file.
     func read(_ name: String) throws -> [UInt8]? {
       let file = unsafe openat(directory, name, O_RDONLY | O_CLOEXEC)
       guard file >= 0 else {
@@ -84,7 +84,7 @@
         }
       }
       guard syncs else { return }
-      // DURABILITY: the contents and the name are on disk before the row that tells of them.
+      // DURABILITY: the contents and the name are on disk before the row that refers to them.
       guard fsync(file) == 0 else { throw failure("fsync", name) }
       guard fsync(directory) == 0 else { throw failure("fsync", path) }
     }

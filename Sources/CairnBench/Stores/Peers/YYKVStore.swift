@@ -4,16 +4,15 @@
   import Glibc
   import Synchronization
 
-  /// The design of YYKVStorage, on which YYDiskCache stands: a table of what there is, with values
-  /// of up to 20 KiB in it, and a file for each that is larger.
+  /// The design of YYKVStorage, the basis of YYDiskCache: a table of the entries, with values of up
+  /// to 20 KiB in it, and a file for each larger one.
   ///
-  /// - Each read sets the time of its last access in the table, which has an index on it: that is
-  ///   what a trim goes by.
+  /// - Each read sets its access time in the table, which has an index on it for trims.
   /// - It has no batches: many values are set one by one.
-  /// - One connection under one lock, a write-ahead log that is synced when it is moved into the
-  ///   database (`synchronous = NORMAL`), as the original has it.
+  /// - One connection under one lock, and a write-ahead log that is synced when it is moved into
+  ///   the database (`synchronous = NORMAL`), like in the original.
   /// - With `.durable`, which the original does not offer, every commit is synced, and a file and
-  ///   its folder are before it.
+  ///   its folder are synced before that.
   final class YYKVStore: KeyValueStore {
     static let name = StoreKind.yykv.rawValue
     static let abilities: StoreAbilities = [.durableWrites, .concurrentWrites, .reopening]
@@ -39,7 +38,7 @@
         try table.touch(key)
         guard row.hasFile else { return row.inlineValue }
         if let value = try files.read(YYKVFiles.name(of: key)) { return value }
-        // The file is gone, so the row is of no use.
+        // The file is gone, so the row is useless.
         try table.delete(key)
         return nil
       }
@@ -52,8 +51,8 @@
     private func put(_ value: RawSpan, _ key: RawSpan, _ table: YYKVTable) throws {
       let name = YYKVFiles.name(of: key)
       if value.byteCount > Self.inlineByteLimit {
-        // DURABILITY: the file comes first, so that the row of a new key never names less than
-        // its value.
+        // DURABILITY: the file comes first, so that the row of a new key never names less than its
+        // value.
         try files.write(value, name, syncs: syncs)
         try table.set(key, byteCount: value.byteCount, fileName: name, inlineValue: nil)
       } else {

@@ -87,7 +87,7 @@
         }
       }
       if let fileName {
-        // Around the run, since the statement looks at the name until then.
+        // Around the run, because the statement reads the name until then.
         try fileName.withBytes { (name) throws in try bindAndRun { try $0.bind(2, text: name) } }
       } else {
         try bindAndRun { try $0.bindNull(2) }
@@ -100,7 +100,7 @@
       return connection.changeCount > 0
     }
 
-    /// Seconds, which are all that the table knows of time.
+    /// Seconds, the table's unit of time.
     private static var now: Int { time(nil) }
   }
 #endif

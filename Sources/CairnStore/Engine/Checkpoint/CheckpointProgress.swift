@@ -1,20 +1,20 @@
 internal import Synchronization
 
-/// What is known of the newest checkpoint. Atomics, so that writers need no lock.
+/// The state of the newest checkpoint. Atomics, so that writers need no lock.
 final class CheckpointProgress: Sendable {
-  /// Every record with this number or a lower one is in it.
+  /// The checkpoint covers every record up to this number.
   let lastSequence: Atomic<UInt64>
   /// The size of its file.
   let byteCount: Atomic<Int>
-  /// Bytes of records since, as far as they lie in segments that were left.
+  /// Bytes of later records in rolled segments.
   let appendedByteCount: Atomic<Int>
-  /// Whether segments that it speaks of have been compacted since.
+  /// Whether segments that it covers have been compacted since.
   let isOvertaken = Atomic(false)
-  /// Whether a compaction has taken it away.
+  /// Whether a compaction has removed it.
   let isGone = Atomic(false)
   /// Whether the open replayed so much that the next one should not have to.
   let isDueSinceOpen: Atomic<Bool>
-  /// Accesses up to this tick are in it, the last of them at this time, in milliseconds.
+  /// It has accesses up to this tick; the last was at this time, in milliseconds.
   private let usedTick: Atomic<UInt64>
   private let usedTime: Atomic<Int64>
 
@@ -29,24 +29,26 @@ final class CheckpointProgress: Sendable {
     usedTick = Atomic(parts.index.recency.now)
     let now = parts.clock.now()
     let time = checkpoint?.samples.last?.time ?? now
-    // Of use in the future, when the clock was wrong, nothing is known: the next close makes a checkpoint.
+    // If that time is in the future, the clock was wrong and nothing is known: the next close makes
+    // a checkpoint.
     usedTime = Atomic(time <= now ? time.millisecondsSinceEpoch : .min)
   }
 
-  /// Up to when accesses are in it.
+  /// Notes up to when it has accesses.
   func noteUse(tick: UInt64, time: Timestamp) {
     usedTick.store(tick, ordering: .relaxed)
     usedTime.store(time.millisecondsSinceEpoch, ordering: .relaxed)
   }
 
-  /// Whether there were accesses that are not in it, and those in it are older than so many milliseconds.
+  /// Whether there were accesses that it lacks, and those it has are older than this many
+  /// milliseconds.
   func lacksUse(in recency: RecencyClock, for interval: Int64, now: Timestamp) -> Bool {
     let known = Timestamp(millisecondsSinceEpoch: usedTime.load(ordering: .relaxed))
     return recency.isNewer(than: usedTick.load(ordering: .relaxed))
       && known.advanced(byMilliseconds: interval) <= now
   }
 
-  /// There is none any more: one that follows is worth it at once.
+  /// It no longer exists: the next one is worthwhile at once.
   func noteGone() {
     isGone.store(true, ordering: .relaxed)
     isOvertaken.store(true, ordering: .relaxed)
@@ -54,12 +56,12 @@ final class CheckpointProgress: Sendable {
     byteCount.store(0, ordering: .relaxed)
   }
 
-  /// A segment was left and sealed.
+  /// A segment was rolled and sealed.
   func noteSealed(_ segment: Segment) {
     appendedByteCount.wrappingAdd(segment.usage.end, ordering: .relaxed)
   }
 
-  /// Segments were replaced by others, which an open has to read until there is a new checkpoint.
+  /// Segments were replaced by others, which an open must read until there is a new checkpoint.
   func noteCompacted(byteCount: Int) {
     isOvertaken.store(true, ordering: .relaxed)
     appendedByteCount.wrappingAdd(byteCount, ordering: .relaxed)

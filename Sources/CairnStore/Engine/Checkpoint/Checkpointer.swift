@@ -1,16 +1,18 @@
 internal import Synchronization
 
-/// Why no checkpoint can be made. The log is told only when the reason changes.
+/// Why no checkpoint can be made. Logged only when the reason changes.
 enum CheckpointHindrance: UInt8, AtomicRepresentable {
   case none, noSpace, other
 }
 
-/// Checkpoints: files with the state of the index, so that an open need not read the log from its beginning.
+/// Checkpoints: files with the state of the index, so that an open need not read the log from its
+/// beginning.
 ///
-/// 1. A checkpoint covers all records up to a number, and no manifest lists it before all of these are on disk.
-/// 2. While one is made nothing switches segments: what it names stays where it is until it is listed. One that a removal
-///    of all has overtaken is not listed.
-/// 3. One that comes to nothing leaves the store as it was.
+/// 1. A checkpoint covers all records up to a number, and no manifest lists it before all of these
+///    are on disk.
+/// 2. While one is made, nothing switches segments: what it names stays in place until it is
+///    listed. One that a removal of all has overtaken is not listed.
+/// 3. An abandoned checkpoint leaves the store unchanged.
 ///
 /// The lock is taken before those of preparation, the catalog and the log.
 final class Checkpointer: Sendable {
@@ -19,12 +21,13 @@ final class Checkpointer: Sendable {
   private let expiry: Expiry
   private let index: HashIndex
   let progress: CheckpointProgress
-  /// What the session found when it was opened.
+  /// What the session's open found.
   let recovery: RecoveryReport
-  /// Held through a checkpoint, while a removal of all is prepared, and by a compaction from the switch on
-  /// until the index names the copies: never while it copies, since a close needs the lock and waits for no compaction.
+  /// Held throughout a checkpoint, while a removal of all is prepared, and by a compaction from the
+  /// switch until the index names the copies. Never held while it copies, because a close needs the
+  /// lock and must not wait for a compaction.
   private let switching = Lock(())
-  /// Why the log was told that no checkpoint can be made, since the last that was.
+  /// The reason last logged for making no checkpoint, since the last success.
   private let toldHindrance = Atomic(CheckpointHindrance.none)
 
   init(
@@ -41,7 +44,7 @@ final class Checkpointer: Sendable {
 
   private var log: LogWriter { catalog.log }
 
-  // MARK: Keeping them out
+  // MARK: Exclusion
 
   /// Runs `body` while no checkpoint is made, no segments are switched, and no removal of all is prepared.
   func keepingOut<Value>(_ body: () throws(StoreError) -> Value) throws(StoreError) -> Value {
@@ -50,14 +53,14 @@ final class Checkpointer: Sendable {
 
   var isBusy: Bool { switching.isHeld }
 
-  /// Waits until nobody holds checkpoints off, or makes one.
+  /// Waits until nobody holds off checkpoints or makes one.
   func waitUntilIdle() { switching.withLock { _ in } }
 
-  // MARK: When
+  // MARK: When to make one
 
-  /// Whether a checkpoint is overdue: so much was appended since the last one, or the open had to
-  /// replay more than a checkpoint takes. Without the latter, lives that are killed before they write
-  /// much would replay the same records again and again.
+  /// Whether a checkpoint is overdue: enough was appended since the last one, or the open had to
+  /// replay more than a checkpoint takes. Without the latter, sessions that are killed before they
+  /// write much would replay the same records again and again.
   var isNeeded: Bool {
     progress.isDueSinceOpen.load(ordering: .relaxed)
       || progress.appendedByteCount.load(ordering: .relaxed)
@@ -66,7 +69,7 @@ final class Checkpointer: Sendable {
           4 * progress.byteCount.load(ordering: .relaxed))
   }
 
-  /// Makes a checkpoint where enough was appended since the last one.
+  /// Makes a checkpoint if enough was appended since the last one.
   func checkpointIfNeeded() throws(StoreError) {
     if isNeeded { try checkpoint() }
   }
@@ -91,12 +94,12 @@ final class Checkpointer: Sendable {
     }
   }
 
-  /// Writes a checkpoint for a close, which lists it; `nil` where none is needed or it fails: the next
+  /// Writes a checkpoint for a close, which lists it; `nil` if none is needed or it fails: the next
   /// open does without.
   func writeClosingCheckpoint() throws(StoreError) -> WrittenCheckpoint? {
     let (last, isAppended) = log.withLock { ($0.nextSequence - 1, $0.active != nil) }
     let covered = progress.lastSequence.load(ordering: .relaxed)
-    // A session that wrote nothing leaves the files as they are, unless the next open would have to
+    // A session that wrote nothing leaves the files unchanged, unless the next open would have to
     // read as much as this one.
     let isWorthwhile = isAppended || !recovery.wasClean || recovery.source == .scan
     let isBehind = last > covered + UInt64(session.configuration.checkpointRecordThreshold)
@@ -106,9 +109,10 @@ final class Checkpointer: Sendable {
     return try writeCheckpoint(isCancelled: { false })
   }
 
-  /// Whether sessions too short for a checkpoint would forget too much of what was used when: more than an hour
-  /// of it, or a hundredth of the shortest idle limit, but a second at least. A large checkpoint comes more seldom, so
-  /// that they write no more than 16 MiB an hour, or 16 MiB a minute where there are short idle limits.
+  /// Whether sessions too short for a checkpoint would lose too much access history: more than an
+  /// hour of it, or a hundredth of the shortest idle limit, but at least a second. A large
+  /// checkpoint is made less often, so that it writes no more than 16 MiB an hour, or 16 MiB a
+  /// minute with short idle limits.
   private var forgetsUse: Bool {
     let limits = log.withLock { appender in
       appender.segments.map { $0.usage.livePutCount > 0 ? $0.usage.lowestIdleLimit : .max }
@@ -120,12 +124,12 @@ final class Checkpointer: Sendable {
       now: session.clock.now())
   }
 
-  // MARK: How
+  // MARK: How to make one
 
-  /// Writes the file of a checkpoint of the store as it is now, while no compaction switches. `nil`
-  /// where it was cancelled, or there is no room, or the file cannot be written: then there is none.
+  /// Writes the file of a checkpoint of the current store, while no compaction switches. `nil`,
+  /// without a checkpoint, if it was cancelled, there is no room, or the file cannot be written.
   ///
-  /// - Throws: where the log or the directory cannot be synced: then the store is poisoned.
+  /// - Throws: if the log or the directory cannot be synced: the store is then poisoned.
   func writeCheckpoint(
     isCancelled: () -> Bool
   ) throws(StoreError) -> WrittenCheckpoint? {
@@ -136,8 +140,8 @@ final class Checkpointer: Sendable {
       basis.snapshot.end()
       if !isWritten { catalog.discard(basis) }
     }
-    // DURABILITY: what a checkpoint covers is never looked for in the log again: every record that
-    // it speaks of is on disk before any manifest lists it.
+    // DURABILITY: covered records are never read from the log again, so they are all on disk before
+    // any manifest lists the checkpoint.
     try log.waitForSync { _ in
       basis.unsynced.allSatisfy { $0.segment.syncedByteCount >= $0.end || $0.segment.isRetired }
     }
@@ -147,7 +151,7 @@ final class Checkpointer: Sendable {
         // DURABILITY: the file's name is on disk before a manifest that lists it.
         try session.directory.synchronize()
       } catch {
-        // Other names may wait for this sync too, and it would succeed if it were tried again.
+        // Other names may wait for this sync too, and a retry would falsely succeed.
         state.failure = error.asFailure
         throw .poisoned(cause: error.asFailure)
       }
@@ -159,7 +163,8 @@ final class Checkpointer: Sendable {
   private func takeCheckpointBasis() throws(StoreError) -> CheckpointBasis {
     while true {
       if let basis = try tryTakingCheckpointBasis() { return basis }
-      // A batch that is in the log is not all in the index. That takes a moment, and no lock that is held here.
+      // A batch in the log may not be entirely in the index. That takes a moment, and needs no lock
+      // that is held here.
       log.waitUntil { $0.unpublished == nil ? () : nil }
     }
   }
@@ -172,7 +177,7 @@ final class Checkpointer: Sendable {
         if appender.unpublished != nil { return nil }
         // Nothing changes the index or the log meanwhile, so the two agree to the record.
         let segments = appender.segments.map { segment in
-          // The end of a segment that was left is not synced for its own sake; it is read again.
+          // The end of a rolled segment is not synced separately; an open reads it again.
           let isRolled = appender.rolled.contains { $0 === segment }
           var covered = segment.covered
           if isRolled { covered.end -= RecordHeader.rollByteCount }
@@ -193,7 +198,7 @@ final class Checkpointer: Sendable {
     }
   }
 
-  /// Writes the file; `nil` where it does not work out, which is logged.
+  /// Writes the file; `nil` if that fails, which is logged.
   private func writeFile(
     _ basis: CheckpointBasis, isCancelled: () -> Bool
   ) -> (checksum: UInt32, byteCount: Int)? {
@@ -206,12 +211,12 @@ final class Checkpointer: Sendable {
         throw .noSpace(
           path: session.path, neededByteCount: basis.leastByteCount + spare, limit: .disk)
       }
-      // Some more may come while this goes on.
+      // Some more may come while this runs.
       let sampleCount = index.recency.state(now: session.clock.now()).samples.count + 8
       // Under the catalog's lock, and only while the store's own lock is held: a close that fails
-      // waits for nobody, and the name may be another session's then.
+      // waits for nobody, and the name may then belong to another session.
       let file = try catalog.change { (_) throws(StoreError) -> File in
-        // An id that came to nothing before a crash is given out again.
+        // An id whose checkpoint was abandoned before a crash is reused.
         let name = FileName.checkpoint(basis.id)
         try session.directory.unlink(name)
         return try session.directory.createFile(name)
@@ -229,9 +234,9 @@ final class Checkpointer: Sendable {
       toldHindrance.store(.none, ordering: .relaxed)
       return written
     } catch {
-      // Of a close that did not wait, whoever closed it was told why.
+      // If the close did not wait, the closing caller was told why.
       if case .closed = error { return nil }
-      // Once: it is tried again with each segment, and what is the matter may stay so for hours.
+      // Logged once: it is retried with each segment, and the cause may last for hours.
       let hindrance: CheckpointHindrance = if case .noSpace = error { .noSpace } else { .other }
       if toldHindrance.exchange(hindrance, ordering: .relaxed) != hindrance {
         session.tell(.warning, .maintenance, "no checkpoint is made: \(error)")
@@ -241,7 +246,7 @@ final class Checkpointer: Sendable {
   }
 
   private func note(_ written: WrittenCheckpoint) {
-    // No compaction has switched meanwhile, since that lock is held.
+    // No compaction has switched meanwhile, because that lock is held.
     progress.isOvertaken.store(false, ordering: .relaxed)
     progress.isDueSinceOpen.store(false, ordering: .relaxed)
     progress.lastSequence.store(written.basis.lastSequence, ordering: .relaxed)

@@ -1,31 +1,31 @@
 /// Copies what a round of a compaction keeps into new segments.
 ///
-/// Inputs are read by system calls and checked in full: a record that is damaged ends the round, and
-/// the inputs stay as they are.
+/// System calls read the inputs, and every byte is checked: a damaged record ends the round, and
+/// the inputs stay unchanged.
 struct CompactionCopier: ~Copyable {
   /// The newest number when the round began.
   let began: SequenceNumber
-  /// Tombstones below this number may go.
+  /// Tombstones below this number may be dropped.
   let barrier: SequenceNumber
   private let compactor: Compactor
   private let inputs: [Segment]
-  /// Where the only input is cut in two, what lies before stays where it is; `nil`: nothing stays.
+  /// If the only input is cut in two, the part before the cut stays in place; `nil`: nothing stays.
   private let cut: SegmentOutline.Mark?
   private let pace: CompactionPace?
 
-  /// The segment that is written.
+  /// The segment being written.
   private var output: CompactionOutput?
-  /// Those that are complete.
+  /// Complete output segments.
   private(set) var finished: [Finished] = []
   private(set) var moves: [Move] = []
-  /// Those of extensions.
+  /// The moves of extensions.
   private(set) var extensionMoves: [Move] = []
-  /// When the lifetimes of copied puts end that had been extended, by the number of the move.
+  /// The extended ends of lifetime of copied puts, by the number of the move.
   private(set) var ends: [Int: Int64] = [:]
   private(set) var droppedTombstoneCount = 0
   private var recordsSinceBreath = 0
-  /// How often a record could not follow the one before it for its number or time, and how often that may be for
-  /// reasons that are not those of the inputs' borders.
+  /// How often a record could not follow the previous one because of its number or time, and how
+  /// often that may happen apart from the borders between inputs.
   private var farCount = 0
   private static let farLimit = 64
 
@@ -35,7 +35,7 @@ struct CompactionCopier: ~Copyable {
     let usage: SegmentUsage
   }
 
-  /// Where a live record lay, and where its copy does; offsets in units of 8 bytes.
+  /// The old place of a live record, and that of its copy; offsets in units of 8 bytes.
   struct Move {
     let hash: UInt64
     let oldOffset: UInt32
@@ -44,7 +44,7 @@ struct CompactionCopier: ~Copyable {
     let newSize: UInt32
     let input: UInt16
     let output: UInt16
-    /// By how much the copy is shorter than what it was copied from.
+    /// How much shorter the copy is than its source.
     let shrinkage: UInt8
 
     var newByteCount: Int { Int(newSize) << 3 }
@@ -63,17 +63,17 @@ struct CompactionCopier: ~Copyable {
     self.pace = pace
   }
 
-  /// Ids of all segments that were begun.
+  /// The ids of all segments that were begun.
   private(set) var ids: [SegmentID] = []
 
   /// Why a round ends early: a removal of all took its segments.
   private(set) var isOvertaken = false
 
-  /// Between pieces: ends the round where the store was closed or emptied, and lets others get on.
+  /// Between pieces: ends the round if the store was closed or emptied, and lets others continue.
   private mutating func breathe() throws(StoreError) {
     try compactor.session.checkWritable()
     if inputs.contains(where: \.isRetired) {
-      // What it reads and writes takes space that others count on.
+      // Reading and writing them takes space that others count on.
       isOvertaken = true
       throw .closed(path: compactor.session.path)
     }
@@ -92,7 +92,7 @@ struct CompactionCopier: ~Copyable {
       switch header.kind {
       case .roll: break
       case .tombstone:
-        if try isNeeded(header, at: offset, in: segment, scanner: &scanner) {
+        if try mustKeepTombstone(header, at: offset, in: segment, scanner: &scanner) {
           _ = try append(header, at: offset, from: index, hash: 0, scanner: &scanner)
         } else {
           droppedTombstoneCount += 1
@@ -107,7 +107,7 @@ struct CompactionCopier: ~Copyable {
         }
       case .extension:
         let hash = try scanner.withKey(of: header, at: offset) { compactor.lookup.hash.hash($0) }
-        if isNeeded(extensionAt: segment.location(at: offset), hash) {
+        if mustKeepExtension(at: segment.location(at: offset), hash) {
           extensionMoves.append(
             try append(header, at: offset, from: index, hash: hash, scanner: &scanner))
         }
@@ -151,7 +151,7 @@ struct CompactionCopier: ~Copyable {
     outline.finish()
   }
 
-  /// Copies a put; where its lifetime was extended, with the later end.
+  /// Copies a put, with its extended end of lifetime if it has one.
   private mutating func copyPut(
     _ header: RecordHeader, at offset: Int, from index: Int, hash: UInt64,
     scanner: inout SegmentScanner, end: Int64?
@@ -164,23 +164,23 @@ struct CompactionCopier: ~Copyable {
     moves.append(try append(header, at: offset, from: index, hash: hash, scanner: &scanner))
   }
 
-  /// Whether an extension has to be kept: where it is in force and its put stays where it is. A put
-  /// that is copied takes its end along. What took the place of an extension that is not in force,
-  /// a later one or another record of the key, is on disk before this one goes: the sync before the
-  /// switch is for that too.
-  private func isNeeded(extensionAt location: Location, _ hash: UInt64) -> Bool {
+  /// Whether an extension must be kept: if it is in force and its put stays in place. A copied put
+  /// takes its end along. If the extension is not in force, a later one or another record of the
+  /// key replaced it. The replacement is on disk before the extension is dropped: the sync before
+  /// the switch also covers that.
+  private func mustKeepExtension(at location: Location, _ hash: UInt64) -> Bool {
     var owner: Segment?
     let put = compactor.lookup.index.location(hash, extendedBy: location) {
       owner = compactor.lookup.table.segment(at: $0)
     }
     guard let put else { return false }
     guard let input = inputs.first(where: { $0 === owner }) else { return true }
-    // What lies before the cut stays.
+    // The part before the cut stays.
     guard let cut else { return false }
     return input.offset(of: put) < cut.offset
   }
 
-  /// Whether the index names this very record. A record that is not live now never is again.
+  /// Whether the index names this very record. A record that is not live now is never live again.
   private func isLive(_ hash: UInt64, at location: Location, in segment: Segment) -> Bool {
     var isSame = false
     _ = compactor.lookup.index.find(hash, at: location) { _ in
@@ -189,16 +189,16 @@ struct CompactionCopier: ~Copyable {
     return isSame
   }
 
-  /// Whether a tombstone has to be kept: where its key has no newer record and an older put of it may
-  /// lie in a segment that stays.
-  private func isNeeded(
+  /// Whether a tombstone must be kept: if its key has no newer record and an older put of it may be
+  /// in a segment that stays.
+  private func mustKeepTombstone(
     _ header: RecordHeader, at offset: Int, in segment: Segment, scanner: inout SegmentScanner
   ) throws(StoreError) -> Bool {
     if segment.sequence(of: header) < barrier { return false }
-    // A live put of the key is newer than its tombstone, since that took away all that was there
-    // before, and keeps the older puts dead in its stead. When the put goes, another record of the
-    // key, newer still, has taken its place. That the put is on disk before the tombstone goes is what
-    // the sync before the switch is for.
+    // A live put of the key is newer than its tombstone, because the tombstone removed everything
+    // before it. The put now keeps the older puts dead. When the put is dropped, another, still
+    // newer record of the key has replaced it. The sync before the switch ensures that the put is
+    // on disk before the tombstone is dropped.
     return try scanner.withKey(of: header, at: offset) { (key) throws(StoreError) in
       try !compactor.lookup.hasLivePut(of: key)
     }
@@ -233,7 +233,7 @@ struct CompactionCopier: ~Copyable {
       shrinkage: UInt8(header.byteCount - copy.byteCount))
   }
 
-  /// The segment that a record of so many bytes goes into.
+  /// The segment for a record of this many bytes.
   private mutating func outputWithRoom(
     for byteCount: Int, of input: Segment, sequence: SequenceNumber, writtenAt second: Int64
   ) throws(StoreError) -> CompactionOutput {
@@ -243,15 +243,16 @@ struct CompactionCopier: ~Copyable {
         || output.offset + byteCount <= compactor.session.configuration.segmentByteLimit
       let isInReach = output.reaches(sequence, writtenAt: second)
       if fits && isInReach { return output }
-      // In a log the numbers and times of neighbours are near each other. Made-up ones could have it write a
-      // segment for each record.
+      // In a log, neighbouring records have similar numbers and times. Forged ones could make this
+      // write a segment for each record.
       if !isInReach { farCount += 1 }
       if farCount > Self.farLimit + 4 * inputs.count {
         throw input.corruption(at: SegmentHeader.byteCount, .badHeader)
       }
     }
     try finishOutput()
-    // As low as all that comes; where that is too far away, in the middle of what can be reached.
+    // As low as every record to come; if that is too far away, in the middle of the range that can
+    // be reached.
     let reach = UInt64(1) << 31
     var base = inputs.map(\.usage.lowestSequence).min() ?? 1
     if sequence - min(base, sequence) > UInt64(UInt32.max) { base = sequence - reach }
@@ -265,7 +266,7 @@ struct CompactionCopier: ~Copyable {
     return output
   }
 
-  /// Ends the segment that is written.
+  /// Ends the segment being written.
   mutating func finishOutput() throws(StoreError) {
     guard let output else { return }
     self.output = nil

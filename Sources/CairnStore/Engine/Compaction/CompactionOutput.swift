@@ -1,17 +1,17 @@
-/// A segment that a compaction writes. It belongs to nothing yet: where the compaction comes to no
-/// end, it is removed and nothing is lost.
+/// A segment that a compaction writes. The log does not have it yet: if the compaction does not
+/// finish, it is removed and nothing is lost.
 final class CompactionOutput {
-  /// How much is written at a time.
+  /// The size of one write.
   static let pieceByteCount = 1 << 20
 
   let header: SegmentHeader
   let file: File
-  /// What its records amount to; none is live before an entry of the index names it.
+  /// The usage of its records; none is live before an entry of the index names it.
   let usage: SegmentUsage
-  /// Where the next record goes.
+  /// The offset of the next record.
   private(set) var offset = SegmentHeader.byteCount
   private let seed: CRC32C
-  /// What is not written yet, and where it goes.
+  /// Bytes not written yet, and their offset.
   private var buffer: [UInt8] = []
   private var bufferOffset = 0
   private var allocatedByteCount = 0
@@ -27,19 +27,19 @@ final class CompactionOutput {
   var id: SegmentID { header.id }
   var isEmpty: Bool { offset == SegmentHeader.byteCount }
 
-  /// Whether a record's number and time can be told relative to those of the header.
+  /// Whether a record's number and time can be encoded relative to those of the header.
   func reaches(_ sequence: SequenceNumber, writtenAt second: Int64) -> Bool {
     sequence >= header.baseSequence && sequence - header.baseSequence <= UInt64(UInt32.max)
       && second >= header.baseTime && second - header.baseTime <= Int64(UInt32.max)
   }
 
-  /// Appends the head of a record; its value follows by `append`, then `endRecord`.
+  /// Appends the head of a record. `append` adds its value, then `endRecord` ends it.
   func beginRecord(
     _ header: RecordHeader, head: [UInt8], sequence: SequenceNumber, writtenAt second: Int64
   ) -> RecordHeader {
     var copy = header
-    // The record is on disk before anything names it, and by itself: neither a batch nor a mark
-    // means anything here.
+    // The record is on disk by itself before anything names it: neither a batch nor a mark means
+    // anything here.
     copy.flags.remove(.batch)
     copy.flags.remove(.syncMark)
     copy.sequenceDelta = UInt32(sequence - self.header.baseSequence)
@@ -64,7 +64,7 @@ final class CompactionOutput {
     if buffer.count >= Self.pieceByteCount { try flush() }
   }
 
-  /// Pads the record whose value is complete.
+  /// Pads a record after its complete value.
   func endRecord(_ header: RecordHeader, sequence: SequenceNumber) throws(StoreError) {
     offset += header.byteCount
     let padding = offset - bufferOffset - buffer.count
@@ -75,7 +75,7 @@ final class CompactionOutput {
 
   private func flush() throws(StoreError) {
     let end = bufferOffset + buffer.count
-    // Before it is written, so that a full disk is told from a failing one.
+    // Allocated before the write, to distinguish a full disk from a failing one.
     try file.allocate(from: allocatedByteCount, to: end, orExtend: true)
     allocatedByteCount = end
     try buffer.withSpan { (bytes) throws(StoreError) in
@@ -85,11 +85,11 @@ final class CompactionOutput {
     buffer.removeAll(keepingCapacity: true)
   }
 
-  /// Writes out all of it.
+  /// Writes out everything.
   func finish() throws(StoreError) {
     try flush()
-    // DURABILITY: all that the segment holds is on disk before the manifest lists it, and takes the
-    // records that it was copied from off the list.
+    // DURABILITY: the whole segment is on disk before the manifest lists it and drops the segments
+    // it was copied from.
     try file.synchronize()
   }
 }

@@ -1,22 +1,22 @@
-/// Chooses what to compact next, from what is known of the segments alone.
+/// Chooses what to compact next, only from the facts about the segments.
 ///
-/// Exact where it matters: a plan never counts a gain that is not there, so a compaction that follows
-/// it gets on with every round, and ends.
+/// Exact where it matters: a plan never counts a gain that does not exist, so a compaction that
+/// follows it makes progress in every round, and ends.
 package struct CompactionPlanner: Sendable {
   /// The segments of the log, in any order.
   package let segments: [SegmentFacts]
   /// The size at which a segment is full.
   package let segmentByteLimit: Int
-  /// How many bytes a round may write, but for a segment that has more by itself.
+  /// How many bytes a round may write, unless one segment alone has more.
   package let budget: Int
   /// How many bytes of records a round may read for each byte that it may write.
   package static let readFactor = 4
-  /// Those that keep tombstones from being dropped, the lowest barrier first.
+  /// Segments that keep tombstones from being dropped, the lowest barrier first.
   private let blocking: [SegmentFacts]
 
-  /// So many small segments are worth a merge.
+  /// This many small segments are worth a merge.
   package static let smallSegmentCount = 8
-  /// What is rewritten has to give back one byte for so many.
+  /// A rewrite must reclaim at least one byte for this many written.
   package static let highestCost = 8
 
   package init(_ segments: [SegmentFacts], segmentByteLimit: Int, budget: Int) {
@@ -26,12 +26,12 @@ package struct CompactionPlanner: Sendable {
     blocking = segments.filter { $0.barrier < .max }.sorted { $0.barrier < $1.barrier }
   }
 
-  /// The barrier that the segments outside of a set make.
+  /// The barrier from the segments outside a set.
   package func barrier(without inputs: Set<SegmentID>) -> SequenceNumber {
     blocking.first { !inputs.contains($0.id) }?.barrier ?? .max
   }
 
-  /// Bytes that compaction could give back of some segments, where what is copied for it is not too much.
+  /// Bytes that compaction could reclaim from some segments, if it does not copy too much for them.
   package func gain(of isCounted: (SegmentID) -> Bool) -> Int {
     let barrier = barrier(without: [])
     return segments.reduce(0) { sum, facts in
@@ -41,24 +41,24 @@ package struct CompactionPlanner: Sendable {
     }
   }
 
-  /// Segments that hold nothing that is needed: they go without being read.
+  /// Segments without anything needed: they are removed without being read.
   package func wholeDeadSegments() -> Set<SegmentID> {
     var dead = segments.filter { $0.isCandidate && !$0.hasLiveRecords }
     while true {
       let ids = Set(dead.map(\.id))
       let barrier = barrier(without: ids)
       let count = dead.count
-      // Those that have to stay may keep others from going.
+      // Segments that must stay may keep others from being removed.
       dead.removeAll { !$0.canDropTombstones(barrier) }
       if dead.count == count { return ids }
     }
   }
 
-  /// The segments that the next round compacts together, or none where that would not be worth it.
+  /// The segments that the next round should compact together; none if that is not worth it.
   ///
   /// - Parameters:
-  ///   - isOverBound: whether space has to be given back; if not, only small segments are merged.
-  ///   - highestCost: how many bytes may be written for each byte given back.
+  ///   - isOverBound: whether space must be reclaimed; if not, only small segments are merged.
+  ///   - highestCost: how many bytes may be written for each byte reclaimed.
   package func nextRound(
     isOverBound: Bool, highestCost: Int = Self.highestCost
   ) -> [SegmentID] {
@@ -69,8 +69,8 @@ package struct CompactionPlanner: Sendable {
     return smallSegments()
   }
 
-  /// The victims with the most gain for what is copied, or those that keep so many tombstones from
-  /// being dropped that it is better to rewrite these.
+  /// The victims with the highest gain for what is copied; or segments that keep so many tombstones
+  /// from being dropped that rewriting those is better.
   private func bestGain(highestCost: Int) -> [SegmentID] {
     let first = blocking.first?.id
     let barrier = self.barrier(without: [])
@@ -100,18 +100,18 @@ package struct CompactionPlanner: Sendable {
     return inputs
   }
 
-  /// The segments with the lowest barriers, where more tombstones wait for them than a copy of what is
-  /// live in them costs.
+  /// The segments with the lowest barriers, if rewriting their live records costs less than the
+  /// tombstones that wait for them.
   ///
-  /// Once rewritten, a segment keeps only later tombstones from going. So each round of this kind
-  /// brings the tombstones nearer to where they can be dropped, and it is not repeated for ever.
+  /// Once rewritten, a segment keeps only later tombstones from being dropped. So each such round
+  /// brings the tombstones closer to being dropped, and it is not repeated for ever.
   private func worthwhileBlockers(
     _ barrier: SequenceNumber, betterThan other: Double
   ) -> [SegmentID]? {
     let waiting = segments.filter { $0.isCandidate && !$0.canDropTombstones(barrier) }
     guard let highest = waiting.map(\.highestTombstone).max() else { return nil }
     let blockers = blocking.prefix { $0.barrier <= highest }
-    // What cannot be compacted itself keeps the tombstones anyway.
+    // Segments that cannot be compacted keep the tombstones anyway.
     let reachable = blockers.prefix { $0.isCandidate }
     let end = blockers.count > reachable.count ? blockers[reachable.count].barrier : .max
     let freed = waiting.reduce(0) { $0 + ($1.highestTombstone < end ? $1.tombstoneByteCount : 0) }
@@ -130,7 +130,7 @@ package struct CompactionPlanner: Sendable {
     return inputs.isEmpty ? nil : inputs
   }
 
-  /// The segment that gives back most for what has to be copied of it, which is no more than `highestCost`
+  /// The segment that reclaims most for what must be copied of it, which is at most `highestCost`
   /// times as much, and a block at least.
   package func mostGain(highestCost: Int, without excluded: Set<SegmentID>) -> SegmentFacts? {
     let barrier = barrier(without: [])
@@ -143,7 +143,7 @@ package struct CompactionPlanner: Sendable {
     }.max { worth($0) < worth($1) }
   }
 
-  /// Whether what is not sealed yet would give back so much, and be worth what has to be copied.
+  /// Whether unsealed segments would reclaim this much, and be worth the copying.
   package func hasGainWhereWritten(atLeast byteCount: Int, highestCost: Int) -> Bool {
     let barrier = barrier(without: [])
     return segments.contains {
@@ -152,22 +152,22 @@ package struct CompactionPlanner: Sendable {
     }
   }
 
-  /// The segments that keep many tombstones from being dropped, where rewriting them is worth it.
+  /// The segments that keep many tombstones from being dropped, if rewriting them is worth it.
   package func blockersOfTombstones() -> [SegmentID] {
     worthwhileBlockers(barrier(without: []), betterThan: 0) ?? []
   }
 
-  /// Small segments, of which each end of a process leaves one, where many have piled up.
+  /// Small segments, if many have accumulated; each end of a process leaves one.
   private func smallSegments() -> [SegmentID] {
     let small = segments.filter { $0.isCandidate && $0.byteCount < segmentByteLimit / 4 }
     guard small.count >= Self.smallSegmentCount else { return [] }
     return small.prefix(2 * Self.smallSegmentCount).map(\.id)
   }
 
-  /// Everything that holds a dead byte, in rounds. Each begins with the lowest barrier, so that the
-  /// tombstones of a round wait for few segments of a later one: most that come after hold higher
-  /// numbers, and those that came before were rewritten by then. But a segment that a compaction wrote
-  /// while this one was written to can come later and have a barrier below some of the tombstones here;
+  /// Every segment with a dead byte, in rounds. Each round begins with the lowest barrier, so that
+  /// its tombstones wait for few segments of a later round: most later segments hold higher
+  /// numbers, and earlier ones were rewritten by then. But a segment that a compaction wrote while
+  /// this one was written to can come later and have a barrier below some of the tombstones here;
   /// these are left for `remainingRounds`.
   package func allRounds() -> [[SegmentID]] {
     let victims = segments.filter {
@@ -177,8 +177,8 @@ package struct CompactionPlanner: Sendable {
     return rounds(of: victims)
   }
 
-  /// What is left to do when all rounds are through: everything that holds an extension that is not in
-  /// force, or tombstones of which nobody else has need.
+  /// What remains after all rounds: every segment with an extension that is not in force, or with
+  /// tombstones that no other segment needs.
   package func remainingRounds() -> [[SegmentID]] {
     rounds(
       of: segments.filter {

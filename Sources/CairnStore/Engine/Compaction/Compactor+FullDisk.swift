@@ -1,18 +1,18 @@
 internal import Synchronization
 
-/// Giving space back where there is none.
+/// Compaction on a full disk.
 ///
-/// A usual round of a compaction writes before it removes. On a full disk it has what the reserve lends,
-/// and goes by pieces: what is live at the end of a segment is copied, then the segment is cut off
-/// there, which makes room for the next piece. So no segment is too large for it.
+/// A usual round of a compaction writes before it removes. On a full disk it can use only the
+/// reserve, and works in pieces: it copies what is live at the end of a segment, then cuts the
+/// segment there, which makes room for the next piece. So no segment is too large for it.
 extension Compactor {
-  /// What is left for a manifest and the header of a segment while pieces are copied.
+  /// Room left for a manifest and the header of a segment while pieces are copied.
   private static let spareByteCount = 8 << 10
   /// A smaller piece is not worth its segment.
   private static let smallestPiece = 8 << 10
 
-  /// Makes room for a write that found none; `false` where there is none to be made. To be called under
-  /// no lock but that of evictions.
+  /// Makes room for a write that found none; `false` if there is none to make. Call under no lock
+  /// except that of evictions.
   ///
   /// - Parameter search: what the same write has tried before.
   func findRoom(isRemoval: Bool, _ search: inout RoomSearch) throws(StoreError) -> Bool {
@@ -21,8 +21,8 @@ extension Compactor {
     if try catalog.removeLeftFiles() { return true }
     if isRemoval, giveHalfOfReserve() { return true }
     if getsPinnedBytesBack() { return true }
-    // What is under way in the background may give back room: the inputs of a round, the checkpoint
-    // before the one that is written.
+    // Background work may free room: the inputs of a round, or the checkpoint before the one being
+    // written.
     if search.failureCount < 4, state.isHeld || checkpointer.isBusy {
       state.withLock { _ in }
       checkpointer.waitUntilIdle()
@@ -35,17 +35,15 @@ extension Compactor {
       }
     }
     // A writer that adds something does not rewrite the whole log for a little room.
-    if isRemoval ? dead > 0 : dead * CompactionPlanner.highestCost >= live,
-      try compactForRoom(isRemoval: isRemoval, dead: dead)
-    {
-      return true
-    }
-    // At first what was under way may just have ended.
-    if search.failureCount == 0 { return true }
+    let mayGain = isRemoval ? dead > 0 : dead * CompactionPlanner.highestCost >= live
+    if mayGain, try compactForRoom(isRemoval: isRemoval, dead: dead) { return true }
+    // The first time, the work under way may have just ended. If much is dead, what keeps it, a
+    // reader or such work, ends soon.
+    if search.failureCount < (mayGain && !isRemoval ? 6 : 1) { return true }
     guard !isRemoval, let lastResort = lastResort.withLock({ $0 }) else { return false }
     if search.evictionCount < 3, try lastResort.makeRoom(search.byteCount, &search.allowance) {
       search.evictionCount += 1
-      // What is under way then is waited for as well: it may have the reserve.
+      // Also waits for what is under way then: it may have the reserve.
       search.failureCount = 0
       return true
     }
@@ -53,7 +51,8 @@ extension Compactor {
     return false
   }
 
-  /// The segments that can be compacted now. Where there is none, the active one is left, if there is room for that.
+  /// The segments that can be compacted now. If there is none, rolls the active one if there is
+  /// room for that.
   func segmentsToGiveUp() throws(StoreError) -> [Segment] {
     try state.withLock { (state) throws(StoreError) in
       for isLast in [false, true] {
@@ -73,7 +72,7 @@ extension Compactor {
     }
   }
 
-  /// Gives back a segment from its end on, where little is live, until that are `goal` bytes.
+  /// Reclaims up to `goal` bytes from the end of a segment, where little is live.
   func giveBack(endOf id: SegmentID, goal: Int) throws(StoreError) {
     try state.withLock { (state) throws(StoreError) in
       let before = log.allocatedByteCount
@@ -99,7 +98,7 @@ extension Compactor {
     }
   }
 
-  /// Takes the reserve back after `body`, and sees to the checkpoint that a cut takes away.
+  /// Takes the reserve back after `body`, and replaces the checkpoint that a cut removes.
   private func inLittleRoom<Value>(
     isForRemoval: Bool, _ body: () throws(StoreError) -> Value
   ) throws(StoreError) -> Value {
@@ -112,7 +111,7 @@ extension Compactor {
     return try body()
   }
 
-  /// Compacts for a writer that found no room; `false` where that gave nothing back.
+  /// Compacts for a writer that found no room; `false` if that reclaimed nothing.
   private func compactForRoom(isRemoval: Bool, dead: Int) throws(StoreError) -> Bool {
     try state.withLock { (state) throws(StoreError) -> Bool in
       var report = CompactionReport()
@@ -125,13 +124,13 @@ extension Compactor {
     }
   }
 
-  /// Compacts on a disk that has no room for a usual round, what gives back most first.
+  /// Compacts on a disk without room for a usual round, the highest gain first.
   ///
   /// - Parameters:
-  ///   - goal: how many bytes to give back at most, about.
-  ///   - highestCost: how many bytes may be written for one that is given back.
+  ///   - goal: roughly how many bytes to reclaim at most.
+  ///   - highestCost: how many bytes may be written for each byte reclaimed.
   ///   - isForRemoval: whether a removal waits for it.
-  /// - Returns: how many bytes were given back.
+  /// - Returns: the number of bytes reclaimed.
   func compactInLittleRoom(
     goal: Int, highestCost: Int, isForRemoval: Bool = false, _ state: inout CompactionState,
     _ report: inout CompactionReport
@@ -149,7 +148,7 @@ extension Compactor {
     var (hasLeftActive, isTooFullForBlockers) = (false, false)
     var tooLarge: Set<SegmentID> = []
     let pinnedBefore = lookup.table.total.pinnedByteCount
-    /// What the disk has got back: not what somebody still reads from.
+    /// The bytes that the disk has gained, without those that are still being read.
     var gained: Int {
       before - log.allocatedByteCount - max(0, lookup.table.total.pinnedByteCount - pinnedBefore)
     }
@@ -182,10 +181,10 @@ extension Compactor {
       } else if !hasLeftActive {
         hasLeftActive = true
         let allocated = log.allocatedByteCount
-        // What sealing cuts off was never dead, and does not count as a gain.
+        // Bytes cut off by sealing were never dead, and do not count as a gain.
         defer { before -= allocated - log.allocatedByteCount }
         do throws(StoreError) {
-          // Twice what the next one takes.
+          // Twice the needs of the next one.
           let least = 2 * Segment.slack
           if planner.hasGainWhereWritten(atLeast: least, highestCost: highestCost) {
             try supply.leaveActiveSegment { $0.deadByteCount > 0 }
@@ -201,23 +200,23 @@ extension Compactor {
     return gained
   }
 
-  /// Compacts one segment, as a whole where there is room.
+  /// Compacts one segment, as a whole if there is room.
   private func compact(
     _ victim: SegmentFacts, barrier: SequenceNumber, _ state: inout CompactionState,
     _ report: inout CompactionReport, until isEnough: () -> Bool
   ) throws(StoreError) {
     let cost = victim.cost(barrier)
     let room = try pieceByteCount()
-    // A header, and what no further record fits of the last block.
+    // A header, and the rest of the last block, into which no further record fits.
     let mean = victim.liveByteCount / max(1, victim.livePutCount)
     let pieceOverhead = SegmentHeader.byteCount + min(4096, mean)
     if cost <= room {
       do throws(StoreError) { return try run([victim.id], pace: nil, &state, &report) } catch {
-        // Others have taken it, or a quota tells another room than the disk.
+        // Others have taken the room, or a quota allows less than the disk has.
         guard case .noSpace = error else { throw error }
       }
     } else if victim.gain(barrier) < (cost / room + 1) * pieceOverhead {
-      // The pieces would take more than they give back.
+      // The pieces would take more than they reclaim.
       throw .noSpace(path: session.path, neededByteCount: cost, limit: .disk)
     }
     try compactByPieces(victim.id, of: nil, &state, &report, until: isEnough)
@@ -228,9 +227,9 @@ extension Compactor {
     max(Self.smallestPiece, try session.directory.freeByteCount() - Self.spareByteCount)
   }
 
-  /// Compacts a segment from its end on, cutting off each piece that was copied.
+  /// Compacts a segment from its end, cutting off each piece once it is copied.
   ///
-  /// - Parameter byteCount: how much is copied at a time; `nil`: as much as there is room for.
+  /// - Parameter byteCount: how much to copy at a time; `nil`: as much as there is room for.
   private func compactByPieces(
     _ id: SegmentID, of byteCount: Int?, _ state: inout CompactionState,
     _ report: inout CompactionReport, until isEnough: () -> Bool
@@ -251,7 +250,7 @@ extension Compactor {
       else { return }
       var mark = stretch.end
       if mark.offset > SegmentHeader.byteCount {
-        // Looked at more closely, so that little is lost in the last block.
+        // A finer outline, so that little is lost in the last block.
         var fine = SegmentOutline(from: stretch.start, distance: 1)
         guard try add(id, to: stretch.end.offset, &fine, &state) else { return }
         mark = fine.bestCut(before: outline.end, room: room)
@@ -260,7 +259,7 @@ extension Compactor {
       do throws(StoreError) {
         try run([id], behind: isWhole ? nil : mark, pace: nil, &state, &report)
       } catch {
-        // Others take room too, and a quota does not show in what is free.
+        // Others take room too, and free space does not show a quota.
         guard case .noSpace = error else { throw error }
         limit = min(limit, try pieceByteCount()) / 2
         if limit < Self.smallestPiece { throw error }
@@ -272,9 +271,9 @@ extension Compactor {
     }
   }
 
-  /// Whether there is room for more copies, or what was cut off has come back to the disk, as it does when
-  /// nobody reads from it any more. Reads end soon, but a snapshot may last: then copies would only take what
-  /// is kept.
+  /// Whether there is room for more copies, or the bytes that were cut off are free again, which
+  /// happens when nobody reads them any more. Reads end soon, but a snapshot may last: then copies
+  /// would only take what is kept.
   private func hasRoomAgain(since pinned: Int) throws(StoreError) -> Bool {
     let least = DiskReserve.byteCount(forLogOf: log.allocatedByteCount) / 4
     if try session.directory.freeByteCount() >= least { return true }
@@ -282,8 +281,8 @@ extension Compactor {
     return lookup.table.total.pinnedByteCount <= pinned + Self.spareByteCount
   }
 
-  /// Whether something comes back to the disk of what was given up and is still read from, as after a removal
-  /// of all: what reads it may be the store's own work in the background, which ends soon.
+  /// Whether some of the removed bytes that are still being read become free, as after a removal of
+  /// all: the reader may be the store's own background work, which ends soon.
   private func getsPinnedBytesBack() -> Bool {
     let before = lookup.table.total.pinnedByteCount
     if before == 0 { return false }
@@ -291,8 +290,9 @@ extension Compactor {
     return lookup.table.total.pinnedByteCount < before
   }
 
-  /// Waits until the number of pinned bytes is as wanted, a fifth of a second at most: who holds
-  /// them may have to wait for a processor. Once in vain, as for a snapshot, not again before more was given up.
+  /// Waits, at most a fifth of a second, until `isReached` accepts the number of pinned bytes: the
+  /// reader that holds them may have to wait for a processor. After one vain wait, as for a
+  /// snapshot, it does not wait again until more was removed.
   private func awaitPinnedBytes(_ isReached: (Int) -> Bool) {
     var pauses = 200
     while true {
@@ -306,7 +306,7 @@ extension Compactor {
     }
   }
 
-  /// Tries again to give back what was cut off while another session read it.
+  /// Tries again to free what was cut off while another session read it.
   func giveBackLeft() {
     if lookup.table.total.pinnedByteCount == 0 { return }
     for segment in log.withLock({ $0.sealed }) { segment.giveBackLeft() }
@@ -314,14 +314,15 @@ extension Compactor {
 
   // MARK: The reserve
 
-  // Whoever has given the store's lock up must not write to it.
+  // Nobody may write to the store after releasing its lock.
 
   private func giveHalfOfReserve() -> Bool {
     let byteCount = log.allocatedByteCount
     return session.storeLock.whileHeld { _ in log.reserve.giveHalf(forLogOf: byteCount) } ?? false
   }
 
-  /// Lends the reserve to the compaction where there is little room without it; else writers go on.
+  /// Lends the reserve to the compaction if there is little room without it; otherwise writers
+  /// continue.
   private func lendReserveIfNeeded() throws(StoreError) {
     if log.reserve.isLent { return }
     let least = 2 * DiskReserve.byteCount(forLogOf: log.allocatedByteCount)
@@ -337,13 +338,13 @@ extension Compactor {
     }
   }
 
-  /// Where the records of a segment end that is sealed.
+  /// The end of the records of a sealed segment.
   private func end(of id: SegmentID) -> Int? {
     log.withLock { $0.sealed.first { $0.id == id }?.usage.end }
   }
 
-  /// Adds the records of a segment up to `end` to an outline; `false` where it cannot be read, which is
-  /// noted, or is not there.
+  /// Adds the records of a segment up to `end` to an outline; `false` if the segment is missing or
+  /// cannot be read, which is noted.
   private func add(
     _ id: SegmentID, to end: Int, _ outline: inout SegmentOutline, _ state: inout CompactionState
   ) throws(StoreError) -> Bool {
@@ -360,8 +361,8 @@ extension Compactor {
     }
   }
 
-  /// Compacts every sealed segment by pieces, whatever room there is: for tests, which have no full disk
-  /// for each thing that may happen in between.
+  /// Compacts every sealed segment in pieces, however much room there is: for tests, which cannot
+  /// have a full disk for everything that may happen in between.
   func compactByPieces(
     of byteCount: Int, until isEnough: () -> Bool
   ) throws(StoreError) {
@@ -376,7 +377,7 @@ extension Compactor {
     }
   }
 
-  /// Gives back what is allocated ahead of the writers, on a disk that has no room.
+  /// Frees what is preallocated for the writers, on a full disk.
   private func giveBackAhead() {
     log.withLock { appender in
       guard let active = appender.active, appender.failure == nil, !appender.isClosed else {

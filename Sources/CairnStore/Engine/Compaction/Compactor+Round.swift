@@ -1,10 +1,10 @@
 /// One round of a compaction: copy, switch, move.
 extension Compactor {
-  /// Compacts these segments, as far as they are still in the log. Where one cannot be read, that is
-  /// noted and nothing has changed.
+  /// Compacts these segments, if they are still in the log. If one cannot be read, that is noted
+  /// and nothing has changed.
   ///
-  /// - Parameter cut: where given, only what lies behind it in the one segment is compacted, and the
-  ///   segment ends there from then on.
+  /// - Parameter cut: if given, only the part of the one segment after the cut is compacted, and
+  ///   the segment then ends there.
   func run(
     _ ids: [SegmentID], behind cut: SegmentOutline.Mark? = nil, pace: CompactionPace?,
     _ state: inout CompactionState, _ report: inout CompactionReport
@@ -20,22 +20,22 @@ extension Compactor {
       planner, allowed: allowedGarbage(live: live), state, gain: (gain, .now - began))
   }
 
-  /// - Returns: the segments that are out of the log, held by nobody but who reads from them.
+  /// - Returns: the segments that are out of the log, held only by their readers.
   private func runRound(
     _ ids: [SegmentID], behind cut: SegmentOutline.Mark?, pace: CompactionPace?,
     _ state: inout CompactionState, _ report: inout CompactionReport
   ) throws(StoreError) -> [Segment] {
-    // What is live is told by entries, also by those that nobody has asked for yet.
+    // Entries show what is live, including those not loaded yet.
     try lookup.index.loadAll()
-    // Numbers of segments are kept in 16 bits. What is left out is for another round.
+    // Segment numbers are kept in 16 bits. The rest is for another round.
     let wanted = Set(ids.prefix(1 << 14))
     let (inputs, began, barrier) = try log.withLock {
       (appender) throws(StoreError) -> ([Segment], SequenceNumber, SequenceNumber) in
       try appender.checkWritable(path: session.path)
-      // What a batch on its way into the index removes is still live, though its numbers are used up.
+      // Records that a pending batch removes are still live, though its numbers are used up.
       if appender.unpublished != nil { return ([], 0, 0) }
       let inputs = appender.sealed.filter { wanted.contains($0.id) }
-      // A segment that is cut stays, with all that may lie before the cut.
+      // A segment that is cut stays, with everything before the cut.
       let leaving = cut == nil ? wanted : []
       return (inputs, appender.nextSequence - 1, Self.barrier(of: appender, without: leaving))
     }
@@ -47,7 +47,7 @@ extension Compactor {
     do throws(StoreError) {
       for index in inputs.indices {
         current = index
-        // With nothing that is live, and where all tombstones may go, there is nothing to read it for.
+        // Without live records, and if all tombstones may be dropped, there is no need to read it.
         let usage = inputs[index].usage
         if cut == nil, usage.livePutCount == 0, usage.liveExtensionCount == 0,
           usage.highestTombstoneSequence < barrier
@@ -85,10 +85,10 @@ extension Compactor {
       report.copiedRecordCount += copier.moves.count
       report.droppedTombstoneCount += copier.droppedTombstoneCount
     } catch {
-      // Where it is not known which manifest is on disk, it may be one that lists them.
+      // If it is unknown which manifest is on disk, that manifest may list them.
       if case .poisoned = error { throw error }
       catalog.abandon(copier.ids)
-      // The file of one that a removal of all took has lost its name.
+      // A removal of all has unlinked the file of a segment that it took.
       if copier.isOvertaken || inputs.contains(where: \.isRetired) { return [] }
       guard current >= 0 else { throw error }
       try noteUnreadable(inputs[current], error, &state)
@@ -96,8 +96,8 @@ extension Compactor {
     return removed
   }
 
-  /// Notes that a segment stays as it is, if an error says that it is damaged or that its bytes do not come
-  /// from the disk.
+  /// Notes that a segment stays unchanged, if an error says that it is damaged or that the disk
+  /// cannot read it.
   func noteUnreadable(
     _ segment: Segment, _ error: StoreError, _ state: inout CompactionState
   ) throws(StoreError) {
@@ -109,7 +109,7 @@ extension Compactor {
 
   /// Which tombstones must be kept for the segments that stay.
   ///
-  /// Under the log's lock, since the counts of a segment are exact only there.
+  /// Under the log's lock, because the counts of a segment are exact only there.
   private static func barrier(
     of appender: borrowing Appender, without inputs: Set<SegmentID>
   ) -> SequenceNumber {
@@ -125,7 +125,7 @@ extension Compactor {
     return barrier
   }
 
-  /// Whether an error says that an input is damaged, or does not come from the disk.
+  /// Whether an error says that an input is damaged or unreadable.
   private func isUnreadable(_ error: StoreError, _ input: Segment) -> Bool {
     switch error {
     case .corrupt: true
@@ -137,11 +137,12 @@ extension Compactor {
 
   // MARK: Before the switch
 
-  /// Brings everything to disk that took the place of a record that was not copied.
+  /// Syncs every record that replaced a record that was not copied.
   private func synchronizeThroughHead() throws(StoreError) {
     let head = log.lastSequence
-    // DURABILITY: what took the place of a record that was not copied may be as new as this moment,
-    // and must be on disk before the record goes: else a crash would take both.
+    // DURABILITY: the record that replaced a record that was not copied may be as new as this
+    // moment, and must be on disk before the old record is removed: otherwise a crash would take
+    // both.
     try log.waitForSync { $0 >= head }
   }
 }

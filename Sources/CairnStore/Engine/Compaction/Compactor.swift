@@ -1,19 +1,20 @@
 internal import Synchronization
 
-/// Compaction: what is live in segments with dead records is copied into new segments, which take
-/// their place in the log, so that the space of the dead is given back.
+/// Compaction: copies what is live in segments with dead records into new segments, which replace
+/// them in the log, to reclaim the space of the dead records.
 ///
 /// A round copies at most a few segments, replaces the manifest once, and moves the entries of the
-/// index. A round that ends early leaves the log as it was. Readers and writers wait only while it
+/// index. A round that ends early leaves the log unchanged. Readers and writers wait only while it
 /// moves entries, a few at a time.
 ///
-/// 1. An input stays in the log until no entry of the index names a record in it, or a removal of all takes it. Until
-///    then both hold the records that were copied, and no snapshot is taken.
-/// 2. What took the place of a record that is not copied is on disk before the record goes.
-/// 3. A tombstone is dropped only where no older put of its key can be left (`TombstoneRule`), or where a newer live put
-///    keeps those dead in its stead (`CompactionCopier`).
-/// 4. The copies are on disk before the manifest that lists them, and the inputs' files go after it.
-/// 5. There is one round at a time. None begins while a batch is on its way into the index.
+/// 1. An input stays in the log until no entry of the index names a record in it, or a removal of
+///    all takes it. Until then both hold the records that were copied, and no snapshot is taken.
+/// 2. The replacement of a record that is not copied is on disk before the record is removed.
+/// 3. A tombstone is dropped only if no older put of its key can be left (`TombstoneRule`), or if a
+///    newer live put keeps those dead instead (`CompactionCopier`).
+/// 4. The copies are on disk before the manifest that lists them, and the inputs' files are removed
+///    after it.
+/// 5. There is one round at a time. None begins while a batch is being published.
 ///
 /// The lock is taken before those of checkpoints, preparation, the catalog and the log.
 final class Compactor: Sendable {
@@ -22,11 +23,12 @@ final class Compactor: Sendable {
   let supply: SegmentSupply
   let checkpointer: Checkpointer
   let pressure: BackPressure
-  /// Held through a round.
+  /// Held throughout a round.
   let state = Lock(CompactionState())
-  /// How many segments had been given up when a write last waited for their space in vain, on a full disk.
+  /// How many segments had been retired when a write last waited for their space in vain, on a full
+  /// disk.
   let retirementsInVain = Atomic(-1)
-  /// What a cache does for a write on a full disk.
+  /// How a cache makes room for a write on a full disk.
   let lastResort = Lock<LastResort?>(nil)
 
   init(
@@ -43,18 +45,18 @@ final class Compactor: Sendable {
   var catalog: Catalog { supply.catalog }
   var log: LogWriter { supply.log }
 
-  /// The most bytes that a round copies, but for a segment that holds more by itself.
+  /// The maximum bytes that a round copies, unless one segment alone holds more.
   ///
-  /// A kill throws a round away, so a round must not grow with the store or with its backlog.
+  /// A kill discards a round, so a round must not grow with the store or with its backlog.
   var roundByteLimit: Int { 2 * session.configuration.segmentByteLimit }
 
   /// Runs one round if the segments take more than the space bound allows, if a whole segment is
-  /// dead, or if small segments have piled up.
+  /// dead, or if small segments have accumulated.
   ///
   /// - Returns: whether there may be more to do.
   func compactIfNeeded() throws(StoreError) -> Bool {
     giveBackLeft()
-    // Its records count as dead until they are in the index. Its writer wakes housekeeping then.
+    // Its records count as dead until they are in the index. Its writer then wakes housekeeping.
     if log.withLock({ $0.unpublished != nil }) { return false }
     return try state.withLock { (state) throws(StoreError) -> Bool in
       let (planner, allocated, live) = plan(state)
@@ -70,7 +72,7 @@ final class Compactor: Sendable {
           pressure.liftAllowance()
         }
       }
-      // Beyond the bound there is no time to lose.
+      // Above the bound there is no time to lose.
       return try runRound(
         of: planner, isOverBound: isOverBound, highestCost: CompactionPlanner.highestCost,
         goal: garbage - allowed + allowed / 4,
@@ -79,7 +81,7 @@ final class Compactor: Sendable {
     }
   }
 
-  /// Whether a round would be run now.
+  /// Whether a round would run now.
   var isNeeded: Bool {
     state.withLock { state in
       let (planner, allocated, live) = plan(state)
@@ -89,9 +91,9 @@ final class Compactor: Sendable {
     }
   }
 
-  /// Runs one round that gives back dead space, however much has to be copied for it.
+  /// Runs one round that reclaims dead space, however much it must copy.
   ///
-  /// - Returns: whether it gave back anything.
+  /// - Returns: whether it reclaimed anything.
   func reclaimDeadSpace() throws(StoreError) -> Bool {
     giveBackLeft()
     return try state.withLock { (state) throws(StoreError) -> Bool in
@@ -102,7 +104,7 @@ final class Compactor: Sendable {
       {
         return true
       }
-      // What the active segment holds can be compacted once it is left for the next.
+      // The active segment's contents can be compacted once it is rolled.
       let least = 2 * Segment.slack
       guard planner.hasGainWhereWritten(atLeast: least, highestCost: .max) else { return false }
       do throws(StoreError) {
@@ -116,8 +118,8 @@ final class Compactor: Sendable {
     }
   }
 
-  /// Runs the round that a planner proposes. On a full disk it gives back up to `goal` bytes by
-  /// pieces instead.
+  /// Runs the round that a planner proposes. On a full disk, reclaims up to `goal` bytes in pieces
+  /// instead.
   private func runRound(
     of planner: CompactionPlanner, isOverBound: Bool, highestCost: Int, goal: Int,
     pace: CompactionPace?, _ state: inout CompactionState
@@ -145,7 +147,7 @@ final class Compactor: Sendable {
     try session.checkWritable()
     defer { session.wakeHousekeeping() }
     var report = CompactionReport()
-    // What it does is in its report, and not done beside it.
+    // Its report must cover all work, so no pass may run meanwhile.
     try session.alarm.holdingBack { () throws(StoreError) in
       do throws(StoreError) { try compactAll(&report) } catch {
         throw error.located(in: session.path)
@@ -155,7 +157,7 @@ final class Compactor: Sendable {
     return report
   }
 
-  /// Runs one step of a compaction by hand. Between steps others get the lock.
+  /// Runs one step of a manual compaction. Between steps others get the lock.
   func byHand<Value>(
     _ step: (inout CompactionState) throws(StoreError) -> Value
   ) throws(StoreError) -> Value {
@@ -168,17 +170,17 @@ final class Compactor: Sendable {
 
   private func compactAll(_ report: inout CompactionReport) throws(StoreError) {
     report.byteCountBefore = log.allocatedByteCount
-    // The caller asked for it: what could not be read before is tried again.
+    // The caller asked for it: retry segments that were unreadable before.
     state.withLock { $0.unreadable = [] }
     var isActiveLeft = true
     do throws(StoreError) { try supply.leaveActiveSegment { $0.deadByteCount > 0 } } catch {
-      // On a full disk it stays at first, and others may go.
+      // On a full disk it stays at first, and others may be removed.
       guard case .noSpace = error else { throw error }
       isActiveLeft = false
     }
     var isSealed = true
     do throws(StoreError) { try supply.sealRolledSegments() } catch {
-      // It makes the manifest longer, and what is dead as a whole makes it shorter.
+      // It makes the manifest longer; removing wholly dead segments makes it shorter.
       guard case .noSpace = error else { throw error }
       isSealed = false
     }
@@ -188,7 +190,7 @@ final class Compactor: Sendable {
         try compactInRounds(&report)
         if !isActiveLeft {
           isActiveLeft = true
-          // It is left with what the reserve lends, if that gives something back.
+          // Uses the reserve for it, if that reclaims something.
           let gained = try byHand { (state) throws(StoreError) in
             try compactInLittleRoom(goal: .max, highestCost: .max, &state, &report)
           }
@@ -203,7 +205,8 @@ final class Compactor: Sendable {
         let gained = try byHand { (state) throws(StoreError) in
           try compactInLittleRoom(goal: .max, highestCost: .max, &state, &report)
         }
-        // With room again, what has to be looked at together is. Where nothing was to be had, who asked is told.
+        // With room again, segments that belong together are handled together. If nothing could be
+        // gained, the caller gets the error.
         gainedInAll += max(0, gained)
         if gainedInAll == 0 { throw error }
         if gained < 4096 { break }
@@ -229,12 +232,12 @@ final class Compactor: Sendable {
     try compactRemainders(&report)
   }
 
-  /// Compacts what the rounds before have made worth it: tombstones that waited for a segment of a later
-  /// round, and extensions whose puts were copied and took the end along. These may lie anywhere, also
-  /// in the segment that is written to.
+  /// Compacts what earlier rounds have made worthwhile: tombstones that waited for a segment of a
+  /// later round, and extensions whose puts were copied with their ends. These may be anywhere,
+  /// including in the segment being written to.
   private func compactRemainders(_ report: inout CompactionReport) throws(StoreError) {
-    // What is copied here may have its extensions in yet other segments. Each pass leaves fewer in
-    // force, but for those of writers: what these leave is for another compaction.
+    // The extensions of what is copied here may be in yet other segments. Each pass leaves fewer in
+    // force, except those of writers, which are for another compaction.
     var passesLeft = log.withLock { $0.segments.count } + 1
     let next = log.withLock { $0.nextSequence }
     repeat {
@@ -253,12 +256,12 @@ final class Compactor: Sendable {
     } while passesLeft > 0 && log.withLock { $0.nextSequence } == next
   }
 
-  // MARK: What is there
+  // MARK: State
 
-  /// Bytes that the segments of the log may take beside what is live.
+  /// Bytes that the segments of the log may take beyond the live ones.
   ///
-  /// Below the size of two segments nothing is done: the active segment cannot be compacted, and one
-  /// is being written while others are still there.
+  /// Below the size of two segments nothing is done: the active segment cannot be compacted, and
+  /// one is written while others still exist.
   func allowedGarbage(live: Int) -> Int {
     let share = Double(live) * (session.configuration.spaceBound - 1)
     return max(
@@ -271,12 +274,12 @@ final class Compactor: Sendable {
   ) -> (planner: CompactionPlanner, allocated: Int, live: Int) {
     let sealed = catalog.sealedIDs
     let live = lookup.table.total.liveByteCount
-    // Under the lock: a segment that is held for longer would keep its space in a removal of all.
+    // Under the lock: a segment held for longer would keep its space during a removal of all.
     let facts = log.withLock { appender in
       appender.segments.map {
         SegmentFacts(
           $0,
-          // Places of what is copied are kept in 32 bits; no writer makes a segment as long as that.
+          // Locations in a copy are kept in 32 bits; no writer makes a segment that long.
           isCandidate: sealed.contains($0.id) && !state.unreadable.contains($0.id)
             && $0.usage.end <= Int(UInt32.max) << 3)
       }
@@ -288,15 +291,15 @@ final class Compactor: Sendable {
     )
   }
 
-  /// Sets what writers may make dead, after a look at the log.
+  /// Sets how many bytes writers may make dead, after a look at the log.
   ///
-  /// - Parameter gain: what a round has given back, and how long it took.
+  /// - Parameter gain: what a round has reclaimed, and how long it took.
   func updateAllowance(
     _ planner: CompactionPlanner, allowed: Int, _ state: CompactionState,
     gain: (byteCount: Int, duration: Duration)? = nil
   ) {
     log.withLock { appender in
-      // Nothing gives back what is written to, nor what cannot be read.
+      // Neither the segment being written nor unreadable ones can be reclaimed.
       let reclaimable = planner.gain(of: {
         $0 != appender.active?.id && !state.unreadable.contains($0)
       })
@@ -305,35 +308,35 @@ final class Compactor: Sendable {
   }
 }
 
-/// How a write that found no room looks for some.
+/// The state of a write's search for room.
 struct RoomSearch {
   let byteCount: Int
   /// How often it found none.
   var failureCount = 0
-  /// How often a cache has given entries up for it, and how many more may go; `nil`: a tenth.
+  /// How often a cache has evicted entries for it, and how many more may go; `nil`: a tenth.
   var evictionCount = 0
   var allowance: Int?
 }
 
-/// Who gives entries up for a write that finds no room, and removes them by writes of its own.
+/// A cache that evicts entries for a write without room, by writes of its own.
 struct LastResort: Sendable {
-  /// Makes room for so many bytes; `false` where it does not.
+  /// Makes room for this many bytes; `false` if it does not.
   let makeRoom: @Sendable (_ byteCount: Int, _ allowance: inout Int?) throws(StoreError) -> Bool
-  /// Told that the write found no room all the same.
+  /// Called if the write found no room even so.
   let noteFailure: @Sendable () -> Void
 }
 
 /// What the compactions of a session know.
 struct CompactionState: Sendable {
-  /// Segments that are damaged or could not be read: they are left as they are.
+  /// Damaged or unreadable segments, which are left unchanged.
   var unreadable: Set<SegmentID> = []
-  /// Bytes that the rounds of the session have given back.
+  /// Bytes that the rounds of the session have reclaimed.
   var reclaimedByteCount = 0
-  /// Whether somebody waits who is to be told of a disk that does not give its bytes.
+  /// Whether a caller is waiting for the result; read errors are then thrown.
   var isByHand = false
 }
 
-/// Rests after each piece for as long as it took.
+/// Pauses after each piece for as long as it took.
 final class CompactionPace {
   private var began = ContinuousClock.now
   private let pause: @Sendable (Duration) -> Void

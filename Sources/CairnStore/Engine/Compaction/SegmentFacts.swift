@@ -1,7 +1,7 @@
-/// What a compaction is planned by: a segment of the log as it is at one moment.
+/// The input for planning a compaction: a segment of the log at one moment.
 package struct SegmentFacts: Sendable {
   package let id: SegmentID
-  /// Whether the manifest lists it as sealed, and nothing in it was found damaged.
+  /// Whether the manifest lists it as sealed, and no damage was found in it.
   package let isCandidate: Bool
   /// Bytes of its records.
   package let byteCount: Int
@@ -53,13 +53,13 @@ package struct SegmentFacts: Sendable {
       lowestSequence: lowestSequence, compactedAt: compactedAt, deadPutCount: deadPutCount)
   }
 
-  /// Whether all its tombstones may go where the other segments that stay have this barrier.
+  /// Whether all its tombstones may be dropped if the other segments that stay have this barrier.
   package func canDropTombstones(_ barrier: SequenceNumber) -> Bool { highestTombstone < barrier }
 
-  /// Whether it holds a put or an extension that is needed.
+  /// Whether it holds a needed put or extension.
   package var hasLiveRecords: Bool { livePutCount > 0 || liveExtensionCount > 0 }
 
-  /// Bytes that a compaction gives back at least.
+  /// The minimum bytes that a compaction reclaims.
   package func gain(_ barrier: SequenceNumber) -> Int {
     let deadBytes =
       deadPutCount == 0 && deadExtensionCount == 0
@@ -67,7 +67,7 @@ package struct SegmentFacts: Sendable {
     return deadBytes + (canDropTombstones(barrier) ? tombstoneByteCount : 0)
   }
 
-  /// Bytes that a compaction has to write at most.
+  /// The maximum bytes that a compaction must write.
   package func cost(_ barrier: SequenceNumber) -> Int {
     max(0, liveByteCount) + (canDropTombstones(barrier) ? 0 : tombstoneByteCount)
   }

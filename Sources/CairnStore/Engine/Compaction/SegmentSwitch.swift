@@ -1,7 +1,8 @@
-/// How a round of a compaction ends: the copies take the place of what was copied.
+/// The end of a round of a compaction: the copies replace the originals.
 ///
-/// First one manifest lists the new segments in the place of the old ones, then the entries that still name an old place
-/// get the new one, then the old segments leave the log and their files go. Invariants 1 and 4 of `Compactor` are kept here.
+/// First, one manifest lists the new segments instead of the old ones. Then the entries that still
+/// name an old location get the new one. Finally, the old segments leave the log and their files
+/// are removed. This maintains invariants 1 and 4 of `Compactor`.
 struct SegmentSwitch {
   private let session: Session
   private let lookup: Lookup
@@ -17,7 +18,7 @@ struct SegmentSwitch {
     checkpointer = compactor.checkpointer
   }
 
-  /// Puts the new segments into the log in the place of the old ones; `nil` where a removal of all has
+  /// Puts the new segments into the log in place of the old ones; `nil` if a removal of all has
   /// taken those meanwhile.
   func switchOver(
     _ inputs: [Segment], _ copier: borrowing CompactionCopier
@@ -29,7 +30,7 @@ struct SegmentSwitch {
     }
   }
 
-  /// - Parameter takingOut: takes the old ones out of the manifest.
+  /// - Parameter takingOut: removes the old ones from the manifest.
   private func switchOver(
     _ inputs: [Segment], _ copier: borrowing CompactionCopier,
     takingOut: (inout Manifest) -> Void
@@ -59,8 +60,8 @@ struct SegmentSwitch {
               capacity: nil, readOnly: false, compactedAt: compactedAt, usage: part.usage))
         }
         let written = Set(outputs.map(\.id.rawValue))
-        // DURABILITY: before the switch the old segments are the log, after it the new ones; the old
-        // files go only when the manifest without them is on disk.
+        // DURABILITY: before the switch the old segments are the log, after it the new ones; the
+        // old files are removed only when the manifest without them is on disk.
         try catalog.replace(&state) { manifest in
           takingOut(&manifest)
           manifest.sealedSegments += outputs.map(\.sealedEntry)
@@ -71,7 +72,7 @@ struct SegmentSwitch {
         for output in outputs { lookup.table.remove(output) }
         throw error
       }
-      // The inputs stay until no entry names them: writers find the records there that they replace.
+      // The inputs stay until no entry names them: writers find the records they replace there.
       log.withLock { appender in
         appender.sealed += outputs
         appender.holdsCopies = true
@@ -80,8 +81,8 @@ struct SegmentSwitch {
     }
   }
 
-  /// Puts the new segments into the log in the place of what lies behind a cut, and ends the old one
-  /// there; `nil` where a removal of all has taken it meanwhile.
+  /// Puts the new segments into the log in place of the part after a cut, and ends the old one
+  /// there; `nil` if a removal of all has taken it meanwhile.
   func switchOver(
     _ input: Segment, behind cut: SegmentOutline.Mark, _ copier: borrowing CompactionCopier
   ) throws(StoreError) -> [Segment]? {
@@ -94,7 +95,7 @@ struct SegmentSwitch {
         manifest.sealedSegments[index].lowestSequence = cut.lowestSequence
         manifest.sealedSegments[index].highestSequence = cut.highestSequence
       }
-      // It names places that are cut off, and takes space besides.
+      // It names locations that are cut off, and takes space besides.
       checkpoint = manifest.checkpointID
       if checkpoint != 0 { manifest.retiredIDs.append(checkpoint) }
       manifest.checkpointID = 0
@@ -115,16 +116,16 @@ struct SegmentSwitch {
     // Snapshots wait for this.
     log.wakeAll()
     if isThere {
-      // Who found it in the table but does not hold it yet.
+      // Waits for readers that found it in the table but do not hold it yet.
       lookup.index.waitForReaders()
     }
     checkpointer.progress.noteGone()
-    // Where the store was closed meanwhile, the next open removes it.
+    // If the store was closed meanwhile, the next open removes it.
     _ = catalog.whileUsable { catalog.unlinkCheckpoint(checkpoint, in: &$0) }
     return outputs
   }
 
-  /// Takes segments out of the log that no entry names any more.
+  /// Removes segments from the log that no entry names any more.
   ///
   /// - Returns: those that a removal of all has not taken meanwhile.
   func takeOut(_ inputs: [Segment]) -> [Segment] {
@@ -140,10 +141,10 @@ struct SegmentSwitch {
     }
   }
 
-  /// Lets the entries of what was copied name the copies.
+  /// Makes the entries of copied records name the copies.
   ///
-  /// Without the catalog's lock. After a removal of all in between nothing is moved: the places of the
-  /// segments may have been given to others by then, and entries name records there.
+  /// Without the catalog's lock. After a removal of all in between, nothing is moved: the granules
+  /// of the segments may by then belong to other segments, and entries name records there.
   func move(
     _ copier: borrowing CompactionCopier, from inputs: [Segment], to outputs: [Segment]
   ) {
@@ -153,8 +154,8 @@ struct SegmentSwitch {
       if output.isRetired { return }
       let old = input.location(at: Int(move.oldOffset) << 3)
       let new = output.location(at: Int(move.newOffset) << 3)
-      // An entry that names another record by now is newer.
-      // An extension that came after the copy ends later than the copy says, and stays in force.
+      // An entry that names another record by now is newer. An extension made after the copy ends
+      // later than the copy says, and stays in force.
       guard lookup.index.relocate(move.hash, from: old, to: new, end: ends[number] ?? .min) else {
         return
       }
@@ -173,7 +174,7 @@ struct SegmentSwitch {
     }
   }
 
-  /// Does moves, a few at a time.
+  /// Moves entries, a few at a time.
   private func move(
     _ moves: [CompactionCopier.Move], _ body: (Int, CompactionCopier.Move) -> Void
   ) {
@@ -187,7 +188,7 @@ struct SegmentSwitch {
       }
       next = end
       groups += 1
-      // Whoever waits for the lock gets it.
+      // Lets waiters for the lock take it.
       if groups % 8 == 0 { session.environment.pause(.microseconds(50)) }
     }
   }
@@ -195,13 +196,14 @@ struct SegmentSwitch {
   /// Entries that are moved under one hold of the log's lock.
   private static let moveLimit = 64
 
-  /// Removes the files of segments that are out of the log. Readers that hold one go on.
+  /// Removes the files of segments that are out of the log. Readers that hold one continue.
   func unlinkFiles(of segments: consuming [Segment]) {
     if segments.isEmpty { return }
-    // One by one, so that a file that had to be kept open for this is closed before the next is.
+    // One by one, so that a file that must stay open for readers is closed before the next one is
+    // opened.
     var remaining = segments
     remaining.reverse()
-    // Where the store was closed meanwhile, the next open removes them.
+    // If the store was closed meanwhile, the next open removes them.
     let messages = try? catalog.change { (state) throws(StoreError) in
       var messages: [String] = []
       while let segment = remaining.popLast() {

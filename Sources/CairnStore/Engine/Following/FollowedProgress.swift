@@ -1,10 +1,10 @@
-/// How far a view of a store has come in the log of the store.
+/// How far a view of a store has read the log.
 struct FollowedProgress {
-  /// What is to be read next of the log, in order.
+  /// A part of the log to read next, in order.
   struct Part {
     let id: SegmentID
     let salt: UInt64
-    /// Where its records end; `nil`: at its roll record.
+    /// The end of its records; `nil`: at its roll record.
     let end: Int?
     let compactedAt: SequenceNumber
   }
@@ -13,11 +13,11 @@ struct FollowedProgress {
   /// The segments that were read, and how far.
   private(set) var segments: [SegmentID: Segment]
   private(set) var ends: [SegmentID: Int]
-  /// Those of them that end with a roll record, or are sealed.
+  /// Those that end with a roll record or are sealed.
   private var complete: Set<SegmentID>
-  /// The number of the last record, also of those that a compaction has dropped.
+  /// The number of the last record, including those that a compaction has dropped.
   private(set) var lastSequence: SequenceNumber
-  /// How large segments become.
+  /// The maximum size of a segment.
   let capacity: Int
 
   init(_ parts: OpenedStore) {
@@ -25,7 +25,7 @@ struct FollowedProgress {
     segments = Dictionary(parts.segments.map { ($0.id, $0) }) { first, _ in first }
     ends = parts.ends.filter { [segments] in segments[$0.key] != nil }
     complete = Set(parts.manifest.sealedSegments.map(\.id))
-    // All that lie before the one that is written to were left.
+    // All segments before the active one were rolled.
     if !parts.manifest.isClean, let position = parts.followed {
       let open = parts.manifest.openSegments.map(\.id)
       complete.formUnion(open.prefix { !position.lies(in: $0) })
@@ -42,8 +42,8 @@ struct FollowedProgress {
     lastSequence = max(lastSequence, last)
   }
 
-  /// What a manifest and a position add to what is known; `nil` where they take something away, or where the order of
-  /// the log does not tell.
+  /// What a manifest and a position add to what is known; `nil` if they take something away, or if
+  /// the order of the log is unclear.
   func tail(in next: Manifest, _ position: LogPosition) -> [Part]? {
     guard next.storeIdentifier == manifest.storeIdentifier,
       next.hashSecret == manifest.hashSecret, next.floorSequence == manifest.floorSequence
@@ -56,7 +56,7 @@ struct FollowedProgress {
         guard segment.header.salt == entry.salt, end <= entry.byteCount else { return nil }
         if end < entry.byteCount { sealed.append(entry) }
       } else {
-        // What a compaction has written, or what nobody can place.
+        // Written by a compaction, or of unknown order.
         let isEmpty = entry.highestSequence == 0
         guard entry.compactedAt == 0, isEmpty || entry.lowestSequence > lastSequence else {
           return nil
@@ -74,7 +74,7 @@ struct FollowedProgress {
       listed.insert(entry.id)
       let known = ends[entry.id]
       if !next.isClean, index > last {
-        // A place that nothing was written to.
+        // A place without any records.
         if known != nil || entry.byteCount > SegmentHeader.byteCount { return nil }
         continue
       }

@@ -1,20 +1,20 @@
 internal import Synchronization
 
-/// A store that is followed, as one open found it, with what was appended since.
+/// A followed store as one open found it, with what was appended since.
 ///
-/// 1. While changes come in, and after some could not be entered, it is not whole: no read begins then. So no read finds a
-///    part of a batch and a later one does not.
-/// 2. What it knows it has from the log up to a position that was published, and from a manifest that was in place when
-///    that was loaded, or before.
+/// 1. While changes are entered, and after some could not be, the view is not whole: no read begins
+///    then. So no read sees a part of a batch that a later read misses.
+/// 2. Its knowledge comes from the log up to a published position, and from a manifest that was in
+///    place when that position was loaded, or before.
 ///
-/// Changed under the lock of `Follower`, and with it under that of its log.
+/// Changed under the lock of `Follower`, and also under that of its log.
 final class FollowedView: Sendable {
   let engine: Engine
   let page: FollowPage?
   private let position: Atomic<UInt64>
   private let generation: Atomic<UInt64>
   let session: UInt64
-  /// Whether it was said how far the log goes: else it has what was there.
+  /// Whether the end of the log was announced; otherwise the view has what it found.
   let isAnnounced: Bool
   private let whole = Atomic(true)
   private let historyNumber = Atomic<UInt64>(0)
@@ -43,7 +43,8 @@ final class FollowedView: Sendable {
       let isLast = attempt == attemptLimit
       let manifest: Manifest
       do throws(StoreError) { manifest = try readManifest(followed) } catch {
-        // It may have been overwritten while it was read: it is the space for the next but one.
+        // It may have been overwritten while it was read: its space is that of the next manifest
+        // but one.
         guard case .corrupt = error, !isLast else { throw error }
         environment.pause(pauseOfAttempt)
         continue
@@ -54,7 +55,8 @@ final class FollowedView: Sendable {
         environment.pause(pauseOfAttempt)
         continue
       }
-      // Where the page goes on saying something else, who has put the manifest in place is dead, or does not announce.
+      // If the page keeps announcing something else, the process that installed the manifest is
+      // dead or does not announce.
       do throws(StoreError) {
         let parts = try OpenedStore(
           followed, manifest, isAnnounced ? words : nil, configuration: configuration,
@@ -65,13 +67,14 @@ final class FollowedView: Sendable {
           parts, followed.page, words ?? FollowPage.Words(), isAnnounced: isAnnounced,
           configuration: configuration, environment: environment)
       } catch {
-        // Without a page the end of the log is searched for: what was appended meanwhile looks like a hole.
+        // Without a page, the end of the log must be searched for: bytes appended meanwhile look
+        // like a hole.
         var mayHaveGrown = false
         if case .corrupt = error, !isAnnounced, !manifest.isClean, growthCount < growthLimit {
           growthCount += 1
           mayHaveGrown = true
         }
-        // Files go when a later manifest is in place.
+        // Files are removed once a later manifest is in place.
         guard !isLast, mayHaveGrown || hasMoved(followed, since: manifest, words) else {
           throw error
         }
@@ -90,7 +93,7 @@ final class FollowedView: Sendable {
     try ManifestFile(directory: followed.directory).readBesideWriter()
   }
 
-  /// Whether something else is in place than what was read.
+  /// Whether the store has changed since it was read.
   private static func hasMoved(
     _ followed: OpenedStore.Followed, since manifest: Manifest, _ words: FollowPage.Words?
   ) -> Bool {
@@ -98,20 +101,20 @@ final class FollowedView: Sendable {
     return (try? readManifest(followed))?.generation != manifest.generation
   }
 
-  /// Lets go of what is not found any more once nobody reads it. A read may just have found it, and a value that is read
-  /// in place holds its segment alone.
+  /// Releases what can no longer be found, once nobody reads it. A read may have just found it, and
+  /// a value read in place holds only its segment.
   func retire() {
     Reclamation.retire(self, keeping: self)
     for segment in engine.log.segments { Reclamation.retire(segment, keeping: segment) }
   }
 
-  // MARK: Looking
+  // MARK: Checks
 
   /// Whether reads may begin.
   @inline(__always)
   var isWhole: Bool { whole.load(ordering: .acquiring) }
 
-  /// Whether it has everything that was published by now.
+  /// Whether it has everything published by now.
   @inline(__always)
   var isCurrent: Bool {
     guard isWhole else { return false }
@@ -120,8 +123,8 @@ final class FollowedView: Sendable {
       && page.generation == generation.load(ordering: .relaxed) && page.session == session
   }
 
-  /// Counts what may have given a version to another value: the same version in the same history is the same value. Set
-  /// before reads find the view.
+  /// Counts events that may have given a version to another value: the same version in the same
+  /// history is the same value. Set before reads find the view.
   var history: UInt64 {
     get { historyNumber.load(ordering: .relaxed) }
     set { historyNumber.store(newValue, ordering: .relaxed) }
@@ -130,12 +133,12 @@ final class FollowedView: Sendable {
   var lastVersion: SequenceNumber { engine.log.lastSequence }
   var manifestGeneration: UInt64 { progress.withLock { $0.manifest.generation } }
 
-  // MARK: Going on
+  // MARK: Advancing
 
   /// Enters what was appended since.
   ///
-  /// - Returns: `false` where that cannot be told from what was appended alone: the store is to be opened anew.
-  /// - Throws: as well; it is not whole then.
+  /// - Returns: `false` if the appended records alone do not tell: the store must be reopened.
+  /// - Throws: means the same; the view is then not whole.
   func goOn(_ followed: OpenedStore.Followed) throws(StoreError) -> Bool {
     guard isWhole, isAnnounced, let page else { return false }
     return try progress.withLock { (progress) throws(StoreError) -> Bool in
@@ -149,7 +152,8 @@ final class FollowedView: Sendable {
         let tail = progress.tail(in: manifest, words.position)
       else { return false }
       whole.store(false, ordering: .sequentiallyConsistent)
-      for part in tail { try engine.follow(part, in: &progress) }
+      let follower = LogFollower(writer: engine.writer)
+      for part in tail { try follower.enter(part, in: &progress) }
       progress.manifest = manifest
       engine.catalog.withLock { $0.manifest = manifest }
       position.store(words.position.rawValue, ordering: .relaxed)

@@ -2,28 +2,31 @@ internal import Synchronization
 
 /// Follows a store that another process may have open for writing.
 ///
-/// 1. A read finds a state that the store was in, and no earlier one than any read before it found.
-/// 2. What was appended is entered in place. Where segments were replaced or taken away, the store is opened anew beside
-///    the view that there is, and then takes its place as a whole.
-/// 3. Where what was published is gone, since a recovery has discarded it or another store lies at the path, one call
-///    throws `outdated`; those after it find what is there.
+/// 1. A read sees a state that the store was in, and no earlier one than any previous read saw.
+/// 2. What was appended is entered in place. If segments were replaced or removed, the store is
+///    reopened alongside the current view, which the new one then replaces as a whole.
+/// 3. If published data is gone, because a recovery discarded it or another store took its place,
+///    one call throws `outdated`; later calls see what is there.
 ///
-/// Under the lock a view is opened and changed; no lock of another store is taken, and a view's locks come after it.
+/// Views are opened and changed under the lock; it is never held together with a lock of another
+/// store, and a view's locks come after it.
 @usableFromInline
 package final class Follower: Sendable {
   private let path: String
   private let configuration: StoreConfiguration
   private let environment: Environment
   private let freshness: Freshness
-  /// What is asked where no entry is: whether the store is open, and why it takes no writes.
+  /// The engine for questions that need no entries: whether the store is open, and why it takes no
+  /// writes.
   let shell: Engine
   private let clock: StoreClock
   private let views = ReferenceTable<FollowedView>(slotCount: 1)
-  /// `nil` once it is closed: then nothing is held any more.
+  /// `nil` once it is closed: it then holds nothing.
   private let state: Lock<State?>
-  /// When it was last looked whether the path still leads to the store, and whether there is something new.
+  /// When it last checked whether the path still leads to the store, and whether there is something
+  /// new.
   private let lookTime: Atomic<Int64>
-  /// How long another store may lie at the path without notice, in milliseconds.
+  /// How long another store at the path may go unnoticed, in milliseconds.
   private static let lookInterval: Int64 = 100
 
   private struct State {
@@ -51,7 +54,7 @@ package final class Follower: Sendable {
       state = Lock(State(followed: followed, view: view))
     } catch { throw error.located(in: path) }
     lookTime = Atomic(clock.now().millisecondsSinceEpoch)
-    // What is opened later is opened under a lock, where the log, which may use the store, is not called.
+    // Later opens happen under a lock, where the log, which may use the store, must not be called.
     var quiet = configuration
     quiet.log = .none
     self.configuration = quiet
@@ -59,7 +62,7 @@ package final class Follower: Sendable {
 
   // MARK: Reads
 
-  /// Runs a read on the store as it is seen now.
+  /// Runs a read on the store as seen now.
   @usableFromInline
   package func read<Result: ~Copyable>(
     _ body: (Reader) throws(StoreError) -> Result
@@ -67,7 +70,7 @@ package final class Follower: Sendable {
     try readView { (view) throws(StoreError) in try body(view.engine.reader) }
   }
 
-  /// What the store knows about a key, and the history that the version belongs to (`FollowedView.history`).
+  /// Information about a key, and the history that the version belongs to (`FollowedView.history`).
   package func look(
     at key: RawSpan
   ) throws(StoreError) -> (info: EntryInfo?, history: UInt64) {
@@ -82,39 +85,40 @@ package final class Follower: Sendable {
   ) throws(StoreError) -> Result {
     let view = try view()
     do throws(StoreError) { return try body(view) } catch {
-      // Without mappings, a file may have gone, or have been cut, that was still to be read.
+      // Without mappings, a file may have been removed or cut before it was read.
       guard case .corrupt = error else { throw error }
       guard let later = try viewAfter(view) else { throw error.located(in: path) }
       return try body(later)
     }
   }
 
-  /// What reads are done on now.
+  /// The reader for the next read.
   @usableFromInline
   package var reader: Reader {
     get throws(StoreError) { try view().engine.reader }
   }
 
-  /// What reads were done on last. It does not look for changes, so that `outdated` is thrown by a call that can throw.
+  /// The reader of the last read. Does not look for changes, so that a call that can throw reports
+  /// `outdated`.
   var lastReader: Reader? {
     guard let pin = Pin() else { return nil }
     defer { pin.end() }
     return views[0]?.engine.reader
   }
 
-  /// What `make` makes of the store as it is seen at one moment.
+  /// The result of `make` for the store as seen at one moment.
   func atOneMoment<Value>(
     _ make: (Engine) throws(StoreError) -> Value
   ) throws(StoreError) -> Value {
     while true {
       let view = try view()
       let value = try make(view.engine)
-      // Else a part of a batch may be in it.
+      // Otherwise it may contain a part of a batch.
       if view.isWhole { return value }
     }
   }
 
-  /// What the store is made of as it is seen now.
+  /// The engine of the store as seen now.
   var engine: Engine { get throws(StoreError) { try view().engine } }
 
   private func view() throws(StoreError) -> FollowedView {
@@ -142,7 +146,7 @@ package final class Follower: Sendable {
 
   /// The view after this one, if the store was changed so that this one may lack a file.
   private func viewAfter(_ view: FollowedView) throws(StoreError) -> FollowedView? {
-    // Where nobody announces, only the manifest tells.
+    // Without announcements, only the manifest shows changes.
     let isSame =
       if view.isAnnounced { view.isCurrent } else {
         try !hasChanged(
@@ -154,9 +158,9 @@ package final class Follower: Sendable {
     return try refresh(isAsked: true)
   }
 
-  // MARK: Going on
+  // MARK: Advancing
 
-  /// Has reads find everything that was acknowledged before the call.
+  /// Lets reads see everything that was acknowledged before the call.
   func catchUp() throws(StoreError) {
     try shell.session.checkUsable()
     _ = try refresh(isAsked: true)
@@ -168,7 +172,7 @@ package final class Follower: Sendable {
       return try state.withLock { (opened) throws(StoreError) in
         guard var state = opened.take() else { throw StoreError.closed(path: path) }
         defer { opened = state }
-        // Another thread may have seen to it.
+        // Another thread may have done it.
         if !isAsked, isFresh(state.view) { return state.view }
         if isAsked || isDue(after: Self.lookInterval) {
           lookTime.store(clock.now().millisecondsSinceEpoch, ordering: .relaxed)
@@ -180,11 +184,12 @@ package final class Follower: Sendable {
     } catch { throw error.located(in: path) }
   }
 
-  /// Brings the view up to what was published when this was called, or later.
+  /// Brings the view up to everything published before this call, or later.
   private func goOn(_ state: inout State) throws(StoreError) {
     if state.view.isCurrent { return }
     do throws(StoreError) { if try state.view.goOn(state.followed) { return } } catch {
-      // The view is not whole, and no read finds it. Opening the store anew tells whether it is damaged.
+      // The view is not whole, and no read finds it. Reopening the store shows whether it is
+      // damaged.
       guard case .corrupt = error else { throw error }
     }
     let view = try FollowedView.open(
@@ -194,16 +199,16 @@ package final class Follower: Sendable {
     try replace(&state, by: view, isOutdated: isOutdated)
   }
 
-  /// Looks whether the path still leads to the store.
+  /// Checks whether the path still leads to the store.
   ///
-  /// - Returns: whether the store was opened anew.
+  /// - Returns: whether the store was reopened.
   private func look(_ state: inout State, isAsked: Bool) throws(StoreError) -> Bool {
     let directory: Directory
     let found: File?
     do throws(StoreError) {
       directory = try Directory(path: path, fileSystem: environment.fileSystem, readOnly: true)
       found = try directory.openFile(FileName.followPage, mode: .readOnly)
-      // Without a manifest it is no store, or not yet: reads go on in the one that was there.
+      // Without a manifest, it is no store, or not yet: reads continue in the previous one.
       guard try directory.openFile(FileName.manifest, mode: .readOnly) != nil else { return false }
     } catch {
       if case .noStore = error { return false }
@@ -211,7 +216,7 @@ package final class Follower: Sendable {
     }
     var isSame = found?.identity == state.followed.page?.file.identity
     if !isSame, state.followed.page == nil {
-      // A page of another run of the kernel is as good as none.
+      // A page from before a reboot is useless.
       isSame =
         try FollowPage.open(
           in: directory, storeIdentifier: state.followed.storeIdentifier,
@@ -219,10 +224,10 @@ package final class Follower: Sendable {
     }
     if isSame {
       if state.view.isAnnounced {
-        // A writer of an earlier version leaves the page as it is.
+        // A writer of an earlier version does not update the page.
         guard state.view.isCurrent, hasChanged(state.view, in: directory) else { return false }
       } else if !isAsked && !hasChanged(state.view, in: directory) {
-        // Nobody says what is new.
+        // Nobody announces what is new.
         return false
       }
     }
@@ -239,22 +244,22 @@ package final class Follower: Sendable {
     return true
   }
 
-  /// Whether another manifest is in place than the one that a view was made of.
+  /// Whether another manifest is in place than the one a view was made from.
   private func hasChanged(_ view: FollowedView, in directory: Directory) -> Bool {
-    // One that is overwritten while it is read is looked at again later.
+    // If it is overwritten while it is read, check again later.
     guard let manifest = try? ManifestFile(directory: directory).readBesideWriter() else {
       return false
     }
     return manifest.generation != view.manifestGeneration
   }
 
-  /// - Parameter isOutdated: whether something is gone that was published.
-  /// - Throws: `outdated` in this case, when reads find the view.
+  /// - Parameter isOutdated: whether published data is gone.
+  /// - Throws: `outdated` in this case, once reads find the view.
   private func replace(
     _ state: inout State, by view: FollowedView, isOutdated: Bool
   ) throws(StoreError) {
     let old = state.view
-    // Where nobody announces, nobody tells of a loss either.
+    // Without announcements, nothing reports a loss either.
     let goesOn = !isOutdated && old.isAnnounced && view.isAnnounced
     view.history = goesOn ? old.history : old.history + 1
     state.view = view
@@ -263,7 +268,7 @@ package final class Follower: Sendable {
     if isOutdated { throw .outdated(path: path) }
   }
 
-  // MARK: The end
+  // MARK: Closing
 
   /// - Returns: whether this call closed it.
   func close() throws(StoreError) -> Bool {

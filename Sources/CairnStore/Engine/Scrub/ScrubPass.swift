@@ -1,21 +1,21 @@
 /// One reading of the log from its first segment to its last, step by step.
 ///
-/// Segments are read in the order of their ids, up to the highest that there was at the begin. So a pass comes to
-/// an end however much is written: what a compaction moves to later ones, it has checked.
+/// Segments are read in the order of their ids, up to the highest at the beginning. So a pass ends
+/// however much is written: it has checked what a compaction moves to later ones.
 struct ScrubPass: Sendable {
-  /// Bytes that are read at a time; the longest head fits. A step reads one window, and a second where a long head
-  /// passes the end of the first.
+  /// Bytes read at a time; the longest head fits. A step reads one window, and a second one if a
+  /// long head extends beyond the first.
   static let windowByteCount = 256 << 10
 
   let began: Timestamp
   let lastID: UInt64
-  /// The segment that is read, or the next one that there is.
+  /// The segment being read, or the next existing one.
   private(set) var id: UInt64
-  /// Where it goes on after a restart: a record, or a hole.
+  /// Where it resumes after a restart: a record, or a hole.
   private(set) var offset: Int
   /// What is under way there.
   private var part = Part.none
-  /// Whether nothing vouches yet for a record at the offset: it comes from the file.
+  /// Whether the record at the offset is still unverified: the offset comes from the file.
   private var isResumed = false
   private(set) var readByteCount = 0
   private(set) var recordCount = 0
@@ -24,7 +24,7 @@ struct ScrubPass: Sendable {
   /// What a step leaves to the next one.
   private enum Part {
     case none
-    /// A value of which a part was checked.
+    /// A partly checked value.
     case value(RecordHeader, CRC32C, position: Int, isUnreadable: Bool)
     /// No record was found since `offset`.
     case hole(position: Int, isUnreadable: Bool)
@@ -37,7 +37,7 @@ struct ScrubPass: Sendable {
     offset = SegmentHeader.byteCount
   }
 
-  /// Goes on where an earlier session has stopped; `nil` where it had come to the end.
+  /// Resumes where an earlier session stopped; `nil` if that had finished.
   init?(_ mark: ScrubMark, highestID: UInt64) {
     if mark.id == 0 { return nil }
     began = mark.began
@@ -66,16 +66,16 @@ struct ScrubPass: Sendable {
     case hole(Range<Int>, isUnreadable: Bool)
   }
 
-  /// Whether a segment is next: the one that is read, if there is more of it, or a later one.
+  /// Whether a segment is next: the one being read, if there is more of it, or a later one.
   func isBefore(_ id: UInt64, end: Int) -> Bool {
     id == self.id ? offset < end : id > self.id && id <= lastID
   }
 
-  /// Reads on in a segment, from its first record on if it is another one than before.
+  /// Reads on in a segment, from its first record if it differs from the previous one.
   ///
   /// - Parameters:
   ///   - file: its file.
-  ///   - end: where its records end.
+  ///   - end: the end of its records.
   ///   - isLive: whether a read would find the record with this key at this offset.
   mutating func read(
     _ segment: Segment, in file: File, to end: Int,
@@ -101,7 +101,7 @@ struct ScrubPass: Sendable {
         let header = try isInHole ? scanner.candidate(at: position) : scanner.header(at: position)
       else {
         if isResumed {
-          // The file says what the segment does not: it is read from its begin.
+          // The file contradicts the segment: read it from its beginning.
           isResumed = false
           offset = SegmentHeader.byteCount
           return findings
@@ -139,10 +139,10 @@ struct ScrubPass: Sendable {
     isResumed = false
   }
 
-  /// Leaves out what there still is of a segment.
+  /// Skips the rest of a segment.
   mutating func leaveOut(_ segment: Segment) { begin(segment.id.rawValue + 1) }
 
-  /// Whether the next head lies in what was read, as most do, or nothing was read yet.
+  /// Whether the next head is in what was read, like most, or nothing was read yet.
   private static func mayGoOn(
     _ scanner: borrowing SegmentScanner, at position: Int, end: Int
   ) -> Bool {
@@ -151,9 +151,9 @@ struct ScrubPass: Sendable {
         && scanner.holds(position..<min(end, position + 4096))
   }
 
-  /// Checks a value as far as it lies in what was read.
+  /// Checks the part of a value that was read.
   ///
-  /// - Returns: whether that was all of it, and the record is left.
+  /// - Returns: whether the value is complete, so that the record is done.
   private mutating func readValue(
     _ scanner: inout SegmentScanner, _ findings: inout [Finding]
   ) throws(StoreError) -> Bool {
@@ -165,7 +165,7 @@ struct ScrubPass: Sendable {
       if scanner.readByteCount > 0, !scanner.holds(position..<position + 1) { return false }
       let next = try scanner.update(&checksum, from: position, to: end)
       isUnreadable = isUnreadable || scanner.unreadable.contains { $0.overlaps(position..<next) }
-      // Where the file ends before, the checksum cannot be right.
+      // If the file ends earlier, the checksum cannot be right.
       position = next > position ? next : end
     }
     if position < end {

@@ -1,8 +1,8 @@
-/// What is known of the scrubs of a store. Its lock is held for moments only, never while the log is read.
+/// The state of a store's scrubs. Its lock is held only for moments, never while the log is read.
 struct ScrubState: Sendable {
-  /// The cycle of maintenance that is under way, as the last step has left it.
+  /// The current cycle of maintenance, as the last step left it.
   var pass: ScrubPass?
-  /// Whether a thread takes a step of it.
+  /// Whether a thread is taking a step of it.
   var isAtWork = false
   /// When the next step may be taken, by the clock that paces them.
   var due: Duration
@@ -10,15 +10,15 @@ struct ScrubState: Sendable {
   var began: Timestamp?
   var completed: Timestamp?
   var completedDamageCount = 0
-  /// Bytes that were read since the open.
+  /// Bytes read since the open.
   var readByteCount = 0
 
   init(due: Duration) { self.due = due }
 
-  /// Goes on from where an earlier session has stopped.
+  /// Resumes where an earlier session stopped.
   init(due: Duration, _ mark: ScrubMark?, now: Timestamp, highestID: UInt64) {
     self.due = due
-    // Times of the future are of a clock that was wrong.
+    // Times in the future come from a clock that was wrong.
     guard let mark, mark.began <= now, mark.completed <= now else { return }
     pass = ScrubPass(mark, highestID: highestID)
     began = mark.began.millisecondsSinceEpoch == .min ? nil : mark.began
@@ -35,25 +35,25 @@ struct ScrubState: Sendable {
     return mark
   }
 
-  /// Notes that a cycle came to its end.
+  /// Notes that a cycle finished.
   mutating func complete(_ pass: ScrubPass, at now: Timestamp) {
     began = max(began ?? pass.began, pass.began)
     completed = now
     completedDamageCount = pass.damageCount
   }
 
-  /// For how long no cycle begins.
+  /// How long until a cycle may begin.
   func rest(at now: Timestamp) -> Duration {
     guard let began, began <= now else { return .zero }
     let next = began.advanced(by: Self.cycleInterval)
     return .milliseconds(max(0, next.millisecondsSinceEpoch &- now.millisecondsSinceEpoch))
   }
 
-  /// A cycle begins no sooner after the one before began, however small the store is.
+  /// The minimum time between the beginnings of two cycles, however small the store is.
   static let cycleInterval = Duration.seconds(86_400)
 }
 
-/// At which pace bytes are read.
+/// The pace of reading.
 struct ScrubPace {
   let bytesPerSecond: Int
 
@@ -61,7 +61,8 @@ struct ScrubPace {
     .seconds(Double(byteCount) / Double(bytesPerSecond))
   }
 
-  /// When the next step is due, after one that was due at `due`. What was missed is made up for, up to a second of it.
+  /// The due time of the step after the one due at `due`. Makes up for delays of up to a
+  /// second.
   func next(after due: Duration, byteCount: Int, now: Duration) -> Duration {
     max(due, now - .seconds(1)) + cost(of: byteCount)
   }

@@ -1,11 +1,13 @@
-/// Scrubbing: the log is read again, slowly, so that damage to what nobody reads is found while there still is a
-/// backup without it.
+/// Scrubbing: slowly rereads the log, to find damage in data that nobody reads while an undamaged
+/// backup still exists.
 ///
-/// Every head is checked, and every value that a read would find: by system calls, against its checksum, always. What
-/// the page cache holds comes from there; damage below such a page is found once it has left the cache. Nothing is
-/// changed, and no lock is held while the log is read, so nobody waits for a step.
+/// Checks every head, and every value that a read would find: by system calls, always against its
+/// checksum. Pages in the page cache come from there; damage below such a page is found once it has
+/// left the cache. A scrub changes nothing and holds no lock while it reads the log, so nobody
+/// waits for a step.
 ///
-/// 1. The state is touched for moments only. A thread that takes a step takes the pass out and puts it back.
+/// 1. The state is touched only for moments. A thread that takes a step takes the pass out and puts
+///    it back.
 /// 2. Nothing is written to SCRUB after the close.
 ///
 /// The lock is taken under none.
@@ -22,14 +24,14 @@ final class Scrubber: Sendable {
     state = Lock(Self.scrubState(parts, lookup.session.configuration))
   }
 
-  /// Waits until nobody writes down how far it has come. Nobody does after that in a store that was closed.
+  /// Waits until nobody is saving the progress. In a closed store, nobody saves it after that.
   func waitForEnd() { state.withLock { _ in } }
 
   /// Reads the whole log once.
   ///
   /// - Parameter progress: called after each step; `.stop` ends it there.
   func scrub(
-    bytesPerSecond: Int?, progress: (ScrubProgress) -> Visit
+    bytesPerSecond: Int?, progress: (WorkProgress) -> Visit
   ) throws(StoreError) -> ScrubReport {
     try session.checkUsable()
     if let bytesPerSecond, bytesPerSecond < 1 {
@@ -48,14 +50,14 @@ final class Scrubber: Sendable {
       report.recordCount = pass.recordCount
       func step() -> Visit {
         let done = min(total, byteCounts(of: pass).done)
-        return progress(ScrubProgress(byteCount: done, totalByteCount: total))
+        return progress(WorkProgress(.reading, completedCount: done, totalCount: total))
       }
       if step() == .stop { return report }
       guard let bytesPerSecond else { continue }
       due = ScrubPace(bytesPerSecond: bytesPerSecond).next(
         after: due, byteCount: byteCount, now: scrubTime)
-      // In pieces, so that the caller can stop it and close the store. It counts what it has rested, so it comes to an
-      // end even if the clock stands still.
+      // In pieces, so that the caller can stop it and close the store. It counts its pauses, so it
+      // ends even if the clock stands still.
       var rest = due - scrubTime
       while rest > .zero {
         session.environment.pause(min(rest, .milliseconds(100)))
@@ -71,9 +73,9 @@ final class Scrubber: Sendable {
     return report
   }
 
-  // MARK: In maintenance
+  // MARK: Maintenance
 
-  /// Has steps taken from now on, if the configuration wants it.
+  /// Starts taking steps, if the configuration asks for it.
   func start() {
     guard session.configuration.scrubBytesPerSecond != nil,
       session.configuration.maintenanceInterval != nil,
@@ -82,8 +84,8 @@ final class Scrubber: Sendable {
     scheduleScrub()
   }
 
-  /// Steps have a timer of their own: with a pass of housekeeping for each, every segment would be looked at many times
-  /// a second.
+  /// Steps have a timer of their own: with a pass of housekeeping for each, every segment would be
+  /// checked many times a second.
   private func scheduleScrub() {
     let now = scrubTime
     let delay = state.withLock { $0.due - now }
@@ -97,18 +99,18 @@ final class Scrubber: Sendable {
     }
   }
 
-  /// Takes the steps that are due, a few at most: whatever else waits comes next.
+  /// Takes the steps that are due, at most a few: other waiting work comes next.
   func scrubIfDue() throws(StoreError) {
     guard let bytesPerSecond = session.configuration.scrubBytesPerSecond else { return }
     for _ in 0..<Self.stepsAtOnce {
       guard let damage = try takeDueStep(ScrubPace(bytesPerSecond: bytesPerSecond)) else { return }
       tell(damage)
-      // What was told of is not read again. A kill in between has it told twice.
+      // What was reported is not read again. After a kill in between, it is reported twice.
       saveScrub()
     }
   }
 
-  /// - Returns: what it has found; `nil` where no step was due.
+  /// - Returns: what it found; `nil` if no step was due.
   private func takeDueStep(_ pace: ScrubPace) throws(StoreError) -> [DamageEvent]? {
     let (now, time) = (scrubTime, session.clock.now())
     guard var pass = passIfDue(now: now, time: time) else { return nil }
@@ -132,7 +134,7 @@ final class Scrubber: Sendable {
     }
   }
 
-  /// The cycle under way, or a new one, if a step of it is due and nobody else takes it.
+  /// The current cycle, or a new one, if a step of it is due and nobody else is taking it.
   private func passIfDue(now: Duration, time: Timestamp) -> ScrubPass? {
     let isDue = state.withLock { state in
       if state.isAtWork || state.due > now { return false }
@@ -152,7 +154,7 @@ final class Scrubber: Sendable {
   private static let longestScrubDelay = Duration.seconds(3600)
   private static let pauseAfterScrubFailure = Duration.seconds(60)
 
-  /// The time that paces scrubs. It never goes back, since the store's time does not.
+  /// The time that paces scrubs. It never goes back, because the store's time does not.
   var scrubTime: Duration {
     session.clock.elapsed() ?? .milliseconds(session.clock.now().millisecondsSinceEpoch)
   }
@@ -164,12 +166,12 @@ final class Scrubber: Sendable {
     return ScrubPass(began: session.clock.now(), lastID: highest)
   }
 
-  /// Reads on by one window of a segment.
+  /// Reads one more window of a segment.
   ///
-  /// - Returns: what is damaged there; `nil` where there was nothing left to read.
+  /// - Returns: the damage there; `nil` if there was nothing left to read.
   private func takeStep(_ pass: inout ScrubPass) throws(StoreError) -> [DamageEvent]? {
     try session.checkUsable()
-    // What is live is told by entries, also by those that nobody has asked for yet.
+    // Entries show what is live, including those not loaded yet.
     try lookup.index.loadAll()
     let next = log.withLock { appender in
       appender.segments.filter { pass.isBefore($0.id.rawValue, end: $0.usage.end) }
@@ -208,7 +210,7 @@ final class Scrubber: Sendable {
     return isSame
   }
 
-  /// What is to be told; `nil` where it is of no concern any more.
+  /// The event to report; `nil` if it no longer matters.
   private func event(
     of finding: ScrubPass.Finding, in segment: Segment
   ) throws(StoreError) -> DamageEvent? {
@@ -232,12 +234,12 @@ final class Scrubber: Sendable {
     }
   }
 
-  /// Of a segment whose file has lost its name; `nil` where that is as it should be. As long as the store is open, it may
-  /// still be read from the mapping.
+  /// The event for a segment whose file has lost its name; `nil` if that is expected. As long as
+  /// the store is open, the mapping may still be readable.
   private func eventOfMissingFile(
     _ segment: Segment, end: Int
   ) throws(StoreError) -> DamageEvent? {
-    // Of a store that was closed or lost its directory, names say nothing.
+    // In a store that was closed or lost its directory, names mean nothing.
     try session.checkUsable()
     if session.lookForPlace() { throw .vanished(path: session.path) }
     if segment.isRetired { return nil }
@@ -247,8 +249,8 @@ final class Scrubber: Sendable {
       keyCount: count)
   }
 
-  /// The keys that the index has in a part of a segment, and how many there are. Of a damaged head the key may be
-  /// sound: then its hash is that of the entry.
+  /// The keys that the index has in a part of a segment, and their number. The key of a damaged
+  /// head may be sound: then its hash is that of the entry.
   private func keys(
     in range: Range<Int>, of segment: Segment
   ) throws(StoreError) -> (keys: [[UInt8]], count: Int) {
@@ -271,7 +273,7 @@ final class Scrubber: Sendable {
     return (keys, count)
   }
 
-  /// The key of a record, whatever its checksum; `nil` where its head cannot be one, or cannot be read.
+  /// The key of a record, whatever its checksum; `nil` if its head is impossible or unreadable.
   private func key(at offset: Int, in segment: Segment) throws(StoreError) -> [UInt8]? {
     let limit = segment.usage.end - offset
     do throws(StoreError) {
@@ -293,7 +295,7 @@ final class Scrubber: Sendable {
     }
   }
 
-  /// Tells the log and the observer, with no lock held.
+  /// Reports to the log and the observer, with no lock held.
   private func tell(_ damage: [DamageEvent]) {
     for event in damage {
       session.log(
@@ -303,7 +305,7 @@ final class Scrubber: Sendable {
     }
   }
 
-  // MARK: What is known
+  // MARK: State
 
   var statistics: ScrubStatistics {
     let state = state.withLock { $0 }
@@ -315,7 +317,7 @@ final class Scrubber: Sendable {
       statistics.began = pass.began
       statistics.damageCount = pass.damageCount
       let (done, total) = byteCounts(of: pass)
-      statistics.progress = ScrubProgress(byteCount: done, totalByteCount: total)
+      statistics.progress = WorkProgress(.reading, completedCount: done, totalCount: total)
     }
     return statistics
   }
@@ -333,7 +335,7 @@ final class Scrubber: Sendable {
 
   // MARK: The file
 
-  /// What a session begins with: where the one before has stopped, if it scrubs by itself.
+  /// The initial state of a session: where the previous one stopped, if it scrubs by itself.
   private static func scrubState(
     _ parts: borrowing OpenedStore, _ configuration: StoreConfiguration
   ) -> ScrubState {
@@ -352,14 +354,14 @@ final class Scrubber: Sendable {
   private static func readScrubMark(
     in directory: Directory, of storeIdentifier: [UInt8]
   ) -> ScrubMark? {
-    // Whatever is wrong with it, the scrub begins anew.
+    // Whatever is wrong with it, the scrub begins again.
     guard let file = try? directory.openFile(FileName.scrub, mode: .readOnly) else { return nil }
     var bytes = [UInt8](repeating: 0, count: ScrubMark.byteCount)
     guard (try? file.read(into: &bytes, at: 0)) == bytes.count else { return nil }
     return bytes.withSpan { ScrubMark(decoding: $0, storeIdentifier: storeIdentifier) }
   }
 
-  /// Keeps how far it has come for the next session.
+  /// Saves the progress for the next session.
   private func saveScrub() {
     if session.isReadOnly || session.configuration.scrubBytesPerSecond == nil || session.hasVanished
       || log.failure != nil
@@ -370,8 +372,8 @@ final class Scrubber: Sendable {
       // A close waits for this, and nothing is written after it.
       if session.isClosed { return }
       let bytes = state.mark.encoded(storeIdentifier: log.files.storeIdentifier)
-      // In place and without a sync: what a crash leaves has the right checksum or is left aside, and what is lost is
-      // read once more.
+      // Written in place and without a sync: what a crash leaves either has the right checksum or
+      // is ignored, and what is lost is read once more.
       guard let file = try? session.directory.openFile(FileName.scrub, mode: .createIfMissing)
       else {
         return

@@ -1,50 +1,49 @@
-/// Who goes next, for limits that hold with every write: the least recently used, exactly, at a cost
-/// that is O(1) a removal.
+/// The eviction order for limits that hold at every write: exactly the least recently used first,
+/// at O(1) a removal.
 ///
-/// A list of the entries used longest ago is taken from its beginning while the next list is
-/// collected, some shards with each removal: all entries with a tick below a bound. Ticks only grow,
-/// so whatever is not in the list, or was used since, was used later than all that is in it, and the
-/// order is exact.
+/// Removals consume a list of the least recently used entries from its beginning. Each removal also
+/// collects a part of the next list from some shards: the entries with a tick below a bound. Ticks
+/// only grow, so every entry that is not in the list, or was used since, was used later than all
+/// entries in it, and the order is exact.
 struct EvictionList: ~Copyable {
-  /// In the order in which they go; those before `next` are gone.
+  /// In the order of removal; those before `next` are gone.
   private var candidates: [RemovalCandidate] = []
   private var next = 0
-  /// The list that is being collected: entries with a tick below `bound`, of the shards before
-  /// `shard`.
+  /// The list being collected: entries with a tick below `bound`, from the shards before `shard`.
   private var collected: [RemovalCandidate] = []
   private var bound: UInt64 = 0
   private var shard = HashIndex.shardCount
-  /// Whose ticks stand for all when a bound is chosen: one shard after the other.
+  /// The shard whose ticks represent all when a bound is chosen; the shards take turns.
   private var sampledShard = 0
   private var entries: [IndexEntry] = []
   /// Grows with each list.
   private(set) var number = 0
-  /// Whether the list is the one that was there at the start, which no other is collected for yet.
+  /// Whether the list is the one from the start, for which no other is being collected yet.
   private var isFirst = false
 
   private var remainingCount: Int { candidates.count - next }
   private var isCollecting: Bool { shard < HashIndex.shardCount }
 
-  /// How many entries a list is to hold, of so many in the index.
+  /// The length of a list for an index with this many entries.
   private static func length(count: Int) -> Int { min(max(1024, count / 64), 1 << 16) }
 
-  /// Begins with a list that was known before: entries in the order of their ticks, when no other had a lower
-  /// one than the last.
+  /// Begins with a list that was known before: entries in the order of their ticks, when no other
+  /// entry had a lower tick than the last.
   mutating func start(with known: [RemovalCandidate]) {
     candidates = known
     next = 0
     isFirst = !known.isEmpty
   }
 
-  /// Takes up to `count` entries that go next; none only where the index is empty.
+  /// Takes up to `count` entries that go next; none only if the index is empty.
   ///
-  /// What was taken and is not removed is found again only with a later list.
+  /// A taken entry that is not removed is found again only in a later list.
   mutating func take(
     _ count: Int, from index: HashIndex
   ) throws(StoreError) -> [RemovalCandidate] {
     if !isCollecting && remainingCount - count < candidates.count / 2 { try begin(in: index) }
     if isCollecting {
-      // The next list is there when an eighth of this one is left.
+      // The next list must be ready when an eighth of this one is left.
       let lead = max(count, remainingCount - candidates.count / 8)
       let left = HashIndex.shardCount - shard
       try collect((left * count + lead - 1) / lead, of: index)
@@ -54,7 +53,7 @@ struct EvictionList: ~Copyable {
       try collect(HashIndex.shardCount, of: index)
     }
     if remainingCount == 0 {
-      // All that is below the bound was used since that was chosen.
+      // All entries below the bound were used since it was chosen.
       try begin(in: index)
       try collect(HashIndex.shardCount, of: index)
     }
@@ -67,10 +66,10 @@ struct EvictionList: ~Copyable {
     return Array(candidates[next..<end])
   }
 
-  /// The last so many of those that were just taken go next after all.
+  /// Puts back the last entries taken; they go next.
   mutating func putBack(_ count: Int) { next -= count }
 
-  /// Collects a part of the first list; `true` where it is there.
+  /// Collects a part of the first list; `true` once it is ready.
   mutating func collectFirst(from index: HashIndex) throws(StoreError) -> Bool {
     if !isCollecting {
       if remainingCount > 0 && !isFirst { return true }
@@ -86,10 +85,10 @@ struct EvictionList: ~Copyable {
     collected.removeAll(keepingCapacity: true)
     shard = 0
     isFirst = false
-    // All is all: also what is read before its shard is looked at.
+    // Everything, including entries read before their shard is reached.
     bound = all ? .max : index.recency.now + 1
     if all || count <= 4 * length { return }
-    // Hashes tell nothing of ticks, so one shard is a fair sample.
+    // Hashes are independent of ticks, so one shard is a fair sample.
     for _ in 0..<HashIndex.shardCount {
       try index.copyEntries(ofShard: sampledShard, into: &entries)
       sampledShard = (sampledShard + 1) % HashIndex.shardCount

@@ -1,9 +1,11 @@
 internal import Synchronization
 
-/// Keeping the limits of the configuration: no write returns before they hold.
+/// Enforces the limits of the configuration: no write returns before they hold.
 ///
-/// 1. What is in the list was used before all that is not, or was used since it was collected.
-/// 2. The list is touched under its lock only, which is taken before those of compaction, checkpoints, the catalog and the log.
+/// 1. Entries in the list were used before all others, or were used since the list was
+///    collected.
+/// 2. The list is touched only under its lock, which is taken before those of compaction,
+///    checkpoints, the catalog and the log.
 final class Evictor: Sendable {
   private let session: Session
   private let lookup: Lookup
@@ -18,12 +20,12 @@ final class Evictor: Sendable {
     start = EvictionStart(session.limits)
   }
 
-  /// The most entries that go at a time.
+  /// The maximum number of entries removed at a time.
   private static let groupLimit = 64
   /// The same while shards may have to be read for it.
   private static let loadingGroupLimit = 4
 
-  /// Whether a write of so many entries may make others go, which have so many bytes, and some beside.
+  /// Whether a write of this many entries and bytes, with some margin, may remove others.
   func isNearLimit(adding count: Int, byteCount: Int) -> Bool {
     lookup.index.count > session.limits.countLimit - min(count, session.limits.countLimit)
       || lookup.table.total.liveByteCount
@@ -36,16 +38,16 @@ final class Evictor: Sendable {
       || lookup.table.total.liveByteCount > session.limits.byteLimit
   }
 
-  /// Throws where the limits do not hold since they could not be kept after an earlier write, and
-  /// still cannot. To be called before each write, with no lock held.
+  /// Throws if the limits do not hold because they could not be enforced after an earlier write,
+  /// and still cannot. Call before each write, with no lock held.
   ///
-  /// - Parameter removals: what went is added, for the caller to tell.
+  /// - Parameter removals: receives what was removed, for the caller to report.
   @inline(__always)
   func checkLimits(_ removals: inout [RemovalEvent]) throws(StoreError) {
     if start.hasFailed.load(ordering: .relaxed) { try evictAgain(&removals) }
   }
 
-  /// The same, and tells the observer what went.
+  /// The same, and reports removals to the observer.
   func checkLimits() throws(StoreError) {
     var removals: [RemovalEvent] = []
     defer { remover.tell(removals) }
@@ -59,13 +61,13 @@ final class Evictor: Sendable {
     start.hasFailed.store(false, ordering: .relaxed)
   }
 
-  /// Removes the least recently used entries as long as there is more than the limits allow. To be
-  /// called after each write, with no lock held.
+  /// Removes the least recently used entries while the limits are exceeded. Call after each write,
+  /// with no lock held.
   ///
-  /// Throws nothing: the write has happened, and who is told of an error takes it that nothing was
-  /// written. The next write fails in its place.
+  /// Throws nothing: the write has happened, and a caller that receives an error assumes that
+  /// nothing was written. The next write fails instead.
   ///
-  /// - Parameter removals: what went is added, for the caller to tell.
+  /// - Parameter removals: receives what was removed, for the caller to report.
   @inline(__always)
   func keepLimits(_ removals: inout [RemovalEvent]) {
     if lookup.index.count > start.count.load(ordering: .relaxed)
@@ -75,28 +77,28 @@ final class Evictor: Sendable {
     }
   }
 
-  /// Whether there is something to do to keep the limits, with so many entries more.
+  /// Whether enforcing the limits needs work, with this many entries more.
   func isAsked(adding count: Int) -> Bool {
     lookup.index.count + count > start.count.load(ordering: .relaxed)
       || lookup.table.total.liveByteCount > start.byteCount.load(ordering: .relaxed)
       || start.hasFailed.load(ordering: .relaxed)
   }
 
-  /// The same, and tells the observer what went.
+  /// The same, and reports removals to the observer.
   func keepLimits() {
     var removals: [RemovalEvent] = []
     keepLimits(&removals)
     remover.tell(removals)
   }
 
-  /// Has a list made in the background where the store was opened near its limits: one of the first
-  /// writes would have to look through all of the index otherwise.
+  /// Makes a list in the background if the store was opened near its limits: otherwise, one of the
+  /// first writes would have to scan the whole index.
   ///
-  /// - Parameter oldest: what goes first until then, as far as that is known.
+  /// - Parameter oldest: the entries to remove first until then, as far as they are known.
   func prepare(startingWith oldest: [RemovalCandidate], _ recovery: RecoveryReport) {
     guard !session.isReadOnly, start.isReached(by: lookup.index, lookup.table.total) else { return }
     if recovery.source == .scan {
-      // The open has looked at every record, so that a look at the index is little more.
+      // The open has read every record, so scanning the index adds little.
       while !((try? eviction.withLock { (list) throws(StoreError) in
         try list.collectFirst(from: lookup.index)
       }) ?? true) {}
@@ -105,19 +107,19 @@ final class Evictor: Sendable {
     eviction.withLock { $0.start(with: oldest) }
     session.environment.background.run { [weak self] in
       while let evictor = self, !evictor.session.isClosed {
-        // Where a part of the index cannot be read now, that comes out once something has to go.
+        // If a part of the index cannot be read now, the error comes out once something must go.
         let isReady = try? evictor.eviction.withLock { (list) throws(StoreError) in
           try list.collectFirst(from: evictor.lookup.index)
         }
         if isReady ?? true { return evictor.start.wait(for: evictor.session.limits) }
-        // A write that has to evict now comes before the rest: who gives a lock up and takes it at once
-        // lets nobody in.
+        // A write that must evict now takes precedence: a thread that releases a lock and takes it
+        // again at once lets nobody in.
         evictor.session.environment.pause(.microseconds(100))
       }
     }
   }
 
-  /// Has other limits hold from now on.
+  /// Sets new limits.
   func setLimits(countLimit: Int?, byteLimit: Int?) throws(StoreError) {
     session.limits.set(countLimit: countLimit, byteLimit: byteLimit)
     start.restart(for: session.limits)
@@ -127,7 +129,13 @@ final class Evictor: Sendable {
     try evict(&removals)
   }
 
-  /// All is gone, and so is what was chosen to go.
+  /// Excludes this many entries from the limit.
+  func reserve(count: Int) {
+    session.limits.reserve(count: count)
+    start.restart(for: session.limits)
+  }
+
+  /// Everything is gone, including the chosen entries.
   func restart() {
     eviction.withLock { $0 = EvictionList() }
     start.restart(for: session.limits)
@@ -142,12 +150,12 @@ final class Evictor: Sendable {
       }
       return
     }
-    // The first list takes a look at all of the index: a part of it with each of the last writes
-    // before there is something to evict.
+    // The first list scans the whole index: a part of it at each of the last writes before
+    // something must be evicted.
     let isReady = try? eviction.withLock { (list) throws(StoreError) in
       try list.collectFirst(from: lookup.index)
     }
-    // Where a part of the index cannot be read now, that comes out once something has to go.
+    // If a part of the index cannot be read now, the error comes out once something must go.
     if isReady ?? true { start.wait(for: session.limits) }
   }
 
@@ -157,19 +165,19 @@ final class Evictor: Sendable {
     removal.holdsEvents = true
     defer { removals += removal.takeEvents() }
     try eviction.withLock { (list) throws(StoreError) in
-      // Where all that is chosen is read again and again, limits come first from some list on. What a
-      // compaction has moved and somebody read meanwhile is found again in a list after that; where it is
-      // written again and again, those writes make room.
+      // If every chosen entry is read again and again, the limits take precedence after some number
+      // of lists. An entry that a compaction moved and someone read meanwhile is found again in a
+      // list after that; if it is rewritten again and again, those writes make room.
       var lastSparing = list.number + 3
       var lastAskedNumber: Int?
       while isOverLimit, list.number <= lastSparing + 10 {
         let (count, byteCount) = excess
-        // Without a number of bytes, it is the number of entries that is too large.
+        // Without a number of bytes, the number of entries exceeds its limit.
         removal.cause = .evicted(byteCount == .max ? .countLimit : .byteLimit)
         let victims = try list.take(count, from: lookup.index)
         if victims.isEmpty { return }
-        // What was spared counts as just read. If that is all there is, it comes back in the next lists in
-        // its order, and the limits come first.
+        // Spared entries count as just read. If there are no others, they come back in the next
+        // lists in their order, and the limits take precedence.
         let lastAsked = lastAskedNumber ?? list.number + 1
         lastAskedNumber = lastAsked
         removal.asksForUse = list.number <= lastAsked
@@ -179,7 +187,7 @@ final class Evictor: Sendable {
           let seenCount = try remover.remove(victims, byteTarget: byteCount, in: &removal)
           list.putBack(victims.count - seenCount)
         } catch {
-          // Those of them that did go are found gone.
+          // Those that were removed are found gone.
           list.putBack(victims.count)
           throw error
         }
@@ -190,11 +198,11 @@ final class Evictor: Sendable {
 
   private var groupLimit: Int { lookup.index.isLoaded ? Self.groupLimit : Self.loadingGroupLimit }
 
-  /// How many entries are to go now at most, and how many bytes at least: up to 1 % below the
-  /// limits, so that not every write has to look for one.
+  /// The maximum number of entries, and the minimum number of bytes, to remove now: up to 1 % below
+  /// the limits, so that not every write has to look for one.
   private var excess: (count: Int, byteCount: Int) {
     let count = lookup.index.count
-    // The newest stays, however large it is: by itself it is within the limits.
+    // The newest stays, however large it is: alone it is within the limits.
     let most = min(groupLimit, max(1, count - 1))
     if count > session.limits.countLimit {
       let excess = count - session.limits.countLimit + session.limits.countLimit / 100

@@ -1,19 +1,19 @@
-/// An entry whose deadline has come and does not tell whether it has expired.
+/// An entry whose deadline has come without showing whether it has expired.
 private struct UnsettledEntry {
   var entry: IndexEntry
   var shard: Int
   var segment: Segment
-  /// To when its lifetime was extended; `Int64.min`: it was not.
+  /// The extended end of its lifetime; `Int64.min`: not extended.
   var end: Int64
 
   var hash: UInt64 { entry.hash << 24 | UInt64(shard) }
 }
 
-/// Finding what has expired by the deadlines in the index.
+/// Finds expired entries by the deadlines in the index.
 ///
-/// A record is read once its entry's deadline has come, if that is not exact: since its lifetime was
-/// extended, it has an idle limit, or the store was opened and no more is known than when the first
-/// lifetime of its segment ends. Then the deadline is exact, or later.
+/// A record is read once its entry's deadline has come, if the deadline is not exact: because its
+/// lifetime was extended, it has an idle limit, or the open knows only when the first lifetime of
+/// its segment ends. Then the deadline becomes exact, or later.
 final class Expiry: Sendable {
   private let session: Session
   private let lookup: Lookup
@@ -27,7 +27,7 @@ final class Expiry: Sendable {
     self.log = log
   }
 
-  /// So many records are looked at together, in the order in which they lie on disk.
+  /// How many records are checked together, in the order on disk.
   private static let unsettledLimit = 1 << 18
 
   func look(at now: Timestamp) -> ExpiryLook {
@@ -37,8 +37,8 @@ final class Expiry: Sendable {
 
   /// Calls `body` under the shard's lock with each entry whose deadline has come.
   ///
-  /// - Parameter visitsPassed: whether also with those that have expired for certain.
-  /// - Returns: how many entries the shard has, without those.
+  /// - Parameter visitsPassed: whether to include entries that have certainly expired.
+  /// - Returns: the number of entries in the shard, without those.
   @inline(__always)
   func forEachDue(
     inShard shard: Int, _ look: ExpiryLook, visitsPassed: Bool = false,
@@ -54,9 +54,9 @@ final class Expiry: Sendable {
 
   /// Reads the heads of all records whose entries' deadlines have come and are not exact.
   ///
-  /// A deadline stays as it is where the head cannot be read, or the entry changes meanwhile.
+  /// A deadline stays unchanged if the head cannot be read or the entry changes meanwhile.
   ///
-  /// - Returns: how many entries have not expired; `nil` where deadlines alone do not tell.
+  /// - Returns: the number of unexpired entries; `nil` if deadlines alone do not show it.
   func settleDeadlines(_ look: ExpiryLook) throws(StoreError) -> Int? {
     var entries: [UnsettledEntry] = []
     var isComplete = true
@@ -68,7 +68,7 @@ final class Expiry: Sendable {
       try settle(entries, look.now)
       return count
     }
-    // After an open it may be nearly all. Segment by segment, so that each is read once.
+    // After an open, this may be nearly all of them. Segment by segment, so that each is read once.
     for granules in granulesOfSegmentGroups {
       entries.removeAll(keepingCapacity: true)
       _ = try findUnsettled(look) { unsettled in
@@ -81,7 +81,7 @@ final class Expiry: Sendable {
 
   /// Calls `body` with each entry whose deadline has come and is not exact.
   ///
-  /// - Returns: how many entries have not expired; `nil` where deadlines alone do not tell.
+  /// - Returns: the number of unexpired entries; `nil` if deadlines alone do not show it.
   private func findUnsettled(
     _ look: ExpiryLook, _ body: (UnsettledEntry) -> Void
   ) throws(StoreError) -> Int? {
@@ -98,7 +98,7 @@ final class Expiry: Sendable {
     return isKnown ? count : nil
   }
 
-  /// The places of the segments, in groups that have about as many entries as are looked at together.
+  /// The granules of the segments, in groups with about as many entries as are checked together.
   private var granulesOfSegmentGroups: [Range<Int>] {
     let segments = log.segments.sorted { $0.granule < $1.granule }
     var groups: [Range<Int>] = []
@@ -138,7 +138,7 @@ final class Expiry: Sendable {
     }
   }
 
-  /// How many keys a read would find, those with it whose record cannot be read.
+  /// The number of keys that a read would find, including those with unreadable records.
   func count() throws(StoreError) -> Int {
     try session.checkUsable()
     if index.expirableCount == 0 { return index.count }
@@ -148,7 +148,7 @@ final class Expiry: Sendable {
     var count = 0
     var unsettled: [UnsettledEntry] = []
     for shard in 0..<HashIndex.shardCount {
-      // What has expired may be removed meanwhile, so all of a shard is of one moment.
+      // Expired entries may be removed meanwhile, so each shard is read at one moment.
       count += try forEachDue(inShard: shard, look) { [table] entry, _, end in
         guard let segment = table.segment(at: entry.location) else { return }
         unsettled.append(
@@ -167,20 +167,20 @@ final class Expiry: Sendable {
     return count
   }
 
-  /// Tells segments anew when the first lifetime of their entries ends, for the checkpoint that follows: the
-  /// next session then reads no records of those in which nothing has expired by then.
+  /// Updates the earliest end of a lifetime in each segment, for the checkpoint that follows: the
+  /// next session then reads no records of segments in which nothing has expired by then.
   ///
   /// - Complexity: O(keys), without a read.
   func updateEarliestExpiries() {
     let now = session.clock.now().millisecondsSinceEpoch
-    // Entries that a compaction moves just now come into segments that have others already, those of a
-    // batch into the one that it lies in.
+    // Entries that a compaction is moving enter segments that already have others; those of a batch
+    // enter the batch's own segment.
     let segments = log.withLock { appender in
       (appender.isConsistent ? appender.segments : [])
         .filter { $0.usage.earliestExpiry <= now }.map { (segment: $0, end: $0.usage.end) }
     }
     if segments.isEmpty { return }
-    // By granule; those of other segments stay at the lowest.
+    // By granule; other segments keep the lowest value.
     let end = segments.map { $0.segment.granule + $0.segment.granuleCount }.max() ?? 0
     var earliest = [Int64](repeating: .min, count: end)
     for (segment, _) in segments {
@@ -194,7 +194,7 @@ final class Expiry: Sendable {
       if !isLoaded { return }
     }
     log.withLock { _ in
-      // Nothing else comes into a segment but what is appended.
+      // Only appends add entries to a segment.
       for (segment, end) in segments where segment.usage.end == end {
         let first = segment.granules.reduce(Int64.max) { min($0, earliest[$1]) }
         if first > segment.usage.earliestExpiry { segment.usage.setEarliestExpiry(first) }

@@ -1,9 +1,9 @@
-/// A look at what has expired by a moment.
+/// A check for entries that have expired by a moment.
 struct ExpiryLook {
   let now: Timestamp
-  /// When ticks were.
+  /// Converts ticks to times.
   let times: RecencyTimes
-  /// Whether something may have expired in those parts of the index that are not loaded.
+  /// Whether entries may have expired in parts of the index that are not loaded.
   let loads: Bool
 
   init(now: Timestamp, times: RecencyTimes, segments: [Segment]) {

@@ -1,24 +1,26 @@
-/// One call that removes many entries: why it does, and what it has done so far.
+/// One call that removes many entries: its cause, and its progress.
 struct Removal {
   var cause: RemovalCause
   let now: Timestamp
-  /// The time that its records say they were written at.
+  /// The time of writing in its records.
   let written: Timestamp
-  /// Whether an entry that was read since it was chosen stays.
+  /// Whether to spare an entry that was read since it was chosen.
   var sparesRead: Bool
-  /// Whether an entry that was read elsewhere stays, too.
+  /// Whether to spare an entry that was read elsewhere, too.
   var asksForUse: Bool
   private(set) var summary = RemovalSummary()
   /// The version of the last tombstone, or 0.
   private(set) var lastSequence: SequenceNumber = 0
-  /// What the observer is still to be told.
+  /// Events not yet reported to the observer.
   fileprivate(set) var events: [RemovalEvent] = []
-  /// Whether that waits until the caller has given a lock up.
+  /// Whether they wait until the caller has released a lock.
   var holdsEvents = false
-  /// Where records lie whose head is damaged.
+  /// The locations of records with a damaged head.
   private(set) var damaged: Set<Location> = []
+  /// Whether the medium could not read a head. It may be readable later.
+  private(set) var hasUnreadable = false
 
-  /// - Parameter written: `nil`: as `now`.
+  /// - Parameter written: `nil`: the same as `now`.
   init(_ cause: RemovalCause, now: Timestamp, written: Timestamp? = nil, sparesRead: Bool) {
     self.cause = cause
     self.now = now
@@ -35,18 +37,19 @@ struct Removal {
 
   mutating func note(_ event: RemovalEvent) { events.append(event) }
 
-  /// What the observer is to be told now.
+  /// The events to report to the observer now.
   mutating func takeEvents() -> [RemovalEvent] {
     defer { events = [] }
     return events
   }
 
-  mutating func noteDamaged(_ location: Location) {
+  mutating func noteDamaged(_ location: Location, isUnreadable: Bool) {
     damaged.insert(location)
+    if isUnreadable { hasUnreadable = true }
     summary.damagedCount = damaged.count
   }
 
-  /// Goes on from what another call has done.
+  /// Continues from what another call has done.
   mutating func add(_ other: Removal) {
     summary.count += other.summary.count
     summary.cost += other.summary.cost
@@ -59,11 +62,11 @@ struct Removal {
 /// A removal of many keys by name.
 @usableFromInline
 package struct KeyRemoval {
-  /// How many were there.
+  /// The number removed.
   private(set) var count = 0
   /// The version of the last tombstone, or 0.
   private(set) var lastSequence: SequenceNumber = 0
-  /// Whether one was not there.
+  /// Whether a key was absent.
   private(set) var foundAbsent = false
 
   init() {}
@@ -76,9 +79,9 @@ package struct KeyRemoval {
   mutating func noteAbsent() { foundAbsent = true }
 }
 
-/// Some entries that are removed under one hold of the log's lock.
+/// Entries that are removed under one hold of the log's lock.
 struct VictimGroup {
-  /// So few, and so few bytes of tombstones, that the lock is held for far less than a
+  /// So few entries, and so few bytes of tombstones, that the lock is held for far less than a
   /// millisecond.
   static let victimLimit = 64
   static let byteLimit = 8 << 10
@@ -86,24 +89,25 @@ struct VictimGroup {
   struct Victim {
     var candidate: RemovalCandidate
     var location: Location
-    /// Its segment, which is not held: a compaction may have to give its space back meanwhile.
+    /// The id of its segment. Not a reference: a compaction may have to reclaim the segment's space
+    /// meanwhile.
     var segmentID: SegmentID
     /// The tombstone.
     var header: RecordHeader
-    /// Where its key lies among all keys of the group.
+    /// The range of its key among all keys of the group.
     var key: Range<Int>
     var recordByteCount: Int
     var sequence: SequenceNumber
-    /// When its lifetime ended as far as was known; `Int64.min` where it has no end.
+    /// The end of its lifetime as known then; `Int64.min` if it has no end.
     var end: Int64
     var hasExpired: Bool
   }
 
   private(set) var victims: [Victim] = []
   private(set) var keys: [UInt8] = []
-  /// The most bytes that the tombstones take.
+  /// The maximum bytes that the tombstones take.
   private(set) var byteCount = 0
-  /// Bytes of the records that die, extensions included.
+  /// Bytes of the records that become dead, including extensions.
   private(set) var recordByteCount = 0
 
   var isFull: Bool { victims.count >= Self.victimLimit || byteCount >= Self.byteLimit }

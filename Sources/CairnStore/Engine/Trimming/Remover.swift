@@ -1,8 +1,8 @@
-/// Removing many entries, a few at a time: the way that all trims go.
+/// Removes many entries, a few at a time, for all trims.
 ///
-/// Victims are chosen with no lock but that of one shard at a time, and looked at once more when
-/// their turn comes. Each gets a tombstone of its own, so what a crash leaves has lost the first
-/// some of them.
+/// Victims are chosen under no lock except that of one shard at a time, and checked once more when
+/// their turn comes. Each gets a tombstone of its own, so after a crash only
+/// the first of them may be removed.
 final class Remover: Sendable {
   let session: Session
   let lookup: Lookup
@@ -16,7 +16,7 @@ final class Remover: Sendable {
     self.committer = committer
   }
 
-  // MARK: By choice
+  // MARK: Removing candidates
 
   func begin(_ cause: RemovalCause, sparesRead: Bool) throws(StoreError) -> Removal {
     try session.checkWritable()
@@ -36,17 +36,17 @@ final class Remover: Sendable {
     }
   }
 
-  /// Gives what was removed the durability it was promised, and says what it was.
+  /// Gives the removals their promised durability, and returns what was removed.
   func finish(_ removal: Removal, _ durability: Durability?) throws(StoreError) -> RemovalSummary {
     if removal.summary.count > 0 { session.wakeHousekeeping() }
     try commit(removalThrough: removal.lastSequence, durability)
     return removal.summary
   }
 
-  /// Removes entries in the order given, as long as they are what they were, until `byteTarget`
-  /// bytes of records have gone.
+  /// Removes entries in the given order, if they are unchanged, until `byteTarget` bytes of records
+  /// have gone.
   ///
-  /// - Returns: how many of the candidates were looked at.
+  /// - Returns: the number of candidates checked.
   @discardableResult
   func remove(
     _ candidates: [RemovalCandidate], byteTarget: Int = .max, in removal: inout Removal
@@ -64,7 +64,7 @@ final class Remover: Sendable {
       }
       if group.victims.isEmpty { break }
       do throws(StoreError) { try take(group.victims[...], keys: group.keys, in: &removal) } catch {
-        // What is kept on a full disk for a removal may not be enough for many.
+        // The room kept on a full disk for a removal may not be enough for many.
         guard case .noSpace = error, group.victims.count > 1 else { throw error }
         for victim in group.victims {
           try take([victim], keys: group.keys, in: &removal)
@@ -88,7 +88,7 @@ final class Remover: Sendable {
     }
     found?.end = end
     if found == nil {
-      // It may have been moved by a compaction, which keeps tick and version.
+      // A compaction may have moved it, which keeps tick and version.
       found = try lookup.firstPlace(of: candidate.hash) { (place) throws(StoreError) in
         if candidate.sequence == 0 { return place.entry.tick == candidate.entry.tick }
         return try head(in: place.segment, at: place.entry.location, in: &removal)?.sequence
@@ -104,6 +104,12 @@ final class Remover: Sendable {
     let hasExpired =
       candidate.entry.flags.contains(.canExpire)
       && lookup.hasExpired(header, tick: tick, now: removal.now)
+    if let reserved = session.configuration.reservedKey,
+      record.key.byteCount == reserved.count, reserved.withBytes({ $0.equals(record.key) })
+    {
+      lookup.index.touch(candidate.hash, found.entry)
+      return
+    }
     if removal.asksForUse, let isInUse = session.configuration.isInUse, isInUse(record.key) {
       lookup.index.touch(candidate.hash, found.entry)
       return
@@ -115,13 +121,13 @@ final class Remover: Sendable {
       extensionByteCount: extensionByteCount(of: found, candidate.hash), hasExpired: hasExpired)
   }
 
-  /// The bytes of the record that extends an entry's lifetime, which die with it.
+  /// The bytes of the record that extends an entry's lifetime, which becomes dead with it.
   private func extensionByteCount(of place: Lookup.Place, _ hash: UInt64) -> Int {
     if place.end == .min { return 0 }
     return lookup.index.lifetimeExtension(hash, at: place.entry.location)?.byteCount ?? 0
   }
 
-  /// The head of a record, or `nil` where it is damaged or the medium does not give it, which is noted.
+  /// The head of a record; `nil`, and a note, if it is damaged or unreadable.
   func head(
     in segment: Segment, at location: Location, in removal: inout Removal
   ) throws(StoreError) -> Record? {
@@ -129,12 +135,12 @@ final class Remover: Sendable {
       return try Record(in: segment, at: segment.offset(of: location), part: .head)
     } catch {
       guard error.isLoss else { throw error }
-      removal.noteDamaged(location)
+      removal.noteDamaged(location, isUnreadable: error.isOfMedium)
       return nil
     }
   }
 
-  /// Appends the tombstones of those victims that are still what they were.
+  /// Appends the tombstones of those victims that are unchanged.
   private func take(
     _ victims: ArraySlice<VictimGroup.Victim>, keys: [UInt8], in removal: inout Removal
   ) throws(StoreError) {
@@ -149,7 +155,7 @@ final class Remover: Sendable {
         guard let place = unchanged(victim, in: removal) else { continue }
         var header = victim.header
         let sequence = try keys.withSpan { (keys) throws(StoreError) in
-          // Where these are to be durable, one sync follows all of them.
+          // If these must be durable, one sync follows all of them.
           try appender.append(
             &header, key: keys.extracting(victim.key), metadata: RawSpan(), value: RawSpan(),
             written: removal.written, forSync: false
@@ -169,23 +175,23 @@ final class Remover: Sendable {
     }
   }
 
-  /// Tells the observer what went; with no lock held.
+  /// Reports removals to the observer; with no lock held.
   func tell(_ removal: inout Removal) { tell(removal.takeEvents()) }
 
-  /// Tells the observer what a write removed; with no lock held.
+  /// Reports what a write removed to the observer; with no lock held.
   func tell(_ removals: [RemovalEvent]) {
     for event in removals { session.configuration.removalObserver?(event) }
   }
 
-  /// Where the record lies that a victim's entry names, if it is still the same record; only writers
-  /// change that, and they are kept out by the log's lock.
+  /// The location of the record that a victim's entry names, if it is still the same record. Only
+  /// writers change that, and the log's lock keeps them out.
   private func unchanged(
     _ victim: VictimGroup.Victim, in removal: borrowing Removal
   ) -> (location: Location, segment: Segment, byteCount: Int, extensionByteCount: Int)? {
     var found: Lookup.Place?
     var end = Int64.min
     _ = lookup.index.find(victim.candidate.hash, at: victim.location, extendedTo: &end) { entry in
-      // After a removal of all, another segment may lie at the same place.
+      // After a removal of all, another segment may be at the same location.
       if let segment = lookup.table.segment(at: victim.location), segment.id == victim.segmentID {
         found = Lookup.Place(entry: entry, segment: segment)
       }
@@ -198,7 +204,7 @@ final class Remover: Sendable {
         let record = try Record(
           in: place.segment, at: place.segment.offset(of: place.entry.location), part: .head)
         byteCount = record.header.byteCount
-        // The copy has the end that there was by then.
+        // The copy has the end known when it was made.
         end = max(record.header.end, place.end)
         return record.sequence == victim.sequence
       }
@@ -206,7 +212,7 @@ final class Remover: Sendable {
     guard let found, !removal.sparesRead || found.entry.tick == victim.candidate.entry.tick else {
       return nil
     }
-    // An extension in between that found it alive by an earlier time keeps it alive.
+    // If an extension in between found it alive by an earlier time, that keeps it alive.
     if victim.hasExpired, end > victim.end { return nil }
     return (
       found.entry.location, found.segment, byteCount,
@@ -214,9 +220,9 @@ final class Remover: Sendable {
     )
   }
 
-  // MARK: Looking for victims
+  // MARK: Finding victims
 
-  /// Calls `body` with each entry of a shard whose segment `mayMatter` lets through, and the head of its
+  /// Calls `body` with each entry of a shard whose segment `mayMatter` accepts, and the head of its
   /// record; with no lock held.
   func forEachHead(
     inShard shard: Int, in removal: inout Removal,
@@ -232,8 +238,8 @@ final class Remover: Sendable {
     }
   }
 
-  /// Removes those entries of each shard, one shard after the other, that `choose` picks, the
-  /// lowest ranks first.
+  /// Removes the entries that `choose` picks from each shard, one shard after the other, the lowest
+  /// ranks first.
   func removeShardByShard(
     in removal: inout Removal,
     _ choose: (_ shard: Int, inout Removal) throws(StoreError) -> [RemovalCandidate]

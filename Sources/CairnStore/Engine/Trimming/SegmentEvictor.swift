@@ -1,21 +1,23 @@
 internal import Synchronization
 
-/// Room on a full disk for the writes of a cache: it gives up its coldest segments, or the ends of them.
+/// Makes room on a full disk for the writes of a cache, by evicting its coldest segments or the
+/// ends of them.
 ///
 /// 1. Entries go by ordinary removals, before the space that they take.
-/// 2. One write gives up a tenth of the entries at most, and none where that would not make enough room.
-/// 3. After an attempt in vain, others take what the cache gives: it rests.
+/// 2. One write evicts at most a tenth of the entries, and none if that would not make enough room.
+/// 3. After a failed attempt, it pauses, because others take the room that the cache frees.
 ///
 /// A store never does this. The lock is taken before that of compaction.
 final class SegmentEvictor: Sendable {
   private struct State {
-    /// No attempt is made before.
+    /// No attempt is made before this time.
     var rest: Timestamp?
-    /// When the log was last told.
+    /// When the last message was logged.
     var told: Timestamp?
   }
 
-  /// What is given back beside what the write asks for and the reserve: the first blocks of a segment, and a manifest.
+  /// What to reclaim beyond the write's request and the reserve: the first blocks of a segment, and
+  /// a manifest.
   private static let spareByteCount = 128 << 10
   private static let restAfterFailure = Duration.seconds(10)
 
@@ -32,7 +34,7 @@ final class SegmentEvictor: Sendable {
     self.remover = remover
   }
 
-  /// Is asked from now on by writes that find no room.
+  /// From now on, writes that find no room ask this evictor.
   func start() {
     compactor.lastResort.withLock {
       $0 = LastResort(
@@ -42,8 +44,8 @@ final class SegmentEvictor: Sendable {
     }
   }
 
-  /// Makes room for a write that found none; `false` where the cache gives nothing up for it. To be called under no
-  /// lock.
+  /// Makes room for a write that found none; `false` if the cache evicts nothing for it. Call under
+  /// no lock.
   ///
   /// - Parameter allowance: how many entries may go for this write; `nil`: a tenth of all.
   private func makeRoom(
@@ -65,7 +67,7 @@ final class SegmentEvictor: Sendable {
     }
   }
 
-  /// To be called where the write found no room all the same.
+  /// Call if the write found no room even so.
   func noteFailure() {
     let rest = session.clock.now().advanced(by: Self.restAfterFailure)
     state.withLock { $0.rest = rest }
@@ -79,7 +81,7 @@ final class SegmentEvictor: Sendable {
       "the disk is full: a write made \(summary.count) entries go, of \(summary.cost) bytes")
   }
 
-  /// - Returns: how many bytes were given back.
+  /// - Returns: the number of bytes reclaimed.
   private func giveUp(
     _ neededByteCount: Int, in removal: inout Removal, _ allowed: inout Int?
   ) throws(StoreError) -> Int {
@@ -90,11 +92,12 @@ final class SegmentEvictor: Sendable {
     let mean = lookup.table.total.liveByteCount / max(1, count)
     guard count > 0, mean * allowance >= neededByteCount else { return 0 }
     let allocated = compactor.log.allocatedByteCount
-    // Some is left of what may go, for when others take the room.
+    // Keeps some of the allowance, in case others take the room.
     let spare = DiskReserve.byteCount(forLogOf: allocated) + Self.spareByteCount
     let byteCount = neededByteCount + min(spare, mean * allowance / 3)
     let pinned = lookup.table.total.pinnedByteCount
-    // A round in the background may give back what this one has made dead; nothing gives back what somebody still reads.
+    // A background round may reclaim what this one has made dead; nothing reclaims what someone
+    // still reads.
     var newlyPinned: Int { max(0, lookup.table.total.pinnedByteCount - pinned) }
     var gained: Int { allocated - compactor.log.allocatedByteCount - newlyPinned }
     while gained < byteCount, allowance > 0 {
@@ -113,9 +116,10 @@ final class SegmentEvictor: Sendable {
     return gained
   }
 
-  /// The segment that is needed least: by when what is live in it was accessed, on average, and by how much that is.
+  /// The segment that is needed least: by the average access time of its live records, and by how
+  /// much is live.
   ///
-  /// Held by nobody meanwhile, or its space would not come back.
+  /// Does not hold the segment meanwhile, because its space would then stay.
   ///
   /// - Complexity: O(keys).
   private func coldestSegment() throws(StoreError) -> (id: SegmentID, granules: Range<Int>)? {
@@ -144,7 +148,7 @@ final class SegmentEvictor: Sendable {
     return candidates.min { heat($0) < heat($1) }.map { ($0.id, $0.granules) }
   }
 
-  /// The entries of a segment from its end on, where it is cut off.
+  /// The entries of a segment from its end, where it is cut.
   private func entries(in granules: Range<Int>) throws(StoreError) -> [RemovalCandidate] {
     var found: [RemovalCandidate] = []
     var entries: [IndexEntry] = []

@@ -8,9 +8,10 @@ final class Trimmer: Sendable {
   private let reader: Reader
   let expiry: Expiry
   let remover: Remover
-  /// Whether free space is being won back: it goes on until there is some more than the floor.
+  /// Whether a recovery of free space is under way: it continues until there is somewhat more than
+  /// the floor.
   private let isWinningSpace = Atomic(false)
-  /// How long what has expired stays for readers of stale values, in milliseconds. It only grows.
+  /// How long expired entries stay for readers of stale values, in milliseconds. It only grows.
   let retention = Atomic<Int64>(0)
   /// How many entries that took.
   private let evictedCount = Atomic(0)
@@ -30,7 +31,7 @@ final class Trimmer: Sendable {
   func trim(
     toCount limit: Int, order: TrimOrder, durability: Durability?
   ) throws(StoreError) -> RemovalSummary {
-    // To zero means to zero, whoever reads meanwhile.
+    // Zero means zero, even if others read meanwhile.
     var removal = try remover.begin(
       .evicted(.trim), sparesRead: order == .leastRecentlyUsed && limit > 0)
     let limit = max(0, limit)
@@ -38,7 +39,8 @@ final class Trimmer: Sendable {
     var wanted = lookup.index.count - limit
     try trim(in: &removal, order) { done in
       wanted -= done.count
-      // What others remove meanwhile need not go; what they add is not this call's.
+      // Entries that others remove meanwhile need not go; this call is not responsible for those
+      // they add.
       return (min(wanted, lookup.index.count - limit), .max)
     }
     return try remover.finish(removal, durability)
@@ -66,27 +68,28 @@ final class Trimmer: Sendable {
       let bytes = min(wanted, live - limit)
       let count = lookup.index.count
       if bytes <= 0 || count == 0 { return (0, 0) }
-      // Sizes are not in the index: as many as it takes in the mean, and more if these were small.
+      // Sizes are not in the index: remove as many as an average size needs, and more if these were
+      // small.
       guess = min(count, max(bytes / max(1, live / count) + 1, guess * 2))
       return (guess, bytes)
     }
   }
 
-  /// Removes entries round by round until `remaining` says that none are left to remove.
+  /// Removes entries round by round until `remaining` returns that none are left to remove.
   ///
-  /// - Parameter remaining: told what the last round removed; says how many entries the next is to
-  ///   take at most, and how many bytes at least.
+  /// - Parameter remaining: receives what the last round removed; returns the maximum number of
+  ///   entries and the minimum number of bytes for the next.
   private func trim(
     in removal: inout Removal, _ order: TrimOrder,
     remaining: (RemovalSummary) -> (count: Int, byteCount: Int)
   ) throws(StoreError) {
     var done = RemovalSummary()
-    // Where all that was chosen is read or rewritten again and again, others win.
+    // If everything chosen is read or rewritten again and again, others win.
     var idleRounds = 0
     while idleRounds < 3 {
       let (count, byteCount) = remaining(done)
       if count <= 0 { return }
-      // Not all at once, so that little memory is taken.
+      // Not all at once, to limit the memory used.
       let bound = max(1 << 16, lookup.index.count / 8)
       let victims = try select(min(count, bound), order, in: &removal)
       if victims.isEmpty { return }
@@ -127,7 +130,7 @@ final class Trimmer: Sendable {
     return selection.sorted()
   }
 
-  // MARK: To free space on the disk
+  // MARK: Free space on the disk
 
   @usableFromInline
   func trim(
@@ -138,9 +141,9 @@ final class Trimmer: Sendable {
     return try remover.finish(removal, durability)
   }
 
-  /// Takes one step towards so much free space on the disk: a round of compaction, since dead space
-  /// costs nobody anything, or else a removal of the least recently used. On a full disk each makes
-  /// room for the other.
+  /// Takes one step towards this much free space on the disk: a round of compaction, because dead
+  /// space costs nobody anything, or else a removal of the least recently used entries. On a full
+  /// disk, each makes room for the other.
   ///
   /// - Returns: whether there may be more to do.
   func makeFreeSpace(_ floor: Int, in removal: inout Removal) throws(StoreError) -> Bool {
@@ -159,11 +162,11 @@ final class Trimmer: Sendable {
     } catch {
       guard case .noSpace = error, removal.summary.count > count else { throw error }
     }
-    // What is left cannot be removed, being damaged.
+    // The entries left are damaged and cannot be removed.
     return removal.summary.count > count
   }
 
-  /// How many bytes more are to be free than are, or will be when readers let go of what they hold.
+  /// How many more bytes must be free, counting those that readers will release.
   func missingByteCount(_ floor: Int) throws(StoreError) -> Int {
     let free = try session.directory.freeByteCount()
     return max(0, floor) - free - min(lookup.table.total.pinnedByteCount, .max - free)
@@ -173,8 +176,8 @@ final class Trimmer: Sendable {
   func approach(_ floor: Int) throws(StoreError) -> Bool {
     let free = try session.directory.freeByteCount()
     if free >= floor, !isWinningSpace.load(ordering: .relaxed) { return false }
-    // As much more than the floor as the log allocates ahead. Not more: the less is dead, the more has to be
-    // copied for each byte that is given back.
+    // Goes beyond the floor by as much as the log preallocates. No more than
+    // that: the fewer bytes are dead, the more must be copied for each byte reclaimed.
     let more = min(max(floor / 64, 2 * Appender.firstAllocation), Appender.largestGrowth)
     let (target, isTooLarge) = floor.addingReportingOverflow(more)
     var removal = try remover.begin(.evicted(.freeDiskSpace), sparesRead: true)
@@ -234,19 +237,19 @@ final class Trimmer: Sendable {
     return try remover.finish(removal, durability)
   }
 
-  /// The same of what expired so long ago that nobody wants it any more.
+  /// The same for entries that expired so long ago that nobody wants them any more.
   func removeUnretained() throws(StoreError) -> RemovalSummary {
     var removal = try remover.begin(.expired, sparesRead: true)
     try removeExpired(in: &removal, retention: retention.load(ordering: .relaxed))
     return try remover.finish(removal, .process)
   }
 
-  /// Removes what has expired, as long as that is needed.
+  /// Removes expired entries, as long as that is needed.
   private func removeExpired(
     in removal: inout Removal, retention: Int64 = 0, while isNeeded: () -> Bool = { true }
   ) throws(StoreError) {
     if lookup.index.expirableCount == 0 || !isNeeded() { return }
-    // A read in between that found an entry alive by an earlier time keeps it alive.
+    // If a read in between found an entry alive by an earlier time, that keeps it alive.
     let end = removal.now.advanced(byMilliseconds: -retention)
     var expired = Removal(.expired, now: end, written: removal.now, sparesRead: true)
     let look = expiry.look(at: end)
@@ -263,37 +266,112 @@ final class Trimmer: Sendable {
 
   // MARK: By predicate
 
-  /// Removes the entries that `isVictim` wants removed; it is called with no lock held.
+  /// Removes the entries that `isVictim` selects; it is called with no lock held.
   @usableFromInline
   func remove(
     where isVictim: (RawSpan, EntryInfo) throws -> Bool, durability: Durability?
   ) throws -> RemovalSummary {
     var removal = try remover.begin(.removed, sparesRead: false)
     var victims: [RemovalCandidate] = []
-    var failure: (any Error)?
-    let now = removal.now
-    for shard in 0..<HashIndex.shardCount where failure == nil {
-      try remover.forEachHead(inShard: shard, in: &removal) { entry, found in
-        if failure != nil { return }
-        if entry.flags.contains(.canExpire),
-          lookup.hasExpired(found.header, tick: entry.tick, now: now)
-        {
-          return
-        }
-        do {
-          if try isVictim(found.record.key, reader.info(of: found)) {
-            victims.append(
-              RemovalCandidate(
-                entry, inShard: shard, rank: entry.tick, sequence: found.record.sequence))
-          }
-        } catch {
-          failure = error
-        }
-      }
+    for shard in 0..<HashIndex.shardCount {
+      victims += try self.victims(inShard: shard, in: &removal, sparesExpired: true) { found in
+        try isVictim(found.record.key, reader.info(of: found))
+      }.victims
     }
-    if let failure { throw failure }
     victims.sort { $0.goesBefore($1) }
     try remover.remove(victims, in: &removal)
     return try remover.finish(removal, durability)
+  }
+
+  /// The same, with the metadata.
+  func remove(
+    where isVictim: (_ key: RawSpan, _ metadata: RawSpan, EntryInfo) throws -> Bool
+  ) throws -> RemovalSummary {
+    var removal = try remover.begin(.removed, sparesRead: false)
+    var victims: [RemovalCandidate] = []
+    for shard in 0..<HashIndex.shardCount {
+      victims += try self.victims(inShard: shard, in: &removal, sparesExpired: true) { found in
+        try isVictim(found.record.key, found.record.metadata, reader.info(of: found))
+      }.victims
+    }
+    victims.sort { $0.goesBefore($1) }
+    try remover.remove(victims, in: &removal)
+    return try remover.finish(removal, nil)
+  }
+
+  /// Removes the entries of some shards for which `isVictim` returns true, including expired ones.
+  /// Does not wait for a sync.
+  ///
+  /// - Parameters:
+  ///   - start: the first shard.
+  ///   - limit: after this many entries, no further shard is begun.
+  /// - Returns: the next shard, `nil` if there is none; and whether every entry that was there at the
+  ///   begin could be read, and every victim was removed.
+  func removeRound(
+    fromShard start: Int, lookingAt limit: Int,
+    where isVictim: (_ metadata: RawSpan, SequenceNumber) -> Bool
+  ) throws(StoreError) -> (next: Int?, isWhole: Bool) {
+    var removal = try remover.begin(.removed, sparesRead: false)
+    // A batch in the log may not be completely in the index yet.
+    remover.writer.supply.log.waitUntil { $0.unpublished == nil ? () : nil }
+    var seenCount = 0
+    var isWhole = true
+    for shard in start..<HashIndex.shardCount {
+      if seenCount >= limit {
+        _ = try remover.finish(removal, .process)
+        return (shard, isWhole && !removal.hasUnreadable)
+      }
+      // A compaction may move a victim just before its removal. So the shard is searched again.
+      var vainCount = 0
+      while vainCount < 2 {
+        let found: (victims: [RemovalCandidate], seenCount: Int)
+        do {
+          found = try victims(inShard: shard, in: &removal, sparesExpired: false) {
+            isVictim($0.record.metadata, $0.record.sequence)
+          }
+        } catch let error as StoreError { throw error } catch {
+          preconditionFailure("the closure throws nothing")
+        }
+        seenCount += found.seenCount
+        if found.victims.isEmpty { break }
+        let count = removal.summary.count
+        try remover.remove(found.victims, in: &removal)
+        if removal.summary.count == count { vainCount += 1 }
+      }
+      if vainCount == 2 { isWhole = false }
+    }
+    _ = try remover.finish(removal, .process)
+    return (nil, isWhole && !removal.hasUnreadable)
+  }
+
+  /// The entries of a shard that are to go.
+  private func victims(
+    inShard shard: Int, in removal: inout Removal, sparesExpired: Bool,
+    where isVictim: (borrowing FoundRecord) throws -> Bool
+  ) throws -> (victims: [RemovalCandidate], seenCount: Int) {
+    var victims: [RemovalCandidate] = []
+    var seenCount = 0
+    var failure: (any Error)?
+    let now = removal.now
+    try remover.forEachHead(inShard: shard, in: &removal) { entry, found in
+      if failure != nil { return }
+      seenCount += 1
+      if sparesExpired, entry.flags.contains(.canExpire),
+        lookup.hasExpired(found.header, tick: entry.tick, now: now)
+      {
+        return
+      }
+      do {
+        if try isVictim(found) {
+          victims.append(
+            RemovalCandidate(
+              entry, inShard: shard, rank: entry.tick, sequence: found.record.sequence))
+        }
+      } catch {
+        failure = error
+      }
+    }
+    if let failure { throw failure }
+    return (victims, seenCount)
   }
 }

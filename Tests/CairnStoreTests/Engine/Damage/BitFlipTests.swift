@@ -238,7 +238,7 @@ struct BitFlipTests {
     let directory = try TemporaryDirectory()
     try closed.image.write(to: directory.store)
     let store = try Store(
-      directory.store, .small { $0.verifiesValues = false }, readOnly: true)
+      directory.store, .small { $0.verification = .never }, readOnly: true)
     let path = "\(directory.store)/\(name)"
     let bytes = try #require(closed.image.files[name])
     let valueOffset = record.valueRange.lowerBound

@@ -103,7 +103,7 @@ struct ScrubMaintenanceTests {
     pass(7)
     let first = try scrub(store)
     #expect(first.began != nil && first.lastCompleted == nil)
-    let done = try #require(first.progress?.byteCount)
+    let done = try #require(first.progress?.completedCount)
     #expect(done > 1 << 20)
     // The process dies, and another opens what it left.
     let directory = scene.directory("killed")
@@ -116,7 +116,7 @@ struct ScrubMaintenanceTests {
       }, environment: scene.environment, readOnly: false)
     let resumed = try scrub(next)
     #expect(resumed.began == first.began)
-    #expect(resumed.progress?.byteCount == done)
+    #expect(resumed.progress?.completedCount == done)
     pass(8)
     #expect(try scrub(next).lastCompleted != nil, "it does not begin anew")
     #expect(try scrub(next).readByteCount < 2 << 20)

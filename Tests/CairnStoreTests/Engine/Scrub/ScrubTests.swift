@@ -112,7 +112,7 @@ struct ScrubTests {
 
   @Test("Values are checked where reads do not check them")
   func unverified() throws {
-    let store = try scene.open { $0.verifiesValues = false }
+    let store = try scene.open { $0.verification = .never }
     try scene.fill(store)
     let event = try scene.damageValue("key 7")
     #expect(try store.scrub().damage == [event])
@@ -218,8 +218,9 @@ struct ScrubTests {
     let began = scene.clock.now()
     var last = 0
     let report = try store.scrub(bytesPerSecond: 100_000) { progress in
-      #expect(progress.byteCount >= last && progress.byteCount <= progress.totalByteCount)
-      last = progress.byteCount
+      #expect(
+        progress.completedCount >= last && progress.completedCount <= progress.totalCount ?? 0)
+      last = progress.completedCount
       return .next
     }
     let passed = scene.clock.now().millisecondsSinceEpoch - began.millisecondsSinceEpoch

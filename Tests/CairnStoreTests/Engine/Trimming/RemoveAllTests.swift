@@ -71,15 +71,15 @@ struct RemoveAllTests {
   @Test("Progress is told file by file, when nothing is left to be found; the teller may write")
   func progress() throws {
     let fileCount = try Image(of: directory.store).segmentNames.count
-    var told: [RemoveAllProgress] = []
+    var told: [WorkProgress] = []
     var counts: [Int] = []
     try store.removeAll { progress in
       told.append(progress)
       counts.append((try? store.count()) ?? -1)
-      if progress.fileCount == 1 { _ = try? store.setValue("meanwhile", forKey: "new") }
+      if progress.completedCount == 1 { _ = try? store.setValue("meanwhile", forKey: "new") }
     }
-    #expect(told.map(\.fileCount) == Array(1...fileCount))
-    #expect(told.allSatisfy { $0.totalFileCount == fileCount })
+    #expect(told.map(\.completedCount) == Array(1...fileCount))
+    #expect(told.allSatisfy { $0.totalCount == fileCount })
     #expect(counts == [0] + Array(repeating: 1, count: fileCount - 1))
     #expect(try store.text("new") == "meanwhile")
     #expect(try Image(of: directory.store).segmentNames.count == 1)
@@ -191,7 +191,7 @@ struct RemoveAllTests {
     let (store, directory, _, queue, calls) = try readyStore()
     let last = try store.statistics().lastVersion
     var told = 0
-    try store.removeAll { told = $0.totalFileCount }
+    try store.removeAll { told = $0.totalCount ?? 0 }
     #expect(calls.all == ["exchange"])
     #expect(told >= 3)
     #expect(try store.contents() == [:])

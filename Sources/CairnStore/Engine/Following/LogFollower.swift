@@ -1,9 +1,15 @@
-/// Entering what another process has appended.
-extension Engine {
+/// Enters records that another process has appended.
+struct LogFollower {
+  let writer: Writer
+
+  private var log: LogWriter { writer.log }
+  private var lookup: Lookup { writer.lookup }
+
   /// Enters the records of a part of the log, under its lock.
   ///
-  /// - Throws: `corrupt` where they are not what was published; `outOfMemory`, `system`. Some may have been entered then.
-  func follow(
+  /// - Throws: `corrupt` if they are not what was published; `outOfMemory`, `system`. Some may have
+  ///   been entered by then.
+  func enter(
     _ part: FollowedProgress.Part, in progress: inout FollowedProgress
   ) throws(StoreError) {
     let start = progress.ends[part.id] ?? SegmentHeader.byteCount
@@ -24,7 +30,7 @@ extension Engine {
     try log.withLock { (appender) throws(StoreError) in
       if isNew { appender.sealed.append(segment) }
       if let known = part.end {
-        // Its place in the space of locations is no larger.
+        // Its room in the space of locations is no larger.
         guard known <= segment.capacity else {
           throw segment.corruption(at: segment.capacity, .badLength)
         }
@@ -32,7 +38,7 @@ extension Engine {
       } else {
         segment.extend(to: min(segment.capacity, try segment.file.open().status().byteCount))
       }
-      // Whoever wrote it may cut off what lies behind.
+      // The writer may cut off everything after this.
       defer { segment.extend(to: max(start, end)) }
       var batch = BatchProgress()
       while !hasRolled, end < part.end ?? segment.allocatedByteCount {

@@ -1,0 +1,30 @@
+import Cairn
+import Foundation
+
+extension NearCoder<[UInt8]> {
+  /// The bytes as they are.
+  public static var bytes: NearCoder { NearCoder(encode: { $0 }, decode: { $0 }) }
+}
+
+extension NearCoder<String> {
+  /// The text as UTF-8.
+  public static var string: NearCoder {
+    NearCoder(
+      encode: { Array($0.utf8) },
+      decode: { bytes in
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+          throw CodingFailure("it is not UTF-8")
+        }
+        return text
+      })
+  }
+}
+
+extension NearCoder where Value: Codable {
+  /// JSON.
+  public static func json() -> NearCoder {
+    NearCoder(
+      encode: { [UInt8](try JSONEncoder().encode($0)) },
+      decode: { try JSONDecoder().decode(Value.self, from: Data($0)) })
+  }
+}

@@ -1,0 +1,59 @@
+import Cairn
+
+/// A value as it is kept near.
+public struct NearCopy<Value: Sendable>: Sendable {
+  /// The value.
+  public var value: Value
+  /// The session of invalidations in which the engine was asked for it.
+  @usableFromInline var session: UInt64
+  /// When the engine was asked for it.
+  var asked: Timestamp
+}
+
+extension NearCopy {
+  private static var headSize: Int { 16 }
+
+  /// The session and the time, eight bytes each, the lowest first; then the value.
+  static func coder(_ coder: NearCoder<Value>) -> ValueCoder<NearCopy> {
+    ValueCoder.custom { copy in
+      let head = [copy.session, UInt64(bitPattern: copy.asked.millisecondsSinceEpoch)]
+      let value = try coder.encode(copy.value)
+      var bytes: [UInt8] = []
+      bytes.reserveCapacity(headSize + value.count)
+      for word in head {
+        for index in 0..<8 { bytes.append(UInt8(truncatingIfNeeded: word >> (8 * index))) }
+      }
+      return bytes + value
+    } decode: { span in
+      let bytes = [UInt8](copying: span)
+      guard bytes.count >= headSize else { throw CodingFailure("it is too short") }
+      func word(_ start: Int) -> UInt64 {
+        bytes[start..<start + 8].reversed().reduce(0) { $0 << 8 | UInt64($1) }
+      }
+      return NearCopy(
+        value: try coder.decode(Array(bytes[headSize...])), session: word(0),
+        asked: Timestamp(millisecondsSinceEpoch: Int64(bitPattern: word(8))))
+    }
+  }
+}
+
+/// A value, and how it came.
+public struct NearAnswer<Value: Sendable>: Sendable {
+  public enum Source: Sendable, Hashable {
+    /// It was near.
+    case near
+    /// From the engine or the origin, by a load that this call has begun or waited for.
+    case loaded
+    /// It was near, and is given as the load policy allows although nobody knows whether it is right still.
+    case stale
+  }
+
+  public var value: Value
+  public var source: Source
+
+  @usableFromInline
+  init(value: Value, source: Source) {
+    self.value = value
+    self.source = source
+  }
+}

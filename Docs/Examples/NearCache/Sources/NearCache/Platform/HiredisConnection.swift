@@ -1,0 +1,215 @@
+import CHiredis
+import Glibc
+
+// All calls of C are in this file.
+
+/// One connection to the engine. It belongs to one thread, and no call of it blocks but the resolving of a name:
+/// hiredis reads and writes what the socket has and takes, and `poll` waits.
+@safe
+final class HiredisConnection {
+  // SAFETY: made in `init`, freed in `deinit`, and reached by one thread at a time: the class is not Sendable.
+  private let context: UnsafeMutablePointer<redisContext>
+  private let endpoint: EngineEndpoint
+
+  /// Begins to connect.
+  init(to endpoint: EngineEndpoint) throws(EngineError) {
+    self.endpoint = endpoint
+    // SAFETY: the host is copied. The result is null only without memory.
+    guard let context = unsafe redisConnectNonBlock(endpoint.host, Int32(endpoint.port)) else {
+      throw EngineError(.cannotConnect("no memory"), endpoint, call: "connect")
+    }
+    unsafe self.context = unsafe context
+    if unsafe context.pointee.err != 0 {
+      throw EngineError(.cannotConnect(errorText), endpoint, call: "connect")
+    }
+    // A child that the program starts must not hold the connection.
+    // SAFETY: the descriptor is open; it is the context's.
+    _ = unsafe fcntl(context.pointee.fd, F_SETFD, FD_CLOEXEC)
+  }
+
+  deinit {
+    // SAFETY: nobody has it any more. It closes the socket.
+    unsafe redisFree(context)
+  }
+
+  private var descriptor: Int32 { unsafe context.pointee.fd }
+
+  private var errorText: String {
+    // SAFETY: an array of 128 bytes, which ends with a zero.
+    let text = unsafe withUnsafeBytes(of: &context.pointee.errstr) { bytes in
+      unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+    }
+    return text.isEmpty ? "it was closed" : text
+  }
+
+  /// Whether connecting has failed, to be asked once the socket is writable.
+  func checkConnected() throws(EngineError) {
+    var error: Int32 = 0
+    var size = socklen_t(MemoryLayout<Int32>.size)
+    // SAFETY: both outlive the call, and `size` is the size of `error`.
+    let result = unsafe getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size)
+    if result != 0 { error = errno }
+    if error != 0 {
+      throw EngineError(.cannotConnect(systemErrorText(error)), endpoint, call: "connect")
+    }
+  }
+
+  /// Adds bytes to what is to be written.
+  func append(_ bytes: [UInt8]) throws(EngineError) {
+    // SAFETY: they are copied before the call returns.
+    let result = unsafe bytes.withUnsafeBytes { bytes in
+      unsafe redisAppendFormattedCommand(
+        context, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), bytes.count)
+    }
+    try check(result)
+  }
+
+  /// Writes what the socket takes.
+  ///
+  /// - Returns: whether that was all.
+  func write() throws(EngineError) -> Bool {
+    var isDone: Int32 = 0
+    // SAFETY: the context is this object's, and `isDone` outlives the call.
+    try check(unsafe redisBufferWrite(context, &isDone))
+    return isDone != 0
+  }
+
+  /// Reads what the socket has, up to 16 KiB.
+  func read() throws(EngineError) {
+    // SAFETY: the context is this object's.
+    try check(unsafe redisBufferRead(context))
+  }
+
+  /// The next reply that has come whole.
+  func nextReply() throws(EngineError) -> Reply? {
+    var pointer: UnsafeMutableRawPointer?
+    // SAFETY: the context is this object's. A reply is the caller's, who frees it.
+    try check(unsafe redisGetReplyFromReader(context, &pointer))
+    guard let pointer = unsafe pointer else { return nil }
+    // SAFETY: what hiredis makes with its own functions is a `redisReply`; it is copied and freed once.
+    defer { unsafe freeReplyObject(pointer) }
+    return unsafe Reply(copying: pointer.assumingMemoryBound(to: redisReply.self).pointee)
+  }
+
+  private func check(_ result: Int32) throws(EngineError) {
+    if result != REDIS_OK { throw EngineError(.lost(errorText), endpoint, call: "") }
+  }
+
+  /// What a wait has ended with.
+  struct Readiness {
+    var canRead = false
+    var canWrite = false
+  }
+
+  /// Waits until the socket can be read, or written where that is wanted, or somebody wakes the thread, or the time has
+  /// come. `nil`: no time.
+  func wait(forWriting: Bool, _ wakeup: Wakeup, until time: Int64?) -> Readiness {
+    let events = poll(descriptor, wantsRead: true, wantsWrite: forWriting, wakeup, until: time)
+    return Readiness(
+      canRead: events & Int16(POLLIN | POLLHUP | POLLERR) != 0,
+      canWrite: events & Int16(POLLOUT | POLLHUP | POLLERR) != 0)
+  }
+
+  /// Waits until the connection is there or not, or the time has come.
+  ///
+  /// - Returns: whether `checkConnected` knows.
+  func waitForConnection(_ wakeup: Wakeup, until time: Int64) -> Bool {
+    poll(descriptor, wantsRead: false, wantsWrite: true, wakeup, until: time) != 0
+  }
+}
+
+extension Reply {
+  /// Copies a reply of hiredis.
+  fileprivate init(copying reply: redisReply) {
+    // SAFETY: `str` has `len` bytes in the kinds that have text, and `element` has `elements` replies in an array, none
+    // of them null.
+    func bytes() -> [UInt8] {
+      unsafe [UInt8](UnsafeRawBufferPointer(start: reply.str, count: reply.len))
+    }
+    switch unsafe reply.type {
+    case REDIS_REPLY_STRING: self = .bytes(bytes())
+    case REDIS_REPLY_STATUS: self = .status(String(decoding: bytes(), as: UTF8.self))
+    case REDIS_REPLY_ERROR: self = .error(String(decoding: bytes(), as: UTF8.self))
+    case REDIS_REPLY_INTEGER: self = unsafe .integer(Int64(reply.integer))
+    case REDIS_REPLY_ARRAY:
+      self = unsafe .array(
+        UnsafeBufferPointer(start: reply.element, count: reply.elements).map { element in
+          unsafe element.map { unsafe Reply(copying: $0.pointee) } ?? .null
+        })
+    default: self = .null
+    }
+  }
+}
+
+/// Wakes a thread that waits in `poll`.
+final class Wakeup: Sendable {
+  fileprivate let descriptor: Int32
+
+  init() {
+    // The flags of eventfd have the values of those of open.
+    descriptor = eventfd(0, O_NONBLOCK | O_CLOEXEC)
+    precondition(descriptor >= 0, "eventfd: \(systemErrorText(errno))")
+  }
+
+  deinit { close(descriptor) }
+
+  func signal() {
+    var one: UInt64 = 1
+    // SAFETY: eight bytes, which outlive the call. It fails only where it is signalled already.
+    _ = unsafe Glibc.write(descriptor, &one, 8)
+  }
+
+  fileprivate func clear() {
+    var count: UInt64 = 0
+    // SAFETY: eight bytes, which outlive the call. It fails only where nothing is signalled.
+    _ = unsafe Glibc.read(descriptor, &count, 8)
+  }
+
+  /// Waits for a signal, or until the time has come.
+  func wait(until time: Int64) {
+    _ = poll(-1, wantsRead: false, wantsWrite: false, self, until: time)
+  }
+}
+
+/// Waits for events of a descriptor; less than 0: of none. A signal of `wakeup` ends the wait, and is taken.
+private func poll(
+  _ descriptor: Int32, wantsRead: Bool, wantsWrite: Bool, _ wakeup: Wakeup, until time: Int64?
+) -> Int16 {
+  let events = (wantsRead ? POLLIN : 0) | (wantsWrite ? POLLOUT : 0)
+  var descriptors = [
+    pollfd(fd: descriptor, events: Int16(events), revents: 0),
+    pollfd(fd: wakeup.descriptor, events: Int16(POLLIN), revents: 0),
+  ]
+  // A millisecond more than the rest, so that the time has come.
+  let rest = time.map { max(0, ($0 - bootTime()) / 1_000_000 + 1) } ?? -1
+  // SAFETY: two elements, which outlive the call.
+  let count = unsafe Glibc.poll(&descriptors, 2, Int32(clamping: rest))
+  if count <= 0 { return 0 }
+  if descriptors[1].revents != 0 { wakeup.clear() }
+  return descriptors[0].revents
+}
+
+/// Nanoseconds since the machine was started: nobody sets it, and it goes on while the machine or the process sleeps.
+@inline(__always)
+package func bootTime() -> Int64 {
+  var time = timespec()
+  // SAFETY: `time` outlives the call, which cannot fail for this clock.
+  unsafe clock_gettime(CLOCK_BOOTTIME, &time)
+  return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+}
+
+/// Has a write to a closed socket fail, rather than end the process. Of this thread alone: what the program does about
+/// the signal is its own affair.
+func blockBrokenPipeSignal() {
+  var set = sigset_t()
+  // SAFETY: the set is this function's, and outlives the calls.
+  unsafe sigemptyset(&set)
+  unsafe sigaddset(&set, SIGPIPE)
+  unsafe pthread_sigmask(SIG_BLOCK, &set, nil)
+}
+
+private func systemErrorText(_ number: Int32) -> String {
+  // SAFETY: a text that ends with a zero; it is copied at once. Two threads that ask for an unknown number might mix up
+  // its digits.
+  unsafe String(cString: strerror(number))
+}

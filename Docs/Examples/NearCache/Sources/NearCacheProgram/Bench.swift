@@ -1,0 +1,191 @@
+import Cairn
+import Foundation
+import NearCache
+import NearCacheTrial
+
+/// Near cache against plain Redis, in turns. All is on one machine: over a network, plain Redis is slower by its round trip.
+struct Bench {
+  private let seconds: Int
+  private let rounds: Int
+  private let outage: Int
+  private let part: String?
+  private let taskCount: Int
+
+  init(_ options: Options) throws {
+    seconds = try options.number("seconds", default: 3)
+    rounds = try options.number("rounds", default: 5)
+    outage = try options.number("outage", default: 30)
+    taskCount = try options.number("tasks", default: 16)
+    part = options.text("part")
+  }
+
+  /// One way to ask.
+  struct Contender: Sendable {
+    var name: String
+    var get: @Sendable (String) async throws -> Bool
+    var set: @Sendable (String, [UInt8]) async throws -> Void
+  }
+
+  func run() async throws {
+    let directory = NSTemporaryDirectory() + "/near-cache-bench-\(getpid())"
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let server = try RedisServer(directory: directory + "/server", isLogged: false)
+    try await server.start()
+    defer { server.kill() }
+    print(
+      "redis-server and both clients share \(ProcessInfo.processInfo.processorCount) processors;")
+    print("\(taskCount) tasks, \(rounds) rounds of \(seconds) s each, in turns; medians\n")
+    if part ?? "hot" == "hot" {
+      try await compare(
+        "hot keys: 1,000 of 100 bytes, gets only", server, directory + "/hot.cairn",
+        keys: Zipf(count: 1000, exponent: 0), valueSize: 100, writeShare: 0, memory: 64 << 20)
+    }
+    if part ?? "read" == "read" {
+      try await compare(
+        "Zipf 0.99 over 100,000 keys of 1 KiB, gets only, memory for a third", server,
+        directory + "/read.cairn", keys: Zipf(count: 100_000, exponent: 0.99), valueSize: 1024,
+        writeShare: 0, memory: 32 << 20)
+    }
+    if part ?? "zipf" == "zipf" {
+      try await compare(
+        "Zipf 0.99 over 100,000 keys of 1 KiB, 5 % writes, memory for a third", server,
+        directory + "/zipf.cairn", keys: Zipf(count: 100_000, exponent: 0.99), valueSize: 1024,
+        writeShare: 0.05, memory: 32 << 20)
+    }
+    if part ?? "outage" == "outage" {
+      try await OutageRun(server: server, directory: directory, outage: outage).run()
+    }
+  }
+
+  private func compare(
+    _ title: String, _ server: RedisServer, _ path: String, keys: Zipf, valueSize: Int,
+    writeShare: Double, memory: Int
+  ) async throws {
+    let configuration = NearCacheConfiguration(
+      prefix: "bench:", engine: EngineConfiguration(endpoint: server.endpoint),
+      near: DiskCacheConfiguration(
+        countLimit: nil, byteLimit: 1 << 30,
+        memory: MemoryTierConfiguration(countLimit: nil, costLimit: memory)))
+    let near = try await NearCache<String, [UInt8]>.open(at: path, configuration, coder: .bytes)
+    let client = EngineClient(configuration.engine)
+    let value = [UInt8](repeating: 7, count: valueSize)
+    let texts = keys.count
+    for start in stride(from: 0, to: texts, by: 1000) {
+      try await near.setValues(
+        (start..<min(texts, start + 1000)).map { (key: "key/\($0)", value: value) })
+    }
+    // Near is what was asked for before; the least of it is in memory.
+    try await near.catchUp()
+    for start in stride(from: 0, to: texts, by: 1000) {
+      _ = try await near.values(forKeys: (start..<min(texts, start + 1000)).map { "key/\($0)" })
+    }
+    let contenders = [
+      Contender.near(near), Contender.plain(client, shared: true),
+      try await Contender.connections(configuration.engine, count: taskCount),
+    ]
+    var results: [[Meter]] = contenders.map { _ in [] }
+    // The first round does not count.
+    for round in 0...rounds {
+      for (index, contender) in contenders.enumerated() {
+        let meter = try await measure(contender, keys, value, writeShare)
+        if round > 0 { results[index].append(meter) }
+      }
+    }
+    print(title)
+    let rates = results.map { median($0.map { Double($0.count) / Double(seconds) }) }
+    for (index, contender) in contenders.enumerated() {
+      let p50 = median(results[index].map { $0.quantile(0.5) })
+      let p99 = median(results[index].map { $0.quantile(0.99) })
+      print(
+        "  \(contender.name): \(rounded(rates[index])) gets a second, median \(rounded(p50)) us, "
+          + "p99 \(rounded(p99)) us, \(rounded(rates[0] / rates[index])) x")
+    }
+    print("")
+    client.close()
+    try await near.close()
+  }
+
+  /// Asks as fast as it is answered.
+  private func measure(
+    _ contender: Contender, _ keys: Zipf, _ value: [UInt8], _ writeShare: Double
+  ) async throws -> Meter {
+    let texts = (0..<keys.count).map { "key/\($0)" }
+    // Drawn before the time begins: drawing takes longer than a get from memory.
+    var random = FastRandom(state: UInt64(bitPattern: bootTime()))
+    let drawn = (0..<1 << 18).map { _ in texts[keys.draw(&random)] }
+    let bound = UInt64(writeShare * Double(UInt32.max))
+    let end = bootTime() + Int64(seconds) * 1_000_000_000
+    return try await withThrowingTaskGroup(of: Meter.self) { group in
+      for task in 0..<taskCount {
+        group.addTask {
+          var meter = Meter()
+          var turns = 0
+          var random = FastRandom(state: UInt64(task) &+ UInt64(bitPattern: end))
+          while true {
+            let key = drawn[(turns &+ task << 14) & (1 << 18 - 1)]
+            let isWrite = random.next() >> 32 < bound
+            // One in eight is measured: the clock takes as long as a get from memory.
+            let start = turns % 8 == 0 ? bootTime() : nil
+            turns += 1
+            if isWrite {
+              try await contender.set(key, value)
+            } else if try await contender.get(key) {
+              meter.note(start.map { bootTime() - $0 })
+            } else {
+              throw TrialFailure("\(contender.name): no value for \(key)")
+            }
+            if turns % 64 == 0 {
+              if bootTime() > end { return meter }
+              // What does not wait would have the processor to itself.
+              await Task.yield()
+            }
+          }
+        }
+      }
+      var all = Meter()
+      for try await meter in group { all.add(meter) }
+      return all
+    }
+  }
+}
+
+extension Bench.Contender {
+  static func near(_ cache: NearCache<String, [UInt8]>) -> Bench.Contender {
+    Bench.Contender(
+      name: "near cache", get: { try await cache.value(forKey: $0) != nil },
+      set: { try await cache.setValue($1, forKey: $0) })
+  }
+
+  /// Tasks that share a connection, so that their calls go out together.
+  static func plain(_ client: EngineClient, shared: Bool) -> Bench.Contender {
+    Bench.Contender(
+      name: shared ? "plain Redis, one connection for all tasks" : "plain Redis",
+      get: { try await client.reply(to: Command("GET", "bench:" + $0)) != .null },
+      set: { key, value in
+        _ = try await client.reply(
+          to: Command([Array("SET".utf8), Array("bench:\(key)".utf8), value]))
+      })
+  }
+
+  /// A connection and a thread for each task.
+  static func connections(
+    _ configuration: EngineConfiguration, count: Int
+  ) async throws -> Bench.Contender {
+    let plain = (0..<count).map { _ in Self.plain(EngineClient(configuration), shared: false) }
+    let next = Turn()
+    return Bench.Contender(
+      name: "plain Redis, \(count) connections",
+      get: { try await plain[next.take(count)].get($0) },
+      set: { try await plain[next.take(count)].set($0, $1) })
+  }
+}
+
+func median(_ values: [Double]) -> Double {
+  values.isEmpty ? 0 : values.sorted()[values.count / 2]
+}
+
+/// With three digits that count.
+func rounded(_ value: Double) -> String {
+  if value >= 100 { return "\(Int(value))" }
+  return "\((value * 10).rounded() / 10)"
+}

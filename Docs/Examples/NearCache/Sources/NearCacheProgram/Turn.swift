@@ -1,0 +1,10 @@
+import Synchronization
+
+/// One after the other.
+final class Turn: Sendable {
+  private let number = Atomic(0)
+
+  func take(_ count: Int) -> Int {
+    number.add(1, ordering: .relaxed).oldValue % count
+  }
+}

@@ -1,0 +1,123 @@
+import Cairn
+import NearCacheTrial
+import Testing
+
+@testable import NearCache
+
+@Suite(
+  "Loads across machines", .serialized,
+  .enabled(if: RedisServer.executable != nil, Comment(rawValue: RedisServer.missing)))
+struct LoadTests {
+  @Test("A hundred callers on three machines: the origin is asked once")
+  func oneLoad() async throws {
+    try await withCluster(machines: 3) { cluster in
+      let origin = CountingOrigin()
+      await origin.close()
+      let machines = cluster.machines
+      try await withThrowingTaskGroup(of: String.self) { group in
+        for number in 0..<100 {
+          group.addTask {
+            try await machines[number % 3].value(forKey: "a", lifetime: .seconds(60)) {
+              await origin.make("made")
+            }
+          }
+        }
+        try await eventually("all machines ask") {
+          machines.allSatisfy { $0.near.loadStatistics.startedCount > 0 }
+        }
+        await origin.open()
+        for try await value in group { #expect(value == "made") }
+      }
+      #expect(await origin.count == 1)
+    }
+  }
+
+  @Test("The lease of an owner that is gone ends, and another one loads")
+  func lostOwner() async throws {
+    try await withCluster(machines: 1) { cluster in
+      let machine = cluster.machines[0]
+      _ = try await machine.client.reply(
+        to: Command("SET", "lock:trial:a", "of somebody else", "PX", "300"))
+      let start = ContinuousClock.now
+      let value = try await machine.value(forKey: "a", lifetime: nil) { "made" }
+      #expect(value == "made")
+      #expect(.now - start > .milliseconds(250))
+      // Without an origin nobody waits.
+      #expect(try await machine.value(forKey: "b") == nil)
+    }
+  }
+
+  @Test("What the origin said before somebody wrote does not replace what was written")
+  func overtakenOrigin() async throws {
+    try await withCluster(machines: 2) { cluster in
+      let origin = CountingOrigin()
+      await origin.close()
+      let machines = cluster.machines
+      async let loaded = machines[0].value(forKey: "a", lifetime: nil) {
+        await origin.make("old")
+      }
+      try await eventually("the origin is asked") { await origin.count == 1 }
+      try await machines[1].setValue("new", forKey: "a")
+      await origin.open()
+      #expect(try await loaded == "new")
+      #expect(try await machines[1].value(forKey: "a") == "new")
+      #expect(await origin.count == 1)
+    }
+  }
+
+  @Test("A removal takes the lock, too: the owner loads again")
+  func overtakenByRemoval() async throws {
+    try await withCluster(machines: 2) { cluster in
+      let origin = CountingOrigin()
+      await origin.close()
+      let machines = cluster.machines
+      async let loaded = machines[0].value(forKey: "a", lifetime: nil) {
+        await origin.make("made")
+      }
+      try await eventually("the origin is asked") { await origin.count == 1 }
+      try await machines[1].removeValue(forKey: "a")
+      await origin.open()
+      #expect(try await loaded == "made")
+      #expect(await origin.count == 2)
+    }
+  }
+
+  @Test("What the origin throws comes to the caller, and the lock is given back")
+  func failingOrigin() async throws {
+    struct Failure: Error {}
+    try await withCluster(machines: 2) { cluster in
+      await #expect(throws: Failure.self) {
+        try await cluster.machines[0].value(forKey: "a", lifetime: nil) { throw Failure() }
+      }
+      let start = ContinuousClock.now
+      let value = try await cluster.machines[1].value(forKey: "a", lifetime: nil) { "made" }
+      #expect(value == "made")
+      // Less than the lease of ten seconds.
+      #expect(.now - start < .seconds(5))
+    }
+  }
+
+  @Test("By a policy that loads early, a near copy is loaded anew before its end")
+  func loadingEarly() async throws {
+    try await withCluster { cluster in
+      let machine = try await cluster.addMachine {
+        $0.nearLifetime = .seconds(2)
+        $0.loadPolicy.refreshAhead = 0.1
+      }
+      try await machine.setValue("1", forKey: "a")
+      try await haveNear("a", machine)
+      let started = machine.near.loadStatistics.startedCount
+      try await eventually("it is loaded while it is given") {
+        let answer = try await machine.answer(forKey: "a")
+        #expect(answer?.value == "1")
+        return machine.near.loadStatistics.refreshedCount > 0
+      }
+      #expect(machine.near.loadStatistics.startedCount > started)
+      let stranger = EngineClient(EngineConfiguration(endpoint: cluster.server.endpoint))
+      defer { stranger.close() }
+      _ = try await stranger.reply(to: Command("SET", "trial:a", "2"))
+      try await machine.catchUp()
+      #expect(try await machine.value(forKey: "a") == "2")
+    }
+  }
+}

@@ -1,0 +1,241 @@
+import Cairn
+import NearCacheTrial
+import Testing
+
+@testable import NearCache
+
+@Suite(
+  "Outages", .serialized,
+  .enabled(if: RedisServer.executable != nil, Comment(rawValue: RedisServer.missing)))
+struct OutageTests {
+  @Test("While the server is down, near copies are given as stale, for as long as was said")
+  func staleOnError() async throws {
+    try await withCluster(machines: 2) { cluster in
+      let machine = cluster.machines[0]
+      try await machine.setValue("1", forKey: "a")
+      try await haveNear("a", machine)
+      cluster.server.kill()
+      try await eventually("the loss is noticed") { machine.invalidationOutage != nil }
+      let answer = try await machine.answer(forKey: "a")
+      #expect(answer?.value == "1")
+      #expect(answer?.source == .stale)
+      // It was written by nobody since, but nobody knows: after two seconds it is not given any more.
+      try await eventually("it is too old") { (try? await machine.value(forKey: "a")) == nil }
+      try await cluster.server.start()
+      try await eventually("it is read anew") {
+        (try? await machine.value(forKey: "a")) == "1"
+      }
+    }
+  }
+
+  @Test(
+    "A near copy that another machine has written past is gone, also where the server dies next")
+  func noStaleCopyAfterInvalidation() async throws {
+    try await withCluster(machines: 2) { cluster in
+      for machine in cluster.machines {
+        try await machine.setValue("1", forKey: "a")
+      }
+      for machine in cluster.machines { try await haveNear("a", machine) }
+      try await cluster.machines[1].setValue("2", forKey: "a")
+      try await cluster.machines[0].catchUp()
+      cluster.server.kill()
+      for machine in cluster.machines {
+        _ = try await engineError { _ = try await machine.value(forKey: "a") }
+      }
+    }
+  }
+
+  @Test("Without a near copy the origin is asked, and what it says is not kept")
+  func originDuringOutage() async throws {
+    try await withCluster { cluster in
+      let machine = try await cluster.addMachine { $0.loadPolicy.staleOnError = .zero }
+      let origin = CountingOrigin()
+      cluster.server.kill()
+      for number in 1...2 {
+        let value = try await machine.value(forKey: "a", lifetime: nil) {
+          await origin.make("made")
+        }
+        #expect(value == "made")
+        #expect(await origin.count == number)
+      }
+    }
+  }
+
+  @Test("After some failures calls fail at once, and go again when the server is back")
+  func circuit() async throws {
+    try await withCluster(machines: 1) { cluster in
+      let machine = cluster.machines[0]
+      cluster.server.kill()
+      try await eventually("the circuit opens") { machine.client.outage != nil }
+      let start = ContinuousClock.now
+      for _ in 0..<100 {
+        let error = try await engineError { try await machine.setValue("1", forKey: "a") }
+        guard case .circuitOpen = error.cause else { throw error }
+        #expect(!error.mayHaveHappened)
+        #expect("\(error)".contains("SET trial:a at 127.0.0.1:\(cluster.networks[0].port)"))
+      }
+      // Tried one by one, they would take the timeouts of a hundred calls.
+      #expect(.now - start < .seconds(5))
+      try await cluster.server.start()
+      try await eventually("the circuit closes") { machine.client.outage == nil }
+      try await machine.setValue("1", forKey: "a")
+      #expect(try await machine.value(forKey: "a") == "1")
+    }
+  }
+
+  @Test("A silent network ends calls in time, with the call that had no answer")
+  func timeouts() async throws {
+    try await withCluster(machines: 1) { cluster in
+      let machine = cluster.machines[0]
+      cluster.networks[0].set(.silent)
+      let start = ContinuousClock.now
+      let error = try await engineError { try await machine.setValue("1", forKey: "a") }
+      let time = ContinuousClock.now - start
+      #expect(error.cause == .timedOut(.milliseconds(200)))
+      #expect(error.mayHaveHappened)
+      #expect(time > .milliseconds(190))
+      #expect(time < .seconds(2))
+      cluster.networks[0].cut()
+      cluster.networks[0].set(.open)
+      try await eventually("calls go again") {
+        (try? await machine.setValue("2", forKey: "a")) != nil
+      }
+      #expect(try await machine.value(forKey: "a") == "2")
+    }
+  }
+
+  @Test("A server that stands still ends calls in time")
+  func suspendedServer() async throws {
+    try await withCluster(machines: 1) { cluster in
+      cluster.server.suspend()
+      let start = ContinuousClock.now
+      let error = try await engineError { _ = try await cluster.machines[0].value(forKey: "a") }
+      #expect(.now - start < .seconds(2))
+      #expect(error.isOutage)
+      cluster.server.resume()
+      try await eventually("calls go again") {
+        (try? await cluster.machines[0].setValue("2", forKey: "a")) != nil
+      }
+    }
+  }
+
+  @Test("A feed that is lost has all near copies expire at once: the server is asked again")
+  func lostFeed() async throws {
+    try await withCluster(machines: 2) { cluster in
+      let (reader, writer) = (cluster.machines[0], cluster.machines[1])
+      try await writer.setValue("1", forKey: "a")
+      try await haveNear("a", reader)
+      cluster.networks[0].set(.refusing, for: [.feed])
+      try await eventually("the loss is noticed") { reader.invalidationOutage != nil }
+      // No invalidation comes, and yet each read is right.
+      for number in 2...20 {
+        try await writer.setValue("\(number)", forKey: "a")
+        let answer = try await reader.answer(forKey: "a")
+        #expect(answer?.value == "\(number)")
+        #expect(answer?.source == .loaded)
+      }
+      _ = try await engineError { try await reader.catchUp() }
+      cluster.networks[0].set(.open)
+      try await eventually("invalidations come") { reader.invalidationOutage == nil }
+      try await haveNear("a", reader)
+    }
+  }
+
+  @Test("An answer that was on its way while the feed was lost is given, and not kept")
+  func answerAcrossSessions() async throws {
+    try await withCluster { cluster in
+      for _ in 0..<2 {
+        try await cluster.addMachine {
+          $0.engine.callTimeout = .seconds(5)
+          $0.stalenessLimit = .seconds(10)
+        }
+      }
+      let (reader, writer) = (cluster.machines[0], cluster.machines[1])
+      try await writer.setValue("1", forKey: "a")
+      try await reader.catchUp()
+      // The request comes to the server after half a second, and the answer half a second later.
+      cluster.networks[0].set(.slow(500), for: [.calls])
+      async let old = reader.value(forKey: "a")
+      try await Task.sleep(for: .milliseconds(600))
+      cluster.networks[0].set(.open, for: [.calls])
+      cluster.networks[0].set(.refusing, for: [.feed])
+      try await eventually("the loss is noticed") { reader.invalidationOutage != nil }
+      try await writer.setValue("2", forKey: "a")
+      cluster.networks[0].set(.open)
+      try await eventually("invalidations come") { reader.invalidationOutage == nil }
+      // All that is needed is that the new session began before the answer came.
+      #expect(try await old == "1")
+      #expect(try await reader.value(forKey: "a") == "2")
+    }
+  }
+
+  @Test(
+    "By choice, near copies are given up to the staleness limit after the loss",
+    .timeLimit(.minutes(1)))
+  func lostFeedWithLimit() async throws {
+    try await withCluster { cluster in
+      let reader = try await cluster.addMachine { $0.lossPolicy = .expireAtLimit }
+      let writer = try await cluster.addMachine()
+      try await writer.setValue("1", forKey: "a")
+      try await haveNear("a", reader)
+      try await reader.catchUp()
+      let confirmed = ContinuousClock.now
+      cluster.networks[0].set(.refusing, for: [.feed])
+      try await eventually("the loss is noticed") { reader.invalidationOutage != nil }
+      try await writer.setValue("2", forKey: "a")
+      let written = ContinuousClock.now
+      var old = 0
+      while true {
+        let start = ContinuousClock.now
+        let value = try await reader.value(forKey: "a")
+        if value == "2" { break }
+        old += 1
+        #expect(start - written <= .milliseconds(500), "older than promised")
+      }
+      if written - confirmed < .milliseconds(300) { #expect(old > 0) }
+    }
+  }
+
+  @Test("A feed that is silent is noticed: near copies are not given after the limit")
+  func silentFeed() async throws {
+    try await withCluster(machines: 2) { cluster in
+      let (reader, writer) = (cluster.machines[0], cluster.machines[1])
+      try await writer.setValue("1", forKey: "a")
+      try await haveNear("a", reader)
+      cluster.networks[0].set(.silent, for: [.feed])
+      try await writer.setValue("2", forKey: "a")
+      let written = ContinuousClock.now
+      while true {
+        let start = ContinuousClock.now
+        if try await reader.value(forKey: "a") == "2" { break }
+        #expect(start - written <= .milliseconds(500), "older than promised")
+      }
+    }
+  }
+
+  @Test("The near cache opens while the server is down, with what is on disk as stale copies")
+  func openingDuringOutage() async throws {
+    try await withCluster { cluster in
+      let change: (inout NearCacheConfiguration) -> Void = {
+        $0.loadPolicy.staleOnError = .seconds(60)
+      }
+      let machine = try await cluster.addMachine(change)
+      try await machine.setValue("1", forKey: "a")
+      try await haveNear("a", machine)
+      try await machine.close()
+      cluster.server.kill()
+      var configuration = Workload.configuration(cluster.server.endpoint)
+      change(&configuration)
+      let again = try await NearCache<String, String>.open(
+        at: "\(cluster.directory)/0.cairn", configuration, coder: .string)
+      let answer = try await again.answer(forKey: "a")
+      #expect(answer?.value == "1")
+      #expect(answer?.source == .stale)
+      try await cluster.server.start()
+      try await eventually("the engine is asked") {
+        try await again.answer(forKey: "a")?.source == .near
+      }
+      try await again.close()
+    }
+  }
+}

@@ -1,0 +1,137 @@
+import Cairn
+import Testing
+
+@testable import NearCache
+
+@Suite("Without a server")
+struct UnitTests {
+  @Test("Commands are encoded as the protocol has it")
+  func encoding() {
+    #expect(Command("GET", "a\r\nb").encoded == Array("*2\r\n$3\r\nGET\r\n$4\r\na\r\nb\r\n".utf8))
+    #expect(Command("GET", "key").name == "GET key")
+  }
+
+  @Test("Waits double up to the longest, and begin anew after a success")
+  func backoff() {
+    var configuration = EngineConfiguration()
+    configuration.firstRetryDelay = .milliseconds(10)
+    configuration.longestRetryDelay = .milliseconds(50)
+    var backoff = Backoff(configuration)
+    var generator = SystemRandomNumberGenerator()
+    func longest() -> Int64 {
+      (0..<200).reduce(0) { highest, _ in
+        var copy = backoff
+        return max(highest, copy.noteFailure(using: &generator))
+      }
+    }
+    var limits: [ClosedRange<Int64>] = []
+    for _ in 0..<5 {
+      let limit = longest()
+      limits.append(limit...limit)
+      _ = backoff.noteFailure(using: &generator)
+    }
+    for (limit, expected) in zip(limits, [10, 20, 40, 50, 50]) {
+      // The highest of 200 drawn ones is above three quarters, and never above the limit.
+      let range = Int64(expected) * 750_000...Int64(expected) * 1_000_000
+      #expect(range.contains(limit.lowerBound), "\(limit) of \(expected) ms")
+    }
+    backoff.noteSuccess()
+    #expect(longest() <= 10_000_000)
+  }
+
+  @Test("A near copy is fresh in its session, up to the limit after the last confirmation")
+  func session() {
+    let freshness = Freshness(limit: .seconds(2), policy: .expireAtOnce)
+    let second: Int64 = 1_000_000_000
+    #expect(!freshness.isFresh(Freshness.noSession) { 0 })
+    #expect(!freshness.isFresh(7) { 0 })
+    freshness.begin(7, at: 10 * second)
+    #expect(freshness.current == 7)
+    #expect(freshness.isFresh(7) { 12 * second })
+    #expect(!freshness.isFresh(7) { 12 * second + 1 })
+    #expect(!freshness.isFresh(8) { 11 * second })
+    freshness.confirm(11 * second)
+    #expect(freshness.isFresh(7) { 13 * second })
+    freshness.end()
+    #expect(freshness.current == Freshness.noSession)
+    #expect(!freshness.isFresh(7) { 11 * second })
+    // A confirmation that comes after the end says nothing.
+    freshness.confirm(20 * second)
+    #expect(!freshness.isFresh(7) { 11 * second })
+    freshness.begin(8, at: 20 * second)
+    #expect(!freshness.isFresh(7) { 20 * second })
+    #expect(freshness.isFresh(8) { 20 * second })
+  }
+
+  @Test(
+    "By choice, near copies outlive a lost connection up to the limit, unless they cannot be removed"
+  )
+  func sessionThatOutlives() {
+    let freshness = Freshness(limit: .seconds(2), policy: .expireAtLimit)
+    let second: Int64 = 1_000_000_000
+    freshness.begin(7, at: 10 * second)
+    freshness.end()
+    #expect(freshness.isFresh(7) { 12 * second })
+    #expect(!freshness.isFresh(7) { 12 * second + 1 })
+    // The next session does not prolong it.
+    freshness.begin(8, at: 11 * second)
+    freshness.confirm(30 * second)
+    #expect(!freshness.isFresh(7) { 13 * second })
+    freshness.end(isUnsafe: true)
+    #expect(!freshness.isFresh(8) { 30 * second })
+  }
+
+  @Test("After a catchUp, near copies of earlier sessions are given neither as fresh nor as stale")
+  func floor() {
+    let freshness = Freshness(limit: .seconds(2), policy: .expireAtLimit)
+    let (now, second) = (bootTime(), Int64(1_000_000_000))
+    let long = SystemClock().now().advanced(by: .seconds(-60))
+    freshness.begin(7, at: now - 4 * second)
+    freshness.end()
+    freshness.begin(8, at: now - 3 * second)
+    #expect(freshness.isFresh(7) { now - 3 * second })
+    #expect(freshness.mayBeStale(7, asked: long))
+    freshness.confirm(now - 2 * second, isAwaited: true)
+    #expect(!freshness.isFresh(7) { now - 3 * second })
+    #expect(!freshness.mayBeStale(7, asked: long))
+    #expect(freshness.mayBeStale(8, asked: long))
+    freshness.end()
+    #expect(freshness.mayBeStale(8, asked: long))
+    #expect(!freshness.mayBeStale(Freshness.noSession, asked: long))
+    #expect(freshness.mayBeStale(Freshness.noSession, asked: SystemClock().now()))
+  }
+
+  @Test("A near copy of an ended session was right when the session was confirmed last")
+  func lastKnownRight() {
+    let freshness = Freshness(limit: .seconds(2), policy: .expireAtOnce)
+    let hour = Timestamp(millisecondsSinceEpoch: 3_600_000)
+    #expect(freshness.lastKnownRight(7, asked: hour) == hour)
+    freshness.begin(7, at: bootTime() - 5_000_000_000)
+    freshness.end()
+    let age =
+      SystemClock().now().millisecondsSinceEpoch
+      - freshness.lastKnownRight(7, asked: hour).millisecondsSinceEpoch
+    #expect((4_990...5_100).contains(age))
+    let late = SystemClock().now()
+    #expect(freshness.lastKnownRight(7, asked: late) == late)
+  }
+
+  @Test("A configuration that cannot keep its promise is refused")
+  func configuration() async {
+    var configuration = NearCacheConfiguration(
+      prefix: "a:", engine: EngineConfiguration(), near: .unlimited)
+    configuration.stalenessLimit = .milliseconds(999)
+    await #expect(throws: NearCacheError.self) {
+      try await NearCache<String, String>.open(at: "unused", configuration, coder: .string)
+    }
+    configuration.stalenessLimit = .seconds(1)
+    #expect(throws: Never.self) { try configuration.validate() }
+  }
+
+  @Test("Errors name host, port and call")
+  func errorText() {
+    let error = EngineError(
+      .timedOut(.milliseconds(500)), EngineEndpoint(host: "cache-1", port: 7000), call: "GET a")
+    #expect("\(error)" == "GET a at cache-1:7000: no answer within 0.5 seconds")
+  }
+}

@@ -1,0 +1,293 @@
+public import CairnStore
+
+/// Removing entries together, by their tags.
+extension DiskCache {
+  /// Removes all entries with a tag, in one write, however many there are.
+  ///
+  ///     try cache.setValue(page, forKey: url, options: .tags(["user/7"]))
+  ///     try cache.removeAll(tagged: "user/7")
+  ///
+  /// When it returns, no read finds an entry with this tag that was there when the call began, in
+  /// either tier. Later writes are found. A load that began before does not keep a value with the
+  /// tag, but its callers still get the value. The entries are removed in the background, and
+  /// observers are told of each. Until then they count for the limits and in `count()`, and the tag
+  /// counts in `statistics().sweepingTagCount`.
+  ///
+  /// A concurrent update of a value with the tag comes before the removal, or finds nothing. Marks are
+  /// similar to generations in memcached's namespaces, and to Varnish's bans.
+  ///
+  /// - Parameters:
+  ///   - tag: 1 to 255 bytes of UTF-8.
+  ///   - durability: `nil`: the configuration's.
+  /// - Throws: `invalidTag`; `tooManyRemovedTags` if the entries of 1,000 other tags are still being
+  ///   removed in the background; otherwise see `setValue`.
+  /// - Complexity: O(tags whose entries are still being removed), whatever the number of entries.
+  public func removeAll(tagged tag: String, durability: Durability? = nil) throws(CacheError) {
+    let tag = try TagLimits.bytes(of: tag)
+    let store = store
+    do throws(CacheError) {
+      // If it fails, another removal or the sweep wrote the record, and has not published it yet.
+      while try !mark(tag, in: store, durability) { try refreshMarks(in: store) }
+    } catch {
+      guard case .store(.vanished) = error else { throw error }
+      // All entries were lost with the directory.
+      try recreate()
+    }
+  }
+
+  /// Removes all entries with a tag; like the synchronous form, but no thread waits.
+  public nonisolated(nonsending) func removeAll(
+    tagged tag: String, durability: Durability? = nil
+  ) async throws(CacheError) {
+    try await onWorkers { (cache) throws(CacheError) in
+      try cache.removeAll(tagged: tag, durability: durability)
+    }
+  }
+
+  /// The keys of all entries with a tag that a read would find, except keys that cannot be decoded.
+  ///
+  /// - Throws: `invalidTag`; otherwise see `keys()`.
+  /// - Complexity: O(keys), with a read of the head of each record.
+  public func keys(tagged tag: String) throws(CacheError) -> [Key] {
+    let tag = try TagLimits.bytes(of: tag)
+    return try collectingKeys { body in
+      try forEachHead { key, metadata in
+        var hasTag = false
+        CacheMetadata.forEachTag(in: metadata) { found in
+          hasTag = tag.withBytes { $0.equals(found) }
+          return !hasTag
+        }
+        return hasTag ? try body(key) : .next
+      }
+    }
+  }
+
+  /// Writes the mark of a tag.
+  ///
+  /// - Returns: `false` if the record has another version than the known one: nothing was written.
+  private func mark(
+    _ tag: [UInt8], in store: Store, _ durability: Durability?
+  ) throws(CacheError) -> Bool {
+    var removals: [RemovalEvent] = []
+    var entered: PendingWrite?
+    var failure: CacheError?
+    marks.beginRemoval(of: tag)
+    do throws(CacheError) {
+      entered = try enterMark(of: tag, in: store, durability, &removals)
+    } catch { failure = error }
+    // Before any observer runs, because it may write an entry with the tag and would wait for this.
+    marks.endRemoval(of: tag)
+    removals.removeAll { $0.isOfMarks }
+    drop(removals)
+    events.settle([], after: removals)
+    if let failure {
+      // The record may have been written anyway.
+      if !failure.hasWrittenNothing { try? refreshMarks(in: store) }
+      throw failure
+    }
+    guard let entered else { return false }
+    store.wakeHousekeeping()
+    do throws(StoreError) { try store.finish(entered) } catch { throw .store(error) }
+    return true
+  }
+
+  private func enterMark(
+    of tag: [UInt8], in store: Store, _ durability: Durability?, _ removals: inout [RemovalEvent]
+  ) throws(CacheError) -> PendingWrite? {
+    var table: TagTable
+    let version: UInt64?
+    (table, version) = marks.known
+    try table.mark(tag, store.lastVersion)
+    do throws(StoreError) {
+      let (result, pending) = try table.encoded.withBytes { (value) throws(StoreError) in
+        try ReservedKey.marks.withBytes { (key) throws(StoreError) in
+          try store.enter(
+            value, forKey: key, expecting: version, options: .ofMarks, durability: durability,
+            removals: &removals)
+        }
+      }
+      guard case .stored(let stored) = result else { return nil }
+      marks.publish(table, version: stored)
+      return pending
+    } catch { throw .store(error) }
+  }
+
+  /// Loads the marks that earlier sessions left.
+  func loadMarks() throws(CacheError) {
+    marks.begin(store)
+    try refreshMarks(in: store)
+    if marks.isActive { store.wakeHousekeeping() }
+  }
+
+  /// Reads the record of the marks again. If it is damaged, all tags count as removed: no removed
+  /// entry may be found.
+  private func refreshMarks(in store: Store) throws(CacheError) {
+    do throws(StoreError) {
+      if try marks.refresh(store) { return }
+      let (table, version) = try store.distrustMarks()
+      marks.publish(table, version: version)
+    } catch { throw .store(error) }
+    events.log(
+      .warning, .recovery,
+      "the record of removed tags is damaged, so all entries with tags are removed")
+    store.wakeHousekeeping()
+  }
+
+  // MARK: What is hidden
+
+  /// The entry that `read` finds, unless a mark hides it or it is the cache's own record. A hidden
+  /// entry is dropped from memory as well.
+  func unhidden(
+    _ read: () throws(CacheError) -> PinnedEntry?
+  ) throws(CacheError) -> PinnedEntry? {
+    var earlier: TagTable?
+    while true {
+      let record = try read()
+      guard let record, !isReserved(record) else { return nil }
+      if !mayBeHidden(record) { return record }
+      let table: TagTable
+      if let earlier { table = earlier } else { table = try removedTags() }
+      if isHidden(record, by: table) { return nil }
+      // The sweep may have removed the entry and then the mark between these two reads. So the entry
+      // is read again, after the table.
+      if earlier != nil { return record }
+      earlier = table
+    }
+  }
+
+  private func isReserved(_ record: borrowing PinnedEntry) -> Bool {
+    ReservedKey.contains(record.key)
+  }
+
+  private func mayBeHidden(_ record: borrowing PinnedEntry) -> Bool {
+    marks.mayHide(record.metadata, record.version)
+  }
+
+  private func isHidden(_ record: borrowing PinnedEntry, by table: TagTable) -> Bool {
+    guard table.hides(record.metadata, record.version) else { return false }
+    recency?.drop(.entry(key: record.key.copied(), version: record.version, cause: .removed))
+    return true
+  }
+
+  /// The current marks.
+  func removedTags() throws(CacheError) -> TagTable {
+    do throws(StoreError) { return try marks.current().table } catch { throw .store(error) }
+  }
+
+  /// The entry that a read finds while there are marks.
+  @inline(never)
+  func unhiddenEntry(
+    forKey key: RawSpan, part: Record.Part, isAccess: Bool
+  ) throws(CacheError) -> PinnedEntry? {
+    // A read of a hidden entry must not keep it in the store.
+    let record = try unhidden { () throws(CacheError) in
+      try readingPinnedEntry(forKey: key, part: part, isAccess: false)
+    }
+    if record != nil, isAccess, !marks.isFollowing { _ = try? store.touch(key) }
+    return record
+  }
+
+  /// Whether a key has an entry on disk that a mark hides.
+  func hasHidden(_ key: Key) throws(CacheError) -> Bool {
+    if !marks.isActive { return false }
+    return try keyCoder.encode(key) { (key) throws(CacheError) in
+      var isThere = false
+      let record = try unhidden { () throws(CacheError) in
+        let record = try readingPinnedEntry(forKey: key, part: .head, isAccess: false)
+        isThere = record != nil
+        return record
+      }
+      return isThere && record == nil
+    }
+  }
+
+  /// Removes the entry of a key if a mark hides it, so that a write finds what a read would find.
+  ///
+  /// - Returns: the tags and the version of the entry that is left; `nil` if there is none or it has
+  ///   no tags.
+  @discardableResult
+  func settle(_ key: RawSpan) throws(CacheError) -> (tags: [[UInt8]], version: UInt64)? {
+    if !marks.isUsed || marks.isFollowing { return nil }
+    return try storing { () throws(StoreError) -> (tags: [[UInt8]], version: UInt64)? in
+      let table = marks.known.table
+      let record: PinnedEntry?
+      do throws(StoreError) {
+        record = try store.pinnedEntry(forKey: key, part: .head, isAccess: false)
+      } catch {
+        // The write itself reports the damage, or replaces the entry.
+        guard case .corrupt = error else { throw error }
+        return nil
+      }
+      guard let record else { return nil }
+      if table.hides(record.metadata, record.version) {
+        _ = try store.compareAndRemove(
+          forKey: key, expecting: record.version, durability: .process)
+        return nil
+      }
+      var tags: [[UInt8]] = []
+      CacheMetadata.forEachTag(in: record.metadata) { tag in
+        tags.append(tag.copied())
+        return true
+      }
+      return tags.isEmpty ? nil : (tags, record.version)
+    }
+  }
+
+  /// Throws if a key is reserved for the cache.
+  func checkKey(_ key: RawSpan) throws(CacheError) {
+    if ReservedKey.contains(key) { throw .reservedKey }
+  }
+
+  /// Converts options with tags to the store's form.
+  @inline(never)
+  func encodeTags(of options: inout EntryOptions) throws(CacheError) {
+    encode(try TagLimits.bytes(of: options.tags ?? []), in: &options)
+  }
+
+  /// The options of an update, in the store's form. If they have no tags, the entry keeps its own
+  /// unchanged, even beyond the limits: another version of this library may have other limits.
+  func stored(
+    _ options: EntryOptions, keeping tags: [[UInt8]]?
+  ) throws(CacheError) -> EntryOptions {
+    guard options.tags == nil, let tags, !tags.isEmpty else { return try stored(options) }
+    var options = options
+    encode(tags, in: &options)
+    return options
+  }
+
+  private func encode(_ tags: [[UInt8]], in options: inout EntryOptions) {
+    if !tags.isEmpty { marks.noteUse() }
+    options.setEncoded(
+      metadata: CacheMetadata(tag: valueCoder.tag, tags: tags, rest: options.metadataBytes).encoded)
+  }
+}
+
+extension Store {
+  /// Marks every tag as removed. Replaces the record of the marks, which cannot be trusted.
+  ///
+  /// - Returns: the new table, and the version of its record.
+  @discardableResult
+  func distrustMarks() throws(StoreError) -> (table: TagTable, version: UInt64) {
+    let table = TagTable(all: lastVersion)
+    let version = try setValue(
+      table.encoded, forKey: ReservedKey.marks, options: .ofMarks, durability: nil)
+    return (table, version)
+  }
+}
+
+extension EntryOptions {
+  /// Whether the entry may have tags, in either form of the options.
+  @usableFromInline
+  var mayHaveTags: Bool {
+    if tags == nil, metadataBytes.isEmpty { return false }
+    return tags?.isEmpty == false || metadataBytes.withBytes { CacheMetadata.hasTags($0) }
+  }
+}
+
+extension RemovalEvent {
+  /// Whether this is about the record of the marks.
+  var isOfMarks: Bool {
+    guard case .entry(let key, _, _) = self else { return false }
+    return key == ReservedKey.marks
+  }
+}

@@ -1,0 +1,40 @@
+// Internal calls for caches that remove entries by their tags.
+extension Store {
+  /// Enters the value of a key if its version is the expected one and `isWanted` returns true. No
+  /// other write can come between that call and this write.
+  ///
+  /// - Parameters:
+  ///   - removals: receives what the write removed, even if it throws; the observer is not told.
+  ///   - isWanted: called under a lock; it must only read.
+  package func enter(
+    _ value: RawSpan, forKey key: RawSpan, expecting version: UInt64, options: EntryOptions,
+    durability: Durability?, removals: inout [RemovalEvent],
+    ifWanted isWanted: @escaping @Sendable () -> Bool
+  ) throws(StoreError) -> (result: CompareAndSetResult, pending: PendingWrite) {
+    try engine.enter(
+      value, forKey: key, options: options, durability: durability,
+      expecting: .versionAndWanted(version, isWanted), removals: &removals)
+  }
+
+  /// Excludes this many entries from the limit on their number.
+  package func reserve(count: Int) { engine.evictor.reserve(count: count) }
+
+  /// Requests a pass of housekeeping.
+  package func wakeHousekeeping() { engine.session.wakeHousekeeping() }
+
+  /// Removes some of the entries for which `isVictim` returns true; see `Trimmer.removeRound`.
+  package func removeRound(
+    fromShard start: Int, lookingAt limit: Int,
+    where isVictim: (_ metadata: RawSpan, _ version: UInt64) -> Bool
+  ) throws(StoreError) -> (next: Int?, isWhole: Bool) {
+    try engine.trimmer.removeRound(fromShard: start, lookingAt: limit, where: isVictim)
+  }
+
+  /// Removes the entries for which `isVictim` returns true; like `remove(durability:where:)`, but
+  /// with the metadata.
+  package func remove(
+    where isVictim: (_ key: RawSpan, _ metadata: RawSpan, _ info: EntryInfo) throws -> Bool
+  ) throws -> RemovalSummary {
+    try engine.trimmer.remove(where: isVictim)
+  }
+}

@@ -1,0 +1,184 @@
+import CairnStore
+import Foundation
+import FuzzSupport
+import Testing
+
+@testable import Cairn
+
+/// What is loaded, and what comes from disk to memory, while a tag is removed.
+@Suite("Loads and promotions across a removal by tag", .timeLimit(.minutes(10)))
+struct TagLoadTests {
+  let scene = LoadScene()
+
+  /// A policy that serves stale values for a while where loads fail.
+  private static func serving(_ duration: Duration) -> LoadPolicy {
+    var policy = LoadPolicy()
+    policy.staleOnError = duration
+    return policy
+  }
+
+  /// A load of "a" that waits at the gate before it answers.
+  private func load(
+    _ cache: DiskCache<String, String>, _ gate: Gate, tags: [String]?, policy: LoadPolicy?
+  ) -> Task<String, any Error> {
+    Task {
+      try await cache.value(
+        forKey: "a", policy: policy,
+        orLoadEntry: {
+          await gate.wait()
+          return Loaded("loaded", options: EntryOptions(tags: tags))
+        })
+    }
+  }
+
+  @Test(
+    "What a load brings is not kept if its tag was removed since the load began",
+    arguments: [false, true], [nil, LoadPolicy(), serving(.seconds(9))])
+  func load(tiered: Bool, policy: LoadPolicy?) async throws {
+    let cache = try scene.disk(.standard, memory: tiered)
+    for (removed, isSwept, isKept) in [
+      ("x", false, false), ("x", true, false), ("y", false, true), ("y", true, false),
+    ] {
+      try await cache.setValue("other", forKey: "b", options: .tags(["x", "y"]))
+      let gate = Gate()
+      let task = load(cache, gate, tags: ["x"], policy: policy)
+      await eventually { gate.arrivedCount == 1 }
+      try await cache.removeAll(tagged: removed)
+      if isSwept { try await cache.maintain() }
+      gate.open()
+      #expect(try await task.value == "loaded")
+      await eventually { cache.loadActivity.taskCount == 0 }
+      #expect(try cache.contains("a") == isKept, "\(removed) \(isSwept)")
+      #expect(try (cache.value(forKey: "a") != nil) == isKept)
+      try await cache.removeAll()
+    }
+    // Without tags it is kept, whatever was removed.
+    let gate = Gate()
+    let task = load(cache, gate, tags: nil, policy: policy)
+    await eventually { gate.arrivedCount == 1 }
+    try await cache.removeAll(tagged: "x")
+    try await cache.maintain()
+    gate.open()
+    _ = try await task.value
+    #expect(try cache.value(forKey: "a") == "loaded")
+  }
+
+  @Test(
+    "A load that began before a tag was removed is not kept where all went since, and one that began later is",
+    arguments: [false, true])
+  func allGone(vanishes: Bool) async throws {
+    let cache = try scene.disk(.standard)
+    try await cache.setValue("other", forKey: "b", options: .tags(["x"]))
+    let gate = Gate()
+    let task = load(cache, gate, tags: ["x"], policy: nil)
+    await eventually { gate.arrivedCount == 1 }
+    if vanishes {
+      try FileManager.default.removeItem(atPath: cache.path)
+      scene.advance(by: .seconds(1))
+      try await cache.removeAll(tagged: "x")
+    } else {
+      try await cache.removeAll(tagged: "x")
+      // As a removal of everything does, after it has told the loads that there were.
+      try cache.synchronous { try $0.store.removeAll() }
+    }
+    gate.open()
+    #expect(try await task.value == "loaded")
+    await eventually { cache.loadActivity.taskCount == 0 }
+    #expect(try cache.value(forKey: "a") == nil)
+    #expect(try await load(cache, gate, tags: ["x"], policy: nil).value == "loaded")
+    #expect(try cache.value(forKey: "a") == "loaded")
+  }
+
+  @Test("A load in the place of what a mark hides is kept", arguments: [false, true])
+  func reload(tiered: Bool) async throws {
+    let cache = try scene.disk(.standard, memory: tiered)
+    try await cache.setValue("old", forKey: "a", options: .tags(["x"]))
+    try await cache.removeAll(tagged: "x")
+    let gate = Gate()
+    gate.open()
+    #expect(try await load(cache, gate, tags: ["x"], policy: nil).value == "loaded")
+    #expect(try cache.value(forKey: "a") == "loaded")
+    try await cache.maintain()
+    #expect(try cache.value(forKey: "a") == "loaded")
+  }
+
+  @Test("A stale value is not given any more once its tag was removed", arguments: [false, true])
+  func stale(tiered: Bool) async throws {
+    struct Failure: Error {}
+    let cache = try scene.disk(Self.serving(.seconds(600)), memory: tiered)
+    try await cache.setValue(
+      "stale", forKey: "a", options: EntryOptions(lifetime: .seconds(60), tags: ["x"]))
+    scene.advance(by: .seconds(90))
+    func ask() async throws -> String {
+      try await cache.value(forKey: "a") { throw Failure() }
+    }
+    #expect(try await ask() == "stale")
+    try await cache.removeAll(tagged: "x")
+    await #expect(throws: Failure.self) { try await ask() }
+    try await cache.maintain()
+    await #expect(throws: Failure.self) { try await ask() }
+  }
+
+  @Test("'Not modified' does not bring back what was removed meanwhile", arguments: [false, true])
+  func notModified(tiered: Bool) async throws {
+    let cache = try scene.disk(Self.serving(.seconds(600)), memory: tiered)
+    try await cache.setValue(
+      "stale", forKey: "a", options: EntryOptions(lifetime: .seconds(60), tags: ["x"]))
+    scene.advance(by: .seconds(90))
+    let gate = Gate()
+    let task = Task {
+      try await cache.loaded(forKey: "a") { prior in
+        await gate.wait()
+        guard let prior else { return .loaded("none", options: .standard) }
+        return prior.notModified(lifetime: .seconds(3600))
+      }
+    }
+    await eventually { gate.arrivedCount == 1 }
+    try await cache.removeAll(tagged: "x")
+    gate.open()
+    _ = try await task.value
+    #expect(try cache.value(forKey: "a") == nil)
+    try await cache.maintain()
+    #expect(try cache.value(forKey: "a") == nil)
+    #expect(try cache.count() == 0)
+  }
+
+  @Test("What was read on disk before the removal and comes to memory after it is not found")
+  func promotion() throws {
+    let cache = try scene.disk(.standard, memory: true)
+    let version = try cache.setStored("old", forKey: "a", options: .tags(["x"]))
+    let held = try #require(cache.held)
+    let key = try cache.tierKey("a")
+    let ticket = held.ticket(forKey: key)
+    let info = try #require(try cache.store.info(forKey: "a"))
+    try cache.removeAll(tagged: "x")
+    cache.promote("old", info, hasTags: true, forKey: key, ticket, to: held)
+    #expect(info.version == version)
+    #expect(held.heldCount == 1)
+    #expect(try cache.memory?.value(forKey: "a") == nil)
+    #expect(try cache.value(forKey: "a") == nil)
+    // The look at the disk has told memory.
+    #expect(held.heldCount == 0)
+    #expect(try cache.peekValue(forKey: "a") == nil)
+  }
+
+  @Test("What memory holds is read from there while other tags are swept, if it has no tags")
+  func untagged() throws {
+    let cache = try scene.disk(.standard, memory: true)
+    try cache.setValue("1", forKey: "a")
+    try cache.setValue("2", forKey: "b", options: .tags(["x"]))
+    try cache.removeAll(tagged: "y")
+    let hits = { try cache.statistics().memory?.hitCount }
+    #expect(try cache.value(forKey: "a") == "1")
+    #expect(try hits() == 1)
+    // Only the disk knows the tags.
+    #expect(try cache.value(forKey: "b") == "2")
+    #expect(try hits() == 1)
+    try cache.maintain()
+    // It went from memory with the mark, which was to hide everything that it might.
+    #expect(try cache.value(forKey: "b") == "2")
+    #expect(try hits() == 1)
+    #expect(try cache.value(forKey: "b") == "2")
+    #expect(try hits() == 2)
+  }
+}

@@ -1,0 +1,310 @@
+import CairnStore
+import FuzzSupport
+import Synchronization
+import Testing
+
+@testable import Cairn
+
+/// Counts the reads, and fails those at some offsets.
+private final class FailingReads: FileSystemDecorator {
+  let base: any FileSystem = SystemFileSystem()
+  let failing = Lock<Set<Int>>([])
+  let offsets = Lock<Set<Int>>([])
+  let count = Atomic(0)
+
+  func read(
+    _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int
+  ) throws(SystemError) -> Int {
+    count.add(1, ordering: .relaxed)
+    offsets.withLock { _ = $0.insert(offset) }
+    if failing.withLock({ $0.contains(offset) }) {
+      throw SystemError(call: "pread", errorNumber: SystemError.inputOutput)
+    }
+    return try unsafe base.read(descriptor, into: buffer, at: offset)
+  }
+}
+
+/// What may come between two steps of a removal by tag, of its sweep, of a read or of a write.
+@Suite("Removals by tag, and what comes in between", .timeLimit(.minutes(10)))
+struct TagRaceTests {
+  private let scene = TieredScene()
+  private static let x = Array("x".utf8)
+
+  /// Runs what waits in the background.
+  ///
+  /// - Returns: whether it came to an end.
+  private func settle() -> Bool {
+    for _ in 0..<1000 where !scene.disk.background.runFirst() { return true }
+    return false
+  }
+
+  /// Writes a value to the disk as a write does that has not told memory yet.
+  private func setUntold(
+    _ value: String, forKey key: String, _ cache: DiskCache<String, String>
+  ) throws {
+    let options = try cache.stored(.standard)
+    var removals: [RemovalEvent] = []
+    _ = try value.withBytes { (value) throws(StoreError) in
+      try key.withBytes { (key) throws(StoreError) in
+        try cache.store.enter(
+          value, forKey: key, options: options, durability: nil, removals: &removals)
+      }
+    }
+    #expect(removals.count == 1)
+  }
+
+  @Test("A mark that a removal of everything took away before it was published hides nothing")
+  func removalOfAllBesideMark() throws {
+    let cache: DiskCache<String, String> = try scene.cache()
+    try cache.setValue("1", forKey: "a", options: .tags(["x"]))
+    var table = TagTable()
+    try table.mark(Self.x, cache.store.lastVersion)
+    let version = try cache.store.setValue(
+      table.encoded, forKey: ReservedKey.marks, options: .ofMarks)
+    try cache.removeAll()
+    cache.marks.publish(table, version: version)
+    #expect(!cache.marks.isActive)
+    #expect(settle())
+    #expect(try cache.count() == 0)
+    try cache.setValue("2", forKey: "a", options: .tags(["x"]))
+    try cache.removeAll(tagged: "x")
+    #expect(try cache.value(forKey: "a") == nil)
+    #expect(settle())
+    #expect(!cache.marks.isActive)
+  }
+
+  @Test("A sweep ends where its record is gone, or is another")
+  func recordElsewhere() throws {
+    let cache: DiskCache<String, String> = try scene.cache()
+    try cache.setValue("1", forKey: "a", options: .tags(["x"]))
+    try cache.removeAll(tagged: "x")
+    try cache.store.removeValue(forKey: ReservedKey.marks)
+    #expect(settle())
+    #expect(!cache.marks.isActive)
+    // One that a write has left of which nobody knew that it had happened.
+    try cache.setValue("1", forKey: "a", options: .tags(["x"]))
+    try cache.removeAll(tagged: "x")
+    try cache.setValue("2", forKey: "b", options: .tags(["y"]))
+    var (table, _) = cache.marks.known
+    try table.mark(Array("y".utf8), cache.store.lastVersion)
+    try cache.store.setValue(table.encoded, forKey: ReservedKey.marks, options: .ofMarks)
+    #expect(settle())
+    #expect(!cache.marks.isActive)
+    #expect(try cache.store.count() == 0)
+  }
+
+  @Test("Memory is emptied before a removal of everything takes the marks away")
+  func orderOfRemovalOfAll() throws {
+    let cache: DiskCache<String, String> = try scene.cache()
+    try cache.setValue("1", forKey: "a", options: .tags(["x"]))
+    try cache.removeAll(tagged: "x")
+    let seen = Lock<[Bool]>([])
+    cache.memory?.observe { [marks = cache.marks] _, _ in
+      seen.withLock { $0.append(marks.isActive) }
+    }
+    try cache.removeAll()
+    #expect(seen.withLock { $0 } == [true])
+    #expect(!cache.marks.isActive)
+  }
+
+  @Test(
+    "An entry that a sweep takes away between the look at it and that at the marks is not found",
+    arguments: [false, true])
+  func sweepBesideRead(isHead: Bool) throws {
+    let cache: DiskCache<String, String> = try scene.disk.cache()
+    try cache.setValue("1", forKey: "a", options: .tags(["x"]))
+    try cache.setValue("2", forKey: "b", options: .tags(["y"]))
+    try cache.removeAll(tagged: "x")
+    func version(_ key: String, _ between: () throws -> Void) throws -> UInt64? {
+      var count = 0
+      var failure: (any Error)?
+      let version = try key.withBytes { (key) throws(CacheError) -> UInt64? in
+        try cache.unhidden { () throws(CacheError) in
+          let record = try cache.readingPinnedEntry(
+            forKey: key, part: isHead ? .head : .all, isAccess: false)
+          count += 1
+          if count == 1 { do { try between() } catch { failure = error } }
+          return record
+        }?.version
+      }
+      if let failure { throw failure }
+      return version
+    }
+    #expect(try version("a") { try cache.maintain() } == nil)
+    #expect(!cache.marks.isActive)
+    // What no mark hides is found.
+    try cache.removeAll(tagged: "x")
+    #expect(try version("b") { try cache.maintain() } == cache.info(forKey: "b")?.version)
+  }
+
+  @Test("Once the mark is gone, memory shows nothing that it hid and was not told of")
+  func untold() throws {
+    let cache: DiskCache<String, String> = try scene.cache()
+    let version = try cache.setValue("old", forKey: "a", options: .tags(["x"]))
+    try cache.setValue("other", forKey: "b")
+    let held = try #require(cache.held)
+    let key = try cache.tierKey("a")
+    let ticket = held.ticket(forKey: key)
+    let info = try #require(try cache.store.info(forKey: "a"))
+    try cache.removeAll(tagged: "x")
+    try setUntold("new", forKey: "a", cache)
+    try cache.maintain()
+    #expect(!cache.marks.isActive)
+    // What has no tags stays.
+    #expect(held.heldCount == 1)
+    // Nor does a read bring it back that had begun before the removal.
+    #expect(info.version == version)
+    cache.promote("old", info, hasTags: true, forKey: key, ticket, to: held)
+    #expect(held.heldCount == 1)
+    #expect(try cache.value(forKey: "a") == "new")
+  }
+
+  @Test("Nobody is told of anything while a tag is pending")
+  func observers() throws {
+    let cache: DiskCache<String, String> = try scene.cache(bytes: 64 << 10)
+    let marks = cache.marks
+    let told = Lock<[Bool]>([])
+    let removed = Lock<[UInt8]>([])
+    let seen = cache.observe { event in
+      guard case .removed(_, .evicted) = event else { return }
+      let isPending = marks.forbids([removed.withLock { $0 }], since: .max, isLoaded: false)
+      told.withLock { $0.append(isPending) }
+    }
+    let value = String(repeating: "value", count: 100)
+    for number in 0..<1000 {
+      try cache.setValue(value, forKey: "\(number)", options: .tags(["x"]))
+    }
+    told.withLock { $0 = [] }
+    // Their record has to have room.
+    for number in 0..<100 where told.withLock({ $0.isEmpty }) {
+      let tag = "\(number)" + String(repeating: "long", count: 60)
+      removed.withLock { $0 = Array(tag.utf8) }
+      try cache.removeAll(tagged: tag)
+    }
+    #expect(told.withLock { !$0.isEmpty && $0.allSatisfy { !$0 } })
+    seen.cancel()
+  }
+
+  @Test("Who is told of a sweep may have all of it done")
+  func sweepInSweep() throws {
+    let cache: DiskCache<String, String> = try scene.cache()
+    try cache.setValues((0..<9000).map { (key: "\($0)", value: "value") }, options: .tags(["x"]))
+    #expect(settle())
+    let counts = Lock<[Int]>([])
+    let seen = cache.observe { [unowned cache] event in
+      guard case .removed = event, counts.withLock({ $0.isEmpty }) else { return }
+      counts.withLock { $0.append(-1) }
+      try? cache.maintain()
+      let count = (try? cache.statistics().sweepingTagCount) ?? -1
+      counts.withLock { $0.append(count) }
+    }
+    try cache.removeAll(tagged: "x")
+    #expect(settle())
+    #expect(counts.withLock { $0 } == [-1, 0])
+    #expect(try cache.store.count() == 0)
+    #expect(!cache.marks.isActive)
+    seen.cancel()
+  }
+
+  @Test("A mark stays while a head cannot be read that it may hide")
+  func unreadable() throws {
+    let files = FailingReads()
+    let cache: DiskCache<String, String> = try scene.cache(
+      keys: .standard, values: .standard, files: files, path: nil
+    ) {
+      $0.memory = nil
+      $0.store.access = .systemCalls
+    }
+    try cache.setValue("1", forKey: "a", options: .tags(["x"]))
+    try cache.setValue("2", forKey: "b")
+    files.offsets.withLock { $0 = [] }
+    #expect(try cache.value(forKey: "a") == "1")
+    let offsets = files.offsets.withLock { $0 }
+    try cache.removeAll(tagged: "x")
+    files.failing.withLock { $0 = offsets }
+    #expect(settle())
+    #expect(try cache.marks.recordCount() == 1)
+    files.failing.withLock { $0 = [] }
+    #expect(try cache.value(forKey: "a") == nil)
+    #expect(try cache.keys() == ["b"])
+    // It is not tried over and over.
+    let count = files.count.load(ordering: .relaxed)
+    try cache.setValue("3", forKey: "c")
+    #expect(settle())
+    #expect(files.count.load(ordering: .relaxed) - count < 3)
+    #expect(try cache.statistics().sweepingTagCount == 1)
+    try cache.maintain()
+    #expect(try cache.statistics().sweepingTagCount == 0)
+    #expect(try cache.store.count() == 2)
+  }
+
+  @Test("An update keeps tags that it could not be given", arguments: [false, true])
+  func strangeTags(isAsync: Bool) async throws {
+    let cache: DiskCache<String, String> = try scene.cache()
+    let tags = (0..<40).map { [0xFF, UInt8($0)] }
+    let metadata = CacheMetadata(tag: cache.valueCoder.tag, tags: tags, rest: [7]).encoded
+    try await cache.store.setValue("1", forKey: "a", options: .metadata(metadata))
+    if isAsync {
+      try await cache.update(forKey: "a") { ($0 ?? "") + "2" }
+    } else {
+      try cache.synchronous { _ = try $0.update(forKey: "a") { ($0 ?? "") + "2" } }
+    }
+    let entry = try #require(try cache.store.entry(forKey: "a"))
+    #expect(entry.metadata == metadata)
+    #expect(try cache.value(forKey: "a") == "12")
+    // Memory knows that it has tags.
+    let key = try cache.tierKey("a")
+    cache.held?.doubt(through: .max)
+    #expect(cache.held?.peekValue(forKey: key) == nil)
+  }
+
+  @Test("Who follows is told why the marks cannot be read; damage hides what has tags")
+  func followingErrors() throws {
+    let scene = FollowingScene()
+    let writer = try scene.writer()
+    try writer.setValue("1", forKey: "a", options: .tags(["x"]))
+    try writer.setValue("2", forKey: "b")
+    try writer.removeAll(tagged: "y")
+    let follower = try scene.follower(held: nil)
+    #expect(try follower.values(forKeys: ["a", "b"]) == ["1", "2"])
+    try writer.store.setValue([1, 2, 3], forKey: ReservedKey.marks)
+    #expect(try follower.values(forKeys: ["a", "b"]) == [nil, "2"])
+    #expect(try follower.keys() == ["b"])
+    try follower.close()
+    #expect(throws: StoreError.closed(path: scene.disk.path)) { try follower.marks.current() }
+    #expect(throws: CacheError.store(.closed(path: scene.disk.path))) {
+      try follower.removedTags()
+    }
+  }
+
+  @Test("Who follows looks once for what has no tags, and decodes the marks once")
+  func followingReads() throws {
+    let files = FailingReads()
+    let scene = FollowingScene()
+    let writer = try scene.writer()
+    try writer.setValue("1", forKey: "a", options: .tags(["x"]))
+    try writer.setValue("2", forKey: "b")
+    try writer.removeAll(tagged: "y")
+    let follower = try scene.follower(held: nil, files: files) { $0.store.access = .systemCalls }
+    func readCount(finding body: () throws -> Bool) throws -> Int {
+      let before = files.count.load(ordering: .relaxed)
+      let isFound = try body()
+      #expect(isFound)
+      return files.count.load(ordering: .relaxed) - before
+    }
+    func readCount(_ key: String) throws -> Int {
+      try readCount { try follower.value(forKey: key) != nil }
+    }
+    _ = try readCount("b")
+    let once = try readCount { try follower.store.value(forKey: "b") != nil }
+    #expect(once > 0)
+    #expect(try readCount("b") == once)
+    let first = try readCount("a")
+    let second = try readCount("a")
+    #expect(second < first)
+    #expect(try readCount("a") == second)
+    // Another record is read.
+    try writer.removeAll(tagged: "x")
+    #expect(try follower.value(forKey: "a") == nil)
+  }
+}
