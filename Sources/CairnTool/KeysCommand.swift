@@ -57,16 +57,15 @@ enum KeysCommand {
       guard console.outputIsTerminal else {
         return try console.print((cells + [key]).joined(separator: "\t"))
       }
+      if isNarrow {
+        try console.tell(cells.joined(separator: "  "), style: style)
+        return try console.print(console.painter("    " + key, style))
+      }
       let columns = zip(cells, widths).map { cell, width in
         let gap = String(repeating: " ", count: max(0, width - cell.count))
         return width == widths[0] ? gap + cell : cell + gap
-      }.joined(separator: "  ")
-      if isNarrow {
-        try console.tell(columns, style: style)
-        try console.print(console.painter("    " + key, style))
-      } else {
-        try console.print(console.painter(columns + "  " + key, style))
       }
+      try console.print(console.painter(columns.joined(separator: "  ") + "  " + key, style))
     }
     if console.outputIsTerminal, !keys.isEmpty {
       try show(["bytes", "written", "expires"], "key", style: .heading)
