@@ -10,18 +10,22 @@ struct BenchOptionsTests {
       try BenchOptions.parse([
         "--quick", "--stores", "cairn,file-per-key,bare-map", "--workloads=fill,get-2-threads",
         "--n", "100000", "--value-bytes", "100", "--seed", "18446744073709551615", "--dir", "/x",
-        "--json", "a.json", "--svg=b=c.svg",
+        "--json", "a.json", "--svg=b=c.svg", "--summary", "s.svg",
       ]))
     #expect(
       options
         == BenchOptions(
           isQuick: true, stores: [.cairn, .filePerKey, .bareMap],
           workloads: [.fill, .getTwoThreads], keyCount: 100_000, valueByteCount: 100,
-          seed: .max, directory: "/x", jsonPath: "a.json", svgPath: "b=c.svg"))
+          seed: .max, directory: "/x", jsonPath: "a.json", svgPath: "b=c.svg",
+          summaryPath: "s.svg"))
     #expect(try BenchOptions.parse([]) == BenchOptions())
     #expect(
       try BenchOptions.parse(["--policies", "--quick", "--seed", "3"])
         == BenchOptions(isQuick: true, isPolicies: true, seed: 3))
+    #expect(
+      try BenchOptions.parse(["--from", "a.json", "--summary", "s.svg"])
+        == BenchOptions(summaryPath: "s.svg", resultsPath: "a.json"))
     #expect(try BenchOptions.parse(["--quick", "--help"]) == nil)
   }
 
@@ -33,7 +37,8 @@ struct BenchOptionsTests {
       ["--value-bytes", "0"], ["--value-bytes", "999999999999"], ["--seed", "-1"],
       ["--quick=yes"], ["--scale=10"], ["--quick", "--scale"], ["--policies=lru"],
       ["--policies", "--scale"], ["--policies", "--n", "3"], ["--stores", "cairn", "--policies"],
-      ["--dir"], ["--json", ""],
+      ["--dir"], ["--json", ""], ["--policies", "--summary", "s.svg"],
+      ["--from", "a.json"], ["--from", "a.json", "--svg", "b.svg", "--quick"],
     ])
   func refusals(arguments: [String]) {
     #expect(throws: UsageError.self) { try BenchOptions.parse(arguments) }

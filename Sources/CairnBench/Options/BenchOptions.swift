@@ -22,6 +22,9 @@ struct BenchOptions: Sendable, Equatable {
   var directory: String?
   var jsonPath: String?
   var svgPath: String?
+  var summaryPath: String?
+  /// A file of results to draw charts from; `nil`: to measure.
+  var resultsPath: String?
 
   /// Whether nothing narrows the run, so that it includes the section at a million keys.
   var includesReferenceSection: Bool { !isQuick && includesMemorySections }
@@ -35,7 +38,8 @@ struct BenchOptions: Sendable, Equatable {
   static let usage = Paragraphs(
     """
     usage: cairn-bench [--quick | --scale | --policies] [--stores S,...] [--workloads W,...] [--n N] \
-    [--value-bytes V] [--seed S] [--dir DIR] [--json FILE] [--svg FILE] [--help]
+    [--value-bytes V] [--seed S] [--dir DIR] [--json FILE] [--svg FILE] [--summary FILE] \
+    [--from FILE] [--help]
 
     Puts Cairn and others under the same workloads, in real files, and checks every byte that is
     read. It takes many minutes; --quick takes seconds. Keep the machine quiet meanwhile, and
@@ -59,11 +63,15 @@ struct BenchOptions: Sendable, Equatable {
       --dir DIR         where the stores are made, and removed at the end (default: $TMPDIR, or
                         the current directory)
       --json FILE       where the results are written to
-      --svg FILE        where a chart is written to
+      --svg FILE        where a chart of all rows is written to
+      --summary FILE    where a chart of six workloads is written to
+      --from FILE       draws these charts from the results in FILE, which --json wrote, and
+                        measures nothing
 
       $ cairn-bench --quick
       $ cairn-bench --n 100000 --value-bytes 100
       $ cairn-bench --json results.json --svg results.svg
+      $ cairn-bench --from results.json --summary summary.svg
 
     The exit status is 0 when it is done, 1 where a store failed or gave something else than was
     written to it, and 2 where the command line is wrong. Ctrl-C removes the stores.
@@ -77,8 +85,8 @@ struct UsageError: Error, Equatable, CustomStringConvertible {
 
 extension BenchOptions {
   private static let names =
-    "--help --quick --scale --policies --stores --workloads --n --value-bytes --seed --dir --json --svg"
-    .split(separator: " ").map(String.init)
+    ("--help --quick --scale --policies --stores --workloads --n --value-bytes --seed --dir --json "
+    + "--svg --summary --from").split(separator: " ").map(String.init)
 
   /// Reads the arguments after the command's name. `nil`: help was requested.
   static func parse(_ arguments: [String]) throws(UsageError) -> BenchOptions? {
@@ -126,6 +134,8 @@ extension BenchOptions {
       case "--dir": options.directory = try value()
       case "--json": options.jsonPath = try value()
       case "--svg": options.svgPath = try value()
+      case "--summary": options.summaryPath = try value()
+      case "--from": options.resultsPath = try value()
       default:
         let meant = nearest(to: name, in: names).map { "; did you mean \($0)?" } ?? ""
         throw UsageError(description: "unknown argument: \(argument)\(meant)")
@@ -134,9 +144,16 @@ extension BenchOptions {
     if options.isQuick && options.isScale {
       throw UsageError(description: "--quick and --scale are two different runs")
     }
+    if options.resultsPath != nil {
+      var drawing = BenchOptions(svgPath: options.svgPath, summaryPath: options.summaryPath)
+      drawing.resultsPath = options.resultsPath
+      guard options == drawing, options.svgPath != nil || options.summaryPath != nil else {
+        throw UsageError(description: "--from goes with --svg and --summary alone, and needs one")
+      }
+    }
     if options.isPolicies
       && (options.isScale || options.stores != nil || options.workloads != nil
-        || options.keyCount != nil || options.valueByteCount != nil)
+        || options.keyCount != nil || options.valueByteCount != nil || options.summaryPath != nil)
     {
       throw UsageError(
         description: "--policies goes with --quick, --seed, --json and --svg alone")
