@@ -60,13 +60,21 @@ enum CairnBench {
     var results: [(section: Plan.Section, results: [BenchResult])] = []
     for section in plan.sections {
       let sectionResults = try coordinator.run(section)
+      results.append((section, sectionResults))
+      if options.isSummary {
+        try say(SummaryTable(section: section, results: sectionResults).text)
+        continue
+      }
       try say(ReportTable(section: section, results: sectionResults).text)
       if let ratios = RatioTable(section: section, results: sectionResults).text { try say(ratios) }
-      results.append((section, sectionResults))
     }
     if options.isScale { try say(ScaleTable(results: results.flatMap(\.results)).text) }
-    try say(ReportTable.legend)
-    try say(Highlights(results: results.flatMap(\.results)).text)
+    if options.isSummary {
+      try say(SummaryTable.end)
+    } else {
+      try say(ReportTable.legend)
+      try say(Highlights(results: results.flatMap(\.results)).text)
+    }
     let report = BenchReport(
       machine: machine, filesystem: directory.fileSystem, seed: options.seed,
       options: ReportedOptions(options, plan), results: results.flatMap(\.results))
@@ -108,6 +116,7 @@ enum CairnBench {
     var text = "\(machine.summary)\n"
     text += "\(directory.fileSystem.type) on \(directory.fileSystem.device), in \(directory.path)\n"
     text += "seed \(options.seed)\n"
+    if options.isSummary { text += "six workloads; this takes about 20 seconds\n" }
     if options.isEveryStore, !StoreKind.peers.allSatisfy(\.isBuilt) {
       text += "WITHOUT PEERS: \(StoreKind.peersAdvice)\n"
     }

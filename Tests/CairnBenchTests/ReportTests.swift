@@ -165,6 +165,18 @@ struct ReportTests {
     expectWellFormed(without)
     #expect(!without.contains("LMDB") && !without.contains(">get</text>"))
     expectWellFormed(SummaryChart(results: [], caption: "").svg)
+
+    var section = Self.section
+    section.stores = SummaryChart.stores.map(\.store)
+    let lines = SummaryTable(section: section, results: rows).text.split(separator: "\n")
+    #expect(lines.count == 8 && lines.allSatisfy { $0.count <= 80 })
+    #expect(lines[1].split(separator: " ").first == "Cairn")
+    #expect(lines[2].hasPrefix("set, new key") && lines[2].contains("8.19 M/s"))
+    #expect(lines[2].hasSuffix("16.0 ×"))
+    section.stores = [.cairn, .filePerKey]
+    let plain = SummaryTable(
+      section: section, results: rows.filter { section.stores.contains($0.store) })
+    #expect(plain.text.contains("file per key\n") && !plain.text.contains("LMDB"))
   }
 
   @Test("that the README shows is drawn from the results beside it")

@@ -3,6 +3,8 @@ import CommandText
 /// The options on the command line.
 struct BenchOptions: Sendable, Equatable {
   var isQuick = false
+  /// Whether to measure every row. Without it and without options that narrow the run, six rows are.
+  var isFull = false
   /// Whether to measure the same rows with growing numbers of keys.
   var isScale = false
   /// Whether to compare only the eviction policies of the cache in memory.
@@ -26,25 +28,32 @@ struct BenchOptions: Sendable, Equatable {
   /// A file of results to draw charts from; `nil`: to measure.
   var resultsPath: String?
 
+  /// Whether only six rows are measured, in seconds: nothing says what else to do.
+  var isSummary: Bool {
+    !isFull && !isQuick && !isScale && !isPolicies && !isEveryStore && stores == nil
+      && workloads == nil && keyCount == nil && valueByteCount == nil
+  }
+
   /// Whether nothing narrows the run, so that it includes the section at a million keys.
   var includesReferenceSection: Bool { !isQuick && includesMemorySections }
 
   /// Whether the run includes the caches in memory.
   var includesMemorySections: Bool {
-    !isScale && (stores == nil || isEveryStore) && workloads == nil && keyCount == nil
-      && valueByteCount == nil
+    !isScale && !isSummary && (stores == nil || isEveryStore) && workloads == nil
+      && keyCount == nil && valueByteCount == nil
   }
 
   static let usage = Paragraphs(
     """
-    usage: cairn-bench [--quick | --scale | --policies] [--stores S,...] [--workloads W,...] [--n N] \
+    usage: cairn-bench [--full | --quick | --scale | --policies] [--stores S,...] [--workloads W,...] [--n N] \
     [--value-bytes V] [--seed S] [--dir DIR] [--json FILE] [--svg FILE] [--summary FILE] \
     [--from FILE] [--help]
 
     Puts Cairn and others under the same workloads, in real files, and checks every byte that is
-    read. It takes many minutes; --quick takes seconds. Keep the machine quiet meanwhile, and
-    build with -c release.
+    read. Without options it measures six workloads in about 20 seconds, beside the peers if they
+    are built. Keep the machine quiet meanwhile, and build with -c release.
 
+      --full            all workloads, with values of four sizes, and memory; takes minutes
       --quick           a few seconds with few keys: checks correctness, measures nothing
       --scale           the cost of an operation, memory, opening and compaction at 10,000 to
                         10,000,000 keys, or those of --n, of 100 bytes; takes minutes, 4 GiB of
@@ -68,9 +77,9 @@ struct BenchOptions: Sendable, Equatable {
       --from FILE       draws these charts from the results in FILE, which --json wrote, and
                         measures nothing
 
-      $ cairn-bench --quick
+      $ cairn-bench
       $ cairn-bench --n 100000 --value-bytes 100
-      $ cairn-bench --json results.json --svg results.svg
+      $ cairn-bench --full --json results.json --svg results.svg
       $ cairn-bench --from results.json --summary summary.svg
 
     The exit status is 0 when it is done, 1 where a store failed or gave something else than was
@@ -85,7 +94,7 @@ struct UsageError: Error, Equatable, CustomStringConvertible {
 
 extension BenchOptions {
   private static let names =
-    ("--help --quick --scale --policies --stores --workloads --n --value-bytes --seed --dir --json "
+    ("--help --full --quick --scale --policies --stores --workloads --n --value-bytes --seed --dir --json "
     + "--svg --summary --from").split(separator: " ").map(String.init)
 
   /// Reads the arguments after the command's name. `nil`: help was requested.
@@ -107,6 +116,11 @@ extension BenchOptions {
       }
       switch name {
       case "--help", "-h": return nil
+      case "--full":
+        guard inlineValue == nil else {
+          throw UsageError(description: "--full takes no value")
+        }
+        options.isFull = true
       case "--quick":
         guard inlineValue == nil else {
           throw UsageError(description: "--quick takes no value")
@@ -141,8 +155,8 @@ extension BenchOptions {
         throw UsageError(description: "unknown argument: \(argument)\(meant)")
       }
     }
-    if options.isQuick && options.isScale {
-      throw UsageError(description: "--quick and --scale are two different runs")
+    if [options.isFull, options.isQuick, options.isScale].count(where: { $0 }) > 1 {
+      throw UsageError(description: "--full, --quick and --scale are different runs")
     }
     if options.resultsPath != nil {
       var drawing = BenchOptions(svgPath: options.svgPath, summaryPath: options.summaryPath)
@@ -152,7 +166,7 @@ extension BenchOptions {
       }
     }
     if options.isPolicies
-      && (options.isScale || options.stores != nil || options.workloads != nil
+      && (options.isFull || options.isScale || options.stores != nil || options.workloads != nil
         || options.keyCount != nil || options.valueByteCount != nil || options.summaryPath != nil)
     {
       throw UsageError(
