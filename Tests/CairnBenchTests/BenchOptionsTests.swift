@@ -27,6 +27,9 @@ struct BenchOptionsTests {
     #expect(
       try BenchOptions.parse(["--from", "a.json", "--summary", "s.svg"])
         == BenchOptions(summaryPath: "s.svg", resultsPath: "a.json"))
+    #expect(
+      try BenchOptions.parse(["--compaction", "--dir", "/x"])
+        == BenchOptions(isCompaction: true, directory: "/x"))
     #expect(try BenchOptions.parse(["--quick", "--help"]) == nil)
   }
 
@@ -39,6 +42,8 @@ struct BenchOptionsTests {
       ["--quick=yes"], ["--scale=10"], ["--quick", "--scale"], ["--policies=lru"], ["--full=1"],
       ["--full", "--quick"], ["--full", "--scale"], ["--full", "--policies"],
       ["--policies", "--scale"], ["--policies", "--n", "3"], ["--stores", "cairn", "--policies"],
+      ["--compaction=2"], ["--compaction", "--policies"], ["--compaction", "--json", "x"],
+      ["--compaction", "--full"], ["--compaction", "--summary", "s.svg"],
       ["--dir"], ["--json", ""], ["--policies", "--summary", "s.svg"],
       ["--from", "a.json"], ["--from", "a.json", "--svg", "b.svg", "--quick"],
     ])

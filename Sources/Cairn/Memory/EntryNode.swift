@@ -78,12 +78,13 @@ struct EntryNode: Sendable {
     set { mark = mark & ~32 | (newValue ? 32 : 0) }
   }
 
-  /// Notes a use, for S3-FIFO and for a tier below. Only sets bits, and writes nothing if they are
-  /// set.
+  /// Notes a use, for SIEVE or S3-FIFO and for a tier below. Only sets bits, and writes nothing if
+  /// they are set.
   @inlinable
   @inline(__always)
-  mutating func noteUse() {
-    let noted = (mark | 4) &+ (mark & 3 == 3 ? 0 : 1)
+  mutating func noteUse(_ policy: EvictionPolicy) {
+    let noted =
+      policy == .s3FIFO ? (mark | 4) &+ (mark & 3 == 3 ? 0 : 1) : mark | 5
     if noted != mark { mark = noted }
   }
 

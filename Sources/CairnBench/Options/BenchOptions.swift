@@ -9,6 +9,8 @@ struct BenchOptions: Sendable, Equatable {
   var isScale = false
   /// Whether to compare only the eviction policies of the cache in memory.
   var isPolicies = false
+  /// Whether to count only what compaction writes.
+  var isCompaction = false
   /// `nil`: the default stores.
   var stores: [StoreKind]?
   /// Whether `stores` has every store: they are then also compared at a million keys.
@@ -30,8 +32,8 @@ struct BenchOptions: Sendable, Equatable {
 
   /// Whether only six rows are measured, in seconds: nothing says what else to do.
   var isSummary: Bool {
-    !isFull && !isQuick && !isScale && !isPolicies && !isEveryStore && stores == nil
-      && workloads == nil && keyCount == nil && valueByteCount == nil
+    !isFull && !isQuick && !isScale && !isPolicies && !isCompaction && !isEveryStore
+      && stores == nil && workloads == nil && keyCount == nil && valueByteCount == nil
   }
 
   /// Whether nothing narrows the run, so that it includes the section at a million keys.
@@ -45,9 +47,9 @@ struct BenchOptions: Sendable, Equatable {
 
   static let usage = Paragraphs(
     """
-    usage: cairn-bench [--full | --quick | --scale | --policies] [--stores S,...] [--workloads W,...] [--n N] \
-    [--value-bytes V] [--seed S] [--dir DIR] [--json FILE] [--svg FILE] [--summary FILE] \
-    [--from FILE] [--help]
+    usage: cairn-bench [--full | --quick | --scale | --policies | --compaction] [--stores S,...] \
+    [--workloads W,...] [--n N] [--value-bytes V] [--seed S] [--dir DIR] [--json FILE] [--svg FILE] \
+    [--summary FILE] [--from FILE] [--help]
 
     Puts Cairn and others under the same workloads, in real files, and checks every byte that is
     read. Without options it measures six workloads in about 20 seconds, beside the peers if they
@@ -58,8 +60,11 @@ struct BenchOptions: Sendable, Equatable {
       --scale           the cost of an operation, memory, opening and compaction at 10,000 to
                         10,000,000 keys, or those of --n, of 100 bytes; takes minutes, 4 GiB of
                         memory and of disk
-      --policies        hits and time of MemoryCache by eviction policy, on generated requests; takes
-                        a minute, or with --quick a second
+      --policies        hits and time of MemoryCache by eviction policy, on generated requests, and
+                        its hits a second on one thread and two; takes a minute, or with --quick
+                        a second
+      --compaction      bytes that compaction writes for each byte written, by the bound on space
+                        and the skew of the overwrites; takes a minute, or with --quick seconds
       --stores S        of \(StoreKind.allCases.map(\.rawValue).joined(separator: ", ")); or all
                         that are on disk and built (default: cairn,file-per-key).
                         \(StoreKind.peers.map(\.rawValue).joined(separator: ", ")) need a build
@@ -94,8 +99,8 @@ struct UsageError: Error, Equatable, CustomStringConvertible {
 
 extension BenchOptions {
   private static let names =
-    ("--help --full --quick --scale --policies --stores --workloads --n --value-bytes --seed --dir --json "
-    + "--svg --summary --from").split(separator: " ").map(String.init)
+    ("--help --full --quick --scale --policies --compaction --stores --workloads --n --value-bytes --seed --dir "
+    + "--json --svg --summary --from").split(separator: " ").map(String.init)
 
   /// Reads the arguments after the command's name. `nil`: help was requested.
   static func parse(_ arguments: [String]) throws(UsageError) -> BenchOptions? {
@@ -136,6 +141,11 @@ extension BenchOptions {
           throw UsageError(description: "--policies takes no value")
         }
         options.isPolicies = true
+      case "--compaction":
+        guard inlineValue == nil else {
+          throw UsageError(description: "--compaction takes no value")
+        }
+        options.isCompaction = true
       case "--stores":
         let text = try value()
         options.isEveryStore = text == "all"
@@ -164,6 +174,13 @@ extension BenchOptions {
       guard options == drawing, options.svgPath != nil || options.summaryPath != nil else {
         throw UsageError(description: "--from goes with --svg and --summary alone, and needs one")
       }
+    }
+    if options.isCompaction
+      && (options.isFull || options.isScale || options.isPolicies || options.stores != nil
+        || options.workloads != nil || options.keyCount != nil || options.valueByteCount != nil
+        || options.jsonPath != nil || options.svgPath != nil || options.summaryPath != nil)
+    {
+      throw UsageError(description: "--compaction goes with --quick, --seed and --dir alone")
     }
     if options.isPolicies
       && (options.isFull || options.isScale || options.stores != nil || options.workloads != nil
