@@ -11,9 +11,7 @@ extension MemoryCache {
   public func value(forKey key: Key) -> Value? {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
-    if lock.readers.isEnabled,
-      let value = lock.withSharedRead({ $0.sharedValue(of: key, hash: hash, at: now) })
-    {
+    if lock.readers.isEnabled, let value = lock.sharedValue(of: key, hash: hash, at: now) {
       return value
     }
     var hasExpired = false

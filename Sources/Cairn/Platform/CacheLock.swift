@@ -17,7 +17,7 @@ struct CacheLock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
   @usableFromInline let state: UnsafeMutablePointer<State>
   @usableFromInline let readers: SharedReaders
 
-  /// - Parameter sharesReads: whether `withSharedRead` ever runs anything.
+  /// - Parameter sharesReads: whether reads may go on beside each other; see `SharedReaders`.
   @inlinable
   init(_ initial: consuming State, sharesReads: Bool = false) {
     readers = SharedReaders(isEnabled: sharesReads)
@@ -48,19 +48,6 @@ struct CacheLock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
       unsafe unlockMutex(mutex)
     }
     return unsafe body(&state.pointee)
-  }
-
-  /// Runs `body` beside others that do the same, if that is possible without waiting. It must change
-  /// nothing, except atomics.
-  ///
-  /// - Returns: what `body` returns, which counts as a hit; `nil`: the caller needs the lock.
-  @inlinable
-  @inline(__always)
-  func withSharedRead<Result>(_ body: (borrowing State) -> Result?) -> Result? {
-    guard let stripe = readers.enter() else { return nil }
-    let result = unsafe body(state.pointee)
-    readers.leave(stripe, isHit: result != nil)
-    return result
   }
 }
 

@@ -123,6 +123,27 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
   }
 }
 
+extension CacheLock where State: ~Copyable {
+  /// The value of a key, read beside other readers if that is possible without waiting; `nil`: read
+  /// it under the lock.
+  ///
+  /// - Parameter isAboveOther: whether to do so only while a report to the tier below is scheduled,
+  ///   which then covers this read.
+  @inlinable
+  @inline(__always)
+  func sharedValue<Key, Value>(
+    of key: Key, hash: UInt32, at now: Int64, isAboveOther: Bool = false
+  ) -> Value? where State == MemoryState<Key, Value> {
+    guard let stripe = readers.enter() else { return nil }
+    // SAFETY: nobody changes the state while a reader is inside, except the atomics.
+    let value =
+      unsafe !isAboveOther || state.pointee.isTellingScheduled
+      ? state.pointee.sharedValue(of: key, hash: hash, at: now) : nil
+    readers.leave(stripe, isHit: value != nil)
+    return value
+  }
+}
+
 extension SlotArray<EntryNode> {
   /// Notes a hit beside other readers: sets bits, and the time of the access.
   ///
@@ -144,14 +165,12 @@ extension SlotArray<EntryNode> {
     guard unsafe node.pointee.expires > now else { return false }
     guard unsafe node.pointee.idleLimit == never else { return false }
     let isNoted = unsafe withAtomic(&node.pointee.mark) { mark in
-      var noted = EntryNode()
-      noted.mark = mark.load(ordering: .relaxed)
-      let old = noted.mark
-      if doubtful != 0, noted.hasTags, noted.version <= doubtful { return false }
-      if isAboveOther, !noted.isRead { return false }
-      noted.noteUse(policy)
-      if noted.mark != old {
-        _ = mark.compareExchange(expected: old, desired: noted.mark, ordering: .relaxed)
+      let old = EntryMark(mark.load(ordering: .relaxed))
+      if doubtful != 0, old.hasTags, old.version <= doubtful { return false }
+      if isAboveOther, !old.isRead { return false }
+      let noted = old.used(policy)
+      if noted.bits != old.bits {
+        _ = mark.compareExchange(expected: old.bits, desired: noted.bits, ordering: .relaxed)
       }
       return true
     }

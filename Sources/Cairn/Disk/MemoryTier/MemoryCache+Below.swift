@@ -30,11 +30,8 @@ extension MemoryCache {
   func readAbove(_ key: Key, ticket: inout CacheTicket, notice: inout PendingNotice) -> Value? {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
-    // A scheduled report covers what is read meanwhile.
     if lock.readers.isEnabled,
-      let value = lock.withSharedRead({ state in
-        state.isTellingScheduled ? state.sharedValue(of: key, hash: hash, at: now) : nil
-      })
+      let value = lock.sharedValue(of: key, hash: hash, at: now, isAboveOther: true)
     {
       return value
     }
